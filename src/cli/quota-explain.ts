@@ -14,7 +14,7 @@ import { explainDemand, whatIf, type WhatIf } from '../quota/command/what-if.js'
 import { accountOf, accountText, plainAccount } from '../quota-controller/group-account.js';
 import { servedKinds, type ServedKind } from '../quota-controller/kinds.js';
 import { GROUPS_PATH, itemPath } from '../quota-controller/names.js';
-import { findSubject, kindCalled } from '../quota-controller/subject.js';
+import { findSubject, findKind } from '../quota-controller/subject.js';
 import { FILENAME_OPTION, manifestsOf, type FilenameOption } from './quota-file.js';
 import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 
@@ -106,7 +106,7 @@ async function explainObject(
   name: string,
   { namespace, replicas, output }: Options,
 ): Promise<WhatIf> {
-  const kind = kindCalled(kinds, kindName);
+  const kind = findKind(kinds, kindName);
   if (kind === null)
     throw new StartupError(
       `quota: the cluster has no kind "${kindName}" whose pods are known; there are ${kinds.map(({ evaluator }) => evaluator.kind).join(', ')} and bizrq`,

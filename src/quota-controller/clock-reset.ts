@@ -7,16 +7,16 @@ import { QUOTA_LEASE } from './names.js';
 import { LedgerObjects } from './store/ledger-objects.js';
 import type { LedgerPage } from './store/ledger.js';
 import { recordKey } from './store/record-log.js';
-import { settled } from './store/transaction.js';
+import { resolvePending } from './store/transaction.js';
 
-/** What a reset of the quota's time did. */
+/** Result of a reset of the ledgers' time. */
 export interface ClockReset {
   readonly ledgers: number;
-  /** The latest time that a ledger had, milliseconds. */
+  /** The latest time in any ledger before the reset, milliseconds. */
   readonly before: number;
 }
 
-/** The replica that leads, and when it said so last, by the API server's time; null where none does. */
+/** The leading replica, and when it last renewed its lease by the API server's time; null if none leads. */
 export async function leaderOf(
   api: KubeApi,
   namespace: string,
@@ -34,26 +34,27 @@ export async function leaderOf(
   return holderIdentity === '' || isOver ? null : { identity: holderIdentity };
 }
 
-/** The latest time that a ledger has, 0 without ledgers. */
+/** The latest time in any ledger; 0 without ledgers. */
 export async function ledgerTime(api: KubeApi, clock: Clock): Promise<number> {
   const ledgers = await new LedgerObjects(api, clock).list();
   return Math.max(0, ...ledgers.map(({ page }) => page?.head.now ?? 0));
 }
 
 /**
- * Sets the time of all ledgers, forward or back, while no replica runs: what they would write in between is not
- * expected. Reservations end within `reservationMs`. Grants that began later than the new time are taken back, and the
- * replicas give those of the present period anew.
+ * Sets the time of all ledgers, forward or back. No replica may run, because a concurrent write makes the reset fail.
+ * Reservations expire within `reservationMs`. Grants that began after the new time are removed, and the replicas give
+ * those of the current period again.
  */
 export async function resetClock(api: KubeApi, clock: Clock, now: number, reservationMs: number): Promise<ClockReset> {
   const objects = new LedgerObjects(api, clock);
   const before = await ledgerTime(api, clock);
   let ledgers = 0;
   for (const found of await objects.list()) {
-    const ledger = await settled(objects, found, clock);
+    const ledger = await resolvePending(objects, found, clock);
     if (ledger === null || ledger.page === null) continue;
     const written = await objects.put(ledger.group, ledger, pageAt(ledger.page, now, reservationMs), null);
-    if (!written.ok) throw new Error(`the ledger of ${ledger.group} was changed meanwhile: a replica runs still`);
+    if (!written.ok)
+      throw new Error(`the ledger of ${ledger.group} was changed by a running replica: stop all replicas and retry`);
     ledgers++;
   }
   return { ledgers, before };
@@ -78,7 +79,7 @@ function pageAt(page: LedgerPage, now: number, reservationMs: number): LedgerPag
 
 function groupAt(group: GroupRecord, now: number, until: number): GroupRecord {
   const isLater = ({ begun }: { readonly begun: number | null }): boolean => begun !== null && begun > now;
-  const again = new Set((group.grants ?? []).filter(isLater).map(({ name }) => declaredId(name)));
+  const repeated = new Set((group.grants ?? []).filter(isLater).map(({ name }) => declaredId(name)));
   const { limitReservation } = group;
   return {
     ...group,
@@ -86,16 +87,16 @@ function groupAt(group: GroupRecord, now: number, until: number): GroupRecord {
       ? {}
       : { limitReservation: [limitReservation[0], Math.min(limitReservation[1], until)] as const }),
     budgets: group.budgets.map((budget) => {
-      const isTakenBack = ({ validFrom, left }: (typeof budget.grants)[number]): boolean =>
+      const isRevoked = ({ validFrom, left }: (typeof budget.grants)[number]): boolean =>
         left !== null && validFrom > now;
-      const takenBack = budget.grants.filter(isTakenBack).reduce((sum, { left }) => sum + BigInt(left ?? 0), 0n);
+      const revoked = budget.grants.filter(isRevoked).reduce((sum, { left }) => sum + BigInt(left ?? 0), 0n);
       return {
         ...budget,
-        hard: `${BigInt(budget.hard) - takenBack}`,
-        grants: budget.grants.filter((grant) => !isTakenBack(grant) && !(grant.left === null && again.has(grant.id))),
+        hard: `${BigInt(budget.hard) - revoked}`,
+        grants: budget.grants.filter((grant) => !isRevoked(grant) && !(grant.left === null && repeated.has(grant.id))),
       };
     }),
-    // The replicas see that they are not what the object declares, and declare them anew.
+    // The replicas find the difference to the object and declare the grants again.
     ...(group.grants === undefined ? {} : { grants: group.grants.filter((grant) => !isLater(grant)) }),
   };
 }

@@ -7,9 +7,9 @@ import type { Ledger, LedgerPage } from './store/ledger.js';
 import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
 
 /**
- * The ledger of a cluster as they are now, in memory: whatever is done to them stays here. Writes nothing, so that
- * whoever may read ledgers and transactions may look: of a change of several groups that is under way, the pages before
- * or those after it are taken, by its outcome. Rejects with an KubeError where they cannot be read.
+ * Reads a cluster's ledgers into memory; changes to the result are not written back. Needs only read access to ledgers
+ * and transactions. Pages of an open transaction are taken as they were before it, those of a finished one as they are
+ * after it. Rejects with a KubeError if the ledgers cannot be read.
  */
 export async function readClusterLedger(api: KubeApi, clock: Clock, policy: Partial<Policy> = {}): Promise<Quota> {
   const objects = new LedgerObjects(api, clock);
@@ -35,12 +35,12 @@ async function pageOf(
 ): Promise<LedgerPage | null> {
   if (ledger.pending === null) return ledger.page;
   const { transaction, next } = ledger.pending;
-  const asked = outcomes.get(transaction) ?? objects.outcome(transaction);
-  outcomes.set(transaction, asked);
-  const outcome = await asked;
+  const request = outcomes.get(transaction) ?? objects.outcome(transaction);
+  outcomes.set(transaction, request);
+  const outcome = await request;
   if (outcome === 'committed') return next;
   if (outcome === 'aborted') return ledger.page;
-  // It is still open, or was finished and forgotten since the ledgers were listed: then the ledger tells.
-  const again = (await objects.get(ledger.group))?.ledger;
-  return again?.pending?.transaction === transaction ? ledger.page : (again?.page ?? null);
+  // The transaction is still open, or was finished and deleted since the list; a second read of the ledger tells which.
+  const reread = (await objects.get(ledger.group))?.ledger;
+  return reread?.pending?.transaction === transaction ? ledger.page : (reread?.page ?? null);
 }

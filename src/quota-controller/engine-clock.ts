@@ -1,44 +1,47 @@
-/** How the engine's time stands to the API server's. */
+/** How the engine's time relates to the API server's time. */
 export type ClockState =
-  | { readonly is: 'inStep' }
-  /** The API server's time is further ahead than one step, and nothing confirms it: the engine's time goes on alone. */
+  | { readonly is: 'inSync' }
+  /** The API server's time is more than one step ahead and no other clock confirms it; the engine ignores it. */
   | { readonly is: 'leapRefused'; readonly byMs: number }
-  /** The engine's time is ahead: it goes at half speed until the API server's time has come. */
+  /** The engine's time is ahead; it runs at half speed until the API server's time has caught up. */
   | { readonly is: 'ahead'; readonly byMs: number };
 
 export interface EngineClockOptions {
-  /** Of the API server, milliseconds since 1970; null while it is not known. */
+  /** The API server's time, milliseconds since 1970; null while unknown. */
   readonly serverTime: () => number | null;
-  /** Of this machine: the second witness of a leap. */
+  /** This machine's time, which must confirm a leap. */
   readonly localTime: () => number;
-  /** The latest time that any replica wrote to the ledger, 0 without: what others took is confirmed. */
+  /**
+   * The latest time that any replica wrote to the ledger, 0 without; a time that other replicas used counts as
+   * confirmed.
+   */
   readonly ledgerTime?: () => number;
-  /** Milliseconds that only go forward. */
+  /** Monotonic milliseconds. */
   readonly elapsed?: () => number;
-  /** Told when the state becomes another one. */
+  /** Called when the state changes. */
   readonly changed: (state: ClockState) => void;
 }
 
-/** The engine's time follows the API server's by steps of at most so much. */
-export const LARGEST_STEP_MS = 60_000;
-/** What two clocks may differ by and still confirm each other. */
-const AGREE_MS = 60_000;
-/** A service may have been away for a while; a larger leap is confirmed by people alone. */
-export const LARGEST_LEAP_MS = 31 * 86_400_000;
+/** Largest step by which the engine's time follows the API server's time without confirmation. */
+export const MAX_STEP_MS = 60_000;
+/** Largest difference at which two clocks confirm each other. */
+const AGREEMENT_MS = 60_000;
+/** Largest leap after a pause of the service; an administrator must confirm a larger one. */
+export const MAX_LEAP_MS = 31 * 86_400_000;
 
 /**
- * The time of the engine: that of the API server, so that all replicas agree whatever the clocks of their nodes say. It
- * never goes back, and no single clock can make it leap: a step of more than a minute is taken only where the clock of
- * this machine agrees with the API server's, and never one of more than 31 days.
+ * The engine's time follows the API server's time, so that all replicas agree whatever their nodes' clocks show. It
+ * never goes back, and one wrong clock cannot move it far: a step of more than a minute needs the agreement of this
+ * machine's clock, and a step of more than 31 days is always refused.
  */
 export class EngineClock {
   readonly #options: EngineClockOptions;
   readonly #elapsed: () => number;
   #time: number | null = null;
   #at: number;
-  #state: ClockState = { is: 'inStep' };
+  #state: ClockState = { is: 'inSync' };
   #differenceMs = 0;
-  #wasInStep = false;
+  #wasInSync = false;
 
   constructor(options: EngineClockOptions) {
     this.#options = options;
@@ -46,15 +49,15 @@ export class EngineClock {
     this.#at = this.#elapsed();
   }
 
-  /** Goes on from the latest time that the ledger has, 0 of an empty one. */
+  /** Continues from the latest time in the ledger; 0 for an empty ledger. */
   continueFrom(ledgerTime: number): void {
     this.#time = ledgerTime > 0 ? ledgerTime : null;
-    this.#wasInStep = false;
+    this.#wasInSync = false;
     this.#at = this.#elapsed();
     this.now();
   }
 
-  /** The API server's time less the engine's, milliseconds. */
+  /** The API server's time minus the engine's, milliseconds. */
   get differenceMs(): number {
     return this.#differenceMs;
   }
@@ -64,11 +67,11 @@ export class EngineClock {
   }
 
   /**
-   * Why this replica's time may be another one than that of other replicas, or null: since it started, nothing has
-   * confirmed the API server's.
+   * Why this replica's time may differ from that of other replicas; null otherwise. The reason remains until something
+   * confirms the API server's time.
    */
   get notReady(): string | null {
-    if (this.#wasInStep || this.#state.is !== 'leapRefused') return null;
+    if (this.#wasInSync || this.#state.is !== 'leapRefused') return null;
     return `the API server's time is ${Math.round(this.#state.byMs / 1000)} s ahead of the ledger's, and neither the clock of this replica nor another replica confirms it`;
   }
 
@@ -79,42 +82,42 @@ export class EngineClock {
     const passed = Math.max(0, elapsed - this.#at);
     this.#at = elapsed;
     const server = serverTime() ?? (this.#time === null ? localTime() : null);
-    const own = this.#time === null ? server : this.#known(this.#time + passed, server);
+    const own = this.#time === null ? server : this.#confirmedByLedger(this.#time + passed, server);
     if (own === null) return Math.floor(localTime());
     this.#time = server === null ? own : this.#follow(own, server, passed);
     this.#differenceMs = server === null ? 0 : server - this.#time;
-    this.#tell();
+    this.#updateState();
     return Math.floor(this.#time);
   }
 
-  /** What other replicas wrote, as long as it is not beyond the API server's time. */
-  #known(own: number, server: number | null): number {
+  /** The time that other replicas wrote, unless it is ahead of the API server's time. */
+  #confirmedByLedger(own: number, server: number | null): number {
     const written = this.#options.ledgerTime?.() ?? 0;
-    return server !== null && written > own && written <= server + LARGEST_STEP_MS ? written : own;
+    return server !== null && written > own && written <= server + MAX_STEP_MS ? written : own;
   }
 
   #follow(own: number, server: number, passed: number): number {
     const step = server - own;
     if (step < 0) return own - Math.min(passed / 2, -step);
-    return step <= LARGEST_STEP_MS || this.#isConfirmed(server, step) ? server : own;
+    return step <= MAX_STEP_MS || this.#isConfirmed(server, step) ? server : own;
   }
 
   #isConfirmed(server: number, step: number): boolean {
-    return step <= LARGEST_LEAP_MS && Math.abs(this.#options.localTime() - server) <= AGREE_MS;
+    return step <= MAX_LEAP_MS && Math.abs(this.#options.localTime() - server) <= AGREEMENT_MS;
   }
 
-  #tell(): void {
+  #updateState(): void {
     const byMs = Math.abs(this.#differenceMs);
-    const is = byMs <= LARGEST_STEP_MS ? 'inStep' : this.#differenceMs > 0 ? 'leapRefused' : 'ahead';
-    if (is !== 'leapRefused') this.#wasInStep = true;
+    const is = byMs <= MAX_STEP_MS ? 'inSync' : this.#differenceMs > 0 ? 'leapRefused' : 'ahead';
+    if (is !== 'leapRefused') this.#wasInSync = true;
     if (is === this.#state.is) return;
-    this.#state = is === 'inStep' ? { is } : { is, byMs };
+    this.#state = is === 'inSync' ? { is } : { is, byMs };
     this.#options.changed(this.#state);
   }
 }
 
-/** What people are told of a clock that is not in step. */
-export function clockWarning({ is, byMs }: Exclude<ClockState, { readonly is: 'inStep' }>): {
+/** The event for a clock that is not in sync. */
+export function clockWarning({ is, byMs }: Exclude<ClockState, { readonly is: 'inSync' }>): {
   readonly reason: string;
   readonly message: string;
 } {
@@ -122,10 +125,10 @@ export function clockWarning({ is, byMs }: Exclude<ClockState, { readonly is: 'i
   return is === 'leapRefused'
     ? {
         reason: 'ClockLeapRefused',
-        message: `the API server's time is ${by} ahead of the quota's, and the clock of this replica does not confirm it, or it is more than 31 days: the quota's time goes on without it. Check the clocks; if the API server's is right, set the quota's: gpu-manager quota clock --set`,
+        message: `the API server's time is ${by} ahead of the quota's, and either the clock of this replica does not confirm it or the difference exceeds 31 days: the API server's time is ignored. Check the clocks; if the API server's is right, set the quota's time: gpu-manager quota clock --set`,
       }
     : {
         reason: 'ClockAhead',
-        message: `the quota's time is ${by} ahead of the API server's, and goes at half speed until they meet. Check the clock of the API server; if it is right and the difference is large, set the quota's: gpu-manager quota clock --set`,
+        message: `the quota's time is ${by} ahead of the API server's, and runs at half speed until both are equal. Check the clock of the API server; if it is right and the difference is large, set the quota's time: gpu-manager quota clock --set`,
       };
 }

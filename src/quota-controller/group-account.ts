@@ -5,21 +5,24 @@ import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } f
 import type { Condition } from '../kube/condition.js';
 import { readGroup } from './group-object.js';
 
-/** Workloads that are named. */
+/** How many of the largest workloads are shown. */
 const LARGEST = 5;
 
-/** A group and everything that has a say in what it may still admit. */
+/** A group with everything that decides what it may still admit. */
 export interface GroupAccount {
   readonly status: GroupStatus;
-  /** From its parent to the root. */
+  /** Its ancestors, from the parent to the root. */
   readonly above: readonly GroupStatus[];
   readonly below: readonly GroupStatus[];
   readonly largest: readonly TopWorkload[];
-  /** As its object has them; none where there is no object. */
+  /** Conditions of its object; empty without an object. */
   readonly conditions: readonly Condition[];
 }
 
-/** Null where the ledger has no such group. `object` is its BizGroupResourceQuota, or null. */
+/**
+ * Collects the account of a group; null if the ledger does not have the group. `object` is its BizGroupResourceQuota,
+ * or null.
+ */
 export function accountOf(ledger: Quota, name: string, object: unknown, now: number): GroupAccount | null {
   const status = ledger.status(name, now);
   if (status === null) return null;
@@ -40,7 +43,7 @@ export function accountOf(ledger: Quota, name: string, object: unknown, now: num
   };
 }
 
-/** In words and tables. */
+/** Formats an account as text and tables. */
 export function accountText({ status, above, below, largest, conditions }: GroupAccount): string {
   const heads = [
     `${status.name}: ${status.mode}, ${status.workloads} workloads, ${status.reservations} reserved, ${below.length} children`,
@@ -59,7 +62,7 @@ export function accountText({ status, above, below, largest, conditions }: Group
     .join('\n');
 }
 
-/** As one JSON value. */
+/** Formats an account as one JSON value. */
 export function plainAccount({
   status,
   above,

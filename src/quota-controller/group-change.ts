@@ -10,7 +10,7 @@ import { Quota } from '../quota/core/quota.js';
 import { GROUPS_PATH, itemPath } from './names.js';
 import { readGroup } from './group-object.js';
 
-/** What became of a change of a group's object: the webhook of the quota decided it. */
+/** Result of a change of a group's object, which the quota webhook decides. */
 export type Changed = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 interface Read {
@@ -18,46 +18,46 @@ interface Read {
   readonly resourceVersion: string;
 }
 
-/** How often an object that others change as well is read again. */
+/** Maximum number of attempts on conflicts with other writers. */
 const ATTEMPTS = 5;
-/** What one group gave is free once the ledger has seen its object. */
-const FREE_MS = 30_000;
-const LOOK_MS = 500;
+/** How long to wait until the ledger has released what the giving group gave up. */
+const RELEASE_TIMEOUT_MS = 30_000;
+const POLL_MS = 500;
 
-/** Adds a grant to the specification of a group. */
+/** Adds a grant to the spec of a group. */
 export async function addGrant(api: KubeApi, group: string, grant: GroupGrant): Promise<Changed> {
   return change(api, group, ({ grants = [] }) =>
     grants.some(({ name }) => name === grant.name)
-      ? `group ${group} has a grant ${grant.name}: edit it with kubectl edit bizrq/${group}, or give it another name`
+      ? `group ${group} already has a grant named ${grant.name}: edit it with kubectl edit bizrq/${group}, or choose another name`
       : { grants: [...grants, grant] },
   );
 }
 
-/** Adds a loan to the specification of the group that lends. */
+/** Adds a loan to the spec of the lending group. */
 export async function addLoan(api: KubeApi, group: string, loan: GroupLoan): Promise<Changed> {
   return change(api, group, ({ loans = [] }) =>
     loans.some(({ name }) => name === loan.name)
-      ? `group ${group} has a loan ${loan.name}: edit it with kubectl edit bizrq/${group}, or give it another name`
+      ? `group ${group} already has a loan named ${loan.name}: edit it with kubectl edit bizrq/${group}, or choose another name`
       : { loans: [...loans, loan] },
   );
 }
 
 /**
- * Moves quota from one group to its sibling: lowers the one, then raises the other. If the second is refused, the first
- * is raised again.
+ * Moves quota from one group to its sibling: lowers the first, then raises the second. If the second change is refused,
+ * the first is undone.
  */
 export async function moveQuota(api: KubeApi, clock: Clock, from: string, to: string, amounts: Hard): Promise<Changed> {
   const [giver, taker] = [await read(api, from), await read(api, to)];
-  // The arithmetic and its refusals are the engine's; what is used and left, the webhook knows.
-  const tried = triedTransfer(giver.spec, taker.spec, amounts);
-  if (!tried.ok) return tried;
-  const lowered = await change(api, from, () => ({ hard: tried.from }));
+  // The engine checks the arithmetic; the webhook checks usage.
+  const simulated = simulateTransfer(giver.spec, taker.spec, amounts);
+  if (!simulated.ok) return simulated;
+  const lowered = await change(api, from, () => ({ hard: simulated.from }));
   if (!lowered.ok) return lowered;
-  const deadline = clock.now() + FREE_MS;
-  let raised = await change(api, to, () => ({ hard: tried.to }));
+  const deadline = clock.now() + RELEASE_TIMEOUT_MS;
+  let raised = await change(api, to, () => ({ hard: simulated.to }));
   while (!raised.ok && /ParentExceeded/.test(raised.reason) && clock.now() < deadline) {
-    await wait(clock, LOOK_MS);
-    raised = await change(api, to, () => ({ hard: tried.to }));
+    await wait(clock, POLL_MS);
+    raised = await change(api, to, () => ({ hard: simulated.to }));
   }
   if (raised.ok) return raised;
   const undone = await change(api, from, () => ({ hard: giver.spec.hard }));
@@ -66,16 +66,16 @@ export async function moveQuota(api: KubeApi, clock: Clock, from: string, to: st
     : { ok: false, reason: `${raised.reason}; ${from} was lowered and could not be raised again: ${undone.reason}` };
 }
 
-function triedTransfer(
+function simulateTransfer(
   giver: GroupSpec,
   taker: GroupSpec,
   amounts: Hard,
 ): { readonly ok: true; readonly from: Hard; readonly to: Hard } | Extract<Changed, { ok: false }> {
-  if (giver.parent !== taker.parent) return { ok: false, reason: `${giver.name} and ${taker.name} are no siblings` };
+  if (giver.parent !== taker.parent) return { ok: false, reason: `${giver.name} and ${taker.name} are not siblings` };
   const quota = new Quota();
   for (const { name, hard } of [giver, taker]) {
-    const made = quota.createGroup({ name, hard });
-    if (!made.allowed) return { ok: false, reason: made.message };
+    const created = quota.createGroup({ name, hard });
+    if (!created.allowed) return { ok: false, reason: created.message };
   }
   const decision = quota.transfer({ from: giver.name, to: taker.name, amounts });
   if (!decision.allowed) return { ok: false, reason: decision.message };
@@ -86,7 +86,7 @@ function triedTransfer(
   return { ok: true, from: hardOf(giver), to: hardOf(taker) };
 }
 
-/** `edit` answers the fields of the specification that change, or why none does. */
+/** Changes a group's object. `edit` returns the changed fields of the spec, or the reason of a refusal. */
 async function change(api: KubeApi, group: string, edit: (spec: GroupSpec) => object | string): Promise<Changed> {
   for (let attempt = 1; ; attempt++) {
     const { spec, resourceVersion } = await read(api, group);

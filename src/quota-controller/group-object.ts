@@ -9,39 +9,39 @@ import type { Condition } from '../kube/condition.js';
 import type { LabelSelector } from '../kube/label-selector.js';
 import type { KubeObject } from './object.js';
 
-/** A group as its BizGroupResourceQuota has it. */
+/** A BizGroupResourceQuota. */
 export interface GroupObject {
   readonly uid: string;
   readonly generation: number;
   readonly spec: GroupSpec;
-  /** Namespaces that may use it; null where it does not say. */
+  /** Namespaces that may use the group; null if not given. */
   readonly namespaceSelector: LabelSelector | null;
   readonly terminating: boolean;
   readonly finalizers: readonly string[];
   readonly resourceVersion: string;
   readonly status: GroupObjectStatus;
-  /** Its deletion releases its workloads. */
+  /** Whether deleting the group releases its workloads. */
   readonly force: boolean;
 }
 
 export type Quantities = Readonly<Record<string, string>>;
 
-/** What a budget has, of which the hours since it was reset last are used. */
+/** A budget, and the hours used since its last reset. */
 export interface KubeBudget {
   readonly key: string;
   readonly granted: string;
   readonly used: string;
   readonly left: string;
-  /** When cash is granted next. */
+  /** When the budget is next granted. */
   readonly next?: string;
 }
 
-/** What became of a grant of the specification. */
+/** The result of a grant in the spec. */
 export interface KubeGrant {
   readonly name: string;
-  /** The time of it that was given last. */
+  /** Scheduled time of the grant that was given last. */
   readonly given?: string;
-  /** Why it was refused last. */
+  /** Reason of the last refusal. */
   readonly refused?: string;
 }
 
@@ -54,7 +54,7 @@ export interface GroupObjectStatus {
   readonly burnRate?: Quantities;
   readonly uncertain?: Quantities;
   readonly exhaustsAt?: string;
-  /** Of all budgets, for the columns of kubectl: `700`, or `requests.nvidia.com/gpu=700 limits.cpu=20`. */
+  /** Sum of all budgets, for the columns of kubectl: `700`, or `requests.nvidia.com/gpu=700 limits.cpu=20`. */
   readonly budget?: { readonly granted: string; readonly used: string; readonly left: string; readonly next?: string };
   readonly budgets?: readonly KubeBudget[];
   readonly grants?: readonly KubeGrant[];
@@ -64,13 +64,15 @@ export interface GroupObjectStatus {
   readonly conditions?: readonly Condition[];
 }
 
-/** Keeps a group whose parts still stand in the ledger from going. */
+/** Finalizer that keeps a group until the ledger has released it. */
 export const GROUP_FINALIZER = 'quota.gpu-manager.io/books';
 
-/** Annotation, `true`: deleting the group releases its workloads; lowering it may go below what its children have. */
+/**
+ * Annotation, `true`: deleting the group releases its workloads, and lowering it may go below its children's quotas.
+ */
 export const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 
-/** Reads a BizGroupResourceQuota; quantities are looked at by the engine. */
+/** Reads a BizGroupResourceQuota; the engine validates the quantities. */
 export function readGroup(object: unknown): GroupObject {
   const { metadata, spec, status } = object as KubeObject;
   const { parentBizGroup, hard, mode, borrow, lend, grants, loans, namespaceSelector } = (spec ?? {}) as {
@@ -105,12 +107,12 @@ export function readGroup(object: unknown): GroupObject {
   };
 }
 
-/** Amounts in the units of people. */
+/** Formats amounts as quantities. */
 export function quantitiesOf(amounts: Amounts): Quantities {
   return Object.fromEntries([...amounts].map(([key, amount]) => [key, formatAmount(key, amount)]));
 }
 
-/** What a group's status says of its budgets; nothing of a group without. */
+/** The budget fields of a group's status; empty for a group without budgets. */
 function budgetsOf({ budgets, grants }: GroupStatus): Pick<GroupObjectStatus, 'budget' | 'budgets' | 'grants'> {
   if (budgets.length === 0) return {};
   const listed = budgets.map(({ key, granted, used, left, nextGrantAt }): KubeBudget => ({
@@ -145,7 +147,7 @@ function budgetsOf({ budgets, grants }: GroupStatus): Pick<GroupObjectStatus, 'b
   };
 }
 
-/** What a group's status says of its use. */
+/** The usage fields of a group's status. */
 export function usageOf(
   status: GroupStatus,
 ): Omit<GroupObjectStatus, 'observedGeneration' | 'exhaustsAt' | 'lastReconcileTime' | 'conditions'> {

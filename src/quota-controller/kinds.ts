@@ -5,18 +5,16 @@ import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
 import type { KubeObject } from './object.js';
 
-/** A kind of workload that the API server has. */
+/** A kind of workload that the API server serves. */
 export interface ServedKind {
   readonly evaluator: Evaluator;
-  /** Plural. */
   readonly resource: string;
-  /** Of all namespaces: `/apis/apps/v1/deployments`. */
+  /** Path of the collection over all namespaces, such as `/apis/apps/v1/deployments`. */
   readonly path: string;
-  /** `deploy`. */
   readonly shortNames: readonly string[];
   /**
-   * Where the scale subresource writes the replicas: `spec`, `replicas`. Null where the kind has a scale subresource
-   * whose path is not known.
+   * Path of the field that the scale subresource writes, such as `spec`, `replicas`. Null where the kind has a scale
+   * subresource whose field is unknown.
    */
   readonly scalePath: readonly string[] | null;
 }
@@ -25,14 +23,14 @@ interface ResourceList {
   readonly resources?: readonly { readonly name: string; readonly shortNames?: readonly string[] }[];
 }
 
-/** `deployments.apps` in parts. */
+/** Resource name with its API group, such as `deployments.apps`. */
 export function resourceOf({ resource, apiGroup }: Evaluator): string {
   return apiGroup === '' ? resource : resource.slice(0, -apiGroup.length - 1);
 }
 
 /**
- * Finds which of the kinds the API server has, in the version that it prefers of those that have it. Kinds that nobody
- * installed are missing, and so are kinds beyond the known ones that may not be read: `hidden` is told of them.
+ * Discovers which of the kinds the API server serves, each in its preferred version. Kinds that are not installed are
+ * left out, and so are kinds of the policy that the service may not list: `hidden` is called with their paths.
  */
 export async function servedKinds(
   api: KubeApi,
@@ -91,34 +89,34 @@ async function mayList(api: KubeApi, path: string): Promise<boolean> {
   return answer.ok || answer.code !== 'forbidden';
 }
 
-/** The object of a namespace: collections of all namespaces name none. */
+/** Path of an object of a namespaced kind, from the path of its collection. */
 function objectPath(kind: ServedKind, namespace: string, name: string): string {
   const at = kind.path.lastIndexOf('/');
   return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
 }
 
-/** Another object that says what a workload asks for. */
+/** A reference to an object that holds a part of a workload's requests. */
 interface Reference {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
 }
 
-/** Kinds that workloads refer to and that are no workloads: their plurals, and whether they are in a namespace. */
-const REFERRED: Readonly<Record<string, { readonly plural: string; readonly isNamespaced: boolean }>> = {
+/** Kinds that workloads refer to and that are not workloads: their plurals, and whether they are namespaced. */
+const REFERENCED_KINDS: Readonly<Record<string, { readonly plural: string; readonly isNamespaced: boolean }>> = {
   ResourceClaimTemplate: { plural: 'resourceclaimtemplates', isNamespaced: true },
   TrainingRuntime: { plural: 'trainingruntimes', isNamespaced: true },
   ClusterTrainingRuntime: { plural: 'clustertrainingruntimes', isNamespaced: false },
 };
 
-/** Whether what an object asks for stands partly in others. */
+/** Whether the evaluation of an object needs other objects. */
 export function hasReferences(object: KubeObject): boolean {
   return referencesOf(object).length > 0;
 }
 
 /**
- * The options to evaluate an object with: those given, and the objects that it refers to: the workload whose template a
- * Rollout runs, the runtime of a TrainJob, the templates of resource claims.
+ * Adds the objects that a workload refers to to the options of its evaluation: the workload whose template a Rollout
+ * runs, the runtime of a TrainJob, the templates of resource claims.
  */
 export async function withReferences(
   api: KubeApi,
@@ -133,7 +131,7 @@ export async function withReferences(
   for (const reference of references) {
     const referred = await readReferred(api, kinds, namespace, reference);
     if (referred !== null) found.set(referenceKey(reference), referred);
-    // What a runtime runs may have claims as well.
+    // A runtime may have claims of its own.
     for (const inner of referred === null ? [] : claimTemplatesIn(referred)) {
       const template = await readReferred(api, kinds, namespace, inner);
       if (template !== null) found.set(referenceKey(inner), template);
@@ -170,7 +168,7 @@ function referencesOf(object: KubeObject): readonly Reference[] {
   ].filter(({ name }) => name !== '');
 }
 
-/** Templates of claims that pods of an object name, wherever their templates stand. */
+/** Finds the claim templates that pod templates anywhere in an object name. */
 function claimTemplatesIn(object: KubeObject): readonly Reference[] {
   const names = new Set<string>();
   const search = (value: unknown): void => {
@@ -196,7 +194,7 @@ async function readReferred(
   const apiGroup = apiGroupOf(apiVersion);
   const served = kinds.find(({ evaluator }) => evaluator.kind === kind && evaluator.apiGroup === apiGroup);
   if (served !== undefined) return readObject(api, served, namespace, name);
-  const referred = Object.hasOwn(REFERRED, kind) ? REFERRED[kind] : undefined;
+  const referred = Object.hasOwn(REFERENCED_KINDS, kind) ? REFERENCED_KINDS[kind] : undefined;
   if (referred === undefined) return null;
   const within = referred.isNamespaced ? `/namespaces/${encodeURIComponent(namespace)}` : '';
   const path = `/apis/${apiVersion}${within}/${referred.plural}/${encodeURIComponent(name)}`;
@@ -206,10 +204,7 @@ async function readReferred(
   throw new KubeError(`${kind} ${name} cannot be read`, answer);
 }
 
-/**
- * The object as it would be with so many replicas; null where it is not known where the scale subresource of its kind
- * writes them.
- */
+/** Returns the object with this number of replicas; null where the field of its scale subresource is unknown. */
 export function withReplicas(object: KubeObject, { scalePath }: ServedKind, replicas: number): KubeObject | null {
   const path = scalePath ?? (typeof object.spec?.['replicas'] === 'number' ? REPLICAS : null);
   return path === null ? null : (withField(object, path, replicas) as KubeObject);
@@ -221,10 +216,7 @@ function withField(object: unknown, [name, ...rest]: readonly string[], value: u
   return { ...fields, [name]: withField(fields[name], rest, value) };
 }
 
-/**
- * An object of a kind as it is now; null where there is none. Rejects with an KubeError where the API server does not
- * say.
- */
+/** Reads an object; null where it does not exist. Rejects with a KubeError if the API server fails. */
 export async function readObject(
   api: KubeApi,
   kind: ServedKind,
@@ -248,7 +240,7 @@ interface ServedResource {
 
 const REPLICAS = ['spec', 'replicas'];
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-/** API groups of Kubernetes itself: their kinds have no definition. */
+/** API groups of Kubernetes itself: their kinds have no CustomResourceDefinition. */
 const BUILT_IN = new Set(['', 'apps', 'batch', 'resource.k8s.io']);
 
 interface Definition {
@@ -260,7 +252,7 @@ interface Definition {
   };
 }
 
-/** Custom resources say in their definition where their scale subresource writes. */
+/** Reads the field of the scale subresource from the CustomResourceDefinition. */
 async function scalePathOf(
   api: KubeApi,
   evaluator: Evaluator,
@@ -285,7 +277,7 @@ async function definedScalePath(
   return path === undefined ? null : path.split('.').filter((part) => part !== '');
 }
 
-/** The resources of a group, each in the preferred version where that has it. Empty where there is no such group. */
+/** Lists the resources of a group, each in the preferred version if that has it; empty for an unknown group. */
 async function discover(api: KubeApi, apiGroup: string): Promise<Served> {
   const found = new Map<string, ServedResource>();
   for (const root of await rootsOf(api, apiGroup)) {
@@ -299,7 +291,6 @@ async function discover(api: KubeApi, apiGroup: string): Promise<Served> {
   return found;
 }
 
-/** Paths of the versions of a group, the preferred one first. */
 async function rootsOf(api: KubeApi, apiGroup: string): Promise<readonly string[]> {
   if (apiGroup === '') return ['/api/v1'];
   const answer = await api.request({ method: 'GET', path: `/apis/${apiGroup}` });

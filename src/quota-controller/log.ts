@@ -1,4 +1,4 @@
-/** Where the parts of this folder write what operators should know; pino's logger is one. */
+/** The logger of the quota controller; pino's logger satisfies it. */
 export interface QuotaLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

@@ -1,6 +1,4 @@
-/**
- * API group and version of everything that the quota engine keeps at an API server; etc/quota/crds.yaml has the same.
- */
+/** API group of the quota engine's custom resources, as in etc/quota/crds.yaml. */
 export const API_GROUP = 'quota.gpu-manager.io';
 export const API_VERSION = `${API_GROUP}/v1`;
 
@@ -20,13 +18,13 @@ export const CONSUMER_KIND = 'Consumer';
 export const ALLOCATION_KIND = 'Allocation';
 export const POLICY_KIND = 'QuotaPolicy';
 
-/** Label of a ledger: the group it is of. */
+/** Label of a ledger object with the name of its group. */
 export const LEDGER_GROUP_LABEL = `${API_GROUP}/group`;
 
-/** Lease of the replica that leads. */
+/** Lease for the election of the leader. */
 export const QUOTA_LEASE = 'gpu-manager-quota';
 
-/** One object of a collection. */
+/** Path of one object of a collection. */
 export function itemPath(collection: string, name: string): string {
   return `${collection}/${encodeURIComponent(name)}`;
 }

@@ -1,4 +1,4 @@
-/** What of a Kubernetes object is looked at here; the server checked the rest. */
+/** The fields of a Kubernetes object that the quota controller reads; the API server validated the rest. */
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -27,7 +27,7 @@ export interface OwnerReference {
   readonly controller?: boolean;
 }
 
-/** A resourceVersion as a number, by which two states of one object can be ordered; 0 where it is none. */
+/** The resourceVersion as a number, which orders the states of an object; 0 where it is not a number. */
 export function versionOf(object: KubeObject | null): number {
   const version = Number(object?.metadata?.resourceVersion ?? 0);
   return Number.isSafeInteger(version) ? version : 0;

@@ -10,16 +10,16 @@ import { readClusterLedger } from './cluster-ledger.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { StartupError } from '../host/startup-error.js';
 
-/** The quota of a cluster for somebody who looks. */
+/** A cluster's quota for read-only commands. */
 export interface ClusterLedger {
   readonly api: KubeApi;
-  /** As they were when they were read; a copy. */
+  /** A copy; changes to it are not written back. */
   readonly ledger: Quota;
 }
 
 /**
- * Reads the ledger of a cluster and hands them to `look`. Rejects with a `StartupError` where there is no access, or no
- * quota.
+ * Reads a cluster's ledgers and calls `look` with them. Rejects with a `StartupError` if the cluster cannot be reached
+ * or has no quota.
  */
 export async function withClusterLedger(
   kubeconfig: string | undefined,
@@ -38,7 +38,7 @@ export function openLedger(api: KubeApi, policy: Partial<Policy> = {}): Promise<
   });
 }
 
-/** A client with the operator's access, for as long as `use` takes. */
+/** Opens a client with the operator's access and closes it after `use`. */
 export async function withClient(
   kubeconfig: string | undefined,
   use: (client: KubeClient) => Promise<void>,
@@ -52,8 +52,8 @@ export async function withClient(
 }
 
 /**
- * Where kubectl looks as well: KUBECONFIG, of which the first file that is there counts, or the home directory; null
- * for the pod this runs in.
+ * Finds the kubeconfig as kubectl does: the first existing file of KUBECONFIG, or the one in the home directory; null
+ * inside a pod.
  */
 export function operatorsKubeconfig(
   environment: Readonly<Record<string, string | undefined>>,

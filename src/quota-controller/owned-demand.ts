@@ -2,8 +2,8 @@ import type { Demand, PodSet, Resources } from '../quota/core/demand.js';
 import { readQuantity } from '../quota/core/quantity.js';
 
 /**
- * What an owned object asks for beyond what its owner is charged: nothing (null) where a pod set of the owner covers
- * it, in number and in each resource. Everything, where the owner is charged to another group or makes no pods.
+ * Returns what an owned object requests beyond its owner's charge: null where a pod set of the owner covers it in
+ * number and in each resource; the whole demand where the owner is charged to another group or has no pods.
  */
 export function beyondOwner(demand: Demand, owner: Demand): Demand | null {
   const sets = owner.podSets.filter(({ count }) => count > 0);
@@ -13,24 +13,24 @@ export function beyondOwner(demand: Demand, owner: Demand): Demand | null {
   if (sets.length === 0 || !isSameGroup || !isSameType) return demand;
   const podSets = demand.podSets.flatMap((podSet) => least(sets.map((set) => beyondSet(podSet, set))));
   if (podSets.length === 0) return null;
-  // The object is counted with its owner; the type is that of the owner, where it names none itself.
+  // The owner's charge counts the object. An object without a type has the type of its owner.
   const { objects: _, ...rest } = demand;
   return { ...rest, types: { ...owner.types, ...types }, podSets };
 }
 
-/** Whether a demand is for no pods at all. */
+/** Whether a demand has no pods. */
 export function asksForNothing({ podSets }: Demand): boolean {
   return podSets.every(({ count }) => count === 0);
 }
 
-/** The pod sets of the owner differ; an object belongs to the one that leaves the least of it. */
+/** Owners can have several pod sets; the object is matched with the one that leaves the smallest remainder. */
 function least(candidates: readonly (readonly PodSet[])[]): readonly PodSet[] {
   const sizeOf = (podSets: readonly PodSet[]): number =>
     podSets.reduce((sum, { requests = {}, limits = {} }) => sum + Object.keys({ ...requests, ...limits }).length, 0);
   return candidates.reduce((best, candidate) => (sizeOf(candidate) < sizeOf(best) ? candidate : best));
 }
 
-/** What pods ask for beyond as many pods of another set: more in each, and more of them. */
+/** Returns the requests beyond an equal number of pods of another set: larger requests per pod, and additional pods. */
 function beyondSet(podSet: PodSet, owned: PodSet): readonly PodSet[] {
   const within = Math.min(podSet.count, owned.count);
   const requests = beyond(podSet.requests, owned.requests);

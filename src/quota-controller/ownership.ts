@@ -12,25 +12,25 @@ export interface OwnershipOptions {
   readonly kinds: () => readonly ServedKind[];
 }
 
-/** An object that names an owner. */
-export interface Owned {
+/** An object with an owner. */
+export interface OwnedObject {
   readonly kind: string;
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly owner: Owner;
-  /** What it asks for itself; null where that cannot be read. */
+  /** The object's own demand; null where it cannot be read. */
   readonly demand: Demand | null;
 }
 
-/** What is to be charged for an owned object. */
-export type OwnCharge =
-  /** Its owner is charged for it. */
+/** What is charged for an owned object itself. */
+export type OwnedCharge =
+  /** The charge of its owner covers it. */
   | { readonly kind: 'covered' }
-  /** It is charged by itself: whole, or for what it asks beyond its owner. */
+  /** The object is charged itself: with its whole demand, or with the part beyond its owner. */
   | { readonly kind: 'own'; readonly demand: Demand | null };
 
-/** What controllers of Kubernetes make; other kinds may make anything. */
-const MAKES: Readonly<Record<string, string>> = {
+/** The kind that each built-in controller creates; controllers of other kinds may create any kind. */
+const CREATED_KINDS: Readonly<Record<string, string>> = {
   'apps/Deployment': 'ReplicaSet',
   'apps/ReplicaSet': 'Pod',
   'apps/StatefulSet': 'Pod',
@@ -38,13 +38,13 @@ const MAKES: Readonly<Record<string, string>> = {
   'argoproj.io/Rollout': 'ReplicaSet',
 };
 
-/** Owners of owners of owners: more than any kind has. */
-const MOST_OWNERS = 8;
+/** Maximum length of a chain of owners; longer than any kind has. */
+const MAX_OWNERS = 8;
 
 /**
- * Who is charged for an object with owners. A reference can be made up, so an owner counts where it is there with that
- * uid, makes objects of this kind with these labels, and has pods at all. It covers what its own pods ask for; what an
- * object asks beyond that is charged by itself.
+ * Decides what is charged for an object with owners. Users can write any owner reference; therefore an owner counts
+ * only if it exists with that uid, creates objects of this kind with these labels, and has pods. It covers the requests
+ * of its own pods; anything beyond is charged for the object itself.
  */
 export class Ownership {
   readonly #options: OwnershipOptions;
@@ -53,17 +53,17 @@ export class Ownership {
     this.#options = options;
   }
 
-  async chargeOf({ kind, namespace, labels, owner, demand }: Owned): Promise<OwnCharge> {
+  async chargeOf({ kind, namespace, labels, owner, demand }: OwnedObject): Promise<OwnedCharge> {
     const { api, kinds, evaluation } = this.#options;
     let [link, next, least] = [{ kind, labels }, owner as Owner | null, demand];
-    for (let depth = 0; next !== null && depth < MOST_OWNERS; depth++) {
+    for (let depth = 0; next !== null && depth < MAX_OWNERS; depth++) {
       const { apiVersion, kind: ownerKind, name, uid } = next;
       const apiGroup = apiGroupOf(apiVersion);
       const served = kinds().find((one) => one.evaluator.kind === ownerKind && one.evaluator.apiGroup === apiGroup);
       const object = served === undefined ? null : await readObject(api, served, namespace, name);
       if (object === null || object.metadata?.uid !== uid) break;
       if (depth === 0 && demand !== null && asksForNothing(demand)) return { kind: 'covered' };
-      if (!makes(`${apiGroup}/${ownerKind}`, object, link)) break;
+      if (!creates(`${apiGroup}/${ownerKind}`, object, link)) break;
       const manifest = { apiVersion, kind: ownerKind, ...object };
       const options = await withReferences(api, kinds(), manifest, { ...evaluation(), requireLabel: false });
       const { evaluation: alone, owner: above } = evaluateAlone(manifest, options);
@@ -78,15 +78,15 @@ export class Ownership {
   }
 }
 
-/** Whether the controller of an object would make one of that kind with these labels. */
-function makes(
+/** Whether the controller of an owner would create an object of this kind with these labels. */
+function creates(
   ownerKind: string,
   { spec }: KubeObject,
   { kind, labels }: { readonly kind: string; readonly labels: Readonly<Record<string, string>> },
 ): boolean {
-  const made = MAKES[ownerKind];
-  if (made === undefined) return true;
+  const createdKind = CREATED_KINDS[ownerKind];
+  if (createdKind === undefined) return true;
   const selector = spec?.['selector'];
-  // Only a Rollout may have none: one that takes the template of another workload.
-  return kind === made && selectsLabels(selector ?? {}, labels);
+  // Only a Rollout may lack a selector, when it takes the template of another workload.
+  return kind === createdKind && selectsLabels(selector ?? {}, labels);
 }

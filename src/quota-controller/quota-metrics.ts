@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 const DECISIONS = {
   name: 'quota_review_seconds',
   type: 'histogram',
-  help: 'Time to decide a review',
+  help: 'Duration of admission reviews',
   labels: ['path', 'allowed'],
   buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
 } as const;
@@ -19,11 +19,11 @@ const DECISIONS = {
 const REFUSED = {
   name: 'quota_refused_total',
   type: 'counter',
-  help: 'Reviews that were refused',
+  help: 'Refused admission reviews',
   labels: ['path', 'code'],
 } as const;
 
-/** What the last refresh found. */
+/** Result of the last refresh. */
 interface Refresh {
   readonly drift: number;
   readonly at: number;
@@ -33,14 +33,14 @@ const REFRESH: readonly Metric<Refresh>[] = [
   {
     name: 'quota_drift',
     type: 'gauge',
-    help: 'Counters that were not what the workloads add up to, at the last refresh',
+    help: 'Counters that differed from the sum of the workloads at the last refresh',
     labels: [],
     read: ({ drift }) => only(drift),
   },
   {
     name: 'quota_refreshed_timestamp_seconds',
     type: 'gauge',
-    help: 'When everything was looked at last',
+    help: 'Time of the last refresh',
     labels: [],
     read: ({ at }) => only(at / 1000),
   },
@@ -50,7 +50,7 @@ const CLOCK: readonly Metric<Pick<EngineClock, 'differenceMs'>>[] = [
   {
     name: 'quota_clock_difference_seconds',
     type: 'gauge',
-    help: "The API server's time less the engine's",
+    help: "The API server's time minus the engine's time",
     labels: [],
     read: ({ differenceMs }) => only(differenceMs / 1000),
   },
@@ -77,7 +77,7 @@ const GROUPS: readonly Metric<readonly GroupStatus[]>[] = [
   {
     name: 'quota_group_grant_refused',
     type: 'gauge',
-    help: '1 for a grant that the parent of the group cannot pay',
+    help: '1 for a grant that the budget of the parent group cannot cover',
     labels: ['group', 'grant'],
     *read(groups) {
       for (const { name: group, grants } of groups)
@@ -88,7 +88,7 @@ const GROUPS: readonly Metric<readonly GroupStatus[]>[] = [
   {
     name: 'quota_group_reservations',
     type: 'gauge',
-    help: 'Workloads of a group that are admitted and not seen yet',
+    help: 'Workloads of a group that were admitted and are not observed yet',
     labels: ['group'],
     *read(groups) {
       for (const { name: group, reservations } of groups) yield { labels: { group }, value: reservations };
@@ -96,7 +96,6 @@ const GROUPS: readonly Metric<readonly GroupStatus[]>[] = [
   },
 ];
 
-/** The metrics of the quota service. */
 export class QuotaMetrics {
   readonly #decisions = histogram(DECISIONS);
   readonly #refused = counter(REFUSED);
@@ -112,7 +111,7 @@ export class QuotaMetrics {
     readAt(GROUPS, () => this.#groups()),
   );
 
-  /** Where the amounts of groups come from. */
+  /** Sets the source of the groups' amounts. */
   watch(engine: QuotaEngine, reconciler: Reconciler, clock: Pick<EngineClock, 'differenceMs'>): void {
     this.#engine = engine;
     this.#reconciler = reconciler;

@@ -6,7 +6,7 @@ import { systemClock, type Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { InformerTiming } from '../kube/informer.js';
 import type { KubeApi } from '../kube/client.js';
-import { sharedCertificate, type Issued } from './admission/certificate-secret.js';
+import { sharedCertificate, type IssuedCertificate } from './admission/certificate-secret.js';
 import { ANY_CALLER, certifiedCallers, type ReviewCallers } from './admission/review-callers.js';
 import { SecretPaths } from './admission/secret-paths.js';
 import { auditStream, openAuditFile, type AuditFile } from '../quota/audit/audit-file.js';
@@ -20,31 +20,31 @@ import { StartupError } from '../host/startup-error.js';
 export interface QuotaServeConfig {
   readonly address: string;
   readonly port: number;
-  /** Own port of the probes, without TLS; null: `port` answers them only. */
+  /** Separate port for probes without TLS; null: probes only on `port`. */
   readonly probePort: number | null;
-  /** Null: the access of the pod that we run in. */
+  /** Null: the service account of the pod. */
   readonly kubeconfig: string | null;
-  /** Where the Secret with the certificate and the Lease are. */
+  /** Namespace of the Lease and of the Secret with the certificate. */
   readonly namespace: string;
-  /** Service through which the API server reaches us, in that namespace; ignored with a URL. */
+  /** Service in that namespace through which the API server reaches the webhooks; ignored if `url` is set. */
   readonly service: string;
-  /** `https://host:port` where we are reached without a service; null for the service. */
+  /** `https://host:port` through which the API server reaches the webhooks; null to use the service. */
   readonly url: string | null;
-  /** Files; null for a certificate that the replicas make themselves and share in a Secret. */
+  /** Certificate files; null for a certificate that the replicas create and share in a Secret. */
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly authorityFile: string } | null;
-  /** Who signs the certificates of API servers, and their common names; null: they are known by a secret path. */
+  /** Authority and common names of the API servers' client certificates; null: API servers use a secret path. */
   readonly clients: { readonly authorityFile: string; readonly names: readonly string[] } | null;
   /** Whether to write the webhook configuration. */
   readonly register: boolean;
   readonly unlabelled: 'Ignore' | 'Fail';
-  /** Whether every namespace may use groups whose chain has no selector of namespaces. */
+  /** Whether every namespace may use a group if no group on its path to the root has a namespaceSelector. */
   readonly openGroups: boolean;
   readonly identity: string | null;
   /** File of the audit chain of this replica's decisions; `-`: standard output; null: no audit. */
   readonly audit: string | null;
   readonly refreshMs: number;
   readonly leaseMs: number;
-  /** Null: the cluster is not divided. */
+  /** Null: no arbitrator. */
   readonly arbitrator: ArbitratorConfig | null;
   readonly watchTiming?: Partial<InformerTiming>;
 }
@@ -55,7 +55,7 @@ const WEBHOOKS = 'gpu-manager-quota';
 const SERVICE_PORT = 443;
 const CERTIFICATE_DAYS = 365;
 
-/** The composition root of `gpu-manager quota serve`: the parts in the order in which they start. */
+/** The composition root of `gpu-manager quota serve`: the parts in the order of their start. */
 export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promise<readonly Part[]> {
   const clock = systemClock;
   const client = await openKubeClient(config.kubeconfig, clock);
@@ -65,7 +65,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
       ? [`${config.service}.${config.namespace}.svc`]
       : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
   const { tls, clients } = config;
-  const currentCertificate = async (): Promise<Issued> => ({
+  const currentCertificate = async (): Promise<IssuedCertificate> => ({
     ...(tls === null
       ? await sharedCertificate({ api, namespace, name: SECRET, hosts, issue, now: () => clock.now() })
       : await readCertificate(tls)),
@@ -119,11 +119,11 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   ];
 }
 
-/** Rejects with a `StartupError` where the file cannot be written to, or is no whole chain. */
+/** Opens the audit file; rejects with a `StartupError` if it is not writable or its chain is broken. */
 async function openAudit(target: string | null, log: Log): Promise<AuditFile | null> {
   if (target === null) return null;
   const failed = (error: Error): void =>
-    log.error({ err: error, file: target }, 'writing the audit failed; decisions are no longer written to it');
+    log.error({ err: error, file: target }, 'writing the audit failed; later decisions are not audited');
   if (target === '-') return auditStream(process.stdout, failed);
   const opened = await openAuditFile(target, failed).catch((error: NodeJS.ErrnoException) => {
     throw new StartupError(`--audit: ${target}: ${error.code ?? error.message}`);
@@ -133,7 +133,7 @@ async function openAudit(target: string | null, log: Log): Promise<AuditFile | n
   return opened.file;
 }
 
-/** Only the API server may ask; how it is known depends on what the cluster and its administrator give. */
+/** Restricts reviews to the API server, recognised by client certificate or secret path. */
 function callersOf(
   { clients, register, namespace }: QuotaServeConfig,
   api: KubeApi,
@@ -142,23 +142,23 @@ function callersOf(
 ): ReviewCallers {
   if (clients !== null) return certifiedCallers(clients.names);
   if (register) return new SecretPaths({ api, namespace, name: PATHS_SECRET, clock, log });
-  log.warn({}, 'every caller that reaches the port may ask for reviews: with --no-register, give --client-ca-file');
+  log.warn({}, 'every caller that reaches the port may request reviews: with --no-register, set --client-ca-file');
   return ANY_CALLER;
 }
 
-/** A certificate of an authority whose key is forgotten at once: nobody can sign another one. */
-export async function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Promise<Issued> {
-  // Two authorities of one name in a bundle are taken for each other.
+/** Issues a certificate of a new authority and discards the authority's key, so that nobody can issue another one. */
+export async function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Promise<IssuedCertificate> {
+  // A unique name: clients confuse two authorities of the same name in a bundle.
   const authority = await certificateAuthority(`gpu-manager-quota-${randomBytes(8).toString('hex')}`, days);
   return { ...(await authority.server(hosts)), authority: authority.certificate };
 }
 
-/** Reads what was given as files. */
+/** Reads the certificate files. */
 export async function readCertificate({
   certFile,
   keyFile,
   authorityFile,
-}: NonNullable<QuotaServeConfig['tls']>): Promise<Issued> {
+}: NonNullable<QuotaServeConfig['tls']>): Promise<IssuedCertificate> {
   return {
     certificate: await readText(certFile),
     key: await readText(keyFile),

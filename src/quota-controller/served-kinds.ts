@@ -7,32 +7,32 @@ import { Rounds } from '../host/rounds.js';
 
 export interface ServedKindsOptions {
   readonly api: KubeApi;
-  /** The kinds to look for, asked for in each round. */
+  /** Returns the kinds to look for in each round. */
   readonly evaluators: () => readonly Evaluator[];
   readonly log: QuotaLog;
   readonly clock: Clock;
   readonly everyMs?: number;
 }
 
-/** The kinds of workloads that the API server has now: custom resources come and go while we run. */
+/** The kinds of workloads that the API server serves now; custom resources may be added and removed at any time. */
 export class ServedKinds {
   readonly #options: ServedKindsOptions;
   readonly #rounds: Rounds;
   readonly #listeners = new Set<(kinds: readonly ServedKind[]) => Promise<void> | void>();
   #kinds: readonly ServedKind[] = [];
-  /** Kinds that may not be read, of which the log was told. */
+  /** Paths of kinds that cannot be listed, whose warning was logged. */
   readonly #hidden = new Set<string>();
-  #looking: Promise<void> = Promise.resolve();
+  #discovery: Promise<void> = Promise.resolve();
 
   private constructor(options: ServedKindsOptions) {
     this.#options = options;
-    this.#rounds = new Rounds(options.clock, options.everyMs ?? 30_000, () => this.lookAgain());
+    this.#rounds = new Rounds(options.clock, options.everyMs ?? 30_000, () => this.rediscover());
   }
 
-  /** Rejects with an KubeError where the API server does not say what it has. */
+  /** Discovers the kinds; rejects with a KubeError if the API server fails. */
   static async read(options: ServedKindsOptions): Promise<ServedKinds> {
     const read = new ServedKinds(options);
-    read.#kinds = await servedKinds(options.api, options.evaluators(), (path) => read.#tellHidden(path));
+    read.#kinds = await servedKinds(options.api, options.evaluators(), (path) => read.#reportHidden(path));
     return read;
   }
 
@@ -40,16 +40,13 @@ export class ServedKinds {
     return this.#kinds;
   }
 
-  /**
-   * Calls `listener` with all kinds when there are others than before; one that fails is called again. Returns what
-   * ends that.
-   */
+  /** Calls `listener` with all kinds when they change, and again if it fails. Returns a function that ends this. */
   onChange(listener: (kinds: readonly ServedKind[]) => Promise<void> | void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Looks now and then from now on. */
+  /** Starts periodic discovery. */
   start(): void {
     this.#rounds.start();
   }
@@ -58,13 +55,13 @@ export class ServedKinds {
     return this.#rounds.stop();
   }
 
-  /** Looks now: other kinds may be looked for than before. */
-  lookAgain(): Promise<void> {
-    this.#looking = this.#looking.then(() => this.#lookAgain());
-    return this.#looking;
+  /** Discovers now, after the set of kinds to look for has changed. */
+  rediscover(): Promise<void> {
+    this.#discovery = this.#discovery.then(() => this.#discover());
+    return this.#discovery;
   }
 
-  #tellHidden(path: string): void {
+  #reportHidden(path: string): void {
     if (this.#hidden.has(path)) return;
     this.#hidden.add(path);
     this.#options.log.warn(
@@ -73,13 +70,11 @@ export class ServedKinds {
     );
   }
 
-  /**
-   * What could not be found out, or told, is left for the next round: nothing is dropped because the API server fails.
-   */
-  async #lookAgain(): Promise<void> {
+  /** A failed discovery or listener is retried in the next round; known kinds stay known if the API server fails. */
+  async #discover(): Promise<void> {
     const { api, evaluators, log } = this.#options;
     try {
-      const kinds = await servedKinds(api, evaluators(), (path) => this.#tellHidden(path));
+      const kinds = await servedKinds(api, evaluators(), (path) => this.#reportHidden(path));
       const before = this.#kinds;
       if (namesOf(kinds) === namesOf(before)) return;
       this.#kinds = kinds;

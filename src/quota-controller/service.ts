@@ -17,7 +17,7 @@ import { probeRoutes } from '../http/probe-routes.js';
 import { fixedTls } from '../http/tls.js';
 import type { ServerTime } from '../kube/server-time.js';
 import { WorkloadReview } from './admission/workload-review.js';
-import type { Issued } from './admission/certificate-secret.js';
+import type { IssuedCertificate } from './admission/certificate-secret.js';
 import type { WatchableApi } from '../kube/watchable-api.js';
 import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
@@ -49,11 +49,11 @@ export interface QuotaServiceOptions {
   readonly port: number;
   /** Own port of the probes on the same address, without TLS; null where `port` answers them only. */
   readonly probePort?: number | null;
-  readonly certificate: Issued;
+  readonly certificate: IssuedCertificate;
   /** Who may ask for reviews; without, everybody who reaches the port. */
   readonly callers?: ReviewCallers;
   /** The certificate that is to be served now, asked for every minute; without, the same for ever. */
-  readonly currentCertificate?: () => Promise<Issued>;
+  readonly currentCertificate?: () => Promise<IssuedCertificate>;
   /**
    * How the API server reaches us; null to leave the webhook configuration to others. Told the port that is listened
    * on.
@@ -222,11 +222,11 @@ export class QuotaService {
       reader,
       access: new NamespaceAccess({
         api,
-        seen: (name): GroupObject | null => reconciler.group(name),
+        observed: (name): GroupObject | null => reconciler.group(name),
         isOpenByDefault: this.#options.openGroups ?? true,
       }),
       reservationMs,
-      seenVersion: (uid): number | null => reconciler.workloadOf(uid)?.version ?? null,
+      observedVersion: (uid): number | null => reconciler.workloadOf(uid)?.version ?? null,
       admitted: (uid) => reconciler.admitted(uid),
     });
     const reconciler: Reconciler = new Reconciler({
@@ -244,7 +244,7 @@ export class QuotaService {
     const groups = new GroupReview({
       engine,
       api,
-      seen: (name) => reconciler.group(name),
+      observed: (name) => reconciler.group(name),
       reservationMs,
       chargeable: () => ({
         kinds: facts.policy.kinds,
@@ -330,7 +330,7 @@ export class QuotaService {
   async #applyFacts(served: ServedKinds, reconciler: Reconciler, all: boolean): Promise<void> {
     try {
       if (all) {
-        await served.lookAgain();
+        await served.rediscover();
         await this.#register();
       }
       // Of what depends on nodes, only the number of pods of a DaemonSet changes while they come and go.
@@ -396,7 +396,7 @@ export class QuotaService {
       localTime: () => clock.now(),
       ledgerTime: () => store.latestTime,
       changed: (state) => {
-        if (state.is === 'inStep') return log.info({}, "the engine's time is the API server's again");
+        if (state.is === 'inSync') return log.info({}, "the engine's time is the API server's again");
         const { reason, message } = clockWarning(state);
         log.warn({ byMs: Math.round(state.byMs), identity }, message);
         events.record(webhooks, { type: 'Warning', reason, message });

@@ -3,27 +3,27 @@ import { withReplicas, type ServedKind } from './kinds.js';
 import type { KubeObject } from './object.js';
 import { isKind, unknownScale, type WorkloadReader } from './workload-reader.js';
 
-/** A workload that somebody asks about, and who is charged for it. */
+/** A workload named by an operator, and the owner that is charged for it. */
 export interface Subject {
-  /** `Deployment default/web`. */
+  /** Kind, namespace and name, such as `Deployment default/web`. */
   readonly name: string;
-  /** From the one that was asked about to the one that is charged: `its ReplicaSet default/web-1`. */
+  /** The owners from the named workload to the charged one, such as `its ReplicaSet default/web-1`. */
   readonly owners: readonly string[];
-  /** Of the one that is charged. */
+  /** Evaluation of the charged object. */
   readonly evaluation: Evaluation;
 }
 
-/** What was asked for and cannot be had, in words. */
-export interface NoSubject {
+/** Why the workload cannot be evaluated. */
+export interface SubjectNotFound {
   readonly ok: false;
   readonly reason: string;
 }
 
-/** Owners of owners of owners: more than any kind has. */
-const MOST_OWNERS = 8;
+/** Maximum length of a chain of owners; longer than any kind has. */
+const MAX_OWNERS = 8;
 
-/** The kind that somebody calls `deployment`, `deployments`, `deploy` or `deployments.apps`. */
-export function kindCalled(kinds: readonly ServedKind[], text: string): ServedKind | null {
+/** Finds a kind by its name, plural, short name or full resource name, as kubectl does. */
+export function findKind(kinds: readonly ServedKind[], text: string): ServedKind | null {
   const wanted = text.toLowerCase();
   return (
     kinds.find(({ evaluator, resource, shortNames }) =>

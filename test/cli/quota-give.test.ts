@@ -62,13 +62,16 @@ test('grant, lend and transfer change the objects of a cluster, and its webhooks
   await eventually(() => hard('vision', GPU_HOURS) === '300', 'the hours');
   t.match(await on.deploy('web', 'vision', 1, 5), { ok: true });
   await eventually(() => on.used('vision') === '5', 'the use');
-  t.match(await quota('grant', 'vision', GPU_HOURS, '5', '--name', 'weekly'), { code: 1, err: /has a grant weekly/ });
+  t.match(await quota('grant', 'vision', GPU_HOURS, '5', '--name', 'weekly'), {
+    code: 1,
+    err: /already has a grant named weekly/,
+  });
   t.match(await quota('grant', 'vision', 'cash/pods', '5', '--name', 'x'), { code: 1, err: /no budget cash\/pods/ });
   t.match(await quota('grant', 'nobody', GPU_HOURS, '5', '--name', 'x'), { code: 1, err: /nobody/ });
 
   t.match(await quota('transfer', 'vision', 'speech', 'limits.cpu=2'), { code: 0 });
   await eventually(() => hard('vision') === '8' && hard('speech') === '12', 'the transfer');
-  t.match(await quota('transfer', 'vision', 'company', 'limits.cpu=1'), { code: 1, err: /no siblings/ });
+  t.match(await quota('transfer', 'vision', 'company', 'limits.cpu=1'), { code: 1, err: /are not siblings/ });
   t.match(await quota('transfer', 'vision', 'speech', 'limits.cpu=9'), { code: 1, err: /not so much of limits.cpu/ });
 
   t.match(await quota('lend', 'vision', 'speech', 'limits.cpu=9', '--name', 'large', '--until', '1h'), {

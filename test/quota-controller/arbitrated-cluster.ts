@@ -105,7 +105,7 @@ export class ArbitratedCluster {
   }
 
   /** Returns when several cycles have gone by and nothing was written any more. */
-  async settled(): Promise<void> {
+  async resolvePending(): Promise<void> {
     for (let before = -1; before !== this.server.revision;) {
       before = this.server.revision;
       const from = this.#arbitrator?.cycles ?? 0;

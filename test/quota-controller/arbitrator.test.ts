@@ -52,7 +52,7 @@ test('who is overused while another one waits is told, and after its grace its y
   await eventually(() => on.events('ReclaimPending').length === 1, 'the event');
   t.match(on.events('ReclaimPending')[0], { type: 'Warning', involvedObject: { kind: 'Allocation', name: 'first' } });
   on.seconds = 29.999;
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), []);
   on.seconds = 30;
   await eventually(() => on.evictions().length > 0, 'the eviction');
@@ -81,7 +81,7 @@ test('who is overused while another one waits is told, and after its grace its y
     status: { phase: 'Running' },
   }));
   on.seconds = 300;
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), ['p2']);
   t.match(
     [on.statusOf('first'), on.statusOf('second')],
@@ -103,7 +103,7 @@ test('a notice ends where nobody waits any more, and nobody goes', async (t) => 
   await eventually(() => on.events('ReclaimEnded').length === 1, 'the event');
   t.match(on.events('ReclaimPending')[0], { involvedObject: { kind: 'Consumer', name: 'first' } });
   on.seconds = 100;
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), []);
 });
 
@@ -116,7 +116,7 @@ test('a restart in the middle of a grace takes nothing of it and adds nothing', 
   await on.end();
   on.seconds = 30;
   await on.arbitrate();
-  await on.settled();
+  await on.resolvePending();
   t.equal(on.statusOf('first').reclaimAt, '2026-11-21T12:00:30.250Z');
   t.same(on.evictions(), []);
   on.seconds = 30.25;
@@ -140,7 +140,7 @@ test('after an eviction the same two have peace for a while, across restarts', a
   await on.arbitrate();
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'a new notice');
   on.seconds = 99;
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), ['p2']);
   on.seconds = 100;
   await eventually(() => on.evictions().length === 2, 'the next eviction');
@@ -155,13 +155,13 @@ test('only what changed is written, and when nothing changes nothing is asked', 
   on.addPod('b', 'b1', { cpu: '1' });
   await on.arbitrate();
   await on.deserves('b', { cpu: '1' });
-  await on.settled();
+  await on.resolvePending();
   const before = on.server.requests.length;
-  await on.settled();
+  await on.resolvePending();
   t.equal(on.server.requests.length, before);
   on.addPod('b', 'b2', { cpu: '1' });
   await on.deserves('b', { cpu: '2' });
-  await on.settled();
+  await on.resolvePending();
   t.same(
     on.server.requests
       .slice(before)
@@ -177,7 +177,7 @@ test('a status that somebody else wrote meanwhile is looked at again, and put ri
   on.addPod('a', 'a1', { cpu: '1' });
   await on.arbitrate();
   await on.deserves('a', { cpu: '1' });
-  await on.settled();
+  await on.resolvePending();
   for (const watch of on.server.watches('allocations')) watch.silence();
   on.server.edit('allocations', '', 'a', (object) => ({
     ...object,
@@ -203,7 +203,7 @@ test('a pod that a disruption budget keeps stays, and another one goes in its pl
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   on.seconds = 30;
   await eventually(() => on.evictions().length > 0, 'the eviction');
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), ['p1']);
 });
 
@@ -218,7 +218,7 @@ test('a pod that the API refuses to evict is asked for again later, and the one 
   await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   on.seconds = 30;
   await eventually(() => on.evictions().length > 0, 'the eviction');
-  await on.settled();
+  await on.resolvePending();
   t.same([on.evictionsTried(), on.evictions()], [['p2', 'p1'], ['p1']], 'nobody goes before all of them may');
   t.match(
     await on.metrics.text(),
@@ -236,13 +236,13 @@ test('where budgets keep everybody it is tried again, not at once, until one let
   on.seconds = 30;
   await eventually(() => on.evictionsTried().length === 2, 'both to be asked for');
   on.seconds = 44;
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictionsTried(), ['p2', 'p1']);
   t.equal(on.statusOf('first').reclaimedFor, undefined, 'nobody went');
   refusal.remove();
   on.seconds = 45;
   await eventually(() => on.evictions().length > 0, 'another attempt');
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), ['p2']);
 });
 
@@ -255,7 +255,7 @@ test('a pod is evicted once, however late its end is seen', async (t) => {
   on.seconds = 30;
   await eventually(() => on.evictions().length > 0, 'the eviction');
   on.seconds = 60;
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), ['p2']);
 });
 
@@ -269,7 +269,7 @@ test('an eviction whose answer is lost is not followed by another in its place',
   await eventually(() => on.evictions().length > 0, 'the eviction');
   await eventually(() => on.statusOf('first').reclaimAt === undefined, 'the end of the notice');
   on.seconds = 300;
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), ['p2']);
 });
 
@@ -302,7 +302,7 @@ test('what is reserved stays with its namespace, and some pods do not go at all'
   t.match(on.statusOf('kube-system').deserved, { cpu: '1' });
   for (const seconds of [30, 100, 200, 300]) {
     on.seconds = seconds;
-    await on.settled();
+    await on.resolvePending();
   }
   t.same(on.statusOf('first').allocated, { cpu: '6' });
   t.same(on.evictions(), ['p6', 'p5']);
@@ -324,7 +324,7 @@ test('a plan is logged once, shows in the metrics, and nothing is written', asyn
     'the plan in the log',
   );
   on.seconds = 200;
-  await on.settled();
+  await on.resolvePending();
   const plans = on.logged.filter(({ message }) => /these pods would be evicted/.test(message));
   t.equal(plans.length, 1);
   t.match(plans[0]?.fields, {
@@ -393,13 +393,13 @@ test('a thousand namespaces: each is written once, and then only who is concerne
   const written = (): number =>
     on.writes().filter(({ resource, subresource }) => resource === 'allocations' && subresource === 'status').length;
   await eventually(() => written() >= 1000, 'all to be written', 60_000);
-  await on.settled();
+  await on.resolvePending();
   t.equal(written(), 1000);
   t.equal(on.writes().filter(({ resource }) => resource === 'consumers').length, 1000);
   const before = on.writes().length;
   on.server.remove('pods', 'team-7', 'p');
   await on.deserves('team-7', {});
-  await on.settled();
+  await on.resolvePending();
   t.equal(on.writes().length - before, 1);
 });
 
@@ -433,7 +433,7 @@ test('for a pod of eight GPUs one node is emptied at once, and its room is kept'
     () => nominated() === node,
     'the room to be kept again after the scheduler took the nomination away',
   );
-  await on.settled();
+  await on.resolvePending();
   t.equal(on.evictions().length, 8);
 });
 
@@ -448,7 +448,7 @@ test('nobody goes while one of those who would have to may not', async (t) => {
   on.addPod('second', 'q1', { [CARD]: '8' }, { node: null });
   await on.arbitrate('on', { graceMs: 0 });
   await eventually(() => on.evictionsTried().includes('node2-1'), 'it to be asked');
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), []);
 });
 
@@ -461,7 +461,7 @@ test('taints, selectors and affinity say where a waiting pod may come to', async
   on.addPod('first', 'p2', { [CARD]: '1' }, { node: 'tainted', startedAt: 2 });
   on.addPod('second', 'q1', { [CARD]: '1' }, { node: null });
   await on.arbitrate('on', { graceMs: 0 });
-  await on.settled();
+  await on.resolvePending();
   t.same(on.evictions(), [], 'the one that might go is where q1 cannot come to, the other one is more important');
   on.server.edit('pods', 'second', 'q1', (pod) => ({
     ...pod,
@@ -481,7 +481,7 @@ test('namespaces that a selector selects get a Consumer, and keep one that they 
     { namespaceSelector: { matchLabels: { area: 'app' } }, spec: { parent: 'app', weight: 2 } },
   ]);
   await eventually(() => on.server.read('consumers', '', 'web') !== null, 'the Consumer');
-  await on.settled();
+  await on.resolvePending();
   const specOf = (name: string): unknown => on.server.read('consumers', '', name)?.['spec'];
   t.match(specOf('web'), { parent: 'app', weight: 2 });
   t.match(specOf('shop'), { weight: 7 });

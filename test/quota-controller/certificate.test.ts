@@ -9,7 +9,7 @@ import { silentLog } from '../../src/host/log.js';
 import { watchableApi } from '../../src/kube/watchable-api.js';
 import { issue, readCertificate } from '../../src/quota-controller/run.js';
 import type { KubeClient } from '../../src/kube/client.js';
-import { sharedCertificate, type Issued } from '../../src/quota-controller/admission/certificate-secret.js';
+import { sharedCertificate, type IssuedCertificate } from '../../src/quota-controller/admission/certificate-secret.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService } from '../../src/quota-controller/service.js';
 import type { ApiServer } from '../harness/api-server/api-server.js';
@@ -39,7 +39,7 @@ function shown(port: number, ca: string): Promise<string> {
   });
 }
 
-const fingerprint = ({ certificate }: Issued): string => new X509Certificate(certificate).fingerprint256;
+const fingerprint = ({ certificate }: IssuedCertificate): string => new X509Certificate(certificate).fingerprint256;
 
 /**
  * Months pass on the manual clock; what happens every few seconds goes by the machine's, or it would happen millions of
@@ -56,7 +56,7 @@ function patient(clock: ManualClock): Clock {
 async function replica(
   server: ApiServer,
   clock: ManualClock,
-  look: () => Promise<Issued>,
+  look: () => Promise<IssuedCertificate>,
   others: object = {},
 ): Promise<{ readonly service: QuotaService; readonly stop: () => Promise<void> }> {
   const client = clientTo(server.url);
@@ -90,7 +90,7 @@ async function replica(
  * What replicas are to show: a certificate in a Secret, of a year and then of longer. Replicas that renew it at once
  * issue one each.
  */
-function renewing(client: KubeClient, clock: ManualClock): () => Promise<Issued> {
+function renewing(client: KubeClient, clock: ManualClock): () => Promise<IssuedCertificate> {
   const days = [365];
   return () =>
     sharedCertificate({

@@ -30,7 +30,11 @@ test('a Consumer that contradicts itself, its area, its quota or the cluster is 
     if (!response.allowed) return response.status?.message;
     return (await on.client.request({ method: 'POST', path: CONSUMERS_PATH, body: object })).ok;
   };
-  t.match(await make('a', { hard: { 'requests.cpu': 1 } }), /cpu, not requests\.cpu/, 'also where rules are ignored');
+  t.match(
+    await make('a', { hard: { 'requests.cpu': 1 } }),
+    /"requests\.cpu" is not a resource of nodes; write "cpu"/,
+    'also where rules are ignored',
+  );
   t.match(await make('a', { reserved: { 'nvidia.com/gpus': 1 } }), /nearest known name is nvidia\.com\/gpu/);
   t.match(await make('a', { hard: { cpu: 'much' } }), /hard: cpu/);
   t.match(await make('a', { hard: { cpu: 4 }, reserved: { cpu: 5 } }), /5 is reserved, hard is 4/);

@@ -17,7 +17,7 @@ const uses = (on: QuotaCluster, cores: string): Promise<unknown> =>
 const uidOf = (on: QuotaCluster, resource: string, name: string): string =>
   on.server.read(resource, 'default', name)?.metadata.uid ?? '';
 /** Long enough for what is seen to be told. */
-const settled = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, 300));
+const resolvePending = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, 300));
 
 /** A ReplicaSet that names a group, and a Deployment as its controller. */
 function replicaSet(name: string, owner: string, uid: string): ReturnType<typeof deployment> {
@@ -43,7 +43,7 @@ for (const finalizer of ['foregroundDeletion', 'example.com/slow']) {
     }));
     await on.remove('web');
     t.ok(on.server.read('deployments', 'default', 'web')?.metadata.deletionTimestamp);
-    await settled();
+    await resolvePending();
     t.equal(on.used('team'), '4');
     t.match(await on.deploy('next', 'team', 1, 1), { ok: false, message: /used: limits.cpu=4/ });
     t.match(await on.patch('web', { metadata: { finalizers: null } }), { ok: true });
@@ -72,7 +72,7 @@ test('what is left behind by its owner is charged itself from then on', async (t
     body: { metadata: { ownerReferences: null } },
   });
   await on.remove('web');
-  await settled();
+  await resolvePending();
   await uses(on, '2');
   await on.client.request({ method: 'DELETE', path: `${APPS}/replicasets/web-rs` });
   await uses(on, '0');
@@ -117,7 +117,7 @@ test('of a namespace that ends, each workload is charged until it is gone', asyn
   }));
   for (const name of ['one', 'two']) await on.client.request({ method: 'DELETE', path: `${path}/${name}` });
   await uses(on, '2');
-  await settled();
+  await resolvePending();
   t.equal(on.used('team'), '2');
   t.match(await on.deploy('next', 'team', 3, 1), { ok: false, message: /QuotaExceeded/ });
   await on.client.request({

@@ -48,7 +48,7 @@ test('a log is read as what it was written, whole or from an earlier state of it
         [contentOf(log), contentOf(whole), contentOf(late.log)].every((each) => each === content) &&
         contentOf(RecordLog.read(late.log.with(next).text).log) === contentOf(log.with(next)) &&
         late.log.with(next).text === log.with(next).text;
-      const told = late.news === null ? log : known.with(late.news);
+      const told = late.changes === null ? log : known.with(late.changes);
       return same && contentOf(told) === content;
     }),
     { numRuns: 300 },

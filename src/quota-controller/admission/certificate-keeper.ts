@@ -2,39 +2,38 @@ import { X509Certificate, createPrivateKey } from 'node:crypto';
 import type { QuotaLog } from '../log.js';
 import type { Clock } from '../../host/clock.js';
 import { Rounds } from '../../host/rounds.js';
-import type { Issued } from './certificate-secret.js';
+import type { IssuedCertificate } from './certificate-secret.js';
 
 export interface CertificateKeeperOptions {
-  readonly certificate: Issued;
-  /** The certificate that is to be served now. */
-  readonly currentCertificate: () => Promise<Issued>;
-  /** Has the API server trust what `currentCertificate` says. */
+  readonly certificate: IssuedCertificate;
+  /** Returns the certificate that should be served now. */
+  readonly currentCertificate: () => Promise<IssuedCertificate>;
+  /** Writes the authority of `currentCertificate` into the webhook configuration. */
   readonly announce: () => Promise<void>;
-  /** Shows a certificate to connections made from now on. */
-  readonly serve: (certificate: Issued) => void;
+  /** Sets the certificate for new connections. */
+  readonly serve: (certificate: IssuedCertificate) => void;
   readonly log: QuotaLog;
   readonly clock: Clock;
   readonly everyMs?: number;
-  /** So long after an authority was announced its certificates are served: API servers have to hear of it. */
+  /** How long the old certificate is served after a new authority was announced, until API servers have read it. */
   readonly overlapMs?: number;
 }
 
 /**
- * Sees to it that the certificate which is served is the one that should be: a renewed one, or files that changed. A
- * certificate of a new authority is served only after that was announced and API servers had time to notice; until
- * then the old one is.
+ * Serves the current certificate: reloads it when it was renewed or its files changed. A certificate of a new authority
+ * is served only after that authority was announced and API servers had time to read it.
  */
 export class CertificateKeeper {
   readonly #options: Required<CertificateKeeperOptions>;
   readonly #rounds: Rounds;
-  #served: Issued;
-  /** What was announced last, and since when. */
+  #served: IssuedCertificate;
+  /** The authority that was announced last, and when. */
   #announced: { readonly authority: string; readonly at: number };
 
   constructor(options: CertificateKeeperOptions) {
     this.#options = { everyMs: 60_000, overlapMs: 30_000, ...options };
     this.#rounds = new Rounds(options.clock, Math.min(this.#options.everyMs, this.#options.overlapMs), () =>
-      this.#look(),
+      this.#refresh(),
     );
     this.#served = options.certificate;
     this.#announced = { authority: options.certificate.authority, at: -Infinity };
@@ -48,7 +47,7 @@ export class CertificateKeeper {
     return this.#rounds.stop();
   }
 
-  async #look(): Promise<void> {
+  async #refresh(): Promise<void> {
     const { currentCertificate, announce, serve, log, clock, overlapMs } = this.#options;
     try {
       const wanted = await currentCertificate();
@@ -59,7 +58,7 @@ export class CertificateKeeper {
         wanted.authority === this.#announced.authority
       )
         return;
-      if (!isPair(wanted)) throw new Error('the certificate is not of its key');
+      if (!isPair(wanted)) throw new Error('the certificate and the key do not belong together');
       if (wanted.authority !== this.#announced.authority) {
         await announce();
         this.#announced = { authority: wanted.authority, at: clock.now() };
@@ -76,7 +75,7 @@ export class CertificateKeeper {
   }
 }
 
-/** False while files are being replaced one after the other. */
-function isPair({ certificate, key }: Issued): boolean {
+/** False while an administrator replaces the two files one after the other. */
+function isPair({ certificate, key }: IssuedCertificate): boolean {
   return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
 }

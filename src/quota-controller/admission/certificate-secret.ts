@@ -3,11 +3,11 @@ import type { KubeApi } from '../../kube/client.js';
 import type { Certificate } from '../../host/certificate.js';
 import { sharedSecret, type SecretData } from './shared-secret.js';
 
-/** A certificate, and that of the authority that signed it. */
-export interface Issued extends Certificate {
-  /** PEM; behind it those of earlier authorities whose certificates others may still show. */
+/** A certificate with that of its authority. */
+export interface IssuedCertificate extends Certificate {
+  /** PEM; followed by unexpired earlier authorities, whose certificates other replicas may still serve. */
   readonly authority: string;
-  /** PEM of the authority of callers' certificates, where they are asked for one. */
+  /** PEM of the authority that signs client certificates; absent where clients need none. */
   readonly clientAuthority?: string | null;
 }
 
@@ -15,22 +15,21 @@ export interface CertificateSecretOptions {
   readonly api: KubeApi;
   readonly namespace: string;
   readonly name: string;
-  /** Names and addresses that the certificate has to be for. */
+  /** DNS names and IP addresses that the certificate must contain. */
   readonly hosts: readonly string[];
-  /** Makes a certificate. */
-  readonly issue: (hosts: readonly string[]) => Promise<Issued>;
+  readonly issue: (hosts: readonly string[]) => Promise<IssuedCertificate>;
   readonly now: () => number;
 }
 
-/** So long before it ends a certificate is replaced. */
+/** How long before its expiry a certificate is renewed. */
 const RENEW_MS = 30 * 86_400_000;
 
 /**
- * The certificate that all replicas share: that of the Secret, or a new one, put there, where it is missing, about to
- * end or for other names. A new one has a new authority; the earlier ones stay beside it until they end, so that
- * whoever trusts what the Secret says trusts every replica, whether it has noticed yet or not.
+ * Returns the certificate that all replicas share in a Secret. A missing certificate, one that expires soon, and one
+ * for other names are replaced. Each new certificate has a new authority; the bundle keeps earlier authorities until
+ * they expire, so that clients that trust the bundle trust every replica, before and after the renewal.
  */
-export async function sharedCertificate(options: CertificateSecretOptions): Promise<Issued> {
+export async function sharedCertificate(options: CertificateSecretOptions): Promise<IssuedCertificate> {
   const { api, namespace, name, hosts, issue } = options;
   const data = await sharedSecret({
     api,
@@ -40,28 +39,29 @@ export async function sharedCertificate(options: CertificateSecretOptions): Prom
     next: async (present) => {
       const known = issuedOf(present);
       if (known !== null && isUsable(known, options)) return null;
-      const made = await issue(hosts);
+      const issued = await issue(hosts);
       return {
         ...present,
-        'tls.key': made.key,
-        'tls.crt': made.certificate,
-        'ca.crt': [made.authority, ...unended(known?.authority ?? '', options.now())].join(''),
+        'tls.key': issued.key,
+        'tls.crt': issued.certificate,
+        'ca.crt': [issued.authority, ...unexpired(known?.authority ?? '', options.now())].join(''),
       };
     },
   });
   const issued = issuedOf(data);
-  if (issued === null) throw new Error(`the Secret ${namespace}/${name} holds no certificate`);
+  if (issued === null)
+    throw new Error(`the Secret ${namespace}/${name} has no certificate: expected tls.crt, tls.key and ca.crt`);
   return issued;
 }
 
-function issuedOf(data: SecretData): Issued | null {
+function issuedOf(data: SecretData): IssuedCertificate | null {
   const text = (name: string): string => data[name] ?? '';
   const issued = { key: text('tls.key'), certificate: text('tls.crt'), authority: text('ca.crt') };
   return issued.key === '' || issued.certificate === '' || issued.authority === '' ? null : issued;
 }
 
-/** The certificates of a bundle that have not ended. */
-function unended(bundle: string, now: number): readonly string[] {
+/** The certificates of a bundle that have not expired. */
+function unexpired(bundle: string, now: number): readonly string[] {
   const found = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];
   return found.filter((text) => {
     try {
@@ -72,7 +72,7 @@ function unended(bundle: string, now: number): readonly string[] {
   });
 }
 
-function isUsable({ certificate }: Issued, { hosts, now }: CertificateSecretOptions): boolean {
+function isUsable({ certificate }: IssuedCertificate, { hosts, now }: CertificateSecretOptions): boolean {
   try {
     const read = new X509Certificate(certificate);
     const fits = hosts.every(

@@ -17,9 +17,9 @@ export interface ConsumerReviewOptions {
 }
 
 /**
- * Decides on Consumers: one whose amounts contradict each other, its area, the ResourceQuota of its namespace or the
- * cluster is refused, and so is one with resources that nothing has. What the cluster loses later, or a quota, is not
- * its fault: that shows as a condition.
+ * Reviews Consumers. It refuses amounts that contradict each other, the Consumer's area, the ResourceQuota of its
+ * namespace or the cluster, and resources that no node has. When the cluster or a quota shrinks later, the Consumer
+ * gets a condition instead.
  */
 export class ConsumerReview {
   readonly #options: ConsumerReviewOptions;
@@ -49,12 +49,12 @@ export class ConsumerReview {
       for (const [resource, amount] of readResourceQuota(quota)?.hard ?? [])
         quotaHard.set(resource, Math.min(amount, quotaHard.get(resource) ?? Infinity));
     const isArea = others.some(({ parent }) => parent === spec.name);
-    // What is reserved within an area is reserved for the area.
-    const tops = others.filter(({ parent = '' }) => parent === '');
+    // The reservations of members are part of their area's reservation.
+    const roots = others.filter(({ parent = '' }) => parent === '');
     const isMember = (spec.parent ?? '') !== '';
-    const surroundings = { capacity: this.#capacity(), others: isMember ? [] : tops, quotaHard };
+    const context = { capacity: this.#capacity(), others: isMember ? [] : roots, quotaHard };
     return [
-      ...consumerProblems(spec, isArea ? { ...surroundings, quotaHard: new Map() } : surroundings).map(textOf),
+      ...consumerProblems(spec, isArea ? { ...context, quotaHard: new Map() } : context).map(textOf),
       ...areaProblems(spec, others),
     ];
   }
@@ -74,12 +74,12 @@ export class ConsumerReview {
   }
 }
 
-/** One that is created has no uid yet. */
+/** An object under creation has no uid yet. */
 function readReviewed(object: KubeObject): Pick<ConsumerObject, 'spec' | 'problems'> {
   return (
     readConsumer({ ...object, metadata: { ...object.metadata, uid: object.metadata?.uid ?? 'new' } }) ?? {
       spec: { name: '' },
-      problems: ['it has no name'],
+      problems: ['metadata.name is missing'],
     }
   );
 }
@@ -89,7 +89,7 @@ function unknownResources({ spec }: KubeObject, nodes: readonly Node[]): readonl
   return ['hard', 'reserved'].flatMap((field) =>
     Object.keys(record(spec?.[field])).flatMap((resource) => {
       const side = /^(?:requests|limits)\.(.+)$/.exec(resource)?.[1];
-      if (side !== undefined) return [`${field}: resources are named as nodes have them: ${side}, not ${resource}`];
+      if (side !== undefined) return [`${field}: "${resource}" is not a resource of nodes; write "${side}"`];
       const problem = unchargeable(resource, { resources });
       return problem === null ? [] : [`${field}: ${problem}`];
     }),

@@ -17,30 +17,30 @@ import {
 export interface GroupReviewOptions {
   readonly engine: QuotaEngine;
   readonly api: KubeApi;
-  /** A group as it was seen; null where it was not. */
-  readonly seen: (name: string) => GroupObject | null;
-  /** How long limits that grew are reserved until the object is seen. */
+  /** The informer's state of a group; null where it has none. */
+  readonly observed: (name: string) => GroupObject | null;
+  /** How long increased limits are reserved until the changed object is observed. */
   readonly reservationMs: number;
-  /** What there is to be charged. */
+  /** The keys that something can be charged to. */
   readonly chargeable: () => Chargeable;
 }
 
 /**
- * Decides on groups. What a group takes from its parent is taken before its object is let through; what it gives back
- * is given back when the object is seen to have changed or to be gone.
+ * Reviews groups. A group's increase is charged to its parent before the object is admitted; a decrease is released
+ * when the changed or deleted object is observed.
  */
 export class GroupReview {
   readonly #engine: QuotaEngine;
   readonly #api: KubeApi;
-  readonly #seen: GroupReviewOptions['seen'];
+  readonly #observed: GroupReviewOptions['observed'];
   readonly #reservationMs: number;
   readonly #chargeable: GroupReviewOptions['chargeable'];
 
-  constructor({ engine, api, seen, reservationMs, chargeable }: GroupReviewOptions) {
+  constructor({ engine, api, observed, reservationMs, chargeable }: GroupReviewOptions) {
     this.#chargeable = chargeable;
     this.#engine = engine;
     this.#api = api;
-    this.#seen = seen;
+    this.#observed = observed;
     this.#reservationMs = reservationMs;
   }
 
@@ -48,14 +48,17 @@ export class GroupReview {
     const actor = user.slice(0, 200);
     if (operation === 'DELETE') return this.#delete(readGroup(oldObject));
     if (object === null) return ALLOWED;
-    const pointless = this.#pointless(readGroup(object), oldObject === null ? null : readGroup(oldObject));
-    if (pointless !== null) return invalid({ ok: false, code: 'UnknownKey', reason: pointless });
+    const unknown = this.#unknownKey(readGroup(object), oldObject === null ? null : readGroup(oldObject));
+    if (unknown !== null) return invalid({ ok: false, code: 'UnknownKey', reason: unknown });
     if (oldObject === null) return this.#create(readGroup(object), dryRun, actor);
     return this.#update(readGroup(oldObject), readGroup(object), dryRun, actor);
   }
 
-  /** Why a new key would limit nothing, or null. Keys of the parent have to be there, whatever they are. */
-  #pointless({ spec, terminating }: GroupObject, before: GroupObject | null): string | null {
+  /**
+   * Why a new key would limit nothing; null if it can. Keys of the parent are always allowed, because a child must
+   * limit them.
+   */
+  #unknownKey({ spec, terminating }: GroupObject, before: GroupObject | null): string | null {
     if (terminating) return null;
     const given = new Set([
       ...Object.keys(before?.spec.hard ?? {}),
@@ -70,38 +73,35 @@ export class GroupReview {
 
   async #create(group: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
     const { spec } = group;
-    if (dryRun) return this.#tried({ type: 'createGroup', ...spec });
-    const made = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
-    if (made.code !== 'AlreadyExists') return withWarnings(admissionResponseOf(made), openRoot(group));
-    const there = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, spec.name) });
-    if (there.ok || there.code !== 'not-found') return admissionResponseOf(made);
-    // In the ledger and not at the server: the same creation was asked before, or one that came to nothing.
+    if (dryRun) return this.#simulate({ type: 'createGroup', ...spec });
+    const created = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
+    if (created.code !== 'AlreadyExists') return withWarnings(admissionResponseOf(created), openRootWarnings(group));
+    const existing = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, spec.name) });
+    if (existing.ok || existing.code !== 'not-found') return admissionResponseOf(created);
+    // The ledger has the group, the API server does not: an earlier creation was retried, or failed after its review.
     return admissionResponseOf(await this.#engine.execute({ type: 'updateGroup', ...spec, actor }));
   }
 
   async #update(before: GroupObject, after: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
     if (after.terminating || JSON.stringify(before.spec) === JSON.stringify(after.spec)) return ALLOWED;
     const wanted = { type: 'updateGroup' as const, ...after.spec, force: after.force, actor };
-    const response = await this.#tried(wanted);
+    const response = await this.#simulate(wanted);
     if (!response.allowed || dryRun) return response;
     if (!(await this.#isCurrent(before))) return CHANGED_MEANWHILE;
-    // Until the object is seen to be changed, the group has of each key the larger limit: nobody else is given the
-    // difference.
+    // Until the changed object is observed, the group holds the larger limit of each key, so that no other group can
+    // take the difference.
     const reserve = { generation: before.generation, ttlMs: this.#reservationMs };
     const reserved = await this.#engine.execute({ ...wanted, reserve });
     return reserved.allowed ? response : admissionResponseOf(reserved);
   }
 
-  /**
-   * Whether a group is what the API server holds: a caller that shows another one is not that server, or one that is
-   * late.
-   */
+  /** Whether a group equals the one at the API server. A different object comes from an outdated or forged request. */
   async #isCurrent(group: GroupObject): Promise<boolean> {
     const isSame = (live: GroupObject): boolean =>
       live.uid === group.uid && live.generation === group.generation && isDeepStrictEqual(live.spec, group.spec);
     const { name } = group.spec;
-    const seen = this.#seen(name);
-    if (seen !== null && isSame(seen)) return true;
+    const observed = this.#observed(name);
+    if (observed !== null && isSame(observed)) return true;
     const answer = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
     if (answer.ok) return isSame(readGroup(answer.body));
     if (answer.code === 'not-found') return false;
@@ -109,23 +109,23 @@ export class GroupReview {
   }
 
   async #delete(group: GroupObject): Promise<AdmissionResponse> {
-    return this.#tried({ type: 'deleteGroup', name: group.spec.name, force: group.force });
+    return this.#simulate({ type: 'deleteGroup', name: group.spec.name, force: group.force });
   }
 
-  /** What the engine would answer, on what is known now. */
-  async #tried(command: Parameters<QuotaEngine['execute']>[0]): Promise<AdmissionResponse> {
-    const once = this.#engine.simulate([{ command }]).decisions[0];
-    if (once !== undefined && once.allowed) return admissionResponseOf(once);
+  /** Simulates a command; on a refusal once more, after reading new changes of the ledger. */
+  async #simulate(command: Parameters<QuotaEngine['execute']>[0]): Promise<AdmissionResponse> {
+    const first = this.#engine.simulate([{ command }]).decisions[0];
+    if (first !== undefined && first.allowed) return admissionResponseOf(first);
     await this.#engine.catchUp();
-    const [again] = this.#engine.simulate([{ command }]).decisions;
-    // A group that the ledger does not have holds nothing back.
-    if (again === undefined || (command.type === 'deleteGroup' && again.code === 'GroupNotFound')) return ALLOWED;
-    return admissionResponseOf(again);
+    const [second] = this.#engine.simulate([{ command }]).decisions;
+    // The finalizer of a group that the ledger does not have may be removed.
+    if (second === undefined || (command.type === 'deleteGroup' && second.code === 'GroupNotFound')) return ALLOWED;
+    return admissionResponseOf(second);
   }
 }
 
-/** What is said of a new root that every namespace may use: nobody may have meant that. */
-function openRoot({ spec, namespaceSelector }: GroupObject): readonly string[] {
+/** Warns about a new root that every namespace may use, because that may be unintended. */
+function openRootWarnings({ spec, namespaceSelector }: GroupObject): readonly string[] {
   return (spec.parent ?? '') !== '' || namespaceSelector !== null
     ? []
     : [`group ${spec.name} has no namespaceSelector: workloads of every namespace may be charged to it`];

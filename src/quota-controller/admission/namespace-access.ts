@@ -7,20 +7,20 @@ import type { KubeObject } from '../object.js';
 
 export interface NamespaceAccessOptions {
   readonly api: KubeApi;
-  /** A group as it was seen; null where it was not. */
-  readonly seen: (name: string) => GroupObject | null;
-  /** Whether all namespaces may use groups whose chain names none. */
+  /** The informer's state of a group; null where it has none. */
+  readonly observed: (name: string) => GroupObject | null;
+  /** Whether all namespaces may use a group if no group on its path to the root has a selector. */
   readonly isOpenByDefault: boolean;
 }
 
-/** Groups below groups: more levels than a tree has. */
-const MOST_LEVELS = 64;
-/** Kubernetes has labelled every namespace with its name since 1.21. */
+/** Limits the walk to the root; deeper than any tree. */
+const MAX_DEPTH = 64;
+/** Kubernetes sets this label on every namespace since 1.21. */
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 
 /**
- * Which namespaces may charge a group: those that its selector selects, and that of every group above it that has
- * one. A group lets in no namespace that its parent keeps out.
+ * Decides which namespaces may charge a group: every selector on the path from the group to the root must select the
+ * namespace. A group cannot admit a namespace that its parent excludes.
  */
 export class NamespaceAccess {
   readonly #options: NamespaceAccessOptions;
@@ -34,7 +34,7 @@ export class NamespaceAccess {
     const chain = await this.#chain(group);
     const limiting = chain.filter(({ namespaceSelector }) => namespaceSelector !== null);
     if (limiting.length === 0) {
-      // A group that is not there is refused by the engine, which says so.
+      // The engine refuses an unknown group with its own message.
       if (this.#options.isOpenByDefault || chain.length === 0) return null;
       return `no namespace may use group ${group}: neither it nor a group above it has a namespaceSelector`;
     }
@@ -46,11 +46,11 @@ export class NamespaceAccess {
     return `namespace ${namespace} may not use group ${group}: ${where} does not select it`;
   }
 
-  /** The group and those above it. */
+  /** The group and its ancestors. */
   async #chain(group: string): Promise<readonly GroupObject[]> {
     const chain: GroupObject[] = [];
-    for (let name = group; name !== '' && chain.length < MOST_LEVELS;) {
-      const found = this.#options.seen(name) ?? (await this.#read(name));
+    for (let name = group; name !== '' && chain.length < MAX_DEPTH;) {
+      const found = this.#options.observed(name) ?? (await this.#read(name));
       if (found === null) break;
       chain.push(found);
       name = found.spec.parent ?? '';

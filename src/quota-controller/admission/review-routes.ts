@@ -6,17 +6,17 @@ import type { ReviewCallers } from './review-callers.js';
 import { readReview, reviewAnswer, type Review, type AdmissionResponse } from './review.js';
 
 export interface ReviewRoutesOptions {
-  /** By path: `/workloads`. */
+  /** Reviews by path, such as `/workloads`. */
   readonly reviews: Readonly<Record<string, (review: Review) => Promise<AdmissionResponse>>>;
-  /** Why nothing can be decided yet; null once it can. */
+  /** Why the service cannot decide yet; null once it can. */
   readonly notReady: () => string | null;
-  /** Told of each decision: path, response, seconds. */
+  /** Called after each decision with path, response and duration in seconds. */
   readonly decided: (path: string, response: AdmissionResponse, seconds: number) => void;
   readonly callers: ReviewCallers;
   readonly log: LimitedLogTarget;
 }
 
-/** What the API server calls: validating webhooks, by the path of a request; null where it is none. */
+/** Routes of the admission webhooks, by request path; null for other paths. */
 export function reviewRoutes(options: ReviewRoutesOptions): (path: string) => Route | null {
   const routes = new Map(
     Object.entries(options.reviews).map(([path, decide]): [string, Route] => [
@@ -34,8 +34,9 @@ async function review(
   { notReady, decided, callers, log }: ReviewRoutesOptions,
 ): Promise<Answer> {
   const started = performance.now();
-  // Before anything of the body is read.
-  if (!callers.mayAsk(request)) return plain(403, 'only the API server may ask, with its client certificate');
+  // Checked before the body is read.
+  if (!callers.isAccepted(request))
+    return plain(403, 'only an API server with an accepted client certificate may request reviews');
   const body = await request.body();
   const waiting = notReady();
   if (waiting !== null) return plain(503, waiting);
@@ -46,7 +47,7 @@ async function review(
   return json(reviewAnswer(read.review.uid, response));
 }
 
-/** A review that fails because the API server failed is refused: no object passes without a decision. */
+/** Decides a review. Where the API server fails, the review is refused: no object is admitted without a decision. */
 async function decisionOf(
   decide: (review: Review) => Promise<AdmissionResponse>,
   review: Review,
@@ -56,7 +57,7 @@ async function decisionOf(
     return await decide(review);
   } catch (error) {
     if (!(error instanceof KubeError)) {
-      // Logged here, because the request's path may be a secret.
+      // Logged here without the request's path, which may be a secret.
       log.error({ err: error, resource: review.resource }, 'an admission review failed');
       throw new RefusedRequest(500, 'internal error');
     }
@@ -65,7 +66,7 @@ async function decisionOf(
       allowed: false,
       code: 503,
       reason: 'ServiceUnavailable',
-      message: `the quota could not be looked up, try again: ${error.message}`,
+      message: `reading the quota failed; try again: ${error.message}`,
     };
   }
 }

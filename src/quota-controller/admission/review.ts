@@ -2,11 +2,11 @@ import type { Decision } from '../../quota/core/decision.js';
 import type { Refusal } from '../../quota/core/refusal.js';
 import type { KubeObject } from '../object.js';
 
-/** What the API server asks, read from an AdmissionReview. */
+/** The request of an AdmissionReview. */
 export interface Review {
   readonly uid: string;
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
-  /** API group and plural of what is changed. */
+  /** API group and plural of the reviewed resource. */
   readonly apiGroup: string;
   readonly resource: string;
   readonly subresource: string;
@@ -20,7 +20,7 @@ export interface Review {
   readonly user: string;
 }
 
-/** The answer to a review. */
+/** The response to a review. */
 export interface AdmissionResponse {
   readonly allowed: boolean;
   /** HTTP status and reason of a refusal. */
@@ -28,18 +28,18 @@ export interface AdmissionResponse {
   readonly reason?: string;
   readonly message?: string;
   readonly warnings?: readonly string[];
-  /** JSON patch of the object; of mutating webhooks. */
+  /** JSON patch of the object, from mutating webhooks. */
   readonly patch?: readonly object[];
 }
 
 export const ALLOWED: AdmissionResponse = { allowed: true };
 
-/** Of an update whose old object is not the one that the API server holds. */
+/** Refusal of an update whose old object differs from the one at the API server. */
 export const CHANGED_MEANWHILE: AdmissionResponse = {
   allowed: false,
   code: 409,
   reason: 'Conflict',
-  message: 'the object has changed meanwhile: read it again and try once more',
+  message: 'the object was changed by another request: read it again and retry',
 };
 
 interface ReviewObject {
@@ -59,7 +59,7 @@ interface ReviewObject {
   };
 }
 
-/** Reads an AdmissionReview, or says why it is none. */
+/** Reads an AdmissionReview, or returns why the body is not one. */
 export function readReview(
   text: string,
 ): { readonly ok: true; readonly review: Review } | { readonly ok: false; readonly reason: string } {
@@ -69,7 +69,7 @@ export function readReview(
   } catch {
     return { ok: false, reason: 'not JSON' };
   }
-  // `null` where an object should be is no request either.
+  // A null where an object is expected counts as missing.
   const request = (parsed as ReviewObject | null)?.request ?? undefined;
   if (parsed?.kind !== 'AdmissionReview' || parsed.apiVersion !== 'admission.k8s.io/v1')
     return { ok: false, reason: 'not an AdmissionReview of admission.k8s.io/v1' };
@@ -101,7 +101,7 @@ export function readReview(
   };
 }
 
-/** The AdmissionReview that answers one. */
+/** Writes the AdmissionReview with the response. */
 export function reviewAnswer(
   uid: string,
   { allowed, code, reason, message, warnings, patch }: AdmissionResponse,
@@ -122,8 +122,7 @@ export function reviewAnswer(
 }
 
 /**
- * The engine's decision in the words of the API server: what is refused is forbidden, what others came before may be
- * tried again.
+ * Converts the engine's decision into a response: a refusal becomes 403 Forbidden, a conflict with another writer 409.
  */
 export function admissionResponseOf(decision: Decision): AdmissionResponse {
   const warnings = decision.warnings.map(({ code, reason }) => `${code}: ${reason}`);
@@ -138,7 +137,7 @@ export function admissionResponseOf(decision: Decision): AdmissionResponse {
   };
 }
 
-/** A refusal of something that cannot be read. */
+/** The response to an object that cannot be read: 422 Invalid. */
 export function invalid({ code, reason }: Refusal): AdmissionResponse {
   return { allowed: false, code: 422, reason: 'Invalid', message: `${code}: ${reason}` };
 }

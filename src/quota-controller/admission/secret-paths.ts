@@ -9,39 +9,38 @@ import { sharedSecret } from './shared-secret.js';
 export interface SecretPathsOptions {
   readonly api: KubeApi;
   readonly namespace: string;
-  /** Of the Secret that all replicas share. */
+  /** Name of the Secret that all replicas share. */
   readonly name: string;
   readonly clock: Clock;
   readonly log: QuotaLog;
-  /** How long a path is used. */
+  /** How long a path is used before it is replaced. */
   readonly rotateMs?: number;
   /** How often the Secret is read. */
   readonly everyMs?: number;
 }
 
 interface SecretPath {
-  /** The first part of the path: 256 random bits, as hexadecimal digits. */
+  /** First segment of the path: 256 random bits in hexadecimal. */
   readonly token: string;
-  /** When it was made. */
+  /** When the path was created, milliseconds. */
   readonly since: number;
 }
 
 const DAY_MS = 86_400_000;
 const EVERY_MS = 60_000;
-/** A path is announced when every replica has read the Secret a few times since. */
+/** A new path is announced after this many reads of the Secret, when every replica has it. */
 const ROUNDS_UNTIL_ANNOUNCED = 3;
-/** A path goes so many rounds after the one that follows it was announced: requests under way, slow API servers. */
-const ROUNDS_UNTIL_GONE = 10;
-/** A caller with an unknown path makes a replica read the Secret, no more often than this. */
-const LEAST_READ_MS = 1_000;
-/** Key of the Secret. */
+/** The previous path is accepted for this many further reads, for requests in flight and slow API servers. */
+const ROUNDS_UNTIL_EXPIRED = 10;
+/** Minimum interval of reads caused by requests with an unknown path. */
+const MIN_READ_INTERVAL_MS = 1_000;
 const KEY = 'paths';
 
 /**
- * Lets those ask who know the path: the API server, from the webhook configuration, which only administrators read.
- * The path is in a Secret that the replicas share and is replaced every day. Everything goes by the times in the
- * Secret, so that replicas need not talk: a new path is accepted as soon as it is read, announced some rounds later,
- * and the one before goes some rounds after that.
+ * Accepts callers that know a secret path: API servers read it from the webhook configuration, which only
+ * administrators can read. The replicas share the path in a Secret and replace it every day. All steps follow the times
+ * in the Secret, so that replicas need no other coordination: a new path is accepted once it is read, announced some
+ * reads later, and the previous one expires some reads after that.
  */
 export class SecretPaths implements ReviewCallers {
   readonly #options: Required<SecretPathsOptions>;
@@ -54,10 +53,10 @@ export class SecretPaths implements ReviewCallers {
 
   constructor(options: SecretPathsOptions) {
     this.#options = { rotateMs: DAY_MS, everyMs: EVERY_MS, ...options };
-    this.#rounds = new Rounds(options.clock, this.#options.everyMs, () => this.#look());
+    this.#rounds = new Rounds(options.clock, this.#options.everyMs, () => this.#refresh());
   }
 
-  /** Rejects where the Secret can be neither read nor made. */
+  /** Rejects if the Secret can be neither read nor created. */
   async start(): Promise<void> {
     await this.#read();
     this.#announced = this.prefix;
@@ -68,7 +67,7 @@ export class SecretPaths implements ReviewCallers {
     return this.#rounds.stop();
   }
 
-  /** As the webhook configuration is to have it now. */
+  /** The prefix that the webhook configuration should have now. */
   get prefix(): string {
     const now = this.#options.clock.now();
     const waitMs = ROUNDS_UNTIL_ANNOUNCED * this.#options.everyMs;
@@ -84,25 +83,25 @@ export class SecretPaths implements ReviewCallers {
     const [, token = '', ...rest] = path.split('/');
     if (token.length !== 64) return null;
     if (this.#accepts(token)) return `/${rest.join('/')}`;
-    // Made by another replica a moment ago, perhaps.
-    if (this.#options.clock.now() - this.#readAt >= LEAST_READ_MS) void this.#read().catch(() => undefined);
+    // Another replica may have created the path since the last read.
+    if (this.#options.clock.now() - this.#readAt >= MIN_READ_INTERVAL_MS) void this.#read().catch(() => undefined);
     return null;
   }
 
-  mayAsk(): boolean {
+  isAccepted(): boolean {
     return true;
   }
 
   #accepts(token: string): boolean {
     const now = this.#options.clock.now();
-    const keptMs = (ROUNDS_UNTIL_ANNOUNCED + ROUNDS_UNTIL_GONE) * this.#options.everyMs;
+    const keptMs = (ROUNDS_UNTIL_ANNOUNCED + ROUNDS_UNTIL_EXPIRED) * this.#options.everyMs;
     return this.#paths.some((path, index) => {
       const next = this.#paths[index + 1];
       return (next === undefined || now < next.since + keptMs) && isSame(path.token, token);
     });
   }
 
-  async #look(): Promise<void> {
+  async #refresh(): Promise<void> {
     const { log } = this.#options;
     try {
       await this.#read();
@@ -116,7 +115,7 @@ export class SecretPaths implements ReviewCallers {
     }
   }
 
-  /** One read at a time: callers that come meanwhile wait for the same. */
+  /** Concurrent callers share one read. */
   #read(): Promise<void> {
     this.#reading ??= this.#readSecret().finally(() => (this.#reading = null));
     return this.#reading;
@@ -134,15 +133,15 @@ export class SecretPaths implements ReviewCallers {
         const paths = pathsOf(present[KEY]);
         const last = paths.at(-1);
         if (last !== undefined && clock.now() - last.since < rotateMs) return null;
-        const made = { token: randomBytes(32).toString('hex'), since: clock.now() };
-        return { ...present, [KEY]: JSON.stringify([...paths.slice(-1), made]) };
+        const created = { token: randomBytes(32).toString('hex'), since: clock.now() };
+        return { ...present, [KEY]: JSON.stringify([...paths.slice(-1), created]) };
       },
     });
     this.#paths = pathsOf(data[KEY]);
   }
 }
 
-/** What the Secret holds; nothing where it was damaged, so that it is made anew. */
+/** Reads the paths of the Secret; empty if the text is damaged, so that a new path is created. */
 function pathsOf(text = '[]'): readonly SecretPath[] {
   try {
     const read = JSON.parse(text) as readonly Partial<SecretPath>[];
@@ -154,7 +153,7 @@ function pathsOf(text = '[]'): readonly SecretPath[] {
   }
 }
 
-/** Takes as long for every wrong guess. */
+/** Compares in constant time. */
 function isSame(a: string, b: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(a), digest(b));

@@ -8,27 +8,27 @@ export interface SharedSecretOptions {
   readonly api: KubeApi;
   readonly namespace: string;
   readonly name: string;
-  /** Of a Secret that is made; the type of one that is there stays. */
+  /** Type of a Secret that is created; an existing Secret keeps its type. */
   readonly type: 'kubernetes.io/tls' | 'Opaque';
-  /** What the Secret is to hold, told what it holds; null where it may stay. */
+  /** Returns the wanted values, given the present ones; null to keep these. */
   readonly next: (data: SecretData) => Promise<SecretData | null>;
 }
 
-/** Others write too; after so many times in a row something is wrong. */
+/** Maximum number of consecutive conflicts with other writers. */
 const ATTEMPTS = 5;
 
 /**
- * What replicas share in a Secret: what it holds, or, where that is to change, what it then holds. Of replicas that
- * change it at the same time the first one decides, and the others take over what that one wrote.
+ * Reads or changes a Secret that replicas share, and returns its values. When replicas change it at the same time, the
+ * first write wins and the other replicas use its values.
  */
 export async function sharedSecret({ api, namespace, name, type, next }: SharedSecretOptions): Promise<SecretData> {
   const secrets = `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`;
   const path = `${secrets}/${encodeURIComponent(name)}`;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const there = await api.request({ method: 'GET', path });
-    if (!there.ok && there.code !== 'not-found')
-      throw new KubeError(`the Secret ${namespace}/${name} cannot be read`, there);
-    const secret = there.ok ? (there.body as Secret) : null;
+    const existing = await api.request({ method: 'GET', path });
+    if (!existing.ok && existing.code !== 'not-found')
+      throw new KubeError(`the Secret ${namespace}/${name} cannot be read`, existing);
+    const secret = existing.ok ? (existing.body as Secret) : null;
     const present = mapped(secret?.data ?? {}, (text) => Buffer.from(text, 'base64').toString('utf8'));
     const wanted = await next(present);
     if (wanted === null) return present;
@@ -47,7 +47,7 @@ export async function sharedSecret({ api, namespace, name, type, next }: SharedS
     if (!['conflict', 'already-exists', 'not-found'].includes(answer.code))
       throw new KubeError(`the Secret ${namespace}/${name} cannot be written`, answer);
   }
-  throw new Error(`the Secret ${namespace}/${name} is changed all the time`);
+  throw new Error(`the Secret ${namespace}/${name} cannot be written: ${ATTEMPTS} attempts met a concurrent change`);
 }
 
 interface Secret {

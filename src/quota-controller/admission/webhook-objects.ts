@@ -13,20 +13,20 @@ export type WebhookTarget =
 export interface WebhookOptions {
   readonly name: string;
   readonly target: WebhookTarget;
-  /** What stands before the path of each webhook; empty for nothing. */
+  /** Path prefix of every webhook; empty for none. */
   readonly prefix?: string;
   /** PEM. */
   readonly authority: string;
   readonly kinds: readonly ServedKind[];
   /**
-   * What becomes of scaling and autoscalers while no replica answers: these requests do not show whether they concern
-   * a managed object.
+   * Failure policy for scaling and autoscalers when no replica answers: such a request does not show whether the object
+   * is managed.
    */
   readonly unlabelled: 'Ignore' | 'Fail';
   readonly groupLabel?: string;
-  /** Namespaces whose workloads have to name a group; null or absent where none has to. */
+  /** Namespaces whose workloads must name a group; null or absent for none. */
   readonly requireLabel?: LabelSelector | null;
-  /** Never asked about for lack of a label, as kube-system: the webhooks themselves run there. */
+  /** Excluded from this rule, as kube-system is: the webhooks run in this namespace. */
   readonly ownNamespace?: string;
 }
 
@@ -38,8 +38,8 @@ const REVIEW = {
 } as const;
 
 /**
- * The ValidatingWebhookConfiguration. Workloads are asked about only where they, or what they were before, name a
- * group: objects that do not are never held up, whether anybody answers or not.
+ * The ValidatingWebhookConfiguration. Its object selectors match only workloads that name a group before or after the
+ * change, so that other objects are admitted even when no replica answers.
  */
 export function webhookConfiguration(options: WebhookOptions): {
   readonly metadata: { readonly name: string };
@@ -164,7 +164,7 @@ export function webhookConfiguration(options: WebhookOptions): {
   };
 }
 
-/** The MutatingWebhookConfiguration: Jobs of a CronJob get its group and types. */
+/** The MutatingWebhookConfiguration: the Jobs of a CronJob get its group and types. */
 export function inheritConfiguration({
   name,
   target,
@@ -206,16 +206,16 @@ function clientConfig(target: WebhookTarget, path: string, authority: string): o
 const ROOT = '/apis/admissionregistration.k8s.io/v1';
 
 export interface RegisterOptions extends Omit<WebhookOptions, 'authority' | 'prefix'> {
-  /** As `WebhookOptions` have it, at the time of writing. */
+  /** Path prefix at the time of writing. */
   readonly prefix?: () => string;
   /**
-   * PEM, as it is now. Asked for after the configuration was read, so that an older answer never takes the place of a
-   * newer one.
+   * Returns the current authority as PEM. Called after the configuration was read, so that an older authority never
+   * replaces a newer one.
    */
   readonly authority: () => Promise<string>;
 }
 
-/** Makes the API server ask, or ask as it should now. */
+/** Creates or updates the webhook configurations. */
 export async function register(api: KubeApi, options: RegisterOptions): Promise<void> {
   await registerOne(api, options, 'ValidatingWebhookConfiguration', webhookConfiguration);
   await registerOne(api, options, 'MutatingWebhookConfiguration', inheritConfiguration);
@@ -230,9 +230,10 @@ async function registerOne(
   const collection = `${ROOT}/${kind.toLowerCase()}s`;
   const path = `${collection}/${encodeURIComponent(options.name)}`;
   for (let attempt = 0; attempt < 5; attempt++) {
-    const there = await api.request({ method: 'GET', path });
-    if (!there.ok && there.code !== 'not-found') throw new KubeError('the webhook configuration cannot be read', there);
-    const { metadata } = (there.ok ? there.body : { metadata: {} }) as {
+    const existing = await api.request({ method: 'GET', path });
+    if (!existing.ok && existing.code !== 'not-found')
+      throw new KubeError('the webhook configuration cannot be read', existing);
+    const { metadata } = (existing.ok ? existing.body : { metadata: {} }) as {
       readonly metadata: { readonly resourceVersion?: string };
     };
     const configuration = configurationOf({
@@ -241,7 +242,7 @@ async function registerOne(
       authority: await options.authority(),
     });
     const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind, ...configuration };
-    const answer = there.ok
+    const answer = existing.ok
       ? await api.request({
           method: 'PUT',
           path,

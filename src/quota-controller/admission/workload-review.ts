@@ -23,26 +23,25 @@ export interface WorkloadReviewOptions {
   readonly reader: WorkloadReader;
   /** Which namespaces may charge which groups. */
   readonly access: NamespaceAccess;
-  /** Version of an object that was seen, by its uid; null where none was. */
-  readonly seenVersion: (uid: string) => number | null;
-  /** Told of objects that this process admitted: it is the first to hear that they came. */
+  /** The informer's version of an object, by uid; null where it has none. */
+  readonly observedVersion: (uid: string) => number | null;
+  /** Called with the uid of each admitted object: this process reconciles it first. */
   readonly admitted: (uid: string) => void;
-  /** How long what was admitted is held until the object is seen. */
+  /** How long an admission is reserved until the object is observed. */
   readonly reservationMs: number;
 }
 
-/** What is known of a request that wants room. */
-interface Asked extends Pick<Review, 'dryRun' | 'user'> {
-  /** Of the object before the change; 0 for none. */
+/** Context of an admission request. */
+interface AdmissionContext extends Pick<Review, 'dryRun' | 'user'> {
+  /** Version of the object before the change; 0 for a creation. */
   readonly version: number;
-  /** Whether that object is what the API server holds. */
+  /** Whether the object before the change equals the one at the API server. */
   readonly isCurrent: () => Promise<boolean>;
 }
 
 /**
- * Decides on workloads: whether what an object is to be still fits into its group. What grows is reserved before the
- * object is let through; what it gives back is given back when it is seen to be there. Nothing is written for dry
- * runs, nor for what does not grow.
+ * Reviews workloads: whether the changed object still fits into its group. An increase is reserved before the object is
+ * admitted; a decrease is released when the object is observed. Dry runs and changes without an increase write nothing.
  */
 export class WorkloadReview {
   readonly #options: WorkloadReviewOptions;
@@ -51,25 +50,25 @@ export class WorkloadReview {
     this.#options = options;
   }
 
-  /** A workload comes or changes. */
+  /** Reviews the creation or change of a workload. */
   async decide({ object, oldObject, dryRun, user }: Review): Promise<AdmissionResponse> {
     if (object === null) return ALLOWED;
     const wanted = await this.#options.reader.evaluate(object);
-    if (!wanted.ok) return oldObject !== null && mayPassUnread(oldObject, object) ? ALLOWED : invalid(wanted);
+    if (!wanted.ok) return oldObject !== null && isSafeUnevaluated(oldObject, object) ? ALLOWED : invalid(wanted);
     if (wanted.demand === null) return ALLOWED;
     const before = oldObject === null ? null : await this.#options.reader.evaluate(oldObject);
     const isCurrent = async (): Promise<boolean> => oldObject === null || (await this.#isCurrent(oldObject));
-    const asked = { version: versionOf(oldObject), isCurrent, dryRun, user };
-    return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, asked);
+    const context = { version: versionOf(oldObject), isCurrent, dryRun, user };
+    return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, context);
   }
 
-  /** A workload without a group comes to a namespace whose workloads have to name one. */
+  /** Reviews a workload without a group in a namespace that requires one. */
   async unlabelled({ object }: Review): Promise<AdmissionResponse> {
     const message = object === null ? null : await this.#options.reader.missingGroup(object);
     return message === null ? ALLOWED : forbidden(message);
   }
 
-  /** A workload is scaled through its subresource, which says nothing but how many and whose. */
+  /** Reviews the scale subresource, which has only the replicas and the name of the workload. */
   async scale(review: Review): Promise<AdmissionResponse> {
     const replicas = replicasOf(review.object);
     const { apiGroup, resource, namespace, name } = review;
@@ -86,13 +85,18 @@ export class WorkloadReview {
     if (!wanted.ok) return replicas <= (replicasOf(review.oldObject) ?? -1) ? ALLOWED : invalid(wanted);
     if (isUnmanaged(wanted) || wanted.demand === null) return ALLOWED;
     // The target was read from the API server itself.
-    const asked = { version: versionOf(target), isCurrent: async () => true, dryRun: review.dryRun, user: review.user };
-    return this.#admit(wanted.demand, before.ok ? before.demand : null, asked);
+    const context = {
+      version: versionOf(target),
+      isCurrent: async () => true,
+      dryRun: review.dryRun,
+      user: review.user,
+    };
+    return this.#admit(wanted.demand, before.ok ? before.demand : null, context);
   }
 
   /**
-   * A pod is to hold more while it runs. Its workload is charged by its template: beyond that only a pod of its own may
-   * grow.
+   * Reviews the in-place resize of a pod. Only a pod that is charged itself may grow: otherwise its workload is charged
+   * by the pod template.
    */
   async resize(review: Review): Promise<AdmissionResponse> {
     const { object, oldObject } = review;
@@ -115,7 +119,7 @@ export class WorkloadReview {
     );
   }
 
-  /** A CronJob comes or changes: its Jobs are charged, so they get its group and types. */
+  /** Adds a CronJob's group and types to its job template, because its Jobs are charged. */
   async inherit({ object }: Review): Promise<AdmissionResponse> {
     const { groupLabel = GROUP_LABEL } = this.#options.reader.options();
     const labels = Object.entries(object?.metadata?.labels ?? {}).filter(
@@ -136,7 +140,7 @@ export class WorkloadReview {
     };
   }
 
-  /** An autoscaler is to be allowed as many replicas as fit. Charges nothing: they are charged when it scales. */
+  /** Reviews the maximum of an autoscaler. Nothing is charged until the workload is scaled. */
   async autoscaler({ object, namespace }: Review): Promise<AdmissionResponse> {
     const { scaleTargetRef: ref, maxReplicas } = (object?.spec ?? {}) as {
       readonly scaleTargetRef?: { apiVersion?: string; kind?: string; name?: string };
@@ -161,10 +165,10 @@ export class WorkloadReview {
   async #admit(
     demand: Demand,
     before: Demand | null,
-    { version, isCurrent, dryRun, user }: Asked,
+    { version, isCurrent, dryRun, user }: AdmissionContext,
   ): Promise<AdmissionResponse> {
     const { engine, reservationMs } = this.#options;
-    // What does not grow is covered by what the object before it was charged.
+    // The charge of the previous object covers one that does not grow.
     if (before !== null && !grows(before, demand)) return ALLOWED;
     if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     const refused = await this.#options.access.refusal(demand.group, demand.workload.namespace ?? '');
@@ -185,12 +189,11 @@ export class WorkloadReview {
   }
 
   /**
-   * Whether an object is what the API server holds: a caller that shows another one is not that server, or one that is
-   * late.
+   * Whether an object equals the one at the API server. A different object comes from an outdated or forged request.
    */
   async #isCurrent(object: KubeObject): Promise<boolean> {
     const { namespace = '', name = '', uid = '', generation } = object.metadata ?? {};
-    if (this.#options.seenVersion(uid) === versionOf(object)) return true;
+    if (this.#options.observedVersion(uid) === versionOf(object)) return true;
     const apiGroup = apiGroupOf(object.apiVersion ?? '');
     const found = await this.#options.reader.live(
       apiGroup,
@@ -200,22 +203,23 @@ export class WorkloadReview {
     );
     const live = found?.object ?? null;
     if (live?.metadata?.uid !== uid) return false;
-    // The status may change meanwhile. Kinds without generations have no other measure than the version.
+    // Status updates change the resourceVersion but not the generation. Kinds without generations are compared by
+    // version.
     const isCounted = generation !== undefined && live.metadata.generation !== undefined;
     return isCounted ? generation === live.metadata.generation : versionOf(object) === versionOf(live);
   }
 }
 
 /**
- * Whether a change of an object that cannot be read is let through: one that cannot make it ask for more. It is being
- * deleted, or nothing but its metadata changed, or only its replicas, and these fell; the label stays as it is.
+ * Whether to admit a change of an object that cannot be evaluated. It must not increase requests: the object is being
+ * deleted, or only metadata changed, or only replicas were reduced; the group label must stay.
  */
-function mayPassUnread(before: KubeObject, after: KubeObject): boolean {
+function isSafeUnevaluated(before: KubeObject, after: KubeObject): boolean {
   if (after.metadata?.deletionTimestamp !== undefined) return true;
   if (!isDeepStrictEqual(before.metadata?.labels ?? {}, after.metadata?.labels ?? {})) return false;
   const [had, has] = [before.spec?.['replicas'], after.spec?.['replicas']];
-  const isSameBeside = isDeepStrictEqual({ ...before.spec, replicas: 0 }, { ...after.spec, replicas: 0 });
-  return isSameBeside && (had === has || (typeof had === 'number' && typeof has === 'number' && has <= had));
+  const isSameOtherwise = isDeepStrictEqual({ ...before.spec, replicas: 0 }, { ...after.spec, replicas: 0 });
+  return isSameOtherwise && (had === has || (typeof had === 'number' && typeof has === 'number' && has <= had));
 }
 
 function isUnmanaged(evaluation: Evaluation): boolean {
@@ -226,7 +230,7 @@ function forbidden(message: string): AdmissionResponse {
   return { allowed: false, code: 403, reason: 'Forbidden', message };
 }
 
-/** The same object on the same version asking for the same is one operation, however often it is asked. */
+/** Names the operation by workload, version and demand, so that a repeated review charges once. */
 function operationOf(demand: Demand, version: number): string {
   const {
     workload: { uid, namespace, name, kind },
@@ -237,7 +241,7 @@ function operationOf(demand: Demand, version: number): string {
     .slice(0, 24)}`;
 }
 
-/** False where a demand asks for no more than the one before: the same, or fewer of the same pods. */
+/** False if a demand asks for the same as the one before, or for fewer of the same pods. */
 function grows(before: Demand, after: Demand): boolean {
   const counts = (demand: Demand): readonly number[] => demand.podSets.map(({ count }) => count);
   const without = (demand: Demand): string =>

@@ -15,7 +15,7 @@ import { NO_POLICY, readPolicy, type PolicyObject, type QuotaPolicy } from './po
 
 export interface ClusterFactsOptions {
   readonly api: WatchableApi;
-  /** What holds whatever the policy says. */
+  /** Options that the policy does not change. */
   readonly evaluation: EvaluationOptions;
   readonly log: QuotaLog;
   readonly clock: Clock;
@@ -27,35 +27,35 @@ export const LIMIT_RANGES_PATH = '/api/v1/limitranges';
 export const RUNTIME_CLASSES_PATH = '/apis/node.k8s.io/v1/runtimeclasses';
 const RETRY_MS = 1_000;
 
-/** What changed: nodes, or what all workloads are read by. */
+/** What changed: the policy, defaults and overheads (all workloads are read again), or nodes. */
 export type FactsChange = 'policy' | 'nodes';
 
-/** A collection that is followed once the API server has it. */
+/** A collection with an informer that is created once the API server serves the collection. */
 interface Collection {
   readonly path: string;
-  /** Without it nothing can be decided: who may not read it waits. */
-  readonly isNeeded: boolean;
-  readonly make: () => Informer<unknown>;
+  /** Whether `start` waits until the service may list the collection. */
+  readonly isRequired: boolean;
+  readonly create: () => Informer<unknown>;
 }
 
 /**
- * What the evaluation of a workload depends on beside its object, followed at the API server: the QuotaPolicy, nodes,
- * LimitRanges and RuntimeClasses. Collections that the API server does not have, or does not show, count as empty and
- * are looked for again.
+ * Informers of what the evaluation of a workload needs beside the workload itself: the QuotaPolicy, nodes, LimitRanges
+ * and RuntimeClasses. A collection that the API server does not serve, or that the service may not list, counts as
+ * empty and is tried again.
  */
 export class ClusterFacts {
   readonly #options: ClusterFactsOptions;
   readonly #rounds: Rounds;
   readonly #pause: Pause;
   readonly #listeners = new Set<(change: FactsChange) => void>();
-  readonly #followed = new Map<string, Informer<unknown>>();
+  readonly #informers = new Map<string, Informer<unknown>>();
   readonly #collections: readonly Collection[];
   readonly #nodes = new Map<string, Node>();
   readonly #limitRanges = new Map<string, LimitRange>();
   readonly #overheads = new Map<string, unknown>();
-  /** Collections that are not followed, of which the log was told. */
-  readonly #told = new Set<string>();
-  /** Collections that the API server does not have: their definitions are not installed. */
+  /** Collections whose failure was logged. */
+  readonly #reported = new Set<string>();
+  /** Collections that the API server does not serve because their definitions are not installed. */
   readonly #absent = new Set<string>();
   #policy: PolicyObject | null = null;
   #stopped = false;
@@ -64,56 +64,56 @@ export class ClusterFacts {
     this.#options = options;
     const { api, clock } = options;
     this.#pause = new Pause(clock);
-    this.#rounds = new Rounds(clock, options.everyMs ?? 30_000, () => this.#followMissing());
+    this.#rounds = new Rounds(clock, options.everyMs ?? 30_000, () => this.#retryMissing());
     this.#collections = [
       {
         path: POLICIES_PATH,
-        isNeeded: true,
-        make: () => {
-          const followed = api.informer({ path: POLICIES_PATH, keep: readPolicy });
-          followed.onChange(({ before, after }) => this.#policyChanged(before, after));
-          return followed;
+        isRequired: true,
+        create: () => {
+          const informer = api.informer({ path: POLICIES_PATH, keep: readPolicy });
+          informer.onChange(({ before, after }) => this.#policyChanged(before, after));
+          return informer;
         },
       },
       {
         path: NODES_PATH,
-        isNeeded: false,
-        make: () => {
-          const followed = api.informer({ path: NODES_PATH, keep: readNode });
-          followed.onChange(({ before, after }) => this.#nodeChanged(before, after));
-          return followed;
+        isRequired: false,
+        create: () => {
+          const informer = api.informer({ path: NODES_PATH, keep: readNode });
+          informer.onChange(({ before, after }) => this.#nodeChanged(before, after));
+          return informer;
         },
       },
       {
         path: LIMIT_RANGES_PATH,
-        isNeeded: false,
-        make: () => {
-          const followed = api.informer({ path: LIMIT_RANGES_PATH, keep: readLimitRange });
-          followed.onChange(({ before, after }) => {
+        isRequired: false,
+        create: () => {
+          const informer = api.informer({ path: LIMIT_RANGES_PATH, keep: readLimitRange });
+          informer.onChange(({ before, after }) => {
             if (before !== null) this.#limitRanges.delete(before.key);
             if (after !== null) this.#limitRanges.set(after.key, after);
-            if (!isDeepStrictEqual(before, after)) this.#tell('policy');
+            if (!isDeepStrictEqual(before, after)) this.#notify('policy');
           });
-          return followed;
+          return informer;
         },
       },
       {
         path: RUNTIME_CLASSES_PATH,
-        isNeeded: false,
-        make: () => {
-          const followed = api.informer({ path: RUNTIME_CLASSES_PATH, keep: readRuntimeClass });
-          followed.onChange(({ before, after }) => {
+        isRequired: false,
+        create: () => {
+          const informer = api.informer({ path: RUNTIME_CLASSES_PATH, keep: readRuntimeClass });
+          informer.onChange(({ before, after }) => {
             if (before !== null) this.#overheads.delete(before.name);
             if (after !== null) this.#overheads.set(after.name, after.overhead);
-            if (!isDeepStrictEqual(before, after)) this.#tell('policy');
+            if (!isDeepStrictEqual(before, after)) this.#notify('policy');
           });
-          return followed;
+          return informer;
         },
       },
     ];
   }
 
-  /** The policy as its object has it; null without one. */
+  /** The policy object; null without one. */
   get policyObject(): PolicyObject | null {
     return this.#policy;
   }
@@ -130,7 +130,7 @@ export class ClusterFacts {
     return this.#nodes.get(name) ?? null;
   }
 
-  /** How workloads are read that ask to be admitted. */
+  /** Options for evaluating workloads under admission. */
   admission(): EvaluationOptions {
     return evaluationBy(
       {
@@ -144,24 +144,29 @@ export class ClusterFacts {
     );
   }
 
-  /** How workloads are read that exist already. */
+  /** Options for evaluating workloads that exist. */
   observation(): EvaluationOptions {
     return { ...this.admission(), observes: true };
   }
 
-  /** Calls `listener` when workloads may be read differently. Returns what ends that. */
+  /** Calls `listener` when workloads may be read differently. Returns a function that ends this. */
   onChange(listener: (change: FactsChange) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Resolves when everything is known that the API server has. */
+  /** Resolves when all collections that the API server serves are synced. */
   async start(): Promise<void> {
     for (const collection of this.#collections) {
-      while (!this.#stopped && !(await this.#follow(collection)) && collection.isNeeded && this.#isRefused(collection))
+      while (
+        !this.#stopped &&
+        !(await this.#watch(collection)) &&
+        collection.isRequired &&
+        this.#isForbidden(collection)
+      )
         await this.#pause.for(RETRY_MS);
     }
-    await Promise.all([...this.#followed.values()].map((followed) => followed.whenSynced()));
+    await Promise.all([...this.#informers.values()].map((informer) => informer.whenSynced()));
     this.#rounds.start();
   }
 
@@ -169,35 +174,35 @@ export class ClusterFacts {
     this.#stopped = true;
     this.#pause.end();
     await this.#rounds.stop();
-    await Promise.all([...this.#followed.values()].map((followed) => followed.stop()));
+    await Promise.all([...this.#informers.values()].map((informer) => informer.stop()));
   }
 
-  async #followMissing(): Promise<void> {
-    for (const collection of this.#collections) if (!this.#stopped) await this.#follow(collection);
+  async #retryMissing(): Promise<void> {
+    for (const collection of this.#collections) if (!this.#stopped) await this.#watch(collection);
   }
 
-  /** Follows a collection if the API server shows it; false where it does not. */
-  async #follow(collection: Collection): Promise<boolean> {
+  /** Starts the informer of a collection; false if the collection cannot be listed. */
+  async #watch(collection: Collection): Promise<boolean> {
     const { api, log } = this.#options;
     const { path } = collection;
-    if (this.#followed.has(path)) return true;
+    if (this.#informers.has(path)) return true;
     const answer = await api.request({ method: 'GET', path, query: { limit: '1' } });
     if (answer.ok) {
-      this.#told.delete(path);
-      const followed = collection.make();
-      this.#followed.set(path, followed);
-      followed.start();
+      this.#reported.delete(path);
+      const informer = collection.create();
+      this.#informers.set(path, informer);
+      informer.start();
       return true;
     }
-    if (!this.#told.has(path))
-      log.warn({ err: new KubeError(`${path} cannot be listed`, answer) }, 'a collection is not followed; retrying');
-    this.#told.add(path);
+    if (!this.#reported.has(path))
+      log.warn({ err: new KubeError(`${path} cannot be listed`, answer) }, 'listing a collection failed; retrying');
+    this.#reported.add(path);
     if (answer.code === 'not-found') this.#absent.add(path);
     else this.#absent.delete(path);
     return false;
   }
 
-  #isRefused({ path }: Collection): boolean {
+  #isForbidden({ path }: Collection): boolean {
     return !this.#absent.has(path);
   }
 
@@ -206,20 +211,20 @@ export class ClusterFacts {
     this.#policy = after;
     if (before !== null && after !== null && before.generation === after.generation) return;
     const problems = after?.problems ?? [];
-    if (problems.length > 0) log.warn({ problems }, 'parts of the quota policy cannot be read; it holds without them');
+    if (problems.length > 0) log.warn({ problems }, 'parts of the quota policy cannot be read and are ignored');
     else log.info({ generation: after?.generation ?? null }, 'the quota policy changed');
-    this.#tell('policy');
+    this.#notify('policy');
   }
 
   #nodeChanged(before: Node | null, after: Node | null): void {
     if (after !== null) this.#nodes.set(after.name, after);
     else if (before !== null) this.#nodes.delete(before.name);
-    const seen = (node: Node | null): unknown =>
+    const relevant = (node: Node | null): unknown =>
       node === null ? null : [node.name, node.labels, node.taints, node.takesPods];
-    if (!isDeepStrictEqual(seen(before), seen(after))) this.#tell('nodes');
+    if (!isDeepStrictEqual(relevant(before), relevant(after))) this.#notify('nodes');
   }
 
-  #tell(change: FactsChange): void {
+  #notify(change: FactsChange): void {
     for (const listener of this.#listeners) listener(change);
   }
 }

@@ -1,15 +1,15 @@
 import type { ContainerDefaults } from '../../quota/evaluators/completed-pod.js';
 import { list, record, text } from '../../kube/json.js';
 
-/** What is kept of a LimitRange: what it fills into containers. */
+/** The container defaults of a LimitRange. */
 export interface LimitRange {
-  /** Namespace and name. */
+  /** `namespace/name`. */
   readonly key: string;
   readonly namespace: string;
   readonly defaults: ContainerDefaults;
 }
 
-/** Reads a LimitRange; null for one that fills nothing in. */
+/** Reads a LimitRange; null for one without container defaults. */
 export function readLimitRange(object: unknown): LimitRange | null {
   const { metadata: meta, spec } = record(object);
   const metadata = record(meta);
@@ -21,12 +21,12 @@ export function readLimitRange(object: unknown): LimitRange | null {
   return {
     key: `${namespace}/${text(metadata.name)}`,
     namespace,
-    // A default limit is the default request as well, where that is not given.
+    // As in Kubernetes, a default limit is also the default request where no default request is given.
     defaults: { limits: given, requests: { ...given, ...record(container.defaultRequest) } },
   };
 }
 
-/** What is kept of a RuntimeClass. */
+/** The overhead of a RuntimeClass. */
 export interface RuntimeClass {
   readonly name: string;
   readonly overhead: unknown;

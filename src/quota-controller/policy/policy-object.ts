@@ -9,42 +9,42 @@ import { list, record, text, type JsonRecord } from '../../kube/json.js';
 import type { LabelSelector } from '../../kube/label-selector.js';
 import type { Condition } from '../../kube/condition.js';
 
-/** The only policy that holds. */
+/** Name of the only QuotaPolicy in effect. */
 export const POLICY_NAME = 'default';
 
-/** How workloads are read: what a QuotaPolicy says. */
+/** The content of a QuotaPolicy: how workloads are read. */
 export interface QuotaPolicy {
   readonly families: readonly TypeFamily[];
   readonly placement: readonly PlacementRule[];
   readonly catalog: CardCatalog;
   readonly strictTypes: boolean;
   readonly chargeSurge: boolean;
-  /** Of namespaces whose workloads have to name a group; null where none has to. */
+  /** Namespaces whose workloads must name a group; null for none. */
   readonly requireLabel: LabelSelector | null;
   readonly kinds: readonly Evaluator[];
-  /** Consumers that the arbitrator makes for namespaces without one. */
+  /** Consumers that the arbitrator creates for namespaces without one. */
   readonly consumers: readonly ConsumerTemplate[];
 }
 
-/** The Consumer of each namespace that a selector selects. */
+/** A Consumer for every selected namespace. */
 export interface ConsumerTemplate {
   readonly namespaceSelector: LabelSelector;
-  /** Of a Consumer; checked like that of any other. */
+  /** Spec of the Consumer; the API server validates it when the Consumer is created. */
   readonly spec: unknown;
 }
 
-/** A QuotaPolicy as the API server has it. */
+/** A QuotaPolicy as the API server returns it. */
 export interface PolicyObject {
   readonly name: string;
   readonly uid: string;
   readonly generation: number;
   readonly policy: QuotaPolicy;
-  /** Parts that cannot be read; the policy is without them. */
+  /** Errors of parts that cannot be read; `policy` is without these parts. */
   readonly problems: readonly string[];
   readonly conditions: readonly Condition[];
 }
 
-/** Without a QuotaPolicy. */
+/** The policy in effect without a QuotaPolicy. */
 export const NO_POLICY: QuotaPolicy = {
   families: DEFAULT_FAMILIES,
   placement: [],
@@ -56,7 +56,7 @@ export const NO_POLICY: QuotaPolicy = {
   consumers: [],
 };
 
-/** Reads a QuotaPolicy; null for one of another name, which does not hold. */
+/** Reads a QuotaPolicy; null for one with another name, which has no effect. */
 export function readPolicy(object: unknown): PolicyObject | null {
   const { metadata: meta, spec: written, status } = record(object);
   const metadata = record(meta);
@@ -109,20 +109,24 @@ interface Named {
   readonly values: readonly string[];
 }
 
-/** Those of the policy beside the known ones; one of the same name takes the place of a known one. */
+/**
+ * The families of the policy and the default ones; a family of the policy replaces the default one of the same name.
+ */
 function readFamilies(spec: JsonRecord, problems: string[]): readonly TypeFamily[] {
   const own = list(spec.families).flatMap((value, index): readonly TypeFamily[] => {
     const { name: written, resources: all } = record(value);
     const [name, resources] = [text(written), list(all).map(text)];
     const at = `spec.families[${index}]`;
     if (!/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
-      problems.push(`${at}.name: "${name.slice(0, 80)}" is no name of a family: lower-case letters, digits and - are`);
+      problems.push(
+        `${at}.name: "${name.slice(0, 80)}" is not a family name; expected lower-case letters, digits and -`,
+      );
       return [];
     }
     const wrong = resources.find((resource) => resourceProblem(resource.replace(/\*$/, 'x')) !== null);
     if (wrong !== undefined || resources.length === 0) {
       problems.push(
-        `${at}.resources: ${wrong === undefined ? 'none is named' : `"${wrong.slice(0, 80)}" is no resource`}`,
+        `${at}.resources: ${wrong === undefined ? 'expected at least one resource' : `"${wrong.slice(0, 80)}" is not a resource name`}`,
       );
       return [];
     }
@@ -139,8 +143,8 @@ function readTypes(spec: JsonRecord, families: readonly TypeFamily[], problems: 
     const at = `spec.types[${index}]`;
     const wrong = [
       typeProblem(name),
-      families.some((known) => known.name === family) ? null : `family "${family}" is not known`,
-      seen.has(`${family}/${name}`) ? `${family}-type ${name} is there already` : null,
+      families.some((known) => known.name === family) ? null : `unknown family "${family}"`,
+      seen.has(`${family}/${name}`) ? `${family}-type ${name} is defined twice` : null,
     ].find((problem) => problem !== null);
     if (wrong !== undefined) {
       problems.push(`${at}: ${wrong}`);
@@ -167,7 +171,9 @@ function readMemory(written: unknown, at: string, problems: string[]): number | 
   const amount = text(written);
   const read = readQuantity('memory', amount, 'down');
   if (read.ok && read.amount > 0 && Number.isSafeInteger(Number(read.amount))) return Number(read.amount);
-  problems.push(`${at}: ${read.ok ? `"${amount}" is no memory of a GPU` : read.reason}`);
+  problems.push(
+    `${at}: ${read.ok ? `"${amount}" is not a GPU memory size; expected a positive quantity such as 80Gi` : read.reason}`,
+  );
   return null;
 }
 
@@ -181,12 +187,12 @@ function readNamed(written: unknown, at: string, problems: string[]): readonly N
         .filter((name) => name !== ''),
     };
     if (named.key !== '' && named.values.length > 0) return [named];
-    problems.push(`${at}[${index}]: a key and its values are expected`);
+    problems.push(`${at}[${index}]: expected a key and its values`);
     return [];
   });
 }
 
-/** One rule for each label and each annotation of a family, and one for its DeviceClasses. */
+/** One rule per label and per annotation of a family, and one rule for its DeviceClasses. */
 function placementOf(types: readonly CatalogType[], problems: string[]): readonly PlacementRule[] {
   const rules = new Map<string, { rule: PlacementRule; products: Record<string, string[]> }>();
   const add = (family: string, key: string, type: string, values: readonly string[], rule: Partial<PlacementRule>) => {
@@ -196,10 +202,7 @@ function placementOf(types: readonly CatalogType[], problems: string[]): readonl
     for (const value of values) {
       const other = Object.keys(products).find((each) => each !== type && products[each]?.includes(value) === true);
       if (other === undefined) (products[type] ??= []).push(value);
-      else
-        problems.push(
-          `${key} ${value} names ${family}-type ${other} and ${family}-type ${type}; it counts as ${other}`,
-        );
+      else problems.push(`${key} ${value} names ${family}-type ${other} and ${family}-type ${type}; ${other} is used`);
     }
   };
   for (const { name, family, nodeLabels, annotations } of types) {
@@ -209,7 +212,7 @@ function placementOf(types: readonly CatalogType[], problems: string[]): readonl
   const families = [...new Set(types.map(({ family }) => family))];
   return [
     ...[...rules.values()].map(({ rule }) => rule),
-    // Types without any placement are in the catalog all the same.
+    // Types without any placement belong to the catalog, too.
     ...families.map((family): PlacementRule => ({
       family,
       nodeLabel: '',
@@ -255,9 +258,10 @@ function readPods(value: unknown): DeclaredPods {
 
 function kindProblem({ apiGroup, kind, plural, pods }: DeclaredKind): string | null {
   if (!/^[a-z0-9.-]+\.[a-z0-9.-]+$/.test(apiGroup))
-    return `apiGroup "${apiGroup.slice(0, 80)}" is no API group of custom resources`;
-  if (!/^[A-Z][A-Za-z0-9]*$/.test(kind)) return `kind "${kind.slice(0, 80)}" is no kind`;
-  if (!/^[a-z][a-z0-9]*$/.test(plural)) return `plural "${plural.slice(0, 80)}" is no plural`;
-  if (pods.length === 0) return 'pods: where its pod templates are is expected';
-  return pods.some(({ template }) => template === '') ? 'pods: each needs the path of a template' : null;
+    return `apiGroup "${apiGroup.slice(0, 80)}" is not an API group of custom resources; expected a domain name`;
+  if (!/^[A-Z][A-Za-z0-9]*$/.test(kind)) return `kind "${kind.slice(0, 80)}" is not a kind; expected CamelCase`;
+  if (!/^[a-z][a-z0-9]*$/.test(plural))
+    return `plural "${plural.slice(0, 80)}" is not a plural resource name; expected lower-case letters and digits`;
+  if (pods.length === 0) return 'pods: expected the paths of the pod templates';
+  return pods.some(({ template }) => template === '') ? 'pods: every entry needs the path of a template' : null;
 }

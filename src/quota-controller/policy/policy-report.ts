@@ -5,7 +5,7 @@ import { conditionsAt, type Finding } from '../../kube/condition.js';
 import { POLICIES_PATH, itemPath } from '../names.js';
 import type { PolicyObject, QuotaPolicy } from './policy-object.js';
 
-/** Writes the conditions of the policy where they changed. `started` is the policy that the service started with. */
+/** Writes the conditions of the policy if they changed. `started` is the policy with which the service started. */
 export async function reportPolicy(
   api: KubeApi,
   object: PolicyObject,
@@ -27,16 +27,19 @@ export async function reportPolicy(
 
 function accepted({ problems }: PolicyObject): Finding {
   return problems.length === 0
-    ? { type: 'Accepted', status: 'True', reason: 'Readable', message: 'every part of the policy holds' }
+    ? { type: 'Accepted', status: 'True', reason: 'Readable', message: 'every part of the policy is in effect' }
     : {
         type: 'Accepted',
         status: 'False',
         reason: 'PartsUnreadable',
-        message: `the policy holds without these: ${problems.join('; ')}`.slice(0, 32_000),
+        message: `these parts of the policy cannot be read and are ignored: ${problems.join('; ')}`.slice(0, 32_000),
       };
 }
 
-/** Families say which keys a workload charges: what is in the ledger was charged by those of the start. */
+/**
+ * Families decide which keys a workload charges. The ledger was charged with the families at the start, so that new
+ * families need a restart.
+ */
 function applied({ families, strictTypes }: QuotaPolicy, started: QuotaPolicy): Finding {
   const isSame = isDeepStrictEqual(families, started.families) && strictTypes === started.strictTypes;
   return isSame

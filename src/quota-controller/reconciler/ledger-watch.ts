@@ -12,20 +12,20 @@ export interface LedgerWatchOptions {
   readonly engine: QuotaEngine;
   readonly clock: Clock;
   readonly log: QuotaLog;
-  /** Told of each change of a ledger; answers whether the engine is to read it. */
+  /** Called on each change of a ledger; returns whether the engine should read it. */
   readonly changed: (group: string) => boolean;
-  /** The engine knows the ledger; `isNews` if another process wrote it. */
-  readonly read: (group: string, isNews: boolean) => void;
+  /** Called when the engine has the ledger; `isForeign` if another process wrote it. */
+  readonly read: (group: string, isForeign: boolean) => void;
 }
 
-/** News of ledgers that come together are read together. */
+/** Delay in which changes of several ledgers are collected for one read. */
 const CATCH_UP_MS = 150;
 
 /** Watches the ledger objects, and lets the engine read those that other processes wrote. */
 export class LedgerWatch {
   readonly informer: Informer<{ readonly group: string; readonly resourceVersion: string }>;
   readonly #options: LedgerWatchOptions;
-  /** Ledgers that were seen to change, and what they are now. */
+  /** Changed ledgers with their new revisions; null for a deleted ledger. */
   readonly #changes = new Map<string, Revision | null>();
   #cancel: (() => void) | null = null;
   #stopped = false;
@@ -38,39 +38,38 @@ export class LedgerWatch {
     );
   }
 
-  /** Reads nothing any more. */
   stop(): void {
     this.#stopped = true;
     this.#cancel?.();
   }
 
-  /** `version` is null where the ledger is gone. */
+  /** `version` is null for a deleted ledger. */
   #changed(group: string, version: Revision | null): void {
     if (!this.#options.changed(group)) return;
     if (group !== NO_GROUP) this.#changes.set(group, version);
     this.#cancel ??= this.#options.clock.after(CATCH_UP_MS, () => void this.#read());
   }
 
-  /** Of most changes this process is the author: the engine knows them by now. */
+  /** Most changes are this process's own, which the engine knows by the time of the read. */
   async #read(): Promise<void> {
     const { engine, log, read } = this.#options;
     this.#cancel = null;
     const changes = [...this.#changes];
-    const news = changes.filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
+    const foreign = changes.filter(([group, version]) => isNewer(version, engine.revisionOf(group)));
     this.#changes.clear();
     try {
-      if (news.length > 0) await engine.catchUp(news.map(([group]) => group));
-      const written = new Set(news.map(([group]) => group));
+      if (foreign.length > 0) await engine.catchUp(foreign.map(([group]) => group));
+      const written = new Set(foreign.map(([group]) => group));
       for (const [group] of changes) read(group, written.has(group));
     } catch (error) {
       log.warn({ err: error }, 'reading ledgers failed; retrying');
-      for (const [group, version] of news) if (!this.#stopped) this.#changed(group, version);
+      for (const [group, version] of foreign) if (!this.#stopped) this.#changed(group, version);
     }
   }
 }
 
-/** Whether a ledger was seen in another state than the one that is known, or a later one. */
-function isNewer(seen: Revision | null, known: Revision | null): boolean {
-  if (seen === null || known === null) return seen !== known;
-  return /^\d+$/.test(seen) && /^\d+$/.test(known) ? BigInt(seen) > BigInt(known) : seen !== known;
+/** Whether the observed revision is newer than the known one, or incomparable. */
+function isNewer(observed: Revision | null, known: Revision | null): boolean {
+  if (observed === null || known === null) return observed !== known;
+  return /^\d+$/.test(observed) && /^\d+$/.test(known) ? BigInt(observed) > BigInt(known) : observed !== known;
 }

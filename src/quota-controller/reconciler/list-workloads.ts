@@ -13,11 +13,11 @@ export interface ListWorkloadsOptions {
 }
 
 const PAGE_SIZE = '500';
-/** A page of a list is requested so often before the list fails. */
+/** Attempts per page of the list. */
 const ATTEMPTS = 4;
 const FIRST_RETRY_MS = 50;
 
-/** Lists the workloads of a kind that name a group. Rejects with a KubeError where the server failed. */
+/** Lists the workloads of a kind that name a group. Rejects with a KubeError if the API server fails. */
 export async function listWorkloads(
   kind: ServedKind,
   { api, evaluation, clock }: ListWorkloadsOptions,

@@ -15,7 +15,7 @@ import { NO_GROUP } from '../store/ledger.js';
 import type { Clock } from '../../host/clock.js';
 import { Pause } from '../../host/pause.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
-import { isInLine, levelsOf } from './group-in-line.js';
+import { isUpToDate, levelsOf } from './group-drift.js';
 import { LedgerWatch } from './ledger-watch.js';
 import { listWorkloads } from './list-workloads.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
@@ -405,7 +405,7 @@ export class Reconciler {
       if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
         decision = await engine.execute({ type: 'terminateGroup', name });
     } else if (known === null) decision = await this.#addGroup(object);
-    else if (!isInLine(object, known, engine.now)) {
+    else if (!isUpToDate(object, known, engine.now)) {
       decision = await engine.execute({
         type: 'updateGroup',
         ...object.spec,

@@ -4,38 +4,38 @@ import { evaluateAlone, GROUP_LABEL, type EvaluationOptions, type Owner } from '
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
 
-/** What is kept of a workload that names a group. */
+/** What the reconciler keeps of a workload that names a group. */
 export interface WorkloadObject {
   readonly kind: ServedKind;
-  /** `refKey`. */
+  /** Key by `refKey`. */
   readonly key: string;
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   readonly version: number;
-  /** The label's value. */
+  /** Value of the group label. */
   readonly group: string;
-  /** Null where it is not charged itself. */
+  /** Null if the object itself is not charged. */
   readonly demand: Demand | null;
-  /** Who is said to be charged in its place; that is to be checked. */
+  /** The controller named by the object, not verified yet. */
   readonly owner: Owner | null;
-  /** Of an object with an owner; empty for others. */
+  /** Labels of an object with an owner; empty for others. */
   readonly labels: Readonly<Record<string, string>>;
   readonly terminating: boolean;
-  /** Why what it asks for cannot be read; null where it can. */
+  /** Why the demand cannot be read; null if it can. */
   readonly problem: string | null;
-  /** What it asks for stands in another object, which is to be read. */
+  /** Whether another object holds a part of the demand. */
   readonly refers: boolean;
 }
 
-/** Reads a workload as the API server has it. */
+/** Reads a workload. */
 export function readWorkloadObject(
   kind: ServedKind,
   object: unknown,
   options: EvaluationOptions,
 ): WorkloadObject | null {
   const { apiGroup, kind: name } = kind.evaluator;
-  // Items of lists do not say what they are.
+  // Items of lists have no apiVersion and kind.
   const apiVersion = kind.path.startsWith('/apis/') ? kind.path.split('/').slice(2, 4).join('/') : 'v1';
   const manifest = { ...(object as KubeObject), apiVersion, kind: name };
   const { metadata } = manifest;

@@ -7,25 +7,25 @@ import type { KubeApi } from '../../kube/client.js';
 import { NO_GROUP, type Ledger } from './ledger.js';
 import { LedgerObjects } from './ledger-objects.js';
 import { RecordLog, recordKey, type Edits } from './record-log.js';
-import { settled, writeOne, writeTogether, type Draft } from './transaction.js';
+import { resolvePending, writeOne, writeTogether, type Draft } from './transaction.js';
 
 export interface KubeStoreOptions {
   readonly api: KubeApi;
   readonly clock: Clock;
 }
 
-/** Of a ledger that somebody else has written since: no such resourceVersion exists. */
+/** Revision of a ledger that another process has changed; no resourceVersion equals it. */
 const OUTDATED: Revision = 'outdated';
 
-/** Outcomes of transactions are kept at least so long: nobody is in the middle of one then. */
+/** How long outcomes of transactions are kept; no process still needs an older one. */
 const KEEP_OUTCOMES_MS = 600_000;
 
-/** A page that is being written. */
-class Writing {
+/** A page under construction. */
+class PageDraft {
   readonly current: Ledger | null;
   parent: string;
   token: string;
-  gone = false;
+  isDeleted = false;
   readonly children: Map<string, string>;
   readonly #records: RecordLog;
   readonly #edits = new Map<string, StoredRecord>();
@@ -42,7 +42,7 @@ class Writing {
     this.#edits.set(recordKey(record), record);
   }
 
-  /** Nothing happens where it has none of that kind and key. */
+  /** Does nothing where the page has no such record. */
   remove(record: StoredRecord): void {
     const key = recordKey(record);
     const edit = this.#edits.get(key);
@@ -56,15 +56,14 @@ class Writing {
 }
 
 /**
- * Keeps the state of engines at a Kubernetes API server: one ledger object a group, changed on the condition that its
- * resourceVersion is the one that was read. Any number of engines may use it at once. A commit that concerns one group
- * is one write.
+ * Stores the state of engines at a Kubernetes API server: one ledger object per group, written with the resourceVersion
+ * that was read as precondition. Any number of engines may use it at once. A commit within one group is one write.
  */
 export class KubeStore implements Store {
   readonly exclusive = false;
   readonly #objects: LedgerObjects;
   readonly #clock: Clock;
-  /** As they were last read or written. */
+  /** Ledgers as they were last read or written. */
   readonly #ledgers = new Map<string, Ledger>();
   #head: StateHead = { revision: 0, now: 0, lives: 0 };
 
@@ -75,7 +74,7 @@ export class KubeStore implements Store {
 
   async load(sink: RecordSink): Promise<Loaded> {
     for (const found of await this.#objects.list())
-      this.#learn(found.group, await settled(this.#objects, found, this.#clock));
+      this.#keep(found.group, await resolvePending(this.#objects, found, this.#clock));
     sink.newDictionary();
     for (const { page } of this.#ledgers.values()) for (const record of page?.records.values() ?? []) sink.add(record);
     const revisions = [...this.#ledgers].filter(([group]) => group !== NO_GROUP);
@@ -92,8 +91,8 @@ export class KubeStore implements Store {
   }
 
   async read(groups: readonly string[]): Promise<readonly GroupImage[]> {
-    const news = await Promise.all(groups.map((group) => this.#reread(group)));
-    return groups.map((name, index) => this.#image(name, news[index]));
+    const changes = await Promise.all(groups.map((group) => this.#reread(group)));
+    return groups.map((name, index) => this.#image(name, changes[index]));
   }
 
   async commit(batch: Batch): Promise<Committed> {
@@ -114,43 +113,43 @@ export class KubeStore implements Store {
     for (const { group } of drafts) {
       const ledger = finished.ledgers.get(group);
       if (ledger === undefined) this.#ledgers.delete(group);
-      else this.#learn(group, ledger);
+      else this.#keep(group, ledger);
       if (group === NO_GROUP || ledger === null) continue;
       revisions.set(group, ledger?.resourceVersion ?? OUTDATED);
     }
     return { ok: true, revisions };
   }
 
-  /** The latest time that a ledger which this store has read or written has, 0 without. */
+  /** The latest time in any ledger that this store has read or written; 0 without. */
   get latestTime(): number {
     return this.#head.now;
   }
 
-  /** Ends what engines that died left half done. To be called now and then by one of them. */
+  /** Completes or aborts unfinished transactions of processes that died. One process should call this periodically. */
   async sweep(now: number): Promise<void> {
     const outcomes = await this.#objects.transactions();
-    // In this order: an outcome that is known by now is one that each ledger waiting for it finds below.
+    // The outcomes are read before the ledgers: every ledger that waits for one of them is in the list.
     for (const found of await this.#objects.list())
-      if (found.pending !== null) await settled(this.#objects, found, this.#clock);
+      if (found.pending !== null) await resolvePending(this.#objects, found, this.#clock);
     for (const { name, createdAt } of outcomes)
       if (now - createdAt > KEEP_OUTCOMES_MS) await this.#objects.forget(name);
   }
 
   async close(): Promise<void> {}
 
-  /** Reads a ledger anew; returns what is new in it, where that is all that was read. */
+  /** Reads a ledger again; returns its changes where only changes were read. */
   async #reread(group: string): Promise<GroupImage['since']> {
     const known = this.#ledgers.get(group) ?? null;
     const found = await this.#objects.get(group, known);
-    const ledger = await settled(this.#objects, found?.ledger ?? null, this.#clock);
-    this.#learn(group, ledger);
-    const news: Edits | null = ledger === found?.ledger ? (found?.news ?? null) : null;
-    return known === null || news === null
+    const ledger = await resolvePending(this.#objects, found?.ledger ?? null, this.#clock);
+    this.#keep(group, ledger);
+    const changes: Edits | null = ledger === found?.ledger ? (found?.changes ?? null) : null;
+    return known === null || changes === null
       ? undefined
-      : { revision: known.resourceVersion, records: [...news.values()] };
+      : { revision: known.resourceVersion, records: [...changes.values()] };
   }
 
-  #learn(group: string, ledger: Ledger | null): void {
+  #keep(group: string, ledger: Ledger | null): void {
     if (ledger === null || ledger.page === null) {
       this.#ledgers.delete(group);
       return;
@@ -175,41 +174,40 @@ export class KubeStore implements Store {
     };
   }
 
-  /** The pages that a batch leads to. */
+  /** The pages that a batch changes. */
   #drafts(batch: Batch): readonly Draft[] {
-    const writings = new Map<string, Writing>();
-    const open = (group: string): Writing => {
-      const known = writings.get(group);
+    const pages = new Map<string, PageDraft>();
+    const open = (group: string): PageDraft => {
+      const known = pages.get(group);
       if (known !== undefined) return known;
-      const writing = new Writing(this.#ledgers.get(group) ?? null);
-      writings.set(group, writing);
-      return writing;
+      const page = new PageDraft(this.#ledgers.get(group) ?? null);
+      pages.set(group, page);
+      return page;
     };
     for (const group of batch.expected.keys()) open(group);
     for (const change of batch.changes) {
       const record = toRecord(change, null);
       const key = recordKey(record);
-      const home = writings.has(record.group) || this.#ledgers.has(record.group) ? record.group : NO_GROUP;
+      const home = pages.has(record.group) || this.#ledgers.has(record.group) ? record.group : NO_GROUP;
       if (record.value !== null) {
-        // Pods and loans move with their records, and say only where they are now.
-        for (const [group, writing] of writings) if (group !== home) writing.remove(record);
+        // Pods and loans move together with their records; only the new page holds them.
+        for (const [group, page] of pages) if (group !== home) page.remove(record);
         open(home).put(record);
-      } else if (writings.has(home) || this.#ledgers.get(home)?.page?.records.has(key) === true)
-        open(home).remove(record);
+      } else if (pages.has(home) || this.#ledgers.get(home)?.page?.records.has(key) === true) open(home).remove(record);
       if (home !== NO_GROUP && this.#ledgers.get(NO_GROUP)?.page?.records.has(key) === true)
         open(NO_GROUP).remove(record);
       if (record.kind === 'group')
         Object.assign(
           open(record.key),
-          record.value === null ? { gone: true } : { gone: false, parent: record.value.parent },
+          record.value === null ? { isDeleted: true } : { isDeleted: false, parent: record.value.parent },
         );
     }
-    for (const [group, writing] of [...writings]) if (writing.gone) this.#empty(group, writing, open);
-    tie(writings);
+    for (const [group, page] of [...pages]) if (page.isDeleted) this.#rescueRecords(group, page, open);
+    shareToken(pages);
     const { head } = batch;
-    return [...writings].map(([group, writing]): Draft => {
-      const { current, parent, token, gone, children } = writing;
-      const next = gone
+    return [...pages].map(([group, page]): Draft => {
+      const { current, parent, token, isDeleted, children } = page;
+      const next = isDeleted
         ? null
         : {
             group,
@@ -217,29 +215,29 @@ export class KubeStore implements Store {
             token,
             head: latestHead(head, current?.page?.head ?? head),
             children,
-            records: writing.records(),
+            records: page.records(),
           };
       return { group, current, next };
     });
   }
 
-  /** What outlives a group goes on elsewhere. */
-  #empty(group: string, writing: Writing, open: (group: string) => Writing): void {
-    const left = [...writing.records().values()].filter(({ kind, key }) => kind !== 'group' || key !== group);
-    if (left.length === 0) return;
-    const elsewhere = open(NO_GROUP);
-    for (const record of left) elsewhere.put(record);
+  /** Moves the records that outlive a deleted group to another page. */
+  #rescueRecords(group: string, page: PageDraft, open: (group: string) => PageDraft): void {
+    const remaining = [...page.records().values()].filter(({ kind, key }) => kind !== 'group' || key !== group);
+    if (remaining.length === 0) return;
+    const noGroup = open(NO_GROUP);
+    for (const record of remaining) noGroup.put(record);
   }
 }
 
-/** Gives parents and children that are written together a token of this moment. */
-function tie(writings: ReadonlyMap<string, Writing>): void {
+/** Gives a common new token to parents and children that are written together. */
+function shareToken(pages: ReadonlyMap<string, PageDraft>): void {
   const token = randomUUID().slice(0, 8);
-  for (const [group, writing] of writings) {
-    const above = group === NO_GROUP || writing.parent === '' ? undefined : writings.get(writing.parent);
-    if (above === undefined) continue;
-    if (writing.gone) above.children.delete(group);
-    else above.children.set(group, token);
-    writing.token = token;
+  for (const [group, page] of pages) {
+    const parent = group === NO_GROUP || page.parent === '' ? undefined : pages.get(page.parent);
+    if (parent === undefined) continue;
+    if (page.isDeleted) parent.children.delete(group);
+    else parent.children.set(group, token);
+    page.token = token;
   }
 }

@@ -17,28 +17,25 @@ import {
 
 export type Outcome = 'committed' | 'aborted';
 
-/**
- * What became of a write on the condition that a ledger is as it was read: `ledger` is null when it is gone now, as was
- * asked.
- */
+/** Result of a conditional write of a ledger; `ledger` is null after a deletion. */
 export type Written = { readonly ok: true; readonly ledger: Ledger | null } | { readonly ok: false };
 
-/** A transaction as it stands at the API server. */
+/** A transaction object at the API server. */
 export interface TransactionRecord {
   readonly name: string;
   readonly createdAt: number;
 }
 
-/** Failures after which the same request may succeed, and whose outcome is not known. */
-const REPEATED: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['unreachable', 'server-error', 'malformed']);
+/** Failures with unknown outcome; the same request may succeed later. */
+const RETRIABLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['unreachable', 'server-error', 'malformed']);
 const ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 25;
 const PAGE_SIZE = '200';
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
 /**
- * Ledgers and transactions at the API server, one request each. Rejects with an KubeError where it is unknown what
- * became of a request.
+ * Reads and writes ledger and transaction objects, one request each. Rejects with a KubeError if the outcome of a
+ * request is unknown.
  */
 export class LedgerObjects {
   readonly #api: KubeApi;
@@ -49,7 +46,10 @@ export class LedgerObjects {
     this.#clock = clock;
   }
 
-  /** Null where there is none. Never from a cache. Of what is `known`, only what changed is read. */
+  /**
+   * Reads a ledger from the API server, never from a cache; null where it does not exist. With `known`, only changes
+   * are parsed.
+   */
   async get(group: string, known: Ledger | null = null): Promise<ReadLedger | null> {
     const answer = await this.#answer({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
     if (answer.ok) return readLedger(answer.body, known);
@@ -61,15 +61,13 @@ export class LedgerObjects {
     return (await this.#pages(LEDGERS_PATH, undefined)).map((object) => readLedger(object).ledger);
   }
 
-  /** Groups that have a ledger, and its resourceVersion. */
+  /** The resourceVersions of all ledgers, by group. */
   async versions(): Promise<ReadonlyMap<string, string>> {
     const found = (await this.#pages(LEDGERS_PATH, METADATA_LIST)).flatMap((object) => groupOfLedger(object) ?? []);
     return new Map(found.map(({ group, resourceVersion }) => [group, resourceVersion]));
   }
 
-  /**
-   * Puts a page, or what is to become of it, in the place of what was read; `current` is null for a ledger that is new.
-   */
+  /** Replaces a ledger with a page or a pending page; `current` is null for a new ledger. */
   async put(
     group: string,
     current: Ledger | null,
@@ -77,21 +75,21 @@ export class LedgerObjects {
     pending: PendingPage | null,
   ): Promise<Written> {
     const body = ledgerObject(group, current?.resourceVersion ?? null, page, pending);
-    const { answer, isRepeated } = await this.#request(
+    const { answer, isRetried } = await this.#request(
       current === null
         ? { method: 'POST', path: LEDGERS_PATH, body, accept: METADATA_ONLY }
         : { method: 'PUT', path: itemPath(LEDGERS_PATH, ledgerName(group)), body, accept: METADATA_ONLY },
     );
-    // The write of which the answer was lost is what a repetition conflicts with.
-    if (!answer.ok && isRepeated) {
+    // A retried request conflicts with its own first attempt if the response to that was lost.
+    if (!answer.ok && isRetried) {
       const found = await this.#request({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
       if (found.answer.ok && isSameSpec(found.answer.body, body)) {
         const { uid, resourceVersion } = metadataOf(found.answer.body);
         return { ok: true, ledger: { group, uid, resourceVersion, page, pending } };
       }
     }
-    if (!answer.ok) return lost(`the ledger of ${group} cannot be written`, answer);
-    // What was sent is what is there now: only who and when are the server's.
+    if (!answer.ok) return conflictOf(`the ledger of ${group} cannot be written`, answer);
+    // The API server changes only metadata: the rest is stored as sent.
     const { uid, resourceVersion } = metadataOf(answer.body);
     return { ok: true, ledger: { group, uid, resourceVersion, page, pending } };
   }
@@ -99,16 +97,18 @@ export class LedgerObjects {
   async remove(ledger: Ledger): Promise<Written> {
     const { uid, resourceVersion } = ledger;
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid, resourceVersion } };
-    const { answer, isRepeated } = await this.#request({
+    const { answer, isRetried } = await this.#request({
       method: 'DELETE',
       path: itemPath(LEDGERS_PATH, ledgerName(ledger.group)),
       body,
     });
-    if (!answer.ok && isRepeated && answer.code === 'not-found') return { ok: true, ledger: null };
-    return answer.ok ? { ok: true, ledger: null } : lost(`the ledger of ${ledger.group} cannot be deleted`, answer);
+    if (!answer.ok && isRetried && answer.code === 'not-found') return { ok: true, ledger: null };
+    return answer.ok
+      ? { ok: true, ledger: null }
+      : conflictOf(`the ledger of ${ledger.group} cannot be deleted`, answer);
   }
 
-  /** Says what became of a transaction, once and for all; false where somebody has said so before. */
+  /** Records the outcome of a transaction, once; false if another process has already recorded one. */
   async decide(transaction: string, outcome: Outcome): Promise<boolean> {
     const body = {
       apiVersion: API_VERSION,
@@ -118,12 +118,12 @@ export class LedgerObjects {
     };
     const answer = await this.#answer({ method: 'POST', path: TRANSACTIONS_PATH, body });
     if (answer.ok) return true;
-    // Only the author commits: an outcome of committed is the author's own, of which the answer was lost.
+    // Only the author commits, so that an existing committed outcome is the author's own first attempt.
     if (answer.code === 'already-exists') return (await this.outcome(transaction)) === outcome;
     throw new KubeError('a transaction cannot be written', answer);
   }
 
-  /** Null while nobody has said. */
+  /** Reads the outcome of a transaction; null while there is none. */
   async outcome(transaction: string): Promise<Outcome | null> {
     const answer = await this.#answer({ method: 'GET', path: itemPath(TRANSACTIONS_PATH, transaction) });
     if (answer.ok) return (answer.body as { readonly spec: { readonly outcome: Outcome } }).spec.outcome;
@@ -131,7 +131,7 @@ export class LedgerObjects {
     throw new KubeError('a transaction cannot be read', answer);
   }
 
-  /** Takes a transaction away that no ledger waits for; one that stays is swept up later. */
+  /** Deletes the object of a finished transaction; `sweep` deletes those that remain. */
   async forget(transaction: string): Promise<void> {
     await this.#api.request({ method: 'DELETE', path: itemPath(TRANSACTIONS_PATH, transaction) });
   }
@@ -147,14 +147,11 @@ export class LedgerObjects {
     return (await this.#request(request)).answer;
   }
 
-  /**
-   * Asks again where the server failed or its answer was lost: a transaction is too many requests for all of them to
-   * succeed at once.
-   */
-  async #request(request: KubeRequest): Promise<{ readonly answer: KubeAnswer; readonly isRepeated: boolean }> {
+  /** Retries failed requests: a transaction needs so many requests that some are likely to fail. */
+  async #request(request: KubeRequest): Promise<{ readonly answer: KubeAnswer; readonly isRetried: boolean }> {
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#api.request(request);
-      if (answer.ok || !REPEATED.has(answer.code) || attempt >= ATTEMPTS) return { answer, isRepeated: attempt > 1 };
+      if (answer.ok || !RETRIABLE.has(answer.code) || attempt >= ATTEMPTS) return { answer, isRetried: attempt > 1 };
       await wait(this.#clock, FIRST_PAUSE_MS * attempt);
     }
   }
@@ -170,7 +167,7 @@ export class LedgerObjects {
         ...(accept === undefined ? {} : { accept }),
       });
       if (!answer.ok) throw new KubeError(`${path} cannot be listed`, answer);
-      // Of nothing, some servers make no list but null.
+      // Some API servers return null instead of an empty list.
       const list = answer.body as {
         readonly items: readonly unknown[] | null;
         readonly metadata?: { readonly continue?: string };
@@ -204,8 +201,8 @@ function isSameSpec(found: unknown, sent: unknown): boolean {
   return isDeepStrictEqual((found as { readonly spec?: unknown }).spec, (sent as { readonly spec?: unknown }).spec);
 }
 
-/** Somebody else came first; or, as an error, nobody knows. */
-function lost(what: string, answer: KubeFailure): { readonly ok: false } {
+/** False after a conflict; throws if the outcome is unknown. */
+function conflictOf(what: string, answer: KubeFailure): { readonly ok: false } {
   if (['conflict', 'not-found', 'already-exists'].includes(answer.code)) return { ok: false };
   throw new KubeError(what, answer);
 }

@@ -2,15 +2,15 @@ import type { StateHead } from '../../quota/core/restore.js';
 import { API_VERSION, LEDGER_GROUP_LABEL, LEDGER_KIND } from '../names.js';
 import { RecordLog, type Edits } from './record-log.js';
 
-/** What a ledger says: everything that hangs on one group. */
+/** Content of a ledger: all records of one group. */
 export interface LedgerPage {
   readonly group: string;
   /** Empty for a root. */
   readonly parent: string;
-  /** Changes whenever the group and its parent, or the group and one of its children, are changed together. */
+  /** Changes whenever the group is written together with its parent or a child. */
   readonly token: string;
   readonly head: StateHead;
-  /** Tokens that children had when this page was written; a child with another one is of another time. */
+  /** Tokens of the children when this page was written; a child with another token was written at another time. */
   readonly children: ReadonlyMap<string, string>;
   readonly records: RecordLog;
 }
@@ -18,26 +18,26 @@ export interface LedgerPage {
 /** A page that waits for the outcome of a transaction over several groups. */
 export interface PendingPage {
   readonly transaction: string;
-  /** Null where the ledger is to go. */
+  /** Null if the ledger is to be deleted. */
   readonly next: LedgerPage | null;
 }
 
-/** A ledger as the API server has it. */
+/** A ledger as the API server returns it. */
 export interface Ledger {
   readonly group: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Null of a ledger that is only to come. */
+  /** Null for a ledger that does not exist before its transaction commits. */
   readonly page: LedgerPage | null;
   readonly pending: PendingPage | null;
 }
 
-/** Records of groups that are gone: pods that are remembered for a while. Its ledger is no group's. */
+/** Name of the ledger for records without a group, such as stopped pods of deleted groups. */
 export const NO_GROUP = '';
 
 /**
- * Name of a group's ledger. Names of groups may have capitals and underscores; names of objects may not: such ones are
- * written in hexadecimal digits. No two groups get the same.
+ * Name of a group's ledger object. Group names that object names do not allow (capitals, underscores) are written in
+ * hexadecimal. Names are unique.
  */
 export function ledgerName(group: string): string {
   if (group === NO_GROUP) return 'no-group';
@@ -46,7 +46,7 @@ export function ledgerName(group: string): string {
     : `x-${Buffer.from(group).toString('hex')}`;
 }
 
-/** The group of a ledger, from its metadata alone; null of what is no ledger. */
+/** Reads group and resourceVersion from a ledger's metadata; null for another object. */
 export function groupOfLedger(object: unknown): { readonly group: string; readonly resourceVersion: string } | null {
   const { metadata } = (object ?? {}) as {
     readonly metadata?: { readonly labels?: Readonly<Record<string, string>>; readonly resourceVersion?: string };
@@ -56,13 +56,13 @@ export function groupOfLedger(object: unknown): { readonly group: string; readon
 }
 
 interface WrittenPage {
-  /** Absent where empty, as all text: there are servers that take an empty text in a custom resource for null. */
+  /** Absent if empty, as all texts are: some API servers read an empty text in a custom resource as null. */
   readonly group?: string;
   readonly parent?: string;
   readonly token?: string;
   readonly head: StateHead;
   readonly children: Readonly<Record<string, string>>;
-  /** A RecordLog's text. */
+  /** The text of a RecordLog. */
   readonly records: string;
 }
 
@@ -78,7 +78,7 @@ interface LedgerObject {
   };
 }
 
-/** The object to be sent; with a resourceVersion it replaces what has that one, without it is new. */
+/** The object to send: with a resourceVersion it replaces that version, without it is created. */
 export function ledgerObject(
   group: string,
   resourceVersion: string | null,
@@ -107,16 +107,16 @@ export function ledgerObject(
   };
 }
 
-/** A ledger as it was read, and how it differs from the one that was known. */
+/** A ledger, and its changes compared with the known one. */
 export interface ReadLedger {
   readonly ledger: Ledger;
-  /** Records that are not as they were in `known`; null where that cannot be told. */
-  readonly news: Edits | null;
+  /** Changed records; null if the comparison is not possible. */
+  readonly changes: Edits | null;
 }
 
 /**
- * Reads a ledger object; of `known`, the same ledger at another time, what did not change is not read again. Throws on
- * what no engine can have written: nothing is decided on half a ledger.
+ * Reads a ledger object. With `known`, an earlier state of the same ledger, only changes are parsed. Throws on an
+ * object that no engine can have written, because decisions need the whole ledger.
  */
 export function readLedger(object: unknown, known: Ledger | null = null): ReadLedger {
   const { metadata, spec } = object as LedgerObject;
@@ -139,7 +139,7 @@ export function readLedger(object: unknown, known: Ledger | null = null): ReadLe
               next: pending.next === undefined ? null : readPage(pending.next, null).page,
             },
     },
-    news: read === null ? null : read.news,
+    changes: read === null ? null : read.changes,
   };
 }
 
@@ -157,7 +157,7 @@ function writePage({ group, parent, token, head, children, records }: LedgerPage
 function readPage(
   { group = '', parent = '', token = '', head, children, records }: WrittenPage,
   known: RecordLog | null,
-): { readonly page: LedgerPage; readonly news: Edits | null } {
-  const { log, news } = RecordLog.read(records, known);
-  return { page: { group, parent, token, head, children: new Map(Object.entries(children)), records: log }, news };
+): { readonly page: LedgerPage; readonly changes: Edits | null } {
+  const { log, changes } = RecordLog.read(records, known);
+  return { page: { group, parent, token, head, children: new Map(Object.entries(children)), records: log }, changes };
 }

@@ -4,35 +4,29 @@ import { wait } from '../../host/pause.js';
 import type { Ledger, LedgerPage } from './ledger.js';
 import type { LedgerObjects, Outcome } from './ledger-objects.js';
 
-/** What is to become of one ledger. */
+/** The planned change of one ledger. */
 export interface Draft {
   readonly group: string;
-  /** As it was read; null where it was not there. */
+  /** The ledger as it was read; null if it did not exist. */
   readonly current: Ledger | null;
-  /** Null where it is to go. */
+  /** Null to delete the ledger. */
   readonly next: LedgerPage | null;
 }
 
-/** Ledgers after a write, by group; those that somebody else has taken further already are missing. */
-export type Finished =
+/** Ledgers after a write, by group; without those that another process has changed since. */
+export type TransactionResult =
   | { readonly ok: true; readonly ledgers: ReadonlyMap<string, Ledger | null> }
   | { readonly ok: false; readonly groups: readonly string[] };
 
-/** A transaction that took longer than this is not committed any more: its outcome may have been swept up. */
-const LONGEST_MS = 60_000;
+/** A transaction that takes longer is not committed, because its outcome may have been swept. */
+const MAX_DURATION_MS = 60_000;
 
-/**
- * How often, and how long apart, somebody who finds a transaction under way looks again before taking its author for
- * dead.
- */
-const LOOKS = 12;
-const LOOK_MS = 80;
+/** Number and interval of polls before a pending transaction's author counts as dead. */
+const MAX_POLLS = 12;
+const POLL_MS = 80;
 
-/**
- * Writes one ledger. The API server changes single objects only, so this is also where a change of several begins: see
- * writeTogether.
- */
-export async function writeOne(objects: LedgerObjects, draft: Draft): Promise<Finished> {
+/** Writes one ledger in one request. Changes of several ledgers use `writeTogether`. */
+export async function writeOne(objects: LedgerObjects, draft: Draft): Promise<TransactionResult> {
   const written = await replace(objects, draft.group, draft.current, draft.next);
   return written.ok
     ? { ok: true, ledgers: new Map([[draft.group, written.ledger]]) }
@@ -40,12 +34,12 @@ export async function writeOne(objects: LedgerObjects, draft: Draft): Promise<Fi
 }
 
 /**
- * Writes several ledgers together or not at all. First each of them is given its next page as one that waits, on the
- * condition that it is as it was read. Then a transaction object is made, which is the moment of truth: names are given
- * once, so whoever makes it first says what becomes of the pages, their author (committed) or somebody who took him for
- * dead (aborted). Then the pages take their places, which anybody may do.
+ * Writes several ledgers atomically, because the API server changes only single objects. First every ledger gets its
+ * next page as pending, with its resourceVersion as precondition. Then a transaction object is created, which decides
+ * the outcome: its name can be created only once, by the author (committed) or by a process that considers the author
+ * dead (aborted). Then any process may move the pending pages into place.
  */
-export async function writeTogether(objects: LedgerObjects, drafts: readonly Draft[]): Promise<Finished> {
+export async function writeTogether(objects: LedgerObjects, drafts: readonly Draft[]): Promise<TransactionResult> {
   const startedAt = performance.now();
   const transaction = randomUUID();
   const prepared = await Promise.allSettled(
@@ -69,7 +63,7 @@ export async function writeTogether(objects: LedgerObjects, drafts: readonly Dra
       groups: drafts.filter((draft) => !waiting.some(([other]) => other === draft)).map(({ group }) => group),
     };
   }
-  if (performance.now() - startedAt > LONGEST_MS || !(await objects.decide(transaction, 'committed'))) {
+  if (performance.now() - startedAt > MAX_DURATION_MS || !(await objects.decide(transaction, 'committed'))) {
     await undo();
     return { ok: false, groups: drafts.map(({ group }) => group) };
   }
@@ -82,25 +76,29 @@ export async function writeTogether(objects: LedgerObjects, drafts: readonly Dra
       return result.status === 'fulfilled' && result.value.ok ? [[group, result.value.ledger]] : [];
     }),
   );
-  // Where a page could not be put in its place, its outcome is still needed.
+  // If a page was not moved into place, other processes still need the outcome.
   if (finished.every(({ status }) => status === 'fulfilled')) void objects.forget(transaction);
   return { ok: true, ledgers };
 }
 
-/** Brings a ledger that waits for a transaction to its outcome. Null where it is gone then. */
-export async function settled(objects: LedgerObjects, found: Ledger | null, clock: Clock): Promise<Ledger | null> {
+/** Moves a pending ledger to the outcome of its transaction; null if that deletes the ledger. */
+export async function resolvePending(
+  objects: LedgerObjects,
+  found: Ledger | null,
+  clock: Clock,
+): Promise<Ledger | null> {
   let ledger = found;
-  for (let looks = 0; ledger?.pending !== null && ledger !== null;) {
+  for (let polls = 0; ledger?.pending !== null && ledger !== null;) {
     const { group, pending, page, resourceVersion } = ledger;
     let outcome: Outcome | null = await objects.outcome(pending.transaction);
-    if (outcome === null && ++looks > LOOKS)
+    if (outcome === null && ++polls > MAX_POLLS)
       outcome = (await objects.decide(pending.transaction, 'aborted')) ? 'aborted' : null;
     if (outcome !== null) {
       const written = await replace(objects, group, ledger, outcome === 'committed' ? pending.next : page);
       if (written.ok) return written.ledger;
-    } else if (looks <= LOOKS) await wait(clock, LOOK_MS);
+    } else if (polls <= MAX_POLLS) await wait(clock, POLL_MS);
     ledger = (await objects.get(group))?.ledger ?? null;
-    if (ledger?.resourceVersion !== resourceVersion) looks = 0;
+    if (ledger?.resourceVersion !== resourceVersion) polls = 0;
   }
   return ledger;
 }

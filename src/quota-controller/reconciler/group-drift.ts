@@ -7,7 +7,7 @@ import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
 import type { GroupStatus } from '../../quota/core/status.js';
 import type { GroupObject } from '../group-object.js';
 
-/** Groups by their depth: roots, their children, and so on. */
+/** Groups by depth: roots first, then their children, and so on. */
 export function levelsOf(groups: readonly GroupObject[]): readonly (readonly GroupObject[])[] {
   const byName = new Map(groups.map((group) => [group.spec.name, group]));
   const levels: GroupObject[][] = [];
@@ -24,8 +24,8 @@ export function levelsOf(groups: readonly GroupObject[]): readonly (readonly Gro
   return levels.filter((level) => level !== undefined);
 }
 
-/** Whether the ledger has the loans that a specification declares, but for those that are over, and no others. */
-function areLoansInLine(declared: readonly DeclaredLoan[], { name, loans }: GroupStatus, now: number): boolean {
+/** Whether the ledger has exactly the declared loans that have not ended. */
+function areLoansUpToDate(declared: readonly DeclaredLoan[], { name, loans }: GroupStatus, now: number): boolean {
   const due = declared.filter(({ until }) => until > now);
   return (
     due.every((wanted) => loans.some((loan) => isDeclaredLoan(loan, name, wanted))) &&
@@ -34,10 +34,10 @@ function areLoansInLine(declared: readonly DeclaredLoan[], { name, loans }: Grou
 }
 
 /**
- * Whether the ledger has the limits, loans and grants that an object asks for. What grants add to a budget is not
- * compared.
+ * Whether the ledger has the limits, loans and grants that an object declares. Amounts that grants add to budgets are
+ * not compared.
  */
-export function isInLine({ spec }: GroupObject, known: GroupStatus, now: number): boolean {
+export function isUpToDate({ spec }: GroupObject, known: GroupStatus, now: number): boolean {
   const { hard: limits, budgets, grants, loaned } = known;
   const hard = new Map([
     ...[...limits].map(([key, amount]): [string, bigint] => [key, amount - (loaned.get(key) ?? 0n)]),
@@ -46,7 +46,7 @@ export function isInLine({ spec }: GroupObject, known: GroupStatus, now: number)
   const keys = Object.keys(spec.hard);
   const read = readSpec({ hard: spec.hard, grants: spec.grants, loans: spec.loans });
   if (read.ok && declarationOf(read.grants ?? []) !== declarationOf(grants)) return false;
-  if (read.ok && !areLoansInLine(read.loans ?? [], known, now)) return false;
+  if (read.ok && !areLoansUpToDate(read.loans ?? [], known, now)) return false;
   return (
     keys.length === hard.size &&
     keys.every((key) => {
