@@ -17,22 +17,22 @@ import type { KubeObject } from './object.js';
 import { isKind, unknownScale, WorkloadReader } from './workload-reader.js';
 
 export interface BundleReviewsOptions {
-  /** Answers with the objects of the bundle, and with those of the cluster where there is one. */
+  /** Serves the objects of the bundle, and those of the cluster if there is one. */
   readonly api: KubeApi;
   readonly evaluation: EvaluationOptions;
   readonly kinds: readonly ServedKind[];
-  /** Of namespaces whose workloads have to name a group; null where none has to. */
+  /** Namespaces whose workloads must name a group; null for none. */
   readonly requireLabel: LabelSelector | null;
-  /** What becomes of an autoscaler where it is not known where its target has the replicas. */
+  /** Result for an autoscaler if the replica field of its target's kind is unknown. */
   readonly unknownScale: 'refused' | 'untested';
-  /** Told of what the caller may not read: answers are without it. */
+  /** Called for objects that the caller may not read; the reviews do without them. */
   readonly missing: (reason: string) => void;
 }
 
-/** Never asked about for lack of a label. */
+/** Namespace that is exempt from the required label. */
 const SYSTEM_NAMESPACE = 'kube-system';
 
-/** Treats the objects of a bundle as the webhooks would: workloads are read by the same reader. */
+/** Reviews the objects of a bundle as the webhooks would: the same reader evaluates workloads. */
 export class BundleReviews implements BundleReviewer {
   readonly reader: WorkloadReader;
   readonly #options: BundleReviewsOptions;
@@ -42,7 +42,7 @@ export class BundleReviews implements BundleReviewer {
     this.#options = options;
     const { api, evaluation, kinds } = options;
     this.reader = new WorkloadReader({ api, evaluation: () => evaluation, kinds: () => kinds });
-    this.#access = new NamespaceAccess({ api, seen: () => null, isOpenByDefault: true });
+    this.#access = new NamespaceAccess({ api, observed: () => null, isOpenByDefault: true });
   }
 
   get groupLabel(): string {
@@ -57,7 +57,7 @@ export class BundleReviews implements BundleReviewer {
     return this.reader.evaluate(manifest as KubeObject);
   }
 
-  /** As the API server asks: where the namespace is selected. */
+  /** The requirement applies only in selected namespaces, as in the webhook configuration. */
   async missingGroup(manifest: unknown): Promise<string | null> {
     const { api, requireLabel } = this.#options;
     const object = manifest as KubeObject;
@@ -84,7 +84,7 @@ export class BundleReviews implements BundleReviewer {
     const scaled = withReplicas(object, served, replicas);
     if (scaled !== null) return { ok: true, manifest: scaled };
     if (this.#options.unknownScale === 'refused') return { ok: false, isRefused: true, reason: unknownScale(served) };
-    const reason = `where ${kind} has its replicas is not known: give its CustomResourceDefinition as well`;
+    const reason = `the replica field of ${kind} is unknown: add its CustomResourceDefinition to the manifests`;
     return { ok: false, isRefused: false, reason };
   }
 

@@ -67,10 +67,7 @@ export async function servedKinds(
   return found.flatMap((kind) => kind ?? []);
 }
 
-/**
- * The kinds where no API server says which it has: all of them, with the scale subresources of the
- * CustomResourceDefinitions that `api` holds.
- */
+/** All kinds, for manifests without an API server; scale subresources come from CustomResourceDefinitions in `api`. */
 export function declaredKinds(api: KubeApi, evaluators: readonly Evaluator[]): Promise<readonly ServedKind[]> {
   return Promise.all(
     evaluators
@@ -262,7 +259,7 @@ async function scalePathOf(
   return definedScalePath(api, evaluator, (version) => root.endsWith(`/${version}`));
 }
 
-/** Null where the definition is not there, or does not say it for a version that counts. */
+/** Null without a definition, or if the definition's served version has no scale subresource. */
 async function definedScalePath(
   api: KubeApi,
   { resource }: Evaluator,

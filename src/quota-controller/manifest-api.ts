@@ -6,18 +6,18 @@ import { record } from '../kube/json.js';
 import { resourceOf } from './kinds.js';
 import type { KubeObject } from './object.js';
 
-/** `/apis/apps/v1/namespaces/shop/deployments/web` in parts. */
+/** Splits a path such as `/apis/apps/v1/namespaces/shop/deployments/web`. */
 const PATH = /^\/(?:api|apis\/([^/]+))\/[^/]+(?:\/namespaces\/([^/]*))?\/([^/]+)(?:\/([^/]+))?$/;
 
 /**
- * Manifests in the place of an API server: it holds what they say, in whatever version, and nothing else. What it does
- * not hold is asked of `beyond`, if there is one. Only reads are answered.
+ * A read-only API that serves manifests instead of a cluster's objects, in any version. Other objects are read from
+ * `beyond`, if given.
  */
 export class ManifestApi implements KubeApi {
   readonly #objects = new Map<string, readonly KubeObject[]>();
   readonly #beyond: KubeApi | null;
 
-  /** `kinds` have plurals of their own; those of other kinds are formed as English forms them. */
+  /** `kinds` have known plurals; plurals of other kinds follow English rules. */
   constructor(manifests: readonly unknown[], kinds: readonly Evaluator[], beyond: KubeApi | null = null) {
     this.#beyond = beyond;
     for (const manifest of manifests) {
@@ -32,7 +32,7 @@ export class ManifestApi implements KubeApi {
 
   async request(request: KubeRequest): Promise<KubeAnswer> {
     const [, apiGroup = '', namespace, plural = '', name] = PATH.exec(request.path) ?? [];
-    if (request.method !== 'GET') return failure('invalid', 'manifests are only read');
+    if (request.method !== 'GET') return failure('invalid', 'manifests are read-only');
     const items = this.#objects.get(`${apiGroup}/${plural}`) ?? [];
     if (name === undefined) {
       if (this.#beyond !== null) return this.#beyond.request(request);
@@ -48,7 +48,7 @@ export class ManifestApi implements KubeApi {
   }
 }
 
-/** As Kubernetes guesses it: `policies`, `classes`, `nodes`. */
+/** The guess of Kubernetes: `policies`, `classes`, `nodes`. */
 function pluralOf(kind: string): string {
   const word = kind.toLowerCase();
   if (word.endsWith('s')) return `${word}es`;

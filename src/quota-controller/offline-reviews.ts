@@ -6,18 +6,18 @@ import { ManifestApi } from './manifest-api.js';
 import { evaluationBy } from './policy/evaluation.js';
 import { readFacts } from './policy/read-facts.js';
 
-/** How objects are treated that no cluster has. */
+/** Reviews without a cluster. */
 export interface OfflineReviews {
   readonly reviews: BundleReviews;
-  /** What the policy says to the engine itself. */
+  /** Policy settings of the engine. */
   readonly enginePolicy: Partial<Policy>;
-  /** Parts of the policy that cannot be read; it holds without them. */
+  /** Errors of policy parts that cannot be read; they are ignored. */
   readonly problems: readonly string[];
 }
 
 /**
- * Treats the objects of a bundle as the webhooks of a cluster would that holds nothing but some manifests: the bundle
- * itself, a QuotaPolicy, nodes, namespaces, CustomResourceDefinitions.
+ * Reviews the objects of a bundle as the webhooks of a cluster would if it had only the objects of some manifests: the
+ * bundle itself, a QuotaPolicy, nodes, namespaces, CustomResourceDefinitions.
  */
 export async function offlineReviews(manifests: readonly unknown[]): Promise<OfflineReviews> {
   const problems: string[] = [];
@@ -28,7 +28,7 @@ export async function offlineReviews(manifests: readonly unknown[]): Promise<Off
   const api = new ManifestApi(manifests, evaluators);
   const reviews = new BundleReviews({
     api,
-    // Without nodes nobody knows how many pods a DaemonSet has.
+    // Without nodes the number of pods of a DaemonSet is unknown.
     evaluation: evaluationBy({ ...facts, nodes: () => (isNodeKnown ? facts.nodes() : null) }, {}),
     kinds: await declaredKinds(api, evaluators),
     requireLabel,

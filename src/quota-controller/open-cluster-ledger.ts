@@ -31,7 +31,7 @@ export async function withClusterLedger(
   });
 }
 
-/** Reads the ledger of a cluster. Rejects with a `StartupError` where there is no access, or no quota. */
+/** Reads a cluster's ledger. Rejects with a `StartupError` if the cluster cannot be reached or has no quota. */
 export function openLedger(api: KubeApi, policy: Partial<Policy> = {}): Promise<Quota> {
   return keptAlive(() => readClusterLedger(api, systemClock, policy)).catch((error: unknown) => {
     throw new StartupError(`quota: ${(error as Error).message}`);

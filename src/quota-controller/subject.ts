@@ -33,8 +33,8 @@ export function findKind(kinds: readonly ServedKind[], text: string): ServedKind
 }
 
 /**
- * Finds a workload and follows its owners up to the one that is charged; one that is charged itself beside its owner is
- * its own. With `replicas`, as if it was scaled to so many. Rejects where the API server fails.
+ * Finds a workload and follows its owners up to the charged one; it may be charged itself. With `replicas`, the
+ * workload is evaluated as if scaled to this number. Rejects if the API server fails.
  */
 export async function findSubject(
   reader: WorkloadReader,
@@ -42,18 +42,18 @@ export async function findSubject(
   namespace: string,
   name: string,
   replicas: number | null,
-): Promise<{ readonly ok: true; readonly subject: Subject } | NoSubject> {
+): Promise<{ readonly ok: true; readonly subject: Subject } | SubjectNotFound> {
   const isAsked = (served: ServedKind): boolean => served === kind;
   const asked = await reader.live(kind.evaluator.apiGroup, isAsked, namespace, name);
   if (asked === null) return { ok: false, reason: `${kind.resource} "${name}" not found in namespace ${namespace}` };
   const owners: string[] = [];
   let found = asked;
   let evaluation = await reader.evaluate(found.object);
-  for (let owner = ownerOf(found.object, reader); isCovered(evaluation) && owners.length < MOST_OWNERS;) {
+  for (let owner = ownerOf(found.object, reader); isCovered(evaluation) && owners.length < MAX_OWNERS;) {
     if (owner === null) break;
     const { apiVersion, kind: ownerKind, name: ownerName, uid } = owner;
     const above = await reader.live(apiGroupOf(apiVersion), isKind(apiVersion, ownerKind), namespace, ownerName);
-    // A reference alone can be made up: who is not there, with that uid, is not charged.
+    // Users can write any owner reference: an owner counts only if it exists with that uid.
     if (above?.object.metadata?.uid !== uid) break;
     owners.push(`${ownerKind} ${namespace}/${ownerName}`);
     found = above;
@@ -70,7 +70,7 @@ export async function findSubject(
   return { ok: true, subject: { name: `${kind.evaluator.kind} ${namespace}/${name}`, owners, evaluation } };
 }
 
-/** Whether an owner is charged in its place. */
+/** Whether the owner is charged instead. */
 function isCovered(evaluation: Evaluation): boolean {
   return !evaluation.ok || evaluation.demand === null || evaluation.demand.group === '';
 }
@@ -79,7 +79,7 @@ function ownerOf(object: KubeObject, reader: WorkloadReader): Owner | null {
   return evaluateAlone(object, reader.options()).owner;
 }
 
-/** Whether scaling writes a field that the object has: most kinds have `spec.replicas`, some another one. */
+/** Whether the object has the field that scaling writes: most kinds have `spec.replicas`, some another field. */
 function hasReplicas({
   object,
   kind: { scalePath },

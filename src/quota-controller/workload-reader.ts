@@ -12,21 +12,21 @@ import { Ownership } from './ownership.js';
 
 export interface WorkloadReaderOptions {
   readonly api: KubeApi;
-  /** How workloads are read now. */
+  /** The current options for evaluating workloads. */
   readonly evaluation: () => EvaluationOptions;
   readonly kinds: () => readonly ServedKind[];
 }
 
-/** Of an object that only shows a pod of a file on a node. */
+/** Annotation of mirror pods, which show static pods of a node. */
 const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
 /**
- * Reads what a workload asks for: by the policy, with the objects that it refers to, less what its owners are charged
- * for. The webhooks decide by it, and the commands explain by it.
+ * Evaluates a workload with the policy, the objects that it refers to, and the charges of its owners. The webhooks
+ * decide with it, and the commands explain with it.
  */
 export class WorkloadReader {
   readonly #options: WorkloadReaderOptions;
-  /** Who is charged for objects with owners. */
+  /** Decides what is charged for objects with owners. */
   readonly ownership: Ownership;
 
   constructor(options: WorkloadReaderOptions) {
@@ -34,14 +34,13 @@ export class WorkloadReader {
     this.ownership = new Ownership(options);
   }
 
-  /** How workloads are read now. */
   options(): EvaluationOptions {
     return this.#options.evaluation();
   }
 
-  /** The kind of an object; null for one that is not charged or that the API server does not have. */
-  kindOf(apiGroup: string, isIt: (kind: ServedKind) => boolean): ServedKind | null {
-    return this.#options.kinds().find((served) => served.evaluator.apiGroup === apiGroup && isIt(served)) ?? null;
+  /** The kind of an object; null for a kind that is not charged or not served. */
+  kindOf(apiGroup: string, matches: (kind: ServedKind) => boolean): ServedKind | null {
+    return this.#options.kinds().find((served) => served.evaluator.apiGroup === apiGroup && matches(served)) ?? null;
   }
 
   async evaluate(object: KubeObject): Promise<Evaluation> {
@@ -56,35 +55,35 @@ export class WorkloadReader {
     return alone.ok && alone.demand !== null && charge.demand !== null ? { ...alone, demand: charge.demand } : alone;
   }
 
-  /** Why a workload without a group may not come to a namespace whose workloads have to name one; null where it may. */
+  /** Why a workload without a group is refused in a namespace that requires one; null if it is admitted. */
   async missingGroup(object: KubeObject): Promise<string | null> {
     if (object.metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined) return null;
     const wanted = await this.evaluate(object);
     if (wanted.ok && (wanted.demand === null || wanted.demand.group !== '')) return null;
     const { groupLabel = GROUP_LABEL } = this.options();
-    return `workloads of this namespace have to name the group that they are charged to: set the label ${groupLabel}`;
+    return `workloads of this namespace must name the group that is charged for them: set the label ${groupLabel}`;
   }
 
-  /** An object as the API server holds it; null where there is none. */
+  /** Reads an object from the API server; null where it does not exist. */
   async live(
     apiGroup: string,
-    isIt: (kind: ServedKind) => boolean,
+    matches: (kind: ServedKind) => boolean,
     namespace: string,
     name: string,
   ): Promise<{ readonly kind: ServedKind; readonly object: KubeObject } | null> {
-    const kind = this.kindOf(apiGroup, isIt);
+    const kind = this.kindOf(apiGroup, matches);
     const object = kind === null ? null : await readObject(this.#options.api, kind, namespace, name);
     return kind === null || object === null ? null : { kind, object };
   }
 }
 
-/** Whether a kind is the one that an apiVersion and a kind name. */
+/** Returns a test for the kind of an apiVersion and kind. */
 export function isKind(apiVersion: string, kind: string): (served: ServedKind) => boolean {
   const apiGroup = apiGroupOf(apiVersion);
   return ({ evaluator }) => evaluator.kind === kind && evaluator.apiGroup === apiGroup;
 }
 
-/** Why a scale of a kind cannot be decided on. */
+/** Why the scale of a kind cannot be decided. */
 export function unknownScale({ resource, evaluator }: ServedKind): string {
   return `where the scale subresource of ${resource} writes the replicas is not known: allow gpu-manager-quota to get the CustomResourceDefinition ${evaluator.resource}`;
 }

@@ -42,7 +42,7 @@ test('a Consumer that contradicts itself, its area, its quota or the cluster is 
   t.match(await make('web', { hard: { cpu: 21 } }), /the ResourceQuota of the namespace has 20/);
   t.equal(await make('area', { hard: { cpu: 30 } }), true);
   t.match(await make('web', { parent: 'area', hard: { cpu: 20 }, reserved: { cpu: 31 } }), /is reserved/);
-  t.match(await make('shop', { parent: 'area', hard: { cpu: 31 } }), /above that of the area area/);
+  t.match(await make('shop', { parent: 'area', hard: { cpu: 31 } }), /exceeds hard of the area area/);
   t.equal(await make('web', { parent: 'area', hard: { cpu: 20 }, reserved: { cpu: 5 } }), true);
-  t.match(await make('deep', { parent: 'web' }), /two levels/);
+  t.match(await make('deep', { parent: 'web' }), /areas cannot be nested/);
 });

@@ -210,7 +210,7 @@ const TABLE: readonly (readonly [string, Manifest, RegExp | null])[] = [
   [
     'no group where one is required',
     deployment('bare', {}, template({ cpu: 1 }), { namespace: 'strict' }),
-    /have to name the group/,
+    /must name the group/,
   ],
   ['no group where none is required', deployment('free', {}, template({ cpu: 1 })), null],
   ['an autoscaler of a custom resource', autoscaler('wide', 'PyTorchJob', 'train', 500), /QuotaExceeded.*limits\.cpu=/],

@@ -66,7 +66,7 @@ export class NamespaceAccess {
   }
 }
 
-/** Labels of a namespace, read for each decision: one that loses a label is out at once. */
+/** Labels of a namespace, read for each decision, so that a removed label takes effect at once. */
 export async function namespaceLabels(api: KubeApi, namespace: string): Promise<Readonly<Record<string, string>>> {
   const named = { [NAME_LABEL]: namespace };
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;

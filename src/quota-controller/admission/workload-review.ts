@@ -19,7 +19,7 @@ import {
 
 export interface WorkloadReviewOptions {
   readonly engine: QuotaEngine;
-  /** Reads what workloads ask for. */
+  /** Evaluates workloads. */
   readonly reader: WorkloadReader;
   /** Which namespaces may charge which groups. */
   readonly access: NamespaceAccess;
@@ -115,7 +115,7 @@ export class WorkloadReview {
     if (had.ok && has.ok && had.demand !== null && has.demand !== null && !asksForMore(had.demand, has.demand))
       return ALLOWED;
     return forbidden(
-      `${found.subject.owners.at(-1) ?? 'its workload'} is charged to group ${charged.group} by its template: change the resources there`,
+      `${found.subject.owners.at(-1) ?? 'its workload'} is charged to group ${charged.group} by its pod template: change the resources in that template`,
     );
   }
 
@@ -251,7 +251,7 @@ function grows(before: Demand, after: Demand): boolean {
   return counts(after).some((count, index) => count > (had[index] ?? 0));
 }
 
-/** Whether a pod asks for more of some resource. */
+/** Whether a pod requests more of any resource. */
 function asksForMore(before: Demand, after: Demand): boolean {
   return (['requests', 'limits'] as const).some((side) => {
     const had = before.podSets[0]?.[side] ?? {};

@@ -24,7 +24,7 @@ export function allocationReport(
       [...amounts].filter(([, amount]) => amount > 0).map(([resource]) => resource),
     ),
   );
-  const wantedSince = memory.noticedAt.get(name);
+  const wantedSince = memory.wantedSince.get(name);
   const reclaimed = [...(memory.evictedAt.get(name) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     hard: writeAmounts(hard ?? new Map<string, number>()),
@@ -97,7 +97,7 @@ export function isUrgent(before: AllocationStatus, after: AllocationStatus): boo
 
 /** Restores the memory that the last leader wrote into the Allocations. */
 export function memoryOf(allocations: readonly AllocationObject[]): ArbitratorMemory {
-  const noticedAt = new Map(
+  const wantedSince = new Map(
     allocations.flatMap(({ name, status }) => {
       const at = Date.parse(status.wantedSince ?? '');
       return Number.isFinite(at) ? [[name, at] as const] : [];
@@ -116,7 +116,7 @@ export function memoryOf(allocations: readonly AllocationObject[]): ArbitratorMe
         ] as const,
     ),
   );
-  return { ...NO_MEMORY, noticedAt, evictedAt };
+  return { ...NO_MEMORY, wantedSince, evictedAt };
 }
 
 /** Keeps milliseconds: a time rounded down would end the grace period early. */

@@ -3,7 +3,7 @@ import { Pause } from '../../host/pause.js';
 import {
   arbitrate,
   NO_MEMORY,
-  remembered,
+  evictionTimes,
   type ArbitrationPlan,
   type ArbitratorMemory,
   type ArbitratorPolicy,
@@ -159,9 +159,9 @@ export class Arbitrator {
     this.#lastAt = startedAt;
     this.#memory ??= mode === 'on' ? memoryOf(view.allocations.values()) : NO_MEMORY;
     const isIdle =
-      this.#memory.noticedAt.size === 0 &&
+      this.#memory.wantedSince.size === 0 &&
       this.#memory.evictedAt.size === 0 &&
-      this.#memory.holds.size === 0 &&
+      this.#memory.nominations.size === 0 &&
       !evictor.hasMarks &&
       !consumers.isBehind &&
       !allocations.isBehind;
@@ -190,11 +190,11 @@ export class Arbitrator {
       const plan = arbitrate(situation, now, policy);
       if (mode === 'plan') {
         // In plan mode no eviction happened, so that neither a cooldown nor a nomination applies.
-        this.#memory = { ...NO_MEMORY, noticedAt: plan.memory.noticedAt, evictedAt: memory.evictedAt };
+        this.#memory = { ...NO_MEMORY, wantedSince: plan.memory.wantedSince, evictedAt: memory.evictedAt };
         this.#planLog.write(plan, pods);
         return { plan, capacity };
       }
-      if (plans === 1) await this.#renewNominations(memory.holds, pods);
+      if (plans === 1) await this.#renewNominations(memory.nominations, pods);
       const executed: PlannedStart[] = [];
       for (const start of plan.starts) if (await this.#execute(evictor, start, pods)) executed.push(start);
       const notStarted = plan.starts.filter((start) => !executed.includes(start));
@@ -202,11 +202,13 @@ export class Arbitrator {
         ...plan.memory,
         // A further plan of this cycle may evict more pods of the same consumer for the same beneficiary.
         evictedAt: now.evictedAt,
-        holds: new Map([...plan.memory.holds].filter(([pod]) => notStarted.every((start) => start.pod !== pod))),
+        nominations: new Map(
+          [...plan.memory.nominations].filter(([pod]) => notStarted.every((start) => start.pod !== pod)),
+        ),
       };
       this.#evictions.push(...executed.flatMap(({ victims }) => victims));
       if (notStarted.length > 0 && plans < MAX_PLANS && !this.#stopped) continue;
-      const evictedAt = remembered(memory.evictedAt, this.#evictions, at, policy.cooldownMs);
+      const evictedAt = evictionTimes(memory.evictedAt, this.#evictions, at, policy.cooldownMs);
       this.#evictions.length = 0;
       this.#memory = { ...now, evictedAt };
       return { plan, capacity };
@@ -214,10 +216,13 @@ export class Arbitrator {
   }
 
   /** Nominates nodes again: the scheduler clears the nomination of a pod whenever it tries to schedule the pod. */
-  async #renewNominations(holds: ArbitratorMemory['holds'], pods: ReadonlyMap<string, ClusterPod>): Promise<void> {
-    for (const [uid, { node, isAdopted = false }] of holds) {
+  async #renewNominations(
+    nominations: ArbitratorMemory['nominations'],
+    pods: ReadonlyMap<string, ClusterPod>,
+  ): Promise<void> {
+    for (const [uid, { node, isExternal = false }] of nominations) {
       const pod = pods.get(uid);
-      if (pod === undefined || isAdopted || pod.nominatedNode === node || this.#stopped) continue;
+      if (pod === undefined || isExternal || pod.nominatedNode === node || this.#stopped) continue;
       await this.#nominate(pod, node);
     }
   }

@@ -166,7 +166,7 @@ export class ClusterView {
         budgets: budgetKeys,
         // The eviction API refuses pods with more than one budget.
         isProtected: pod.isUnevictable || !node.takesPods || budgetKeys.length > 1 || unreadable.has(consumer),
-        isSpared: mark.isProtected,
+        isDeferred: mark.isProtected,
       });
     }
     return {

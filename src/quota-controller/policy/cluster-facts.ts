@@ -135,7 +135,7 @@ export class ClusterFacts {
     return evaluationBy(
       {
         policy: this.policy,
-        nodes: () => (this.#followed.get(NODES_PATH)?.synced === true ? this.nodes() : null),
+        nodes: () => (this.#informers.get(NODES_PATH)?.synced === true ? this.nodes() : null),
         node: (name) => this.node(name),
         limitRanges: () => [...this.#limitRanges.values()],
         overheadOf: (runtimeClass) => this.#overheads.get(runtimeClass),

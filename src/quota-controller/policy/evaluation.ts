@@ -8,10 +8,10 @@ import { toleratesAll } from '../../kube/taint.js';
 import type { LimitRange } from './pod-defaults.js';
 import type { QuotaPolicy } from './policy-object.js';
 
-/** What the evaluation of a workload depends on beside its object. */
+/** What the evaluation of a workload needs beside the workload itself. */
 export interface EvaluationFacts {
   readonly policy: QuotaPolicy;
-  /** All nodes; null where they are not known. */
+  /** All nodes; null while unknown. */
   nodes(): readonly Node[] | null;
   node(name: string): Node | null;
   limitRanges(): readonly LimitRange[];
@@ -19,12 +19,12 @@ export interface EvaluationFacts {
   overheadOf(runtimeClass: string): unknown;
 }
 
-/** Taints of nodes that are not well, or cordoned: pods of DaemonSets come there all the same. */
+/** Prefix of taints that Kubernetes adds for node conditions and cordoning; DaemonSets tolerate them. */
 const NODE_TAINTS = 'node.kubernetes.io/';
 
 /**
- * How workloads are read that ask to be admitted: the webhooks and the commands that explain them read them by this.
- * `given` holds whatever the policy says.
+ * Options for evaluating workloads under admission, for the webhooks and for commands that explain them. `given` takes
+ * precedence over the policy.
  */
 export function evaluationBy(facts: EvaluationFacts, given: EvaluationOptions): EvaluationOptions {
   const { families, placement, catalog, strictTypes, chargeSurge, kinds } = facts.policy;
@@ -43,7 +43,7 @@ export function evaluationBy(facts: EvaluationFacts, given: EvaluationOptions): 
   };
 }
 
-/** How many pods a DaemonSet of this template has; null while nodes are not known. */
+/** How many nodes a DaemonSet with this template runs on; null while nodes are unknown. */
 function matchingNodes(nodes: readonly Node[] | null, template: Json): number | null {
   if (nodes === null) return null;
   const { nodeSelector, nodeTerms, tolerations } = readPod(template);

@@ -8,8 +8,8 @@ import { readLimitRange, readRuntimeClass } from './pod-defaults.js';
 import { NO_POLICY, readPolicy } from './policy-object.js';
 
 /**
- * What the evaluation of workloads depends on, as it is now, for commands that look once. `missing` is told of
- * collections that the API server has and does not show, and of parts of the policy that cannot be read.
+ * Reads once what the evaluation of workloads needs. `missing` is called for collections that the caller may not list,
+ * and for parts of the policy that cannot be read.
  */
 export async function readFacts(api: KubeApi, missing: (reason: string) => void): Promise<EvaluationFacts> {
   const items = async (path: string): Promise<readonly unknown[] | null> => {
@@ -25,7 +25,8 @@ export async function readFacts(api: KubeApi, missing: (reason: string) => void)
     await items(RUNTIME_CLASSES_PATH),
   ];
   const [policy] = (policies ?? []).flatMap((object) => readPolicy(object) ?? []);
-  for (const problem of policy?.problems ?? []) missing(`the quota policy holds without a part of it: ${problem}`);
+  for (const problem of policy?.problems ?? [])
+    missing(`a part of the quota policy cannot be read and is ignored: ${problem}`);
   const nodes = new Map(
     (nodeObjects ?? []).flatMap((object) => readNode(object) ?? []).map((node) => [node.name, node]),
   );

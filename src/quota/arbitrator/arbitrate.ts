@@ -9,116 +9,113 @@ import type { RunningPod } from './running-pod.js';
 import type { WaitingPod } from './waiting-pod.js';
 import { excessOf, missing, waiting, type ConsumerUsage } from './consumer-usage.js';
 
-/** Everything that the arbitrator looks at in one period. */
+/** Input of one arbitration period. */
 export interface Situation {
-  /** Milliseconds; only differences count. */
+  /** Milliseconds; only differences matter. */
   readonly now: number;
-  /** What the nodes have for pods, together. */
+  /** Sum of the nodes' allocatable resources. */
   readonly capacity: Quantities;
-  /** A consumer that pods name and that is not here has no limit and nothing reserved. */
+  /** A consumer that is named only by pods has no limit and no reservation. */
   readonly consumers: readonly ConsumerSpec[];
-  /** Pods that have a node and are not done. */
+  /** Pods that have a node and are not finished. */
   readonly pods: readonly RunningPod[];
-  /** What pods without a node ask for, by consumer. */
+  /** Requests of pods without a node, by consumer. */
   readonly pending: ReadonlyMap<string, Quantities>;
-  /** How many pods each disruption budget lets go now. */
+  /** How many evictions each disruption budget allows now. */
   readonly disruptions: ReadonlyMap<string, number>;
   /**
-   * The nodes that pods can come to. With them whole pods are planned: one is evicted only where a waiting pod starts
-   * in its place. Without, amounts of the cluster are compared, and what is freed may be too scattered for who waits.
+   * Nodes that accept pods. With nodes, evictions are planned so that a whole waiting pod can start on one of them.
+   * Without nodes, only sums over the cluster are compared, and the freed resources may be spread over several nodes.
    */
   readonly nodes?: readonly ArbitratedNode[] | undefined;
-  /** The pods that wait, with `nodes`. */
+  /** The waiting pods; used only with `nodes`. */
   readonly waiting?: readonly WaitingPod[] | undefined;
 }
 
 export interface ArbitratorPolicy {
   /** How long an overused consumer may delete pods itself before the arbitrator evicts them. */
   readonly graceMs: number;
-  /** For so long after an eviction no other pod of the same consumer goes for the same beneficiary. */
+  /** How long after an eviction no other pod of the same consumer is evicted for the same beneficiary. */
   readonly cooldownMs: number;
-  /** What is reserved and not asked for goes to others. */
+  /** Whether other consumers may use reserved amounts that the consumer does not request. */
   readonly lendReserved: boolean;
-  /** How long room that was made for a pod is kept for it, after what was there has left. */
-  readonly holdMs: number;
-  /** For so long nobody goes for a pod that did not start though room was made for it. */
-  readonly barMs: number;
+  /** How long a nominated pod may take to start after the victims have left. */
+  readonly nominationMs: number;
+  /** How long no pod is evicted for a pod that did not start on its nominated node. */
+  readonly backoffMs: number;
 }
 
 export const DEFAULT_ARBITRATOR_POLICY: ArbitratorPolicy = {
   graceMs: 30_000,
   cooldownMs: 60_000,
   lendReserved: false,
-  holdMs: 300_000,
-  barMs: 1_800_000,
+  nominationMs: 300_000,
+  backoffMs: 1_800_000,
 };
 
-/**
- * What one period tells the next. A value: keep it, hand it in again. An arbitrator that starts anew starts without,
- * and gives grace anew.
- */
+/** State from one period to the next; immutable. Without it, the grace periods begin again. */
 export interface ArbitratorMemory {
-  /** Since when somebody waits for what a consumer has too much of, milliseconds by name. */
-  readonly noticedAt: ReadonlyMap<string, number>;
-  /** When pods of one consumer last went for another, milliseconds: by name, then by name of the beneficiary. */
+  /** When other consumers began to wait for resources that a consumer overuses, milliseconds by consumer. */
+  readonly wantedSince: ReadonlyMap<string, number>;
+  /** Last eviction from one consumer for another, milliseconds by consumer, then by beneficiary. */
   readonly evictedAt: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** Waiting pods that room is kept for, by id. */
-  readonly holds: ReadonlyMap<string, Hold>;
-  /** Pods that nobody goes for until then, milliseconds by id: room was made for them in vain. */
-  readonly barredUntil: ReadonlyMap<string, number>;
+  /** Nominated waiting pods, by id. */
+  readonly nominations: ReadonlyMap<string, Nomination>;
+  /** End of the time in which no pod is evicted for a waiting pod, milliseconds by id. */
+  readonly backoffUntil: ReadonlyMap<string, number>;
 }
 
-/** Room that is kept for a waiting pod. */
-export interface Hold {
+/** The node that is nominated for a waiting pod: its room is kept for the pod. */
+export interface Nomination {
   readonly node: string;
-  /** Since when what was there has left, as far as is known; milliseconds. */
+  /** When the last victim left the node, as far as known; milliseconds. */
   readonly since: number;
-  /** Somebody else keeps it, as the API server says: it ends when the API server no longer says so. */
-  readonly isAdopted?: boolean | undefined;
+  /** Nominated by the scheduler or another arbitrator; ends when the API server shows it no longer. */
+  readonly isExternal?: boolean | undefined;
 }
 
 export const NO_MEMORY: ArbitratorMemory = {
-  noticedAt: new Map(),
+  wantedSince: new Map(),
   evictedAt: new Map(),
-  holds: new Map(),
-  barredUntil: new Map(),
+  nominations: new Map(),
+  backoffUntil: new Map(),
 };
 
-/** What is to be written to the Allocation of a consumer. */
+/** Content of a consumer's Allocation. */
 export interface Allocation extends ConsumerUsage {
   readonly hard: Quantities | undefined;
-  /** The largest part of the cluster that it uses of anything. */
+  /** The largest fraction of the cluster that the consumer uses of any resource. */
   readonly dominantShare: number;
-  /** Resources of which it uses more than it deserves. */
+  /** Resources of which the consumer uses more than its fair share. */
   readonly overused: readonly string[];
-  /** Resources of which it has something reserved and more is reserved than there is. */
+  /** Resources of which the consumer has a reservation, while all reservations together exceed the capacity. */
   readonly notGuaranteed: readonly string[];
   /**
-   * When pods of it may be evicted if it does not let them go before, milliseconds; null while nobody waits for what
-   * they hold.
+   * When evictions of the consumer's pods may begin, milliseconds; null while no other consumer waits for resources
+   * that it overuses.
    */
   readonly reclaimAt: number | null;
 }
 
-/** What one period leads to. Nothing has happened yet. */
+/** Result of one period; nothing has been executed. */
 export interface ArbitrationPlan {
-  /** By name, ascending. */
+  /** Sorted by name. */
   readonly allocations: readonly Allocation[];
   /**
-   * Pods to evict now, in this order, gracefully and through the eviction API. One that the API refuses is
-   * `isSpared` in a second call with the same situation, whose plan has somebody else in its place.
+   * Pods to evict now, in this order, through the eviction API. If the API refuses one, mark it `isDeferred` and call
+   * again with the same situation: the plan then has other victims.
    */
   readonly evictions: readonly Eviction[];
   /**
-   * With nodes: for which pods the evictions make room, and where. The room is to be kept for them, by
-   * `status.nominatedNodeName`.
+   * With `nodes`: the pods for which the evictions make room. Nominate these nodes by `status.nominatedNodeName`, so
+   * that the scheduler keeps the room.
    */
   readonly starts: readonly PlannedStart[];
-  /** For the next period, if the evictions are carried out. */
+  /** Input of the next period, if the evictions are executed. */
   readonly memory: ArbitratorMemory;
 }
 
-/** Decides one period: what everybody deserves, who has too much, and who has to go. */
+/** Decides one period: fair shares, overused consumers and evictions. */
 export function arbitrate(
   situation: Situation,
   memory: ArbitratorMemory = NO_MEMORY,
@@ -127,7 +124,7 @@ export function arbitrate(
   const complete = { ...DEFAULT_ARBITRATOR_POLICY, ...policy };
   const { graceMs, cooldownMs, lendReserved } = complete;
   const { now, capacity, pods, disruptions } = situation;
-  const specs = specsOf(situation);
+  const specs = allConsumers(situation);
   const used = usedBy(pods);
   const claims = specs.map((spec) => {
     const pending = situation.pending.get(spec.name) ?? NOTHING;
@@ -147,29 +144,30 @@ export function arbitrate(
     pending,
     deserved: shares.of.get(name) ?? NOTHING,
   }));
-  const isCool = (from: string, to: string): boolean =>
+  const isCooledDown = (from: string, to: string): boolean =>
     now - (memory.evictedAt.get(from)?.get(to) ?? -Infinity) >= cooldownMs;
-  const kept = holdsOf(situation, memory, complete);
-  const startPlan = situation.nodes === undefined ? null : planned(situation, usages, memory, complete, kept, isCool);
-  const noticedAt =
+  const kept = nominationsOf(situation, memory, complete);
+  const startPlan =
+    situation.nodes === undefined ? null : planOnNodes(situation, usages, memory, complete, kept, isCooledDown);
+  const wantedSince =
     startPlan === null
-      ? notices(capacity, usages, memory, now)
-      : new Map([...startPlan.wanted].map((name) => [name, Math.min(now, memory.noticedAt.get(name) ?? now)]));
+      ? wantedSinceOf(capacity, usages, memory, now)
+      : new Map([...startPlan.wanted].map((name) => [name, Math.min(now, memory.wantedSince.get(name) ?? now)]));
   const mayReclaim = (from: string, to: string): boolean =>
-    now - (noticedAt.get(from) ?? Infinity) >= graceMs && isCool(from, to);
+    now - (wantedSince.get(from) ?? Infinity) >= graceMs && isCooledDown(from, to);
   const starts = startPlan?.starts ?? [];
   const evictions =
     startPlan === null
       ? planEvictions({ capacity, usages, pods, disruptions, mayReclaim })
       : starts.flatMap(({ victims }) => victims);
   const allocations = usages.map((usage): Allocation => {
-    const noticed = noticedAt.get(usage.name);
+    const since = wantedSince.get(usage.name);
     return {
       ...usage,
       dominantShare: dominantShare(usage.used, capacity),
       overused: [...excessOf(usage).keys()].sort(),
       notGuaranteed: shares.notGuaranteed.filter((resource) => of(usage.reserved, resource) > 0),
-      reclaimAt: noticed === undefined ? null : noticed + graceMs,
+      reclaimAt: since === undefined ? null : since + graceMs,
     };
   });
   return {
@@ -177,20 +175,23 @@ export function arbitrate(
     evictions,
     starts,
     memory: {
-      noticedAt,
-      evictedAt: remembered(memory.evictedAt, evictions, now, cooldownMs),
-      holds: new Map([...kept.holds, ...starts.map(({ pod, node }) => [pod, { node, since: now }] as const)]),
-      barredUntil: kept.barredUntil,
+      wantedSince,
+      evictedAt: evictionTimes(memory.evictedAt, evictions, now, cooldownMs),
+      nominations: new Map([
+        ...kept.nominations,
+        ...starts.map(({ pod, node }) => [pod, { node, since: now }] as const),
+      ]),
+      backoffUntil: kept.backoffUntil,
     },
   };
 }
 
-function planned(
+function planOnNodes(
   { now, nodes = [], waiting = [], pods, capacity, disruptions }: Situation,
   usages: readonly ConsumerUsage[],
   memory: ArbitratorMemory,
   { graceMs }: ArbitratorPolicy,
-  { holds, barredUntil }: Pick<ArbitratorMemory, 'holds' | 'barredUntil'>,
+  { nominations, backoffUntil }: Pick<ArbitratorMemory, 'nominations' | 'backoffUntil'>,
   mayReclaim: (from: string, to: string) => boolean,
 ): StartPlan {
   return planStarts({
@@ -200,50 +201,51 @@ function planned(
     capacity,
     disruptions,
     mayReclaim,
-    waiting: waiting.map((pod) => ({ ...pod, nominated: holds.get(pod.id)?.node ?? null })),
-    isGraceOver: (name) => now - (memory.noticedAt.get(name) ?? now) >= graceMs,
-    isBarred: (pod) => barredUntil.has(pod),
+    waiting: waiting.map((pod) => ({ ...pod, nominated: nominations.get(pod.id)?.node ?? null })),
+    isGraceOver: (name) => now - (memory.wantedSince.get(name) ?? now) >= graceMs,
+    isBackedOff: (pod) => backoffUntil.has(pod),
   });
 }
 
 /**
- * Room that is kept: for waiting pods that were promised it, and for those that the API server says are nominated, by
- * an earlier arbitrator or by the scheduler. It ends when the pod does not start though what was there has left.
+ * Valid nominations: own ones, and those by an earlier arbitrator or the scheduler according to the API server. A
+ * nomination ends when its pod has not started in time after the victims left.
  */
-function holdsOf(
+function nominationsOf(
   { now, nodes = [], waiting = [], pods }: Situation,
   memory: ArbitratorMemory,
-  { holdMs, barMs }: ArbitratorPolicy,
-): Pick<ArbitratorMemory, 'holds' | 'barredUntil'> {
+  { nominationMs, backoffMs }: ArbitratorPolicy,
+): Pick<ArbitratorMemory, 'nominations' | 'backoffUntil'> {
   const known = new Set(nodes.map(({ name }) => name));
-  const emptying = new Set(
+  const draining = new Set(
     pods.flatMap(({ isLeaving, node }) => (isLeaving === true && node !== undefined ? [node] : [])),
   );
-  const waits = new Set(waiting.map(({ id }) => id));
-  const barredUntil = new Map([...memory.barredUntil].filter(([pod, until]) => waits.has(pod) && until > now));
-  const holds = new Map<string, Hold>();
+  const waitingIds = new Set(waiting.map(({ id }) => id));
+  const backoffUntil = new Map([...memory.backoffUntil].filter(([pod, until]) => waitingIds.has(pod) && until > now));
+  const nominations = new Map<string, Nomination>();
   for (const { id, nominated } of waiting) {
-    if (barredUntil.has(id)) continue;
-    const hold = memory.holds.get(id);
-    const own = hold?.isAdopted === true ? undefined : hold?.node;
+    if (backoffUntil.has(id)) continue;
+    const nomination = memory.nominations.get(id);
+    const own = nomination?.isExternal === true ? undefined : nomination?.node;
     const node = own ?? nominated ?? '';
     if (!known.has(node)) continue;
-    const since = emptying.has(node) || hold?.node !== node ? now : hold.since;
-    if (now - since < holdMs) holds.set(id, { node, since, ...(own === undefined ? { isAdopted: true } : {}) });
-    else barredUntil.set(id, now + barMs);
+    const since = draining.has(node) || nomination?.node !== node ? now : nomination.since;
+    if (now - since < nominationMs)
+      nominations.set(id, { node, since, ...(own === undefined ? { isExternal: true } : {}) });
+    else backoffUntil.set(id, now + backoffMs);
   }
-  return { holds, barredUntil };
+  return { nominations, backoffUntil };
 }
 
-/** The consumers by name; those that only pods name among them. */
-function specsOf({ consumers, pods, pending }: Situation): readonly ConsumerSpec[] {
+/** All consumers, sorted by name, with those that are named only by pods. */
+function allConsumers({ consumers, pods, pending }: Situation): readonly ConsumerSpec[] {
   const specs = new Map<string, ConsumerSpec>();
   for (const name of [...pods.map(({ consumer }) => consumer), ...pending.keys()]) specs.set(name, { name });
   for (const spec of consumers) specs.set(spec.name, spec);
   return [...specs.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** What stays: pods that are leaving are not counted. */
+/** Usage by consumer, without pods that are leaving. */
 function usedBy(pods: readonly RunningPod[]): ReadonlyMap<string, Quantities> {
   const used = new Map<string, Map<string, number>>();
   for (const { consumer, uses, isLeaving } of pods) {
@@ -256,10 +258,10 @@ function usedBy(pods: readonly RunningPod[]): ReadonlyMap<string, Quantities> {
 }
 
 /**
- * Since when somebody else waits for what a consumer has too much of. It ends, and starts anew, when that is no longer
- * so.
+ * When other consumers began to wait for resources that a consumer overuses. The time starts again after an
+ * interruption.
  */
-function notices(
+function wantedSinceOf(
   capacity: Quantities,
   usages: readonly ConsumerUsage[],
   memory: ArbitratorMemory,
@@ -274,16 +276,16 @@ function notices(
       const isWanted = [...short.keys()].some(
         (resource) => excess.has(resource) && names.get(resource)?.some((other) => other !== name) === true,
       );
-      return isWanted ? [[name, Math.min(now, memory.noticedAt.get(name) ?? now)] as const] : [];
+      return isWanted ? [[name, Math.min(now, memory.wantedSince.get(name) ?? now)] as const] : [];
     }),
   );
 }
 
 /**
- * What the next period is told of evictions, old ones and those of now. A plan's memory has it for all of its own; who
- * carried out only some of them, or those of several plans of one period, puts together theirs.
+ * Times of past and new evictions, for the next period. The memory of a plan assumes all its evictions; a caller that
+ * executed only some of them, or those of several plans, computes the times with this function.
  */
-export function remembered(
+export function evictionTimes(
   before: ArbitratorMemory['evictedAt'],
   evictions: readonly Eviction[],
   now: number,
@@ -295,11 +297,11 @@ export function remembered(
     evictedAt.set(from, last.set(to, at));
   };
   for (const [from, last] of before) for (const [to, at] of last) if (now - at < cooldownMs) note(from, to, at);
-  const noted = new Set<string>();
+  const counted = new Set<string>();
   for (const { consumer, resource, beneficiaries } of evictions) {
     const pair = `${consumer} ${resource}`;
-    if (!noted.has(pair)) for (const to of beneficiaries) note(consumer, to, now);
-    noted.add(pair);
+    if (!counted.has(pair)) for (const to of beneficiaries) note(consumer, to, now);
+    counted.add(pair);
   }
   return evictedAt;
 }

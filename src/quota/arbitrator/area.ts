@@ -2,16 +2,16 @@ import type { ConsumerSpec } from './consumer.js';
 import { fairShares, type FairShareOptions, type FairShares, type ShareRequest } from './fair-share.js';
 import { NOTHING, of, total, type Quantities } from './quantities.js';
 
-/** A consumer that may be part of an area. */
+/** A share request that may belong to an area. */
 export interface AreaShareRequest extends ShareRequest {
-  /** The area that it is part of: another consumer. */
+  /** The area of the consumer: another consumer. */
   readonly parent?: string | undefined;
 }
 
 /**
- * Divides a cluster in two levels: first among areas and consumers of their own, then what an area deserves among those
- * who are part of it. An area asks for what its consumers ask for, and has at least what is reserved for them. An area
- * that nobody declared has no limit and weighs 1. The parent of an area does not count.
+ * Divides a cluster in two levels: first among areas and consumers without an area, then each area's fair share among
+ * its members. An area requests what its members request, and reserves at least their reservations. An area without a
+ * Consumer has no limit and weight 1. An area cannot belong to another area.
  */
 export function sharesByArea(
   requests: readonly AreaShareRequest[],
@@ -41,7 +41,7 @@ export function sharesByArea(
   return { of: shares, notGuaranteed: [...notGuaranteed].sort() };
 }
 
-/** Those who are part of each area, and the pods of the area's own namespace, if it has any, among them. */
+/** Members by area. The pods of the area's own namespace count as a member. */
 function areasOf(requests: readonly AreaShareRequest[]): ReadonlyMap<string, readonly ShareRequest[]> {
   const names = new Set(requests.flatMap(({ parent = '' }) => (parent === '' ? [] : [parent])));
   return new Map(
@@ -55,24 +55,25 @@ function areasOf(requests: readonly AreaShareRequest[]): ReadonlyMap<string, rea
   );
 }
 
-/** What a consumer has beyond its area, or what is wrong with the area: each as a sentence. */
+/** Conflicts between a consumer and its area, or between an area and its members, as messages. */
 export function areaProblems(spec: ConsumerSpec, others: readonly ConsumerSpec[]): readonly string[] {
   const area = others.find(({ name }) => name === spec.parent);
   const members = others.filter(({ parent, name }) => parent === (spec.parent ?? '') && name !== spec.name);
   const problems: string[] = [];
   if ((spec.parent ?? '') !== '') {
-    if (spec.parent === spec.name) problems.push('a consumer is no part of itself');
-    if ((area?.parent ?? '') !== '') problems.push(`${spec.parent} is part of ${area?.parent}: there are two levels`);
-    if (others.some(({ parent }) => parent === spec.name)) problems.push('an area is no part of another one');
+    if (spec.parent === spec.name) problems.push('a consumer cannot be its own area');
+    if ((area?.parent ?? '') !== '')
+      problems.push(`${spec.parent} belongs to area ${area?.parent}: areas cannot be nested`);
+    if (others.some(({ parent }) => parent === spec.name)) problems.push('an area cannot belong to another area');
     for (const [resource, limit] of area?.hard ?? NOTHING) {
       const amount = spec.hard?.get(resource) ?? 0;
-      if (amount > limit) problems.push(`hard of ${resource} is above that of the area ${spec.parent}`);
+      if (amount > limit) problems.push(`hard of ${resource} exceeds hard of the area ${spec.parent}`);
     }
     const reserved = total([spec, ...members].map((each) => each.reserved ?? NOTHING));
     for (const [resource, amount] of reserved) {
       const limit = Math.min(area?.hard?.get(resource) ?? Infinity, area?.reserved?.get(resource) ?? Infinity);
       if (of(spec.reserved ?? NOTHING, resource) > 0 && amount > limit)
-        problems.push(`more ${resource} is reserved for the consumers of ${spec.parent} than for the area`);
+        problems.push(`the consumers of ${spec.parent} reserve more ${resource} than the area`);
     }
   }
   for (const member of others.filter(({ parent }) => parent === spec.name))

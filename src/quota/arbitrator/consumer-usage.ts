@@ -1,17 +1,17 @@
 import { of, total, type Quantities } from './quantities.js';
 
-/** How a consumer stands. */
+/** Limits, usage and fair share of a consumer. */
 export interface ConsumerUsage {
   readonly name: string;
   readonly deserved: Quantities;
   readonly reserved: Quantities;
-  /** Of its pods that are not leaving. */
+  /** Requests of its scheduled pods, without those that are leaving. */
   readonly used: Quantities;
-  /** Of its pods that wait for a node. */
+  /** Requests of its pods without a node. */
   readonly pending: Quantities;
 }
 
-/** What a consumer uses beyond what it deserves. */
+/** Usage beyond the fair share, by resource. */
 export function excessOf({ used, deserved }: Pick<ConsumerUsage, 'used' | 'deserved'>): Quantities {
   return new Map(
     [...used].flatMap(([resource, amount]) => {
@@ -21,7 +21,7 @@ export function excessOf({ used, deserved }: Pick<ConsumerUsage, 'used' | 'deser
   );
 }
 
-/** What a consumer waits for and deserves. */
+/** Pending requests within the fair share, by resource. */
 export function lackOf({ used, pending, deserved }: Pick<ConsumerUsage, 'used' | 'pending' | 'deserved'>): Quantities {
   return new Map(
     [...pending].flatMap(([resource, waits]) => {
@@ -31,7 +31,7 @@ export function lackOf({ used, pending, deserved }: Pick<ConsumerUsage, 'used' |
   );
 }
 
-/** What is missing for those who wait for what they deserve, once everything that is leaving has left. */
+/** What consumers lack within their fair shares after all leaving pods have left, by resource. */
 export function missing(capacity: Quantities, usages: readonly ConsumerUsage[]): Map<string, number> {
   const used = total(usages.map((usage) => usage.used));
   const found = new Map<string, number>();
@@ -42,7 +42,7 @@ export function missing(capacity: Quantities, usages: readonly ConsumerUsage[]):
   return found;
 }
 
-/** Who waits for something that it deserves: names by resource. */
+/** Names of the consumers that lack a resource within their fair share, by resource. */
 export function waiting(usages: readonly ConsumerUsage[]): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, string[]>();
   for (const usage of usages) {

@@ -1,21 +1,21 @@
 import { of, total, type Quantities } from './quantities.js';
 
-/** What a consumer of the cluster, a namespace, may have at most and has in any case. */
+/** Limits and reservations of a consumer, which is a namespace. */
 export interface ConsumerSpec {
   readonly name: string;
-  /** A resource that is not named has no limit. */
+  /** Upper limits; a missing resource has no limit. */
   readonly hard?: Quantities | undefined;
-  /** Kept for it even while it does not ask, unless the policy lends it. Nothing of what is not named. */
+  /** Amounts kept for the consumer even without requests, unless the policy lends them; 0 for a missing resource. */
   readonly reserved?: Quantities | undefined;
-  /** Its part where there is not enough for all: twice the weight, twice the share. 1 without. */
+  /** Weight of the fair share: twice the weight gets twice the share. Default 1. */
   readonly weight?: number | undefined;
-  /** The area that it is part of: another consumer, which gets a share of the cluster for all of its own. */
+  /** The area of the consumer: another consumer, whose fair share is divided among its members. */
   readonly parent?: string | undefined;
-  /** Gets what it asks for before all others: kube-system. */
+  /** Served before all other consumers, as kube-system. */
   readonly isSystem?: boolean | undefined;
 }
 
-/** Why a specification is refused. */
+/** Why a specification is rejected. */
 export type ConsumerProblem =
   | {
       readonly code: 'ReservedAboveHard' | 'HardAboveQuota' | 'ReservedAboveCluster';
@@ -25,23 +25,23 @@ export type ConsumerProblem =
     }
   | { readonly code: 'InvalidWeight' | 'InvalidQuantity'; readonly resource: string; readonly amount: number };
 
-/** What a specification has to agree with. */
-export interface ConsumerSurroundings {
+/** What a specification must be consistent with. */
+export interface ConsumerContext {
   readonly capacity: Quantities;
-  /** All others of the cluster. */
+  /** All other consumers of the cluster. */
   readonly others: readonly ConsumerSpec[];
-  /** Of the namespace's ResourceQuota, where there is one. */
+  /** Hard limits of the namespace's ResourceQuota; undefined without one. */
   readonly quotaHard?: Quantities | undefined;
 }
 
 /**
- * Everything that is wrong with a specification: what is reserved is within what it may have (K1), that within the
- * quota of its namespace (K2), and what is reserved for all within the cluster (K3). The cluster may shrink later; then
- * `deserved` scales what is reserved.
+ * Validates a specification: its reservation is within `hard` (K1), `hard` is within the quota of its namespace (K2),
+ * and all reservations together are within the cluster (K3). If the cluster shrinks later, the reservations are scaled
+ * down.
  */
 export function consumerProblems(
   spec: ConsumerSpec,
-  { capacity, others, quotaHard }: ConsumerSurroundings,
+  { capacity, others, quotaHard }: ConsumerContext,
 ): readonly ConsumerProblem[] {
   const problems: ConsumerProblem[] = [];
   const weight = spec.weight ?? 1;
@@ -55,7 +55,7 @@ export function consumerProblems(
   }
   for (const [resource, limit] of quotaHard ?? []) {
     const amount = spec.hard?.get(resource) ?? Infinity;
-    // No limit of its own is none beyond the quota's: the quota holds anyway.
+    // A missing limit is not an error: the quota applies to the pods anyway.
     if (amount !== Infinity && amount > limit) problems.push({ code: 'HardAboveQuota', resource, amount, limit });
   }
   const reserved = total([...others, spec].map((each) => each.reserved ?? new Map<string, number>()));

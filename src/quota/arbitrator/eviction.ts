@@ -1,28 +1,24 @@
-import { VictimSource, type Chosen, type Eviction } from './victim.js';
+import { VictimSource, type ChosenVictim, type Eviction } from './victim.js';
 import { of, total, type Quantities } from './quantities.js';
-import { firstToGo, type RunningPod } from './running-pod.js';
+import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import { missing, waiting, type ConsumerUsage } from './consumer-usage.js';
 
-/** What a plan is made of. */
+/** Input of `planEvictions`. */
 export interface EvictionNeed {
   readonly capacity: Quantities;
   readonly usages: readonly ConsumerUsage[];
   readonly pods: readonly RunningPod[];
-  /** How many pods each disruption budget lets go now. One that is not named lets go none. */
+  /** How many evictions each disruption budget allows now; a missing budget allows none. */
   readonly disruptions: ReadonlyMap<string, number>;
-  /**
-   * Whether pods of `from` may be evicted for the good of `to` now: grace and cool-down are kept by the caller. Yes
-   * without.
-   */
+  /** Whether pods of `from` may be evicted for `to` now; the caller checks grace and cooldown. Default: always. */
   readonly mayReclaim?: ((from: string, to: string) => boolean) | undefined;
 }
 
 /**
- * Who has to go so that those who wait get what they deserve: nobody while what they wait for is free or becoming free.
- * One pod after the other: of the consumer that is most above what it deserves of something that is missing, its pod of
- * the lowest priority, the last that came first. Disruption budgets are kept, nobody falls below what is reserved for
- * it, and whoever turns out not to be needed in the end stays. In the order in which they were chosen. Pods of
- * consumers without a usage are left alone.
+ * Chooses victims so that waiting consumers get their fair shares; none while the missing resources are free or
+ * becoming free. Each step takes the consumer whose usage exceeds its fair share of a missing resource most, and of its
+ * pods the one with the lowest priority, then the youngest. Disruption budgets and reservations are respected. In the
+ * end, victims that turned out to be unneeded are removed. Pods of consumers without a usage are not victims.
  */
 export function planEvictions({
   capacity,
@@ -38,11 +34,11 @@ export function planEvictions({
   const names = waiting(usages);
   const sources = new Map(usages.map((usage) => [usage.name, new VictimSource(usage, names, mayReclaim)]));
   for (const pod of pods)
-    if (pod.isLeaving !== true && pod.isProtected !== true && pod.isSpared !== true)
+    if (pod.isLeaving !== true && pod.isProtected !== true && pod.isDeferred !== true)
       sources.get(pod.consumer)?.candidates.push(pod);
   const open = new Set([...sources.values()].filter(({ candidates }) => candidates.length > 0));
   for (const source of open) source.open(needed, capacity);
-  const chosen: Chosen[] = [];
+  const chosen: ChosenVictim[] = [];
   while (needed.size > 0) {
     const source = mostOverused(open);
     if (source === null) break;
@@ -59,13 +55,13 @@ export function planEvictions({
       if (still > 0) needed.set(resource, still);
       else needed.delete(resource);
     }
-    // What is still missing decides how overused somebody is.
+    // The scores depend on the resources that are still missing.
     for (const each of needed.size < before ? open : [source]) each.rescore(needed, capacity);
   }
-  return withoutNeedless(chosen, wants);
+  return withoutUnneeded(chosen, wants);
 }
 
-/** The one with the highest score above zero; the first by name among equals. */
+/** The consumer with the highest score above zero; the first by name among equals. */
 function mostOverused(sources: ReadonlySet<VictimSource>): VictimSource | null {
   let found: VictimSource | null = null;
   for (const source of sources) {
@@ -78,13 +74,13 @@ function mostOverused(sources: ReadonlySet<VictimSource>): VictimSource | null {
   return found;
 }
 
-/** Lets those stay without whom the others are enough: the most important first. */
-function withoutNeedless(chosen: readonly Chosen[], wants: Quantities): readonly Eviction[] {
+/** Removes victims that the others make unnecessary, the most important pod first. */
+function withoutUnneeded(chosen: readonly ChosenVictim[], wants: Quantities): readonly Eviction[] {
   const freed = total(chosen.map(({ pod }) => pod.uses));
   const enough = (resource: string, amount: number): boolean => of(freed, resource) - amount >= of(wants, resource);
   const stays = new Set<RunningPod>();
-  for (const { pod } of [...chosen].sort((a, b) => -firstToGo(a.pod, b.pod))) {
-    // Where not all that is missing could be freed, everything counts.
+  for (const { pod } of [...chosen].sort((a, b) => -byEvictionOrder(a.pod, b.pod))) {
+    // If the plan cannot free all missing resources, every victim that frees some of them stays.
     if (
       ![...wants.keys()].every((resource) => of(pod.uses, resource) === 0 || enough(resource, of(pod.uses, resource)))
     )

@@ -2,33 +2,31 @@ import type { ConsumerSpec } from './consumer.js';
 import { ProgressiveFilling } from './progressive-filling.js';
 import { of, type Quantities } from './quantities.js';
 
-/** A consumer and what it asks for: what it uses and what waits. */
+/** A consumer with its total request: usage and pending requests. */
 export interface ShareRequest extends ConsumerSpec {
   readonly request: Quantities;
 }
 
-/** What everybody deserves. */
 export interface FairShares {
-  /** By name, for every resource that the cluster has. Whole numbers. */
+  /** Fair shares by consumer, for every resource of the cluster; whole numbers. */
   readonly of: ReadonlyMap<string, Quantities>;
-  /** Resources of which more is reserved than there is: what is reserved was scaled down. */
+  /** Resources of which the reservations exceed the capacity and were scaled down. */
   readonly notGuaranteed: readonly string[];
 }
 
 export interface FairShareOptions {
-  /** What is reserved and not asked for goes to others. */
+  /** Whether other consumers may use reserved amounts that the consumer does not request. */
   readonly lendReserved?: boolean | undefined;
 }
 
 /**
- * Divides a cluster: weighted dominant resource fairness (Ghodsi et al., NSDI 2011) in its fluid form, with what is
- * reserved as a floor and `hard` as a ceiling. System consumers come first. All others rise together, each with all
- * resources that it asks for in the proportion that it asks for them, until it has what it asks for or something that
- * it needs is used up; what it leaves raises the others further.
+ * Divides a cluster by weighted dominant resource fairness (Ghodsi et al., NSDI 2011), computed by progressive filling
+ * with reservations as lower bounds and `hard` as upper bounds. System consumers are served first. The shares of all
+ * others grow together, each in the proportions of its request, until the request is met or a requested resource is
+ * exhausted; the rest goes to the others.
  *
- * Never more than there is, never more than `hard`, at least what is reserved while the cluster suffices, and nobody is
- * left wanting while everything that it asks for is there. Resources that the cluster does not have are left out. O(n R
- * log n).
+ * No share exceeds the capacity or `hard`. Each is at least the reservation while the cluster suffices. A request is
+ * met if all its resources are available. Resources that the cluster does not have are left out. O(n R log n).
  */
 export function fairShares(
   claims: readonly ShareRequest[],
@@ -36,24 +34,24 @@ export function fairShares(
   { lendReserved = false }: FairShareOptions = {},
 ): FairShares {
   const resources = [...capacity.keys()].filter((resource) => of(capacity, resource) > 0).sort();
-  const left = resources.map((resource) => of(capacity, resource));
+  const available = resources.map((resource) => of(capacity, resource));
   const found = new Map<string, number[]>();
   for (const claim of claims.filter(({ isSystem }) => isSystem === true)) {
-    const share = resources.map((resource, r) => Math.min(wanted(claim, resource), left[r] as number));
-    share.forEach((amount, r) => (left[r] = (left[r] as number) - amount));
+    const share = resources.map((resource, r) => Math.min(wanted(claim, resource), available[r] as number));
+    share.forEach((amount, r) => (available[r] = (available[r] as number) - amount));
     found.set(claim.name, share);
   }
   const others = claims.filter(({ isSystem }) => isSystem !== true);
   const demands = others.map((claim) => resources.map((resource) => wanted(claim, resource)));
-  const { floors, notGuaranteed } = floorsOf(others, demands, resources, left, lendReserved);
+  const { floors, notGuaranteed } = floorsOf(others, demands, resources, available, lendReserved);
   const filling = new ProgressiveFilling(
     demands,
     floors,
     others.map(({ weight }) => weight ?? 1),
-    left,
+    available,
   );
   const shares = filling.run();
-  toWholeNumbers(shares, floors, left);
+  toWholeNumbers(shares, floors, available);
   others.forEach(({ name }, at) => found.set(name, shares[at] as number[]));
   return {
     of: new Map(
@@ -75,7 +73,7 @@ interface Floors {
   readonly notGuaranteed: readonly number[];
 }
 
-/** What everybody has in any case; in proportion where that is more than there is. */
+/** Lower bounds of the shares; scaled down in proportion where they exceed the capacity. */
 function floorsOf(
   claims: readonly ShareRequest[],
   demands: readonly (readonly number[])[],
@@ -95,16 +93,16 @@ function floorsOf(
     const limit = capacity[r] as number;
     if (sum <= limit) return;
     notGuaranteed.push(r);
-    // Rounded down, so that they fit together; what that leaves is shared like everything else.
+    // Rounded down, so that the sum fits; the remainder is shared like the rest.
     for (const floor of floors) floor[r] = Math.floor(((floor[r] as number) * limit) / sum);
   });
   return { floors, notGuaranteed };
 }
 
-/** An amount this close to a whole number, in parts of itself, is one: the rest is the error of floating point. */
-const NEARLY = 1e-12;
+/** Relative tolerance of floating point errors: an amount this close to a whole number is that number. */
+const TOLERANCE = 1e-12;
 
-/** Rounds shares down, and takes back what rounding errors gave beyond what there is. */
+/** Rounds shares down, and takes back amounts that rounding errors gave beyond the capacity. */
 function toWholeNumbers(
   shares: readonly number[][],
   floors: readonly (readonly number[])[],
@@ -115,7 +113,7 @@ function toWholeNumbers(
     for (const share of shares) {
       const amount = share[r] as number;
       const whole = Math.round(amount);
-      share[r] = Math.abs(whole - amount) <= Math.max(1e-6, amount * NEARLY) ? whole : Math.floor(amount);
+      share[r] = Math.abs(whole - amount) <= Math.max(1e-6, amount * TOLERANCE) ? whole : Math.floor(amount);
       excess += share[r];
     }
     for (let at = 0; at < shares.length && excess > 0; at++) {

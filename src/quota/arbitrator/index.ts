@@ -1,32 +1,31 @@
 /*
- * The arbitrator: how a cluster is divided among its namespaces while they run, beside the quota engine, which decides
- * what may start. Pure: a situation in, a plan out, no clock and no I/O of its own. Whoever talks to the API server
- * does, once a period:
+ * The arbitrator divides a cluster among its namespaces while their pods run; the quota engine decides which workloads
+ * may start. Pure: a situation in, a plan out, without clock and I/O. A caller runs once per period:
  *
  *     let memory = NO_MEMORY;
  *     every period:
  *       const plan = arbitrate({ now, capacity, consumers, pods, pending, disruptions }, memory, { graceMs, cooldownMs, lendReserved });
- *       write each of plan.allocations that differs from what is written; an `overused` consumer sees `reclaimAt` there and may act itself
- *       evict plan.evictions in their order; where the API refuses one (429), mark that pod `isProtected` and call again
+ *       write each of plan.allocations that changed; an overused consumer reads `reclaimAt` there and may delete pods itself
+ *       evict plan.evictions in their order; if the API refuses one (429), mark that pod `isDeferred` and call again
  *       memory = plan.memory
  *
- * Quantities are maps of whole numbers by resource, all in base units (cpu in thousandths, memory in bytes): requests,
- * not limits. A specification is checked with `consumerProblems` when it is written; an empty list accepts it. What is
- * not named is not limited, not reserved, and weighs 1.
+ * Quantities are whole numbers by resource in base units (cpu in thousandths, memory in bytes): requests, not limits.
+ * `consumerProblems` validates a specification before it is stored; an empty list accepts it. Defaults: no limit, no
+ * reservation, weight 1.
  */
 export {
   arbitrate,
   DEFAULT_ARBITRATOR_POLICY,
   NO_MEMORY,
-  remembered,
+  evictionTimes,
   type Allocation,
   type ArbitrationPlan,
   type ArbitratorMemory,
   type ArbitratorPolicy,
-  type Hold,
+  type Nomination,
   type Situation,
 } from './arbitrate.js';
-export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerSurroundings } from './consumer.js';
+export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerContext } from './consumer.js';
 export { fairShares, type ShareRequest, type FairShares, type FairShareOptions } from './fair-share.js';
 export { areaProblems, sharesByArea, type AreaShareRequest } from './area.js';
 export type { Eviction } from './victim.js';

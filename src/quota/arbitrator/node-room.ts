@@ -2,26 +2,25 @@ import { of, type Quantities } from './quantities.js';
 import type { RunningPod } from './running-pod.js';
 import type { WaitingPod } from './waiting-pod.js';
 
-/** A node that pods can come to. */
+/** A node that accepts pods. */
 export interface ArbitratedNode {
   readonly name: string;
-  /** What it has for pods. */
   readonly allocatable: Quantities;
-  /** How many pods it can hold. */
+  /** Maximum number of pods. */
   readonly podSlots: number;
   /**
-   * Whether a pod fits beside others, where sums alone do not say: GPUs that are shared by several pods are no whole
-   * ones. Asked only about pods for which the sums are enough. Always without.
+   * Whether a pod fits beside others where sums are not enough, as with GPUs: parts that are free on several GPUs are
+   * not a whole free GPU. Called only for pods that fit by the sums. Default: always.
    */
   readonly fits?:
     ((pod: WaitingPod, staying: readonly RunningPod[], held: readonly WaitingPod[]) => boolean) | undefined;
 }
 
-/** The room of one node: what is left beside the pods that stay and those that room is kept for. */
+/** Free capacity of a node, without the pods that stay and the nominated pods. */
 export class NodeRoom {
   readonly node: ArbitratedNode;
   readonly #staying = new Set<RunningPod>();
-  readonly #held = new Set<WaitingPod>();
+  readonly #nominated = new Set<WaitingPod>();
   readonly #free: Map<string, number>;
 
   constructor(node: ArbitratedNode) {
@@ -29,7 +28,7 @@ export class NodeRoom {
     this.#free = new Map(node.allocatable);
   }
 
-  /** Pods that hold something here and are not leaving. */
+  /** Pods that use the node and are not leaving. */
   get staying(): ReadonlySet<RunningPod> {
     return this.#staying;
   }
@@ -43,26 +42,26 @@ export class NodeRoom {
     if (this.#staying.delete(pod)) this.#take(pod.uses, -1);
   }
 
-  hold(pod: WaitingPod): void {
-    this.#held.add(pod);
+  reserve(pod: WaitingPod): void {
+    this.#nominated.add(pod);
     this.#take(pod.uses, 1);
   }
 
-  /** Whether a pod may come here at all. */
+  /** Whether the node is eligible for a pod. */
   admits({ nodes, uses }: WaitingPod): boolean {
     if (nodes !== null && !nodes.has(this.node.name)) return false;
     for (const [resource, amount] of uses) if (amount > of(this.node.allocatable, resource)) return false;
     return true;
   }
 
-  /** Resources of which a pod needs more than is left. */
+  /** Resources of which the pod needs more than is free. */
   shortOf({ uses }: WaitingPod): readonly string[] {
     return [...uses].flatMap(([resource, amount]) => (amount > of(this.#free, resource) ? [resource] : []));
   }
 
-  /** Whether a pod fits when all that is leaving has left, and `without` as well. */
+  /** Whether a pod fits after all leaving pods and `without` have left. */
   fits(pod: WaitingPod, without: ReadonlySet<RunningPod>): boolean {
-    if (this.#staying.size + this.#held.size - without.size + 1 > this.node.podSlots) return false;
+    if (this.#staying.size + this.#nominated.size - without.size + 1 > this.node.podSlots) return false;
     for (const [resource, amount] of pod.uses) {
       let free = of(this.#free, resource);
       for (const { uses } of without) free += of(uses, resource);
@@ -73,7 +72,7 @@ export class NodeRoom {
     return fits(
       pod,
       [...this.#staying].filter((other) => !without.has(other)),
-      [...this.#held],
+      [...this.#nominated],
     );
   }
 

@@ -1,21 +1,21 @@
 import { NodeRoom, type ArbitratedNode } from './node-room.js';
 import { of, type Quantities } from './quantities.js';
-import { firstToGo, type RunningPod } from './running-pod.js';
+import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import type { ConsumerUsage } from './consumer-usage.js';
 import type { Eviction } from './victim.js';
-import { shortOn, victimSet, type Holder, type VictimRules } from './victim-set.js';
-import { firstToStart, type WaitingPod } from './waiting-pod.js';
+import { shortOn, victimSet, type ConsumerUse, type VictimRules } from './victim-set.js';
+import { bySchedulingOrder, type WaitingPod } from './waiting-pod.js';
 
-/** A waiting pod that starts once these pods are gone. */
+/** A waiting pod and the victims that make room for it. */
 export interface PlannedStart {
   readonly pod: string;
   readonly consumer: string;
-  /** Where the room is made, and to be kept for it. */
+  /** The node with the room, to be nominated for the pod. */
   readonly node: string;
   readonly victims: readonly Eviction[];
 }
 
-/** What starts are planned with. */
+/** Input of `planStarts`. */
 export interface StartNeed {
   readonly nodes: readonly ArbitratedNode[];
   readonly pods: readonly RunningPod[];
@@ -23,27 +23,27 @@ export interface StartNeed {
   readonly usages: readonly ConsumerUsage[];
   readonly capacity: Quantities;
   readonly disruptions: ReadonlyMap<string, number>;
-  /** Whether pods of `from` may be evicted for the good of `to`, but for the grace of `from`. */
+  /** Whether pods of `from` may be evicted for `to`, apart from the grace period of `from`. */
   readonly mayReclaim: (from: string, to: string) => boolean;
-  /** Whether the grace of a consumer is over. */
+  /** Whether the grace period of a consumer is over. */
   readonly isGraceOver: (consumer: string) => boolean;
-  /** Pods for which room was made lately in vain. */
-  readonly isBarred: (pod: string) => boolean;
+  /** Whether a pod did not start on its nominated node recently. */
+  readonly isBackedOff: (pod: string) => boolean;
 }
 
-/** What comes of it. */
+/** Result of `planStarts`. */
 export interface StartPlan {
   readonly starts: readonly PlannedStart[];
-  /** Consumers that have too much of what somebody waits for, who would start if some of their pods went. */
+  /** Overused consumers whose evictions would let another consumer's pod start. */
   readonly wanted: ReadonlySet<string>;
-  /** Waiting pods that room is kept for already. */
-  readonly held: ReadonlySet<string>;
+  /** Waiting pods that have a nomination already. */
+  readonly nominated: ReadonlySet<string>;
 }
 
 /**
- * Plans with whole pods on nodes. A waiting pod that fits into what is free, or will be when those that are leaving
- * have left, gets that room. One that does not, and that its consumer deserves, gets the room of pods of overused
- * consumers on one node, if there is a set of them without which it fits. Otherwise nobody goes for it.
+ * Plans starts of whole pods on nodes. A waiting pod that fits into free room, or into room that leaving pods free,
+ * gets this room. Any other pod within its consumer's fair share gets the room of victims from overused consumers on
+ * one node, if there is such a set of victims. Otherwise nothing is evicted for it.
  */
 export function planStarts(need: StartNeed): StartPlan {
   const { nodes, pods, waiting, usages, capacity, disruptions } = need;
@@ -52,46 +52,46 @@ export function planStarts(need: StartNeed): StartPlan {
   for (const pod of pods) if (pod.isLeaving !== true && pod.node !== undefined) rooms.get(pod.node)?.add(pod);
   const used = new Map(usages.map(({ name, used: uses }) => [name, new Map(uses)]));
   const start = (room: NodeRoom, pod: WaitingPod): void => {
-    room.hold(pod);
+    room.reserve(pod);
     take(used.get(pod.consumer), pod.uses, 1);
   };
-  const held = new Set<string>();
+  const nominated = new Set<string>();
   const open: WaitingPod[] = [];
-  for (const pod of [...waiting].sort(firstToStart)) {
+  for (const pod of [...waiting].sort(bySchedulingOrder)) {
     const room = rooms.get(pod.nominated ?? '');
     if (room === undefined) open.push(pod);
     else {
       start(room, pod);
-      held.add(pod.id);
+      nominated.add(pod.id);
     }
   }
   const without: ReadonlySet<RunningPod> = new Set();
-  const late = new Set<string>();
+  const unfitting = new Set<string>();
   const unplaced = open.filter((pod) => {
     const signature = signatureOf(pod);
-    // Room only shrinks here: where one did not fit, no other that is alike does.
-    const found = late.has(signature)
+    // Free room only shrinks in this loop: an equal pod does not fit either.
+    const found = unfitting.has(signature)
       ? undefined
       : [...rooms.values()].find((room) => room.admits(pod) && room.fits(pod, without));
     if (found !== undefined) start(found, pod);
-    else late.add(signature);
+    else unfitting.add(signature);
     return found === undefined;
   });
   const holders = new Map(
-    usages.map(({ name, deserved, reserved }): [string, Holder] => [
+    usages.map(({ name, deserved, reserved }): [string, ConsumerUse] => [
       name,
       { name, deserved, reserved, used: used.get(name) ?? new Map<string, number>() },
     ]),
   );
   const allowed = new Map(disruptions);
   const rules: VictimRules = {
-    holderOf: (name) => holders.get(name),
+    useOf: (name) => holders.get(name),
     allowed,
     capacity,
     mayReclaim: (from, to) => need.isGraceOver(from) && need.mayReclaim(from, to),
   };
-  /** Waiting pods that the scheduler serves first, one of each sort. */
-  const ahead = ({ priority }: WaitingPod): readonly WaitingPod[] => {
+  /** Waiting pods of higher priority, which the scheduler serves first; one of each signature. */
+  const preceding = ({ priority }: WaitingPod): readonly WaitingPod[] => {
     const sorts = new Map(
       waiting
         .filter((other) => other.priority > priority)
@@ -105,18 +105,19 @@ export function planStarts(need: StartNeed): StartPlan {
   for (const pod of unplaced) {
     const signature = signatureOf(pod);
     const holder = holders.get(pod.consumer);
-    if (holder === undefined || failed.has(signature) || need.isBarred(pod.id) || !deserves(holder, pod)) continue;
-    // Others went for somebody else: there may be room now.
+    if (holder === undefined || failed.has(signature) || need.isBackedOff(pod.id) || !isWithinFairShare(holder, pod))
+      continue;
+    // Victims for another pod may have left enough room.
     const free = [...rooms.values()].find((room) => room.admits(pod) && room.fits(pod, without));
     if (free !== undefined) {
       start(free, pod);
       continue;
     }
-    const first = ahead(pod);
+    const first = preceding(pod);
     const found = bestSet(rooms, pod, rules, first);
     if (found === null) {
       failed.add(signature);
-      const later = bestSet(rooms, pod, { ...rules, mayReclaim: () => true, takesSpared: true }, first);
+      const later = bestSet(rooms, pod, { ...rules, mayReclaim: () => true, includesDeferred: true }, first);
       if (later !== null)
         for (const name of overusedOf(holders, shortOn(later.room, pod), pod.consumer)) wanted.add(name);
       continue;
@@ -141,36 +142,36 @@ export function planStarts(need: StartNeed): StartPlan {
       for (const budget of victim.budgets ?? []) allowed.set(budget, (allowed.get(budget) ?? 0) - 1);
     }
     start(room, pod);
-    // What was in the way may not be any more.
+    // Sets that failed before may be possible now.
     failed.clear();
   }
-  return { starts, wanted, held };
+  return { starts, wanted, nominated };
 }
 
-/** Whether a consumer has no more than it deserves once the pod runs. */
-function deserves({ used, deserved }: Holder, { uses }: WaitingPod): boolean {
+/** Whether the consumer stays within its fair share when the pod runs. */
+function isWithinFairShare({ used, deserved }: ConsumerUse, { uses }: WaitingPod): boolean {
   for (const [resource, amount] of uses)
     if (amount > 0 && of(used, resource) + amount > of(deserved, resource)) return false;
   return true;
 }
 
 /**
- * The set whose most important pod is the least important; of those the smallest. None whose room somebody else would
- * take, who is more important and waits as well.
+ * The victim set whose most important pod is the least important; among equals the smallest. A set is unsuitable if a
+ * waiting pod of higher priority would take its room.
  */
 function bestSet(
   rooms: ReadonlyMap<string, NodeRoom>,
   pod: WaitingPod,
   rules: VictimRules,
-  ahead: readonly WaitingPod[],
+  preceding: readonly WaitingPod[],
 ): { readonly room: NodeRoom; readonly victims: readonly RunningPod[] } | null {
   let best: { readonly room: NodeRoom; readonly victims: readonly RunningPod[] } | null = null;
   for (const room of rooms.values()) {
     const victims = room.admits(pod) ? victimSet(room, pod, rules) : null;
     if (victims === null || (best !== null && !isBetter(victims, best.victims))) continue;
-    const gone = new Set(victims);
-    const isTaken = ahead.some(
-      (other) => other.nominated !== room.node.name && room.admits(other) && room.fits(other, gone),
+    const removed = new Set(victims);
+    const isTaken = preceding.some(
+      (other) => other.nominated !== room.node.name && room.admits(other) && room.fits(other, removed),
     );
     if (!isTaken) best = { room, victims };
   }
@@ -181,16 +182,16 @@ function isBetter(a: readonly RunningPod[], b: readonly RunningPod[]): boolean {
   const [one, other] = [mostImportant(a), mostImportant(b)];
   if (one.priority !== other.priority) return one.priority < other.priority;
   if (a.length !== b.length) return a.length < b.length;
-  return firstToGo(one, other) < 0;
+  return byEvictionOrder(one, other) < 0;
 }
 
 function mostImportant(pods: readonly RunningPod[]): RunningPod {
-  return pods.reduce((most, pod) => (firstToGo(most, pod) < 0 ? pod : most));
+  return pods.reduce((most, pod) => (byEvictionOrder(most, pod) < 0 ? pod : most));
 }
 
-/** Consumers that have too much of what is short. */
+/** Other consumers that overuse a missing resource. */
 function overusedOf(
-  holders: ReadonlyMap<string, Holder>,
+  holders: ReadonlyMap<string, ConsumerUse>,
   short: readonly string[],
   beneficiary: string,
 ): readonly string[] {
@@ -199,11 +200,11 @@ function overusedOf(
   );
 }
 
-/** What a victim goes for: of what is short the resource that its consumer has too much of. */
+/** The missing resource for which a victim is evicted; if possible one that its consumer overuses. */
 function resourceOf(
   { consumer, uses }: RunningPod,
   short: readonly string[],
-  holders: ReadonlyMap<string, Holder>,
+  holders: ReadonlyMap<string, ConsumerUse>,
 ): string {
   const holder = holders.get(consumer);
   const held = short.filter((resource) => of(uses, resource) > 0);
@@ -215,7 +216,7 @@ function take(sum: Map<string, number> | undefined, uses: Quantities, times: 1 |
   for (const [resource, amount] of uses) sum?.set(resource, of(sum, resource) + times * amount);
 }
 
-/** Equal for pods that are alike: pods of one template share their set of nodes. */
+/** Returns equal texts for equal pods; pods of one template share their set of nodes. */
 function signatures(): (pod: WaitingPod) => string {
   const numbers = new Map<ReadonlySet<string> | null, number>();
   return ({ consumer, uses, priority, nodes }) => {

@@ -1,19 +1,19 @@
 import { of, total, type Quantities } from './quantities.js';
 
-/** A consumer with tasks that are all alike. */
+/** A consumer with equal tasks. */
 export interface TaskQueue {
   readonly name: string;
-  /** What one task takes: something of at least one resource. */
+  /** Resources of one task; at least one is above zero. */
   readonly task: Quantities;
   readonly tasks: number;
-  /** 1 without. */
+  /** Default 1. */
   readonly weight?: number | undefined;
 }
 
 /**
- * Gives out whole tasks, one after the other, each to the consumer with the smallest weighted dominant share whose next
- * task fits; the first by name among equals. For simulations and small demands: what `deserved` divides as a fluid, in
- * portions. Names in the order in which they got their tasks.
+ * Allocates whole tasks one by one, each to the consumer with the smallest weighted dominant share whose next task
+ * fits; among equals to the first by name. For simulations and small demands; `fairShares` is the same with divisible
+ * tasks. Returns the names in the order of allocation.
  */
 export function taskByTask(queues: readonly TaskQueue[], capacity: Quantities): readonly string[] {
   const states = [...queues]

@@ -1,36 +1,36 @@
 import { of, type Quantities } from './quantities.js';
-import { firstToGo, type RunningPod } from './running-pod.js';
+import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import type { NodeRoom } from './node-room.js';
 import type { WaitingPod } from './waiting-pod.js';
 
-/** What of a consumer decides whether it may lose pods. */
-export interface Holder {
+/** What decides whether a consumer may lose pods. */
+export interface ConsumerUse {
   readonly name: string;
   readonly deserved: Quantities;
   readonly reserved: Quantities;
-  /** What it uses now, and what room is kept for. */
+  /** Its usage, with the requests of nominated pods. */
   readonly used: Quantities;
 }
 
-/** Under which rules pods may go. */
+/** Rules for choosing victims. */
 export interface VictimRules {
-  readonly holderOf: (consumer: string) => Holder | undefined;
-  /** How many pods each disruption budget lets go now. */
+  readonly useOf: (consumer: string) => ConsumerUse | undefined;
+  /** How many evictions each disruption budget allows now. */
   readonly allowed: ReadonlyMap<string, number>;
-  /** Whether pods of `from` may go for the good of `to`. */
+  /** Whether pods of `from` may be evicted for `to`. */
   readonly mayReclaim: (from: string, to: string) => boolean;
-  /** Whether pods that are spared at first may be victims too. */
-  readonly takesSpared?: boolean;
-  /** How much there is of a resource in the cluster. */
+  /** Whether deferred pods may be victims. */
+  readonly includesDeferred?: boolean;
   readonly capacity: Quantities;
 }
 
-/** An exact search ends after so many steps. */
-const MOST_STEPS = 4_000;
+/** Maximum number of steps of the exact search. */
+const MAX_STEPS = 4_000;
 
 /**
- * Pods of one node without which a waiting pod fits there, as few and as unimportant as the order of `firstToGo` finds;
- * null where there are none. Nothing of a higher priority goes: what comes in its place would be first.
+ * Finds victims on a node that make room for a waiting pod: as few and as unimportant as possible by `byEvictionOrder`;
+ * null if there are none. Pods of higher priority than the waiting pod are not victims, because the scheduler would
+ * serve their replacements first.
  */
 export function victimSet(room: NodeRoom, pod: WaitingPod, rules: VictimRules): readonly RunningPod[] | null {
   const candidates = candidatesOn(room, pod, rules);
@@ -39,23 +39,23 @@ export function victimSet(room: NodeRoom, pod: WaitingPod, rules: VictimRules): 
   const greedy = new Set<RunningPod>();
   for (const candidate of candidates) {
     if (room.fits(pod, greedy)) break;
-    if (mayGo([...greedy, candidate], short, rules)) greedy.add(candidate);
+    if (mayEvictTogether([...greedy, candidate], short, rules)) greedy.add(candidate);
   }
-  const found = room.fits(pod, greedy) ? greedy : searched(room, pod, candidates, short, rules);
-  return found === null ? null : withoutNeedless(room, pod, found);
+  const found = room.fits(pod, greedy) ? greedy : searchExactly(room, pod, candidates, short, rules);
+  return found === null ? null : withoutUnneeded(room, pod, found);
 }
 
-/** Resources that a pod lacks on a node; where sums would be enough, everything that it asks for. */
+/** Resources that a pod lacks on a node; if the sums are sufficient, all that it requests. */
 export function shortOn(room: NodeRoom, pod: WaitingPod): readonly string[] {
   const short = room.shortOf(pod);
   return short.length > 0 ? short : [...pod.uses].flatMap(([resource, amount]) => (amount > 0 ? [resource] : []));
 }
 
 /**
- * Whether a set of pods may go together: each budget lets so many go, nobody falls below what is reserved for it, and
- * each consumer has too much of something that is short until the last of its pods goes.
+ * Whether a set of pods may be evicted together: every budget allows it, no consumer falls below its reservation, and
+ * each consumer overuses a missing resource until its last victim has left.
  */
-export function mayGo(set: readonly RunningPod[], short: readonly string[], rules: VictimRules): boolean {
+export function mayEvictTogether(set: readonly RunningPod[], short: readonly string[], rules: VictimRules): boolean {
   const going = new Map<string, number>();
   for (const { budgets = [] } of set)
     for (const budget of budgets) {
@@ -64,7 +64,7 @@ export function mayGo(set: readonly RunningPod[], short: readonly string[], rule
       going.set(budget, count);
     }
   return [...new Set(set.map(({ consumer }) => consumer))].every((name) => {
-    const holder = rules.holderOf(name);
+    const holder = rules.useOf(name);
     return (
       holder !== undefined &&
       mayLose(
@@ -76,7 +76,11 @@ export function mayGo(set: readonly RunningPod[], short: readonly string[], rule
   });
 }
 
-function mayLose({ used, reserved, deserved }: Holder, set: readonly RunningPod[], short: readonly string[]): boolean {
+function mayLose(
+  { used, reserved, deserved }: ConsumerUse,
+  set: readonly RunningPod[],
+  short: readonly string[],
+): boolean {
   const lost = new Map<string, number>();
   for (const { uses } of set) for (const [resource, amount] of uses) lost.set(resource, of(lost, resource) + amount);
   for (const [resource, amount] of lost)
@@ -88,14 +92,14 @@ function mayLose({ used, reserved, deserved }: Holder, set: readonly RunningPod[
   });
 }
 
-/** Those that might go, in the order in which they should: of who has most too much first. */
+/** Possible victims in the order of eviction: the most overused consumer first. */
 function candidatesOn(room: NodeRoom, pod: WaitingPod, rules: VictimRules): readonly RunningPod[] {
   const short = shortOn(room, pod);
   const scores = new Map<string, number>();
   const scoreOf = (consumer: string): number => {
     const known = scores.get(consumer);
     if (known !== undefined) return known;
-    const holder = rules.holderOf(consumer);
+    const holder = rules.useOf(consumer);
     const score =
       holder === undefined
         ? 0
@@ -113,21 +117,21 @@ function candidatesOn(room: NodeRoom, pod: WaitingPod, rules: VictimRules): read
     .filter(
       (candidate) =>
         candidate.isProtected !== true &&
-        (candidate.isSpared !== true || rules.takesSpared === true) &&
+        (candidate.isDeferred !== true || rules.includesDeferred === true) &&
         candidate.consumer !== pod.consumer &&
         candidate.priority <= pod.priority &&
         scoreOf(candidate.consumer) > 0 &&
         rules.mayReclaim(candidate.consumer, pod.consumer) &&
-        mayGo([candidate], short, rules),
+        mayEvictTogether([candidate], short, rules),
     )
-    .sort((a, b) => scoreOf(b.consumer) - scoreOf(a.consumer) || firstToGo(a, b));
+    .sort((a, b) => scoreOf(b.consumer) - scoreOf(a.consumer) || byEvictionOrder(a, b));
 }
 
 /**
- * Looks through all sets, those of the first candidates first. Pods that are alike are taken in their order only; a set
- * that may not go is in no larger one that may.
+ * Searches all sets, those with the first candidates first. Equal pods are taken only in their order. A set that may
+ * not be evicted together is not extended.
  */
-function searched(
+function searchExactly(
   room: NodeRoom,
   pod: WaitingPod,
   candidates: readonly RunningPod[],
@@ -141,13 +145,13 @@ function searched(
     if (room.fits(pod, set)) return set;
     if (!room.fits(pod, new Set([...chosen, ...candidates.slice(from)]))) return null;
     const tried = new Set<string>();
-    for (let index = from; index < candidates.length && steps < MOST_STEPS; index++) {
+    for (let index = from; index < candidates.length && steps < MAX_STEPS; index++) {
       const signature = signatures[index] as string;
       if (tried.has(signature)) continue;
       tried.add(signature);
       steps++;
       const next = [...chosen, candidates[index] as RunningPod];
-      const found = mayGo(next, short, rules) ? extend(next, index + 1) : null;
+      const found = mayEvictTogether(next, short, rules) ? extend(next, index + 1) : null;
       if (found !== null) return found;
     }
     return null;
@@ -159,10 +163,10 @@ function signatureOf({ consumer, uses, budgets = [], place = '' }: RunningPod): 
   return JSON.stringify([consumer, [...uses].sort(([a], [b]) => (a < b ? -1 : 1)), budgets, place]);
 }
 
-/** Lets those stay without whom the others are enough: the most important first. */
-function withoutNeedless(room: NodeRoom, pod: WaitingPod, found: ReadonlySet<RunningPod>): readonly RunningPod[] {
+/** Removes victims that the others make unnecessary, the most important pod first. */
+function withoutUnneeded(room: NodeRoom, pod: WaitingPod, found: ReadonlySet<RunningPod>): readonly RunningPod[] {
   const set = new Set(found);
-  for (const victim of [...found].sort((a, b) => -firstToGo(a, b))) {
+  for (const victim of [...found].sort((a, b) => -byEvictionOrder(a, b))) {
     set.delete(victim);
     if (!room.fits(pod, set)) set.add(victim);
   }

@@ -1,37 +1,37 @@
 import { of, type Quantities } from './quantities.js';
-import { firstToGo, type RunningPod } from './running-pod.js';
+import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import type { ConsumerUsage } from './consumer-usage.js';
 
-/** One pod that has to go. */
+/** The planned eviction of one pod. */
 export interface Eviction {
   readonly pod: string;
   readonly consumer: string;
-  /** What it goes for: something that is missing, that it holds and of which its consumer has too much. */
+  /** The missing resource for which the pod is evicted; its consumer overuses it. */
   readonly resource: string;
-  /** Who waits for that. */
+  /** Consumers that wait for this resource. */
   readonly beneficiaries: readonly string[];
 }
 
-/** A pod that was chosen. */
-export interface Chosen {
+/** A chosen victim. */
+export interface ChosenVictim {
   readonly pod: RunningPod;
   readonly eviction: Eviction;
 }
 
 /**
- * A consumer that may lose pods. What it can not lose once it can not lose later: budgets, needs and what it has only
- * fall.
+ * A consumer that may lose pods. A pod that was rejected once stays rejected, because budgets, needs and usage only
+ * decrease.
  */
 export class VictimSource {
   readonly name: string;
   readonly candidates: RunningPod[] = [];
-  /** How far it is above what it deserves of something that is missing, in parts of the cluster. */
+  /** Largest excess over the fair share of any missing resource, as a fraction of the cluster. */
   score = 0;
   readonly #usage: ConsumerUsage;
   readonly #remaining: Map<string, number>;
   readonly #waiting: ReadonlyMap<string, readonly string[]>;
   readonly #mayReclaim: (from: string, to: string) => boolean;
-  /** For whom it may lose something, by resource. */
+  /** Consumers that benefit from this consumer's evictions, by resource. */
   readonly #beneficiaries = new Map<string, readonly string[]>();
   #at = 0;
 
@@ -48,7 +48,7 @@ export class VictimSource {
   }
 
   open(needed: Quantities, capacity: Quantities): void {
-    this.candidates.sort(firstToGo);
+    this.candidates.sort(byEvictionOrder);
     this.rescore(needed, capacity);
   }
 
@@ -58,8 +58,8 @@ export class VictimSource {
       this.score = Math.max(this.score, this.#excess(resource) / of(capacity, resource));
   }
 
-  /** Takes the next pod that may go and helps somebody. */
-  next(needed: Quantities, allowed: ReadonlyMap<string, number>): Chosen | null {
+  /** Takes the next pod that may be evicted and whose eviction helps another consumer. */
+  next(needed: Quantities, allowed: ReadonlyMap<string, number>): ChosenVictim | null {
     for (; this.#at < this.candidates.length; this.#at++) {
       const pod = this.candidates[this.#at] as RunningPod;
       if (!(pod.budgets ?? []).every((budget) => (allowed.get(budget) ?? 0) > 0) || !this.#keepsReserved(pod)) continue;
@@ -86,8 +86,7 @@ export class VictimSource {
   }
 
   /**
-   * Of what its going would bring the largest part of what is missing, if its consumer has too much of that; null for
-   * nothing.
+   * The overused resource of which the pod's eviction frees the largest fraction of the missing amount; null for none.
    */
   #helpsWith({ uses }: RunningPod, needed: Quantities): string | null {
     let [found, largest]: [string | null, number] = [null, 0];

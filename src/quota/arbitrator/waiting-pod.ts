@@ -1,23 +1,22 @@
 import type { Quantities } from './quantities.js';
 
-/** A pod that waits for a node. */
+/** A pod without a node. */
 export interface WaitingPod {
   readonly id: string;
-  /** Name of its consumer. */
   readonly consumer: string;
-  /** Its requests. */
+  /** The pod's requests. */
   readonly uses: Quantities;
   readonly priority: number;
-  /** When it came, milliseconds; null where that is not known. */
+  /** Creation of the pod, milliseconds; null if unknown. */
   readonly since: number | null;
-  /** Names of the nodes that it may come to, by selectors, affinity and taints; null for all. */
+  /** Nodes that the pod's selectors, affinity and tolerations allow; null for all. */
   readonly nodes: ReadonlySet<string> | null;
-  /** The node on which room is kept for it; null for none. */
+  /** The node that is nominated for the pod; null for none. */
   readonly nominated?: string | null | undefined;
 }
 
-/** Compares waiting pods: who is served first. */
-export function firstToStart(a: WaitingPod, b: WaitingPod): number {
+/** Compares waiting pods by the order in which the scheduler serves them. */
+export function bySchedulingOrder(a: WaitingPod, b: WaitingPod): number {
   if (a.priority !== b.priority) return b.priority - a.priority;
   const [one, other] = [a.since ?? Infinity, b.since ?? Infinity];
   if (one !== other) return one < other ? -1 : 1;

@@ -5,19 +5,19 @@ import type { QuotaEvent } from '../core/event.js';
 import { linesOf } from '../lines.js';
 import { AuditChain, isAuditLine, verifyChain, type BrokenChain, type ChainEnd } from './chain.js';
 
-/** An audit file that is being written. */
+/** An open audit file. */
 export interface AuditFile {
   readonly append: (event: QuotaEvent) => void;
-  /** Waits until everything is on the disk, and returns where the chain ends. */
+  /** Flushes all lines to disk and returns the end of the chain. */
   readonly close: () => Promise<ChainEnd>;
 }
 
-/** Told, once, when a line cannot be written: no line follows it, for the chain would be broken. */
+/** Called once when a line cannot be written. No line follows it, because the chain would be broken. */
 export type AuditFailed = (error: Error) => void;
 
 /**
- * Opens an audit file to go on behind what it has, which has to be a whole chain. A line without its end, which a
- * writer that was killed left, is cut off.
+ * Opens an audit file for appending. Its lines must form a complete chain; a torn last line, left by a killed writer,
+ * is cut off.
  */
 export async function openAuditFile(
   path: string,
@@ -42,7 +42,7 @@ export async function openAuditFile(
   return { ok: true, file };
 }
 
-/** A chain of its own that is written to a stream, standard output for one. The stream stays open. */
+/** Writes a new chain to a stream, such as standard output. The stream stays open. */
 export function auditStream(stream: Writable, failed: AuditFailed = () => undefined): AuditFile {
   const write = (text: string): Promise<void> =>
     new Promise((resolve, reject) =>
@@ -88,7 +88,7 @@ function writer(
   };
 }
 
-/** Only a whole line ends with a line feed. */
+/** A torn line has no line feed at its end. */
 async function cutTornLine(handle: FileHandle): Promise<void> {
   const { size } = await handle.stat();
   const block = Buffer.alloc(64 << 10);
@@ -105,12 +105,12 @@ async function cutTornLine(handle: FileHandle): Promise<void> {
   }
 }
 
-/** Checks an audit file. One that is empty is a chain without lines. */
+/** Verifies an audit file; an empty file is an empty chain. */
 export async function verifyAuditFile(path: string, head?: string): ReturnType<typeof verifyChain> {
   return verifyAuditStream(createReadStream(path), head);
 }
 
-/** Checks the lines of a stream; with `amongOthers`, those among the lines of a log. */
+/** Verifies the lines of a stream; with `amongOthers`, only the audit lines of a log. */
 export async function verifyAuditStream(
   stream: AsyncIterable<Buffer | string>,
   head?: string,
@@ -119,7 +119,7 @@ export async function verifyAuditStream(
   return verifyChain(amongOthers ? auditLinesOf(linesOf(stream)) : linesOf(stream), head);
 }
 
-/** Other lines are passed as empty ones, so that line numbers stay right. */
+/** Yields other lines as empty ones, to keep the line numbers. */
 async function* auditLinesOf(lines: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const line of lines) yield isAuditLine(line) ? line : '';
 }

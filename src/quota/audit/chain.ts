@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { QuotaEvent } from '../core/event.js';
 
-/** Where a chain of audit lines ends: what the next line is tied to. */
+/** End of an audit chain, to which the next line is linked. */
 export interface ChainEnd {
-  /** Number of the last line, 0 before the first. */
+  /** Number of the last line; 0 before the first. */
   readonly sequence: number;
-  /** Its digest, hexadecimal. */
+  /** Digest of the last line, hexadecimal. */
   readonly digest: string;
 }
 
-/** The end of a chain without lines. */
+/** The end of an empty chain. */
 export const CHAIN_START: ChainEnd = { sequence: 0, digest: '0'.repeat(64) };
 
-/** Why lines are no chain, and where. */
+/** The first broken line of a chain, and why. */
 export interface BrokenChain {
   readonly ok: false;
   readonly line: number;
@@ -22,13 +22,13 @@ export interface BrokenChain {
 export type VerifiedChain = { readonly ok: true; readonly end: ChainEnd } | BrokenChain;
 
 /**
- * Ties events together: each line holds the digest of the one before it, so that none can be changed, taken out or put
- * in without all that follow being made anew. What is cut off at the end shows only to who knows the last digest.
+ * A hash chain of events: each line holds the digest of the line before, so that changing, removing or inserting a line
+ * invalidates all later lines. A truncated end shows only in comparison with a known last digest.
  */
 export class AuditChain {
   #end: ChainEnd;
 
-  /** Goes on behind `end`. */
+  /** Continues the chain after `end`. */
   constructor(end: ChainEnd = CHAIN_START) {
     this.#end = end;
   }
@@ -37,7 +37,7 @@ export class AuditChain {
     return this.#end;
   }
 
-  /** The next line, without line end. */
+  /** The next line, without line feed. */
   append(event: QuotaEvent): string {
     const sequence = this.#end.sequence + 1;
     const body = bodyOf(sequence, this.#end.digest, JSON.stringify(plainEvent(event)));
@@ -47,10 +47,7 @@ export class AuditChain {
   }
 }
 
-/**
- * Checks lines of an audit file, in their order. `head`, the digest that the last line has to have, shows what was cut
- * off.
- */
+/** Verifies the lines of an audit file. `head` is the expected digest of the last line, which shows a truncated end. */
 export async function verifyChain(
   lines: AsyncIterable<string> | Iterable<string>,
   head?: string,
@@ -68,26 +65,27 @@ export async function verifyChain(
     return {
       ok: false,
       line: number,
-      reason: `the last digest is ${end.digest}, not ${head}: lines are missing at the end, or others were added`,
+      reason: `the last digest is ${end.digest}, expected ${head}: lines at the end were removed or added`,
     };
   return { ok: true, end };
 }
 
-/** Whether a line means to be one of a chain: other programs write to the same log. */
+/** Whether a line looks like an audit line; a log may contain lines of other programs. */
 export function isAuditLine(line: string): boolean {
   return line.startsWith('{"sequence":');
 }
 
 function verifyLine(line: string, end: ChainEnd): ChainEnd | string {
   const [, body, digest = ''] = /^(\{.*),"digest":"([0-9a-f]{64})"\}$/.exec(line) ?? [];
-  if (body === undefined) return 'no line of an audit file';
+  if (body === undefined) return 'not a line of an audit file';
   const [, sequence, previous, event] =
     /^\{"sequence":(\d+),"previous":"([0-9a-f]{64})","event":(\{.*\})$/.exec(body) ?? [];
-  if (event === undefined) return 'no line of an audit file';
+  if (event === undefined) return 'not a line of an audit file';
   if (digestOf(bodyOf(Number(sequence), previous ?? '', event)) !== digest)
-    return 'it was changed: its digest is another one';
-  if (previous !== end.digest) return `it does not follow the line before: lines were taken out, put in or moved`;
-  if (Number(sequence) !== end.sequence + 1) return `it is number ${sequence} behind number ${end.sequence}`;
+    return 'the line was changed: its digest does not match its content';
+  if (previous !== end.digest)
+    return `the line does not continue the line before: lines were removed, inserted or moved`;
+  if (Number(sequence) !== end.sequence + 1) return `the line has number ${sequence}, expected ${end.sequence + 1}`;
   return { sequence: Number(sequence), digest };
 }
 
@@ -99,7 +97,7 @@ function digestOf(body: string): string {
   return createHash('sha256').update(body).digest('hex');
 }
 
-/** An event as JSON can hold it: amounts are digits in base units. */
+/** An event as a JSON value: amounts are decimal texts in base units. */
 export function plainEvent(event: QuotaEvent): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(event).map(([name, value]: [string, unknown]) => [

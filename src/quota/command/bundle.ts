@@ -4,35 +4,35 @@ import { ManifestReader, type Json } from '../evaluators/manifest.js';
 import type { GroupSpec } from '../core/group-spec.js';
 import { readGroupResource } from './tree-file.js';
 
-/** What an object of a bundle is to the quota: how the webhooks would treat it. */
+/** How the webhooks would treat an object of a bundle. */
 export type BundleEntry =
-  /** A workload, as the webhook for workloads decides on it. */
+  /** A workload, which the workload webhook reviews. */
   | { readonly is: 'workload'; readonly name: string; readonly evaluation: Evaluation }
   /** A BizGroupResourceQuota. */
   | { readonly is: 'group'; readonly name: string; readonly group: GroupSpec }
-  /** An autoscaler whose maximum has to fit: `scaled` is its target with as many replicas. */
+  /** An autoscaler whose maximum must fit: `scaled` is its target with that number of replicas. */
   | { readonly is: 'autoscaler'; readonly name: string; readonly maxReplicas: number; readonly scaled: Evaluation }
-  /** No webhook asks about it: `reason` says why. */
-  | { readonly is: 'unasked'; readonly name: string; readonly reason: string }
-  /** A webhook refuses it whatever the group has. */
+  /** No webhook reviews it, for the given reason. */
+  | { readonly is: 'unreviewed'; readonly name: string; readonly reason: string }
+  /** A webhook refuses it independent of the group's quota. */
   | { readonly is: 'refused'; readonly name: string; readonly code: string; readonly reason: string }
-  /** It cannot be read. */
+  /** The object cannot be read. */
   | { readonly is: 'unreadable'; readonly name: string; readonly reason: string };
 
-/** What the webhooks know beside the manifest of an object, and how they read it. */
+/** What the webhooks know beside an object's manifest, and how they evaluate it. */
 export interface BundleReviewer {
   /** Label that names the group of a workload. */
   readonly groupLabel: string;
-  /** Undefined for a kind that is no workload. */
+  /** Undefined for a kind that is not a workload. */
   evaluatorOf(apiVersion: string, kind: string): Evaluator | undefined;
   evaluate(manifest: Json): Promise<Evaluation>;
-  /** Why a workload without the label is refused; null where it is not. */
+  /** Why a workload without the label is refused; null if it is not. */
   missingGroup(manifest: Json): Promise<string | null>;
-  /** Why workloads of a namespace may not charge a group; null where they may. */
+  /** Why workloads of a namespace may not charge a group; null if they may. */
   refusal(group: string, namespace: string): Promise<string | null>;
-  /** The object that an autoscaler names; null where there is none. */
+  /** The target of an autoscaler; null where it does not exist. */
   target(apiVersion: string, kind: string, namespace: string, name: string): Promise<Json>;
-  /** An object with so many replicas, where its kind has them. */
+  /** The object with another number of replicas, if its kind has replicas. */
   scaled(
     target: Json,
     replicas: number,
@@ -41,7 +41,7 @@ export interface BundleReviewer {
     | { readonly ok: false; readonly isRefused: boolean; readonly reason: string };
 }
 
-/** Reads an object of a bundle: what `helm template` or `kustomize build` writes, workloads among other objects. */
+/** Reads an object of a bundle, such as the output of `helm template` or `kustomize build`. */
 export async function readEntry(manifest: Json, reviewer: BundleReviewer): Promise<BundleEntry> {
   const reader = new ManifestReader();
   const apiVersion = reader.text(reader.at(manifest, 'apiVersion'), 'apiVersion');
@@ -58,12 +58,13 @@ export async function readEntry(manifest: Json, reviewer: BundleReviewer): Promi
   if (kind === 'HorizontalPodAutoscaler' && apiGroupOf(apiVersion) === 'autoscaling')
     return autoscalerOf(reader, name, manifest, reviewer);
   const evaluator = reviewer.evaluatorOf(apiVersion, kind);
-  if (evaluator === undefined) return { is: 'unasked', name, reason: `${kind} is not a kind of workload` };
-  if (!evaluator.charges) return { is: 'unasked', name, reason: `a ${kind} is not charged, what it makes is` };
+  if (evaluator === undefined) return { is: 'unreviewed', name, reason: `${kind} is not a kind of workload` };
+  if (!evaluator.charges)
+    return { is: 'unreviewed', name, reason: `a ${kind} is not charged; the objects that it creates are` };
   if (!isLabelled(reader, manifest, reviewer.groupLabel)) {
     const missing = await reviewer.missingGroup(manifest);
     if (missing !== null) return { is: 'refused', name, code: 'Forbidden', reason: missing };
-    return { is: 'unasked', name, reason: unlabelledReason(reader, manifest, reviewer.groupLabel) };
+    return { is: 'unreviewed', name, reason: unlabelledReason(reader, manifest, reviewer.groupLabel) };
   }
   const evaluation = await reviewer.evaluate(manifest);
   const demand = evaluation.ok ? evaluation.demand : null;
@@ -75,7 +76,7 @@ export async function readEntry(manifest: Json, reviewer: BundleReviewer): Promi
   return { is: 'workload', name, evaluation };
 }
 
-/** An autoscaler whose target is known and names a group. */
+/** Reads an autoscaler whose target is known and names a group. */
 async function autoscalerOf(
   reader: ManifestReader,
   name: string,
@@ -90,29 +91,29 @@ async function autoscalerOf(
   const namespace = reader.text(reader.at(manifest, 'metadata', 'namespace'), 'metadata.namespace');
   const target = await reviewer.target(apiVersion, kind, namespace, targetName);
   if (target === null || target === undefined)
-    return { is: 'unasked', name, reason: `its target ${kind} ${targetName} is not known: not tested` };
+    return { is: 'unreviewed', name, reason: `not checked: its target ${kind} ${targetName} is not known` };
   if (!isLabelled(reader, target, reviewer.groupLabel))
-    return { is: 'unasked', name, reason: `its target ${kind} ${targetName} names no group` };
+    return { is: 'unreviewed', name, reason: `its target ${kind} ${targetName} names no group` };
   const scaled = reviewer.scaled(target, maxReplicas);
   if (!scaled.ok)
     return scaled.isRefused
       ? { is: 'refused', name, code: 'Forbidden', reason: scaled.reason }
-      : { is: 'unasked', name, reason: scaled.reason };
+      : { is: 'unreviewed', name, reason: scaled.reason };
   return { is: 'autoscaler', name, maxReplicas, scaled: await reviewer.evaluate(scaled.manifest) };
 }
 
 function unlabelledReason(reader: ManifestReader, manifest: Json, label: string): string {
   const pods = reader.at(manifest, 'spec', 'template');
   return isLabelled(reader, pods, label)
-    ? `the webhook would not ask: the label ${label} is on its pods, it has to be on the object itself`
-    : `the webhook would not ask: it has no label ${label}`;
+    ? `no webhook would review it: the label ${label} is on its pods, but must be on the object itself`
+    : `no webhook would review it: the label ${label} is missing`;
 }
 
 function isLabelled(reader: ManifestReader, object: Json, label: string): boolean {
   return reader.at(object, 'metadata', 'labels', label) !== undefined;
 }
 
-/** As `refKey` names workloads: `Service//web`, `Deployment.apps/shop/web`. */
+/** The name in the format of `refKey`: `Service//web`, `Deployment.apps/shop/web`. */
 function nameOf(reader: ManifestReader, manifest: Json, apiVersion: string, kind: string): string {
   const text = (field: string): string => reader.text(reader.at(manifest, 'metadata', field), `metadata.${field}`);
   const apiGroup = apiGroupOf(apiVersion);

@@ -3,7 +3,7 @@ import type { ExplainedKey, Explanation } from '../core/explain.js';
 import { cashTarget } from '../core/key.js';
 import { table } from './report.js';
 
-/** The keys of an explanation as one JSON value: amounts in the words of people. */
+/** The keys of an explanation as a JSON value, with amounts as quantities. */
 export function plainKeys(keys: readonly ExplainedKey[]): readonly Readonly<Record<string, unknown>>[] {
   return keys.map((row) => {
     const [group, key, hard, used, requested, room] = cellsOf(row);
@@ -11,7 +11,7 @@ export function plainKeys(keys: readonly ExplainedKey[]): readonly Readonly<Reco
   });
 }
 
-/** The same as a table, and what would fit instead. */
+/** The same as a table, with other types that would fit. */
 export function explainedText({ keys, otherTypes }: Pick<Explanation, 'keys' | 'otherTypes'>): string {
   const rows = keys.map((row) => [...cellsOf(row), row.fits ? '' : 'no room']);
   const others = Object.entries(otherTypes).map(([family, types]) => `  fits as ${family}-type ${types.join(', ')}\n`);
@@ -21,7 +21,7 @@ export function explainedText({ keys, otherTypes }: Pick<Explanation, 'keys' | '
   ].join('');
 }
 
-/** Set in by two columns. */
+/** Indents a text by two columns. */
 export function indented(text: string): string {
   return text.replace(/^(?=.)/gm, '  ');
 }

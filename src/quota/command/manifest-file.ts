@@ -5,8 +5,8 @@ export type ReadManifests =
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /**
- * Reads manifests from YAML or JSON: several documents, and lists of objects as kubectl writes them: a `List`, or a
- * `DeploymentList`.
+ * Reads manifests from YAML or JSON: several documents, and lists of objects (`List`, `DeploymentList`) as kubectl
+ * writes them.
  */
 export function readManifests(text: string): ReadManifests {
   const read = readYaml(text);

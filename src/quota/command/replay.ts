@@ -6,7 +6,7 @@ import type { EvaluationOptions } from '../evaluators/evaluate.js';
 import { cashTable, plainDecision, plainStatus, table, timeText, usageTable } from './report.js';
 import { readStep, type Step } from './script.js';
 
-/** What a script is played to: an engine in memory, or one with a store. */
+/** The engine that executes a script: in memory or with a store. */
 export interface Player {
   readonly now: number;
   execute(command: Command, at: number): Decision | Promise<Decision>;
@@ -14,7 +14,7 @@ export interface Player {
   groups(): readonly string[];
 }
 
-/** The first line of a script that can not be read, or null: nothing is carried out before all of it can. */
+/** The first error of a script, or null. A script is executed only if all its lines can be read. */
 export async function scriptProblem(
   lines: AsyncIterable<string> | Iterable<string>,
   options: EvaluationOptions,
@@ -29,12 +29,12 @@ export async function scriptProblem(
   return null;
 }
 
-/** How decisions are shown. */
+/** Output format of decisions. */
 export type Format = 'table' | 'json';
 
 /**
- * Carries a script out and writes what comes of each line, when it does: a row or a JSON object. Returns how many were
- * refused.
+ * Executes a script and writes the result of each line at once, as a row or a JSON object. Returns the number of
+ * refusals.
  */
 export async function replay(
   lines: AsyncIterable<string> | Iterable<string>,
@@ -91,7 +91,7 @@ async function play(
   return decision.allowed ? 0 : 1;
 }
 
-/** Usage and cash of groups at a time: of all without a name. */
+/** Usage and budgets of groups at a time; of all groups without a name. */
 export function statusesOf(
   player: Pick<Player, 'groups' | 'status'>,
   group: string | null,
@@ -100,7 +100,7 @@ export function statusesOf(
   return (group === null ? player.groups() : [group]).flatMap((name) => player.status(name, at) ?? []);
 }
 
-/** Usage and cash as tables, one below the other. */
+/** Tables of usage and budgets. */
 export function reportOf(statuses: readonly GroupStatus[]): string {
   return [usageTable(statuses), cashTable(statuses)].filter((text) => text !== '').join('\n') || table([['no groups']]);
 }
@@ -131,7 +131,7 @@ function subjectOf(command: Command): string {
   }
 }
 
-/** Rows come one by one: widths are fixed, the last column is open. */
+/** Rows are written one by one, so that widths are fixed; the last column is open. */
 const WIDTHS = [5, 24, 14, 36, 8];
 
 function rowOf(cells: readonly string[]): string {
@@ -141,7 +141,7 @@ function rowOf(cells: readonly string[]): string {
     .trimEnd()}\n`;
 }
 
-/** Empty lines and remarks are passed over. */
+/** Empty lines and comments are skipped. */
 function isEmpty(text: string): boolean {
   const trimmed = text.trim();
   return trimmed === '' || trimmed.startsWith('#');

@@ -4,7 +4,7 @@ import { formatQuantity } from '../core/quantity.js';
 import type { Amounts, GroupStatus } from '../core/status.js';
 import { inTreeOrder } from './tree-order.js';
 
-/** Rows of words as a table: columns are aligned, the first row is the head. */
+/** Formats rows as a table with aligned columns; the first row is the header. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
   return rows
@@ -18,7 +18,7 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join('');
 }
 
-/** A decision as one JSON object: amounts in the words of people. */
+/** A decision as a JSON object, with amounts as quantities. */
 export function plainDecision(decision: Decision): Readonly<Record<string, unknown>> {
   const { allowed, code, message, violations, warnings, hints, charged, path, revision, reservation } = decision;
   return {
@@ -48,7 +48,7 @@ export function plainDecision(decision: Decision): Readonly<Record<string, unkno
   };
 }
 
-/** A group's status as one JSON object. */
+/** The status of a group as a JSON object. */
 export function plainStatus(status: GroupStatus): Readonly<Record<string, unknown>> {
   const { name, parent, mode, workloads, reservations, children, conditions, exhaustsAt } = status;
   const burnRate = Object.fromEntries(
@@ -70,7 +70,7 @@ export function plainStatus(status: GroupStatus): Readonly<Record<string, unknow
   };
 }
 
-/** What groups have and use, a row for each key; children below their parents. */
+/** Limits and usage of groups, one row per key; children follow their parents. */
 export function usageTable(statuses: readonly GroupStatus[]): string {
   const rows = inTreeOrder(statuses).flatMap(({ status, indent }) => {
     const keys = [...status.hard.keys()].filter((key) => cashTarget(key) === null);
@@ -93,7 +93,7 @@ export function usageTable(statuses: readonly GroupStatus[]): string {
   return table([['GROUP', 'KEY', 'HARD', 'USED', 'OWN', 'ROOM', 'USE', ...remarks], ...rows]);
 }
 
-/** What groups consumed of their budgets, how fast it goes and when it is gone. Empty where nobody has one. */
+/** Usage of budgets, their burn rate and when they are exhausted. Empty without budgets. */
 export function cashTable(statuses: readonly GroupStatus[]): string {
   const rows = inTreeOrder(statuses).flatMap(({ status, indent }) =>
     [...status.burnRate.keys()].map((key, index) => {
@@ -118,7 +118,6 @@ export function cashTable(statuses: readonly GroupStatus[]): string {
     : table([['GROUP', 'BUDGET', 'HARD', 'USED', 'OWN', 'LEFT', 'USE', 'RATE', 'SPENT AT'], ...rows]);
 }
 
-/** A time as ISO 8601. */
 export function timeText(at: number): string {
   return Math.abs(at) <= 8.64e15 ? new Date(at).toISOString() : `${at}`;
 }
@@ -127,7 +126,7 @@ function plainAmounts(amounts: Amounts): Readonly<Record<Key, string>> {
   return Object.fromEntries([...amounts].map(([key, amount]) => [key, formatAmount(key, amount)]));
 }
 
-/** Conditions of one key; those of the whole group stand in its first row. */
+/** Conditions of one key; conditions of the whole group are in its first row. */
 function remarkOf({ conditions }: GroupStatus, key: Key, row: number): string {
   return conditions
     .filter(({ keys }) => (keys.length === 0 ? row === 0 : keys.includes(key)))

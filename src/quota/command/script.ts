@@ -5,10 +5,10 @@ import { refOfKey } from '../core/workload.js';
 import { evaluate, type EvaluationOptions } from '../evaluators/evaluate.js';
 import { grant, loan } from './tree-file.js';
 
-/** What a line asks for: a command of the engine, or to be told. */
+/** A line of a script: a command for the engine, or a query. */
 export type Step =
   | { readonly line: number; readonly at: number | null; readonly ask: 'command'; readonly command: Command }
-  /** A manifest that is not charged itself, or can not be read. */
+  /** A manifest that is not charged itself, or cannot be read. */
   | {
       readonly line: number;
       readonly at: number | null;
@@ -22,7 +22,7 @@ export type Step =
 export type ReadStep =
   { readonly ok: true; readonly step: Step } | { readonly ok: false; readonly line: number; readonly reason: string };
 
-/** Longer lines are refused unread. */
+/** Longer lines are rejected without parsing. */
 const MAX_LINE = 1 << 20;
 
 const quantities = z.record(z.string(), z.union([z.string(), z.number()]));
@@ -32,7 +32,7 @@ const reference = z.strictObject({
   name: z.string(),
   uid: z.string().optional(),
 });
-/** An object, or `kind/namespace/name`, or `kind/name`. */
+/** An object, or the text `kind/namespace/name` or `kind/name`. */
 const workload = z.union([
   reference,
   z.string().transform((text) => {
@@ -150,8 +150,8 @@ const COMMANDS = {
 type Type = keyof typeof COMMANDS;
 
 /**
- * Reads one line of a script: `{"type": "admit", "at": "2026-01-01T08:00:00Z", ...}`. Times are milliseconds, ISO 8601,
- * or `+90s` behind `previous`; `admit` takes a `manifest` in place of a demand.
+ * Reads one line of a script: `{"type": "admit", "at": "2026-01-01T08:00:00Z", ...}`. A time is in milliseconds or ISO
+ * 8601, or relative to `previous` (`+90s`). `admit` accepts a `manifest` instead of a demand.
  */
 export function readStep(text: string, line: number, previous: number, options: EvaluationOptions): ReadStep {
   const refuse = (reason: string): ReadStep => ({ ok: false, line, reason });
@@ -160,12 +160,15 @@ export function readStep(text: string, line: number, previous: number, options: 
   try {
     json = JSON.parse(text);
   } catch (error) {
-    return refuse(`no JSON: ${(error as Error).message}`);
+    return refuse(`not JSON: ${(error as Error).message}`);
   }
-  if (typeof json !== 'object' || json === null || !('type' in json)) return refuse('a line is an object with a type');
+  if (typeof json !== 'object' || json === null || !('type' in json))
+    return refuse('expected a JSON object with a type');
   const { type, ...fields } = json;
   if (typeof type !== 'string' || !Object.hasOwn(COMMANDS, type))
-    return refuse(`the type ${JSON.stringify(type).slice(0, 80)} is none of ${Object.keys(COMMANDS).join(', ')}`);
+    return refuse(
+      `unknown type ${JSON.stringify(type).slice(0, 80)}; expected one of ${Object.keys(COMMANDS).join(', ')}`,
+    );
   const schema: z.ZodType<object> = COMMANDS[type as Type];
   const parsed = schema.safeParse(fields);
   if (!parsed.success) return refuse(parsed.error.issues.map(messageOf).join('; '));
@@ -183,7 +186,7 @@ function stepOf(
 ): Step {
   if (type === 'status')
     return { line, at, ask: 'status', group: typeof fields['group'] === 'string' ? fields['group'] : null };
-  // The schema of a type is the shape of its command.
+  // The schema of a type describes its command.
   if (fields['manifest'] === undefined)
     return { line, at, ask: 'command', command: { ...fields, type } as unknown as Command };
   const evaluation = evaluate(fields['manifest'], options);
@@ -204,11 +207,16 @@ type Times =
 
 function withTimes({ at, ...fields }: Record<string, unknown>, previous: number): Times {
   const now = at === undefined ? null : timeOf(at, previous);
-  if (now !== null && Number.isNaN(now)) return { ok: false, reason: `at: ${JSON.stringify(at)} is no time` };
+  if (now !== null && Number.isNaN(now))
+    return { ok: false, reason: `at: ${JSON.stringify(at)} is not a time; expected milliseconds, ISO 8601 or +90s` };
   for (const name of ['since', 'end', 'validFrom', 'expiresAt', 'until']) {
     if (fields[name] === undefined) continue;
     const read = timeOf(fields[name], now ?? previous);
-    if (Number.isNaN(read)) return { ok: false, reason: `${name}: ${JSON.stringify(fields[name])} is no time` };
+    if (Number.isNaN(read))
+      return {
+        ok: false,
+        reason: `${name}: ${JSON.stringify(fields[name])} is not a time; expected milliseconds, ISO 8601 or +90s`,
+      };
     fields[name] = read;
   }
   return { ok: true, fields, at: now };
@@ -222,5 +230,5 @@ function timeOf(written: unknown, previous: number): number {
 }
 
 function messageOf(issue: z.core.$ZodIssue): string {
-  return `${issue.path.join('.') || 'it'}: ${issue.message}`;
+  return `${issue.path.join('.') || 'the line'}: ${issue.message}`;
 }

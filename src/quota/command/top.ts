@@ -4,12 +4,12 @@ import type { Key } from '../core/key.js';
 import type { GroupStatus } from '../core/status.js';
 import { table, timeText } from './report.js';
 
-/** How much of a limit is taken, by a group or by one workload of it. Amounts as the key has them. */
+/** Usage of a limit by a group or by one of its workloads, in base units of the key. */
 interface Share {
   readonly key: Key;
   readonly amount: bigint;
   readonly hard: bigint;
-  /** Of `hard`, in hundredths of a percent. */
+  /** Usage as a fraction of `hard`, in hundredths of a percent. */
   readonly parts: number;
 }
 
@@ -22,8 +22,8 @@ export interface TopWorkload extends Share {
 }
 
 /**
- * Groups by the share of their limit of `by` that is used, of the limit nearest to its end without; those without such
- * a limit are missing.
+ * Sorts groups by the used fraction of their limit of `by`; without `by`, of the limit that is most used. Leaves out
+ * groups without such a limit.
  */
 export function topGroups(statuses: readonly GroupStatus[], by: Key | null): readonly TopGroup[] {
   const rows = statuses.flatMap((status): TopGroup[] => {
@@ -33,7 +33,9 @@ export function topGroups(statuses: readonly GroupStatus[], by: Key | null): rea
   return rows.sort((a, b) => b.parts - a.parts || order(a.status.name, b.status.name));
 }
 
-/** Workloads by the share that they take of their group's limits; `charges` are of the groups of `statuses`. */
+/**
+ * Sorts workloads by the fraction that they use of their group's limits; `charges` belong to the groups of `statuses`.
+ */
 export function topWorkloads(
   statuses: readonly GroupStatus[],
   charges: readonly Charge[],
@@ -48,7 +50,6 @@ export function topWorkloads(
   return rows.sort((a, b) => b.parts - a.parts || order(a.charge.workload, b.charge.workload));
 }
 
-/** As a table. */
 export function topGroupsTable(rows: readonly TopGroup[]): string {
   if (rows.length === 0) return 'no groups\n';
   return table([
@@ -66,7 +67,6 @@ export function topGroupsTable(rows: readonly TopGroup[]): string {
   ]);
 }
 
-/** As a table. */
 export function topWorkloadsTable(rows: readonly TopWorkload[]): string {
   if (rows.length === 0) return 'no workloads\n';
   return table([
@@ -83,7 +83,7 @@ export function topWorkloadsTable(rows: readonly TopWorkload[]): string {
   ]);
 }
 
-/** As JSON values, amounts in the words of people. */
+/** The group as a JSON value, with amounts as quantities. */
 export function plainTopGroup({ status, key, amount, hard, parts }: TopGroup): Readonly<Record<string, unknown>> {
   const { name, workloads, reservations, exhaustsAt } = status;
   return {
@@ -95,7 +95,7 @@ export function plainTopGroup({ status, key, amount, hard, parts }: TopGroup): R
   };
 }
 
-/** The same of a workload, with everything that it is charged. */
+/** The workload as a JSON value, with all its charges. */
 export function plainTopWorkload({ charge, key, amount, hard, parts }: TopWorkload): Readonly<Record<string, unknown>> {
   const { workload, group, pods, isReserved, amounts } = charge;
   const charged = Object.fromEntries([...amounts].map(([each, value]) => [each, formatAmount(each, value)]));
@@ -116,7 +116,7 @@ function largestShare({ hard: limits }: GroupStatus, amounts: ReadonlyMap<Key, b
   for (const [key, hard] of limits) {
     if (by !== null && key !== by) continue;
     const amount = amounts.get(key) ?? 0n;
-    // Of nothing, whatever is used is infinitely much.
+    // Any usage of a zero limit sorts first.
     const parts = hard === 0n ? (amount === 0n ? 0 : Infinity) : Number((amount * 10_000n) / hard);
     if (largest === null || parts > largest.parts) largest = { key, amount, hard, parts };
   }

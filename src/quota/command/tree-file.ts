@@ -3,8 +3,7 @@ import { z } from 'zod';
 import type { GroupSpec } from '../core/group-spec.js';
 
 /**
- * Files of people are small: larger ones are refused unread. As much as an object in Kubernetes may have, and some
- * more.
+ * Maximum size of a file, slightly more than that of a Kubernetes object; larger files are rejected without parsing.
  */
 export const MAX_FILE_BYTES = 3 << 20;
 
@@ -44,7 +43,7 @@ const groupFields = {
   loans: z.array(loan).optional(),
 };
 
-/** A group with its children below it, or one that names its parent. */
+/** A group with nested children, or one that names its parent. */
 interface WrittenGroup extends GroupSpec {
   readonly children?: readonly WrittenGroup[] | undefined;
 }
@@ -59,11 +58,11 @@ const writtenGroup: z.ZodType<WrittenGroup> = z.strictObject({
 
 const treeDocument = z.strictObject({ groups: z.array(writtenGroup) });
 
-/** As the custom resource has it. What a server adds is not looked at. */
+/** The custom resource; fields that a server adds are ignored. */
 const customResource = z.object({
   kind: z.literal('BizGroupResourceQuota'),
   metadata: z.object({ name: z.string() }),
-  // The namespaces of a group are no matter of the engine.
+  // The engine does not use the namespaces of a group.
   spec: z
     .strictObject({ parentBizGroup: z.string().optional(), namespaceSelector: z.unknown().optional(), ...groupFields })
     .omit({ name: true }),
@@ -75,7 +74,7 @@ export type ReadTree =
 
 /**
  * Reads a tree of groups from YAML: documents with `groups`, nested by `children` or flat by `parent`, or
- * BizGroupResourceQuota objects. Parents come before their children in the result, wherever they stood.
+ * BizGroupResourceQuota objects. In the result, parents come before their children.
  */
 export function readTree(text: string): ReadTree {
   const read = readYaml(text);
@@ -87,7 +86,9 @@ export function readTree(text: string): ReadTree {
     const where = read.documents.length === 1 ? '' : `document ${index + 1}: `;
     const parsed = isResource ? customResource.safeParse(document) : treeDocument.safeParse(document);
     if (!parsed.success)
-      problems.push(...parsed.error.issues.map((issue) => `${where}${issue.path.join('.') || 'it'}: ${issue.message}`));
+      problems.push(
+        ...parsed.error.issues.map((issue) => `${where}${issue.path.join('.') || 'the document'}: ${issue.message}`),
+      );
     else if ('groups' in parsed.data) for (const group of parsed.data.groups) flatten(group, '', groups, problems);
     else groups.push(groupOf(parsed.data));
   });
@@ -102,7 +103,10 @@ export function readGroupResource(
   const parsed = customResource.safeParse(document);
   return parsed.success
     ? { ok: true, group: groupOf(parsed.data) }
-    : { ok: false, problems: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'it'}: ${issue.message}`) };
+    : {
+        ok: false,
+        problems: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the object'}: ${issue.message}`),
+      };
 }
 
 function groupOf({
@@ -129,14 +133,14 @@ export function readYaml(
       documents: documents.map((document) => document.toJS() as unknown).filter((document) => document !== null),
     };
   } catch (error) {
-    // An alias that is used without end, for one.
+    // For example a recursive alias.
     return { ok: false, problems: [error instanceof Error ? error.message : String(error)] };
   }
 }
 
 function flatten({ children, ...group }: WrittenGroup, parent: string, into: GroupSpec[], problems: string[]): void {
   if (parent !== '' && group.parent !== undefined && group.parent !== parent)
-    problems.push(`${group.name}: it stands below ${parent} and names ${group.parent} as its parent`);
+    problems.push(`${group.name}: parent is ${group.parent}, but the group is nested below ${parent}`);
   into.push({ ...group, parent: parent === '' ? (group.parent ?? '') : parent });
   for (const child of children ?? []) flatten(child, group.name, into, problems);
 }
@@ -152,13 +156,15 @@ function parentsFirst(groups: readonly GroupSpec[], problems: string[]): readonl
       at = byName.get(at.parent ?? '')
     ) {
       if (line.includes(at)) {
-        problems.push(`a circle: ${[...line.slice(line.indexOf(at)), at].map(({ name }) => name).join(' below ')}`);
+        problems.push(
+          `parents form a cycle: ${[...line.slice(line.indexOf(at)), at].map(({ name }) => name).join(' below ')}`,
+        );
         break;
       }
       line.push(at);
     }
     for (const each of line.reverse()) ordered.add(each);
   }
-  // Two of one name: the second one is refused when it is made.
+  // Duplicates stay; the engine rejects them with a reason.
   return [...ordered, ...groups.filter((group) => !ordered.has(group))];
 }

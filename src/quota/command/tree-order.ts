@@ -1,21 +1,21 @@
 import type { GroupStatus } from '../core/status.js';
 
-/** A group where it stands in a tree that is shown. */
-export interface Placed {
+/** A group and its position in a displayed tree. */
+export interface TreeRow {
   readonly status: GroupStatus;
-  /** To be put before its name. */
+  /** Text before the name. */
   readonly indent: string;
 }
 
-/** Groups by name, each followed by what is below it. A group whose parent is missing counts as a root. */
-export function inTreeOrder(statuses: readonly GroupStatus[]): readonly Placed[] {
+/** Groups sorted by name, each followed by its descendants. A group with a missing parent counts as a root. */
+export function inTreeOrder(statuses: readonly GroupStatus[]): readonly TreeRow[] {
   const names = new Set(statuses.map(({ name }) => name));
   const below = new Map<string, GroupStatus[]>();
   for (const status of statuses) {
     const parent = names.has(status.parent) ? status.parent : '';
     below.set(parent, [...(below.get(parent) ?? []), status]);
   }
-  const ordered: Placed[] = [];
+  const ordered: TreeRow[] = [];
   const add = (parent: string, indent: string): void => {
     for (const status of [...(below.get(parent) ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1))) {
       ordered.push({ status, indent });
@@ -26,7 +26,7 @@ export function inTreeOrder(statuses: readonly GroupStatus[]): readonly Placed[]
   return ordered;
 }
 
-/** A group and all below it, out of all there are. */
+/** A group and all its descendants. */
 export function subtreeOf(statuses: readonly GroupStatus[], root: string): readonly GroupStatus[] {
   const byName = new Map(statuses.map((status) => [status.name, status]));
   const below = ({ children }: GroupStatus): readonly GroupStatus[] =>

@@ -8,16 +8,16 @@ import { explainedText, plainKeys } from './explained.js';
 import { plainDecision } from './report.js';
 import type { Format } from './replay.js';
 
-/** What would come of some manifests, and why. */
+/** Decisions on manifests, with explanations. */
 export interface WhatIf {
   readonly text: string;
-  /** Manifests that would not be admitted. */
+  /** Number of manifests that would be refused. */
   readonly refused: number;
 }
 
 /**
- * Admits the workloads and groups of a bundle, one after the other, to a tree that is there for nothing else, and
- * explains each decision. Objects that no webhook asks about are listed and refuse nothing.
+ * Admits the workloads and groups of a bundle one after the other to a scratch copy of the tree, and explains each
+ * decision. Objects that no webhook reviews are listed and count as allowed.
  */
 export async function whatIf(
   quota: Quota,
@@ -27,14 +27,14 @@ export async function whatIf(
 ): Promise<WhatIf> {
   let [text, refused] = ['', 0];
   for (const manifest of manifests) {
-    const answer = answerToEntry(quota, await readEntry(manifest, reviewer), format);
+    const answer = explainEntry(quota, await readEntry(manifest, reviewer), format);
     text += answer.text;
     refused += answer.refused;
   }
   return { text, refused };
 }
 
-/** What would come of what an object asks for; the quota stays as it is. */
+/** Explains the decision on an evaluated object without changing the quota. */
 export async function explainDemand(
   quota: Quota,
   evaluation: Evaluation,
@@ -48,30 +48,37 @@ export async function explainDemand(
       : await reviewer.refusal(demand.group, demand.workload.namespace ?? '');
   if (demand !== null && refused !== null)
     return refusedWith(refKey(demand.workload), 'NamespaceNotAllowed', refused, format);
-  return answerTo(quota, '', evaluation, format, (wanted) => quota.admit(wanted, { dryRun: true }));
+  return explainDecision(quota, '', evaluation, format, (wanted) => quota.admit(wanted, { dryRun: true }));
 }
 
-function answerToEntry(quota: Quota, entry: BundleEntry, format: Format): WhatIf {
+function explainEntry(quota: Quota, entry: BundleEntry, format: Format): WhatIf {
   const { name } = entry;
   switch (entry.is) {
-    case 'unasked':
-      return passed(name, entry.reason, format);
+    case 'unreviewed':
+      return notManaged(name, entry.reason, format);
     case 'unreadable':
       return refusedWith(name, 'InvalidManifest', entry.reason, format);
     case 'refused':
       return refusedWith(name, entry.code, entry.reason, format);
     case 'group':
-      return groupAnswer(quota, name, entry.group, format);
+      return explainGroup(quota, name, entry.group, format);
     case 'workload':
-      return answerTo(quota, name, entry.evaluation, format, (demand) => quota.admit(demand));
+      return explainDecision(quota, name, entry.evaluation, format, (demand) => quota.admit(demand));
     case 'autoscaler': {
       const title = `${name} with ${entry.maxReplicas} replicas`;
-      return answerTo(quota, title, entry.scaled, format, (demand) => quota.admit(demand, { dryRun: true }), title);
+      return explainDecision(
+        quota,
+        title,
+        entry.scaled,
+        format,
+        (demand) => quota.admit(demand, { dryRun: true }),
+        title,
+      );
     }
   }
 }
 
-function groupAnswer(quota: Quota, name: string, group: Parameters<Quota['createGroup']>[0], format: Format): WhatIf {
+function explainGroup(quota: Quota, name: string, group: Parameters<Quota['createGroup']>[0], format: Format): WhatIf {
   const decision = quota.groups().includes(group.name) ? quota.updateGroup(group) : quota.createGroup(group);
   const refused = decision.allowed ? 0 : 1;
   return {
@@ -83,7 +90,7 @@ function groupAnswer(quota: Quota, name: string, group: Parameters<Quota['create
   };
 }
 
-function answerTo(
+function explainDecision(
   quota: Quota,
   name: string,
   evaluation: Evaluation,
@@ -92,7 +99,7 @@ function answerTo(
   title?: string,
 ): WhatIf {
   if (!evaluation.ok) return refusedWith(name, evaluation.code, evaluation.reason, format);
-  if (evaluation.demand === null) return passed(name, evaluation.reason, format);
+  if (evaluation.demand === null) return notManaged(name, evaluation.reason, format);
   const { demand } = evaluation;
   const { keys, otherTypes, maxReplicas } = quota.explain(demand);
   const decision = decide(demand);
@@ -109,8 +116,8 @@ function answerTo(
   return { text: `${head}${explainedText({ keys, otherTypes })}`, refused };
 }
 
-/** An object that no webhook asks about, or that charges nothing itself. */
-function passed(name: string, message: string, format: Format): WhatIf {
+/** An object that no webhook reviews, or that is not charged itself. */
+function notManaged(name: string, message: string, format: Format): WhatIf {
   return {
     text:
       format === 'json'

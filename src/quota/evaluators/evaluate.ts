@@ -95,7 +95,8 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
       'InvalidManifest',
       `"${apiVersion.slice(0, 80)} ${kind.slice(0, 80)}" is no kind whose pods are known`,
     );
-  if (!evaluator.charges) return { ok: true, demand: null, reason: `a ${kind} is not charged, what it makes is` };
+  if (!evaluator.charges)
+    return { ok: true, demand: null, reason: `a ${kind} is not charged; the objects that it creates are` };
   const owner = ownerOf(reader, manifest);
   const namespace = reader.text(reader.at(manifest, 'metadata', 'namespace'), 'metadata.namespace');
   if (

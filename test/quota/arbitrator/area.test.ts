@@ -24,14 +24,14 @@ test('a cluster is divided among areas first, then among the namespaces of each'
   ];
   t.match(deserved(areas, 100), { app: 40, data: 60, web: 20, shop: 20, lake: 60 });
   const idle = areas.map((each) => (each.name === 'shop' ? { ...each, request: none } : each));
-  t.match(deserved(idle, 100), { web: 40, lake: 60 }, 'what one leaves goes to its area first');
+  t.match(deserved(idle, 100), { web: 40, lake: 60 }, 'unrequested shares go to other members of the area first');
   const quiet = areas.map((each) => (each.parent === 'app' ? { ...each, request: cpu(5) } : each));
-  t.match(deserved(quiet, 100), { web: 5, shop: 5, lake: 90 }, 'then to others');
+  t.match(deserved(quiet, 100), { web: 5, shop: 5, lake: 90 }, 'then to other areas');
   t.match(deserved([asks('a', 10), asks('b', 10)], 10), { a: 5, b: 5 }, 'without areas nothing changes');
   t.end();
 });
 
-test('limits and reservations of areas hold for those who are part of them', (t) => {
+test('limits and reservations of an area apply to its members together', (t) => {
   t.match(
     deserved(
       [asks('app', 0, { request: none, hard: cpu(30) }), asks('web', 100, { parent: 'app' }), asks('x', 20)],
@@ -42,22 +42,22 @@ test('limits and reservations of areas hold for those who are part of them', (t)
   t.match(
     deserved([asks('web', 0, { parent: 'app', request: none, reserved: cpu(40) }), asks('x', 100)], 100),
     { web: 40, x: 60 },
-    'what is reserved within an area that nobody declared is reserved all the same',
+    'reservations count in an area without a Consumer, too',
   );
   t.end();
 });
 
-test('a consumer is not above its area', (t) => {
+test('limits and reservations of a consumer must not exceed those of its area', (t) => {
   const area = { name: 'app', hard: cpu(40), reserved: cpu(20) };
   const other = { name: 'shop', parent: 'app', reserved: cpu(15) };
   const problems = (hard: number, reserved: number): readonly string[] =>
     areaProblems({ name: 'web', parent: 'app', hard: cpu(hard), reserved: cpu(reserved) }, [area, other]);
   t.same(problems(40, 5), []);
-  t.match(problems(41, 5), [/hard of cpu is above/]);
-  t.match(problems(40, 6), [/more cpu is reserved for the consumers of app/]);
+  t.match(problems(41, 5), [/hard of cpu exceeds/]);
+  t.match(problems(40, 6), [/the consumers of app reserve more cpu/]);
   t.match(areaProblems({ name: 'app', hard: cpu(10) }, [{ name: 'web', parent: 'app', hard: cpu(20) }]), [
     /below that of/,
   ]);
-  t.match(areaProblems({ name: 'a', parent: 'web' }, [{ name: 'web', parent: 'app' }]), [/two levels/]);
+  t.match(areaProblems({ name: 'a', parent: 'web' }, [{ name: 'web', parent: 'app' }]), [/areas cannot be nested/]);
   t.end();
 });

@@ -3,9 +3,9 @@ import type { ShareRequest, Quantities } from '../../../src/quota/arbitrator/ind
 const HALVINGS = 100;
 
 /**
- * The fluid division by definition: search for the highest level at which everything fits, stop who has everything or
- * needs what is used up, and search again. Without system consumers, and where what is reserved fits. By claim and by
- * resource in the order of `capacity`.
+ * Fair shares by definition: search for the highest level at which everything fits, stop the consumers whose request is
+ * met or that need an exhausted resource, and search again. Without system consumers; the reservations must fit. The
+ * result is indexed by claim and by resource in the order of `capacity`.
  */
 export function bisected(claims: readonly ShareRequest[], capacity: Quantities): number[][] {
   const resources = [...capacity.keys()];
@@ -51,7 +51,7 @@ export function bisected(claims: readonly ShareRequest[], capacity: Quantities):
     stops.forEach((isStopped, who) => {
       if (isStopped) stopped[who] = fraction(who, low);
     });
-    // Floating point may hide who it is: whoever rises at the highest level has all it can get.
+    // Floating point errors may hide this consumer: one that grows at the highest level has reached its share.
     if (stopped.filter((at) => at === null).length === before)
       stopped.forEach((at, who) => (stopped[who] = at ?? fraction(who, low)));
   }

@@ -18,7 +18,7 @@ interface Scene {
   readonly disruptions?: Readonly<Record<string, number>>;
 }
 
-/** One period without grace and cool-down. */
+/** One period without grace and cooldown. */
 function plan({ cluster, pods, pending = {}, consumers = [], disruptions = {} }: Scene): ArbitrationPlan {
   const situation = {
     now: 0,
@@ -35,7 +35,7 @@ const victims = (scene: Scene): readonly string[] => plan(scene).evictions.map((
 const many = (consumer: string, count: number, uses: Amounts = { cpu: 1 }): RunningPod[] =>
   Array.from({ length: count }, (_, at) => pod(consumer, at + 1, uses));
 
-test('E01: the last pod of who has too much goes, and then both have their part', (t) => {
+test('E01: the youngest pod of an overused consumer is evicted until both have their fair shares', (t) => {
   const pods = many('p', 2, { cpu: 1, memory: 1 });
   const scene = { cluster: { cpu: 2, memory: 2 }, pods, pending: { c: { cpu: 1, memory: 1 } } };
   const before = plan(scene);
@@ -59,7 +59,7 @@ test('E01: the last pod of who has too much goes, and then both have their part'
   t.end();
 });
 
-test('E02: who has too much keeps it while nobody needs it', (t) => {
+test('E02: an overused consumer keeps its pods while no other consumer needs the resources', (t) => {
   const { evictions, allocations } = plan({
     cluster: { cpu: 4 },
     pods: many('a', 4),
@@ -70,13 +70,13 @@ test('E02: who has too much keeps it while nobody needs it', (t) => {
   t.end();
 });
 
-test('E03: nobody goes for what is free', (t) => {
+test('E03: nothing is evicted for resources that are free', (t) => {
   t.same(victims({ cluster: { cpu: 10 }, pods: many('a', 8), pending: { b: { cpu: 2 } } }), []);
   t.same(victims({ cluster: { cpu: 10 }, pods: many('a', 10), pending: { b: { cpu: 2 } } }), ['a10', 'a9']);
   t.end();
 });
 
-test('E03: nor for what is becoming free', (t) => {
+test('E03: nothing is evicted for resources that leaving pods free', (t) => {
   const pods = [
     ...many('a', 8),
     pod('a', 9, { cpu: 1 }, { isLeaving: true }),
@@ -86,7 +86,7 @@ test('E03: nor for what is becoming free', (t) => {
   t.end();
 });
 
-test('E04: a disruption budget that lets nobody go lets the next one go', (t) => {
+test('E04: a pod whose disruption budget allows no eviction is passed over for the next one', (t) => {
   const guarded = [
     pod('a', 1, { cpu: 1 }),
     pod('a', 2, { cpu: 1 }),
@@ -95,12 +95,16 @@ test('E04: a disruption budget that lets nobody go lets the next one go', (t) =>
   ];
   const scene = { cluster: { cpu: 4 }, pods: guarded, pending: { b: { cpu: 2 } } };
   t.same(victims({ ...scene, disruptions: { web: 0, all: 5 } }), ['a2', 'a1']);
-  t.same(victims({ ...scene, disruptions: { web: 1, all: 5 } }), ['a4', 'a2'], 'and counts down');
-  t.same(victims({ ...scene, disruptions: {} }), ['a2', 'a1'], 'one that nobody knows lets nobody go');
+  t.same(
+    victims({ ...scene, disruptions: { web: 1, all: 5 } }),
+    ['a4', 'a2'],
+    'each eviction counts against the budget',
+  );
+  t.same(victims({ ...scene, disruptions: {} }), ['a2', 'a1'], 'an unknown budget allows no eviction');
   t.end();
 });
 
-test('E05: nobody falls below what is reserved for it', (t) => {
+test('E05: no consumer falls below its reservation', (t) => {
   const pods = [pod('a', 1, { cpu: 1 }), pod('a', 2, { cpu: 3 })];
   t.same(
     victims({
@@ -114,8 +118,8 @@ test('E05: nobody falls below what is reserved for it', (t) => {
   t.end();
 });
 
-test('E06, E07: who has most too much gives first, again after every pod', (t) => {
-  // a deserves 3 of 12 and has 4, b deserves 3 and has 6.
+test('E06, E07: every victim comes from the consumer that is most overused at that moment', (t) => {
+  // The fair share of both is 3 of 12; a uses 4, b uses 6.
   const consumers = ['a', 'b'].map((name) => ({ name, hard: things({ cpu: 3 }) }));
   const scene = { cluster: { cpu: 10 }, pods: [...many('a', 4), ...many('b', 6)], consumers };
   t.same(victims({ ...scene, pending: { c: { cpu: 2 } } }), ['b6', 'b5']);
@@ -123,19 +127,19 @@ test('E06, E07: who has most too much gives first, again after every pod', (t) =
   t.end();
 });
 
-test('E08: priority is more than age', (t) => {
+test('E08: priority decides before age', (t) => {
   const pods = [pod('a', 1, { cpu: 1 }, { priority: 1 }), pod('a', 2, { cpu: 1 }, { priority: 9 })];
   t.same(victims({ cluster: { cpu: 2 }, pods, pending: { b: { cpu: 1 } } }), ['a1']);
   t.end();
 });
 
-test('E09: who holds nothing of what is missing stays', (t) => {
+test('E09: pods without the missing resource stay', (t) => {
   const pods = [pod('a', 1, { cpu: 1, gpu: 1 }), pod('a', 2, { gpu: 1 }), pod('a', 3, { cpu: 1 })];
   t.same(victims({ cluster: { cpu: 100, gpu: 2 }, pods, pending: { b: { gpu: 1 } } }), ['a2']);
   t.end();
 });
 
-test('protected pods stay, and one that the API refused is replaced in the next plan', (t) => {
+test('protected pods stay, and the next plan replaces a pod that the API refused to evict', (t) => {
   const scene = { cluster: { cpu: 3 }, pods: many('a', 3), pending: { b: { cpu: 1 } } };
   t.same(victims(scene), ['a3']);
   t.same(
@@ -145,14 +149,14 @@ test('protected pods stay, and one that the API refused is replaced in the next 
   t.end();
 });
 
-test('who turns out not to be needed stays', (t) => {
-  // The last two pods are not enough; the one that is makes them needless.
+test('victims that turn out to be unneeded stay', (t) => {
+  // The last two pods do not suffice; the first one suffices alone.
   const pods = [pod('a', 1, { cpu: 4 }), pod('a', 2, { cpu: 1 }), pod('a', 3, { cpu: 1 })];
   t.same(victims({ cluster: { cpu: 6 }, pods, pending: { b: { cpu: 3 } } }), ['a1']);
   t.end();
 });
 
-test('pods whose age nobody knows go first, in an order that is always the same', (t) => {
+test('pods of unknown age are evicted first, in a stable order', (t) => {
   const pods = [
     pod('a', 1, { cpu: 1 }),
     ...[2, 3, 4].map((number) => pod('a', number, { cpu: 1 }, { startedAt: null })),

@@ -4,7 +4,7 @@ import { inThings, things } from './quantities.js';
 
 type Amounts = Readonly<Record<string, number>>;
 
-/** One consumer as the tables have it. */
+/** A consumer of the tables below. */
 interface Row {
   readonly asks: Amounts;
   readonly hard?: Amounts;
@@ -28,63 +28,63 @@ const MUCH = 1000;
 const VECTORS: readonly Vector[] = [
   {
     id: 'D01',
-    says: 'the example of the DRF paper: both have two thirds of what they need most',
+    says: 'the example of the DRF paper: both get two thirds of their dominant resource',
     cluster: { cpu: 9, memory: 18 },
     rows: { a: { asks: { cpu: MUCH, memory: 4 * MUCH } }, b: { asks: { cpu: 3 * MUCH, memory: MUCH } } },
     expected: { a: { cpu: 3, memory: 12 }, b: { cpu: 6, memory: 2 } },
   },
   {
     id: 'D03',
-    says: 'who is alone has everything',
+    says: 'a single consumer gets everything',
     cluster: { cpu: 2, memory: 2 },
     rows: { c1: { asks: { cpu: 2, memory: 2 } } },
     expected: { c1: { cpu: 2, memory: 2 } },
   },
   {
     id: 'D04',
-    says: 'until somebody else comes',
+    says: 'a second consumer gets its share',
     cluster: { cpu: 2, memory: 2 },
     rows: { c1: { asks: { cpu: 2, memory: 2 } }, c2: { asks: { cpu: 1, memory: 1 } } },
     expected: { c1: { cpu: 1, memory: 1 }, c2: { cpu: 1, memory: 1 } },
   },
   {
     id: 'D05',
-    says: 'who asks for nothing deserves nothing',
+    says: 'the fair share of a consumer without a request is nothing',
     cluster: { cpu: 2, memory: 2 },
     rows: { c1: { asks: { cpu: 2, memory: 2 } }, c2: { asks: {} } },
     expected: { c1: { cpu: 2, memory: 2 }, c2: {} },
   },
   {
     id: 'D06',
-    says: 'who asks for little gets it, the other the rest',
+    says: 'a small request is met, and the other consumer gets the rest',
     cluster: { cpu: 10 },
     rows: { a: { asks: { cpu: 2 } }, b: { asks: { cpu: 100 } } },
     expected: { a: { cpu: 2 }, b: { cpu: 8 } },
   },
   {
     id: 'D07',
-    says: 'nobody gets more than its limit',
+    says: 'no consumer gets more than its limit',
     cluster: { cpu: 10 },
     rows: { a: { asks: { cpu: 100 }, hard: { cpu: 3 } }, b: { asks: { cpu: 100 } } },
     expected: { a: { cpu: 3 }, b: { cpu: 7 } },
   },
   {
     id: 'D08',
-    says: 'what nobody may have stays idle',
+    says: 'capacity beyond all limits stays idle',
     cluster: { cpu: 10 },
     rows: { a: { asks: { cpu: 100 }, hard: { cpu: 3 } }, b: { asks: { cpu: 4 } } },
     expected: { a: { cpu: 3 }, b: { cpu: 4 } },
   },
   {
     id: 'D09',
-    says: 'what is reserved is kept',
+    says: 'a reservation is kept without a request',
     cluster: { cpu: 10 },
     rows: { a: { asks: {}, reserved: { cpu: 4 } }, b: { asks: { cpu: 100 } } },
     expected: { a: { cpu: 4 }, b: { cpu: 6 } },
   },
   {
     id: 'D10',
-    says: 'unless it is lent',
+    says: 'a reservation without a request is lent if the policy says so',
     cluster: { cpu: 10 },
     lendReserved: true,
     rows: { a: { asks: {}, reserved: { cpu: 4 } }, b: { asks: { cpu: 100 } } },
@@ -92,14 +92,14 @@ const VECTORS: readonly Vector[] = [
   },
   {
     id: 'D11',
-    says: 'what is reserved beyond the fair share is kept too',
+    says: 'a reservation beyond the fair share is kept, too',
     cluster: { cpu: 10 },
     rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 8 } }, b: { asks: { cpu: 10 } } },
     expected: { a: { cpu: 8 }, b: { cpu: 2 } },
   },
   {
     id: 'D12',
-    says: 'within the fair share it makes no difference',
+    says: 'a reservation within the fair share changes nothing',
     cluster: { cpu: 10 },
     rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 2 } }, b: { asks: { cpu: 10 } } },
     expected: { a: { cpu: 5 }, b: { cpu: 5 } },
@@ -113,7 +113,7 @@ const VECTORS: readonly Vector[] = [
   },
   {
     id: 'D14',
-    says: 'more is reserved than there is: all get their part of it',
+    says: 'reservations beyond the capacity are scaled down in proportion',
     cluster: { cpu: 6 },
     notGuaranteed: ['cpu'],
     rows: { a: { asks: { cpu: 10 }, reserved: { cpu: 6 } }, b: { asks: { cpu: 10 }, reserved: { cpu: 3 } } },
@@ -121,28 +121,28 @@ const VECTORS: readonly Vector[] = [
   },
   {
     id: 'D15',
-    says: 'the system comes first',
+    says: 'system consumers are served first',
     cluster: { cpu: 10 },
     rows: { 'kube-system': { asks: { cpu: 3 }, isSystem: true }, a: { asks: { cpu: 100 } }, b: { asks: { cpu: 100 } } },
     expected: { 'kube-system': { cpu: 3 }, a: { cpu: 3.5 }, b: { cpu: 3.5 } },
   },
   {
     id: 'D16',
-    says: 'the smallest are served first',
+    says: 'small requests are met first',
     cluster: { cpu: 12 },
     rows: { a: { asks: { cpu: 2 } }, b: { asks: { cpu: 4 } }, c: { asks: { cpu: 20 } } },
     expected: { a: { cpu: 2 }, b: { cpu: 4 }, c: { cpu: 6 } },
   },
   {
     id: 'D17',
-    says: 'who needs different things takes nothing from the other',
+    says: 'consumers of different resources do not affect each other',
     cluster: { cpu: 10, gpu: 4 },
     rows: { a: { asks: { cpu: 100 } }, b: { asks: { gpu: 100 } } },
     expected: { a: { cpu: 10 }, b: { gpu: 4 } },
   },
   {
     id: 'D18',
-    says: 'what is used up stops only those who need it',
+    says: 'an exhausted resource stops only the consumers that need it',
     cluster: { cpu: 10, gpu: 4 },
     rows: { a: { asks: { gpu: 4 } }, b: { asks: { gpu: 4 } }, c: { asks: { cpu: 10 } } },
     expected: { a: { gpu: 2 }, b: { gpu: 2 }, c: { cpu: 10 } },
@@ -166,7 +166,7 @@ for (const { id, says, cluster, rows, expected, lendReserved, notGuaranteed = []
   });
 }
 
-test('D02: the same, task by task, leaves what no whole task fits into', (t) => {
+test('D02: whole tasks leave a remainder that is smaller than a task', (t) => {
   const queues = [
     { name: 'b', task: things({ cpu: 3, memory: 1 }), tasks: 100 },
     { name: 'a', task: things({ cpu: 1, memory: 4 }), tasks: 100 },
@@ -175,7 +175,7 @@ test('D02: the same, task by task, leaves what no whole task fits into', (t) => 
   t.end();
 });
 
-test('task by task, weights and counts hold', (t) => {
+test('whole tasks follow weights and counts', (t) => {
   const task = things({ cpu: 1 });
   t.same(
     taskByTask(
@@ -206,12 +206,12 @@ test('task by task, weights and counts hold', (t) => {
       things({ cpu: 8 }),
     ),
     [],
-    'what takes nothing and what is not there has no end and no beginning',
+    'a task without resources and a task of an unknown resource are never started',
   );
   t.end();
 });
 
-test('what the cluster does not have takes nothing from who asks for it', (t) => {
+test('a resource that the cluster lacks does not reduce the share of a consumer that requests it', (t) => {
   const claims = [
     { name: 'a', request: things({ cpu: 10, 'example.com/fpga': 1 }) },
     { name: 'b', request: things({ cpu: 10 }) },
@@ -221,7 +221,7 @@ test('what the cluster does not have takes nothing from who asks for it', (t) =>
   t.end();
 });
 
-test('amounts that do not divide are rounded down, and fit together', (t) => {
+test('indivisible amounts are rounded down, and their sum fits', (t) => {
   const claims = ['a', 'b', 'c'].map((name) => ({ name, request: new Map([['memory', 2 ** 50]]) }));
   const shares = [...fairShares(claims, new Map([['memory', 2 ** 45 + 1]])).of.values()].map(
     (share) => share.get('memory') ?? 0,

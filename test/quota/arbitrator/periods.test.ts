@@ -13,7 +13,7 @@ const SECOND = 1000;
 const POLICY = { graceMs: 30 * SECOND, cooldownMs: 60 * SECOND };
 const FULL = [1, 2, 3, 4].map((number) => pod('a', number, { cpu: 1 }));
 
-/** A cluster of four cores, period after period. */
+/** A cluster of four cores over several periods. */
 class Cluster {
   pods: readonly RunningPod[] = FULL;
   pending = new Map([['b', things({ cpu: 1 })]]);
@@ -41,7 +41,7 @@ class Cluster {
 const reclaimAt = ({ allocations }: ArbitrationPlan, name: string): number | null | undefined =>
   allocations.find((each) => each.name === name)?.reclaimAt;
 
-test('who has too much is told, and has its grace to act', (t) => {
+test('an overused consumer gets a notice and a grace period', (t) => {
   const cluster = new Cluster();
   const first = cluster.at(0);
   t.same(first.evictions, []);
@@ -59,36 +59,36 @@ test('who has too much is told, and has its grace to act', (t) => {
   t.end();
 });
 
-test('who lets a pod go in time loses no other', (t) => {
+test('a consumer that deletes a pod in time loses no other pod', (t) => {
   const cluster = new Cluster();
   cluster.at(0);
   cluster.pods = FULL.slice(0, 3);
   t.same(cluster.victims(20), []);
-  t.equal(reclaimAt(cluster.at(40), 'a'), null, 'the notice is gone');
+  t.equal(reclaimAt(cluster.at(40), 'a'), null, 'the notice has ended');
   cluster.pods = FULL;
-  t.same(cluster.victims(50), [], 'and a new one starts anew');
+  t.same(cluster.victims(50), [], 'a new notice has a new grace period');
   t.same(cluster.victims(80), ['a4']);
   t.end();
 });
 
-test('nobody is told while nobody waits', (t) => {
+test('no consumer gets a notice while no pod waits', (t) => {
   const cluster = new Cluster();
   cluster.pending = new Map();
   t.equal(reclaimAt(cluster.at(0), 'a'), null);
   t.end();
 });
 
-test('after an eviction the same two have peace for a while', (t) => {
+test('after an eviction a cooldown applies between the same two consumers', (t) => {
   const cluster = new Cluster();
   cluster.at(0);
   t.same(cluster.victims(30), ['a4']);
-  t.same(cluster.victims(31), [], 'even though the pod that was to go is still there');
+  t.same(cluster.victims(31), [], 'even if the evicted pod is still there');
   t.same(cluster.victims(89), []);
   t.same(cluster.victims(90), ['a4']);
   t.end();
 });
 
-test('but another one that waits is served', (t) => {
+test('the cooldown does not affect another waiting consumer', (t) => {
   const cluster = new Cluster();
   cluster.at(0);
   cluster.victims(30);
@@ -98,14 +98,14 @@ test('but another one that waits is served', (t) => {
   t.end();
 });
 
-test('a clock that goes back gives no notice in the future', (t) => {
+test('a clock that goes back does not date a notice into the future', (t) => {
   const cluster = new Cluster();
   cluster.at(1000);
   t.equal(reclaimAt(cluster.at(10), 'a'), 40 * SECOND);
   t.end();
 });
 
-test('a memory that is lost costs a grace, no more', (t) => {
+test('lost memory costs one more grace period and nothing else', (t) => {
   const cluster = new Cluster();
   cluster.at(0);
   cluster.memory = NO_MEMORY;

@@ -42,7 +42,7 @@ const claimsOf = (max: number): fc.Arbitrary<readonly ShareRequest[]> =>
 
 const at = (amounts: Quantities | undefined, resource: string): number => amounts?.get(resource) ?? 0;
 
-test('nobody gets more than there is, than it may have, or than it asks for and has reserved', (t) => {
+test('no share exceeds the capacity, hard, or the larger of request and reservation', (t) => {
   fc.assert(
     fc.property(claimsOf(800), capacities, fc.boolean(), (claims, capacity, lendReserved) => {
       const { of } = fairShares(claims, capacity, { lendReserved });
@@ -67,7 +67,7 @@ test('nobody gets more than there is, than it may have, or than it asks for and 
   t.end();
 });
 
-test('everybody has what is reserved while there is enough, and its part of it where there is not', (t) => {
+test('every consumer gets its reservation if the capacity suffices, else a proportional part', (t) => {
   fc.assert(
     fc.property(claimsOf(800), capacities, (all, capacity) => {
       const claims = all.filter(({ isSystem }) => !isSystem);
@@ -87,7 +87,7 @@ test('everybody has what is reserved while there is enough, and its part of it w
   t.end();
 });
 
-test('nobody is left wanting while everything that it asks for is there', (t) => {
+test('a request is met while all its resources are available', (t) => {
   fc.assert(
     fc.property(claimsOf(800), capacities, (claims, capacity) => {
       const { of } = fairShares(claims, capacity);
@@ -102,7 +102,7 @@ test('nobody is left wanting while everything that it asks for is there', (t) =>
           (resource) =>
             at(of.get(name), resource) + 1 >= Math.min(at(request, resource), hard?.get(resource) ?? Infinity),
         );
-        // Rounding leaves less than one of each consumer behind.
+        // Rounding leaves less than one unit per consumer.
         return isMet || wants.some((resource) => free(resource) <= claims.length);
       });
     }),
@@ -111,7 +111,7 @@ test('nobody is left wanting while everything that it asks for is there', (t) =>
   t.end();
 });
 
-test('taking step after step leads to what searching for each level leads to', (t) => {
+test('progressive filling equals a search for each level', (t) => {
   fc.assert(
     fc.property(claimsOf(800), capacities, (all, capacity) => {
       const claims = all.filter(({ isSystem }) => !isSystem);
@@ -131,7 +131,7 @@ test('the order of the consumers changes nothing', (t) => {
   fc.assert(
     fc.property(claimsOf(800), capacities, (claims, capacity) => {
       const [there, back] = [fairShares(claims, capacity), fairShares([...claims].reverse(), capacity)];
-      // System consumers take in their order.
+      // System consumers are served in their order.
       if (claims.filter(({ isSystem }) => isSystem).length > 1) return true;
       return claims.every(({ name }) =>
         RESOURCES.every(
@@ -170,7 +170,7 @@ const situations = fc.record({
   ),
 });
 
-test('a plan takes only pods that may go, keeps budgets and what is reserved, and somebody waits for each of them', (t) => {
+test('a plan evicts only permitted pods, respects budgets and reservations, and every victim has a beneficiary', (t) => {
   let evictions = 0;
   fc.assert(
     fc.property(situations, (situation) => {
@@ -215,7 +215,7 @@ test('a plan takes only pods that may go, keeps budgets and what is reserved, an
   t.end();
 });
 
-test('every pod of a plan is needed', (t) => {
+test('every victim of a plan is needed', (t) => {
   fc.assert(
     fc.property(situations, (situation) => {
       const { evictions, allocations } = arbitrate(situation, NO_MEMORY, { graceMs: 0 });
@@ -253,7 +253,7 @@ test('every pod of a plan is needed', (t) => {
   t.end();
 });
 
-test('period after period evictions come to an end', (t) => {
+test('evictions end after some periods', (t) => {
   fc.assert(
     fc.property(situations, (situation) => {
       let { pods } = situation;
@@ -272,7 +272,7 @@ test('period after period evictions come to an end', (t) => {
   t.end();
 });
 
-test('nothing is planned where nothing is known', (t) => {
+test('an empty situation has an empty plan', (t) => {
   t.same(planEvictions({ capacity: new Map(), usages: [], pods: [], disruptions: new Map() }), []);
   t.same(
     arbitrate({ now: 0, capacity: new Map(), consumers: [], pods: [], pending: new Map(), disruptions: new Map() })

@@ -12,7 +12,7 @@ import {
   type WaitingPod,
 } from '../../../src/quota/arbitrator/index.js';
 
-/** A pod of a simulated cluster; a controller makes another one like it when it is evicted. */
+/** A pod of the simulated cluster; its controller replaces it when it is evicted. */
 interface SimulatedPod {
   readonly id: string;
   readonly consumer: string;
@@ -27,7 +27,7 @@ interface SimulatedPod {
   nominated: string | null;
 }
 
-/** What consumers want to run. */
+/** Pods that consumers create. */
 export interface Template {
   readonly consumer: string;
   readonly uses: Quantities;
@@ -40,16 +40,16 @@ export interface SimulatedClusterOptions {
   readonly nodes: readonly ArbitratedNode[];
   readonly consumers: readonly ConsumerSpec[];
   readonly policy: Partial<ArbitratorPolicy>;
-  /** Evenly in [0, 1). */
+  /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Of budgets by name: how many pods may be leaving at once. */
+  /** Maximum number of leaving pods per budget, by name. */
   readonly budgets: ReadonlyMap<string, number>;
-  /** Evicted pods take up to so long to leave, milliseconds. */
+  /** Maximum time that an evicted pod takes to leave, milliseconds. */
   readonly graceMs: number;
 }
 
-/** An eviction that was carried out, and the pod for which it was. */
-export interface CarriedOut {
+/** An executed eviction and the pod that it was for. */
+export interface ExecutedEviction {
   readonly start: PlannedStart;
   readonly at: number;
 }
@@ -58,14 +58,14 @@ const FREE = 'free';
 const NOBODY: ReadonlyMap<string, number> = new Map();
 
 /**
- * A cluster with the scheduler of Kubernetes as far as it matters here: pods wait in a queue, what was evicted is made
- * anew at once and may be looked at first, and room for a nominated pod is kept from others of no higher priority.
+ * A cluster with a simplified Kubernetes scheduler: pods wait in a queue, evicted pods are replaced at once and may be
+ * scheduled first, and room of a nominated pod is kept from pods of no higher priority.
  */
 export class SimulatedCluster {
   readonly #options: SimulatedClusterOptions;
   readonly #pods = new Map<string, SimulatedPod>();
-  readonly carriedOut: CarriedOut[] = [];
-  /** When pods started, by id. */
+  readonly carriedOut: ExecutedEviction[] = [];
+  /** Start times by pod id. */
   readonly startedAt = new Map<string, number>();
   now = 0;
   #memory: ArbitratorMemory = NO_MEMORY;
@@ -92,7 +92,7 @@ export class SimulatedCluster {
     });
   }
 
-  /** A running pod ends by itself. */
+  /** Ends one running pod. */
   end(): void {
     const running = [...this.#pods.values()].filter(({ node, leavesAt }) => node !== null && leavesAt === null);
     const pod = running[Math.floor(this.#options.random() * running.length)];
@@ -126,7 +126,7 @@ export class SimulatedCluster {
     return { now: this.now, capacity, consumers, pods, pending, disruptions, nodes, waiting };
   }
 
-  /** Some time goes by: pods leave, the scheduler does what it can, the arbitrator decides. */
+  /** Advances the time: pods leave, the scheduler schedules, the arbitrator decides. */
   pass(ms: number): void {
     this.now += ms;
     for (const pod of this.#pods.values())
@@ -136,7 +136,7 @@ export class SimulatedCluster {
     this.#memory = plan.memory;
     for (const start of plan.starts) {
       const waiting = this.#pods.get(start.pod);
-      if (waiting === undefined) throw new Error(`${start.pod} is to start and does not wait`);
+      if (waiting === undefined) throw new Error(`${start.pod} is planned to start but does not wait`);
       waiting.nominated = start.node;
       for (const { pod } of start.victims) this.#evict(pod);
       this.carriedOut.push({ start, at: this.now });
@@ -147,7 +147,7 @@ export class SimulatedCluster {
     const { random, graceMs } = this.#options;
     const victim = this.#pods.get(id);
     if (victim === undefined || victim.node === null || victim.leavesAt !== null)
-      throw new Error(`${id} is to go and does not run`);
+      throw new Error(`${id} is planned as a victim but does not run`);
     victim.leavesAt = this.now + Math.floor(random() * graceMs);
     this.add(victim);
   }
@@ -155,7 +155,7 @@ export class SimulatedCluster {
   #schedule(): void {
     const { nodes, random } = this.#options;
     const waiting = [...this.#pods.values()].filter(({ node }) => node === null);
-    // Among equals in any order: the successor of a victim is as fast as who waits for its room.
+    // Random among equals: the replacement of a victim may come before the pod that waits for its room.
     const order = new Map(waiting.map(({ id }) => [id, random()]));
     waiting.sort((a, b) => b.priority - a.priority || (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
     const here = new Map(nodes.map(({ name }): [string, SimulatedPod[]] => [name, []]));
@@ -177,7 +177,7 @@ export class SimulatedCluster {
   }
 }
 
-/** Beside those that run there, and those of no lower priority that are nominated. */
+/** Whether a pod fits beside the running pods and the nominated pods of no lower priority. */
 function fits(
   pod: SimulatedPod,
   { name, allocatable, podSlots }: ArbitratedNode,
@@ -202,10 +202,10 @@ function addTo(sum: Map<string, number>, uses: Quantities): void {
 }
 
 /**
- * Whether somebody would start if the right pods went, found by trying every set of pods of every node: what the
- * arbitrator must not overlook. Nodes with more than `mostPods` pods that might go are left out.
+ * Finds a waiting pod that would start after some evictions, by trying every set of pods of every node: a set that the
+ * arbitrator must find, too. Skips nodes with more than `mostPods` possible victims.
  */
-export function overlooked(situation: Situation, policy: Partial<ArbitratorPolicy>, mostPods = 12): string | null {
+export function missedVictims(situation: Situation, policy: Partial<ArbitratorPolicy>, mostPods = 12): string | null {
   const { allocations } = arbitrate(situation, NO_MEMORY, { ...policy, graceMs: Infinity });
   const of = (amounts: Quantities | undefined, resource: string): number => amounts?.get(resource) ?? 0;
   const byName = new Map(allocations.map((allocation) => [allocation.name, allocation]));
@@ -243,9 +243,9 @@ export function overlooked(situation: Situation, policy: Partial<ArbitratorPolic
       }
       return null;
     });
-    // What fits without any eviction is the scheduler's.
-    const overlookedSet = found.includes(FREE) ? undefined : found.find((set) => set !== null);
-    if (overlookedSet !== undefined && overlookedSet !== null) return overlookedSet;
+    // A pod that fits without evictions is left to the scheduler.
+    const missedSet = found.includes(FREE) ? undefined : found.find((set) => set !== null);
+    if (missedSet !== undefined && missedSet !== null) return missedSet;
   }
   return null;
 
@@ -253,7 +253,7 @@ export function overlooked(situation: Situation, policy: Partial<ArbitratorPolic
     return of(allocation?.used, resource) > of(allocation?.deserved, resource);
   }
 
-  /** By the words of docs/arbitrator.md, one pod after the other in the order that spares most. */
+  /** The rules of docs/arbitrator.md, one pod after the other in the most favourable order. */
   function mayGo(set: readonly RunningPod[], short: readonly string[]): boolean {
     for (const [budget, allowed] of disruptions)
       if (set.filter(({ budgets = [] }) => budgets.includes(budget)).length > allowed) return false;

@@ -9,7 +9,7 @@ import {
   type WaitingPod,
 } from '../../../src/quota/arbitrator/index.js';
 import { generator } from '../../generator.js';
-import { overlooked, SimulatedCluster, type Template } from './simulated-cluster.js';
+import { missedVictims, SimulatedCluster, type Template } from './simulated-cluster.js';
 
 tap.setTimeout(180_000);
 
@@ -67,7 +67,7 @@ const singles = (at: string, from: number, count: number, consumer = 'a'): reado
 const victims = (given: Situation): readonly string[] =>
   arbitrate(given, NO_MEMORY, NOW).evictions.map(({ pod }) => pod);
 
-test('one node is emptied for a pod of eight GPUs, not a pod here and a pod there', (t) => {
+test('victims for a pod of eight GPUs are all on one node', (t) => {
   const nodes = [node('n1', 8), node('n2', 8)];
   const pods = [...singles('n1', 1, 8), ...singles('n2', 11, 8)];
   const plan = arbitrate(situation(nodes, pods, [waits('b1', 'b', 8)]), NO_MEMORY, NOW);
@@ -75,14 +75,14 @@ test('one node is emptied for a pod of eight GPUs, not a pod here and a pod ther
   t.equal(plan.evictions.length, 8);
   t.ok(
     plan.evictions.every(({ pod }) => Number(pod.slice(1)) > 10),
-    'the younger ones',
+    'the younger pods are evicted',
   );
   t.end();
 });
 
-test('nobody goes for a pod that would not fit all the same', (t) => {
+test('nothing is evicted for a pod that would still not fit', (t) => {
   const eight = waits('b1', 'b', 8);
-  t.same(victims(situation([node('n1', 8)], singles('n1', 1, 8), [eight])), [], 'it is more than b deserves');
+  t.same(victims(situation([node('n1', 8)], singles('n1', 1, 8), [eight])), [], 'the pod exceeds the fair share of b');
   const halves = [node('n1', 4), node('n2', 4), node('n3', 4), node('n4', 4)];
   const pods = ['n1', 'n2', 'n3', 'n4'].flatMap((name, index) => singles(name, index * 10 + 1, 4));
   t.same(victims(situation(halves, pods, [eight])), [], 'no node is large enough');
@@ -95,13 +95,13 @@ test('nobody goes for a pod that would not fit all the same', (t) => {
       ),
     ),
     [],
-    'its selector names no node that is there',
+    'its selector matches no existing node',
   );
   const mixed = [...singles('n1', 1, 7), runs('p8', 'a', 'n1', 1, { isProtected: true }), ...singles('n2', 11, 8)];
   t.same(
     victims(situation([node('n1', 8), node('n2', 8)], mixed, [waits('b1', 'b', 8, { nodes: new Set(['n1']) })])),
     [],
-    'one pod in the way is protected',
+    'one possible victim is protected',
   );
   t.same(
     victims(
@@ -111,7 +111,7 @@ test('nobody goes for a pod that would not fit all the same', (t) => {
       }),
     ),
     [],
-    'the budget lets seven go',
+    'the budget allows seven evictions',
   );
   t.same(
     victims(
@@ -120,13 +120,13 @@ test('nobody goes for a pod that would not fit all the same', (t) => {
       }),
     ),
     [],
-    'what came in the place of more important pods would be first',
+    'replacements of more important pods would be scheduled first',
   );
   t.end();
 });
 
-test('GPUs that sums do not show are asked of the node', (t) => {
-  // Two GPUs of 100 each. Beside 60 on each of them there is no room for 80 on one.
+test('the node decides whether a pod fits where sums do not show free GPUs', (t) => {
+  // Two GPUs of 100 cores each, 60 used on each: a pod of 80 does not fit.
   const whole = ({ uses }: WaitingPod, staying: readonly RunningPod[]): boolean =>
     ['0', '1'].some(
       (gpu) =>
@@ -137,15 +137,15 @@ test('GPUs that sums do not show are asked of the node', (t) => {
   const pods = [runs('p1', 'a', 'n1', 60, { place: '0' }), runs('p2', 'a', 'n1', 60, { place: '1' })];
   const waiting = [waits('b1', 'b', 80), waits('b2', 'b', 80)];
   t.same(victims(situation([node('n1', 200, { fits: whole })], pods, waiting)), ['p2']);
-  t.same(victims(situation([node('n1', 200)], pods, waiting)), [], 'by the sums one of the two fits');
+  t.same(victims(situation([node('n1', 200)], pods, waiting)), [], 'one of the two pods fits by the sums');
   t.end();
 });
 
-test('room is kept for who it was made for, and nobody else goes for it meanwhile', (t) => {
+test('room stays nominated for its pod, and nothing else is evicted for this pod meanwhile', (t) => {
   const nodes = [node('n1', 8), node('n2', 8)];
   const before = situation(nodes, [...singles('n1', 1, 8), ...singles('n2', 11, 8)], [waits('b1', 'b', 8)]);
   const first = arbitrate(before, NO_MEMORY, NOW);
-  t.same([...first.memory.holds.keys()], ['b1']);
+  t.same([...first.memory.nominations.keys()], ['b1']);
   const leaving = before.pods.map((pod) => (pod.node === 'n2' ? { ...pod, isLeaving: true } : pod));
   const second = arbitrate({ ...before, now: 2000, pods: leaving }, first.memory, NOW);
   t.same(second.evictions, []);
@@ -153,17 +153,19 @@ test('room is kept for who it was made for, and nobody else goes for it meanwhil
   const successors = singles('', 31, 8).map(({ id }) => waits(id, 'a', 1));
   t.same(arbitrate({ ...gone, waiting: [...successors, waits('b1', 'b', 8)] }, second.memory, NOW).evictions, []);
   t.same(
-    arbitrate({ ...gone, waiting: [waits('b1', 'b', 8, { nominated: 'n2' })] }, NO_MEMORY, NOW).memory.holds.get('b1'),
-    { node: 'n2', since: 3000, isAdopted: true },
-    'a new arbitrator finds it at the API server',
+    arbitrate({ ...gone, waiting: [waits('b1', 'b', 8, { nominated: 'n2' })] }, NO_MEMORY, NOW).memory.nominations.get(
+      'b1',
+    ),
+    { node: 'n2', since: 3000, isExternal: true },
+    'a new arbitrator finds the nomination at the API server',
   );
   const late = arbitrate({ ...gone, now: 3000 + 300_000 }, { ...second.memory }, NOW);
-  t.notOk(late.memory.holds.has('b1'), 'it ends');
-  t.ok(late.memory.barredUntil.has('b1'), 'and nobody goes for that pod again and again');
+  t.notOk(late.memory.nominations.has('b1'), 'the nomination ends');
+  t.ok(late.memory.backoffUntil.has('b1'), 'nothing is evicted for this pod during the backoff');
   t.end();
 });
 
-test('who has too much is told first, and pods go when the grace is over', (t) => {
+test('an overused consumer gets a notice first, and its pods are evicted after the grace period', (t) => {
   const given = situation(
     [node('n1', 8), node('n2', 8)],
     [...singles('n1', 1, 8), ...singles('n2', 11, 8)],
@@ -176,12 +178,16 @@ test('who has too much is told first, and pods go when the grace is over', (t) =
   t.equal(arbitrate({ ...given, now: 30_999 }, first.memory, policy).evictions.length, 0);
   t.equal(arbitrate({ ...given, now: 31_000 }, first.memory, policy).evictions.length, 8);
   const hopeless = situation([node('n1', 8)], singles('n1', 1, 8), [waits('b1', 'b', 8)]);
-  t.equal(arbitrate(hopeless, NO_MEMORY, policy).allocations[0]?.reclaimAt, null, 'nobody is told for nothing');
+  t.equal(
+    arbitrate(hopeless, NO_MEMORY, policy).allocations[0]?.reclaimAt,
+    null,
+    'no notice without a possible eviction',
+  );
   t.end();
 });
 
-/** A cluster, consumers and what they want to run, all by chance. */
-function chance(seed: number): { readonly cluster: SimulatedCluster; readonly templates: readonly Template[] } {
+/** A random cluster with consumers and templates. */
+function randomCluster(seed: number): { readonly cluster: SimulatedCluster; readonly templates: readonly Template[] } {
   const random = generator(seed * 7919 + 1);
   const below = (most: number): number => Math.floor(random() * most);
   const of = <T>(...all: readonly T[]): T => all[below(all.length)] as T;
@@ -201,7 +207,7 @@ function chance(seed: number): { readonly cluster: SimulatedCluster; readonly te
     ...(below(4) === 0 ? { reserved: new Map([['gpu', 1 + below(size)]]) } : {}),
     ...(below(5) === 0 ? { hard: new Map([['gpu', 1 + below(2 * size)]]) } : {}),
   }));
-  // Priorities that differ are there from the beginning: what comes later and is more important is first anyway.
+  // Different priorities exist from the start only: later pods of higher priority are scheduled first anyway.
   const priorities = below(3) === 0 ? [0, 10] : [0];
   const templates = consumers.flatMap(({ name: consumer }) =>
     Array.from({ length: 1 + below(2) }, (): Template => {
@@ -231,12 +237,12 @@ const STEP_MS = 5_000;
 const MINUTE_MS = 60_000;
 
 test(
-  `in ${SITUATIONS} clusters of 20 minutes every eviction leads to a start, and no set is overlooked`,
+  `in ${SITUATIONS} clusters of 20 minutes every eviction leads to a start, and no possible victim set is missed`,
   { timeout: 180_000 },
   (t) => {
     let [evictions, found] = [0, 0];
     for (let seed = 1; seed <= SITUATIONS; seed++) {
-      const { cluster, templates } = chance(seed);
+      const { cluster, templates } = randomCluster(seed);
       const random = generator(seed + 12_345);
       const burst = (count: number, among: readonly Template[]): void => {
         for (let made = 0; made < count; made++) {
@@ -244,7 +250,7 @@ test(
           if (template !== undefined) cluster.add(template);
         }
       };
-      // The first one takes what it can get before the others come.
+      // The first consumer uses the cluster before the others arrive.
       burst(
         40,
         templates.filter(({ consumer }) => consumer === 'a'),
@@ -261,8 +267,8 @@ test(
       found += cluster.carriedOut.length;
       const vain = cluster.carriedOut.filter(({ start }) => !cluster.startedAt.has(start.pod));
       if (vain.length > 0) t.fail(`seed ${seed}: ${vain.map(({ start, at }) => `${start.pod} at ${at}`).join()}`);
-      const set = overlooked(cluster.situation(), cluster.policy);
-      if (set !== null) t.fail(`seed ${seed}: overlooked ${set}`);
+      const set = missedVictims(cluster.situation(), cluster.policy);
+      if (set !== null) t.fail(`seed ${seed}: missed ${set}`);
     }
     t.ok(found > SITUATIONS / 2, `${evictions} evictions for ${found} starts`);
     t.end();

@@ -73,8 +73,8 @@ test('of a whole bundle what is managed is decided, and everything else is liste
     'unmanaged  ConfigMap//settings: ConfigMap is not a kind of workload',
     'allowed  BizGroupResourceQuota.quota.gpu-manager.io//team',
     'allowed  Deployment.apps/shop/web in team',
-    'unmanaged  Deployment.apps/shop/forgotten: the webhook would not ask: the label biz.group.resource.quota is on its pods, it has to be on the object itself',
-    'unmanaged  Job.batch/shop/migrate: the webhook would not ask: it has no label biz.group.resource.quota',
+    'unmanaged  Deployment.apps/shop/forgotten: no webhook would review it: the label biz.group.resource.quota is on its pods, but must be on the object itself',
+    'unmanaged  Job.batch/shop/migrate: no webhook would review it: the label biz.group.resource.quota is missing',
     'allowed  HorizontalPodAutoscaler.autoscaling/shop/web with 6 replicas in team',
     'unmanaged  Database.example.com//main: Database is not a kind of workload',
   ]);

@@ -71,7 +71,7 @@ test('a script with an unreadable end changes nothing', async (t) => {
   const directory = await scratchDirectory(t);
   const { code, err } = await run(directory, ['replay', '-', '--store', 'store'], `${SCRIPT}{"type":"oops"}\n`);
   t.equal(code, 2);
-  t.match(err, /line 3: the type "oops"/);
+  t.match(err, /line 3: unknown type "oops"/);
   t.match(await run(directory, ['report', 'store']), { code: 2, err: /store: no such directory/ });
 });
 
@@ -94,7 +94,7 @@ test('an audit file continues where it ended, and verification shows what was ch
   await writeFile(file, lines.join('\n').replace('"3000"', '"2000"'));
   const changed = await run(directory, ['verify', 'audit']);
   t.equal(changed.code, 1);
-  t.match(changed.err, /line 2: it was changed/);
+  t.match(changed.err, /line 2: the line was changed/);
   const refused = await run(directory, ['replay', '-', '--audit', 'audit'], SCRIPT);
   t.equal(refused.code, 2, 'and nothing is appended to it');
   t.equal((await run(directory, ['verify', 'nowhere'])).code, 2);

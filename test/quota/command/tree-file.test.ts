@@ -40,10 +40,10 @@ spec: { hard: { limits.cpu: 2 } }
 test('all errors of a tree are reported', (t) => {
   t.same(
     namesOf('groups: [{name: a, parent: c, hard: {}}, {name: b, parent: a, hard: {}}, {name: c, parent: b, hard: {}}]'),
-    ['a circle: a below c below b below a'],
+    ['parents form a cycle: a below c below b below a'],
   );
   t.same(namesOf('groups: [{name: a, hard: {}, children: [{name: b, parent: x, hard: {}}]}]'), [
-    'b: it stands below a and names x as its parent',
+    'b: parent is x, but the group is nested below a',
   ]);
   t.match(namesOf('groups: [{name: a, hard: {}, hart: {}}]'), [/hart/]);
   t.match(namesOf('groups: [{name: 7, hard: {}}, {name: a, hard: [1]}]'), [/groups.0.name/, /groups.1.hard/]);

@@ -48,7 +48,11 @@ const CASES: readonly (readonly [string, unknown, unknown, EvaluationOptions?])[
     { '': '0 x 1000m' },
   ],
   ['a Job that is complete', object('batch/v1', 'Job', { template: ONE }, done('Complete')), {}],
-  ['a CronJob', object('batch/v1', 'CronJob', { jobTemplate: {} }), 'a CronJob is not charged, what it makes is'],
+  [
+    'a CronJob',
+    object('batch/v1', 'CronJob', { jobTemplate: {} }),
+    'a CronJob is not charged; the objects that it creates are',
+  ],
   ['a Rollout', object('argoproj.io/v1alpha1', 'Rollout', { replicas: 2, template: ONE }), { '': '2 x 1000m' }],
   [
     'a Rollout that runs both colours',
