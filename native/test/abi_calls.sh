@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compares the lists of calls with the toolkit's headers. CUDA_HEADERS names folders that have cudaTypedefs.h, cuda.h or nvml.h, one for each
-# CUDA version, with colons between them.
+# Compares the lists of calls with the headers of CUDA toolkits. CUDA_HEADERS names folders with cudaTypedefs.h, cuda.h
+# or nvml.h, one per CUDA version, separated by colons.
 echo "the lists of calls have every call, every version of it and every symbol that the toolkit's headers name"
 . "$(dirname "$0")/compare-abi.sh"
 work=$(mktemp -d)
@@ -17,12 +17,12 @@ without_comments() {
   sed -E ':a; s,/\*[^*]*\*+([^/*][^*]*\*+)*/,,g; /\/\*/{N; ba}; s,//.*,,' "$@"
 }
 
-# LIST WHAT: $work/found names things that LIST has to have. Calls of Windows are not looked for.
+# LIST WHAT: $work/found holds names that LIST must contain. Windows calls are ignored.
 require() {
   grep -v '^cuWGL' "$work/found" | sort -u >"$work/named"
   comm -23 "$work/named" "$1" >"$work/absent"
   echo "$2: $(wc -l <"$work/named") names"
-  [ -s "$work/named" ] || { echo "  nothing was found there: the header has another form than this test reads"; failed=1; }
+  [ -s "$work/named" ] || { echo "  no names found: the header has a format that this test does not read"; failed=1; }
   [ -s "$work/absent" ] || return 0
   sed 's/^/  is not in the list: /' "$work/absent"
   failed=1
@@ -40,7 +40,7 @@ for folder in $folders; do
   if [ -f "$folder/cuda.h" ]; then
     compared=$((compared + 1))
     without_comments "$folder/cuda.h" >"$work/cuda.h"
-    # cuGetProcAddress has its form for the per-thread default stream in the header alone.
+    # Only the header declares cuGetProcAddress for the per-thread default stream.
     {
       sed -nE 's/.*CUDAAPI +(cu[A-Za-z0-9_]+) *\(.*/\1/p' "$work/cuda.h"
       sed -nE 's/^ *# *define +cu[A-Za-z0-9_]+ +(cu[A-Za-z0-9_]+) *$/\1/p; s/.*__CUDA_API_PT(SZ|DS)\((cu[A-Za-z0-9_]+)\).*/\2/p' "$work/cuda.h"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cuda_abi.h says the same as cuda.h: every number, every size and offset, every prototype
+# Compares cuda_abi.h with cuda.h: every number, size, offset and prototype.
 . "$(dirname "$0")/compare-abi.sh"
 echo "the numbers, layouts and prototypes of the CUDA driver are those of the toolkit's cuda.h"
 newest=$(sed -n 's/^#define CUDA_ABI_VERSION \([0-9]*\).*/\1/p' include/cuda_abi.h)

@@ -1,7 +1,7 @@
 #include "gpu.h"
 #include "passing.h"
 
-/* What cuInit says where the slice's directory cannot be seen, as after chroot. */
+/* The result of cuInit when the slice's directory is not visible, as after chroot. */
 static int start(int line) {
   CUresult result;
   setenv("VGPU_SANDBOX_DIRECTORY", "/nonexistent/vcuda", 1);

@@ -1,10 +1,10 @@
 #!/bin/sh
-# The installed library in a pid namespace of its own, in a tree that has nothing of the slice.
-echo "attack: the installed library in a container, after chroot into a tree of one's own, does not start the driver"
+# Runs the installed library in its own pid namespace, in a directory tree without the slice's files.
+echo "attack: the installed library in a container, after chroot into a tree of the attacker, does not start the driver"
 BUILD=${NATIVE_BUILD:-build}
 case $BUILD in */debug) echo "skip: sanitizers bring libraries that the tree would need"; exit 77 ;; esac
-unshare --pid --fork --mount true 2>/dev/null || { echo "skip: namespaces cannot be made here (root is needed)"; exit 77; }
-[ -e /etc/vcuda ] && { echo "skip: /etc/vcuda is there: this is a slice itself"; exit 77; }
+unshare --pid --fork --mount true 2>/dev/null || { echo "skip: cannot create namespaces here (root is required)"; exit 77; }
+[ -e /etc/vcuda ] && { echo "skip: /etc/vcuda exists: this machine is itself a slice"; exit 77; }
 tree=$GPU_SIM_STATE/tree
 mkdir -p "$tree/lib" "$tree/proc" "$tree/state"
 cp "$BUILD/libcuda-control.so" "$tree/lib/libcuda.so.1"
@@ -17,7 +17,7 @@ for library in $(ldd "$BUILD/test/attack_chroot" "$BUILD/sim/libcuda.so.1" "$BUI
 done
 run() { LD_LIBRARY_PATH=/lib GPU_SIM_STATE=/state "$@" /program say; }
 failed=0
-# without /proc there is nothing that says where it is
+# without /proc the library cannot tell where it runs
 said=$(run chroot "$tree" 2>&1)
 [ "$(echo "$said" | tail -n 1)" = 3 ] || { echo "after chroot cuInit answers: $said"; failed=1; }
 # shellcheck disable=SC2016 # the inner shell's parameters

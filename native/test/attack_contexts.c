@@ -1,12 +1,12 @@
 #include "gpu.h"
 #include "passing.h"
 
-/* What the simulated driver takes for one. */
+/* Memory of a context in the simulated driver. */
 #define CONTEXT (256 * MIB)
 #define LIMIT (1024 * MIB)
 #define PROCESSES 8
 
-/* Starts when told, makes a context, holds it until told again. Its code: what the driver said. */
+/* Waits for a word, creates a context, and keeps it until the next word. Returns the driver's result. */
 static int holder(int line) {
   CUcontext context;
   char word;
@@ -26,7 +26,7 @@ static uint64_t used(void) {
 }
 
 int main(void) {
-  TEST_BEGIN("attack: contexts count what the driver takes for them, made by many processes at once or many in one");
+  TEST_BEGIN("attack: the memory of contexts is charged, created by many processes at once or many in one process");
   sandbox_make();
   sandbox_know_contexts(false);
   sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
@@ -51,7 +51,7 @@ int main(void) {
     CHECK_EQ(passing_end(children[i]), 0);
   }
 
-  /* Every way to make one in one process. */
+  /* All calls that create contexts, in one process. */
   CUcontext first, second, third, fourth, primary, again;
   CUdeviceptr pointer;
   OK(cuInit(0));
@@ -65,14 +65,14 @@ int main(void) {
   REFUSED(cuDevicePrimaryCtxRetain(&primary, 0));
   REFUSED(cuMemAlloc_v2(&pointer, 1));
   OK(cuCtxDestroy_v2(fourth));
-  /* The primary one counts once, until the last who retains it lets go. */
+  /* The primary context counts once, until its last user releases it. */
   OK(cuDevicePrimaryCtxRetain(&primary, 0));
   OK(cuDevicePrimaryCtxRetain(&primary, 0));
   CHECK_EQ(gpu_held(), LIMIT);
   OK(cuDevicePrimaryCtxRelease_v2(0));
   REFUSED(cuMemAlloc_v2(&pointer, 1));
   OK(cuDevicePrimaryCtxRelease_v2(0));
-  /* A green context keeps the primary one. */
+  /* A green context retains the primary context. */
   CUgreenCtx green, other;
   CUdevResourceDesc description;
   char resource[256] = {0};

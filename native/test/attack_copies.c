@@ -1,6 +1,6 @@
 #include "gpu.h"
 
-/* The simulated GPU copies 700,000 MB/s within itself, and each byte is read and written. */
+/* The simulated GPU copies 700,000 MB/s within device memory, and each byte is read and written. */
 #define BYTES (128 * MIB)
 #define COPY_US 383
 #define EACH 24
@@ -84,7 +84,7 @@ static void from_host_by_name(void) {
   OK(cuMemcpyHtoDAsync_v2(small, host, sizeof host, stream));
 }
 
-/* GPU time charged for one call, once its cost is known. */
+/* GPU time charged for one call after its cost was learned. */
 static double charge_us(void (*call)(void)) {
   for (int i = 0; i < 10; i++) {
     call();
@@ -99,7 +99,7 @@ static double charge_us(void (*call)(void)) {
 }
 
 int main(void) {
-  TEST_BEGIN("attack: copies within the GPU are charged what they take, by whatever call and with whatever addresses");
+  TEST_BEGIN("attack: copies within the GPU are charged their duration, for every call and kind of address");
   TEST_NOT_WRAPPED("what copies cost is measured");
   static const struct {
     const char *name;
@@ -127,12 +127,12 @@ int main(void) {
   OK(cuMemAlloc_v2(&from, BYTES));
   OK(cuMemAlloc_v2(&to, BYTES));
   OK(cuMemAlloc_v2(&small, sizeof host));
-  /* Copies between host and GPU have engines of their own: they take nothing of the share. */
+  /* Copies between host and GPU use copy engines and are not charged. */
   CHECK_EQ(charge_us(from_host), 0);
   CHECK_EQ(charge_us(from_host_by_name), 0);
   for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {
     double got = charge_us(copies[i].call);
-    /* A thread takes tokens for up to 0.5 ms in advance: so much more or less for all calls together. */
+    /* A thread takes tokens for up to 0.5 ms in advance, so the sum over all calls may differ by that. */
     if (got < 0.8 * COPY_US || got > 1.4 * COPY_US)
       tap_fail(__FILE__, __LINE__, "%s is charged %.1f us, not %d", copies[i].name, got, COPY_US);
   }

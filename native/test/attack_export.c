@@ -7,8 +7,8 @@
 static const CUmemAllocationProp shareable = {
     .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = FD, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
 
-/* One more piece that only a descriptor keeps; -1: it was refused. */
-static int hoard(void) {
+/* Allocates memory that only a descriptor keeps; -1: refused. */
+static int export_only(void) {
   CUmemGenericAllocationHandle handle;
   int descriptor;
   CUresult result = cuMemCreate(&handle, PIECE, &shareable, 0);
@@ -20,7 +20,7 @@ static int hoard(void) {
 }
 
 int main(void) {
-  TEST_BEGIN("attack: memory that was exported and let go counts while a descriptor or an import of it is there");
+  TEST_BEGIN("attack: exported memory is charged while a descriptor or an import of it exists, even after its release");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 4 * PIECE, 100, 0);
   gpu_open();
@@ -31,7 +31,7 @@ int main(void) {
   CHECK_EQ(before, 4 * PIECE);
 
   /* Export, import, release the original, repeat. */
-  while (count < MOST && (descriptors[count] = hoard()) >= 0) {
+  while (count < MOST && (descriptors[count] = export_only()) >= 0) {
     OK(cuMemImportFromShareableHandle(&imported[count], (void *)(intptr_t)descriptors[count], FD));
     close(descriptors[count++]);
   }
@@ -43,20 +43,20 @@ int main(void) {
     OK(cuMemRelease(imported[--count]));
   OK(cuMemGetInfo_v2(&after, &total));
 
-  /* The same without ever importing: descriptors alone. */
-  while (count < MOST && (descriptors[count] = hoard()) >= 0)
+  /* The same without imports: descriptors only. */
+  while (count < MOST && (descriptors[count] = export_only()) >= 0)
     count++;
   CHECK_EQ(count, 4);
-  /* A copy of a descriptor is one too; with the last one its memory is free. */
+  /* A duplicate of a descriptor counts too; the memory is freed with the last one. */
   int copy = dup(descriptors[0]);
   close(descriptors[0]);
-  CHECK_EQ(hoard(), -1);
+  CHECK_EQ(export_only(), -1);
   close(copy);
-  descriptors[0] = hoard();
+  descriptors[0] = export_only();
   CHECK(descriptors[0] >= 0);
-  CHECK_EQ(hoard(), -1);
+  CHECK_EQ(export_only(), -1);
 
-  /* What is imported while its descriptor is open stays charged once, however often it is mapped. */
+  /* Memory imported while its descriptor is open is charged once, regardless of the number of mappings. */
   CUdeviceptr area;
   CUmemGenericAllocationHandle again;
   OK(cuMemImportFromShareableHandle(&imported[0], (void *)(intptr_t)descriptors[2], FD));
@@ -67,11 +67,11 @@ int main(void) {
   OK(cuMemMap(area + PIECE, PIECE, 0, again, 0));
   OK(cuMemRelease(imported[0]));
   OK(cuMemRelease(again));
-  CHECK_EQ(hoard(), -1);
+  CHECK_EQ(export_only(), -1);
   OK(cuMemUnmap(area, PIECE));
-  CHECK_EQ(hoard(), -1);
+  CHECK_EQ(export_only(), -1);
   OK(cuMemUnmap(area + PIECE, PIECE));
-  descriptors[2] = hoard();
+  descriptors[2] = export_only();
   CHECK(descriptors[2] >= 0);
   OK(cuMemAddressFree(area, 2 * PIECE));
   for (int i = 0; i < count; i++)

@@ -7,7 +7,7 @@
 static const CUmemAllocationProp shareable = {
     .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = FD, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
 
-/* Allocates, exports both ways, and ends when its partner has what it wants. */
+/* Allocates memory, exports it as IPC handle and descriptor, and ends when its partner has imported both. */
 static int exporter(int line) {
   CUdeviceptr pointer;
   CUipcMemHandle memory;
@@ -26,7 +26,7 @@ static int exporter(int line) {
 }
 
 int main(void) {
-  TEST_BEGIN("attack: memory of other processes stays charged when the process that allocated it has ended");
+  TEST_BEGIN("attack: imported memory stays charged after the process that allocated it has ended");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 4 * PIECE, 100, 0);
   int lines[2];
@@ -43,7 +43,7 @@ int main(void) {
     OK(cuMemImportFromShareableHandle(&imported[i], (void *)(intptr_t)descriptor, FD));
     close(descriptor);
   }
-  /* Charged once while both live. */
+  /* Charged once while both processes live. */
   OK(cuMemGetInfo_v2(&left, &total));
   CHECK_EQ(left, 0);
   for (int i = 0; i < 2; i++) {
@@ -62,7 +62,7 @@ int main(void) {
   OK(cuMemRelease(imported[1]));
   OK(cuMemAlloc_v2(&own, 3 * PIECE));
   REFUSED(cuMemAlloc_v2(&again, 1));
-  /* With its context an import goes too. */
+  /* The end of its context closes an import. */
   OK(cuCtxDestroy_v2(gpu_context));
   OK(cuCtxCreate_v2(&gpu_context, 0, 0));
   OK(cuMemAlloc_v2(&own, 4 * PIECE));

@@ -1,6 +1,6 @@
 #include "gpu.h"
 
-/* Threads that can be at work on the simulated GPU: 80 multiprocessors of 2,048. */
+/* Resident threads of the simulated GPU: 80 SMs of 2,048. */
 #define THREADS (80 * 2048ull)
 #define LIMIT (1024 * MIB)
 
@@ -11,7 +11,7 @@ static uint64_t used(void) {
 }
 
 int main(void) {
-  TEST_BEGIN("attack: heap, printf buffer and stacks count as the memory that the driver takes for them");
+  TEST_BEGIN("attack: device heap, printf buffer and stacks are charged the memory that the driver allocates for them");
   sandbox_make();
   sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
   gpu_open();
@@ -28,7 +28,7 @@ int main(void) {
   OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack + 384 * MIB / THREADS));
   CHECK_BETWEEN(used(), 1020 * MIB, LIMIT);
   REFUSED(cuMemAlloc_v2(&pointer, 8 * MIB));
-  /* Less again, and as much as before. */
+  /* Back to the initial value. */
   OK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, heap + 256 * MIB));
   OK(cuMemAlloc_v2(&pointer, 256 * MIB));
   OK(cuMemFree_v2(pointer));
@@ -37,7 +37,7 @@ int main(void) {
   OK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, heap));
   OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack));
   CHECK_BETWEEN(used(), 128 * MIB, 128 * MIB + heap);
-  /* With its context all of it is free. */
+  /* The end of the context frees all of it. */
   OK(cuCtxDestroy_v2(gpu_context));
   CHECK_EQ(gpu_held(), 0);
   return TEST_END;

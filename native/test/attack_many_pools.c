@@ -1,11 +1,11 @@
 #include "gpu.h"
 
-/* More than any table of fixed size would be given. */
+/* More than a table of fixed size would hold. */
 #define POOLS 150
 #define LIMIT (256 * MIB)
 
 int main(void) {
-  TEST_BEGIN("attack: memory that many pools keep in reserve is charged, however many there are");
+  TEST_BEGIN("attack: unused memory in pools is charged, for any number of pools");
   sandbox_make();
   sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
   gpu_open();
@@ -31,7 +31,7 @@ int main(void) {
     }
     CHECK(kept <= LIMIT);
   }
-  /* Those before give up what they keep, so that each gets its turn. */
+  /* The other pools release their unused memory, so every pool can allocate. */
   CHECK_EQ(refused, 0);
   CHECK_EQ(gpu_held(), kept);
   OK(cuMemGetInfo_v2(&free_after, &total));

@@ -2,7 +2,7 @@
 #include "nvml_abi.h"
 #include "passing.h"
 
-/* A process of another container on the same GPU: 64 MiB, and all of its time. */
+/* A process of another container on the same GPU: 64 MiB and all of the GPU's time. */
 static int neighbour(int line) {
   CUdeviceptr pointer;
   uint64_t us = 20000;
@@ -23,7 +23,7 @@ static int neighbour(int line) {
 #define FINE(call) CHECK_EQ(call, NVML_SUCCESS)
 
 int main(void) {
-  TEST_BEGIN("attack: NVML shows a container its own processes and what they use, and changes nothing of the GPU");
+  TEST_BEGIN("attack: NVML shows a container only its own processes and their use, and refuses changes to the GPU");
   TEST_NOT_WRAPPED("utilisation comes by the clock");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 256 * MIB, 50, 0);
@@ -65,7 +65,7 @@ int main(void) {
       .version = nvmlProcessDetailList_v1, .mode = 0, .numProcArrayEntries = 8, .procArray = details};
   if (nvmlDeviceGetRunningProcessDetailList(device, &list) == NVML_SUCCESS) CHECK_EQ(list.numProcArrayEntries, 1);
 
-  /* The neighbour has all of the GPU's time, this process none. */
+  /* The neighbour uses all of the GPU's time, this process none. */
   FINE(nvmlDeviceGetUtilizationRates(device, &rates));
   CHECK_EQ(rates.gpu, 0);
   count = 8;
@@ -84,7 +84,7 @@ int main(void) {
   passing_say(line, "", 1);
   CHECK_EQ(passing_end(child), 0);
 
-  /* What it uses itself it sees. */
+  /* The process sees its own use. */
   CUfunction kernel = gpu_kernel("busy_ms_20");
   for (int i = 0; i < 20; i++) {
     OK(gpu_launch(kernel, 80, NULL));

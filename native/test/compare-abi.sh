@@ -1,9 +1,9 @@
-# Where the vendor's headers are looked for: CUDA_HEADERS names folders with colons between them.
+# Folders with the vendor's headers: CUDA_HEADERS, separated by colons.
 header_folders() {
   echo "${CUDA_HEADERS:-$(printf '%s:' "${CUDA_HOME:-/usr/local/cuda}/include" /usr/local/cuda-*/include)/usr/include}"
 }
 
-# find_header NAME PATTERN: the first header of that name with a line that matches.
+# find_header NAME PATTERN: the first header of that name with a matching line.
 find_header() {
   header_folders | tr ':' '\n' | while read -r folder; do
     grep -qs "$2" "$folder/$1" && echo "$folder/$1" && break

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Whether every call has an answer to the question what it gives.
+# Checks that answers.txt classifies every call.
 set -u
-echo "every call of CUDA and NVML is hooked, refused, or answered for in answers.txt"
+echo "every call of CUDA and NVML is hooked, refused, or classified in answers.txt"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -15,13 +15,13 @@ cut -d' ' -f1 "$work/answers" >"$work/answered"
 sed -nE 's/^ +NAME\((nvml[A-Za-z0-9_]+)\).*/\1/p' control/nvml_refused.h | sort >"$work/refused"
 sed -n 's/ refused:$//p' "$work/answers" >"$work/said"
 
-# FILE WHAT: nothing may be in the file
+# FILE WHAT: the file must be empty
 none() {
   [ -s "$1" ] || return 0
   sed "s/^/$2: /" "$1"
   failed=1
 }
-[ -s "$work/others" ] && [ -s "$work/refused" ] || { echo "the lists have another form than this test reads"; exit 1; }
+[ -s "$work/others" ] && [ -s "$work/refused" ] || { echo "the lists have a format that this test does not read"; exit 1; }
 comm -23 "$work/others" "$work/answered" >"$work/difference"
 none "$work/difference" "answers.txt says nothing of it"
 comm -13 "$work/others" "$work/answered" >"$work/difference"

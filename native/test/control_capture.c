@@ -26,12 +26,12 @@ int main(void) {
     OK(cuGraphLaunch(exec, stream));
     OK(cuStreamSynchronize(stream));
   }
-  /* One more launch learns from the last one: 50 kernels of 200 us are 10 ms each time. */
+  /* The next launch collects the sample of the last one. 50 kernels of 200 us are 10 ms per launch. */
   OK(cuGraphLaunch(exec, stream));
   OK(cuStreamSynchronize(stream));
   CHECK_BETWEEN(usage->devices[0].charged_ns, 95000000, 125000000);
 
-  /* Streams that are not captured go on being charged meanwhile. */
+  /* Launches on other streams are charged during the capture. */
   uint64_t charged = usage->devices[0].charged_ns;
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphDestroy(graph));

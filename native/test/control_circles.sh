@@ -1,13 +1,13 @@
 #!/bin/sh
-# What a file of a library calls or includes stands below it: no file needs itself by way of others.
+# Checks that the dependencies between files of a library, by calls and includes, have no cycle.
 set -u
-echo "no files of the control libraries or of the simulated driver call or include each other in a circle"
+echo "no files of the control libraries or of the simulated driver depend on each other in a cycle"
 command -v nm >/dev/null || { echo "skip: nm is not installed"; exit 77; }
 build=${NATIVE_BUILD:-build}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Edges "A B" on standard input, A needs B: takes away what needs nothing, and what nothing needs, until only circles are left.
+# Reads edges "A B" (A needs B), removes files without dependencies or dependents, and leaves only cycles.
 circles() {
   sort -u | awk -v what="$1" '
     $1 != $2 { from[++count] = $1; to[count] = $2 }
@@ -55,6 +55,6 @@ for part in control sim; do
   circles "headers of $part" <"$work/includes" || failed=1
 done
 
-# The check itself: two files that need each other are seen.
-printf 'a b\nb a\nb c\n' | circles check >/dev/null && { echo "a circle is not seen"; failed=1; }
+# Self-test: a cycle of two files is detected.
+printf 'a b\nb a\nb c\n' | circles check >/dev/null && { echo "a cycle is not detected"; failed=1; }
 exit $failed

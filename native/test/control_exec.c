@@ -1,7 +1,7 @@
 #include "gpu.h"
 #include <sys/wait.h>
 
-/* Holds memory and then becomes another program: the driver frees what it had, its pid stays. */
+/* Allocates memory and calls exec: the driver frees the memory, the pid stays the same. */
 static int before_exec(const char *self) {
   CUcontext context;
   CUdeviceptr pointer;
@@ -20,7 +20,7 @@ static int after_exec(void) {
 
 int main(int argc, char **argv) {
   if (argc > 1) return strcmp(argv[1], "before") == 0 ? before_exec("/proc/self/exe") : after_exec();
-  TEST_BEGIN("a program that becomes another by exec does not keep its memory");
+  TEST_BEGIN("a process that calls exec gives its memory back");
   TEST_NOT_WRAPPED("it starts itself");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);

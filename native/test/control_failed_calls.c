@@ -1,9 +1,9 @@
 #include "gpu.h"
 
 int main(void) {
-  TEST_BEGIN("what the driver refuses is given back, whatever it says");
+  TEST_BEGIN("a reservation is given back when the driver call fails with any error");
   sandbox_make();
-  /* More than the GPU has, so that the driver is the one to refuse. */
+  /* A limit above the GPU's memory, so that the driver refuses. */
   sandbox_limits(gpu_uuid(), 1ull << 40, 100, 0);
   gpu_open();
   size_t left, total;
@@ -32,7 +32,7 @@ int main(void) {
   CHECK(cuMemFree_v2(pointer) != CUDA_SUCCESS);
   CHECK_EQ(gpu_held(), 0);
 
-  /* No context: the driver's business, nothing of ours. */
+  /* Without a context the driver fails and nothing is charged. */
   OK(cuCtxSetCurrent(NULL));
   CHECK(cuMemAlloc_v2(&pointer, MIB) != CUDA_SUCCESS);
   CHECK_EQ(gpu_held(), 0);

@@ -4,8 +4,8 @@
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 #define PIECE (16 * MIB)
 
-/* A process of no container: nobody here pays for what it has. */
-static int stranger(int line) {
+/* A process outside of the container; its memory is not charged to the container. */
+static int foreign_process(int line) {
   CUmemAllocationProp shareable = {
       .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = FD, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
   CUdeviceptr pointer;
@@ -26,11 +26,11 @@ static int stranger(int line) {
 }
 
 int main(void) {
-  TEST_BEGIN("memory that a process outside of the container shares is charged to who opens or maps it");
+  TEST_BEGIN("memory shared by a process outside of the container is charged to the process that opens or maps it");
   sandbox_make();
   struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 2 * PIECE, 100, 0);
   int line;
-  pid_t child = passing_start(stranger, &line);
+  pid_t child = passing_start(foreign_process, &line);
   gpu_open();
   CUdeviceptr pointer, again, area, third;
   CUipcMemHandle memory;

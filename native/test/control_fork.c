@@ -7,7 +7,7 @@ static int in_child(void) {
   size_t left, total;
   sandbox_join();
   if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return 1;
-  /* The parent's 40 MiB count here too. */
+  /* The parent's 40 MiB are charged to the container. */
   if (cuMemGetInfo_v2(&left, &total) != CUDA_SUCCESS || left != 24 * MIB) return 2;
   if (cuMemAlloc_v2(&pointer, 25 * MIB) != CUDA_ERROR_OUT_OF_MEMORY) return 3;
   if (cuMemAlloc_v2(&pointer, 24 * MIB) != CUDA_SUCCESS) return 4;
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
   sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   int status;
 
-  /* fork before anything of CUDA, as a web server does */
+  /* fork before the first CUDA call, as in a web server */
   pid_t early = fork();
   REQUIRE(early >= 0);
   if (early == 0) {
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
   waitpid(spawned, &status, 0);
   CHECK_EQ(WEXITSTATUS(status), 0);
 
-  /* fork alone: whatever the driver says to a child of a program that uses it, nothing of the parent's may change */
+  /* fork alone: regardless of the driver's answer in the child, the parent's state must not change */
   pid_t forked = fork();
   REQUIRE(forked >= 0);
   if (forked == 0) {

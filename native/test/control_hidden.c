@@ -12,7 +12,7 @@ static const char *const uuids[] = {
 };
 static const char *const addresses[] = {"00000000:10:00.0", "00000000:20:00.0", "00000000:30:00.0"};
 
-/* A machine of three GPUs, of which the slice has the last two; the limits file names them in another order. */
+/* A machine with three GPUs. The slice has the last two, and the limits file lists them in another order. */
 static void make_machine(void) {
   char path[512];
   sandbox_path(path, sizeof path, "node.json");
@@ -81,7 +81,7 @@ static int check_all(void) {
   return TEST_END;
 }
 
-/* The program's own choice is among the GPUs of the slice. */
+/* The program's own CUDA_VISIBLE_DEVICES selects among the GPUs of the slice. */
 static int check_choice(const char *choice) {
   int count = 0;
   CUresult result = cuInit(0);
@@ -129,7 +129,7 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "all") == 0) return check_all();
   if (argc > 1 && strcmp(argv[1], "choice") == 0) return check_choice(getenv("CUDA_VISIBLE_DEVICES"));
   if (argc > 1 && strcmp(argv[1], "policies") == 0) return all_policies();
-  TEST_BEGIN("GPUs that are not in the slice are hidden, and CUDA and NVML number the others alike");
+  TEST_BEGIN("GPUs outside of the slice are hidden, and CUDA and NVML number the others in the same order");
   TEST_NOT_WRAPPED("it starts itself");
   sandbox_make();
   make_machine();

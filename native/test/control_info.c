@@ -2,7 +2,7 @@
 #include "nvml_abi.h"
 
 int main(void) {
-  TEST_BEGIN("cuMemGetInfo, cuDeviceTotalMem and NVML show the slice, and agree");
+  TEST_BEGIN("cuMemGetInfo, cuDeviceTotalMem and NVML show the same slice");
   sandbox_make();
   struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 1024 * MIB, 100, 0);
   gpu_open();
@@ -24,7 +24,7 @@ int main(void) {
   OK(cuDeviceTotalMem(&narrow_total, 0));
   CHECK_EQ(narrow_total, 1024 * MIB);
 
-  /* What the driver takes for itself belongs to the container. */
+  /* Driver overhead counts against the limit. */
   struct vgpu_device_live live = limits->live[0][0];
   live.driver_overhead_bytes = 300 * MIB;
   sandbox_publish(limits, 0, live);
@@ -44,7 +44,7 @@ int main(void) {
   CHECK_EQ(second.used, 400 * MIB);
   CHECK_EQ(second.free, 624 * MIB);
 
-  /* Resized while the program runs, below what it holds: nothing is taken away, nothing more is given. */
+  /* The limit is lowered below the held memory: nothing is freed, and no allocation succeeds. */
   live.memory_limit_bytes = 200 * MIB;
   live.generation++;
   sandbox_publish(limits, 0, live);
@@ -58,7 +58,7 @@ int main(void) {
   OK(cuMemFree_v2(pointer));
   CHECK_EQ(gpu_held(), 0);
 
-  /* No limit: the GPU as it is. */
+  /* Without a limit the GPU's own values are shown. */
   live.memory_limit_bytes = 0;
   live.driver_overhead_bytes = 0;
   sandbox_publish(limits, 0, live);

@@ -35,7 +35,7 @@ static void sleep_ns(long ns) {
 }
 
 int main(void) {
-  TEST_BEGIN("a process killed anywhere leaves memory that others can have within a second");
+  TEST_BEGIN("memory of a process killed at any point is available to others within a second");
   sandbox_make();
   sandbox_limits(gpu_uuid(), LIMIT, 100, 0);
   uint32_t seed = 4711;
@@ -52,7 +52,7 @@ int main(void) {
     sleep_ns(2000000 + seed % 12000000);
     for (int i = 0; i < 3; i++)
       kill(pids[i], SIGKILL);
-    /* Nobody has waited for them yet: they are zombies. All that they held must be there for the taking. */
+    /* The children are zombies, because nobody has waited for them. All of their memory must be reclaimable. */
     CUdeviceptr all;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     for (int tries = 0; tries < 100 && result != CUDA_SUCCESS; tries++) {

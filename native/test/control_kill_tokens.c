@@ -2,8 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* Learns what the kernel costs while it may use nearly all, and launches it once more when it may use nearly nothing.
- */
+/* Learns the cost of the kernel with nearly the full share, then launches it once more with a tiny share. */
 static void owe(int told, int tells) {
   char word;
   gpu_open();
@@ -22,7 +21,7 @@ static void owe(int told, int tells) {
 }
 
 int main(void) {
-  TEST_BEGIN("what a killed process still owes for its last launch is not left to the others of its container");
+  TEST_BEGIN("the debt of a killed process for its last launch is not charged to the others of its container");
   int to_child[2], to_parent[2];
   char word;
   sandbox_make();
@@ -32,7 +31,7 @@ int main(void) {
   pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) owe(to_child[0], to_parent[1]);
-  /* Before the other is killed: who comes new clears away what others left in any case. */
+  /* Registers before the other process is killed, because registration reclaims dead slots in any case. */
   gpu_open();
   CUfunction kernel = gpu_kernel("busy_us_1");
   REQUIRE(read(to_parent[0], &word, 1) == 1);
@@ -40,7 +39,7 @@ int main(void) {
   live.share = 1;
   sandbox_publish(limits, 0, live);
   REQUIRE(write(to_child[1], "g", 1) == 1 && read(to_parent[0], &word, 1) == 1);
-  /* 20 ms at one hundredth: two seconds. */
+  /* 20 ms at a share of one hundredth are two seconds. */
   uint64_t owed = 0;
   for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++)
     owed += usage->ledger[0][i].last_charge_ns;

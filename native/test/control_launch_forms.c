@@ -74,13 +74,13 @@ static void make_graph(void) {
   OK(cuGraphDestroy(captured));
 }
 
-/* GPU time charged for one call, once its cost is known. */
+/* GPU time charged for one call after its cost was learned. */
 static double charge_us(void (*call)(void)) {
   for (int i = 0; i < 8; i++) {
     call();
     OK(cuCtxSynchronize());
   }
-  /* What was charged by guess is put right with the next launch; what a thread has taken in advance stays the same. */
+  /* A guessed charge is corrected by the next launch; a thread's credit stays the same. */
   call();
   OK(cuCtxSynchronize());
   uint64_t charged = usage->devices[0].charged_ns;
@@ -128,7 +128,7 @@ int main(void) {
   make_graph();
   for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
     double got = charge_us(forms[i].call);
-    /* A thread takes tokens for up to 0.5 ms in advance: so much more or less for all calls together. */
+    /* A thread takes tokens for up to 0.5 ms in advance, so the sum over all calls may differ by that. */
     if (got < 0.8 * forms[i].us || got > 1.3 * forms[i].us)
       tap_fail(__FILE__, __LINE__, "%s is charged %.1f us, not %.0f", forms[i].name, got, forms[i].us);
   }

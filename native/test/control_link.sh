@@ -1,5 +1,5 @@
 #!/bin/sh
-# Programs are built in containers too: Triton links its driver module there at run time, and others their extensions.
+# Programs are also linked in containers: Triton links its driver module there at run time, and others link extensions.
 set -u
 echo "programs and modules link with the control libraries as with the driver's, by GNU ld and lld, and run"
 for tool in "${CC:-cc}" readelf; do
@@ -59,7 +59,7 @@ link() { # output, what it is, arguments
 }
 
 linkers=bfd
-command -v ld.lld >/dev/null && linkers="bfd lld" || echo "lld is not installed, and was not tried"
+command -v ld.lld >/dev/null && linkers="bfd lld" || echo "lld is not installed and was not tested"
 for linker in $linkers; do
   modules=
   for needed in as-needed no-as-needed; do

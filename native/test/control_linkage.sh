@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the control libraries look like to the dynamic linker.
+# Checks how the control libraries appear to the dynamic linker.
 set -u
 echo "the control libraries export every call that is known, need only libc and the driver, and run on glibc 2.17"
 for tool in readelf nm; do
@@ -14,7 +14,7 @@ BUILD=${NATIVE_BUILD:-build}
 [ -z "$(find "$BUILD" -maxdepth 1 -name 'libcuda-control.so')" ] && { echo "$BUILD/libcuda-control.so was not built"; exit 1; }
 case $BUILD in */debug) echo "skip: sanitizers bring libraries and symbols of their own"; exit 77 ;; esac
 
-# exports: what the one list names, nothing else
+# exports: exactly the names in the list
 exports() {
   nm -D --defined-only "$1" | awk '{print $3}' | sed 's/@.*//' | sort
 }
@@ -29,7 +29,7 @@ check() { # library, SONAME, the driver's other name
   # shellcheck disable=SC2016 # that is what the file says
   echo "$dynamic" | grep -F '(RPATH)' | grep -qF '[$ORIGIN:/usr/local/nvidia/lib64]' ||
     fail "$1: it does not look beside itself and in the mirror, for itself and for the driver"
-  # A RUNPATH would take the RPATH's place and hold for the library alone.
+  # A RUNPATH would replace the RPATH and apply to the library only.
   echo "$dynamic" | grep -q 'RUNPATH' && fail "$1: it has a RUNPATH"
   echo "$dynamic" | grep -q 'FLAGS_1.*NODELETE' || fail "$1: a program that closes it can unload it"
   needed=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort | tr '\n' ' ')
@@ -44,8 +44,8 @@ check() { # library, SONAME, the driver's other name
 check "$BUILD/libcuda-control.so" libcuda.so.1 libcuda-origin.so.1
 check "$BUILD/libnvml-control.so" libnvidia-ml.so.1 libnvidia-ml-origin.so.1
 
-# the sandbox build differs in where it finds its directory, and says so
-grep -q VGPU_SANDBOX_DIRECTORY "$BUILD/sandbox/libcuda-control.so" || fail "the sandbox build does not take its directory from the environment"
+# the sandbox build reads its directory from a variable, whose name is in the binary
+grep -q VGPU_SANDBOX_DIRECTORY "$BUILD/sandbox/libcuda-control.so" || fail "the sandbox build does not read its directory from the environment"
 grep -q VGPU_SANDBOX_DIRECTORY "$BUILD/libcuda-control.so" && fail "the environment can redirect libcuda-control.so"
 grep -q VGPU_SANDBOX_DIRECTORY "$BUILD/libnvml-control.so" && fail "the environment can redirect libnvml-control.so"
 exit $failed

@@ -1,7 +1,7 @@
 #include "gpu.h"
 
 int main(void) {
-  TEST_BEGIN("arrays and mipmapped arrays are held to the limit");
+  TEST_BEGIN("arrays and mipmapped arrays are charged and limited");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 512 * MIB, 100, 0);
   gpu_open();

@@ -1,7 +1,7 @@
 #include "gpu.h"
 
 int main(void) {
-  TEST_BEGIN("a context that ends gives back what was allocated in it");
+  TEST_BEGIN("the end of a context gives back what was allocated in it");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   gpu_open();

@@ -15,7 +15,7 @@ static CUgraph with_allocation(size_t bytes, CUdeviceptr *pointer) {
 }
 
 int main(void) {
-  TEST_BEGIN("memory that graphs allocate is held to the limit when they are launched");
+  TEST_BEGIN("memory that graphs allocate is charged and limited at their launch");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 256 * MIB, 100, 0);
   gpu_open();
@@ -33,7 +33,7 @@ int main(void) {
   CHECK_EQ(gpu_held(), reserved);
   CHECK(reserved >= 100 * MIB);
 
-  /* What graphs keep and do not use gives way. */
+  /* Unused memory of graphs is trimmed before an allocation is refused. */
   OK(cuMemAlloc_v2(&linear, 200 * MIB));
   CHECK(gpu_held() <= 256 * MIB);
   CHECK_EQ(cuGraphLaunch(exec, stream), CUDA_ERROR_OUT_OF_MEMORY);

@@ -1,7 +1,7 @@
 #include "gpu.h"
 
 int main(void) {
-  TEST_BEGIN("linear, pitched and managed memory is held to the limit, to the byte");
+  TEST_BEGIN("linear, pitched and managed memory is limited to the byte");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   gpu_open();
@@ -31,7 +31,7 @@ int main(void) {
   OK(cuMemFree_v2(a));
   OK(cuMemFree_v2(b));
 
-  /* The calls of CUDA 2 can only give addresses below 4 GiB, which a driver may have none of. */
+  /* The calls of CUDA 2 only return addresses below 4 GiB, and the driver may have none. */
   CUdeviceptr_v1 narrow, other;
   unsigned int narrow_pitch;
   REFUSED(cuMemAlloc(&other, 65 * MIB));
@@ -47,7 +47,7 @@ int main(void) {
   }
   CHECK_EQ(gpu_held(), 0);
 
-  /* What the driver refuses is given back, and its answer is the program's. */
+  /* A failed driver call changes nothing, and the program gets the driver's result. */
   CHECK(cuMemFree_v2(0xdead0000) != CUDA_SUCCESS);
   CHECK_EQ(gpu_held(), 0);
   OK(cuMemFree_v2(0));

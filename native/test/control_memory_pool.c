@@ -7,7 +7,7 @@ static uint64_t reserved(CUmemoryPool pool) {
 }
 
 int main(void) {
-  TEST_BEGIN("what a pool holds reserved counts once, is used again for nothing, and is trimmed before a refusal");
+  TEST_BEGIN("reserved memory of a pool is charged once, reused without charge, and trimmed before a refusal");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 256 * MIB, 100, 0);
   gpu_open();
@@ -28,7 +28,7 @@ int main(void) {
   OK(cuStreamSynchronize(stream));
   CHECK_EQ(gpu_held(), reserved(pool));
 
-  /* Again and again: the pool has it already. */
+  /* Repeated allocations reuse memory that the pool has reserved. */
   uint64_t before = gpu_held();
   for (int i = 0; i < 50; i++) {
     OK(cuMemAllocAsync(&a, 60 * MIB, stream));
@@ -39,7 +39,7 @@ int main(void) {
   OK(cuStreamSynchronize(stream));
   CHECK_EQ(gpu_held(), before);
 
-  /* Nobody uses what the pool keeps, so it is no reason to refuse. */
+  /* Unused memory of the pool is no reason to refuse. */
   CUdeviceptr large;
   OK(cuMemAlloc_v2(&large, 250 * MIB));
   CHECK(gpu_held() <= 256 * MIB);

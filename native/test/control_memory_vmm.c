@@ -4,7 +4,7 @@ static CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                         .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
 
 int main(void) {
-  TEST_BEGIN("virtual memory counts from its creation until its last handle and mapping are gone");
+  TEST_BEGIN("memory of cuMemCreate is charged until its last handle and mapping are gone");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   gpu_open();
@@ -22,7 +22,7 @@ int main(void) {
   OK(cuMemAddressReserve(&range, 2 * bytes, 0, 0, 0));
   OK(cuMemMap(range, bytes, 0, one, 0));
   OK(cuMemMap(range + bytes, bytes, 0, two, 0));
-  /* The usual way: the handle is let go at once, the mapping keeps the memory. */
+  /* The common pattern: the handle is released at once, and the mapping keeps the memory. */
   OK(cuMemRelease(one));
   OK(cuMemRelease(two));
   CHECK_EQ(gpu_held(), 2 * bytes);

@@ -2,7 +2,7 @@
 #include "gpu.h"
 #include <dlfcn.h>
 
-/* Where a function that cuGetProcAddress hands out comes from. */
+/* The library that contains a function returned by cuGetProcAddress. */
 static const char *library_of(void *function) {
   static char name[256];
   Dl_info info;
@@ -26,7 +26,7 @@ static void *second(const char *name, int version, cuuint64_t flags) {
 }
 
 static void each(void *(*look_up)(const char *, int, cuuint64_t)) {
-  /* By version: the variant that the program was built for, and its ABI, never another. */
+  /* By version: exactly the variant and ABI that the program was built for. */
   CHECK(look_up("cuMemAlloc", 2000, 0) == (void *)cuMemAlloc);
   CHECK(look_up("cuMemAlloc", 3020, 0) == (void *)cuMemAlloc_v2);
   CHECK(look_up("cuMemAlloc", 13000, 0) == (void *)cuMemAlloc_v2);
@@ -40,15 +40,15 @@ static void each(void *(*look_up)(const char *, int, cuuint64_t)) {
   CHECK(look_up("cuMemAllocAsync", 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) ==
         (void *)cuMemAllocAsync_ptsz);
   CHECK(look_up("cuGraphInstantiate", 12000, 0) != NULL);
-  /* Not hooked: the driver's own. */
+  /* Not hooked: the driver's function. */
   CHECK_TEXT(library_of(look_up("cuDeviceGetName", 12000, 0)), "libcuda-origin.so.1");
 }
 
 int main(void) {
-  TEST_BEGIN("cuGetProcAddress, both variants of it, hands out the hook of exactly the variant that the driver chose");
+  TEST_BEGIN("both variants of cuGetProcAddress return the hook of exactly the variant that the driver chose");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
-  /* Programs look functions up before cuInit. */
+  /* Programs look up functions before cuInit. */
   CHECK(first("cuMemAlloc", 12000, 0) == (void *)cuMemAlloc_v2);
   gpu_open();
   each(first);

@@ -11,7 +11,7 @@ static uint32_t draw(uint32_t *seed) {
   return *seed >> 8;
 }
 
-/* What the program was given never adds up to more than the limit, at any time, over all processes. */
+/* At any time, the memory granted to all processes together does not exceed the limit. */
 static int race(uint32_t seed, uint64_t *granted, uint64_t *successes) {
   CUdeviceptr pointers[POINTERS] = {0};
   uint64_t sizes[POINTERS];

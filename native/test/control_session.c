@@ -65,7 +65,7 @@ int main(void) {
   CHECK_EQ(WEXITSTATUS(status), 0);
   CHECK((usage->slots[greeting.slot].self_test & VGPU_TEST_SESSION_OPEN) != 0);
 
-  /* Nobody listens: no reason not to run. */
+  /* Programs run without a listening agent. */
   close(listener);
   OK(cuInit(0));
   return TEST_END;

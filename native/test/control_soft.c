@@ -16,7 +16,7 @@ static bool is_taken_back(void) {
   return *granted <= SHARE * 10000;
 }
 
-/* Launches until the library has decided so, for some seconds at most. */
+/* Launches until the library has decided as expected, for some seconds at most. */
 static bool until(bool (*decided)(void), CUfunction kernel, CUstream stream) {
   for (int i = 0; i < PATIENCE && !decided(); i++)
     OK(gpu_launch(kernel, 80, stream));
@@ -24,7 +24,7 @@ static bool until(bool (*decided)(void), CUfunction kernel, CUstream stream) {
   return decided();
 }
 
-/* Another container's program: keeps the GPU busy without any limit. */
+/* A program of another container that keeps the GPU busy without a limit. */
 static void occupy(void) {
   char path[600];
   snprintf(path, sizeof path, "%s/nobody", getenv("GPU_SIM_STATE"));
@@ -36,7 +36,8 @@ static void occupy(void) {
 }
 
 int main(void) {
-  TEST_BEGIN("without an agent a soft limit is granted while nobody is there, and given up when somebody comes");
+  TEST_BEGIN(
+      "without an agent, a soft limit is granted while the GPU is idle, and withdrawn when another container uses it");
   TEST_NOT_WRAPPED("it goes by the clock");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 0, SHARE, SOFT);

@@ -1,7 +1,7 @@
 #include "gpu.h"
 #include <sys/wait.h>
 
-/* cuInit in a process of its own, with what it says on stderr. */
+/* Calls cuInit in a child process and captures its stderr. */
 static int init_in_child(char *said, size_t room) {
   int ends[2], status;
   REQUIRE(pipe(ends) == 0);

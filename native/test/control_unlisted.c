@@ -1,11 +1,11 @@
 #include "gpu.h"
 
 int main(void) {
-  TEST_BEGIN("a GPU that is seen but not listed gives no memory, unless the policy lets it");
+  TEST_BEGIN("no memory can be allocated on a visible GPU that is not listed, unless the policy allows it");
   sandbox_make();
   struct vgpu_limits *limits = sandbox_limits("GPU-ffffffff-ffff-ffff-ffff-ffffffffffff", 64 * MIB, 50, 0);
   limits->header.log_level = VGPU_LOG_NONE;
-  /* With the policy that denies from the beginning it would be hidden. */
+  /* With the deny policy the GPU is hidden from the start. */
   CHECK_EQ(cuInit(0), CUDA_ERROR_NO_DEVICE);
   limits->header.policy = 0;
   gpu_open();

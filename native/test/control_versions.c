@@ -20,7 +20,7 @@ static bool is_hook(void *function) {
          found.dli_fbase == library.dli_fbase;
 }
 
-/* What a program that was built for this version of CUDA gets. */
+/* The functions that a program built for this CUDA version gets. */
 static void each(int version, cuuint64_t flags) {
   for (size_t i = 0; i < sizeof hooked / sizeof hooked[0]; i++) {
     if (hooked[i].since > version || (hooked[i].per_thread && flags == 0)) continue;
@@ -32,7 +32,7 @@ static void each(int version, cuuint64_t flags) {
 }
 
 int main(void) {
-  TEST_BEGIN("programs of every CUDA version get a hook for every call that is hooked");
+  TEST_BEGIN("programs built for any CUDA version get the hook of every hooked call");
   char node[512];
   sandbox_make();
   sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
@@ -50,7 +50,7 @@ int main(void) {
   }
   CHECK_EQ(sandbox_usage()->slots[0].unhooked, 0);
 
-  /* Memory that was freed in stream order is given back after the wait of CUDA 13 too. */
+  /* Memory freed in stream order is also given back after the synchronisation calls of CUDA 13. */
   CUstream stream;
   CUdeviceptr pointer;
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -1,7 +1,5 @@
-/*
- * A driver of the future: few of the calls of today, one that nobody has heard of, and a newer variant of a hooked one.
- * Linked as libcuda-origin.so.1 behind the control library by loader_future.c.
- */
+/* A future driver: few of today's calls, an unknown one, and a newer variant of a hooked one. loader_future.c links it
+ * as libcuda-origin.so.1 behind the control library. */
 #include "cuda_abi.h"
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -23,12 +21,12 @@ EXPORT CUresult cuDeviceGetCount(int *count) {
 EXPORT int cuFutureCall(int value) {
   return value + 1;
 }
-/* Drivers open libraries of their own at run time: the PTX compiler and others. */
+/* Drivers open further libraries at run time, such as the PTX compiler. */
 EXPORT int cuFutureOpensCompanion(void) {
   return dlopen("libfuture-companion.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL;
 }
 
-/* Calls that are only forwarded; each says whether its arguments arrived. */
+/* Calls that are only forwarded. Each reports whether its arguments arrived. */
 EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
                                  unsigned int count, CUjit_option *options, void **values) {
   bool arrived = state == (CUlinkState)1 && type == (CUjitInputType)2 && data == (void *)3 && size == 4 &&

@@ -1,7 +1,5 @@
-/*
- * A GPU under the control library, as a program in a container meets it. Tests that include this are linked with the
- * driver's library name and find the control library there, with the simulated driver behind it.
- */
+/* A GPU under the control library, as seen by a program in a container. Tests that include this file are linked with
+ * the driver's name and load the control library with the simulated driver behind it. */
 #ifndef GPU_H
 #define GPU_H
 
@@ -22,7 +20,7 @@
 
 #define REFUSED(call) CHECK_EQ(call, CUDA_ERROR_OUT_OF_MEMORY)
 
-/* Kernels whose names say what they take; busy_us takes the microseconds as its parameter. */
+/* Kernels whose names contain their duration; busy_us has the microseconds as its parameter. */
 static const char gpu_kernels[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry busy_us(.param .u64 us) { ret; }\n"
@@ -55,7 +53,7 @@ __attribute__((unused)) static CUresult gpu_launch(CUfunction function, unsigned
   return cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
 }
 
-/* What the container is charged for on its first device. */
+/* Memory charged to the container on its first device. */
 __attribute__((unused)) static uint64_t gpu_held(void) {
   static struct vgpu_usage *usage;
   if (usage == NULL) usage = sandbox_usage();

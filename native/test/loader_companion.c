@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 
 int main(void) {
-  TEST_BEGIN("what the driver opens by itself is found beside the control library, with nothing in the environment");
+  TEST_BEGIN("libraries that the driver opens are found beside the control library, with an empty environment");
   TEST_NOT_WRAPPED("valgrind sets LD_LIBRARY_PATH");
 #ifdef __SANITIZE_ADDRESS__
   TEST_SKIP("the address sanitizer opens libraries in the caller's place");

@@ -14,7 +14,7 @@ static void *symbol(const char *name) {
 #define CALL(name, ...) ((__typeof__(&name))symbol(#name))(__VA_ARGS__)
 
 int main(void) {
-  TEST_BEGIN("a program that opens the driver at run time meets the same limits");
+  TEST_BEGIN("a program that loads the driver with dlopen gets the same limits");
   char path[512];
   sandbox_make();
   sandbox_limits(gpu_uuid(), 64ull << 20, 100, 0);
@@ -22,7 +22,7 @@ int main(void) {
   library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
   if (library == NULL) tap_fail(__FILE__, __LINE__, "%s", dlerror());
   REQUIRE(library != NULL);
-  /* Whoever asks for the usual name now gets the same library, not the driver's. */
+  /* The usual name now refers to the control library, not to the driver's. */
   CHECK(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == library);
 
   CUcontext context;

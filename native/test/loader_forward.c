@@ -40,12 +40,12 @@ static void *call_forwards(void *unused) {
 }
 
 int main(void) {
-  TEST_BEGIN("calls without a hook go to the driver with all their arguments, and one that it lacks says so");
+  TEST_BEGIN("calls without a hook reach the driver with all arguments, and missing ones return an error");
   void *library = open_library("future/libcuda.so.1");
   add_data = (link_call)symbol(library, "cuLinkAddData_v2");
   clamp = (texture_call)symbol(library, "cuTexRefSetMipmapLevelClamp");
 
-  /* The first call of each finds the driver's function: here several threads make it. */
+  /* The first call of each function resolves the driver's function. Several threads make it at once. */
   pthread_t threads[4];
   void *wrong;
   for (int i = 0; i < 4; i++)
@@ -55,7 +55,7 @@ int main(void) {
     CHECK_EQ((long)wrong, 0);
   }
 
-  /* A driver without the call: programs that are linked with it start, and are told. */
+  /* The driver lacks this call. Programs that are linked with it start, and the call returns an error. */
   CUresult (*missing)(CUdevice *) = (CUresult(*)(CUdevice *))symbol(library, "cuCtxGetDevice");
   CUdevice device;
   CHECK_EQ(missing(&device), CUDA_ERROR_NOT_FOUND);

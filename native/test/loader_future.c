@@ -10,7 +10,7 @@ static void *symbol(void *library, const char *name) {
 }
 
 int main(void) {
-  TEST_BEGIN("a driver newer than this library passes through, and variants that are not known are counted");
+  TEST_BEGIN("a driver newer than this library works, and unknown variants are counted");
   sandbox_make();
   struct vgpu_limits *limits = sandbox_limits("GPU-none", 1 << 20, 50, 0);
   limits->header.policy = 0;
@@ -36,15 +36,15 @@ int main(void) {
   struct vgpu_usage *usage = sandbox_usage();
   CHECK_EQ(usage->slots[0].unhooked, 0);
 
-  /* A newer variant has an ABI that no hook of today fits: handing it out is all that is safe, and somebody has to
-   * know. */
+  /* No hook of today fits the ABI of a newer variant. Returning the driver's function is the only safe answer, and the
+   * event is counted. */
   CHECK_EQ(look_up("cuMemAlloc", &function, 20000, 0, NULL), CUDA_SUCCESS);
   CUdeviceptr pointer = 0;
   CHECK_EQ(((CUresult(*)(CUdeviceptr *, size_t, const char *))function)(&pointer, 7, "because"), CUDA_SUCCESS);
   CHECK_EQ(pointer, 8);
   CHECK_EQ(usage->slots[0].unhooked, 1);
 
-  /* A hook whose function this driver does not have says so. */
+  /* A hook whose function is missing in this driver returns an error. */
   CUresult (*missing)(CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *) =
       (CUresult(*)(CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *))symbol(library, "cuArray3DCreate_v2");
   CUDA_ARRAY3D_DESCRIPTOR description = {16, 16, 0, CU_AD_FORMAT_FLOAT, 1, 0};

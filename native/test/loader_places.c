@@ -93,7 +93,7 @@ static void physical(const struct place *place) {
 }
 
 int main(void) {
-  TEST_BEGIN("memory is charged wherever a program asks for it to be, but for pinned memory of the host");
+  TEST_BEGIN("memory is charged at every location that a program can request, except pinned host memory");
   char path[512];
   CUcontext context;
   sandbox_make();
@@ -108,7 +108,7 @@ int main(void) {
     own_pool(&places[i]);
     physical(&places[i]);
   }
-  /* Default pools are not made here: what they are is asked of the driver. */
+  /* The library does not see the creation of default pools, so it queries the driver for their properties. */
   CUmemoryPool pool;
   CUmemLocation location = places[0].location;
   OK(cuMemGetDefaultMemPool, &pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED);

@@ -1,7 +1,5 @@
-/*
- * Programs close the driver and open it again: media libraries with every device that they make, discovery tools with
- * every sample that they take. main starts this program again for each case, so that each has a loader of its own.
- */
+/* Some programs close and reopen the driver: media libraries for every device, discovery tools for every sample. main
+ * runs this program again for each case, so that each case has its own dynamic linker state. */
 #define _GNU_SOURCE
 #include "cuda_abi.h"
 #include "nvml_abi.h"
@@ -36,7 +34,7 @@ static void initialise(void *library) {
   CHECK_EQ(CALL(library, cuInit, 0), CUDA_SUCCESS);
 }
 
-/* Whoever has the handle meets the limit. */
+/* The limit applies to every holder of a handle. */
 static void check_held(void *library) {
   CUcontext context;
   CUdeviceptr pointer;
@@ -101,7 +99,7 @@ static void many_rounds(void) {
     void *library = open_library(round % 2 == 0 ? in_folder("libcuda.so.1") : "libcuda.so.1");
     initialise(library);
     dlclose(library);
-    if (round <= 1) early = mappings(); /* the first time it is counted the heap comes to be */
+    if (round <= 1) early = mappings(); /* the heap is created when memory is first counted */
   }
   CHECK_EQ(mappings(), early);
   CHECK_EQ(live_slots(), 1);
@@ -126,7 +124,7 @@ static void in_threads(void) {
   CHECK_EQ(live_slots(), 1);
 }
 
-/* The driver is closed in the parent, and a child made by fork opens it. */
+/* The parent closes the driver, and a child made by fork opens it. */
 static void in_child(void) {
   int status;
   void *library = open_library("libcuda.so.1");
@@ -139,7 +137,7 @@ static void in_child(void) {
   }
   waitpid(child, &status, 0);
   CHECK_EQ(status, 0);
-  /* What the library does in a child is still there when the program has closed it. */
+  /* The library's state in a child is kept when the program closes it. */
   initialise(open_library("libcuda.so.1"));
   dlclose(library);
   child = fork();
@@ -150,7 +148,7 @@ static void in_child(void) {
   check_held(open_library("libcuda.so.1"));
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* whose run-time library would be there twice */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer's run-time library would be loaded twice */
 static void in_namespace(void) {
   void *library = dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW);
   if (library == NULL) tap_fail(__FILE__, __LINE__, "%s", dlerror());
@@ -234,7 +232,7 @@ static void start_case(const char *mirror, const char *name) {
 
 int main(int argc, char **argv) {
   if (argc > 1) return run_case(argv[1]);
-  TEST_BEGIN("a driver that is closed and opened again is the control library again, in the slot that it had");
+  TEST_BEGIN("a driver that is closed and reopened is the control library again, in the same slot");
   TEST_NOT_WRAPPED("it starts itself");
   sandbox_make();
   sandbox_limits(gpu_uuid(), LIMIT, 100, 0);

@@ -13,7 +13,7 @@ struct outcome {
   uint64_t busy[TENANTS], done[TENANTS * STREAMS], last, window[4];
 };
 
-/* The same work, asked for the present at random moments (or, with `step` 0, only at the end). */
+/* The same work with queries at random times (or, with `step` 0, only one at the end). */
 static struct outcome run(uint64_t seed, uint64_t step) {
   struct outcome outcome = {0};
   struct bench bench = bench_open(80, 2 * MS, 10 * US);
@@ -48,7 +48,7 @@ static struct outcome run(uint64_t seed, uint64_t step) {
 }
 
 int main(void) {
-  TEST_BEGIN("what happens does not depend on how often anybody asks");
+  TEST_BEGIN("results do not depend on how often the model is queried");
   for (uint64_t seed = 1; seed <= 20; seed++) {
     struct outcome once = run(seed, 0), often = run(seed, 3 * MS), always = run(seed, 40 * US);
     CHECK(memcmp(&once, &often, sizeof once) == 0);

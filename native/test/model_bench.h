@@ -1,6 +1,4 @@
-/*
- * What tests of the time model alone share: a GPU without a driver, its tenants and their kernels.
- */
+/* Common to tests of the time model alone: a GPU without a driver, its tenants and their kernels. */
 #ifndef TEST_MODEL_BENCH_H
 #define TEST_MODEL_BENCH_H
 
@@ -45,7 +43,7 @@ __attribute__((unused)) static uint32_t channel(struct bench *bench, uint32_t of
   return (uint32_t)index;
 }
 
-/* A kernel on `width` SMs that takes `duration_ns` when it has them all. */
+/* A kernel on `width` SMs that takes `duration_ns` if it gets all of them. */
 __attribute__((unused)) static uint64_t kernel(struct bench *bench, uint32_t to, uint32_t width, uint64_t duration_ns,
                                                uint64_t at_ns) {
   struct sim_op op = {.kind = SIM_KERNEL, .width = width, .work = width * duration_ns, .submitted_ns = at_ns};
@@ -58,7 +56,7 @@ __attribute__((unused)) static uint64_t push(struct bench *bench, uint32_t to, e
   return sim_model_push(bench->gpu, to, &op);
 }
 
-/* Stamps event `event` for the first time. */
+/* Records event `event` for the first time. */
 __attribute__((unused)) static void mark(struct bench *bench, uint32_t to, uint32_t event, uint64_t at_ns) {
   push(bench, to, SIM_RECORD, event, 1, at_ns);
 }

@@ -1,12 +1,12 @@
 #include "model_bench.h"
 
 int main(void) {
-  TEST_BEGIN("events, joins and the legacy default stream order work between streams as CUDA does");
+  TEST_BEGIN("events, joins and the legacy default stream order work between streams as in CUDA");
   struct bench bench = bench_open(80, 2 * MS, 0);
   uint32_t only = tenant(&bench, 0), legacy = bench.gpu->tenants[only].legacy;
   uint32_t blocking = channel(&bench, only, SIM_CHANNEL_BLOCKING, 0), apart = channel(&bench, only, 0, 0);
 
-  /* A wait for an event holds a stream, and nobody else. */
+  /* A wait for an event blocks one stream only. */
   kernel(&bench, blocking, 1, 100 * US, 0);
   push(&bench, blocking, SIM_RECORD, 0, 1, 0);
   push(&bench, apart, SIM_WAIT, 0, 1, 0);
@@ -16,8 +16,7 @@ int main(void) {
   CHECK_EQ(time_of(&bench, 0), 100 * US);
   CHECK_EQ(time_of(&bench, 1), 150 * US);
 
-  /* Work in the legacy stream waits for all that was in blocking streams before, and what comes there later waits for
-   * it. */
+  /* Work in the legacy stream waits for earlier work in blocking streams, and later work there waits for it. */
   kernel(&bench, blocking, 1, 100 * US, 1 * MS);
   kernel(&bench, legacy, 1, 100 * US, 1 * MS);
   push(&bench, legacy, SIM_RECORD, 2, 1, 1 * MS);

@@ -1,7 +1,7 @@
 #include "model_bench.h"
 
 int main(void) {
-  TEST_BEGIN("streams of higher priority go before, and a cooperative kernel waits for all its SMs at once");
+  TEST_BEGIN("streams of higher priority run first, and a cooperative kernel waits for all its SMs");
   struct bench bench = bench_open(80, 2 * MS, 0);
   uint32_t only = tenant(&bench, 0);
   uint32_t low = channel(&bench, only, 0, 0), high = channel(&bench, only, 0, -5), third = channel(&bench, only, 0, 0);
@@ -13,7 +13,7 @@ int main(void) {
   CHECK_EQ(time_of(&bench, 1), 1500 * US);
   CHECK_EQ(time_of(&bench, 0), 2 * MS);
 
-  /* 60 SMs are taken for 1 ms: the cooperative kernel of 40 cannot begin on the 20 that are left. */
+  /* 60 SMs are occupied for 1 ms: the cooperative kernel of 40 cannot start on the remaining 20. */
   kernel(&bench, low, 60, 1 * MS, 10 * MS);
   struct sim_op gang = {.kind = SIM_KERNEL, .flags = SIM_GANG, .width = 40, .work = 40 * MS, .submitted_ns = 10 * MS};
   sim_model_push(bench.gpu, third, &gang);

@@ -1,7 +1,7 @@
 #include "model_bench.h"
 
 int main(void) {
-  TEST_BEGIN("tenants take turns of one slice each, whatever their kernels' size, and changing hands takes its time");
+  TEST_BEGIN("tenants run in turn for one time slice each, whatever their kernels' size, and switches take time");
   struct bench bench = bench_open(80, 2 * MS, 10 * US);
   uint32_t first = tenant(&bench, 0), second = tenant(&bench, 1);
   uint32_t a = channel(&bench, first, 0, 0), b = channel(&bench, second, 0, 0);
@@ -21,7 +21,7 @@ int main(void) {
   advance(&bench, 5 * MS);
   CHECK_EQ(bench.gpu->tenants[first].busy_ns, 2 * MS + 980 * US);
 
-  /* 100 ms of work each: a round of two slices takes 4.02 ms, so 50 rounds end after 201 ms but for the last change. */
+  /* 100 ms of work each. A round of two slices takes 4.02 ms, so 50 rounds end after 201 ms, minus the last switch. */
   advance(&bench, 300 * MS);
   CHECK_EQ(bench.gpu->tenants[first].busy_ns, 100 * MS);
   CHECK_EQ(bench.gpu->tenants[second].busy_ns, 100 * MS);

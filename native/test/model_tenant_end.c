@@ -1,7 +1,7 @@
 #include "model_bench.h"
 
 int main(void) {
-  TEST_BEGIN("what a tenant had queued ends with it, others go on at once, and who waited for its events is free");
+  TEST_BEGIN("work queued by a tenant ends with it, others continue at once, and waits for its events end");
   struct bench bench = bench_open(80, 2 * MS, 0);
   uint32_t dying = tenant(&bench, 0), living = tenant(&bench, 1);
   uint32_t a = channel(&bench, dying, 0, 0), b = channel(&bench, living, 0, 0), c = channel(&bench, living, 0, 0);
@@ -16,10 +16,10 @@ int main(void) {
   advance(&bench, 20 * MS);
   CHECK_EQ(time_of(&bench, 0), 3 * MS);
   CHECK_EQ(time_of(&bench, 1), 3 * MS);
-  /* It had run for 1 ms of the 3. */
+  /* It had run for 1 ms of the 3 ms. */
   CHECK_EQ(time_of(&bench, 2), 12 * MS);
 
-  /* Its places are free again, and a stream's old tickets stay reached in its channel's next life. */
+  /* Its channels are free again, and a stream's old tickets stay complete when the channel is reused. */
   uint32_t next = tenant(&bench, 2);
   CHECK_EQ(next, dying);
   uint32_t again = channel(&bench, next, 0, 0);

@@ -1,6 +1,6 @@
 #include "model_bench.h"
 
-/* Percent of a window that ended, or 255 where it has not. */
+/* Percent of a window that has ended, or 255. */
 static unsigned int busy(struct bench *bench, uint64_t window) {
   const struct sim_usage *usage = &bench->gpu->usage;
   return window < usage->window ? usage->busy[window % SIM_WINDOWS] : 255;
@@ -17,7 +17,7 @@ int main(void) {
   uint32_t first = tenant(&bench, 7), second = tenant(&bench, 8);
   uint32_t a = channel(&bench, first, 0, 0), b = channel(&bench, second, 0, 0);
 
-  /* A kernel on a single SM counts like one on all: 50 of 166.67 ms are 29.99 percent. */
+  /* A kernel on one SM counts like one on all: 50 of 166.67 ms are 29.99 percent. */
   kernel(&bench, a, 1, 50 * MS, 0);
   advance(&bench, 166 * MS);
   CHECK_EQ(busy(&bench, 1), 255);
@@ -25,7 +25,7 @@ int main(void) {
   CHECK_EQ(busy(&bench, 1), 29);
   CHECK_EQ(process(&bench, 7), 29);
 
-  /* Two kernels at once count once. Two tenants share the window. */
+  /* Concurrent kernels count once. Two tenants share the window. */
   advance(&bench, 2 * (uint64_t)SIM_WINDOW_NS);
   CHECK_EQ(busy(&bench, 2), 0);
   uint64_t third = 2 * (uint64_t)SIM_WINDOW_NS;
@@ -37,7 +37,7 @@ int main(void) {
   CHECK_BETWEEN(process(&bench, 8), 49, 51);
   CHECK_BETWEEN(process(&bench, 7) + process(&bench, 8), 98, 100);
 
-  /* An hour without work leaves empty windows, and no trace of the busy ones. */
+  /* After an hour without work the windows are empty and hold no old values. */
   advance(&bench, 3600 * SECOND);
   CHECK_EQ(busy(&bench, bench.gpu->usage.window - 1), 0);
   CHECK_EQ(bench.gpu->usage.total_busy_ns, 850 * MS);

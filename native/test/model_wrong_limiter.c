@@ -1,10 +1,9 @@
 #include "model_bench.h"
 
 /*
- * A limiter as others build it: a launch costs its number of blocks, and every 120 ms the allowance is corrected by
- * what NVML shows of the last window. On real GPUs it is known to let small kernels go free and to have no hold on
- * large GPUs. A simulation on which it looked good would be of no use, so here it has to look as bad as it is - and
- * one that charges time has to hold.
+ * A limiter as in other projects: a launch costs its number of blocks, and every 120 ms the allowance is corrected by
+ * NVML's value of the last window. On real GPUs small kernels are then free, and large GPUs are not limited. A useful
+ * simulation must show the same errors, and must show that a limiter that charges time works.
  */
 struct limiter {
   int64_t limit; /* percent */
@@ -27,7 +26,7 @@ static void correct(struct limiter *limiter, int64_t used) {
   if (limiter->tokens > limiter->most) limiter->tokens = limiter->most;
 }
 
-/* What a program gets in ten seconds that launches as fast as it may, in percent of the GPU's time. */
+/* The GPU time that a program gets in ten seconds if it launches as fast as it may, in percent. */
 static double share_of(struct limiter limiter, uint32_t sms, uint32_t blocks, uint64_t duration_ns) {
   struct bench bench = bench_open(sms, 2 * MS, 10 * US);
   uint32_t program = tenant(&bench, 0), stream = channel(&bench, program, 0, 0);
@@ -56,13 +55,15 @@ static double share_of(struct limiter limiter, uint32_t sms, uint32_t blocks, ui
 
 int main(void) {
   const struct limiter by_blocks = {.limit = 30}, by_time = {.limit = 30, .charges_time = true};
-  TEST_BEGIN("a limiter that charges grid size shows its known errors, and one that charges time holds its share");
+  TEST_BEGIN("a limiter that charges grid size shows its known errors, and one that charges time keeps its share");
   /* Small kernels are free. */
   CHECK_BETWEEN(share_of(by_blocks, 80, 1, 20 * MS), 95, 100);
   CHECK_BETWEEN(share_of(by_blocks, 80, 80, 2 * MS), 95, 100);
-  /* Large GPUs are unlimited. */
+  /* Large GPUs are not limited. */
   CHECK_BETWEEN(share_of(by_blocks, 188, 2000, 2 * MS), 80, 100);
-  /* With kernels of the size that it was tuned for it does hold something: the simulation is not against it. */
+  /*
+   * With kernels of the size that it was tuned for, the limiter has an effect: the simulation does not favour one side.
+   */
   CHECK_BETWEEN(share_of(by_blocks, 80, 400000, 2 * MS), 15, 60);
 
   CHECK_BETWEEN(share_of(by_time, 80, 1, 20 * MS), 29.5, 30.5);

@@ -20,7 +20,7 @@ int main(void) {
   char why[160];
   struct sim_node node;
   int accepted = 0;
-  TEST_BEGIN("no description, however broken, harms its reader");
+  TEST_BEGIN("no malformed description crashes the parser");
   REQUIRE(sim_node_parse(&node, GOOD, why, sizeof why));
   for (int round = 0; round < 50000; round++) {
     char *text = strdup(GOOD);
@@ -29,7 +29,7 @@ int main(void) {
       uint32_t at = random_below((uint32_t)length);
       switch (random_below(4)) {
       case 0:
-        text[at] = 0; /* cut off */
+        text[at] = 0; /* truncate */
         break;
       case 1:
         text[at] = (char)(1 + random_below(255));
@@ -38,7 +38,7 @@ int main(void) {
         text[at] = interesting[random_below(sizeof interesting - 1)];
         break;
       default: {
-        /* A piece stands a second time, further in front. */
+        /* Copies a piece of the text to an earlier position. */
         uint32_t from = at + random_below((uint32_t)(length - at));
         memmove(text + at, text + from, random_below((uint32_t)(length - from)));
       }

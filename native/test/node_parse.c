@@ -12,7 +12,7 @@ static void refused(const char *text, const char *reason) {
 }
 
 int main(void) {
-  TEST_BEGIN("a description of a node is read with every default, and refused with the line and the reason");
+  TEST_BEGIN("a node description is parsed with all defaults, and rejected with line and reason");
   REQUIRE(sim_node_parse(&node, "{\"gpus\": [{}, {\"memoryMiB\": 81920, \"numaNode\": null}]}", why, sizeof why));
   CHECK_EQ(node.count, 2);
   CHECK_TEXT(node.driver_version, "580.95.05");
@@ -24,7 +24,7 @@ int main(void) {
   CHECK_EQ(node.level[0][1], SIM_PHB);
   CHECK_EQ(node.slice_ns, 2000000);
 
-  /* links may stand before gpus; what is not known is passed over. */
+  /* "links" may precede "gpus", and unknown keys are ignored. */
   REQUIRE(
       sim_node_parse(&node,
                      "{\"links\": [[\"X\", \"NV2\", \"PIX\"], [\"NV2\", \"X\", \"PXB\"], [\"PIX\", \"PXB\", \"X\"]],\n"
@@ -32,7 +32,7 @@ int main(void) {
                      "\"simulation\": {\"timeSliceUs\": 1000, \"switchUs\": 0, \"contextMiB\": 300}}",
                      why, sizeof why));
   CHECK_EQ(node.nvlinks[0][1], 2);
-  /* No farther than the way over the third GPU. */
+  /* Not farther apart than the path over the third GPU. */
   CHECK_EQ(node.level[0][1], SIM_PXB);
   CHECK_EQ(node.slice_ns, 1000000);
   CHECK_EQ(node.switch_ns, 0);

@@ -15,7 +15,7 @@ static uint64_t levels(CUDA_ARRAY3D_DESCRIPTOR description, unsigned int count) 
 }
 
 int main(void) {
-  TEST_BEGIN("arrays count all levels, layers and faces, and dimensions of zero as one");
+  TEST_BEGIN("the size of arrays includes all levels, layers and faces, and a dimension of zero counts as one");
   CHECK_EQ(bytes(array(8192, 8192, 0, CU_AD_FORMAT_FLOAT, 1, 0)), 8192ull * 8192 * 4);
   CHECK_EQ(bytes(array(1024, 0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 4, 0)), 4096);
   CHECK_EQ(bytes(array(64, 64, 64, CU_AD_FORMAT_HALF, 2, 0)), 64 * 64 * 64 * 4);

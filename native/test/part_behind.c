@@ -10,7 +10,7 @@
 
 static struct vgpu_usage *usage;
 
-/* In percent: at what share a launch is charged now. */
+/* The share at which a launch is charged now, in percent. */
 static double charged_at(void) {
   uint64_t level = os_now_ns();
   usage->devices[0].level_at_ns = level;
@@ -23,7 +23,7 @@ static void launch_ends_late_by(uint64_t late_ns) {
 }
 
 int main(void) {
-  TEST_BEGIN("what the agent lends is not used while launches pile up, and is used again when they do not");
+  TEST_BEGIN("the agent's grant is not used while launches pile up, and is used again afterwards");
   sandbox_make();
   struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 0, SHARE, GRANT);
   struct vgpu_device_live live = limits->live[0][0];
@@ -35,7 +35,7 @@ int main(void) {
   sandbox_publish(limits, 0, live);
   CHECK_BETWEEN(charged_at(), GRANT - 0.1, GRANT + 0.1);
 
-  /* Others who get along with it make its launches late too, and whoever has long ones makes them later. */
+  /* Other containers within their shares also delay its launches, and longer kernels more so. */
   launch_ends_late_by(LAW_BEHIND_NS / 2);
   CHECK_BETWEEN(charged_at(), GRANT - 0.1, GRANT + 0.1);
   CHECK(!law_is_behind(3 * LAW_BEHIND_NS, 2 * LAW_BEHIND_NS));
@@ -45,7 +45,7 @@ int main(void) {
   launch_ends_late_by(0);
   CHECK_BETWEEN(charged_at(), GRANT - 0.1, GRANT + 0.1);
 
-  /* Who launches nothing finds nothing out: what was found once does not hold for ever. */
+  /* Without launches there are no new samples, so an old one expires. */
   launch_ends_late_by(2 * LAW_BEHIND_NS);
   os_sleep_until(os_now_ns() + 150000000);
   CHECK_BETWEEN(charged_at(), GRANT - 0.1, GRANT + 0.1);

@@ -8,7 +8,7 @@ static uint32_t draw(uint32_t below) {
   return (seed >> 8) % below;
 }
 
-/* A kernel of `cost`, timed while others take a slice of 2 ms whenever its own slice ends in the middle of it. */
+/* The duration of a kernel of `cost` when others get a time slice of 2 ms each time its own slice ends. */
 static uint64_t contended(uint64_t cost, uint32_t others) {
   uint64_t sample = cost + draw((uint32_t)(cost / 50) + 1);
   uint64_t into = draw(2000000);
@@ -30,7 +30,7 @@ int main(void) {
     check_near(estimate_value(&estimate, OTHERS_UNKNOWN), costs[c], 0.03);
   }
 
-  /* Others leave a little of their work behind in some samples of a kernel that fills a slice, never less than none. */
+  /* In some samples of a kernel that fills a slice, other containers delay it a little; they never shorten it. */
   struct estimate full = {.samples = 0};
   for (int i = 0; i < 2000; i++)
     estimate_learn(&full, 2000000 + (draw(5) < 2 ? 0 : draw(300000)), OTHERS_UNKNOWN, (uint64_t)i * 1000000);
@@ -50,7 +50,7 @@ int main(void) {
     estimate_learn(&slower, 5000000, OTHERS_UNKNOWN, now);
   check_near(estimate_value(&slower, OTHERS_UNKNOWN), 5000000, 0.02);
 
-  /* No sample of a kernel of ten slices is free of others' slices; what they have of the time is. */
+  /* Every sample of a kernel of ten slices includes foreign slices, so their share of the time is subtracted. */
   static const uint32_t shares[] = {200000, 500000, 750000};
   for (unsigned s = 0; s < 3; s++) {
     struct estimate lengthy = {.samples = 0};
@@ -61,7 +61,7 @@ int main(void) {
     CHECK(estimate_value(&lengthy, OTHERS_UNKNOWN) >= 20000000ull * 1000000 / (1000000 - shares[s]));
   }
 
-  /* A short kernel's cost is what its undisturbed samples say, whatever others use. */
+  /* The cost of a short kernel follows from its undisturbed samples, whatever others use. */
   struct estimate brief = {.samples = 0};
   for (int i = 0; i < 200; i++)
     estimate_learn(&brief, contended(20000, 3), 750000, (uint64_t)i * 1000000);

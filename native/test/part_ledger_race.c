@@ -14,10 +14,8 @@ static uint32_t draw(uint32_t *seed) {
   return *seed >> 8;
 }
 
-/*
- * Takes and gives back at random. `truth` is what the device would have been asked for: raised after each success,
- * lowered before each return, so it never says more than was granted, and it must never be over the limit.
- */
+/* Reserves and gives back at random. `truth` is the memory that the driver would have allocated: raised after each
+ * success and lowered before each return, so it never exceeds what was granted, and it must never exceed the limit. */
 static int race(const struct ledger *ledger, uint32_t seed, uint64_t *truth, uint64_t *granted) {
   uint64_t held[SLOTS_EACH] = {0};
   int overshoots = 0;
@@ -69,7 +67,7 @@ int main(void) {
     CHECK_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
   CHECK_EQ(shared[0], 0);
   CHECK_EQ(sandbox_held(usage, 0), 0);
-  /* Racing for a full device must not turn into refusing everybody. */
+  /* Races for a full device must not end in refusals for all processes. */
   CHECK_BETWEEN(shared[1], PROCESSES * ROUNDS / 20, PROCESSES * ROUNDS);
   CHECK(usage->devices[0].peak_bytes > BUDGET * 9 / 10);
   CHECK(usage->devices[0].peak_bytes <= BUDGET);

@@ -10,8 +10,7 @@ static double part(unsigned count, struct overlap_launch *launches) {
   return part_of(count, launches, true);
 }
 
-/* Streams that run launch after launch, each of `cost`, from `from` on; on a GPU that has room for all of them at
- * once. */
+/* Streams that run one launch of `cost` after the other on a GPU with room for all of them at once. */
 static unsigned beside(struct overlap_launch *launches, unsigned streams, unsigned each, int64_t cost) {
   unsigned count = 0;
   for (unsigned i = 0; i < each; i++)
@@ -28,13 +27,13 @@ int main(void) {
   CHECK_BETWEEN(part(beside(launches, 2, 50, 1000), launches), 0.499, 0.501);
   CHECK_BETWEEN(part(beside(launches, 4, 50, 200000), launches), 0.249, 0.251);
 
-  /* A full GPU: launches of two streams take turns, each waits for the other and takes twice its cost. */
+  /* A full GPU: launches of two streams alternate, each waits for the other and takes twice its cost. */
   unsigned count = 0;
   for (int i = 0; i < 100; i++)
     launches[count++] = (struct overlap_launch){(i - 1) * 2000, (i + 1) * 2000, 2000, (uint64_t)i % 2, true, false};
   CHECK_BETWEEN(part(count, launches), 0.98, 1.02);
 
-  /* Gaps in which nothing ran count for nobody. */
+  /* Gaps in which nothing ran are not charged. */
   count = beside(launches, 2, 50, 1000);
   for (unsigned i = 0; i < count; i++) {
     int64_t gap = launches[i].start_ns;
@@ -43,7 +42,7 @@ int main(void) {
   }
   CHECK_BETWEEN(part(count, launches), 0.499, 0.501);
 
-  /* One stream has more to do than the other; or it was only watched longer, and would seem not to overlap. */
+  /* One stream has more work than the other, or was only timed longer and would seem not to overlap. */
   count = beside(launches, 2, 50, 1000);
   for (unsigned i = 0; i < 50; i++)
     launches[count++] =
@@ -51,8 +50,8 @@ int main(void) {
   CHECK_BETWEEN(part(count, launches), 0.66, 0.67);
   CHECK_BETWEEN(part_of(count, launches, false), 0.49, 0.51);
 
-  /* Of two streams one is counted: half of the time in which both run is its own, also where what ran in the other was
-   * submitted before. */
+  /* Only one of two streams is counted: half of the concurrent time belongs to it, also if the other stream's work was
+   * submitted earlier. */
   count = beside(launches, 2, 50, 1000);
   for (unsigned i = 0; i < count; i++)
     launches[i].counted = launches[i].stream == 0;
@@ -61,7 +60,9 @@ int main(void) {
   launches[count++] = (struct overlap_launch){50000, 51000, 1000, 1, false, true};
   CHECK_BETWEEN(part(count, launches), 0.499, 0.501);
 
-  /* Whichever launches are counted, together they have what all have: here first those that began, then the rest. */
+  /*
+   * Any partition of the launches into counted ones adds up to the whole: here first those that began, then the rest.
+   */
   double sum = 0, all = 0;
   for (unsigned half = 0; half < 3; half++) {
     count = 0;
@@ -78,7 +79,8 @@ int main(void) {
   CHECK_BETWEEN(sum / all, 0.999, 1.001);
   CHECK_BETWEEN(all, 59900, 60100);
 
-  /* Another process has the GPU for 2 ms after every 2 ms: nothing begins or ends meanwhile, and that is not ours. */
+  /* Another process gets the GPU for 2 ms after every 2 ms. Nothing begins or ends meanwhile, and that time is not
+   * charged. */
   count = beside(launches, 3, 80, 200000);
   for (unsigned i = 0; i < count; i++) {
     launches[i].start_ns += launches[i].start_ns / 2000000 * 2000000;

@@ -5,7 +5,7 @@
 #include "sampler.h"
 #include "sandbox.h"
 
-/* The driver, as far as launches are timed with it: the GPU has never done anything yet. */
+/* A stand-in for the driver's timing functions: the GPU never completes anything. */
 static unsigned asked;
 static uintptr_t events;
 
@@ -34,7 +34,7 @@ static CUresult elapsed(float *ms, CUevent from, CUevent to) {
 static struct vgpu_usage *usage;
 static struct cost *cost;
 
-/* A launch that is timed, as the gate does it; how often it made the driver say what is known of earlier ones. */
+/* A timed launch, as the gate makes it. Returns how often it queried the driver for earlier samples. */
 static unsigned launch(uintptr_t stream) {
   unsigned before = asked;
   sampler_note_launch(0, (CUstream)stream);
@@ -50,7 +50,7 @@ static unsigned launch(uintptr_t stream) {
 }
 
 int main(void) {
-  TEST_BEGIN("launches that are watched for how they overlap are not held up by what was timed before");
+  TEST_BEGIN("launches in an overlap window are not delayed by the collection of earlier samples");
   sandbox_make();
   control.limits = sandbox_limits(gpu_uuid(), 0, 50, 0);
   usage = sandbox_usage();
@@ -63,7 +63,7 @@ int main(void) {
 
   launch(1);
   CHECK(!sampler_times_every_launch());
-  CHECK(launch(1) > 0); /* the first is looked at */
+  CHECK(launch(1) > 0); /* the first sample is checked */
   for (int i = 0; !sampler_times_every_launch() && i < 1000; i++)
     launch(1 + (uintptr_t)i % 2);
   REQUIRE(sampler_times_every_launch());
@@ -72,13 +72,13 @@ int main(void) {
   for (; sampler_times_every_launch() && count < 100; count++)
     free_of_it += launch(1 + (uintptr_t)count % 2) == 0;
   CHECK(count > 60);
-  CHECK(free_of_it >= count - 2); /* but what is known is not left for ever */
+  CHECK(free_of_it >= count - 2); /* but samples are checked eventually */
   asked = 0;
   for (int i = 0; i < 64; i++)
     launch(1);
   CHECK(asked > 0);
 
-  /* Who waits anyway looks. */
+  /* A thread that waits anyway checks samples. */
   asked = 0;
   sampler_collect();
   CHECK(asked > 0);

@@ -4,7 +4,7 @@
 #include "usage.h"
 #include <sys/wait.h>
 
-/* A slot of a process that has ended. */
+/* Leaves the slot of a process that has ended. */
 static void leave_dead(struct vgpu_usage *usage, uint32_t slot) {
   pid_t child = fork();
   REQUIRE(child >= 0);
@@ -15,7 +15,7 @@ static void leave_dead(struct vgpu_usage *usage, uint32_t slot) {
 }
 
 int main(void) {
-  TEST_BEGIN("of processes that start together only the first looks for dead ones, and a full container always does");
+  TEST_BEGIN("of processes that start together only the first reclaims dead slots, and a full container always does");
   sandbox_make();
   struct vgpu_usage *usage = sandbox_usage();
   struct process_identity self;
@@ -28,12 +28,12 @@ int main(void) {
   CHECK_EQ(usage_register(usage, &self), 2);
   CHECK(usage->slots[1].owner != 0);
 
-  /* All came long ago. */
+  /* All processes registered long ago. */
   for (uint32_t i = 0; i < 3; i++)
     usage->slots[i].registered_at_ns = 1;
   CHECK_EQ(usage_register(usage, &self), 1);
 
-  /* All slots are taken, one of them by a process that has ended. */
+  /* All slots are taken, one of them by a dead process. */
   for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++)
     usage->slots[i].owner = usage->slots[first].owner;
   leave_dead(usage, 300);

@@ -18,7 +18,7 @@ static int agent_start(void) {
   return listener;
 }
 
-/* The process that greeted says it has this slot; -1 when nobody greeted. */
+/* The slot in the greeting of the process; -1 if there was none. */
 static int greeted(int listener, int *fd) {
   struct vgpu_greeting greeting;
   *fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -36,7 +36,7 @@ static void *notice(void *unused) {
 }
 
 int main(void) {
-  TEST_BEGIN("a process greets every agent anew, and keeps to its own descriptor");
+  TEST_BEGIN("a process greets every restarted agent and touches no other descriptor");
   int fd, other;
   sandbox_make();
   CHECK(!session_open(7, 1, 99));
@@ -46,14 +46,14 @@ int main(void) {
   CHECK(!session_renew(7, 1, 99));
   CHECK_EQ(greeted(listener, &other), -1);
 
-  /* The agent ends and comes back. */
+  /* The agent restarts. */
   close(fd);
   close(listener);
   listener = agent_start();
   CHECK(session_renew(7, 2, 99));
   CHECK_EQ(greeted(listener, &fd), 2);
 
-  /* The program closes all descriptors and opens others: they are its own. */
+  /* The program closes all descriptors and opens others, which the library must not touch. */
   int pair[2];
   char path[512];
   sandbox_path(path, sizeof path, VGPU_LIMITS_FILE);
@@ -68,7 +68,7 @@ int main(void) {
   CHECK_EQ(recv(pair[0], path, 1, MSG_DONTWAIT), -1);
   CHECK_EQ(send(pair[0], "x", 1, MSG_NOSIGNAL), 1);
 
-  /* A child lets go of the parent's connection, and of nothing else. */
+  /* A child closes the parent's connection and no other descriptor. */
   pid_t child = fork();
   if (child == 0) {
     fork_reset();
@@ -80,7 +80,7 @@ int main(void) {
   CHECK_EQ(recv(other, path, 1, MSG_DONTWAIT), -1);
   CHECK_EQ(greeted(listener, &fd), 4);
 
-  /* However many threads notice that an agent came, one of them greets it, and once. */
+  /* When many threads notice a new agent, exactly one of them greets it, once. */
   close(other);
   pthread_t threads[8];
   for (int i = 0; i < 8; i++)

@@ -15,7 +15,7 @@ static uint64_t evaluate(const char *function, const uint64_t *a) {
 }
 
 int main(void) {
-  TEST_BEGIN("the share law answers as its vectors say");
+  TEST_BEGIN("the share law matches its test vectors");
   FILE *file = fopen("test/share_law.vectors", "r");
   REQUIRE(file != NULL);
   char line[256];

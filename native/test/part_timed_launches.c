@@ -4,7 +4,7 @@
 
 #define COST_NS 20200u /* timed every 100 launches */
 #define TIMED 500u
-/* Programs launch so many at once between two waits, and of one as often as of another ought to be timed. */
+/* Programs launch many kernels between two waits; each position of the burst must be timed equally often. */
 #define BURST 25u
 
 static void learn(struct cost *cost) {
@@ -14,10 +14,10 @@ static void learn(struct cost *cost) {
 }
 
 int main(void) {
-  TEST_BEGIN("which launches of a kind are timed does not go by a period: all of a burst get their turn");
+  TEST_BEGIN("timed launches of a kernel are not periodic: every position of a burst is timed");
   struct cost *cost = cost_make(1);
   for (int i = 0; i < 4; i++) {
-    CHECK_EQ(cost->countdown, 0); /* the first ones all are */
+    CHECK_EQ(cost->countdown, 0); /* the first launches are all timed */
     cost_timing(cost, 1);
     learn(cost);
   }
@@ -30,7 +30,7 @@ int main(void) {
     learn(cost);
     timed++;
   }
-  /* Once in 2 ms of its GPU time, in the mean. */
+  /* Once per 2 ms of its GPU time, on average. */
   CHECK_BETWEEN((double)launches / TIMED, 94, 106);
   for (unsigned i = 0; i < BURST; i++)
     CHECK_BETWEEN(turns[i], TIMED / BURST / 2, TIMED / BURST * 2);

@@ -13,13 +13,13 @@ static void add_up(const struct track_entry *entry, void *with) {
   *(uint64_t *)with += entry->bytes;
 }
 
-/* Addresses as a driver gives them out, all multiples of 512, collide the most. */
+/* Addresses as drivers return them, all multiples of 512, cause the most collisions. */
 static uint64_t key(unsigned i) {
   return 0x7f0000000000ull + i * 512ull;
 }
 
 int main(void) {
-  TEST_BEGIN("what was remembered is found, once, among any number");
+  TEST_BEGIN("every tracked entry is found exactly once, among any number");
   struct track_entry entry = {.kind = TRACK_MEMORY}, found;
   for (unsigned i = 0; i < MANY; i++) {
     entry.key = key(i);

@@ -1,4 +1,4 @@
-/* Descriptors and words between the processes of a test. */
+/* Passes descriptors and words between the processes of a test. */
 #ifndef PASSING_H
 #define PASSING_H
 
@@ -29,7 +29,8 @@ __attribute__((unused)) static void passing_send(int to, int descriptor) {
   REQUIRE(sendmsg(to, &message, 0) == 1);
 }
 
-/* A process of its own with one end of `line` in its hands; its code is what `play` returns. Start it before cuInit. */
+/* Starts a child process that runs `play` with one end of `line`; its exit code is the result of `play`. Start it
+ * before cuInit. */
 __attribute__((unused)) static pid_t passing_start(int (*play)(int line), int *line) {
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);

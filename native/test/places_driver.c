@@ -1,7 +1,7 @@
 /*
- * A driver that knows the locations of memory which came with CUDA 13: it puts all of them on the simulated driver's
- * first device, so that a location that is not charged shows. Linked as libcuda-origin.so.1 by loader_places.c, before
- * the simulated driver under another name.
+ * A driver that supports the memory locations of CUDA 13. It places all of them on the simulated driver's first device,
+ * so that an uncharged location is detected. loader_places.c links it as libcuda-origin.so.1, in front of the simulated
+ * driver under another name.
  */
 #define _GNU_SOURCE
 #include "cuda_abi.h"

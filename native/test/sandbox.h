@@ -1,4 +1,4 @@
-/* The directory that stands for /etc/vcuda in a test, with its limits file. */
+/* The directory that replaces /etc/vcuda in a test, with its limits file. */
 #ifndef SANDBOX_H
 #define SANDBOX_H
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The simulated machine's first GPU, where no description says otherwise; another on a machine with real GPUs. */
+/* The first GPU of the simulated machine without a description; on a machine with real GPUs, that of TEST_CARD_UUID. */
 __attribute__((unused)) static const char *gpu_uuid(void) {
   const char *uuid = getenv("TEST_CARD_UUID");
   return uuid != NULL ? uuid : "GPU-00000000-0000-0000-0000-000000000000";
@@ -22,12 +22,12 @@ __attribute__((unused)) static void sandbox_path(char *path, size_t room, const 
   snprintf(path, room, "%s/%s", sandbox_directory, file);
 }
 
-/* In a program that a test started: the directory that the test made. */
+/* Uses the directory of the parent test, in a program that a test started. */
 __attribute__((unused)) static void sandbox_join(void) {
   snprintf(sandbox_directory, sizeof sandbox_directory, "%s", getenv("VGPU_SANDBOX_DIRECTORY"));
 }
 
-/* Contexts cost nothing from now on, or what they are measured to cost: `known` says whether the usage file says so. */
+/* Sets whether the usage file says that contexts cost nothing (`known`), or their cost is measured. */
 __attribute__((unused)) static void sandbox_know_contexts(bool known) {
   char path[512];
   sandbox_path(path, sizeof path, VGPU_USAGE_FILE);
@@ -41,8 +41,8 @@ __attribute__((unused)) static void sandbox_know_contexts(bool known) {
   munmap(usage, sizeof *usage);
 }
 
-/* Makes the directory below the test's own and points the sandbox build of the library at it. Contexts cost
- * nothing in it: most tests count what they allocate, with limits that leave no room for a context. */
+/* Creates the directory below the test's own and passes it to the sandbox build of the library. Contexts cost nothing
+ * in it, because most tests count their allocations with limits that leave no room for a context. */
 __attribute__((unused)) static void sandbox_make(void) {
   char path[512];
   const char *state = getenv("GPU_SIM_STATE");
@@ -60,7 +60,7 @@ __attribute__((unused)) static void sandbox_make(void) {
   REQUIRE(setenv("VGPU_SANDBOX_DIRECTORY", sandbox_directory, 1) == 0);
 }
 
-/* Limits of one device; changed through the mapping that sandbox_limits returns. */
+/* Writes limits of one device; tests change them through the returned mapping. */
 __attribute__((unused)) static struct vgpu_limits *sandbox_limits(const char *uuid, uint64_t memory, uint32_t share,
                                                                   uint32_t soft_limit) {
   char path[512];
@@ -83,7 +83,7 @@ __attribute__((unused)) static struct vgpu_limits *sandbox_limits(const char *uu
   return limits;
 }
 
-/* Publishes a changed copy of a device's live part, the way the agent does. */
+/* Publishes a changed copy of a device's live part in the same way as the agent. */
 __attribute__((unused)) static void sandbox_publish(struct vgpu_limits *limits, uint32_t device,
                                                     struct vgpu_device_live live) {
   uint32_t next = limits->header.sequence + 1;
@@ -92,7 +92,7 @@ __attribute__((unused)) static void sandbox_publish(struct vgpu_limits *limits, 
   __atomic_store_n(&limits->header.sequence, next, __ATOMIC_RELEASE);
 }
 
-/* The usage file; made if the library did not make it yet. */
+/* The usage file; created if the library has not created it yet. */
 __attribute__((unused)) static struct vgpu_usage *sandbox_usage(void) {
   char path[512];
   sandbox_path(path, sizeof path, VGPU_USAGE_FILE);
@@ -104,7 +104,7 @@ __attribute__((unused)) static struct vgpu_usage *sandbox_usage(void) {
   return usage;
 }
 
-/* What all processes hold on a device. */
+/* Memory held by all processes on a device. */
 __attribute__((unused)) static uint64_t sandbox_held(const struct vgpu_usage *usage, uint32_t device) {
   uint64_t held = 0;
   for (uint32_t slot = 0; slot < VGPU_MAX_PROCESSES; slot++)

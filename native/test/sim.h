@@ -1,6 +1,4 @@
-/*
- * What tests against the simulated driver share: a context, a stream, kernels of a given time.
- */
+/* Common to tests of the simulated driver: a context, a stream, kernels of a given duration. */
 #ifndef TEST_SIM_H
 #define TEST_SIM_H
 
@@ -14,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A call that must succeed, else the test ends. */
+/* A call that must succeed; otherwise the test ends. */
 #define OK(call)                                                                                                       \
   do {                                                                                                                 \
     CUresult ok_result = (call);                                                                                       \
@@ -39,7 +37,7 @@ static const char sim_ptx[] __attribute__((unused)) = ".version 8.0\n"
 static CUcontext sim_context;
 static CUmodule sim_module;
 
-/* Time that stands still while the program runs: every wait ends when the model says, to the nanosecond. */
+/* Uses a clock that stands still while the program runs: every wait ends exactly at the computed time. */
 __attribute__((unused)) static void sim_jump(void) {
   setenv("GPU_SIM_CLOCK", "jump", 1);
 }
@@ -63,7 +61,7 @@ __attribute__((unused)) static CUfunction sim_function(const char *name) {
   return function;
 }
 
-/* A kernel of `blocks` blocks that takes `us` altogether. */
+/* A kernel of `blocks` blocks that takes `us` in total. */
 __attribute__((unused)) static void sim_launch(CUstream stream, unsigned int blocks, uint64_t us) {
   void *parameters[] = {&us};
   OK(cuLaunchKernel(sim_function("busy_us"), blocks, 1, 1, 128, 1, 1, 0, stream, parameters, NULL));
@@ -81,7 +79,7 @@ __attribute__((unused)) static CUevent sim_event(void) {
   return event;
 }
 
-/* Records an event that is new. */
+/* Records a new event. */
 __attribute__((unused)) static CUevent sim_mark(CUstream stream) {
   CUevent event = sim_event();
   OK(cuEventRecord(event, stream));
@@ -94,7 +92,7 @@ __attribute__((unused)) static size_t sim_free_bytes(void) {
   return free_now;
 }
 
-/* Runs gpu-sim with these arguments; what it prints is thrown away. */
+/* Runs gpu-sim with these arguments and discards its output. */
 __attribute__((unused)) static int sim_tool(const char *arguments) {
   char command[512];
   const char *build = getenv("NATIVE_BUILD");
@@ -102,7 +100,7 @@ __attribute__((unused)) static int sim_tool(const char *arguments) {
   return system(command);
 }
 
-/* A process of its own that runs `play` and ends with what that returns. Start them before cuInit. */
+/* Starts a child process that runs `play` and exits with its result. Start it before cuInit. */
 __attribute__((unused)) static pid_t sim_process(int (*play)(void *), void *argument) {
   fflush(stdout);
   pid_t child = fork();
@@ -111,14 +109,14 @@ __attribute__((unused)) static pid_t sim_process(int (*play)(void *), void *argu
   return child;
 }
 
-/* How a process ended: its code, or minus the signal. */
+/* The exit code of a process, or minus the signal. */
 __attribute__((unused)) static int sim_wait(pid_t child) {
   int status;
   REQUIRE(waitpid(child, &status, 0) == child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/* Words between processes: one end says that it has come so far, the other waits for it. */
+/* Synchronises processes: one end reports its progress, the other waits for it. */
 struct sim_pipe {
   int ends[2];
 };
@@ -139,7 +137,7 @@ __attribute__((unused)) static uint64_t sim_hear(const struct sim_pipe *line) {
   return word;
 }
 
-/* Microseconds between two events that have passed. */
+/* Microseconds between two completed events. */
 __attribute__((unused)) static double sim_elapsed_us(CUevent from, CUevent to) {
   float milliseconds;
   OK(cuEventElapsedTime_v2(&milliseconds, from, to));

@@ -14,7 +14,7 @@ static int by_base(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* All that are there, in order of address, none of them in another. */
+/* Checks that all allocations are disjoint, in the order of their addresses. */
 static void check_apart(void) {
   static struct {
     CUdeviceptr base;
@@ -52,7 +52,7 @@ int main(void) {
     CHECK(base == places[at].base && whole == size);
     CHECK_EQ(cuMemGetAddressRange_v2(&base, &whole, places[at].base + size) == CUDA_SUCCESS && base == places[at].base,
              0);
-    /* What is not large shares blocks, at least one for each of twelve sizes. */
+    /* Small allocations share blocks, at least one for each of twelve sizes. */
     size_t used = before - sim_free_bytes();
     CHECK(used >= large && used <= large + (12 + PLACES) * 2 * MIB);
     if (round % 500 == 0) check_apart();

@@ -20,7 +20,7 @@ static size_t cost_of(const CUDA_ARRAY3D_DESCRIPTOR_v2 *shape, unsigned int leve
 }
 
 int main(void) {
-  TEST_BEGIN("arrays are charged for all their layers, faces and levels, and a dimension of zero counts as one");
+  TEST_BEGIN("arrays are charged for all layers, faces and levels, and a dimension of zero counts as one");
   sim_begin();
   CUDA_ARRAY3D_DESCRIPTOR_v2 flat = {8192, 8192, 0, CU_AD_FORMAT_FLOAT, 1, 0};
   CHECK_EQ(cost_of(&flat, 0), 256 * MIB);

@@ -10,7 +10,7 @@ static void *allocate_elsewhere(void *context) {
   return (void *)(intptr_t)result;
 }
 
-/* What another thread's allocation returns while a stream captures in this mode, and what the capture says then. */
+/* The result of another thread's allocation while a stream captures in this mode, and the result of the capture. */
 static void while_capturing(CUstream stream, CUstreamCaptureMode mode, CUresult allocation, CUresult capture) {
   pthread_t other;
   void *result;
@@ -26,7 +26,7 @@ static void while_capturing(CUstream stream, CUstreamCaptureMode mode, CUresult 
 int main(void) {
   CUgraph graph = NULL;
   CUdeviceptr pointer;
-  TEST_BEGIN("captures refuse what CUDA refuses: questions, unsafe calls, the legacy stream, work that is not joined");
+  TEST_BEGIN("captures reject what CUDA rejects: queries, unsafe calls, the legacy stream, unjoined work");
   sim_jump();
   sim_begin();
   CUstream a = sim_stream(CU_STREAM_NON_BLOCKING), b = sim_stream(CU_STREAM_NON_BLOCKING);
@@ -39,7 +39,7 @@ int main(void) {
   while_capturing(a, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CUDA_SUCCESS, CUDA_SUCCESS);
   while_capturing(a, CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_SUCCESS, CUDA_SUCCESS);
 
-  /* Asking for an event that has nothing to do with it ends a capture, unless the thread has relaxed its mode. */
+  /* A query of an unrelated event invalidates the capture, unless the thread's mode is relaxed. */
   OK(cuStreamBeginCapture_v2(a, CU_STREAM_CAPTURE_MODE_GLOBAL));
   CHECK_EQ(cuEventQuery(outside), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CHECK_EQ(cuStreamEndCapture(a, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);

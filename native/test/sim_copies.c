@@ -8,7 +8,7 @@ int main(void) {
   size_t pitch;
   CUarray array;
   uint32_t words[4] = {0};
-  TEST_BEGIN("contents travel: rows, boxes, arrays and fills, and copies take the time of their engine");
+  TEST_BEGIN("copies and fills of rows, boxes and arrays move contents and take the time of their engine");
   sim_jump();
   sim_begin();
   for (int y = 0; y < SIDE; y++)
@@ -62,7 +62,7 @@ int main(void) {
   CHECK_EQ(words[3], 0xdeadbeef);
   CHECK_EQ(cuMemcpyDtoH_v2(got, linear, sizeof got + 1), CUDA_ERROR_INVALID_VALUE);
 
-  /* 12 GB/s: 120 MB take 10 ms each way, and both ways go on at once. */
+  /* 12 GB/s: 120 MB take 10 ms per direction, and both directions overlap. */
   size_t large = 120000000;
   char *host = malloc(large);
   CUdeviceptr device, device_too;

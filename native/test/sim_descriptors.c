@@ -9,7 +9,7 @@ static CUmemGenericAllocationHandle import(int descriptor) {
   return handle;
 }
 
-/* Has a copy of the descriptor from its parent, and of the parent's driver nothing. */
+/* Holds a copy of the parent's descriptor and no driver state. */
 static int keeper(void *descriptor) {
   sim_say(&told, 1);
   sim_hear(&go);
@@ -18,7 +18,7 @@ static int keeper(void *descriptor) {
 }
 
 int main(void) {
-  TEST_BEGIN("physical memory lives as long as a handle, a mapping or a descriptor of it does, in any process");
+  TEST_BEGIN("physical memory lives as long as a handle, mapping or descriptor of it exists in any process");
   go = sim_pipe_open();
   told = sim_pipe_open();
   sim_begin();
@@ -38,7 +38,7 @@ int main(void) {
   CHECK_EQ(before - sim_free_bytes(), 96 * MIB);
   close(copy);
   CHECK_EQ(before - sim_free_bytes(), 96 * MIB);
-  /* Each descriptor still says which memory it stands for, though all are of one file. */
+  /* Each descriptor still identifies its memory, though all refer to one file. */
   again = import(one);
   close(one);
   CHECK_EQ(before - sim_free_bytes(), 96 * MIB);

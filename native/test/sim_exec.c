@@ -16,15 +16,16 @@ static int become_another(void *self) {
 
 int main(int count, char **arguments) {
   if (count > 1) {
-    /* The other program: it uses no GPU, and lives until it is told. */
+    /* The program after exec: it uses no GPU and lives until it is told to end. */
     uint64_t word;
     return read(atoi(arguments[1]), &word, sizeof word) == sizeof word ? 0 : 1;
   }
-  TEST_BEGIN("a process that runs another program has left the GPU, though it lives on");
+  TEST_BEGIN("a process that calls exec leaves the GPU, although it continues to live");
   line = sim_pipe_open();
   pid_t child = sim_process(become_another, arguments[0]);
   sim_begin();
-  /* It has been there when its memory was; it has gone when all but our own context and module is free again. */
+  /* The process appears when its memory is charged; it has left when only this process's context and module are
+   * charged. */
   size_t own = ((size_t)16384 - 256 - 256 - 2) << 20;
   for (int i = 0; i < 200 && sim_free_bytes() != own; i++) {
     usleep(20000);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the simulated libraries export, and what they need.
+# Checks what the simulated libraries export and need.
 echo "the libraries export every call of the lists and nothing else, under the drivers' names, and need libc alone"
 command -v readelf >/dev/null || { echo "skip: readelf is not installed"; exit 77; }
 build=${NATIVE_BUILD:-build}

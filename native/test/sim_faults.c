@@ -6,7 +6,7 @@ int main(void) {
   nvmlDevice_t device;
   CUdeviceptr pointer;
   unsigned int count;
-  TEST_BEGIN("calls fail on command, for so many times, on one GPU or all; a GPU is lost and comes back");
+  TEST_BEGIN("faults are injected by call, count and GPU; a GPU is lost and restored");
   sim_describe("{\"gpus\": [{}, {}]}");
   NVML_OK(nvmlInit_v2());
   sim_begin();
@@ -20,7 +20,7 @@ int main(void) {
   CHECK_EQ(nvmlDeviceGetMemoryInfo(sim_device(1), &memory), NVML_ERROR_UNKNOWN);
   NVML_OK(nvmlDeviceGetMemoryInfo(sim_device(0), &memory));
 
-  /* A name stands for all forms of the call, but not for others that begin like it. */
+  /* A name matches all variants of the call, but no other call with the same prefix. */
   CHECK_EQ(sim_tool("fault cuMemAlloc out-of-memory --times 1"), 0);
   CUdeviceptr managed, other;
   OK(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
@@ -54,7 +54,7 @@ int main(void) {
   CHECK_EQ(cuLaunchKernel(busy, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_UNKNOWN);
   CHECK_EQ(sim_tool("restore 0"), 0);
   NVML_OK(nvmlDeviceGetMemoryInfo(sim_device(0), &memory));
-  /* What was there before is broken, what comes now works. */
+  /* Contexts from before the loss stay failed, new ones work. */
   CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_UNKNOWN);
   OK(cuDevicePrimaryCtxReset_v2(0));
   CUcontext again;

@@ -20,7 +20,7 @@ static int fresh(void *nothing) {
 
 int main(void) {
   CUdeviceptr memory;
-  TEST_BEGIN("a child of a process that has called cuInit can do nothing and harms nothing; before cuInit it is a "
+  TEST_BEGIN("after cuInit a child made by fork cannot use CUDA and affects nothing; before cuInit it is a "
              "process like any");
   CHECK_EQ(sim_wait(sim_process(fresh, NULL)), 0);
   sim_begin();

@@ -1,7 +1,7 @@
 #include "sim.h"
 
 int main(void) {
-  TEST_BEGIN("a stream takes 1024 operations; the next launch waits for room, and none is lost");
+  TEST_BEGIN("a stream holds 1024 operations; the next launch waits, and none is lost");
   sim_jump();
   sim_begin();
   CUstream stream = sim_stream(CU_STREAM_NON_BLOCKING);

@@ -4,7 +4,7 @@ int main(void) {
   CUgraph graph, nested;
   CUgraphExec exec, outer_exec;
   size_t nodes = 0, edges = 0;
-  TEST_BEGIN("what streams capture becomes a graph that replays their order, branches beside each other");
+  TEST_BEGIN("captured work becomes a graph that keeps its order and overlaps independent branches");
   sim_jump();
   sim_begin();
   CUstream a = sim_stream(CU_STREAM_NON_BLOCKING), b = sim_stream(CU_STREAM_NON_BLOCKING);
@@ -30,7 +30,7 @@ int main(void) {
   OK(cuGraphGetEdges_v2(graph, NULL, NULL, NULL, &edges));
   CHECK_EQ(edges, 4);
 
-  /* Nothing has run so far. Three launches take three times 450 us: the branches overlap. */
+  /* Nothing has run so far. Three launches take three times 450 us, because the branches overlap. */
   CUevent begin = sim_mark(a);
   OK(cuEventSynchronize(begin));
   OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -41,7 +41,7 @@ int main(void) {
   CHECK_BETWEEN(sim_elapsed_us(begin, end), 1349, 1351);
   CHECK_EQ(cuStreamQuery(b), CUDA_SUCCESS);
 
-  /* The same graph in two streams does not overlap itself; as a child it takes the same time. */
+  /* One graph in two streams does not overlap with itself; as a child graph it takes the same time. */
   CUgraphNode child, after;
   uint64_t us = 20;
   void *parameters[] = {&us};

@@ -12,7 +12,7 @@ int main(void) {
   CUgraph graph, captured;
   CUgraphNode allocate, release;
   CUgraphExec exec, too_large;
-  TEST_BEGIN("memory of graphs is charged when a launch first needs it, and kept until the GPU is told to trim");
+  TEST_BEGIN("memory of graphs is charged when a launch first needs it, and kept until it is trimmed");
   sim_jump();
   sim_begin();
   CUstream stream = sim_stream(CU_STREAM_NON_BLOCKING);
@@ -35,7 +35,7 @@ int main(void) {
   OK(cuDeviceGraphMemTrim(0));
   CHECK_EQ(sim_free_bytes(), before);
 
-  /* Captured in stream order it is the same; freed outside, it is gone for the next launch. */
+  /* Captured allocations behave the same; memory freed outside of the graph is allocated again by the next launch. */
   CUdeviceptr pointer;
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   OK(cuMemAllocAsync(&pointer, 50 * MIB, stream));

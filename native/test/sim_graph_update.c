@@ -32,14 +32,14 @@ int main(void) {
   uint64_t us = 100;
   void *parameters[] = {&us};
   unsigned int enabled;
-  TEST_BEGIN("executable graphs change: one node, all nodes by another graph of the same shape, nodes switched off");
+  TEST_BEGIN("executable graphs are updated: one node, all nodes from another graph, and disabled nodes");
   sim_jump();
   sim_begin();
   stream = sim_stream(CU_STREAM_NON_BLOCKING);
   CUDA_KERNEL_NODE_PARAMS_v2 node = kernel(parameters), told;
   OK(cuGraphCreate(&graph, 0));
   OK(cuGraphAddKernelNode_v2(&first, graph, NULL, 0, &node));
-  us = 200; /* values of parameters are taken when the node is made */
+  us = 200; /* parameter values are copied when the node is created */
   OK(cuGraphAddKernelNode_v2(&second, graph, &first, 1, &node));
   OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
   us = 9999;

@@ -17,7 +17,7 @@ static void second(CUstream stream, CUresult status, void *data) {
 int main(void) {
   CUdeviceptr words;
   uint32_t back = 0;
-  TEST_BEGIN("functions of the host run in their stream's order, and streams wait for words of memory");
+  TEST_BEGIN("host functions run in stream order, and streams wait for words of memory");
   sim_begin();
   CUstream stream = sim_stream(CU_STREAM_NON_BLOCKING), other = sim_stream(CU_STREAM_NON_BLOCKING);
   CUevent begin = sim_mark(stream);

@@ -10,7 +10,7 @@ static CUmemoryPool make(CUmemAllocationType type, CUmemLocationType place) {
 }
 
 int main(void) {
-  TEST_BEGIN("pools of the host's memory take none of the GPU, and managed pools take it as far as there is some");
+  TEST_BEGIN("host memory pools use no GPU memory, and managed pools use it while there is some");
   sim_begin();
   CUdeviceptr pointer, more;
   unsigned int flag;
@@ -39,7 +39,7 @@ int main(void) {
   CUmemAllocationType type;
   OK(cuMemPoolGetAttribute(managed, CU_MEMPOOL_ATTR_ALLOCATION_TYPE, &type));
   CHECK_EQ(type, CU_MEM_ALLOCATION_TYPE_MANAGED);
-  /* More than the GPU has: the rest lies in the host's memory. */
+  /* More than the GPU has: the rest is placed on the host. */
   OK(cuMemAllocFromPoolAsync(&more, before, managed, stream));
   OK(cuMemFreeAsync(more, stream));
   OK(cuMemFree_v2(pointer));
@@ -47,7 +47,7 @@ int main(void) {
   OK(cuMemPoolDestroy(managed));
   CHECK_EQ(sim_free_bytes(), before);
 
-  /* Each place has a default of its own. */
+  /* Each location has its own default pool. */
   CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}, near = {.type = CU_MEM_LOCATION_TYPE_HOST};
   CUmemoryPool plain, migrating, pinned;
   OK(cuMemGetDefaultMemPool(&plain, &device, CU_MEM_ALLOCATION_TYPE_PINNED));

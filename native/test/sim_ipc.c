@@ -49,8 +49,9 @@ static int importer(void *nothing) {
   CHECK_EQ(sim_free_bytes(), before);
   sim_say(&told, 1);
   sim_hear(&go);
-  /* The exporter has let go: the memory is ours now, until we let go too. */
-  CHECK_EQ(sim_free_bytes(), before + 2 * MIB); /* the block of the small one was never ours */
+  /* The exporter has released the memory. It is charged to this process until it closes the handles. */
+  /* the block of the small allocation was never charged to this process */
+  CHECK_EQ(sim_free_bytes(), before + 2 * MIB);
   OK(cuIpcCloseMemHandle(memory));
   OK(cuIpcCloseMemHandle(small));
   OK(cuMemUnmap(area, 4 * MIB));
@@ -69,7 +70,7 @@ int main(void) {
   CUmemGenericAllocationHandle physical;
   int descriptor;
   uint64_t word = 4711;
-  TEST_BEGIN("memory and events of other processes: contents are shared, nothing is charged twice, the last one pays");
+  TEST_BEGIN("imported memory and events: contents are shared, and memory is charged once, to a remaining holder");
   REQUIRE(pipe(handles) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
   go = sim_pipe_open();
   told = sim_pipe_open();

@@ -14,7 +14,7 @@ static int hog(void *nothing) {
 }
 
 int main(void) {
-  TEST_BEGIN("a process that is killed leaves neither memory nor work behind, and nobody waits for it");
+  TEST_BEGIN("memory and work of a killed process are freed, and no other process waits for it");
   ready = sim_pipe_open();
   pid_t first = sim_process(hog, NULL);
   sim_hear(&ready);

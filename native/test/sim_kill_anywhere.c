@@ -4,7 +4,7 @@ enum { VICTIMS = 60 };
 
 static const size_t MIB = 1 << 20;
 
-/* A bit of everything, until it is killed. */
+/* Uses many calls until it is killed. */
 static int play(void *number) {
   unsigned int seed = (unsigned int)(uintptr_t)number;
   CUdeviceptr memory = 0, pooled;
@@ -28,7 +28,7 @@ static int play(void *number) {
 
 int main(void) {
   unsigned int seed = 1;
-  TEST_BEGIN("processes killed at any point leave a sound machine: memory, work and time go on for the others");
+  TEST_BEGIN("processes killed at any point leave a consistent machine for the others");
   for (uintptr_t i = 0; i < VICTIMS; i += 2) {
     pid_t first = sim_process(play, (void *)i), second = sim_process(play, (void *)(i + 1));
     usleep(5000 + (unsigned int)rand_r(&seed) % 30000);
@@ -45,7 +45,7 @@ int main(void) {
   for (int i = 0; i < 50; i++)
     sim_launch(stream, 80, 100);
   OK(cuStreamSynchronize(stream));
-  /* Alone on the GPU: no other process is left, and nobody else's work. */
+  /* Afterwards the GPU has no other process and no foreign work. */
   nvmlProcessInfo_t processes[4];
   unsigned int count = 4;
   NVML_OK(nvmlInit_v2());

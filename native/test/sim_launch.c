@@ -1,12 +1,12 @@
 #include "sim.h"
 
-/* Events stamp time in steps of 512 ns. */
+/* Events have a resolution of 512 ns. */
 enum { STEP_US = 1 };
 
 int main(void) {
   CUstream stream;
   CUevent begin, middle, end;
-  TEST_BEGIN("kernels of a stream take their time, one after the other, by name and parameter");
+  TEST_BEGIN("kernels of a stream run one after the other, for the duration in name or parameter");
   sim_jump();
   sim_begin();
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

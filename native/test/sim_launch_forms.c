@@ -2,7 +2,7 @@
 
 static CUstream stream;
 
-/* What the last launch took, in microseconds; the next begins to count. */
+/* The duration of the last launch in microseconds, since the previous call. */
 static double taken(void) {
   static CUevent before;
   CUevent now = sim_mark(stream);
@@ -14,7 +14,7 @@ static double taken(void) {
 }
 
 int main(void) {
-  TEST_BEGIN("every form of launch costs what its kernel says: Ex, cooperative, buffers of parameters, legacy calls");
+  TEST_BEGIN("every form of launch takes the kernel's duration: Ex, cooperative, parameter buffers, legacy calls");
   sim_jump();
   sim_begin();
   stream = sim_stream(CU_STREAM_NON_BLOCKING);
@@ -55,7 +55,7 @@ int main(void) {
   OK(cuLaunchGridAsync(busy, 4, 4, stream));
   CHECK_BETWEEN(taken(), 199, 201);
 
-  /* A kernel that says nothing of itself: 10 us a block, 240 blocks are three waves. */
+  /* A kernel without a duration in its name: 10 us per block, and 240 blocks are three waves. */
   OK(cuLaunchKernel(sim_function("plain"), 240, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
   CHECK_BETWEEN(taken(), 29, 31);
 

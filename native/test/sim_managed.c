@@ -6,7 +6,7 @@ int main(void) {
   CUdeviceptr managed, huge, mapped;
   void *pinned;
   unsigned int type, is_managed;
-  TEST_BEGIN("managed and host memory are the program's own; managed memory counts on the GPU where it fits");
+  TEST_BEGIN("managed and host memory are accessible to the program; managed memory is charged to the GPU if it fits");
   sim_begin();
   size_t before = sim_free_bytes();
   OK(cuMemAllocManaged(&managed, 10 * MIB, CU_MEM_ATTACH_GLOBAL));

@@ -11,10 +11,10 @@ static size_t free_bytes(void) {
 
 int main(void) {
   CUdeviceptr large, small[4], rest;
-  TEST_BEGIN("a GPU is charged in blocks of 2 MiB, gives out no more than it has, and gets everything back");
+  TEST_BEGIN("a GPU is charged in blocks of 2 MiB, never beyond its memory, and everything is given back");
   sim_begin();
   size_t before = free_bytes();
-  CHECK_EQ(before, (16384 - 256 - 256 - 2) * MIB); /* reserved, a context, a module */
+  CHECK_EQ(before, (16384 - 256 - 256 - 2) * MIB); /* the driver's reserve, a context, a module */
 
   OK(cuMemAlloc_v2(&large, 3 * MIB));
   CHECK_EQ(before - free_bytes(), 4 * MIB);

@@ -15,7 +15,7 @@ int main(void) {
   OK(cuGetProcAddress_v2("cuGLInit", &found, 13000, 0, &status));
   CHECK_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
   CHECK(found == (void *)gl);
-  /* A call that a later CUDA brings is not there for programs that ask properly. */
+  /* A call of a later CUDA version is not found by programs that pass their version. */
   OK(cuGetProcAddress_v2("cuGraphGetId", &found, 13000, 0, &status));
   CHECK_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 

@@ -1,6 +1,4 @@
-/*
- * What tests of the simulated NVML share.
- */
+/* Common to tests of the simulated NVML. */
 #ifndef TEST_SIM_NVML_H
 #define TEST_SIM_NVML_H
 
@@ -22,7 +20,7 @@ __attribute__((unused)) static nvmlDevice_t sim_device(unsigned int index) {
   return device;
 }
 
-/* Describes the machine: the text becomes the file that GPU_SIM_NODE names. */
+/* Writes a description of the machine to the file that GPU_SIM_NODE names. */
 __attribute__((unused)) static void sim_describe(const char *text) {
   char path[512];
   const char *folder = getenv("GPU_SIM_STATE");

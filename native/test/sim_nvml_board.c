@@ -1,7 +1,7 @@
 #include "sim_nvml.h"
 
 int main(void) {
-  TEST_BEGIN("NVML tells of a board what monitors insist on: brand, limits, display, bus, clocks and energy");
+  TEST_BEGIN("NVML reports what monitoring tools require: brand, limits, display, bus, clocks and energy");
   nvmlBrandType_t brand;
   nvmlEnableState_t state;
   nvmlBusType_t bus;
@@ -36,7 +36,7 @@ int main(void) {
   NVML_OK(nvmlDeviceGetClock(device, NVML_CLOCK_SM, NVML_CLOCK_ID_CURRENT, &number));
   CHECK(number > 0);
 
-  /* On a GPU without work: idle is why the clocks are low, and nothing passes the bus. */
+  /* On an idle GPU the clocks are low because it is idle, and nothing is transferred over the bus. */
   NVML_OK(nvmlDeviceGetCurrentClocksThrottleReasons(device, &reasons));
   CHECK_EQ(reasons, nvmlClocksEventReasonGpuIdle);
   NVML_OK(nvmlDeviceGetSupportedClocksThrottleReasons(device, &supported));
@@ -44,7 +44,7 @@ int main(void) {
   NVML_OK(nvmlDeviceGetPcieThroughput(device, NVML_PCIE_UTIL_RX_BYTES, &number));
   CHECK_EQ(number, 0);
 
-  /* Kernels for two windows: energy rises, and the GPU is not idle any more. */
+  /* Kernels for two windows: the energy counter rises, and the GPU is no longer idle. */
   sim_begin();
   NVML_OK(nvmlDeviceGetTotalEnergyConsumption(device, &before));
   sim_launch(NULL, 80, 500000);

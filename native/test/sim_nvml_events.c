@@ -5,7 +5,7 @@ int main(void) {
   nvmlEventData_t data;
   nvmlEventData_v1_t old;
   unsigned long long types, errors;
-  TEST_BEGIN("XIDs and memory errors reach who registered for them, once each, also those that a kernel causes");
+  TEST_BEGIN("XIDs and memory errors reach registered event sets once each, including those caused by kernels");
   sim_describe("{\"gpus\": [{}, {}]}");
   NVML_OK(nvmlInit_v2());
   NVML_OK(nvmlDeviceGetSupportedEventTypes(sim_device(0), &types));
@@ -38,7 +38,7 @@ int main(void) {
   NVML_OK(nvmlEventSetWait_v2(late, &data, 1000));
   CHECK_EQ(data.eventType, nvmlEventTypeDoubleBitEccError);
 
-  /* A kernel that reads where it must not: its context is done for, the GPU is not. */
+  /* A kernel with an illegal access: its context fails, the GPU continues. */
   sim_begin();
   OK(cuLaunchKernel(sim_function("illegal_address"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
   CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -8,7 +8,7 @@ int main(void) {
   nvmlDevice_t device, found;
   CUdevice cuda;
   CUuuid uuid;
-  TEST_BEGIN("NVML and CUDA show the GPUs that the description says, and refuse a description that is wrong");
+  TEST_BEGIN("NVML and CUDA show the described GPUs and reject an invalid description");
   unsigned int pending;
   CHECK_EQ(nvmlDeviceGetCount_v2(&number), NVML_ERROR_UNINITIALIZED);
   sim_describe("{\"gpus\": [{\"memoryMiB\": 16}, {\"memoryMiB\": -1}]}");

@@ -6,7 +6,7 @@ static nvmlGpuTopologyLevel_t level(unsigned int a, unsigned int b) {
   return found;
 }
 
-/* How many links a GPU has to each other one, and to switches (the last place). */
+/* The number of links of a GPU to each other GPU, and to switches (last entry). */
 static void links_of(unsigned int gpu, unsigned int *links, unsigned int count) {
   nvmlPciInfo_t pci;
   nvmlEnableState_t state;
@@ -46,7 +46,7 @@ static int hybrid(void *nothing) {
   NVML_OK(nvmlInit_v2());
   CHECK_EQ(level(0, 3), NVML_TOPOLOGY_SYSTEM);
   CHECK_EQ(level(2, 3), NVML_TOPOLOGY_SINGLE);
-  /* Hidden by NVLink: 0 and 1 are on one NUMA node. */
+  /* Hidden by NVLink: GPUs 0 and 1 are on the same NUMA node. */
   CHECK_EQ(level(0, 1), NVML_TOPOLOGY_NODE);
   CHECK_EQ(level(0, 2), NVML_TOPOLOGY_SYSTEM);
   CHECK_EQ(level(1, 1), NVML_TOPOLOGY_INTERNAL);
@@ -95,7 +95,7 @@ static int plain(void *nothing) {
 }
 
 int main(void) {
-  TEST_BEGIN("topology: PCIe levels also where NVLink hides them, links to other GPUs or to switches, peers");
+  TEST_BEGIN("NVML reports PCIe levels hidden by NVLink, links to GPUs or switches, and peers");
   CHECK_EQ(sim_wait(sim_process(hybrid, NULL)), 0);
   CHECK_EQ(sim_wait(sim_process(switched, NULL)), 0);
   CHECK_EQ(sim_wait(sim_process(plain, NULL)), 0);

@@ -3,7 +3,7 @@
 static const uint64_t MIB = 1 << 20;
 static struct sim_pipe ready, go;
 
-/* 20 percent of a GPU: a kernel of 20 ms each 100 ms, as long as the clock runs. */
+/* Uses 20 percent of a GPU: a kernel of 20 ms every 100 ms while the clock runs. */
 static int worker(void *nothing) {
   CUdeviceptr memory;
   (void)nothing;
@@ -29,7 +29,7 @@ int main(void) {
   nvmlSample_t history[128];
   nvmlValueType_t type;
   unsigned int count;
-  TEST_BEGIN("NVML shows memory, processes with their pids, and utilisation of the window that ended last");
+  TEST_BEGIN("NVML shows memory, processes with their pids, and the utilisation of the last complete window");
   setenv("GPU_SIM_CLOCK", "manual", 1);
   ready = sim_pipe_open();
   go = sim_pipe_open();
@@ -65,7 +65,7 @@ int main(void) {
   NVML_OK(nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, new));
   CHECK_EQ(count, 0);
 
-  /* Nothing is known before the first window has ended. */
+  /* No value is known before the first window has ended. */
   NVML_OK(nvmlDeviceGetUtilizationRates(device, &rates));
   CHECK_EQ(rates.gpu, 0);
   count = 8;
@@ -99,7 +99,7 @@ int main(void) {
   CHECK_EQ(nvmlDeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, seen, &type, &count, history),
            NVML_ERROR_NOT_FOUND);
 
-  /* Rest: the GPU's windows are empty, and there is no new sample of the process. */
+  /* Idle: the GPU's windows are empty, and the process has no new sample. */
   CHECK_EQ(sim_tool("advance-clock 1s"), 0);
   NVML_OK(nvmlDeviceGetUtilizationRates(device, &rates));
   CHECK_EQ(rates.gpu, 0);

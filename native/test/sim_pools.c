@@ -11,7 +11,7 @@ static uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
 int main(void) {
   CUmemoryPool pool;
   CUdeviceptr a, b, c;
-  TEST_BEGIN("a pool is charged for what it holds reserved, reuses memory in stream order, and lets go when told");
+  TEST_BEGIN("a pool is charged for its reserved memory, reuses memory in stream order, and can be trimmed");
   sim_jump();
   sim_begin();
   CUstream stream = sim_stream(CU_STREAM_NON_BLOCKING), other = sim_stream(CU_STREAM_NON_BLOCKING);
@@ -25,7 +25,7 @@ int main(void) {
   OK(cuMemAllocAsync(&b, 20 * MIB, stream));
   CHECK_EQ(before - sim_free_bytes(), 32 * MIB);
 
-  /* Freed behind a kernel: the same stream has it again at once, another only when the kernel is over. */
+  /* Freed after a kernel: the same stream reuses the memory at once, another one only after the kernel has ended. */
   sim_launch(stream, 80, 1000);
   OK(cuMemFreeAsync(b, stream));
   OK(cuMemAllocAsync(&c, 20 * MIB, other));
@@ -36,7 +36,7 @@ int main(void) {
   CHECK_EQ(again, b);
   CHECK_EQ(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 40 * MIB + 1024);
 
-  /* With no threshold a synchronisation gives back what is unused. */
+  /* Without a threshold a synchronisation releases unused memory. */
   OK(cuMemFreeAsync(again, stream));
   OK(cuMemFreeAsync(c, other));
   CHECK_EQ(before - sim_free_bytes(), 64 * MIB);
@@ -44,7 +44,7 @@ int main(void) {
   OK(cuStreamSynchronize(other));
   CHECK_EQ(before - sim_free_bytes(), 32 * MIB);
 
-  /* With a threshold it stays until somebody trims, or memory is short. */
+  /* With a threshold it is kept until it is trimmed or memory is short. */
   cuuint64_t threshold = UINT64_MAX;
   OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
   OK(cuMemAllocAsync(&b, 200 * MIB, stream));
@@ -65,7 +65,7 @@ int main(void) {
   OK(cuMemFree_v2(a));
   CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
 
-  /* A pool of one's own has a size that it does not pass. */
+  /* An explicit pool has a maximum size. */
   CUmemPoolProps properties = {
       .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, .maxSize = 64 * MIB};
   CUmemoryPool own;

@@ -20,8 +20,8 @@ int main(void) {
   void *function;
   const void *table = &table;
   CUuuid id = {{0}};
-  TEST_BEGIN("cuGetProcAddress gives the form of a call that a program's CUDA version and default stream expect");
-  /* Before cuInit, as CUDA runtimes do. */
+  TEST_BEGIN("cuGetProcAddress returns the variant for a program's CUDA version and default stream");
+  /* Before cuInit, as the CUDA runtime does. */
   CHECK(found("cuMemAlloc", 2000, 0) == (void *)cuMemAlloc);
   CHECK(found("cuMemAlloc", 3020, 0) == (void *)cuMemAlloc_v2);
   CHECK(found("cuMemAlloc", 13000, own) == (void *)cuMemAlloc_v2);

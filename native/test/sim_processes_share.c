@@ -4,7 +4,7 @@ enum { PROCESSES = 3, KERNELS = 60 };
 
 static struct sim_pipe ready, go, report;
 
-/* 60 ms of work, asked how long it took. */
+/* Runs 60 ms of work and returns how long it took. */
 static int play(void *nothing) {
   (void)nothing;
   sim_begin();

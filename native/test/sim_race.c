@@ -5,7 +5,7 @@ enum { PROCESSES = 8, ROUNDS = 3000, PLACES = 16 };
 static const size_t MIB = 1 << 20;
 static struct sim_pipe ready, go;
 
-/* Wants more than there is, all the time. */
+/* Always allocates more than the GPU has. */
 static int play(void *number) {
   CUdeviceptr memory[PLACES] = {0};
   unsigned int seed = (unsigned int)(uintptr_t)number;
@@ -27,7 +27,7 @@ static int play(void *number) {
     CHECK(free_now <= total);
   }
   CHECK(refused > 0);
-  /* Half of them leave it to the driver to clean up. */
+  /* Half of the processes leave the cleanup to the driver. */
   if ((uintptr_t)number % 2 == 0) return TEST_END;
   for (int i = 0; i < PLACES; i++)
     OK(cuMemFree_v2(memory[i]));

@@ -20,7 +20,7 @@ int main(void) {
   OK(cuStreamWaitEvent(b, middle, 0));
   sim_launch(b, 1, 200);
   CUevent last = sim_mark(b);
-  /* A wait is for what was recorded when it was asked for. */
+  /* A wait covers what was recorded before the wait was submitted. */
   sim_launch(a, 1, 1000);
   OK(cuEventRecord(middle, a));
   OK(cuEventSynchronize(last));
@@ -36,7 +36,7 @@ int main(void) {
   CHECK_EQ(cuEventQuery(legacy), CUDA_SUCCESS);
   sim_launch(blocking, 1, 400);
   CHECK_EQ(cuStreamQuery(NULL), CUDA_SUCCESS);
-  /* The per-thread stream is another one, and blocking. */
+  /* The per-thread stream is a separate, blocking stream. */
   sim_launch(CU_STREAM_PER_THREAD, 1, 100);
   OK(cuStreamSynchronize_ptsz(NULL));
   CHECK_EQ(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);

@@ -1,7 +1,7 @@
 #include "sim.h"
 
 int main(void) {
-  TEST_BEGIN("texture and surface objects are made of arrays and memory, and tell what they were made of");
+  TEST_BEGIN("texture and surface objects are created from arrays and memory, and return their descriptions");
   CUDA_ARRAY3D_DESCRIPTOR plain = {.Width = 64, .Height = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
   CUDA_ARRAY3D_DESCRIPTOR writable = plain;
   writable.Flags = CUDA_ARRAY3D_SURFACE_LDST;

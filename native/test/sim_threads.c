@@ -66,7 +66,7 @@ static void *play(void *number) {
 
 int main(void) {
   pthread_t threads[THREADS];
-  TEST_BEGIN("threads use one context beside each other, and leave it as it was");
+  TEST_BEGIN("threads use one context concurrently and leave it unchanged");
   sim_begin();
   size_t before = sim_free_bytes();
   for (uintptr_t i = 0; i < THREADS; i++)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# gpu-sim from the command line
-echo "gpu-sim says what there is in JSON, one object a line, and refuses what it does not understand"
+# gpu-sim on the command line.
+echo "gpu-sim prints JSON, one object per line, and rejects invalid commands"
 tool="${NATIVE_BUILD:-build}/gpu-sim"
 result=0
 expect() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A program that is built with the vendor's cuda.h, as any program of the driver API is.
+# A program built with the vendor's cuda.h, like any program that uses the driver API.
 echo "a program built for the CUDA driver runs unchanged, with both kinds of default stream, linked to libcuda.so.1"
 header="${CUDA_HOME:-/usr/local/cuda}/include"
 [ -f "$header/cuda.h" ] || { echo "skip: no CUDA toolkit is installed (looked for cuda.h)"; exit 77; }

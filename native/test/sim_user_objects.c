@@ -7,7 +7,7 @@ static void count_end(void *data) {
 }
 
 int main(void) {
-  TEST_BEGIN("user objects end when the program, graphs and executable graphs have let go of them");
+  TEST_BEGIN("user objects are destroyed when the program, graphs and executable graphs have released them");
   sim_begin();
   int weight = 1;
   CUuserObject object;
@@ -19,7 +19,7 @@ int main(void) {
   CHECK_EQ(ended, 0);
   CHECK_EQ(cuUserObjectRelease(object, 2), CUDA_ERROR_INVALID_VALUE);
 
-  /* The program's reference moves to the graph, and each copy of the graph has its own. */
+  /* The program's reference moves to the graph, and each copy of the graph has a reference. */
   CUgraph graph, clone;
   CUgraphNode node;
   CUgraphExec exec;
@@ -37,7 +37,7 @@ int main(void) {
   OK(cuGraphExecDestroy(exec));
   CHECK_EQ(ended, 1);
 
-  /* Without the flag the graph takes a reference beside the program's. */
+  /* Without the flag the graph has a reference in addition to the program's. */
   OK(cuUserObjectCreate(&object, &weight, count_end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   OK(cuGraphCreate(&graph, 0));
   OK(cuGraphRetainUserObject(graph, object, 3, 0));

@@ -7,7 +7,8 @@ int main(void) {
   CUmemGenericAllocationHandle handle, again;
   size_t granularity;
   uint64_t word = 0x1122334455667788, got = 0;
-  TEST_BEGIN("virtual memory: addresses cost nothing, memory does, and one memory shows at every place it is mapped");
+  TEST_BEGIN(
+      "virtual memory: address ranges are free, physical memory is charged, and all its mappings share contents");
   sim_begin();
   CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                     .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
@@ -31,7 +32,7 @@ int main(void) {
   OK(cuMemcpyDtoH_v2(&got, area + 8 * MIB + 1000, sizeof got));
   CHECK(got == word);
 
-  /* The memory lives as long as a handle or a mapping. */
+  /* The memory lives as long as a handle or a mapping of it. */
   OK(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)area));
   CHECK(again == handle);
   OK(cuMemRelease(handle));

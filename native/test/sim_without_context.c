@@ -1,7 +1,7 @@
 #include "sim.h"
 
 int main(void) {
-  TEST_BEGIN("memory is freed without a current context, and calls that need one say so");
+  TEST_BEGIN("memory is freed without a current context, and calls that need one return an error");
   sim_begin();
   CUdeviceptr pointer;
   size_t before, after, total;
@@ -20,7 +20,7 @@ int main(void) {
   OK(cuMemGetInfo_v2(&after, &total));
   CHECK_EQ(after, before);
 
-  /* A graph that frees its memory before it is launched again cannot be one that kernels launch. */
+  /* A graph that frees its memory before the next launch cannot be launched from kernels. */
   CUgraph graph;
   CUgraphExec exec;
   OK(cuGraphCreate(&graph, 0));

@@ -1,7 +1,5 @@
-/*
- * What a C test needs. A test is a program that shows one behaviour: it says which in TEST_BEGIN, checks, and returns
- * TEST_END. Its exit code tells the runner (test/run) the rest: 0 passed, 1 failed, 77 skipped.
- */
+/* The C test framework. A test is a program that shows one behaviour: it states the behaviour in TEST_BEGIN, checks it,
+ * and returns TEST_END. The exit code tells the runner (test/run): 0 passed, 1 failed, 77 skipped. */
 #ifndef TAP_H
 #define TAP_H
 
@@ -14,7 +12,7 @@ enum { TAP_PASS = 0, TAP_FAIL = 1, TAP_SKIP = 77 };
 
 static int tap_failures;
 
-/* The first line of a test's output is its sentence. */
+/* The first line of output is the title of the test. */
 #define TEST_BEGIN(sentence)                                                                                           \
   do {                                                                                                                 \
     setvbuf(stdout, NULL, _IOLBF, 0);                                                                                  \
@@ -23,7 +21,7 @@ static int tap_failures;
 
 #define TEST_END (tap_failures == 0 ? TAP_PASS : TAP_FAIL)
 
-/* Ends the test with the reason why it cannot run here. */
+/* Ends the test and prints why it cannot run here. */
 #define TEST_SKIP(...)                                                                                                 \
   do {                                                                                                                 \
     printf("skip: " __VA_ARGS__);                                                                                      \
@@ -31,7 +29,7 @@ static int tap_failures;
     exit(TAP_SKIP);                                                                                                    \
   } while (0)
 
-/* For tests that go by the clock, or start themselves anew: not under valgrind. */
+/* For tests that measure time or start themselves again: skipped under valgrind. */
 #define TEST_NOT_WRAPPED(why)                                                                                          \
   do {                                                                                                                 \
     if (getenv("WRAPPER") != NULL) TEST_SKIP("not under valgrind: " why);                                              \
@@ -48,13 +46,13 @@ __attribute__((format(printf, 3, 4), unused)) static void tap_fail(const char *f
   putchar('\n');
 }
 
-/* Notes a failure and goes on. */
+/* Records a failure and continues. */
 #define CHECK(condition)                                                                                               \
   do {                                                                                                                 \
     if (!(condition)) tap_fail(__FILE__, __LINE__, "%s", #condition);                                                  \
   } while (0)
 
-/* Notes a failure and ends the test: what follows would make no sense. */
+/* Records a failure and ends the test, because later checks would be meaningless. */
 #define REQUIRE(condition)                                                                                             \
   do {                                                                                                                 \
     if (!(condition)) {                                                                                                \
@@ -63,7 +61,7 @@ __attribute__((format(printf, 3, 4), unused)) static void tap_fail(const char *f
     }                                                                                                                  \
   } while (0)
 
-/* Two whole numbers are the same. */
+/* Compares two integers. */
 #define CHECK_EQ(actual, expected)                                                                                     \
   do {                                                                                                                 \
     long long tap_actual = (long long)(actual), tap_expected = (long long)(expected);                                  \
@@ -71,7 +69,7 @@ __attribute__((format(printf, 3, 4), unused)) static void tap_fail(const char *f
       tap_fail(__FILE__, __LINE__, "%s is %lld, not %lld", #actual, tap_actual, tap_expected);                         \
   } while (0)
 
-/* A number lies between two others, both included. */
+/* Checks that a number lies in a range, bounds included. */
 #define CHECK_BETWEEN(actual, low, high)                                                                               \
   do {                                                                                                                 \
     double tap_actual = (double)(actual), tap_low = (double)(low), tap_high = (double)(high);                          \

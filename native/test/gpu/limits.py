@@ -24,7 +24,7 @@ def main() -> None:
     os.makedirs(os.path.join(directory, "usage"), exist_ok=True)
     with open(os.path.join(directory, "vgpu.limits"), "wb") as file:
         file.write(limits(uuid, share, memory))
-    # What another run used is not this one's.
+    # Results of an earlier run do not belong to this one.
     usage = os.path.join(directory, "usage", "vgpu.usage")
     if os.path.exists(usage):
         os.remove(usage)
