@@ -11,7 +11,7 @@ const PART = { cores: 3, memoryBlocks: 2 };
 const MANNERS = { rest: 'burst:1000:1:1000000', work: 'burst:1000:1:100' } as const;
 type Manner = keyof typeof MANNERS;
 /** Of the containers so many have a program: the simulated machine holds 256 processes, the agent among them. */
-const MOST_PROGRAMS = 250;
+const MAX_PROGRAMS = 250;
 const STARTS = 5;
 
 /** What is promised: percent of a core, and of what 8 containers cost; MiB; milliseconds beyond an empty Node. */
@@ -90,7 +90,7 @@ async function measureCost(
   try {
     await node.agent.start();
     for (let container = 0; container < count; container += 1)
-      await node.run(PART.cores, PART.memoryBlocks, container < MOST_PROGRAMS ? manner : null);
+      await node.run(PART.cores, PART.memoryBlocks, container < MAX_PROGRAMS ? manner : null);
     // Until code is compiled and what starting left behind is cleared away.
     await sleep(quick ? 10_000 : 60_000);
     const [begun, before] = [performance.now(), cpuSeconds(node.agent.pid)];

@@ -10,7 +10,7 @@ import { AgentProcess } from '../../test/harness/gpu-machine/agent-process.js';
 import { SimulatedMachine } from '../sim/machine.js';
 import { residentMib } from './process-cost.js';
 
-const LONGEST_S = '3600';
+const MAX_S = '3600';
 const MANIFEST = fileURLToPath(new URL('../../../daemonset.yaml', import.meta.url));
 
 /** A simulated node of eight cards: the agent a process of its own, containers with a process each. */
@@ -53,7 +53,7 @@ export class BenchNode {
     await this.agent.kubelet.startContainer(uid, 'main');
     const slice = given.mounts.find(({ containerPath }) => containerPath === '/etc/vcuda')?.hostPath ?? '';
     const gpu = Number(/nvidia(\d+)$/.exec(given.annotations['tencent.com/vcuda-device'] ?? '')?.[1]);
-    if (manner !== null) this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], gpu, slice });
+    if (manner !== null) this.machine.start({ name: 'tenant', args: [MAX_S, manner], gpu, slice });
   }
 
   async close(): Promise<void> {

@@ -13,7 +13,7 @@ import { Witness } from './witness.js';
 
 /** For starting, and for learning what launches cost. */
 export const WARM_UP_MS = 1500;
-const LONGEST_S = '3600';
+const MAX_S = '3600';
 
 /** A container with its programs running. */
 export interface RunningTenant {
@@ -69,7 +69,7 @@ export class ShareBench {
     const limits: SliceLimits = { gpu, share, softLimit: softLimit ?? null };
     const slice = steering === 'library alone' ? await this.#unsteered(limits) : await this.agent.slice(limits);
     const children = Array.from({ length: processes }, () =>
-      this.machine.start({ name: 'tenant', args: [LONGEST_S, manner], gpu, slice }),
+      this.machine.start({ name: 'tenant', args: [MAX_S, manner], gpu, slice }),
     );
     return { slice, children };
   }

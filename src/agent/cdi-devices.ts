@@ -4,7 +4,7 @@ import type { Log } from '../host/log.js';
 import type { DeviceSource } from './device-plugin/devices.js';
 import { kubeletPassesCdiDevices, type CdiSpecs } from './libraries/cdi.js';
 
-/** A source of devices that also says which allocation an answer is for. */
+/** A source of devices that also names the allocation of an answer. */
 export interface AllocationSource extends DeviceSource {
   allocate(
     ...request: Parameters<DeviceSource['allocate']>
@@ -16,15 +16,15 @@ export interface AllocationSource extends DeviceSource {
 
 export interface CdiOptions {
   readonly specs: CdiSpecs;
-  /** Null while it is not known. */
+  /** Null while it is unknown. */
   readonly kubeletVersion: () => string | null;
   readonly log: Log;
 }
 
 /**
- * Answers with the name of a CDI device instead of devices, mounts and environment; what these are stands in its
- * specification. A kubelet that is known to be too old for that gets them as always: it would drop the name, and the
- * container have nothing.
+ * Replaces devices, mounts and environment of an answer by the name of a CDI device, whose specification contains them.
+ * A kubelet that is known to be too old gets the full answer: it would drop the name, and the container would get
+ * nothing.
  */
 export function throughCdi(source: AllocationSource, { specs, kubeletVersion, log }: CdiOptions): DeviceSource {
   return {
@@ -39,7 +39,7 @@ export function throughCdi(source: AllocationSource, { specs, kubeletVersion, lo
       if (version !== null && !kubeletPassesCdiDevices(version)) {
         log.warn(
           { kubelet: version, allocation: answer.allocation },
-          '--interposition=cdi: this kubelet does not pass CDI devices on, the library path is used',
+          '--interposition=cdi: this kubelet does not pass CDI devices on; the library path is used instead',
         );
         return answer;
       }
@@ -49,7 +49,10 @@ export function throughCdi(source: AllocationSource, { specs, kubeletVersion, lo
   };
 }
 
-/** Slices whose specifications go when they do, and count as left over as long as one is there. */
+/**
+ * Extends `slices`: removing a slice removes its CDI specification too, and `list` includes slices that only have a
+ * specification.
+ */
 export function withCdiSpecs(slices: SliceStore, specs: CdiSpecs): SliceStore {
   return {
     writableFiles: slices.writableFiles,

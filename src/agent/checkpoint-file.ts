@@ -4,7 +4,7 @@ import type { CheckpointStore } from './allocator/ports.js';
 import { CHECKPOINT_FILE } from '../gpu/ledger/checkpoint.js';
 import { removeHalfWritten, writeFileAtomically } from '../host/atomic-file.js';
 
-/** The checkpoint in its file below `directory`. */
+/** Stores the checkpoint in its file in `directory`. */
 export function checkpointFile(directory: string): CheckpointStore {
   const path = join(directory, CHECKPOINT_FILE);
   return {

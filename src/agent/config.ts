@@ -11,14 +11,14 @@ import { StartupError } from '../host/startup-error.js';
 export const ALLOCATION_MODES = ['plugin', 'dra', 'mixed'] as const;
 export type AllocationMode = (typeof ALLOCATION_MODES)[number];
 
-/** What `gpu-manager run` was asked to do; flags, environment and defaults already put together. */
+/** The configuration of `gpu-manager run`, combined from flags, environment and defaults. */
 export interface AgentConfig {
   readonly driver: 'nvidia' | 'sim' | 'dummy';
   /** Description of the simulated node; null: one GPU. */
   readonly simNodePath: string | null;
-  /** Folder of the simulated machine whose libraries programs run on; null: GPUs that only the agent knows of. */
+  /** Folder of the simulated machine whose libraries programs use; null: GPUs that only the agent knows. */
   readonly simStatePath: string | null;
-  /** Where the simulated device nodes are made. */
+  /** Where the simulated device nodes are created. */
   readonly simDevicePath: string;
   /** Path of libnvidia-ml; null: search the usual places. */
   readonly nvmlPath: string | null;
@@ -26,61 +26,64 @@ export interface AgentConfig {
   readonly healthConfigPath: string | null;
   readonly extraConfigPath: string | null;
   readonly volumeConfigPath: string | null;
-  /** Where the host's file system, or its /usr, is seen. */
+  /** Mount point of the host's file system, or of its /usr. */
   readonly hostRoot: string;
-  /** Where the control libraries and gpu-client lie. */
+  /** Directory of the control libraries and gpu-client. */
   readonly nativePath: string;
   readonly interposition: 'library-path' | 'cdi';
   /** Where CDI specifications are written. */
   readonly cdiPath: string;
   readonly queryAddress: string;
   readonly queryPort: number;
-  /** Where `/healthz` and `/readyz` are answered on a port of their own; null: only beside everything else. */
+  /** Separate address for `/healthz` and `/readyz`; null: only on the display's address. */
   readonly probes: { readonly address: string; readonly port: number } | null;
-  /** PEM files of the HTTP side; null: plain HTTP, or a certificate of our own. */
+  /** PEM files of the HTTP side; null: plain HTTP, or a self-signed certificate. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
-  /** Without files, serve HTTPS with a certificate that the agent makes for itself. */
+  /** Without files: serve HTTPS with a certificate that the agent creates. */
   readonly tlsSelfSigned: boolean;
-  /** Who reads the node's data over HTTP needs a bearer token that the API server lets do so. */
+  /** Whether HTTP readers of the node's data need a bearer token that the API server authorises. */
   readonly tokenReview: boolean;
   readonly displaySocket: string;
   readonly kubeconfig: string | null;
-  /** Without an API server: pods are known from the kubelet alone. */
+  /** Whether to run without an API server: pods are known from the kubelet alone. */
   readonly standalone: boolean;
   readonly nodeName: string;
   readonly nodeLabels: ReadonlyMap<string, string>;
-  /** Parts of `--node-labels` that are no pairs of key and value. */
+  /** Parts of `--node-labels` that are not pairs of key and value. */
   readonly malformedNodeLabels: readonly string[];
   readonly samplePeriodMs: number;
   readonly virtualManagerPath: string;
   readonly devicePluginPath: string;
-  /** Where the device plugin proxy takes registrations; null: we register with the kubelet ourselves. */
+  /**
+   * Directory in which the device plugin proxy accepts registrations; null: the agent registers with the kubelet
+   * itself.
+   */
   readonly pluginProxyPath: string | null;
   readonly podResourcesSocket: string;
   readonly checkpointPath: string;
-  /** Usage files lie in file systems of their own. */
+  /** Whether each usage file is on a file system of its own. */
   readonly usageTmpfs: boolean;
   readonly shareMode: boolean;
-  /** How GPUs are given to pods: by the device plugin, by resource claims, or some this way and some that. */
+  /** How pods get GPUs: by the device plugin, by resource claims, or some GPUs by each. */
   readonly allocation: AllocationMode;
-  /** UUIDs of the GPUs that `mixed` gives through claims. */
+  /** UUIDs of the GPUs that `mixed` assigns to claims. */
   readonly draGpus: ReadonlySet<string>;
-  /** Whether pods are evicted from a GPU that failed. */
+  /** Whether pods are evicted from a failed GPU. */
   readonly draEvictFailed: boolean;
-  /** The kubelet's plugins_registry. */
+  /** The kubelet's plugins_registry directory. */
   readonly pluginRegistryPath: string;
-  /** Where the socket of the DRA driver lies. */
+  /** Directory of the DRA driver's socket. */
   readonly draPath: string;
   readonly allocationCheckPeriodMs: number;
   readonly containerRuntimeEndpoint: string | null;
   readonly dockerEndpoint: string | null;
-  /** Socket of the runtime's Node Resource Interface; null: without it. */
+  /** Socket of the runtime's Node Resource Interface; null: NRI is not used. */
   readonly nriSocket: string | null;
   /** Whether containers are bound to CPUs near their GPUs. */
   readonly cpuAffinity: CpuAffinity;
   readonly runtimeRequestTimeoutMs: number;
   readonly waitTimeoutMs: number;
-  /** What is done about containers that do not keep to their limits. */
+  /** What the agent does about containers that exceed their limits. */
   readonly auditPolicy: AuditPolicy;
   /** How many times its booked memory a slice of memory class `low` may hold; 1: no slice holds more than it booked. */
   readonly memoryOversubscription: number;
@@ -88,12 +91,12 @@ export interface AgentConfig {
 }
 
 /**
- * Refuses what cannot work before anything is started: paths too long for sockets, directories that cannot be written,
- * tokens for all to read.
+ * Refuses an impossible configuration before anything is started: paths too long for sockets, directories that cannot
+ * be written, tokens that would be sent without encryption.
  */
 export async function checkConfig(config: AgentConfig): Promise<void> {
   if (config.tokenReview && config.standalone)
-    throw new StartupError('--token-review: needs the API server, which --standalone does without');
+    throw new StartupError('--token-review: needs the API server, which --standalone does not use');
   if (config.tokenReview && config.tls === null && !config.tlsSelfSigned && !isLoopback(config.queryAddress)) {
     throw new StartupError(
       '--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, --tls-self-signed, or a --query-addr on loopback',
@@ -103,7 +106,7 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
     throw new StartupError(`--probe-port: ${config.probes.port} is the --query-port already; probes need their own`);
   if (config.allocation !== 'plugin' && config.standalone)
     throw new StartupError(
-      `--allocation=${config.allocation}: claims are read from the API server, which --standalone does without`,
+      `--allocation=${config.allocation}: claims are read from the API server, which --standalone does not use`,
     );
   if ((config.allocation === 'mixed') !== config.draGpus.size > 0)
     throw new StartupError('--dra-gpus: expected UUIDs of GPUs with --allocation=mixed, and none otherwise');

@@ -4,7 +4,7 @@ import { NodeKube } from './api-server/node-kube.js';
 import type { AgentConfig } from './config.js';
 import { openKubeClient } from '../kube/open-client.js';
 
-/** This node's side of the API server; one that does not answer is no reason not to start. Null with `--standalone`. */
+/** Connects this node to the API server; the agent starts even if it does not answer. Null with `--standalone`. */
 export async function openApiServer(config: AgentConfig, clock: Clock, log: Log): Promise<NodeKube | null> {
   if (config.standalone) return null;
   const client = await openKubeClient(config.kubeconfig, clock);

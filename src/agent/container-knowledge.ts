@@ -9,7 +9,7 @@ import { NodeContainers } from './runtimes/node-containers.js';
 import type { ContainerKnowledge } from './slices/ports.js';
 import type { AgentConfig } from './config.js';
 
-/** The containers of this node, from the runtime that the configuration names or that is found. */
+/** The containers of this node, from the configured runtime or from the one that is found. */
 export function nodeContainers(config: AgentConfig): NodeContainers {
   return new NodeContainers({
     connect: () =>
@@ -22,8 +22,9 @@ export function nodeContainers(config: AgentConfig): NodeContainers {
 }
 
 /**
- * What the vGPU manager needs to know about containers, from control groups and the runtime. If the runtime does not
- * answer, the answer is unknown; the log says so once per outage. `known` answers what the runtime told by itself.
+ * Answers the questions of the vGPU manager about containers, from control groups and the runtime. If the runtime does
+ * not answer, the result is unknown, which is logged once per outage. `known` has the containers that the runtime
+ * announced through NRI.
  */
 export function containerKnowledge(
   containers: NodeContainers,

@@ -5,7 +5,7 @@ import { SelfSigned } from '../http/self-signed.js';
 import type { TlsSource } from '../http/tls.js';
 import type { AgentConfig } from './config.js';
 
-/** The certificate of the agent's HTTP side: that of the files, one of its own, or null for plain HTTP. */
+/** The certificate of the agent's HTTP side: from files, self-signed, or null for plain HTTP. */
 export function displayTls(
   { tls, tlsSelfSigned, nodeName }: Pick<AgentConfig, 'tls' | 'tlsSelfSigned' | 'nodeName'>,
   clock: Clock,

@@ -34,10 +34,10 @@ export interface Diagnosis {
     | 'nri'
     | 'cgroups'
     | 'agent';
-  /** `skipped`: there is nothing to check with these flags. */
+  /** `skipped`: these flags leave nothing to check. */
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
   readonly what: string;
-  /** What to do; null where nothing is to be done. */
+  /** What to do; null if nothing. */
   readonly advice: string | null;
 }
 
@@ -45,7 +45,7 @@ export interface DoctorOptions {
   readonly config: AgentConfig;
   readonly clock: Clock;
   readonly log: Log;
-  /** What the running agent says it waits for; null when it does not answer. */
+  /** What the running agent waits for; null when it does not answer. */
   readonly agentWaitsFor: () => Promise<readonly string[] | null>;
 }
 
@@ -59,8 +59,8 @@ const skipped = (check: Check, what: string): Diagnosis => ({ check, state: 'ski
 const reasonOf = (error: unknown): string => (error as NodeJS.ErrnoException).message;
 
 /**
- * Looks at everything that a node needs to share GPUs, one after another; changes nothing. Never rejects: what goes
- * wrong is a diagnosis.
+ * Checks everything that a node needs to share GPUs, in order; changes nothing. Never rejects: an error becomes a
+ * diagnosis.
  */
 export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis> {
   const { config } = options;
@@ -83,7 +83,7 @@ export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis>
       yield failed(
         check,
         reasonOf(error),
-        'this check itself did not work; run it as the user and in the place that the agent runs in',
+        'this check itself failed; run it as the user of the agent and in its container',
       );
     }
   }
@@ -95,19 +95,19 @@ async function examineDriver({ config, clock, log }: DoctorOptions): Promise<rea
   try {
     driver = await openDriver(config, clock, log);
     const { driverVersion, gpus, excluded, notes } = await driver.inventory();
-    const advice = 'see docs/gpus.md; the agent leaves what it cannot share alone';
+    const advice = 'see docs/gpus.md; the agent does not change GPUs that it cannot share';
     return [
       gpus.length === 0
         ? failed(
             'driver',
-            'the driver answers and has no GPU that can be shared',
-            'look at nvidia-smi on the host; this node needs no agent if it has no GPU',
+            'the driver answers, but has no GPU that can be shared',
+            'check nvidia-smi on the host; this node needs no agent if it has no GPU',
           )
         : ok(
             'driver',
             `${config.driver} ${driverVersion ?? 'of unknown version'}, ${gpus.length} GPUs: ${[...new Set(gpus.map(({ model }) => model))].join(', ')}`,
           ),
-      ...excluded.map(({ gpu, reason }) => warning('driver', `GPU ${gpu.index} is left out: ${reason}`, advice)),
+      ...excluded.map(({ gpu, reason }) => warning('driver', `GPU ${gpu.index} is excluded: ${reason}`, advice)),
       ...notes.map((note) => warning('driver', note, advice)),
     ];
   } catch (error) {
@@ -119,7 +119,7 @@ async function examineDriver({ config, clock, log }: DoctorOptions): Promise<rea
       ),
     ];
   } finally {
-    // A GPU that hangs was said already.
+    // A GPU that hangs was reported already.
     await driver?.close().catch(() => undefined);
   }
 }
@@ -157,13 +157,13 @@ async function examineNative(config: AgentConfig): Promise<readonly Diagnosis[]>
       failed(
         'native',
         reasonOf(error),
-        'build them with npm run native, or point --native-path to where the image has them',
+        'build them with npm run native, or set --native-path to their directory in the image',
       ),
     ];
   }
 }
 
-/** Where containers get the driver's libraries from, by volume.conf; null without one. */
+/** The mirror from which shared containers get the driver's libraries, according to volume.conf; null without one. */
 async function sharedMirror(config: AgentConfig): Promise<string | null> {
   if (config.volumeConfigPath === null) return null;
   const parsed = parseVolumeConfig(await readFile(config.volumeConfigPath, 'utf8'));
@@ -185,7 +185,7 @@ async function examineMirror(config: AgentConfig): Promise<readonly Diagnosis[]>
     return [
       warning(
         'mirror',
-        'no mirror of the driver for shared GPUs is configured: containers get what their runtime gives them, without limits',
+        'no mirror of the driver for shared GPUs is configured: containers get the driver of their runtime, without limits',
         'set --volume-config',
       ),
     ];
@@ -198,18 +198,18 @@ async function examineMirror(config: AgentConfig): Promise<readonly Diagnosis[]>
       failed(
         'mirror',
         `${mirror} is not complete: ${reasonOf(error)}`,
-        "the agent makes it when it starts: look for 'library mirror' in its log",
+        "the agent creates it when it starts: search its log for 'library mirror'",
       ),
     ];
   }
 }
 
-/** Starts a program as in a container, with the mirror as its library path, and reports which libraries answer. */
+/** Starts a program as in a container, with the mirror as its library path, and reports which libraries it loaded. */
 async function examineInterposition(config: AgentConfig): Promise<readonly Diagnosis[]> {
   const mirror = await sharedMirror(config).catch(() => null);
   if (mirror === null) return [skipped('interposition', 'there is no mirror to try')];
   const advice =
-    'containers with a part of a GPU would fail in the same way: look at the files in the mirror, and at docs/libraries.md';
+    'containers with a part of a GPU would fail in the same way: check the files in the mirror, and see docs/libraries.md';
   let report: ProbeReport;
   try {
     report = await runProbe(join(mirror, 'lib64'));
@@ -225,7 +225,7 @@ async function examineInterposition(config: AgentConfig): Promise<readonly Diagn
       failed(
         'interposition',
         `libcuda.so.1 comes from elsewhere: ${foreign.join(', ') || 'nowhere'}`,
-        'something else is before the mirror, an entry of /etc/ld.so.preload or an RPATH',
+        'something is found before the mirror: an entry of /etc/ld.so.preload or an RPATH',
       ),
     ];
   }
@@ -234,13 +234,13 @@ async function examineInterposition(config: AgentConfig): Promise<readonly Diagn
       failed(
         'interposition',
         `the control library is loaded, but cuInit answers ${report.init} (CUresult)`,
-        'the driver behind it does not work here: look at the check of the driver, and at device nodes (nvidia-modprobe -c 0 -u)',
+        'the driver behind it does not work here: see the check of the driver, and check the device nodes (nvidia-modprobe -c 0 -u)',
       ),
     ];
   return [
     ok(
       'interposition',
-      `a program gets the control library, and through it CUDA ${Math.floor((report.cudaVersion ?? 0) / 1000)}.${((report.cudaVersion ?? 0) % 1000) / 10} with ${report.uuids?.length ?? 0} GPUs`,
+      `a program loads the control library, which reports CUDA ${Math.floor((report.cudaVersion ?? 0) / 1000)}.${((report.cudaVersion ?? 0) % 1000) / 10} with ${report.uuids?.length ?? 0} GPUs`,
     ),
     await examineEnforcement(join(mirror, 'lib64'), report.uuids ?? []),
   ];
@@ -248,7 +248,7 @@ async function examineInterposition(config: AgentConfig): Promise<readonly Diagn
 
 const MIB = 1 << 20;
 
-/** Whether a process that may have a little memory of a GPU is refused more. */
+/** Checks whether a process with a small memory limit is refused more memory. */
 async function examineEnforcement(libraries: string, uuids: readonly string[]): Promise<Diagnosis> {
   const check = 'enforcement';
   if (uuids.length === 0) return skipped(check, 'there is no GPU to try a limit on');
@@ -259,14 +259,14 @@ async function examineEnforcement(libraries: string, uuids: readonly string[]): 
     return failed(
       check,
       `a program with a limit does not run: ${lastLine(error)}`,
-      'one without a limit does: look at the directory that containers get as /etc/vcuda, and at docs/libraries.md',
+      'one without a limit does: check the directory that containers get as /etc/vcuda, and see docs/libraries.md',
     );
   }
   if (found === null)
     return failed(
       check,
       'a program with a limit cannot start CUDA',
-      'one without a limit can: the library does not take the limits file; agent and library have to be of one release',
+      'one without a limit can: the library does not accept the limits file; agent and library must be of one release',
     );
   if (found.problem !== null)
     return skipped(check, `a limit can only be tried with the rights of the agent (CAP_SYS_ADMIN): ${found.problem}`);
@@ -287,7 +287,7 @@ async function examineEnforcement(libraries: string, uuids: readonly string[]): 
     return failed(
       check,
       `a program limited to ${TRIAL_BYTES / MIB} MiB was given more`,
-      'the library is loaded and does not keep the limit: agent and library have to be of one release; look at docs/libraries.md',
+      'the library is loaded but does not enforce the limit: agent and library must be of one release; see docs/libraries.md',
     );
   return ok(
     check,
@@ -309,7 +309,7 @@ async function examineKubelet(config: AgentConfig): Promise<readonly Diagnosis[]
       failed(
         'kubelet',
         `${socket}: ${problem}`,
-        'the kubelet makes it when it runs; mount its device plugin directory at --device-plugin-path',
+        'the kubelet creates it; mount its device plugin directory at --device-plugin-path',
       ),
     ];
   const results = [ok('kubelet', `listens at ${socket}`)];
@@ -321,7 +321,7 @@ async function examineKubelet(config: AgentConfig): Promise<readonly Diagnosis[]
       warning(
         'kubelet',
         `pod-resources at ${config.podResourcesSocket} does not answer: ${reasonOf(error)}`,
-        "mount its directory at --pod-resources-socket; without it the kubelet's checkpoint has to do",
+        "mount its directory at --pod-resources-socket; without it the agent only has the kubelet's checkpoint",
       ),
     );
   } finally {
@@ -335,16 +335,16 @@ async function examineKubelet(config: AgentConfig): Promise<readonly Diagnosis[]
       warning(
         'kubelet',
         `its checkpoint cannot be read: ${checkpoint.reason}`,
-        'it appears with the first pod that gets a device; a format that is not known costs knowledge of init containers',
+        'it appears with the first pod that gets a device; with an unknown format, init containers are not known',
       ),
     );
   return results;
 }
 
-/** Why a unix socket does not answer; null when it does. */
+/** Why a unix socket does not answer; null if it does. */
 async function socketProblem(path: string): Promise<string | null> {
   try {
-    if (!(await stat(path)).isSocket()) return 'is no socket';
+    if (!(await stat(path)).isSocket()) return 'is not a socket';
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? reasonOf(error);
   }
@@ -376,7 +376,7 @@ async function examineRuntime(config: AgentConfig): Promise<readonly Diagnosis[]
       warning(
         'runtime',
         reasonOf(error),
-        "mount the runtime's socket, or name it with --container-runtime-endpoint; without it processes that did not greet cannot be told apart by container name",
+        "mount the runtime's socket, or name it with --container-runtime-endpoint; without it the container names of processes without the control library are unknown",
       ),
     ];
   }
@@ -392,7 +392,7 @@ async function examineNri(config: AgentConfig): Promise<readonly Diagnosis[]> {
       : warning(
           'nri',
           `${nriSocket}: ${problem}`,
-          'containerd 2 and CRI-O 1.30 make it; containerd 1.7 needs disable = false in [plugins."io.containerd.nri.v1.nri"]; name another place with --nri-socket',
+          'containerd 2 and CRI-O 1.30 create it; containerd 1.7 needs disable = false in [plugins."io.containerd.nri.v1.nri"]; set another path with --nri-socket',
         ),
   ];
   if (cpuAffinity === 'off') return results;
@@ -439,8 +439,8 @@ async function examineAgent({ config, agentWaitsFor }: DoctorOptions): Promise<r
         'start it (gpu-manager run), or name its socket with --display-socket',
       ),
     ];
-  if (waiting.length === 0) return [ok('agent', 'runs and can serve pods')];
+  if (waiting.length === 0) return [ok('agent', 'is running and can serve pods')];
   return waiting.map((reason) =>
-    failed('agent', `runs and cannot serve pods: ${reason}`, 'look at the checks above and at its log'),
+    failed('agent', `is running and cannot serve pods: ${reason}`, 'see the checks above and its log'),
   );
 }

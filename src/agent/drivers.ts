@@ -15,10 +15,10 @@ import { findHostLibrary } from './libraries/inventory.js';
 import type { AgentConfig } from './config.js';
 import { StartupError } from '../host/startup-error.js';
 
-/** Where `make -C native` puts the simulated libnvidia-ml, below `--native-path`. */
+/** Path of the simulated libnvidia-ml in `--native-path`, where `make -C native` creates it. */
 const SIM_LIBRARY = 'sim/libnvidia-ml.so.1';
 
-/** The driver that `--driver` names. */
+/** Opens the driver that `--driver` names. */
 export async function openDriver(config: AgentConfig, clock: Clock, log: Log): Promise<Driver> {
   switch (config.driver) {
     case 'dummy':
@@ -36,7 +36,7 @@ export async function openDriver(config: AgentConfig, clock: Clock, log: Log): P
   }
 }
 
-/** Where NVML may lie: in an image without a driver it is the host's, wherever that is mounted. */
+/** Paths of NVML: an image without a driver uses the host's, wherever that is mounted. */
 async function nvmlPaths({ nvmlPath, hostRoot }: AgentConfig): Promise<readonly string[]> {
   if (nvmlPath !== null) return [nvmlPath];
   if (hostRoot === '/') return LIBRARY_PATHS;
@@ -48,7 +48,7 @@ async function nvmlPaths({ nvmlPath, hostRoot }: AgentConfig): Promise<readonly 
   }
 }
 
-/** The GPUs of the simulated driver libraries, which programs find there as well. */
+/** Opens the GPUs of the simulated driver libraries, which programs can use as well. */
 async function simMachine(config: AgentConfig, statePath: string, clock: Clock, log: Log): Promise<Driver> {
   const text = await descriptionText(config.simNodePath);
   simNode(text, config.simNodePath);
@@ -77,7 +77,7 @@ async function simMachine(config: AgentConfig, statePath: string, clock: Clock, 
 
 const ONE_GPU = '{"gpus":[{}]}';
 
-/** Text of the description of the simulated GPUs, or a StartupError. */
+/** Text of the description of the simulated GPUs; throws a StartupError if it cannot be read. */
 async function descriptionText(path: string | null): Promise<string> {
   if (path === null) return ONE_GPU;
   try {
@@ -87,7 +87,7 @@ async function descriptionText(path: string | null): Promise<string> {
   }
 }
 
-/** The simulated GPUs; a StartupError says what is wrong with their description. */
+/** The simulated GPUs; throws a StartupError if their description is invalid. */
 function simNode(text: string, path: string | null): SimNode {
   const parsed = parseSimNode(text);
   if (!parsed.ok) throw new StartupError(`--sim-node: ${path ?? 'built-in'}: ${parsed.reason}`);

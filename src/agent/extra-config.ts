@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { DeviceNode } from '../gpu/container-edits.js';
 import { StartupError } from '../host/startup-error.js';
 
-/** `{"<name>":{"devices":["/dev/x"]}}`; only `default` has a meaning, as in tkestack gpu-manager. */
+/** `{"<name>":{"devices":["/dev/x"]}}`; only `default` is used, as in tkestack gpu-manager. */
 const SCHEMA = z.record(z.string(), z.object({ devices: z.array(z.string().startsWith('/')).default([]) }));
 
 /** Device nodes that every GPU container gets in addition. */

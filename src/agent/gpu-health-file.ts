@@ -23,7 +23,7 @@ export const HEALTH_FILE = 'gpu-health.json';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
-/** A file that cannot be written is written again after this long. */
+/** A failed write is retried after this long. */
 const RETRY_MS = 10_000;
 
 export interface HealthFileOptions {
@@ -34,20 +34,20 @@ export interface HealthFileOptions {
   readonly policy: HealthPolicy;
   readonly clock: Clock;
   readonly log: Log;
-  /** Where the kernel says which boot this is. */
+  /** File in which the kernel shows the boot id. */
   readonly bootIdPath?: string;
 }
 
 /**
- * What is held against the GPUs of this node, on disk: a restart of the agent, or its end by a signal, forgets nothing.
- * A reset of the GPU, another driver or a boot ends it, as they end what was wrong.
+ * The health history of this node's GPUs on disk: a restart of the agent, also after a signal, forgets nothing. A reset
+ * of the GPU, another driver or a boot ends an error, as it repairs its cause.
  */
 export class GpuHealthFile {
   readonly #options: HealthFileOptions;
   readonly #path: string;
   readonly #bootId: string | null;
   readonly #records: Map<string, HealthRecord>;
-  /** For the monitor: health of the GPUs of the inventory. */
+  /** For the health monitor: the restored health of the inventory's GPUs. */
   readonly restored: ReadonlyMap<string, GpuHealth>;
   #writing: Promise<void> = Promise.resolve();
   #cancelRetry: () => void = () => undefined;
@@ -65,7 +65,7 @@ export class GpuHealthFile {
     this.restored = restored;
   }
 
-  /** Reads the file. Nothing is held against GPUs without one; one that cannot be read puts all on probation. */
+  /** Reads the file. Without a file all GPUs are healthy; with an unreadable one all are on probation. */
   static async open(options: HealthFileOptions): Promise<GpuHealthFile> {
     const { directory, inventory, policy, clock, log, driver } = options;
     const bootId = (await readFile(options.bootIdPath ?? BOOT_ID, 'utf8').catch(() => '')).trim() || null;
@@ -76,14 +76,14 @@ export class GpuHealthFile {
     if (!read.ok) {
       log.error(
         { file: join(directory, HEALTH_FILE), reason: read.reason },
-        'the health of the GPUs cannot be read: all GPUs are on probation first',
+        'the health of the GPUs cannot be read: all GPUs start on probation',
       );
       for (const { uuid } of inventory.gpus)
         restored.set(uuid, afterUnknown('its health history cannot be read', now, policy));
     } else {
       for (const record of read.records) {
         const isHere = inventory.gpus.some(({ uuid }) => uuid === record.uuid);
-        // A GPU that is away may come back as it was, but not from before a boot.
+        // A GPU that is absent may return in the same state, but not after a boot.
         if (!isHere && record.life.bootId === bootId) records.set(record.uuid, record);
         if (!isHere) continue;
         const life = await lifeOf(record.uuid, bootId, inventory, driver);
@@ -105,14 +105,14 @@ export class GpuHealthFile {
     return this.#records.get(uuid)?.changes ?? [];
   }
 
-  /** Writes down every change from now on; the answer ends that. */
+  /** Records every change from now on; the returned function ends this. */
   follow(monitor: HealthMonitor): () => void {
     return monitor.subscribe((news) => {
       if (news.kind === 'health') this.#save(() => this.#note(news.uuid, news.after, monitor.inventory));
     });
   }
 
-  /** Resolves when everything noted so far is on the disk, or could not be written. */
+  /** Resolves when every recorded change is on disk, or could not be written. */
   async settle(): Promise<void> {
     await this.#writing;
     this.#cancelRetry();
@@ -122,7 +122,7 @@ export class GpuHealthFile {
     const now = this.#options.clock.now();
     const life = await lifeOf(uuid, this.#bootId, inventory, this.#options.driver);
     const known = this.#records.get(uuid) ?? freshRecord(uuid, life, now);
-    // A GPU that does not answer has the energy that it had.
+    // A GPU that does not answer keeps its last known energy.
     const energyMillijoules = life.energyMillijoules ?? known.life.energyMillijoules;
     this.#records.set(uuid, withChange(known, health, { ...life, energyMillijoules }, now));
   }
@@ -135,7 +135,7 @@ export class GpuHealthFile {
         await writeFileAtomically(this.#path, encodeHistory([...this.#records.values()]));
         this.#cancelRetry();
       } catch (error) {
-        log.error({ err: error, file: this.#path }, 'the health of the GPUs could not be written; retrying');
+        log.error({ err: error, file: this.#path }, 'the health of the GPUs could not be saved; retrying');
         this.#cancelRetry();
         this.#cancelRetry = clock.after(RETRY_MS, () => this.#save(async () => undefined));
       }
@@ -158,7 +158,7 @@ async function lifeOf(
   inventory: Inventory,
   driver: Pick<Driver, 'energyMillijoules'>,
 ): Promise<GpuLife> {
-  // A GPU that is lost does not tell.
+  // A lost GPU has no answer.
   const energyMillijoules = await driver.energyMillijoules(uuid).catch(() => null);
   return { bootId, driverVersion: inventory.driverVersion, energyMillijoules };
 }

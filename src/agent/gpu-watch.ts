@@ -15,7 +15,7 @@ import { StartupError } from '../host/startup-error.js';
 
 const SHIPPED_POLICY = packageFile('etc/xid-classes.json');
 
-/** Classes of errors and what follows from them; the shipped file unless another is named. */
+/** Reads the classes of GPU errors and their consequences; the shipped file unless another is named. */
 export async function readHealthPolicy(path: string | null): Promise<HealthPolicy> {
   const file = path ?? SHIPPED_POLICY;
   let text: string;
@@ -32,20 +32,20 @@ export async function readHealthPolicy(path: string | null): Promise<HealthPolic
 }
 
 /**
- * The node as the ledger sees it. GPUs of `unusable` (by UUID, with the reason) are kept, but nothing new is placed on
- * them; those on which `foreign processes` run (by UUID, how many processes) are taken last.
+ * Builds the ledger's view of the node. GPUs of `unusable` (reasons by UUID) keep their allocations and get no new
+ * ones; GPUs with foreign processes (counts by UUID) are chosen last.
  */
 export function ledgerNode(
   inventory: Inventory,
   shareMode: boolean,
   unusable: ReadonlyMap<string, string> = new Map(),
-  strangers: ReadonlyMap<string, number> = new Map(),
+  foreignProcessCounts: ReadonlyMap<string, number> = new Map(),
 ): LedgerNode {
   return {
     gpus: inventory.gpus.map((gpu) => ({
       gpu,
       usable: !unusable.has(gpu.uuid),
-      processCount: strangers.get(gpu.uuid) ?? 0,
+      processCount: foreignProcessCounts.get(gpu.uuid) ?? 0,
     })),
     topology: inventory.topology,
     ids: new DeviceIds(inventory.gpus),
@@ -57,17 +57,15 @@ export interface GpuWatchOptions {
   readonly health: HealthMonitor;
   readonly allocator: Allocator;
   readonly notices: Notices;
-  /** Processes on each GPU, by UUID, that belong to no container of ours. */
-  readonly strangers: () => ReadonlyMap<string, number>;
-  /** How often `foreign processes` is asked. */
+  /** Number of foreign processes on each GPU, by UUID. */
+  readonly foreignProcessCounts: () => ReadonlyMap<string, number>;
+  /** Interval in which the foreign processes are counted. */
   readonly periodMs: number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/**
- * Carries the state of the GPUs to the ledger, and so to the kubelet, and to the owners of pods on a GPU that failed.
- */
+/** Passes the state of the GPUs to the ledger, and so to the kubelet, and to the owners of pods on a failed GPU. */
 export class GpuWatch {
   readonly #options: GpuWatchOptions;
   #unsubscribe: () => void = () => undefined;
@@ -81,7 +79,7 @@ export class GpuWatch {
     const { health, clock, periodMs, log } = this.#options;
     for (const note of health.inventory.notes) log.warn({ note }, 'GPU inventory note');
     this.#unsubscribe = health.subscribe((news) => this.#hear(news));
-    this.#cancel = clock.every(periodMs, () => this.#lookForStrangers());
+    this.#cancel = clock.every(periodMs, () => this.#countForeignProcesses());
     health.start();
   }
 
@@ -91,10 +89,10 @@ export class GpuWatch {
     await this.#options.health.stop();
   }
 
-  #lookForStrangers(): void {
-    const strangers = this.#options.strangers();
+  #countForeignProcesses(): void {
+    const foreignProcessCounts = this.#options.foreignProcessCounts();
     const changed = this.#options.allocator.state.node.gpus.some(
-      ({ gpu, processCount }) => processCount !== (strangers.get(gpu.uuid) ?? 0),
+      ({ gpu, processCount }) => processCount !== (foreignProcessCounts.get(gpu.uuid) ?? 0),
     );
     if (changed) this.#renew();
   }
@@ -130,8 +128,13 @@ export class GpuWatch {
   }
 
   #renew(): void {
-    const { health, allocator, strangers, log } = this.#options;
-    const node = ledgerNode(health.inventory, allocator.state.node.shareMode, health.unusable(), strangers());
+    const { health, allocator, foreignProcessCounts, log } = this.#options;
+    const node = ledgerNode(
+      health.inventory,
+      allocator.state.node.shareMode,
+      health.unusable(),
+      foreignProcessCounts(),
+    );
     allocator
       .setNode(node)
       .catch((error: unknown) => log.error({ err: error }, 'the changed GPU inventory could not be applied'));

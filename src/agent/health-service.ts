@@ -7,7 +7,7 @@ import { RpcRefusal, unary } from '../rpc/unary.js';
 import type { GpuHealthFile } from './gpu-health-file.js';
 import type { HealthMonitor } from './gpus/health-monitor.js';
 
-/** `vgpu.Health`: every client that can connect may clear a GPU, so the service is only on a socket of root. */
+/** `vgpu.Health`: every client that can connect may clear a GPU's health, so only root can open its socket. */
 export function healthService(monitor: HealthMonitor, file: Pick<GpuHealthFile, 'changes' | 'settle'>): RpcService {
   return {
     definition: healthProto().vgpu.Health.service,

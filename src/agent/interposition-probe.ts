@@ -10,26 +10,26 @@ import koffi, { type LibraryHandle } from 'koffi';
 import { CONTAINER_SLICE_DIRECTORY } from '../gpu/container-edits.js';
 
 export interface ProbeReport {
-  /** Paths of mapped files whose names tell of CUDA or NVML. */
+  /** Paths of mapped files with names of CUDA or NVML libraries. */
   readonly mapped: readonly string[];
   /** Result of cuInit(0); 0 is success. */
   readonly init: number;
-  /** As cuDriverGetVersion answers; null when it failed. */
+  /** Result of cuDriverGetVersion; null when it failed. */
   readonly cudaVersion: number | null;
-  /** Of each device, 32 hexadecimal digits; null when they cannot be counted. */
+  /** UUID of each device, 32 hexadecimal digits; null when the devices cannot be counted. */
   readonly uuids: readonly string[] | null;
-  /** What a limited process found; null without limits. */
+  /** Results of a limited process; null without limits. */
   readonly limited: LimitedReport | null;
 }
 
-/** What happened on the first device, as CUresult values; those after the first that is not 0 were not tried. */
+/** Results on the first device, as CUresult values; calls after the first one that is not 0 were not made. */
 export interface LimitedReport {
-  /** Why the directory is not in its place; the rest is of a process without limits then. */
+  /** Why the directory could not be mounted, in which case the process ran without limits; null if it was mounted. */
   readonly problem: string | null;
   readonly context: number;
-  /** What the device is said to have, bytes. */
+  /** The device's total memory as CUDA reports it, in bytes. */
   readonly totalBytes: number;
-  /** Of WITHIN_BYTES, and of BEYOND_BYTES on top of it. */
+  /** Results of allocating WITHIN_BYTES, and then BEYOND_BYTES. */
   readonly within: number;
   readonly beyond: number;
 }

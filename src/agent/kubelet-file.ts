@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /**
- * A file of the kubelet's root, found by one of the directories in it. A container may see these directories alone; the
- * host's file system is mounted as well.
+ * Path of a file in the kubelet's root, derived from one of the root's directories. If a container has only these
+ * directories mounted, the path is below the host's file system.
  */
 export function kubeletFile(directoryInRoot: string, hostRoot: string, name: string): string {
   const path = join(dirname(directoryInRoot), name);

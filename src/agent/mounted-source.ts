@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { CURRENT, VERSIONS } from './libraries/mirror.js';
 
 /**
- * Whether a runtime that was told to mount `meant` shows that as `mounted`: it follows links first, and the link of a
- * library mirror led to an earlier version when the container was made.
+ * Whether the runtime may show a mount of `meant` as `mounted`: it resolves links first, and the link of a library
+ * mirror may have led to an earlier version when the container was created.
  */
 export function isSameSource(meant: string, mounted: string): boolean {
   return meant === mounted || resolved(meant) === mounted || isEarlierVersion(meant, mounted);
@@ -20,7 +20,7 @@ function isEarlierVersion(meant: string, mounted: string): boolean {
     const version = mounted.startsWith(versions) ? mounted.slice(versions.length).split('/')[0] : undefined;
     if (version === undefined || version === '') continue;
     const path = join(versions, version, below);
-    // A version that is gone cannot be looked into; its name is ours.
+    // A version that was removed cannot be resolved; its name identifies it.
     if (path === mounted || resolved(path) === mounted) return true;
   }
   return false;

@@ -1,15 +1,15 @@
 import type { Notices, PodKnowledge } from './allocator/ports.js';
 import type { PodNames } from './device-plugin/holders.js';
 
-/** All that the agent wants to know of pods. */
+/** All that the agent asks about pods. */
 export interface AgentPods extends PodKnowledge, PodNames {
-  /** Those of tencent.com; null for a pod that is not known. */
+  /** Annotations with a key of tencent.com; null for an unknown pod. */
   annotations(podUid: string): ReadonlyMap<string, string> | null;
-  /** Tells of pods that appeared, or whose annotations changed; the answer ends that. */
+  /** Calls `listener` for pods that appear or change their annotations; the returned function unsubscribes. */
   onAnnotations(listener: (podUid: string) => void): () => void;
 }
 
-/** Standalone: nothing is known of pods but what the kubelet says. */
+/** Standalone: pods are known only from the kubelet. */
 export const NO_PODS: AgentPods = {
   pending: () => null,
   heardOf: async () => undefined,

@@ -6,7 +6,7 @@ import type { Gpu } from '../gpu/gpu.js';
 import { makeHarmlessNode } from '../host/device-nodes.js';
 import { findNvidiaNodes } from '../host/nvidia-nodes.js';
 
-/** Nodes that a simulated machine has besides those of its GPUs. */
+/** Device nodes of a simulated machine besides those of its GPUs. */
 const SIMULATED_NODES = ['nvidiactl', 'nvidia-uvm'];
 
 const gpuNodeName = (gpu: Gpu): string => `nvidia${gpu.minor}`;
@@ -16,8 +16,8 @@ function nodeAt(hostDirectory: string, name: string): DeviceNode {
 }
 
 /**
- * The device nodes of real GPUs, in /dev. Looked for at each request, as some are made only when the driver is first
- * used; in the host's /dev where that is mounted, as a container's own is filled when it starts.
+ * The device nodes of real GPUs, in the host's /dev if that is mounted, since a container's own /dev is filled when it
+ * starts. Listed at each request, because some nodes are created only when the driver is first used.
  */
 export function deviceFiles(
   hostRoot: string,
@@ -33,7 +33,7 @@ export function deviceFiles(
   };
 }
 
-/** Device nodes that do nothing, made below `directory`, for simulated GPUs. */
+/** Device nodes without function in `directory`, for simulated GPUs. */
 export async function simulatedDeviceFiles(
   directory: string,
   gpus: readonly Gpu[],

@@ -1,10 +1,10 @@
-/** Labels of the node that say what GPUs it has. The first is the original's; selectors and quotas name GPUs by it. */
+/** Labels of the node that describe its GPUs. The first is the original's; selectors and quotas name GPUs by it. */
 export const GPU_MODEL_LABEL = 'gaia.tencent.com/gpu-model';
 export const GPU_PRODUCT_LABEL = 'gaia.tencent.com/gpu-product';
 export const DRIVER_VERSION_LABEL = 'gaia.tencent.com/gpu-driver-version';
 export const CUDA_VERSION_LABEL = 'gaia.tencent.com/cuda-version';
 
-/** What the labels are made of. */
+/** The facts that the labels contain. */
 export interface NodeFacts {
   /** Product names of the GPUs, in the driver's order. */
   readonly models: readonly string[];
@@ -14,8 +14,8 @@ export interface NodeFacts {
 }
 
 /**
- * The labels of a node; one that cannot be known is left out. As in the original the first GPU speaks for the node:
- * nodes with unequal GPUs are rare, and a label has one value.
+ * The labels of a node; unknown ones are left out. As in the original they describe the first GPU: nodes with unequal
+ * GPUs are rare, and a label has one value.
  */
 export function nodeLabels(facts: NodeFacts): ReadonlyMap<string, string> {
   const first = facts.models[0] ?? '';
@@ -33,14 +33,14 @@ export function nodeLabels(facts: NodeFacts): ReadonlyMap<string, string> {
   return new Map(labels.filter(([, value]) => value !== ''));
 }
 
-/** Words before the model: who sells it and to whom. */
+/** Words before the model: the maker and the product line. */
 const BRANDS = new Set(['NVIDIA', 'TESLA', 'QUADRO', 'GEFORCE', 'GRID']);
-/** Words behind the number that make another model of it. */
+/** Words after the number that belong to the model. */
 const VARIANTS = new Set(['TI', 'SUPER', 'ADA', 'D']);
 
 /**
- * The model in a product name, without brand, form factor and memory: `H200` of "NVIDIA H200", `A100` of "NVIDIA
- * A100-SXM4-40GB", `T4` of "Tesla T4", `M40` of "Tesla M40 24GB" (as the original has it), `RTX-4090` of "NVIDIA
+ * The model in a product name, without brand, form factor and memory: `H200` for "NVIDIA H200", `A100` for "NVIDIA
+ * A100-SXM4-40GB", `T4` for "Tesla T4", `M40` for "Tesla M40 24GB" (as the original has it), `RTX-4090` for "NVIDIA
  * GeForce RTX 4090".
  */
 export function modelName(product: string): string {
@@ -58,7 +58,7 @@ export function modelName(product: string): string {
 
 const MAX_LABEL = 63;
 
-/** Text as the value of a label: letters, digits, `-`, `_`, `.`, beginning and ending with one of the first two. */
+/** Converts text to a valid label value: letters, digits, `-`, `_` and `.`, with a letter or digit at both ends. */
 function labelValue(text: string): string {
   return text
     .replaceAll(/[^A-Za-z0-9_.]+/gu, '-')

@@ -17,22 +17,22 @@ import type { Part } from '../host/lifecycle.js';
 import { StartupError } from '../host/startup-error.js';
 
 const CONTROL_LIBRARIES = ['libcuda-control.so', 'libnvml-control.so'];
-/** The name that the control library of CUDA has in a mirror. */
+/** Name of the CUDA control library in a mirror. */
 const CUDA_LIBRARY = 'libcuda.so.1';
 const CLIENT = 'gpu-client';
 
-/** What containers of this node get as the driver's libraries. */
+/** The driver's libraries for containers of this node. */
 export interface NodeLibraries {
   readonly mounts: NodeFiles['libraryMounts'];
-  /** The control library of CUDA in every version of the mirror that a container may have. */
+  /** Paths of the CUDA control library in every version of the mirror that a container may have mounted. */
   readonly controlLibraries: () => readonly string[];
-  /** Keeps the mirrors; null where nothing is mirrored. */
+  /** Keeps the mirrors up to date; null if nothing is mirrored. */
   readonly part: Part | null;
 }
 
 /**
- * Prepares the mirrors that volume.conf describes; rejects with a StartupError when they cannot be made from what is
- * configured.
+ * Prepares the mirrors that volume.conf describes; rejects with a StartupError when the configuration does not allow
+ * them.
  */
 export async function openNodeLibraries(config: AgentConfig, clock: Clock, log: Log): Promise<NodeLibraries> {
   if (config.volumeConfigPath === null) return { mounts: () => [], controlLibraries: () => [], part: null };

@@ -7,7 +7,7 @@ import type { Clock } from '../host/clock.js';
 import type { DeviceSource } from './device-plugin/devices.js';
 import type { SliceNotices } from './slices/ports.js';
 
-/** Records what happens on the node for the display. It wraps the observers of the parts, and forwards every call. */
+/** Records the events of the node for the display. It wraps the observers of the parts, and forwards every call. */
 export class NodeRecord {
   readonly journal: Journal;
   readonly times = new CallTimes();
@@ -18,12 +18,12 @@ export class NodeRecord {
     this.journal = new Journal(clock);
   }
 
-  /** Refused requests, by code, since the start. */
+  /** Refused requests since the start, by code. */
   get refusals(): ReadonlyMap<string, number> {
     return this.#refusals;
   }
 
-  /** Calls of the kubelet that neither worked out nor were refused. */
+  /** Calls of the kubelet that failed without a refusal. */
   get failedCalls(): number {
     return this.#failedCalls;
   }
@@ -52,7 +52,7 @@ export class NodeRecord {
         this.journal.note({
           level: 'info',
           kind: 'Freed',
-          message: `${names}: its GPUs are free again`,
+          message: `${names}: its GPUs are released`,
           allocation: allocation.id,
           ...(owner === undefined ? {} : { owner }),
         });
@@ -76,7 +76,7 @@ export class NodeRecord {
     };
   }
 
-  /** Measures how long the kubelet waits. */
+  /** Measures how long the kubelet waits for each call. */
   timed(source: DeviceSource): DeviceSource {
     return {
       devices: (kind) => source.devices(kind),
@@ -87,7 +87,7 @@ export class NodeRecord {
     };
   }
 
-  /** Writes down what becomes of the GPUs; the answer ends that. */
+  /** Records the health events of GPUs; the returned function ends this. */
   follow(health: HealthMonitor): () => void {
     return health.subscribe((news) => this.#hear(news, health));
   }
@@ -113,7 +113,7 @@ export class NodeRecord {
         this.journal.note({
           level: 'warning',
           kind: 'Health',
-          message: `${name(news.uuid)}: ${news.text}; nothing against the GPU`,
+          message: `${name(news.uuid)}: ${news.text}; the GPU stays healthy`,
           gpuUuid: news.uuid,
         });
         break;

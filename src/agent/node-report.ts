@@ -13,18 +13,21 @@ export interface NodeReportOptions {
   readonly allocator: Allocator;
   readonly health: HealthMonitor;
   readonly labels: NodeLabels;
-  /** Labels that the operator asked for; one that follows from the GPUs says what the GPUs say. */
+  /** Labels that the operator wants; labels that describe the GPUs get the GPUs' values instead. */
   readonly wantedLabels: ReadonlyMap<string, string>;
   readonly clock: Clock;
 }
 
-/** The extender decides with this information: short enough for fresh decisions, and one write for a burst of pods. */
+/**
+ * The extender decides with this information: the period is short enough for fresh decisions, and groups a burst of
+ * pods into one write.
+ */
 const PERIOD_MS = 2_000;
 
-/** Why the extender may not place pods of the device plugin on a GPU. */
+/** Reason for the extender why pods of the device plugin cannot use a GPU. */
 const GIVEN_THROUGH_CLAIMS = 'it is given through resource claims';
 
-/** Keeps the node's labels and the annotation that the scheduler extender reads in step with GPUs and ledger. */
+/** Updates the node's labels and the inventory annotation for the scheduler extender when GPUs or ledger change. */
 export class NodeReport {
   readonly #options: NodeReportOptions;
   #told: { readonly state: LedgerState; readonly reasons: string } | null = null;

@@ -27,7 +27,7 @@ export interface NodeViewOptions {
   readonly allocator: Allocator;
   readonly driverVersion: () => string | null;
   readonly driverOutage: () => string | null;
-  /** Of a GPU of the ledger's node; null for one that is not watched. */
+  /** Health of a GPU of the ledger's node; null if it is not monitored. */
   readonly health: (gpuUuid: string) => HealthSnapshot | null;
   readonly observeSlices: () => readonly SliceObservation[];
   readonly observeUse: () => readonly UseObservation[];
@@ -38,7 +38,7 @@ export interface NodeViewOptions {
   readonly clock: Clock;
 }
 
-/** The display's view of the running agent: who holds what from the ledger, what is used from the vGPU manager. */
+/** The display's view of the running agent: allocations from the ledger, use from the vGPU manager. */
 export function nodeView(options: NodeViewOptions): NodeView {
   const { allocator } = options;
   const picture = new TopologyPicture();
@@ -88,7 +88,7 @@ export function nodeView(options: NodeViewOptions): NodeView {
   };
 }
 
-/** The parts of a snapshot that change only when the machine does. */
+/** The parts of a snapshot that change only with the machine. */
 class TopologyPicture {
   #topology: Topology | null = null;
   #picture: Pick<NodeSnapshot, 'tree' | 'nvlinks'> = { tree: [], nvlinks: [] };
@@ -133,7 +133,7 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
       usable,
       health: options.health(gpu.uuid) ?? HEALTHY,
       givenCores: CORES_PER_GPU - freeCores,
-      // The rest of a GPU that is smaller than a block is never allocated.
+      // Memory beyond the last whole block of a GPU is never allocated.
       givenMemoryBytes: Math.floor(gpu.memoryBytes / MEMORY_BLOCK_BYTES) * MEMORY_BLOCK_BYTES - freeMemoryBytes,
       usedPercent: sample?.utilizationPercent ?? null,
       usedMemoryBytes: sample?.usedMemoryBytes ?? null,
@@ -146,7 +146,7 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
   });
 }
 
-/** What runs on each GPU, in the order of the topology's positions. */
+/** Use of each GPU, in the order of the topology's positions. */
 function gpuUsages(
   state: LedgerState,
   gpus: readonly GpuObservation[],
@@ -186,7 +186,7 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
       socketFloods: slice?.refusals.floods ?? 0,
       slices: holding.parts.flatMap((part) => {
         const gpu = gpus.get(part.gpuUuid);
-        // A GPU that was taken out of the machine: there is nothing to show of it.
+        // A GPU that was removed from the machine is not shown.
         if (gpu === undefined) return [];
         return [
           sliceOf(part, gpu, part.memoryLimitBytes, slice?.devices.find(({ gpuUuid }) => gpuUuid === gpu.uuid) ?? null),

@@ -7,14 +7,14 @@ import type { Log } from '../host/log.js';
 import { StartupError } from '../host/startup-error.js';
 import { socketPathProblem } from '../host/unix-socket.js';
 
-/** What `gpu-manager plugin-proxy` was asked to do. */
+/** The configuration of `gpu-manager plugin-proxy`. */
 export interface PluginProxyConfig {
   readonly devicePluginPath: string;
   readonly pluginProxyPath: string;
   readonly agentTimeoutMs: number;
 }
 
-/** Builds the device plugin proxy. Rejects with a StartupError when sockets cannot be made in its directories. */
+/** Builds the device plugin proxy. Rejects with a StartupError when its directories cannot be created. */
 export async function buildPluginProxy(config: PluginProxyConfig, clock: Clock, log: Log): Promise<PluginProxy> {
   await checkDirectory('--device-plugin-path', config.devicePluginPath);
   await checkDirectory('--plugin-proxy-path', config.pluginProxyPath);
@@ -33,6 +33,6 @@ async function checkDirectory(flag: string, directory: string): Promise<void> {
   try {
     await mkdir(directory, { recursive: true });
   } catch (error) {
-    throw new StartupError(`${flag}: ${directory} cannot be made: ${(error as Error).message}`);
+    throw new StartupError(`${flag}: ${directory} cannot be created: ${(error as Error).message}`);
   }
 }

@@ -2,7 +2,7 @@ import { podSubject } from '../kube/events.js';
 import type { NodeKube } from './api-server/node-kube.js';
 import type { Evictor, SliceNotices } from './slices/ports.js';
 
-/** Events on the pods of containers; without an API server only the log reports them. */
+/** Writes events for the pods of containers; without an API server only to the log. */
 export function podNotices(apiServer: NodeKube | null): SliceNotices {
   return {
     note({ podUid, namespace, pod, container }, note) {
@@ -13,7 +13,7 @@ export function podNotices(apiServer: NodeKube | null): SliceNotices {
   };
 }
 
-/** Evicts through the API server; without one the log has to do. */
+/** Evicts through the API server; without one it only logs. */
 export function podEvictor(apiServer: NodeKube | null): Evictor {
   return {
     evict({ podUid }) {

@@ -4,15 +4,15 @@ import type { PodEvidence } from './allocator/ports.js';
 import { RuntimeError } from './runtimes/container.js';
 import type { NodeContainers } from './runtimes/node-containers.js';
 
-/** The kubelet waits for what this is asked for: a runtime that hangs must not stop the admission of pods. */
-const PATIENCE_MS = 2_000;
+/** The kubelet waits for this answer: a runtime that hangs must not stop pod admission. */
+const TIMEOUT_MS = 2_000;
 
-/** The process of a pod's sandbox, which outlives its containers for a while. */
+/** Process of a pod's sandbox, which lives a while longer than the pod's containers. */
 const SANDBOX_PROCESS = 'pause';
 
 /**
- * What the container runtime says of a pod's containers, and where it knows none, what control groups say of the pod's
- * processes: the runtime that answers need not be the one of the kubelet.
+ * The state of a pod's containers from the container runtime; if the runtime knows none, from the pod's processes in
+ * the control groups, because the runtime that answers may not be the kubelet's.
  */
 export function podEvidence(
   containers: Pick<NodeContainers, 'list' | 'pidsOfPod'>,
@@ -20,7 +20,7 @@ export function podEvidence(
 ): PodEvidence {
   return {
     async remainsOf(podUid) {
-      const listed = await within(clock, PATIENCE_MS, containers.list({ podUid })).catch((error: unknown) => {
+      const listed = await within(clock, TIMEOUT_MS, containers.list({ podUid })).catch((error: unknown) => {
         if (error instanceof RuntimeError) return null;
         throw error;
       });
@@ -36,12 +36,12 @@ export function podEvidence(
   };
 }
 
-/** As the kernel has it; empty for a process that has ended. */
+/** The kernel's name of the process; empty for a process that has ended. */
 async function nameOf(pid: number): Promise<string> {
   return (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim();
 }
 
-/** Null when the answer takes longer. */
+/** Null if the answer takes longer than `ms`. */
 async function within<T>(clock: Pick<Clock, 'after'>, ms: number, answer: Promise<T>): Promise<T | null> {
   let cancel = (): void => undefined;
   const late = new Promise<null>((resolve) => (cancel = clock.after(ms, () => resolve(null))));

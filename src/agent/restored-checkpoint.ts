@@ -5,8 +5,8 @@ import type { LedgerNode } from '../gpu/ledger/state.js';
 import type { Log } from '../host/log.js';
 
 /**
- * What the checkpoint holds; whatever is wrong with it costs a warning and a rebuild from the kubelet, never the start.
- * From the one of tkestack gpu-manager its containers keep what they have.
+ * Reads the checkpoint. An invalid one costs a warning and a rebuild from the kubelet, but never the start. Containers
+ * in a checkpoint of tkestack gpu-manager keep their GPUs.
  */
 export async function restoredCheckpoint(
   checkpoint: CheckpointStore,

@@ -42,7 +42,7 @@ import { buildVgpu, type Vgpu } from './start-slices.js';
 /** How long the ledger keeps an allocation that neither the kubelet nor a living pod confirms. */
 const GRACE_MS = 10_000;
 
-/** What a test or the demo may replace. */
+/** Objects that a test or the demo may replace. */
 export interface AgentSeams {
   readonly driver?: Driver;
   readonly clock?: Clock;
@@ -53,7 +53,7 @@ export interface AgentSeams {
   readonly evidence?: PodEvidence;
   readonly sliceNotices?: SliceNotices;
   readonly evictor?: Evictor;
-  /** Where CPUs and NUMA nodes are shown. */
+  /** Directory that describes CPUs and NUMA nodes, usually /sys. */
   readonly systemDirectory?: string;
 }
 
@@ -63,21 +63,21 @@ export interface Agent {
   readonly plugin: DevicePlugin;
   readonly pods: AgentPods;
   readonly vgpu: Vgpu;
-  /** Null where all GPUs are given by the device plugin. */
+  /** Null if the device plugin provides all GPUs. */
   readonly dra: Dra | null;
   /** Null without `--nri`. */
   readonly nri: Nri | null;
   readonly httpPort: () => number;
-  /** Null where probes have no port of their own. */
+  /** Null if probes have no port of their own. */
   readonly probePort: () => number | null;
   start(): Promise<void>;
-  /** Stops everything in reverse order; no socket of ours is left behind. */
+  /** Stops all parts in reverse order and removes the agent's sockets. */
   stop(): Promise<void>;
 }
 
 /**
  * Builds the agent from its configuration and connects its parts. Rejects with a StartupError, before anything is
- * started, when the configuration cannot work on this machine.
+ * started, if the configuration cannot work on this machine.
  */
 export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeams = {}): Promise<Agent> {
   await checkConfig(config);
@@ -133,7 +133,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   const node = ledgerNode(inventory, config.shareMode, health.unusable());
   const claimGpus = claimGpusOf(config);
   const restored = await restoredCheckpoint(checkpoint, node, log);
-  // GPUs that go back to the device plugin are served to claims until the last is released.
+  // GPUs that return to the device plugin are served to claims until the last claim is released.
   const servesClaims =
     claimGpus !== 'none' || restored.units.length > 0 || [...restored.modes.values()].includes('claims');
   const specs = config.interposition === 'cdi' || servesClaims ? new CdiSpecs(config.cdiPath) : null;
@@ -160,7 +160,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     health,
     allocator,
     notices,
-    strangers: () => vgpu.strangers(),
+    foreignProcessCounts: () => vgpu.foreignProcessCounts(),
     periodMs: config.samplePeriodMs,
     clock,
     log,
@@ -245,7 +245,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       ...(dra === null ? [] : [dra.restore]),
       reconciler(allocator, clock, config.allocationCheckPeriodMs, log),
       ...(dra === null ? [] : [dra.serve]),
-      // What it is asked about stands in the ledger by now.
+      // NRI starts late: it asks about containers, which the ledger must know first.
       ...(nri === null ? [] : [nri.part]),
       ...(apiServer === null ? [] : [report(apiServer, allocator, health, config, clock)]),
       ...display.parts,
@@ -267,7 +267,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   };
 }
 
-/** Writes down what becomes of the GPUs: in the journal, and on disk for the next run. */
+/** Records health changes of GPUs in the journal, and on disk for the next run. */
 function healthRecord(record: NodeRecord, file: GpuHealthFile, health: HealthMonitor): Part {
   let leave: readonly (() => void)[] = [];
   return {
@@ -311,7 +311,7 @@ function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null, 
   };
 }
 
-/** Watches the pods of this node; when a pod ends, the ledger is compared with the kubelet at once. */
+/** Watches the pods of this node; when a pod ends, the ledger is reconciled at once. */
 function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part {
   return {
     name: 'api-server',
@@ -324,7 +324,7 @@ function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part 
             .catch((error: unknown) =>
               log.error(
                 { err: error },
-                'ledger reconciliation with the kubelet failed; it is retried in the next period',
+                'ledger reconciliation with the kubelet failed; the agent retries in the next period',
               ),
             );
       });
@@ -334,7 +334,7 @@ function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part 
   };
 }
 
-/** Tells the cluster what this node has, and again what an earlier run of the agent may not have reported. */
+/** Reports the node's GPUs to the cluster, and repeats what an earlier run of the agent may not have reported. */
 function report(
   apiServer: NodeKube,
   allocator: Allocator,
@@ -363,19 +363,22 @@ function report(
   };
 }
 
-/** Compares the ledger with the kubelet at start and every period. */
+/** Reconciles the ledger with the kubelet at start and in every period. */
 function reconciler(allocator: Allocator, clock: Clock, periodMs: number, log: Log): Part {
   let cancel = (): void => undefined;
   const reconcile = (): Promise<void> =>
     allocator
       .reconcile()
       .catch((error: unknown) =>
-        log.error({ err: error }, 'ledger reconciliation with the kubelet failed; it is retried in the next period'),
+        log.error(
+          { err: error },
+          'ledger reconciliation with the kubelet failed; the agent retries in the next period',
+        ),
       );
   return {
     name: 'reconciler',
     async start() {
-      // What the checkpoint has wrong is put right before any directory is made after it.
+      // The ledger is corrected before directories are created for its allocations.
       await reconcile();
       await allocator.restoreSlices();
       cancel = clock.every(periodMs, () => void reconcile());

@@ -19,9 +19,8 @@ export const LOCK_FILE = 'agent.lock';
 const RETRY_MS = 20;
 
 /**
- * Waits until no other agent works on this node's state, then answers the lock that keeps others away; null when
- * `stopped` resolves first. Meanwhile probes are answered: a DaemonSet that surges ends the agent before this one as
- * soon as this one is ready to take over.
+ * Waits until no other agent uses this node's state, then returns the lock that excludes others; null if `stopped`
+ * resolves first. Meanwhile it answers probes: a DaemonSet with surge ends the old agent as soon as this one is ready.
  */
 export async function takeOver(
   config: StandbyConfig,
@@ -51,8 +50,8 @@ export async function takeOver(
 }
 
 /**
- * Answers probes on the agent's ports; the returned function ends that. Where both agents share a network, the other
- * one answers.
+ * Answers probes on the agent's ports; the returned function ends this. If both agents share a network namespace, the
+ * old one answers.
  */
 async function answerProbes(config: StandbyConfig, clock: Clock, log: Log): Promise<() => Promise<void>> {
   const probe: Route = { method: 'GET', isOpen: true, answer: () => plain(200, 'standing by') };

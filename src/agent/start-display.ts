@@ -21,17 +21,17 @@ export interface DisplayOptions {
   readonly view: NodeView;
   readonly record: NodeRecord;
   readonly apiServer: NodeKube | null;
-  /** Beside the display on its socket. */
+  /** Further services on the display's socket. */
   readonly services: readonly RpcService[];
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** What operators see of the agent, put together. */
+/** The operator's interfaces to the agent. */
 export interface Display {
   readonly parts: readonly Part[];
   readonly httpPort: () => number;
-  /** Null where probes have no port of their own. */
+  /** Null if probes have no port of their own. */
   readonly probePort: () => number | null;
 }
 

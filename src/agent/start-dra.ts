@@ -31,14 +31,14 @@ import type { HealthMonitor } from './gpus/health-monitor.js';
 import { kubeletFile } from './kubelet-file.js';
 import { modelName } from './node-labels.js';
 
-/** Says whether this node's shares can be had by claims, for node selectors. */
+/** Label for node selectors: whether claims can get parts of this node's GPUs. */
 export const DRA_SHARES_LABEL = 'gaia.tencent.com/dra-shares';
 
-/** The scheduler may act on a slice for this long after it changed. */
+/** The scheduler may still act on a slice for this long after the slice changed. */
 const WITHDRAWN_MS = 60_000;
-/** How often the ledger's claims are compared with the kubelet and the API server. */
+/** Interval in which the ledger's claims are compared with the kubelet and the API server. */
 const SWEEP_MS = 300_000;
-/** For claims that are read at start; what cannot be read is taken from the kubelet's word. */
+/** Time limit for reading claims at start; for unread claims the kubelet's data is used. */
 const RESTORE_READ_MS = 3_000;
 
 /** GPUs that the configuration gives to claims. */
@@ -49,7 +49,7 @@ export function claimGpusOf({ allocation, draGpus }: Pick<AgentConfig, 'allocati
 
 export interface DraOptions {
   readonly config: AgentConfig;
-  /** Ours alone: it is closed when we stop. */
+  /** A client of its own, which is closed when the driver stops. */
   readonly client: KubeClient;
   readonly allocator: Allocator;
   readonly slices: SliceStore;
@@ -63,14 +63,14 @@ export interface DraOptions {
   readonly log: Log;
 }
 
-/** The DRA driver, put together. */
+/** The parts of the DRA driver. */
 export interface Dra {
   readonly claims: ClaimAllocator;
   readonly publisher: SlicePublisher;
   readonly plugin: KubeletPlugin;
-  /** What has to be known before the ledger is compared with the kubelet. */
+  /** Must be started before the ledger is compared with the kubelet. */
   readonly restore: Part;
-  /** Everything that is served; to be started once the ledger was compared. */
+  /** The servers; to be started after the ledger was compared. */
   readonly serve: Part;
 }
 
@@ -112,7 +112,8 @@ export function buildDra(options: DraOptions): Dra {
   const modes = new GpuModeKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
   const sweep = new Sweep(claims, reader, kubeletClaims, pool, clock);
   const cancels: (() => void)[] = [];
-  const failed = (error: unknown): void => log.error({ err: error }, 'comparing claims with the kubelet failed');
+  const failed = (error: unknown): void =>
+    log.error({ err: error }, 'reconciling claims with the kubelet failed; retrying');
 
   return {
     claims,
@@ -168,7 +169,7 @@ export function buildDra(options: DraOptions): Dra {
   };
 }
 
-/** Places of the GPUs in sysfs; they are read once, as no GPU moves. */
+/** PCIe roots of the GPUs from sysfs; read once, because a GPU does not move. */
 class PcieRoots {
   readonly #roots = new Map<string, string | null>();
 
@@ -223,8 +224,8 @@ function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): De
 }
 
 /**
- * The units of a claim that the kubelet has prepared and the ledger does not know: as allocated, or else whole GPUs by
- * the kubelet's word.
+ * The units of a claim that the kubelet has prepared and the ledger lacks: as allocated, or whole GPUs if only the
+ * kubelet names the claim.
  */
 async function unitsHeld(
   { claim, devices }: KubeletClaim,
@@ -268,9 +269,7 @@ async function unitsHeld(
   return [...byRequest.values()];
 }
 
-/**
- * Hands GPUs over between the device plugin and claims, as the configuration wants it and as soon as nobody holds them.
- */
+/** Moves GPUs between the device plugin and claims to their configured mode as soon as no container holds them. */
 class GpuModeKeeper {
   readonly #allocator: Allocator;
   readonly #reader: ClaimReader;
@@ -301,28 +300,30 @@ class GpuModeKeeper {
       if (contested !== '' && contested !== this.#contested)
         this.#log.error(
           { gpus: contested },
-          'pods of the device plugin and pods with claims hold these GPUs: nobody else gets them',
+          'pods of the device plugin and pods with claims hold these GPUs at once; no new pod gets them',
         );
       this.#contested = contested;
       if (after === before) return;
       ledger.state = after;
       await ledger.save();
       for (const [uuid, mode] of after.modes)
-        if (before.modes.get(uuid) !== mode) this.#log.info({ gpu: uuid, mode }, 'GPU handed over');
+        if (before.modes.get(uuid) !== mode)
+          this.#log.info({ gpu: uuid, mode }, 'the allocation mode of a GPU changed');
       this.#allocator.devicesChanged();
       this.#changed();
     });
   }
 
   /**
-   * GPUs that the scheduler cannot give to a claim any more. Asked only where one is to go back to the device plugin.
+   * GPUs that the scheduler can no longer allocate to a claim. Asks the API server only if a GPU is to return to the
+   * device plugin.
    */
   async #freeOfClaims(): Promise<ReadonlySet<string> | null> {
     const { state } = this.#allocator;
     const leaving = state.node.gpus.filter(
       ({ gpu }) => configuredMode(state.claimGpus, gpu.uuid) === 'plugin' && state.modes.get(gpu.uuid) !== 'plugin',
     );
-    // The configuration changes with a restart only, so nothing that leaves was offered since.
+    // The configuration changes only with a restart, so a GPU that leaves has not been offered since the start.
     if (leaving.length === 0 || this.#clock.now() - this.#startedAt < WITHDRAWN_MS) return null;
     const allocated = await this.#reader.allocatedDevices(this.#pool);
     if (allocated === null) return null;
@@ -330,7 +331,7 @@ class GpuModeKeeper {
   }
 }
 
-/** Finds units whose claim is over although the kubelet did not say so, as after a deletion by force. */
+/** Finds units whose claim has ended although the kubelet did not report it, for example after a forced deletion. */
 class Sweep {
   readonly #claims: ClaimAllocator;
   readonly #reader: ClaimReader;
@@ -347,7 +348,10 @@ class Sweep {
     this.#clock = clock;
   }
 
-  /** A unit is freed that was over twice in a row: neither the API server's word nor the kubelet's alone is enough. */
+  /**
+   * Frees a unit after two sweeps found its claim ended: a single answer of the API server or the kubelet is not
+   * enough.
+   */
   async turn(): Promise<void> {
     const kubelet = await readKubeletClaims(this.#kubeletClaims);
     if (!kubelet.ok) return;
@@ -371,7 +375,7 @@ class Sweep {
   }
 }
 
-/** What keeps the driver from being used, for readiness. */
+/** Reasons why the DRA driver cannot be used yet, for readiness. */
 export function draProblems(dra: Dra | null, claimGpus: ClaimGpus): string[] {
   return dra === null || claimGpus === 'none' || dra.plugin.registered
     ? []

@@ -18,34 +18,34 @@ import { isSameSource } from './mounted-source.js';
 export interface NriOptions {
   readonly config: Pick<AgentConfig, 'nriSocket' | 'cpuAffinity' | 'devicePluginPath' | 'hostRoot'>;
   readonly allocator: Pick<Allocator, 'givenTo' | 'reconcile'>;
-  /** Containers with resource claims; null without claims. */
+  /** Containers with resource claims; null if claims are not used. */
   readonly claims: {
     givenTo(podUid: string, container: string): GivenContainer | null;
     freeOver(isOver: () => boolean): Promise<void>;
   } | null;
-  /** Looks at the processes of a slice again, at once. */
+  /** Samples the processes of a slice at once. */
   readonly sample: (slice: string) => void;
-  /** Where Linux shows CPUs and NUMA nodes; a test may show others. */
+  /** Directory that describes CPUs and NUMA nodes; tests pass another. */
   readonly systemDirectory?: string;
-  /** After this long without a holder the ledger lets go of an allocation. */
+  /** The ledger frees an allocation after this long without a holder. */
   readonly graceMs: number;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** What the Node Resource Interface adds, put together. */
+/** The parts of the Node Resource Interface. */
 export interface Nri {
   readonly containers: KnownContainers;
   readonly plugin: NriPlugin;
-  /** Containers that were made with a correction, since the agent started. */
+  /** Number of containers that were corrected at their creation since the agent started. */
   readonly corrected: () => number;
   readonly part: Part;
 }
 
 export function buildNri(options: NriOptions): Nri {
   const { config, allocator, claims, journal, clock, log } = options;
-  const releases = new PromptRelease(options);
+  const releases = new EarlyReconciliation(options);
   const givenTo = (podUid: string, container: string): GivenSlice | null => {
     const given = allocator.givenTo(podUid, container) ?? claims?.givenTo(podUid, container) ?? null;
     if (given === null) return null;
@@ -65,10 +65,10 @@ export function buildNri(options: NriOptions): Nri {
       corrected(container, corrections) {
         corrected += 1;
         const { namespace, pod, name } = container;
-        const what = `${namespace}/${pod}/${name}: put right before the container was made: ${corrections.join('; ')}`;
+        const what = `${namespace}/${pod}/${name}: corrected before the container was created: ${corrections.join('; ')}`;
         log.info(
           { namespace, pod, container: name, corrections },
-          'a container would not have had the control library',
+          'a container would not have had the control library; NRI corrected it',
         );
         journal.note({ level: 'info', kind: 'Injected', message: what });
       },
@@ -107,17 +107,17 @@ export function buildNri(options: NriOptions): Nri {
   };
 }
 
-/** What the audit is told of a slice: what unhooks the control library in its containers. */
+/** Settings in a slice's containers that keep the control library out, for the audit. */
 export function injectionProblems(containers: KnownContainers | null, slice: string): readonly string[] {
   if (containers === null) return [];
   return containers.all().flatMap((known: KnownContainer) => (known.slice === slice ? known.problems : []));
 }
 
-/** The kubelet lets go of a container's devices a little later than the runtime of the container. */
+/** The kubelet releases a container's devices a little later than the runtime releases the container. */
 const SOON_MS = 500;
 
-/** Compares the ledger with the kubelet when containers end, not only in the next period. */
-class PromptRelease {
+/** Reconciles the ledger when containers end, instead of waiting for the next period. */
+class EarlyReconciliation {
   readonly #options: NriOptions;
   #cancelSoon: (() => void) | null = null;
   #cancelLater: () => void = () => undefined;
@@ -131,7 +131,7 @@ class PromptRelease {
     this.#cancelSoon ??= clock.after(SOON_MS, () => {
       this.#cancelSoon = null;
       this.#compare();
-      // What nobody has confirmed by then is free.
+      // An allocation without confirmation at this time is freed.
       this.#cancelLater();
       this.#cancelLater = clock.after(graceMs + SOON_MS, () => this.#compare());
     });
@@ -145,7 +145,7 @@ class PromptRelease {
   #compare(): void {
     const { allocator, claims, log } = this.#options;
     const failed = (error: unknown): void =>
-      log.error({ err: error }, 'ledger reconciliation with the kubelet failed; it is retried in the next period');
+      log.error({ err: error }, 'ledger reconciliation with the kubelet failed; the agent retries in the next period');
     allocator.reconcile().catch(failed);
     claims?.freeOver(() => false).catch(failed);
   }
@@ -156,7 +156,7 @@ class Affinity {
   readonly #config: NriOptions['config'];
   readonly #systemDirectory: string | undefined;
   readonly #log: Log;
-  #said = '';
+  #logged = '';
 
   constructor({ config, systemDirectory, log }: NriOptions) {
     this.#config = config;
@@ -164,15 +164,15 @@ class Affinity {
     this.#log = log;
   }
 
-  /** Both files are read anew for each container: a kubelet with another policy may have taken over. */
+  /** Both files are read for each container: a kubelet with another policy may have started. */
   async of({ podAnnotations, cpus }: RuntimeContainer, { numaNodes }: GivenSlice): Promise<AffinityAnswer> {
     const { cpuAffinity, devicePluginPath, hostRoot } = this.#config;
     if (cpuAffinity === 'off') return { kind: 'none', reason: 'off' };
     const policy = await readCpuManagerPolicy(kubeletFile(devicePluginPath, hostRoot, CPU_MANAGER_FILE));
     const topology = await readCpuTopology(this.#systemDirectory);
     const answer = decideAffinity({ standard: cpuAffinity, podAnnotations, policy, cpus, numaNodes, topology });
-    if (answer.kind === 'none' && answer.reason !== this.#said) {
-      this.#said = answer.reason;
+    if (answer.kind === 'none' && answer.reason !== this.#logged) {
+      this.#logged = answer.reason;
       this.#log.info({ reason: answer.reason }, '--cpu-affinity: a container is not bound to CPUs');
     }
     return answer;

@@ -32,7 +32,7 @@ import { Slices } from './slices/slices.js';
 import type { RpcService } from '../rpc/rpc-server.js';
 import type { Part } from '../host/lifecycle.js';
 
-/** Below `--virtual-manager-path`, beside the allocations. */
+/** Directory in `--virtual-manager-path`, beside the allocations. */
 const TMPFS_DIRECTORY = '.usage';
 
 export interface VgpuOptions {
@@ -47,14 +47,14 @@ export interface VgpuOptions {
   readonly path: string;
   /** `--usage-tmpfs`. */
   readonly usageTmpfs?: boolean;
-  /** The control libraries that containers of this node were given. */
+  /** The control libraries that containers of this node have. */
   readonly controlLibraries?: () => readonly string[];
   readonly knowledge: ContainerKnowledge;
-  /** What unhooks the control library in the containers of a slice. */
+  /** Settings in the containers of a slice that keep the control library out. */
   readonly uninjected?: (allocation: string) => readonly string[];
   readonly driver: GpuSource;
   readonly driverVersion: () => string | null;
-  /** UUIDs of the GPUs of this node, as of now. */
+  /** UUIDs of the present GPUs of this node. */
   readonly gpus: () => readonly string[];
   /** `--sample-period`. */
   readonly samplePeriodMs: number;
@@ -62,25 +62,25 @@ export interface VgpuOptions {
   readonly log: Log;
 }
 
-/** The vGPU manager, put together. */
+/** The parts of the vGPU manager. */
 export interface Vgpu {
   readonly slices: Slices;
-  /** The slices as the allocator knows them. */
+  /** The slices in the form that the allocator uses. */
   readonly store: SliceStore;
-  /** Pods of the original's plugin, as the allocator knows them. */
+  /** Pods of the original's plugin in the form that the allocator uses. */
   readonly legacy: LegacyStore;
-  /** What the containers do, for the display and metrics. */
+  /** Observations of the containers, for the display and metrics. */
   observe(): readonly SliceObservation[];
-  /** The least of that, for next to nothing. */
+  /** A small part of `observe`, at almost no cost. */
   observeUse(): readonly UseObservation[];
-  /** What the GPUs do, and how well they can be watched. */
+  /** Observations of the GPUs, and of the success of their samples. */
   observeGpus(): readonly GpuObservation[];
-  /** Looks at the processes of a slice at once, and not only at the next sample. */
+  /** Samples the processes of a slice at once. */
   sampleNow(allocation: string): void;
   auditCounts(): AuditCounts;
-  /** Processes on each GPU, by UUID, that belong to no container of ours. */
-  strangers(): ReadonlyMap<string, number>;
-  /** For an operator on this node. */
+  /** Number of foreign processes on each GPU, by UUID. */
+  foreignProcessCounts(): ReadonlyMap<string, number>;
+  /** For operators on this node. */
   readonly limitsService: RpcService;
   readonly part: Part;
 }
@@ -114,7 +114,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   });
   const observe = (): readonly SliceObservation[] =>
     observeSlices(slices, monitor.gpus, (allocation) => auditor.findings(allocation));
-  // Annotations may have changed while the slice was being opened.
+  // Annotations may have changed while the slice was opened.
   const resize = (allocation: string): void => {
     const slice = slices.started.get(allocation);
     if (slice !== undefined) resizer.reconsider(slice);
@@ -145,7 +145,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     observeGpus: () => observeGpus(monitor.gpus),
     sampleNow: (allocation) => monitor.sampleNow(allocation),
     auditCounts: () => auditor.counts,
-    strangers: () =>
+    foreignProcessCounts: () =>
       new Map(
         monitor.gpus.map(({ uuid, state }) => [
           uuid,
@@ -172,12 +172,12 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   };
 }
 
-/** Where usage files are kept in memory; null, with the reason in the log, where that does not work. */
+/** The file systems for usage files; null, with the reason in the log, if they do not work here. */
 function openTmpfs({ path, log }: VgpuOptions): UsageTmpfs | null {
   const tmpfs = new UsageTmpfs(join(path, TMPFS_DIRECTORY));
   const problem = tmpfs.problem();
   if (problem === null) return tmpfs;
-  log.warn({ problem }, '--usage-tmpfs does not work here; usage files stay on the disk, and are cut where they grow');
+  log.warn({ problem }, '--usage-tmpfs does not work here; usage files stay on the disk and are cut when they grow');
   return null;
 }
 

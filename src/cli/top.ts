@@ -11,7 +11,7 @@ interface Options {
   readonly output: Output;
 }
 
-const MOST_TRAIL = 60;
+const MAX_TRAIL = 60;
 const SORT_KEYS: Readonly<Record<string, SortKey>> = { c: 'cores', m: 'memory', t: 'throttled' };
 
 const ENTER_SCREEN = '\u001b[?1049h\u001b[?25l';
@@ -43,7 +43,7 @@ class Trails {
     for (const { uuid, usedPercent } of gpus) {
       const trail = this.byUuid.get(uuid) ?? [];
       trail.push(usedPercent ?? 0);
-      this.byUuid.set(uuid, trail.slice(-MOST_TRAIL));
+      this.byUuid.set(uuid, trail.slice(-MAX_TRAIL));
     }
   }
 }

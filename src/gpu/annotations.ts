@@ -1,11 +1,13 @@
 /** Annotation and label keys, shared with the scheduler extender and kept from tkestack gpu-manager. */
 
-/** Pod annotation: comma list of GPU indexes chosen for `spec.containers[i]`; containers without GPU count too. */
+/**
+ * Pod annotation: comma list of the GPU indexes of `spec.containers[i]`; the index i counts containers without GPU too.
+ */
 export function predicateGpuIndexKey(containerIndex: number): string {
   return `tencent.com/predicate-gpu-idx-${containerIndex}`;
 }
 
-/** Pod annotation: when the scheduler extender decided, nanoseconds since 1970 in decimal. */
+/** Pod annotation: time of the scheduler extender's decision, in nanoseconds since 1970, decimal. */
 export const PREDICATE_TIME_KEY = 'tencent.com/predicate-time';
 
 /** Pod annotation: the node that the scheduler extender chose. */
@@ -18,12 +20,12 @@ export const GPU_ASSIGNED_KEY = 'tencent.com/gpu-assigned';
 export const CORE_LIMIT_KEY = 'tencent.com/vcuda-core-limit';
 
 /**
- * Pod annotation: memory that each container may use while it runs, less than it was given. Blocks of 256 MiB, as
- * `tencent.com/vcuda-memory` counts, or bytes with a unit ("1536Mi").
+ * Pod annotation: memory limit of each running container, lower than its allocation. Blocks of 256 MiB, as in
+ * `tencent.com/vcuda-memory`, or bytes with a unit ("1536Mi").
  */
 export const MEMORY_LIMIT_KEY = 'tencent.com/vcuda-memory-limit';
 
-/** Pod annotation: hundredths of a GPU that are each container's own while it runs, less than it was given. */
+/** Pod annotation: hard share of each running container in hundredths of a GPU, lower than its allocation. */
 export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 
 /**
@@ -33,12 +35,12 @@ export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 export const MEMORY_OVERSUBSCRIBE_KEY = 'tencent.com/vcuda-memory-oversubscribe';
 
 /**
- * Pod annotation: whether several whole GPUs of a container have to be of one model and memory (`required`), or are so
- * where that is possible (`preferred`, as without it).
+ * Pod annotation: whether several whole GPUs of a container must be of one model and memory (`required`), or only if
+ * possible (`preferred`, the default).
  */
 export const EQUAL_GPUS_KEY = 'tencent.com/equal-gpus';
 
-/** Reads the annotation; null for a value that it does not have. */
+/** Reads the annotation; null for an invalid value. */
 export function readEqualGpus(text: string | undefined): 'required' | 'preferred' | null {
   return text === undefined ? 'preferred' : text === 'required' || text === 'preferred' ? text : null;
 }
@@ -49,5 +51,5 @@ export const DEVICE_KEY = 'tencent.com/vcuda-device';
 /** Node annotation: the node's GPUs as its agent sees them, for the scheduler extender; see `node-inventory.ts`. */
 export const NODE_INVENTORY_KEY = 'tencent.com/gpu-inventory';
 
-/** Pod annotation: whether its containers are bound to CPUs near their GPUs: `off`, `prefer` or `strict`. */
+/** Pod annotation: whether the pod's containers are bound to CPUs near their GPUs: `off`, `prefer` or `strict`. */
 export const CPU_AFFINITY_KEY = 'tencent.com/gpu-numa';

@@ -2,30 +2,30 @@ import { DEVICE_KEY } from './annotations.js';
 import type { Gpu } from './gpu.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from './resources.js';
 
-/** Where things stand inside a container. Programs and the original's library look for them there. */
+/** Paths inside a container. Programs and the original's library expect them. */
 export const CONTAINER_LIBRARY_DIRECTORY = '/usr/local/nvidia';
 export const CONTAINER_SLICE_DIRECTORY = '/etc/vcuda';
 
-/** A device node: where it is on the node, and what the container sees. */
+/** A device node: its path on the node and in the container. */
 export interface DeviceNode {
   readonly hostPath: string;
   readonly containerPath: string;
 }
 
-/** A bind mount, read-only unless it says otherwise. */
+/** A bind mount, read-only by default. */
 export interface BindMount {
   readonly hostPath: string;
   readonly containerPath: string;
   readonly writable: boolean;
 }
 
-/** What the kubelet is told to change in a container: the answer to Allocate, in this project's words. */
+/** The changes to a container that the kubelet applies: the answer to Allocate in this project's types. */
 export interface ContainerEdits {
   readonly environment: Readonly<Record<string, string>>;
   readonly mounts: readonly BindMount[];
   readonly deviceNodes: readonly DeviceNode[];
   readonly annotations: Readonly<Record<string, string>>;
-  /** Names of CDI devices that the runtime looks up by itself. */
+  /** Names of CDI devices that the runtime resolves. */
   readonly cdiDevices: readonly string[];
 }
 
@@ -37,12 +37,15 @@ export const NO_EDITS: ContainerEdits = {
   cdiDevices: [],
 };
 
-/** The answer for a container's memory, whichever resource comes first: its annotation, as the original writes it. */
+/**
+ * The answer for a container's memory, the annotation that the original writes; it does not depend on the order of the
+ * two requests.
+ */
 export function memoryEdits(memoryBytes: number): ContainerEdits {
   return { ...NO_EDITS, annotations: { [MEMORY_RESOURCE]: String(memoryBytes) } };
 }
 
-/** What containers of a claim unit need: in common, and for each of its devices. */
+/** The edits of a claim unit's containers: shared ones, and those of each device. */
 export interface UnitEdits {
   readonly shared: Pick<ContainerEdits, 'environment' | 'mounts' | 'deviceNodes'>;
   /** Device nodes by position of the device in the unit. */
@@ -52,25 +55,26 @@ export interface UnitEdits {
 export interface SliceEdits {
   readonly gpus: readonly Gpu[];
   readonly cores: number;
-  /** Null where the memory is not known yet; the annotation is then left out. */
+  /** Null if the memory is not known yet; the annotation is then left out. */
   readonly memoryBytes: number | null;
-  /** The nodes of these GPUs, and those that every GPU container needs (`/dev/nvidiactl`, ...). */
+  /** Device nodes of these GPUs, and those that every GPU container needs (`/dev/nvidiactl`, ...). */
   readonly gpuNodes: readonly DeviceNode[];
   readonly commonNodes: readonly DeviceNode[];
-  /** The driver's libraries, or the control libraries before them; none where the node mirrors no libraries. */
-  readonly libraryMounts: readonly BindMount[];
   /**
-   * Host directory of the allocation, to be seen as /etc/vcuda, and the files below it that the container may write.
+   * The driver's libraries, after the control libraries if the container is limited; empty if the node mirrors no
+   * libraries.
    */
+  readonly libraryMounts: readonly BindMount[];
+  /** Host directory of the allocation, mounted as /etc/vcuda, and the files in it that the container may write. */
   readonly sliceDirectory: string;
   readonly writableFiles: readonly string[];
-  /** Whether its programs are of 32 bits; null where they may be of either kind. */
+  /** Whether its programs are 32-bit programs; null if they may be of either kind. */
   readonly compat32: boolean | null;
 }
 
 /**
- * The edits for containers of a claim unit. A runtime that adds GPUs by itself for NVIDIA_VISIBLE_DEVICES must add
- * none: the nodes here are all. `sliceDirectory` null: access for administrators, without limits.
+ * The edits for containers of a claim unit. A runtime that adds GPUs for NVIDIA_VISIBLE_DEVICES must add none: the
+ * device nodes here are complete. `sliceDirectory` null: administrator access, without limits.
  */
 export function unitEdits(
   unit: Pick<SliceEdits, 'commonNodes' | 'libraryMounts' | 'writableFiles'> & {
@@ -103,7 +107,7 @@ function sliceMounts(sliceDirectory: string, writableFiles: readonly string[]): 
 }
 
 /**
- * The edits for a container that got these GPUs; tkestack gpu-manager's answer, so that images made for it run
+ * The edits for a container with these GPUs: the answer of tkestack gpu-manager, so that images made for it run
  * unchanged.
  */
 export function sliceEdits(slice: SliceEdits): ContainerEdits {
@@ -123,7 +127,7 @@ export function sliceEdits(slice: SliceEdits): ContainerEdits {
   };
 }
 
-/** The loader passes over libraries of the other kind, so both folders serve where it is not known which is needed. */
+/** The loader skips libraries of the other architecture, so both folders are listed when the need is unknown. */
 function libraryPath(compat32: boolean | null): string {
   const folders = compat32 === null ? ['lib64', 'lib'] : [compat32 ? 'lib' : 'lib64'];
   return folders.map((folder) => `${CONTAINER_LIBRARY_DIRECTORY}/${folder}`).join(':');

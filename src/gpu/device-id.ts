@@ -2,9 +2,9 @@ import type { Gpu } from './gpu.js';
 import { CORES_PER_GPU, memoryBlocks, type ResourceKind } from './resources.js';
 
 /**
- * Device ids carry the decision: each names its GPU, its kind and its number, as `3f2a9c01-c17` (the 18th hundredth of
- * the GPU whose UUID starts with 3f2a9c01) or `3f2a9c01-m4` (its fifth memory block). The kubelet keeps them in its
- * checkpoint, so they are the same after a restart, a re-enumeration and an update of the agent.
+ * Device ids carry the decision: each names its GPU, its kind and its number, such as `3f2a9c01-c17` (the 18th
+ * hundredth of the GPU whose UUID starts with 3f2a9c01) or `3f2a9c01-m4` (its fifth memory block). The kubelet keeps
+ * them in its checkpoint, so they must stay the same after a restart, a re-enumeration and an update of the agent.
  */
 export interface DeviceId {
   readonly gpuUuid: string;
@@ -16,7 +16,7 @@ const LETTER: Readonly<Record<ResourceKind, string>> = { core: 'c', memory: 'm' 
 const ID_PATTERN = /^([0-9a-zA-Z]+)-([cm])(0|[1-9][0-9]{0,5})$/;
 const SHORTEST_PREFIX = 8;
 
-/** The ids of one node's GPUs: both directions. */
+/** Encodes and decodes the ids of one node's GPUs. */
 export class DeviceIds {
   readonly #prefixByUuid = new Map<string, string>();
   readonly #uuidByPrefix = new Map<string, string>();
@@ -28,7 +28,7 @@ export class DeviceIds {
     }
   }
 
-  /** Throws for a GPU that is not of this node: ids are only made for what the node has. */
+  /** Throws for a GPU that is not on this node. */
   encode(id: DeviceId): string {
     const prefix = this.#prefixByUuid.get(id.gpuUuid);
     if (prefix === undefined) throw new Error(`no GPU ${id.gpuUuid} on this node`);
@@ -51,7 +51,7 @@ export class DeviceIds {
   }
 }
 
-/** The first 8 digits of each UUID, or for those that then look alike the first 12, 16, ... as far as needed. */
+/** The first 8 digits of each UUID; if these are equal for several GPUs, the first 12, 16, ... of them. */
 function shortNames(uuids: readonly string[]): Map<string, string> {
   const names = new Map<string, string>();
   const digits = (uuid: string): string => uuid.replace(/^GPU-/, '').replace(/[^0-9a-zA-Z]/g, '');
@@ -73,16 +73,12 @@ function shortNames(uuids: readonly string[]): Map<string, string> {
   return names;
 }
 
-/**
- * Ids of one GPU and kind differ in their last number only: `3f2a9c01-c0`, ... become `{ '3f2a9c01-c': '0-29,40' }`.
- */
+/** Ids as ranges of their last number by prefix: `3f2a9c01-c0`, ... become `{ '3f2a9c01-c': '0-29,40' }`. */
 export type CompactIds = Readonly<Record<string, string>>;
 
 const TRAILING_NUMBER = /^(.*?)(0|[1-9][0-9]{0,8})$/;
 
-/**
- * Writes ids as ranges, for checkpoint and log. Ids without a trailing number stay as they are, under their own name.
- */
+/** Writes ids as ranges, for checkpoint and log. An id without a trailing number becomes an entry of its own. */
 export function compactIds(ids: Iterable<string>): CompactIds {
   const numbers = new Map<string, number[]>();
   const compact: Record<string, string> = {};

@@ -1,6 +1,6 @@
-/** One physical GPU of the node, as far as placement and identity need to know it. */
+/** One physical GPU of the node, with the fields that identify and place it. */
 export interface Gpu {
-  /** Enumeration order of the driver (NVML index); what `tencent.com/predicate-gpu-idx-<i>` counts. */
+  /** Enumeration order of the driver (NVML index), which `tencent.com/predicate-gpu-idx-<i>` contains. */
   readonly index: number;
   /** N of `/dev/nvidiaN`. */
   readonly minor: number;
@@ -12,6 +12,6 @@ export interface Gpu {
   readonly model: string;
   /** Total memory in bytes. */
   readonly memoryBytes: number;
-  /** NUMA node the GPU hangs on; null where the platform does not say. */
+  /** NUMA node near the GPU; null if the platform does not report it. */
   readonly numaNode: number | null;
 }

@@ -4,8 +4,8 @@ import { levelOfLabel, type Level } from './topology/level.js';
 import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './topology/topology.js';
 
 /**
- * What a node's agent tells the scheduler extender about its GPUs, as a node annotation (`NODE_INVENTORY_KEY`). Written
- * whenever it changes, read by every extender. JSON, a few hundred bytes a GPU.
+ * The GPUs of a node, which its agent publishes for the scheduler extender in an annotation (`NODE_INVENTORY_KEY`).
+ * Written whenever it changes, read by every extender. JSON, a few hundred bytes per GPU.
  *
  *     {"version":1,
  *      "cards":[{"index":0,"minor":0,"uuid":"GPU-...","pciBusId":"00000000:3B:00.0","model":"...","memoryBytes":85899345920,"numaNode":0,
@@ -24,13 +24,13 @@ export interface NodeInventory {
 
 export interface InventoryGpu {
   readonly gpu: Gpu;
-  /** Healthy GPUs may be given to pods. */
+  /** Whether pods may get the GPU. */
   readonly healthy: boolean;
-  /** Why not, for people; empty for a healthy GPU. */
+  /** Why it is unhealthy, in words; empty for a healthy GPU. */
   readonly reason: string;
-  /** Processes use it that belong to no pod of ours. */
+  /** Whether foreign processes use it. */
   readonly foreign: boolean;
-  /** What the agent's ledger has free now: allocations in their grace period are not. */
+  /** Free cores in the agent's ledger, in which allocations in their grace period still count. */
   readonly freeCores: number;
   readonly freeMemoryBytes: number;
 }
@@ -40,7 +40,7 @@ export type InventoryResult =
 
 const VERSION = 1;
 
-/** Sets of GPUs are bits of a number. */
+/** Sets of GPUs are bits of a number, so more are not supported. */
 const MAX_GPUS = 31;
 
 /** The annotation's value. Equal inventories give equal texts, so that writers can tell whether anything changed. */
@@ -71,10 +71,7 @@ export function encodeInventory(inventory: NodeInventory): string {
   });
 }
 
-/**
- * Reads the annotation. Whatever is written there: an inventory that holds together, or a refusal that says what is
- * wrong.
- */
+/** Reads the annotation. Never throws: returns a consistent inventory, or a refusal that names the first problem. */
 export function decodeInventory(text: string): InventoryResult {
   try {
     return { ok: true, inventory: readInventory(parse(text)) };
@@ -100,7 +97,7 @@ function readInventory(value: unknown): NodeInventory {
   if (document.version !== VERSION)
     throw new Malformed(`version ${JSON.stringify(document.version)}, this reads ${VERSION}`);
   const gpus = list(document.cards, 'cards').map((gpu, at) => readGpu(record(gpu, `GPU ${at}`), `GPU ${at}`));
-  if (gpus.length > MAX_GPUS) throw new Malformed(`${gpus.length} GPUs, at most ${MAX_GPUS} are read`);
+  if (gpus.length > MAX_GPUS) throw new Malformed(`${gpus.length} GPUs, at most ${MAX_GPUS} are supported`);
   for (const [at, { gpu }] of gpus.entries()) {
     const other = gpus.findIndex((candidate) => candidate.gpu.index === gpu.index || candidate.gpu.uuid === gpu.uuid);
     if (other !== at) throw new Malformed(`GPUs ${other} and ${at} have the same index or UUID`);

@@ -1,6 +1,6 @@
 /**
- * The prefix of every refusal that the kubelet copies into the status of the pod or container: it identifies the failed
- * pod as refused by us, also after a restart, and tells its reader who refused.
+ * The prefix of every refusal. The kubelet copies the text into the status of the pod or container, so the prefix
+ * identifies a pod that the agent refused, also after a restart, and tells the reader which component refused it.
  */
 const MARK = 'gpu-manager: ';
 
@@ -8,7 +8,7 @@ export function markRefusal(reason: string): string {
   return `${MARK}${reason}`;
 }
 
-/** The reason of our refusal in a message of the kubelet; null in any other message. */
+/** The reason in a kubelet message that contains our refusal; null in any other message. */
 export function readRefusal(text: string): string | null {
   const at = text.indexOf(MARK);
   return at < 0 ? null : text.slice(at + MARK.length).replace(/, which is unexpected\.?$/, '');

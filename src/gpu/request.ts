@@ -1,6 +1,6 @@
 import { CORES_PER_GPU, CORE_RESOURCE, MEMORY_RESOURCE, memoryBlocks } from './resources.js';
 
-/** Why something was refused: `code` for programs and metrics, `reason` for the person who reads the pod's events. */
+/** A refusal: `code` is for programs and metrics, `reason` for the reader of the pod's events. */
 export interface Refusal {
   readonly ok: false;
   readonly code: RefusalCode;
@@ -25,18 +25,18 @@ export function refuse(code: RefusalCode, reason: string): Refusal {
   return { ok: false, code, reason };
 }
 
-/** What one container asks for; counts of the two resources' units. */
+/** The request of one container, in units of the two resources. */
 export interface ContainerRequest {
   readonly cores: number;
   readonly memoryBlocks: number;
 }
 
-/** Less than one GPU: placed on a single GPU, limits enforced. */
+/** True for less than one GPU, which is placed on a single GPU with enforced limits. */
 export function isFraction(cores: number): boolean {
   return cores > 0 && cores < CORES_PER_GPU;
 }
 
-/** The rules for the number of `tencent.com/vcuda-core`, which need no knowledge of the node. */
+/** Checks the number of `tencent.com/vcuda-core` by the rules that do not depend on the node's GPUs. */
 export function checkCores(cores: number, shareMode: boolean): Refusal | null {
   if (!Number.isInteger(cores) || cores <= 0)
     return refuse('bad-core-count', `${CORE_RESOURCE}: ${cores} is not a positive number`);
@@ -54,7 +54,7 @@ export function checkCores(cores: number, shareMode: boolean): Refusal | null {
   );
 }
 
-/** The rules that tie the two resources of one container to each other. */
+/** Checks the rules that connect the two resources of one container. */
 export function checkPair(request: ContainerRequest): Refusal | null {
   if (request.cores === 0 && request.memoryBlocks > 0) {
     return refuse('core-missing', `${MEMORY_RESOURCE}: ${request.memoryBlocks} without ${CORE_RESOURCE}; ask for both`);
@@ -68,7 +68,7 @@ export function checkPair(request: ContainerRequest): Refusal | null {
   return null;
 }
 
-/** Memory that even empty GPUs could not give. */
+/** Refuses memory that even unused GPUs of this node do not have. */
 export function checkMemory(request: ContainerRequest, gpuMemoryBytes: readonly number[]): Refusal | null {
   const gpus = Math.max(1, Math.floor(request.cores / CORES_PER_GPU));
   const blocks = gpuMemoryBytes.map(memoryBlocks).sort((a, b) => b - a);

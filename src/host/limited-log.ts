@@ -14,7 +14,7 @@ export interface LogRate {
 
 const RATE: LogRate = { lines: 5, periodMs: 60_000 };
 /** Messages are constants of the program; more than these are counted as one. */
-const MOST_MESSAGES = 64;
+const MAX_MESSAGES = 64;
 const OTHERS = 'other messages';
 
 interface Period {
@@ -47,7 +47,7 @@ export class LimitedLog implements LimitedLogTarget {
   }
 
   #takes(message: string): boolean {
-    const key = this.#periods.has(message) || this.#periods.size < MOST_MESSAGES ? message : OTHERS;
+    const key = this.#periods.has(message) || this.#periods.size < MAX_MESSAGES ? message : OTHERS;
     const period = this.#periods.get(key) ?? this.#begin(key);
     if (period.left > 0) {
       period.left -= 1;

@@ -61,7 +61,7 @@ export interface ListenerOptions {
 /** How often Node looks for connections that are late. */
 const LOOK_MS = 1_000;
 
-const LEAST_TLS = 'TLSv1.2';
+const MIN_TLS = 'TLSv1.2';
 
 /**
  * The one way in which programs of ours serve HTTP: bounded in connections, time and bytes, TLS 1.2 or later, tokens
@@ -95,7 +95,7 @@ export class Listener {
             {
               ...serverOptions,
               handshakeTimeout: limits.headerMs,
-              minVersion: LEAST_TLS,
+              minVersion: MIN_TLS,
               requestCert: options.tls.asksForCertificate,
               rejectUnauthorized: options.tls.asksForCertificate && options.tls.isCertificateOptional !== true,
             },
@@ -130,7 +130,7 @@ export class Listener {
   renew({ certificate, key, clientAuthority }: TlsMaterial): void {
     if (!('setSecureContext' in this.#server)) return;
     const ca = clientAuthority === null ? {} : { ca: clientAuthority };
-    this.#server.setSecureContext({ cert: certificate, key, minVersion: LEAST_TLS, ...ca });
+    this.#server.setSecureContext({ cert: certificate, key, minVersion: MIN_TLS, ...ca });
   }
 
   /**

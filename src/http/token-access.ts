@@ -20,9 +20,9 @@ export type TokenReviewer = (token: string, path: string) => Promise<AccessDecis
 const GOOD_MS = 60_000;
 const BAD_MS = 5_000;
 /** Of each kind: answers for tokens that are good never make room for those that are not. */
-const MOST_REMEMBERED = 1_024;
+const MAX_REMEMBERED = 1_024;
 /** Tokens that were not good before are asked about so many at once: callers cannot use us to flood the API server. */
-const MOST_REVIEWS = 16;
+const MAX_REVIEWS = 16;
 
 interface Remembered {
   readonly decision: AccessDecision;
@@ -52,7 +52,7 @@ export class TokenAccess {
     const key = createHash('sha256').update(`${token}\n${path}`).digest('base64');
     const known = this.#good.get(key) ?? this.#bad.get(key);
     if (known !== undefined && this.#clock.now() < known.untilMs) return known.decision;
-    if (!this.#good.has(key) && this.#reviews >= MOST_REVIEWS)
+    if (!this.#good.has(key) && this.#reviews >= MAX_REVIEWS)
       return { kind: 'unavailable', reason: 'too many tokens are reviewed at once' };
     this.#reviews += 1;
     const decision = await this.#review(token, path).finally(() => (this.#reviews -= 1));
@@ -64,7 +64,7 @@ export class TokenAccess {
     this.#good.delete(key);
     this.#bad.delete(key);
     const [kept, forMs] = decision.kind === 'allowed' ? [this.#good, GOOD_MS] : [this.#bad, BAD_MS];
-    if (kept.size >= MOST_REMEMBERED) for (const oldest of kept.keys()) if (kept.delete(oldest)) break;
+    if (kept.size >= MAX_REMEMBERED) for (const oldest of kept.keys()) if (kept.delete(oldest)) break;
     kept.set(key, { decision, untilMs: this.#clock.now() + forMs });
   }
 }

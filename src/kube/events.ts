@@ -61,12 +61,12 @@ export interface EventsOptions {
 export type EventRecorder = Pick<Events, 'record'>;
 
 /** The API server keeps at most 1 KiB of a message. */
-const LONGEST_MESSAGE = 1_024;
+const MAX_MESSAGE = 1_024;
 
 /** The same note within this time counts up instead of appearing again. */
 const SAME_MS = 600_000;
 /** Different messages for one reason within that time; more are told as one. */
-const MOST_ALIKE = 10;
+const MAX_ALIKE = 10;
 /** What one object may cause: a burst, and one event every five minutes after it. */
 const BURST = 25;
 const REFILL_MS = 300_000;
@@ -111,7 +111,7 @@ export class Events {
       this.#suppressed += 1;
       return;
     }
-    const told = this.#joined(subject, { ...note, message: note.message.slice(0, LONGEST_MESSAGE) }, now);
+    const told = this.#joined(subject, { ...note, message: note.message.slice(0, MAX_MESSAGE) }, now);
     const key = [subject.uid, subject.container ?? '', told.type, told.reason, told.message].join('\n');
     const known = this.#series.get(key);
     const series: Series =
@@ -151,7 +151,7 @@ export class Events {
     const key = [subject.uid, subject.container ?? '', note.type, note.reason].join('\n');
     const known = this.#alike.get(key);
     const alike = known !== undefined && now - known.at < SAME_MS ? known : { at: now, messages: new Set<string>() };
-    const combine = alike.messages.size >= MOST_ALIKE && !alike.messages.has(note.message);
+    const combine = alike.messages.size >= MAX_ALIKE && !alike.messages.has(note.message);
     if (!combine) alike.messages.add(note.message);
     this.#alike.delete(key);
     this.#alike.set(key, alike);

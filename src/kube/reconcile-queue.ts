@@ -17,7 +17,7 @@ export interface ReconcileQueueOptions {
 }
 
 /** An item that was not reconciled for this long is reconciled without an event: the watch may have lost one. */
-const LONGEST_BACKOFF_MS = 30_000;
+const MAX_BACKOFF_MS = 30_000;
 
 /** So many keys are reconciled at once: each waits for the API server or the disk most of the time. */
 const CONCURRENCY = 256;
@@ -35,7 +35,7 @@ export class ReconcileQueue {
       log,
       concurrency: CONCURRENCY,
       givesUp: false,
-      longestBackoffMs: LONGEST_BACKOFF_MS,
+      longestBackoffMs: MAX_BACKOFF_MS,
       ...(random === undefined ? {} : { random }),
     });
   }

@@ -44,9 +44,9 @@ const SERVER_TROUBLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
 ]);
 
 const FIRST_BACKOFF_MS = 500;
-const LONGEST_BACKOFF_MS = 60_000;
+const MAX_BACKOFF_MS = 60_000;
 /** Answers of the server that one write takes before it is given up. */
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 /** An outage may last an hour; a write that is older than this is outdated. */
 const GIVE_UP_MS = 2 * 3_600_000;
 
@@ -90,7 +90,7 @@ export class WorkQueue {
     this.#options = options;
     this.#capacity = options.capacity ?? Infinity;
     this.#concurrency = options.concurrency ?? 4;
-    this.#longestBackoffMs = options.longestBackoffMs ?? LONGEST_BACKOFF_MS;
+    this.#longestBackoffMs = options.longestBackoffMs ?? MAX_BACKOFF_MS;
     this.#random = options.random ?? Math.random;
   }
 
@@ -229,7 +229,7 @@ export class WorkQueue {
     } else {
       this.#troubles = 0;
       job.attempts += 1;
-      if (givesUp && job.attempts >= MOST_ATTEMPTS) return this.#drop(job, result.code, result.message);
+      if (givesUp && job.attempts >= MAX_ATTEMPTS) return this.#drop(job, result.code, result.message);
       delayMs = this.#pause(job.attempts, result.retryAfterMs);
     }
     if (givesUp && now - job.since >= GIVE_UP_MS) return this.#drop(job, 'late', result.message);

@@ -12,8 +12,8 @@ import {
 
 /**
  * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case ones
- * before Kubernetes 1.17 (`pod`, `nodenames`); Go reads keys in any case, so all are read here too. What lies inside
- * pods and nodes is the API's own JSON, always in one case.
+ * before Kubernetes 1.17 (`pod`, `nodenames`); Go reads keys in any case, so all cases are read here. Inside pods and
+ * nodes the keys are the API's own JSON, always in one case.
  */
 
 /** `ExtenderArgs`: of filter and prioritize. */
@@ -21,26 +21,26 @@ export interface ExtenderArguments {
   readonly pod: Pod;
   /** Whole nodes, from schedulers with `nodeCacheCapable: false`. */
   readonly nodes: NodeList | null;
-  /** Their names, from schedulers with `nodeCacheCapable: true`. */
+  /** Node names, from schedulers with `nodeCacheCapable: true`. */
   readonly nodeNames: readonly string[] | null;
 }
 
-/** A list of whole nodes as it came. Of each node only the name is read: five thousand are 14 MB. */
+/** A list of whole nodes as received. Of each node only the name is read: five thousand nodes are 14 MB. */
 export interface NodeList {
   readonly nodes: readonly NamedNode[];
-  /** The list in the body, and the array of its items; null where it has none. */
+  /** The list in the body, and its array of items; null without items. */
   readonly list: Slice;
   readonly items: Slice | null;
   readonly body: Buffer;
 }
 
-/** From one byte of the body up to another. */
+/** A range of bytes in the body. */
 export interface Slice {
   readonly start: number;
   readonly end: number;
 }
 
-/** Where a node stands in the body, and its name; empty where it has none. */
+/** The range of a node in the body, and its name; the name may be empty. */
 export interface NamedNode extends Slice {
   readonly name: string;
 }
@@ -53,7 +53,7 @@ export interface BindingArguments {
   readonly node: string;
 }
 
-/** Pods that would have to go so that the pod fits on a node. */
+/** Pods that must be evicted so that the pod fits on a node. */
 export interface Victims {
   readonly uids: readonly string[];
   readonly pdbViolations: number;
@@ -65,7 +65,7 @@ export interface PreemptionArguments {
   readonly victims: ReadonlyMap<string, Victims>;
 }
 
-/** A body that does not match the verb; the message becomes the scheduler's `Error`. */
+/** A body that does not match the verb; the message becomes `Error` in the answer to the scheduler. */
 export class BadArguments extends Error {
   constructor(message: string) {
     super(message);
@@ -85,7 +85,7 @@ export function readExtenderArguments(body: Buffer): ExtenderArguments {
     };
     const start = skipSpace(body, 0);
     if (!isObjectAt(body, start) && valueAt(body, start, body.length) !== undefined)
-      throw new BadArguments('the body is no JSON object');
+      throw new BadArguments('the body is not a JSON object');
     const end = eachMember(body, start, (key, at) => {
       switch (key.toLowerCase()) {
         case 'pod':
@@ -95,7 +95,7 @@ export function readExtenderArguments(body: Buffer): ExtenderArguments {
         case 'nodes': {
           if (!isObjectAt(body, at))
             return whole(at, (value) => {
-              if (value !== null) throw new BadArguments('Nodes is no node list');
+              if (value !== null) throw new BadArguments('Nodes is not a node list');
             });
           nodes = nodeListAt(body, at);
           return nodes.list.end;
@@ -118,11 +118,11 @@ function nodeListAt(body: Buffer, start: number): NodeList {
     if (key.toLowerCase() !== 'items') return endOfValue(body, at);
     if (!isArrayAt(body, at)) {
       const last = endOfValue(body, at);
-      if (valueAt(body, at, last) !== null) throw new BadArguments('Nodes is no node list');
+      if (valueAt(body, at, last) !== null) throw new BadArguments('Nodes is not a node list');
       return last;
     }
     const last = eachElement(body, at, (element) => {
-      if (!isObjectAt(body, element)) throw new BadArguments('Nodes holds something that is no node');
+      if (!isObjectAt(body, element)) throw new BadArguments('Nodes contains an item that is not a node');
       const node = nodeAt(body, element);
       nodes.push(node);
       return node.end;
@@ -178,7 +178,7 @@ export function readPreemptionArguments(body: Buffer): PreemptionArguments {
 
 function victimsOf(node: string, value: unknown): Victims {
   const pods = isRecord(value) ? (field(value, 'Pods') ?? []) : null;
-  if (!isRecord(value) || !Array.isArray(pods)) throw new BadArguments(`victims of ${node} are no list of pods`);
+  if (!isRecord(value) || !Array.isArray(pods)) throw new BadArguments(`victims of ${node} are not a list of pods`);
   const uids = pods.map((pod: unknown) => {
     const uid = !isRecord(pod) ? null : (field(pod, 'UID') ?? (isRecord(pod.metadata) ? pod.metadata.uid : null));
     if (typeof uid !== 'string') throw new BadArguments(`a victim on ${node} has no UID`);
@@ -195,7 +195,7 @@ function documentOf(body: Buffer): Record<string, unknown> {
   } catch (error) {
     throw new BadArguments(`the body is not JSON: ${(error as Error).message}`);
   }
-  if (!isRecord(document)) throw new BadArguments('the body is no JSON object');
+  if (!isRecord(document)) throw new BadArguments('the body is not a JSON object');
   return document;
 }
 
@@ -207,14 +207,11 @@ function podOf(document: Record<string, unknown>): Pod {
 
 function namesOf(value: unknown, name: string): string[] {
   if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string'))
-    throw new BadArguments(`${name} is no list of names`);
+    throw new BadArguments(`${name} is not a list of names`);
   return value;
 }
 
-/**
- * The field's value under any case of its name; null where it is missing or null. The usual spelling is looked up
- * first.
- */
+/** The field's value under any case of its name; null if it is missing or null. The usual spelling is tried first. */
 function field(document: Record<string, unknown>, name: string): unknown {
   if (Object.hasOwn(document, name)) return document[name] ?? null;
   const wanted = name.toLowerCase();

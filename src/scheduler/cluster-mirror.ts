@@ -11,17 +11,17 @@ import type { Taint } from '../kube/taint.js';
 import { NodeShapes } from './node-shape.js';
 import type { PodView } from './pod-view.js';
 
-/** Who is told about predictions. */
+/** Is notified about predictions. */
 export interface PredictionListener {
-  /** Somebody else than us put a pod on a node that was offered; the GPUs are those that were kept for it. */
+  /** Another scheduler bound a pod to a node that was offered; the GPUs are those that were reserved for it. */
   adopted(pod: PodView, gpus: readonly ContainerGpus[]): void;
   /** A pod's annotations name its GPUs. */
   named(uid: string): void;
 }
 
 /**
- * Carries what the API server says into the cluster's state, and knows the pods by UID. Bound pods that need GPUs and
- * do not name them get those that were kept for them when they were filtered, if they were.
+ * Applies the events of the API server to the cluster's state, and keeps pods by UID. A bound pod without GPU
+ * annotations gets the GPUs that were reserved for it by its filter call, if there are any.
  */
 export class ClusterMirror implements ClusterObserver {
   readonly #cluster: Cluster;
@@ -31,12 +31,12 @@ export class ClusterMirror implements ClusterObserver {
   readonly #fingerprints = new Map<string, string>();
   readonly #cordoned = new Set<string>();
   readonly #taints = new Map<string, readonly Taint[]>();
-  /** Pods with GPUs, and those that wait for a node. */
+  /** Pods with GPU requests: bound pods, and pods that wait for a node. */
   readonly #pods = new Map<string, PodView>();
   readonly #bound = new Set<string>();
-  /** Pods for which others are removed from a node, by its name. */
+  /** UIDs of nominated pods, for which others are evicted, by node name. */
   readonly #nominated = new Map<string, Set<string>>();
-  /** By such a pod: on each node the pods that were named to the scheduler as victims. */
+  /** By UID of a nominated pod: for each node the victims that were named to the scheduler. */
   readonly #victims = new Map<string, ReadonlyMap<string, readonly string[]>>();
   readonly #waiting = new Set<() => void>();
   #synced = false;
@@ -47,7 +47,7 @@ export class ClusterMirror implements ClusterObserver {
     this.#listener = listener;
   }
 
-  /** True once all nodes and pods are known. */
+  /** True once all nodes and pods are listed. */
   get isSynced(): boolean {
     return this.#synced;
   }
@@ -56,17 +56,17 @@ export class ClusterMirror implements ClusterObserver {
     return this.#pods;
   }
 
-  /** True when the API server has shown the pod on a node. */
+  /** True when the API server has reported the pod on a node. */
   isBound(uid: string): boolean {
     return this.#bound.has(uid);
   }
 
-  /** Names of the nodes that take no new pods. */
+  /** Names of the cordoned nodes. */
   get cordoned(): ReadonlySet<string> {
     return this.#cordoned;
   }
 
-  /** What keeps pods away from a node. */
+  /** The taints of a node. */
   taintsOf(name: string): readonly Taint[] {
     return this.#taints.get(name) ?? [];
   }
@@ -120,16 +120,16 @@ export class ClusterMirror implements ClusterObserver {
   }
 
   /**
-   * The scheduler was told which pods have to go for a pod, node by node. A scheduler that nominates first and deletes
-   * afterwards lets the nomination be seen while its victims still run.
+   * Records the victims that the scheduler was told for a pod, by node. A scheduler that nominates before it deletes
+   * lets the nomination appear while the victims still run.
    */
   preemptionAnswered(uid: string, victims: ReadonlyMap<string, readonly string[]>): void {
     if (this.#pods.has(uid)) this.#victims.set(uid, victims);
   }
 
   /**
-   * Keeps for a pod the room that the scheduler makes for it by removing others. What is kept for it already, because
-   * it was offered nodes since, stands.
+   * Reserves for a pod the room that the scheduler makes by evicting others. An existing reservation, from a later
+   * filter call, stays.
    */
   keepNominated(uid: string): void {
     const pod = this.#pods.get(uid);
@@ -161,7 +161,7 @@ export class ClusterMirror implements ClusterObserver {
     }
   }
 
-  /** Room is made, or was made, on a node: it is worked out again what it is for. */
+  /** Capacity of a node changed: the reservations of its nominated pods are computed again. */
   #keepAllNominated(node: string): void {
     for (const uid of this.#nominated.get(node) ?? []) this.keepNominated(uid);
   }
@@ -178,14 +178,14 @@ export class ClusterMirror implements ClusterObserver {
     this.changed();
   }
 
-  /** An event that may make room: waiting requests are evaluated again. */
+  /** Notifies waiting requests after an event that may free capacity, so that they are evaluated again. */
   changed(): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     waiting.forEach((wake) => wake());
   }
 
-  /** Calls `wake` once, after the next change; the returned function takes that back. */
+  /** Calls `wake` once, after the next change; the returned function cancels this. */
   onChange(wake: () => void): () => void {
     this.#waiting.add(wake);
     return () => this.#waiting.delete(wake);
@@ -216,7 +216,7 @@ export class ClusterMirror implements ClusterObserver {
       needsGpu(pod.demand) &&
       this.#cluster.nodes.has(pod.nodeName)
     ) {
-      this.#log.warn({ pod: pod.uid, node: pod.nodeName }, 'a pod was bound to a node that has no free GPU for it');
+      this.#log.warn({ pod: pod.uid, node: pod.nodeName }, 'a pod is bound to a node that has no free GPU for it');
     }
   }
 }

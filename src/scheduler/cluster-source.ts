@@ -16,15 +16,15 @@ import type { PodView } from './pod-view.js';
 export interface ClusterSource {
   start(observer: ClusterObserver): void;
   stop(): Promise<void>;
-  /** For how long the connection has been down, in milliseconds; 0 while it stands. */
+  /** How long the connection has been down, in milliseconds; 0 while it is up. */
   readonly silentMs: number;
 }
 
-/** The observer. Calls return at once and never throw. */
+/** Receives the events. Calls return at once and never throw. */
 export interface ClusterObserver {
   nodeSeen(node: Node): void;
   nodeGone(name: string): void;
-  /** Views of a `PodViews`: a hundred thousand whole pods would take too much memory. */
+  /** Pods are passed as views of a `PodViews`: a hundred thousand whole pods would take too much memory. */
   podSeen(pod: PodView): void;
   podGone(uid: string): void;
   synced(): void;

@@ -15,10 +15,10 @@ export interface ClusterWatchOptions {
   readonly timing?: Partial<InformerTiming>;
 }
 
-/** Large clusters have a hundred thousand pods: a page at a time. */
+/** Large clusters have a hundred thousand pods, so lists are read in pages. */
 const PAGE_SIZE = 1000;
 
-/** All nodes and pods of the cluster, followed at the API server. */
+/** Watches all nodes and pods of the cluster at the API server. */
 export class ClusterWatch implements ClusterSource {
   readonly #nodes: WatchInformer<Node>;
   readonly #pods: WatchInformer<PodView>;

@@ -9,21 +9,21 @@ import type { PodView } from './pod-view.js';
 import { toleratesAll, type Taint, type Toleration } from '../kube/taint.js';
 import { priorities } from './priorities.js';
 
-/** What the extender would answer for one node, and why. */
+/** The extender's decision about one node, and the reason. */
 export interface NodeExplanation {
   readonly node: string;
   readonly fits: boolean;
-  /** 0 to 10, as the scheduler would be told; 0 for a node that does not fit. */
+  /** 0 to 10, the score for the scheduler; 0 for a node that does not fit. */
   readonly score: number;
   /** The GPUs that the pod would get there. */
   readonly gpus: readonly ContainerGpus[];
-  /** Why not; for a node that fits, what placing the pod there costs by the policy. */
+  /** Why the pod does not fit; for a node that fits, the cost of the pod by the policy. */
   readonly reason: string;
 }
 
 /**
- * For every node why the pod fits or does not, the best first. Beside what the extender itself judges (GPUs, the rules
- * of a request) it names what the scheduler would: selectors, taints, cordoned nodes, CPU and memory.
+ * Explains for every node why the pod fits or does not, the best node first. Besides the extender's own checks (GPUs,
+ * the rules of a request) it names the scheduler's: selectors, taints, cordoned nodes, CPU and memory.
  */
 export function explainPod(
   cluster: Cluster,
@@ -104,7 +104,7 @@ function obstacle(
   return placed.ok ? null : placed.reason;
 }
 
-/** As `kubectl taint` writes it. */
+/** The taint in the notation of `kubectl taint`. */
 function taintText({ key, value, effect }: Taint): string {
   return `${key}${value === '' ? '' : `=${value}`}:${effect}`;
 }

@@ -4,15 +4,15 @@ import type { Cluster } from './cluster/cluster.js';
 import type { Refusal } from './cluster/fit-result.js';
 import { sumCores, type ClusterNode } from './cluster/node.js';
 
-/** What the extender counts of its decisions. */
+/** Counts of the extender's decisions. */
 export interface DecisionMetrics {
-  /** So many nodes were refused to a pod; `bad-request` counts once for the pod. */
+  /** A number of nodes were refused to a pod; `bad-request` counts once per pod. */
   refused(why: Refusal | 'bad-request', nodes: number): void;
   /** A pod could not be placed on the node that the scheduler chose. */
   conflict(): void;
-  /** Room was kept for pods that never came. */
+  /** Reservations expired because their pods never came. */
   expired(count: number): void;
-  /** A pod waited for other decisions. */
+  /** A pod waited for decisions on other pods. */
   waited(): void;
 }
 
@@ -41,25 +41,25 @@ const REFUSALS = {
 const CONFLICTS = {
   name: 'gpu_extender_bind_conflicts_total',
   type: 'counter',
-  help: 'Pods that found no room any more on the node chosen for them',
+  help: 'Pods for which the node chosen by the scheduler had no room any more',
   labels: [],
 } as const;
 
 const EXPIRED = {
   name: 'gpu_extender_expired_claims_total',
   type: 'counter',
-  help: 'Pods for which room was kept in vain',
+  help: 'Reservations that expired because their pods never came',
   labels: [],
 } as const;
 
 const WAITS = {
   name: 'gpu_extender_waits_total',
   type: 'counter',
-  help: 'Times that a pod waited for the decision on another',
+  help: 'Times that a pod waited for the decision on another pod',
   labels: [],
 } as const;
 
-/** What the gauges are read from. */
+/** The sources of the gauges. */
 interface Scrape {
   readonly cluster: Cluster;
   readonly nodes: readonly ClusterNode[];
@@ -84,7 +84,7 @@ const GAUGES: readonly Metric<Scrape>[] = [
     ({ nodes }) => nodes.filter((node) => node.shape.gpus.length > 0).length,
   ),
   gauge('gpu_extender_gpus', 'GPUs of all nodes', ({ nodes }) => sum(nodes.map((node) => node.shape.gpus.length))),
-  gauge('gpu_extender_free_gpus', 'GPUs of which nothing is taken', ({ nodes }) =>
+  gauge('gpu_extender_free_gpus', 'GPUs without any allocation', ({ nodes }) =>
     sum(nodes.map((node) => node.wholeCount)),
   ),
   gauge(
@@ -94,12 +94,12 @@ const GAUGES: readonly Metric<Scrape>[] = [
   ),
   gauge(
     'gpu_extender_open_claims',
-    'Pods for which room is kept until it is known where they go',
+    'Pods with a reservation, whose node is not chosen yet',
     ({ cluster }) => cluster.reservations.size,
   ),
   gauge(
     'gpu_extender_pods_without_card',
-    'Pods on nodes where no GPU had room for them',
+    'Pods on nodes where no GPU has room for them',
     ({ cluster }) =>
       [...cluster.bookings.values()].filter(
         ({ source, pod }) => source === 'nowhere' && pod.demand.containers.length > 0,
@@ -112,7 +112,7 @@ const GAUGES: readonly Metric<Scrape>[] = [
   ),
   gauge(
     'gpu_extender_api_silent_seconds',
-    'For how long there has been no connection to the API server',
+    'Time without connection to the API server',
     ({ silentMs }) => silentMs / 1000,
   ),
 ];
@@ -139,7 +139,7 @@ export class ExtenderMetrics implements DecisionMetrics {
     );
   }
 
-  /** One call of the scheduler was answered. */
+  /** Counts one answered call of the scheduler. */
   answered(verb: string, result: 'ok' | 'error', seconds: number): void {
     this.#requests.inc({ verb, result });
     this.#durations.observe({ verb }, seconds);

@@ -27,35 +27,36 @@ export interface ExtenderServiceOptions {
   /** How long GPUs stay reserved for a pod that the scheduler has not bound yet. */
   readonly reservationTtlMs: number;
   /**
-   * How long a pod waits that would fit but for room kept for others, of whom it is known within moments where they
-   * go.
+   * How long a pod waits that would fit but for reservations of other pods, whose nodes are usually chosen within
+   * moments.
    */
   readonly settleTimeoutMs: number;
 }
 
 /**
- * How long a decision is kept whose pod is not seen on its node: the write may have been lost, or the watch may lag.
+ * How long a decision is kept while its pod does not appear on its node: the write may have been lost, or the watch may
+ * lag.
  */
 const UNSEEN_TTL_MS = 60_000;
 
 /**
- * After this time a call is answered, whatever the API server does: the shipped configurations let the scheduler wait
- * five seconds (`httpTimeout`), and an answer that comes later is none.
+ * A call is answered after this time even if the API server does not answer: the shipped configurations let the
+ * scheduler wait five seconds (`httpTimeout`), and it discards a later answer.
  */
 export const ANSWER_WITHIN_MS = 4_000;
 
-/** A decision that was handed to the API server. */
+/** A decision that was sent to the API server. */
 interface Handed {
   readonly node: string;
-  /** Null while the write is under way. */
+  /** Null while the write runs. */
   readonly expiresMs: number | null;
   /** Resolves when the write has ended. */
   readonly done: Promise<void>;
 }
 
 /**
- * Answers the scheduler. Every answer is worked out at once, on one state; only a pod in the way of which other
- * decisions stand waits a moment for those.
+ * Answers the scheduler's calls. Every answer is computed at once, on one state; only a pod that is blocked by other
+ * reservations waits a moment for their decisions.
  */
 export class ExtenderService {
   readonly #cluster: Cluster;
@@ -86,9 +87,8 @@ export class ExtenderService {
   }
 
   /**
-   * The nodes that the pod fits on: all of them, which of them is best is a matter of scores. Room for the pod is kept
-   * on each until it is known where it goes. A pod that comes again is decided again; what was kept for it before is
-   * given back.
+   * All nodes that the pod fits on; scores tell which is best. Room for the pod is reserved on each until its node is
+   * known. A repeated call for a pod replaces its earlier reservation.
    */
   async filter(given: ExtenderArguments): Promise<FilterResult> {
     const names = nodeNames(given);
@@ -106,7 +106,7 @@ export class ExtenderService {
     return this.#filterResult(given, pod, evaluation);
   }
 
-  /** Scores of 0 to 10 by the policy, the best node has 10. Changes nothing. */
+  /** Scores of 0 to 10 by the policy; the best node has 10. Changes nothing. */
   prioritize(given: ExtenderArguments): HostPriority[] {
     const names = nodeNames(given);
     const pod = viewPod(given.pod);
@@ -120,7 +120,7 @@ export class ExtenderService {
     return names.map((name) => ({ Host: name, Score: known[next]?.name === name ? (scores[next++] as number) : 0 }));
   }
 
-  /** Chooses the GPUs, and binds the pod with the choice in its annotations. Empty error for success. */
+  /** Chooses the GPUs, and binds the pod with the choice in its annotations. An empty error means success. */
   async bind(given: BindingArguments): Promise<BindingResult> {
     const uid = given.podUid;
     const deadline = this.#clock.now() + ANSWER_WITHIN_MS;
@@ -130,7 +130,7 @@ export class ExtenderService {
     if (demand === undefined)
       return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
     const bound = this.#boundTo(uid);
-    if (bound !== null && bound !== given.node) return { Error: `the pod is on ${bound} already` };
+    if (bound !== null && bound !== given.node) return { Error: `the pod is already on ${bound}` };
     const placed = this.#cluster.decide(uid, given.node, demand);
     this.#mirror.changed();
     if (!placed.ok) {
@@ -141,14 +141,14 @@ export class ExtenderService {
     const annotations = needsGpu(demand) ? predictionAnnotations(given.node, placed.containers, this.#clock.now()) : {};
     const writing = this.#handOver(given, this.#writer.bind(pod, given.node, annotations));
     const late = {
-      Error: `timeout: the API server did not answer the binding within ${ANSWER_WITHIN_MS / 1000} s; the GPUs are kept until it is known what became of it`,
+      Error: `timeout: the API server did not answer the binding within ${ANSWER_WITHIN_MS / 1000} s; the GPUs stay reserved until the result is known`,
     };
     return this.#before(deadline, writing, late);
   }
 
   /**
-   * For each node the victims that must be evicted so that the pod gets its GPUs: those given, and more if needed;
-   * nodes on which no victims suffice are left out.
+   * For each node the victims that must be evicted so that the pod gets its GPUs: the proposed ones, and more if
+   * needed. Nodes on which no victims suffice are left out.
    */
   preempt(given: PreemptionArguments): PreemptionResult {
     const pod = viewPod(given.pod);
@@ -157,7 +157,7 @@ export class ExtenderService {
     return preemptionResult(victims);
   }
 
-  /** Ends what has waited too long. To be called every second or so. */
+  /** Drops expired reservations and decisions. Call it about once a second. */
   sweep(): void {
     const now = this.#clock.now();
     const expired = this.#cluster.reservations.expire(now);
@@ -169,7 +169,7 @@ export class ExtenderService {
       if (seen || expiresMs <= now) this.#handed.delete(uid);
       if (seen || expiresMs > now) continue;
       this.#cluster.removePod(uid);
-      this.#log.warn({ pod: uid, node }, 'a bound pod was not seen on its node in time; its GPUs are free again');
+      this.#log.warn({ pod: uid, node }, 'a bound pod was not seen on its node in time; its GPUs are released');
       changed = true;
     }
     if (changed) this.#mirror.changed();
@@ -180,14 +180,14 @@ export class ExtenderService {
     const done = writing.then(() => undefined);
     this.#handed.set(uid, { node, expiresMs: null, done });
     const result = await writing;
-    // An API server that did not answer may have bound the pod all the same: its GPUs stay booked until more is known.
+    // An API server that did not answer may have bound the pod: its GPUs stay booked until the result is known.
     const open = !isRefused(result);
     if (open) this.#handed.set(uid, { node, expiresMs: this.#clock.now() + UNSEEN_TTL_MS, done });
     else this.#undo(uid);
     return { Error: result.ok ? '' : `${result.code}: ${result.message}` };
   }
 
-  /** Waits for the end of a binding that is under way; false where it takes longer than that. */
+  /** Waits for a running binding to end; false if it takes longer. */
   async #settled(uid: string, withinMs: number): Promise<boolean> {
     const handed = this.#handed.get(uid);
     if (handed === undefined || handed.expiresMs !== null) return true;
@@ -207,7 +207,7 @@ export class ExtenderService {
     }
   }
 
-  /** The write was refused: unless the pod has been seen on a node meanwhile, nothing is booked for it. */
+  /** Removes the booking after the write was refused, unless the pod has appeared on a node meanwhile. */
   #undo(uid: string): void {
     this.#handed.delete(uid);
     if (this.#mirror.isBound(uid)) return;
@@ -215,14 +215,14 @@ export class ExtenderService {
     this.#mirror.changed();
   }
 
-  /** Where the pod is, as far as is known: seen there, or handed to the API server for there. */
+  /** The pod's node as far as known: the one that it appeared on, or the one of a binding that was sent. */
   #boundTo(uid: string): string | null {
     return this.#mirror.pods.get(uid)?.nodeName ?? this.#handed.get(uid)?.node ?? null;
   }
 
   /**
-   * Evaluates the nodes and keeps room on those that fit, in one step: of several pods that waited for the same
-   * decision, the next one sees what the one before it was told.
+   * Evaluates the nodes and reserves room on those that fit, in one step: of several pods that waited for the same
+   * decision, each sees the reservations of the ones before.
    */
   async #evaluateAndReserve(pod: PodView, names: readonly string[]): Promise<Evaluation> {
     const deadline = this.#clock.now() + this.#options.settleTimeoutMs;
@@ -289,7 +289,7 @@ function onlyNode(given: ExtenderArguments, names: readonly string[], bound: str
   return filterResult(
     given,
     names.filter((name) => name === bound),
-    Object.fromEntries(others.map((name) => [name, `the pod is on ${bound} already`])),
+    Object.fromEntries(others.map((name) => [name, `the pod is already on ${bound}`])),
     {},
   );
 }

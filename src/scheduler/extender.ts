@@ -27,7 +27,7 @@ export interface ExtenderOptions extends ExtenderServiceOptions {
   readonly version: string;
 }
 
-/** What the extender needs of the world. */
+/** The extender's connections to other systems. */
 export interface ExtenderWorld {
   readonly source: ClusterSource;
   readonly writer: PodWriter;
@@ -40,12 +40,14 @@ const SWEEP_PERIOD_MS = 1000;
 /** Five thousand whole nodes are about 64 MiB; kube-scheduler sends one such body at a time. */
 const LIMITS: Partial<ListenerLimits> = { bodyBytes: 128 << 20, bodiesBytes: 256 << 20, requestMs: 30_000 };
 
-/** The scheduler extender. It answers probes from the start, and the scheduler as soon as nodes and pods are known. */
+/**
+ * The scheduler extender. It answers probes from the start, and the scheduler's calls once nodes and pods are listed.
+ */
 export class Extender {
   readonly #world: ExtenderWorld;
   readonly #mirror: ClusterMirror;
   readonly #service: ExtenderService;
-  /** Predicted GPUs on their way to pods that others have bound, by UID. */
+  /** Predicted GPUs that are being written to pods that others have bound, by UID. */
   readonly #annotations: WorkQueue;
   readonly #server: Listener;
   #endSweep: (() => void) | null = null;
@@ -83,8 +85,8 @@ export class Extender {
   }
 
   /**
-   * Listens, and begins to follow the API server; `/readyz` tells when that is known. Rejects when the address cannot
-   * be had.
+   * Listens, and begins to watch the API server; `/readyz` tells when the lists are complete. Rejects when the address
+   * cannot be used.
    */
   async start(): Promise<void> {
     await this.#server.start();
@@ -95,7 +97,7 @@ export class Extender {
   async stop(): Promise<void> {
     this.#endSweep?.();
     await this.#server.stop();
-    // What is under way is not waited for: the API server may be away.
+    // Running writes are not awaited: the API server may be unreachable.
     void this.#annotations.stop();
     await this.#world.source.stop();
   }

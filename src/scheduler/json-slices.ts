@@ -1,4 +1,4 @@
-/** Text that is no JSON, as far as it was looked at. */
+/** Text that is not valid JSON, as far as it was read. */
 export class BrokenJson extends Error {
   constructor(at: number, expected: string) {
     super(`expected ${expected} at byte ${at}`);
@@ -14,18 +14,17 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const OPEN_ARRAY = 0x5b;
 const CLOSE_ARRAY = 0x5d;
-/** Sets apart an object's brackets from an array's; without it both look like the object's. */
+/** Distinguishes the brackets of objects and arrays; without this bit they are equal. */
 const ARRAY_BIT = 0x20;
 
 /**
- * Where parts of a large JSON text begin and end, without making values of them: megabytes of which little is needed
- * are read at some nanoseconds a byte. What is passed over is not checked beyond its strings and the depth of its
- * brackets.
+ * Finds where parts of a large JSON text begin and end, without creating values: most of megabytes of text is skipped
+ * at some nanoseconds a byte. In skipped parts only strings and the depth of brackets are checked.
  */
 
 /**
- * Calls `visit` with the start of each member's value. It answers where the value ends, or less than nothing by that
- * much where the members after it are of no interest. Answers the object's end.
+ * Calls `visit` with the start of each member's value. `visit` returns the value's end, or the negated end to skip all
+ * later members. Returns the object's end.
  */
 export function eachMember(text: Buffer, start: number, visit: (key: string, value: number) => number): number {
   if (text[start] !== OPEN_OBJECT) throw new BrokenJson(start, 'an object');
@@ -46,7 +45,7 @@ export function eachMember(text: Buffer, start: number, visit: (key: string, val
   }
 }
 
-/** Calls `visit` with the start of each element; it answers where the element ends. Answers the array's end. */
+/** Calls `visit` with the start of each element; `visit` returns the element's end. Returns the array's end. */
 export function eachElement(text: Buffer, start: number, visit: (element: number) => number): number {
   if (text[start] !== OPEN_ARRAY) throw new BrokenJson(start, 'a list');
   let at = skipSpace(text, start + 1);
@@ -59,7 +58,7 @@ export function eachElement(text: Buffer, start: number, visit: (element: number
   }
 }
 
-/** Where the value that begins here ends. */
+/** The end of the value that begins here. */
 export function endOfValue(text: Buffer, start: number): number {
   const first = text[start];
   if (first === QUOTE) return endOfString(text, start);
@@ -67,7 +66,7 @@ export function endOfValue(text: Buffer, start: number): number {
   return endOfOpen(text, start + 1, 1);
 }
 
-/** Where so many brackets that are open here are closed. */
+/** The end of the `open` brackets that are open here. */
 function endOfOpen(text: Buffer, start: number, open: number): number {
   let depth = open;
   for (let at = start; at < text.length; at++) {
@@ -76,10 +75,10 @@ function endOfOpen(text: Buffer, start: number, open: number): number {
     else if ((byte | ARRAY_BIT) === OPEN_OBJECT) depth++;
     else if ((byte | ARRAY_BIT) === CLOSE_OBJECT && --depth === 0) return at + 1;
   }
-  throw new BrokenJson(text.length, 'the end of what began');
+  throw new BrokenJson(text.length, 'the end of the value');
 }
 
-/** The value as JSON.parse makes it. */
+/** Parses the value with JSON.parse. */
 export function valueAt(text: Buffer, start: number, end: number): unknown {
   try {
     return JSON.parse(text.toString('utf8', start, end));
@@ -88,7 +87,7 @@ export function valueAt(text: Buffer, start: number, end: number): unknown {
   }
 }
 
-/** Behind blanks and line ends. */
+/** The position after blanks and line ends. */
 export function skipSpace(text: Buffer, start: number): number {
   let at = start;
   while (at < text.length && (text[at] as number) <= 0x20) at++;

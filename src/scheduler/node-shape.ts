@@ -7,19 +7,18 @@ import type { Node } from '../kube/node.js';
 
 export interface ShapeResult {
   readonly shape: NodeShape;
-  /** Why the node's inventory could not be used though it has one; null where all is well. */
+  /** Why the node's inventory annotation is invalid; null if it is valid or absent. */
   readonly inventoryProblem: string | null;
 }
 
-/** More GPUs than any node has, and than sets of GPUs can hold: a capacity beyond is a mistake. */
+/** No node has more GPUs, and sets of GPUs cannot hold more: a larger capacity is a mistake. */
 const MAX_GPUS = 31;
 
 /**
- * Reads nodes. The agent's inventory says which GPUs there are; a node without one (an older agent) is taken to have
- * equal GPUs: its capacity of `vcuda-core` by 100, and as large a part of its memory blocks each, as the original's
- * extender did.
+ * Reads nodes. The agent's inventory lists the GPUs. For a node without one (an older agent), equal GPUs are assumed:
+ * its capacity of `vcuda-core` divided by 100, with equal parts of its memory blocks, as in the original's extender.
  *
- * Nodes that are connected alike share one topology object: what placement works out of it is worked out once.
+ * Nodes with equal topologies share one topology object, so that placement derives its tables once.
  */
 export class NodeShapes {
   readonly #topologies = new Map<string, Topology>();
@@ -34,7 +33,7 @@ export class NodeShapes {
       hostMemoryBytes: amount('memory'),
     };
     const text = annotations[NODE_INVENTORY_KEY];
-    // An agent that went away leaves its annotation; the resources go with it.
+    // The annotation of a removed agent stays on the node, but its resources disappear.
     const cores = amount(CORE_RESOURCE);
     if (cores >= CORES_PER_GPU && text !== undefined) {
       const decoded = decodeInventory(text);

@@ -13,37 +13,40 @@ import { checkCores, checkPair } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
 import { parseQuantity } from '../quota/core/quantity.js';
 
-/** A pod as the extender sees it. */
+/** The fields of a pod that the extender uses. */
 export interface PodView {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
-  /** Null while no node was chosen. */
+  /** Null while no node is chosen. */
   readonly nodeName: string | null;
-  /** It has ended: it uses no resources, though it may still exist. */
+  /** Whether it has ended: it uses no resources, though it may still exist. */
   readonly ended: boolean;
-  /** It is being deleted: what it uses will be free. */
+  /** Whether it is being deleted: its resources will be free. */
   readonly leaving: boolean;
-  /** The node on which others are removed to make room for it; null for none. */
+  /** The node on which others are evicted to make room for it; null if there is none. */
   readonly nominatedNode: string | null;
   readonly priority: number;
   readonly demand: Demand;
-  /** What is wrong with its request, for its author; null for a sound one. */
+  /** What is wrong with its request, for its author; null for a valid one. */
   readonly brokenRule: string | null;
-  /** Its init containers have ended: what only they asked for is free. True for a pod without such. */
+  /**
+   * Whether its init containers have ended, so that capacity that only they asked for is free. True for a pod without
+   * init containers.
+   */
   readonly initEnded: boolean;
-  /** The GPUs its annotations name, where they can be believed; else null. */
+  /** The GPUs that its annotations name, if these are valid; else null. */
   readonly gpus: readonly ContainerGpus[] | null;
 }
 
-/** Distinct demands that are kept for sharing. */
+/** Number of distinct demands that are shared between pods. */
 const MAX_SHARED_DEMANDS = 10_000;
 
-/** Reads pods, with one demand object for all pods that ask for the same: most pods are one of many replicas. */
+/** Reads pods, with one demand object for all pods with the same request: most pods are replicas. */
 export class PodViews {
   readonly #demands = new Map<string, Demand>();
 
-  /** As `viewPod`. */
+  /** Like `viewPod`, with shared demands. */
   view(pod: Pod): PodView {
     const view = viewPod(pod);
     const known = this.#demands.get(view.demand.key);
@@ -54,12 +57,12 @@ export class PodViews {
   }
 }
 
-/** Keys regard what is asked, not by which container. */
+/** Keys contain the requests, but not the indexes of their containers. */
 function sameContainers(a: Demand, b: Demand): boolean {
   return a.containers.every(({ container }, at) => container === b.containers[at]?.container);
 }
 
-/** The fields of a pod that the extender reads. */
+/** Reads the fields of a pod that the extender uses. */
 export function viewPod(pod: Pod): PodView {
   const { containers, initContainers: init } = pod;
   const sidecars = init.filter(({ isSidecar }) => isSidecar);
@@ -101,7 +104,7 @@ function wrongEqualGpus(text: string | undefined): string {
 }
 
 /**
- * Annotations that were made for this node. Those of an unbound pod are never believed: they are left over, or were
+ * GPUs from annotations that were made for this node. Annotations of an unbound pod are ignored: they are old, or were
  * copied with a manifest.
  */
 function namedGpus(
@@ -139,7 +142,7 @@ function requestOf(container: PodContainer): { cores: number; memoryBlocks: numb
 }
 
 function amountOf(container: PodContainer, resource: string): number {
-  // In thousandths, so that a fraction is seen and refused.
+  // Parsed in thousandths, so that a fraction is detected and refused.
   const read = parseQuantity(container.extended(resource), 3, 'up');
   return read.ok ? Number(read.amount) / 1000 : 0;
 }

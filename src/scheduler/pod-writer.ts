@@ -5,15 +5,15 @@ import type { WorkResult } from '../kube/work-queue.js';
 
 export type { PodName } from '../kube/pod-writes.js';
 
-/** What the extender writes to the API server. Whoever implements it answers within a few seconds and never rejects. */
+/** The extender's writes to the API server. An implementation answers within a few seconds and never rejects. */
 export interface PodWriter {
-  /** Puts a pod on a node, its annotations with it. */
+  /** Binds a pod to a node, with annotations. */
   bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<KubeAnswer>;
   /** Merges annotations into the pod. */
   annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WorkResult>;
 }
 
-/** Bindings and annotations of pods, written to the API server. */
+/** Writes bindings and annotations of pods to the API server. */
 export function podWriter(api: KubeApi): PodWriter {
   return {
     bind: (pod, node, annotations) => bindPod(api, pod, node, annotations),
@@ -21,10 +21,7 @@ export function podWriter(api: KubeApi): PodWriter {
   };
 }
 
-/**
- * The API server answered, and would answer the same again; after anything else the write may have been done all the
- * same.
- */
+/** Answers that the API server would repeat. After any other failure the write may have succeeded. */
 const REFUSED: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
   'not-found',
   'conflict',

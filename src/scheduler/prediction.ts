@@ -2,8 +2,8 @@ import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, PREDICATE_TIME_KEY, predicateGpuI
 import type { ContainerGpus } from './cluster/pod-placement.js';
 
 /**
- * The annotations of a decision, as the original's extender writes them: the node agent takes the GPUs named there
- * where it still can. GPUs of sidecars stand behind those of `spec.containers`.
+ * The annotations of a decision, as the original's extender writes them: the node agent uses the named GPUs if they are
+ * still free. GPUs of sidecars follow those of `spec.containers`.
  */
 export function predictionAnnotations(
   node: string,

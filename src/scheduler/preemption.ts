@@ -7,10 +7,10 @@ import type { Victims } from './arguments.js';
 import type { PodView } from './pod-view.js';
 
 /**
- * Which pods have to go so that a pod gets its GPUs. The scheduler proposes victims by sums over the node; whether
- * those free the right GPUs only the extender knows. Where they do not, pods of lower priority are added, the lowest
- * first. Then every victim that is not needed is spared, the most important first, as the scheduler itself does. A node
- * on which not even all pods of lower priority are enough is left out.
+ * Chooses the pods to evict so that a pod gets its GPUs. The scheduler proposes victims by sums over the node; only the
+ * extender knows whether they free the right GPUs. If they do not, pods of lower priority are added, the lowest first.
+ * Then every victim that is not needed is spared, the most important first, as the scheduler itself does. A node on
+ * which even all pods of lower priority do not suffice is left out.
  */
 export function preempt(
   cluster: Cluster,
@@ -39,7 +39,7 @@ interface Candidate {
   readonly hostMemoryBytes: number;
 }
 
-/** Victims on one node, those that were proposed first; null where nothing helps. */
+/** Victims on one node, proposed ones first; null if no set of victims suffices. */
 function victimsOn(
   cluster: Cluster,
   node: ClusterNode,
@@ -50,7 +50,7 @@ function victimsOn(
   const { demand } = pod;
   const hasGpus = (gone: readonly Candidate[]): boolean =>
     tryPod(node, node.without(gone.flatMap(({ charges }) => charges)), demand);
-  // It is not for GPUs that pods have to go: what else the scheduler found is not known here.
+  // The GPUs are free already: the scheduler proposed the victims for a reason that is unknown here.
   if (hasGpus([])) return proposed;
   const candidateOf = (uid: string): Candidate => {
     const booking = cluster.bookings.get(uid);
@@ -72,10 +72,10 @@ function victimsOn(
   const given = proposed.map(candidateOf);
   const enough = [...others.keys(), others.length].find((count) => hasGpus([...given, ...others.slice(0, count)]));
   if (enough === undefined) return null;
-  // Of equal priority any may turn out to be the one that spares the others.
+  // Any pod of the same priority may be the one that allows sparing the others.
   const last = others[enough - 1]?.priority ?? -Infinity;
   const all = [...given, ...others.filter(({ priority }, at) => at < enough || priority === last)];
-  /** What the proposal makes free of the host has to be free without those that are spared, too. */
+  /** CPU and host memory that the proposal frees must also be free with fewer victims. */
   const hasHost = (gone: readonly Candidate[]): boolean => {
     const sum = (of: (candidate: Candidate) => number) => gone.reduce((total, candidate) => total + of(candidate), 0);
     return (
@@ -91,8 +91,8 @@ function victimsOn(
 }
 
 /**
- * Orders in which victims are spared: always the more important first. Of equal ones those that share a GPU with the
- * most others first, so that a GPU with few pods is emptied; or by name, or by name from behind.
+ * Orders in which victims are spared: always the more important first. Of equally important ones, first those that
+ * share a GPU with the most others, so that a GPU with few pods is emptied; or by ascending or descending name.
  */
 function sparingOrders(all: readonly Candidate[]): readonly (readonly Candidate[])[] {
   const neighbours = (candidate: Candidate): number =>
@@ -123,10 +123,12 @@ function spare(
   return victims;
 }
 
-/** The scheduler's own order: the least important highest victim, the smallest sum of priorities, the fewest. */
+/**
+ * The scheduler's own order: the least important highest victim, the smallest sum of priorities, the fewest victims.
+ */
 function compareVictims(a: readonly Candidate[], b: readonly Candidate[]): number {
   const highest = (victims: readonly Candidate[]) => Math.max(...victims.map(({ priority }) => priority));
-  /** The scheduler adds an offset, so that one more victim always counts, whatever the priorities. */
+  /** The scheduler adds an offset, so that one more victim always increases the sum. */
   const sum = (victims: readonly Candidate[]) => victims.reduce((total, { priority }) => total + priority + 2 ** 31, 0);
   const proposed = (victims: readonly Candidate[]) => victims.filter(({ isProposed }) => isProposed).length;
   return highest(a) - highest(b) || sum(a) - sum(b) || a.length - b.length || proposed(b) - proposed(a);

@@ -5,8 +5,8 @@ import { compareCosts } from './cluster/policy/policy.js';
 export const MAX_PRIORITY = 10;
 
 /**
- * Scores for costs, in the same order. The cheapest nodes, and they alone, get the highest score: with weight enough
- * the scheduler takes one of them. The others follow in proportion to what they cost more.
+ * Scores for costs, in the same order. Only the cheapest nodes get the highest score: with a large enough weight the
+ * scheduler chooses one of them. Scores of the others fall in proportion to their extra cost.
  */
 export function priorities({ first, second }: Costs): number[] {
   const compare = (a: number, b: number): number =>

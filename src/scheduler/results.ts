@@ -1,12 +1,12 @@
 import type { ExtenderArguments, NodeList, Victims } from './arguments.js';
 
 /**
- * Replies to the scheduler. Keys are those of today's Go types, which older schedulers read as well: Go minds no case.
- * Nodes of `FailedAndUnresolvableNodes` stand in `FailedNodes` too: schedulers before 1.20 know only that, later ones
- * let the former win.
+ * Replies to the scheduler. Keys are those of today's Go types, which older schedulers read as well, because Go ignores
+ * case. Nodes of `FailedAndUnresolvableNodes` are in `FailedNodes` too: schedulers before 1.20 know only that, and
+ * later ones give the former precedence.
  */
 export interface FilterResult {
-  /** Whole nodes, as JSON. */
+  /** Whole nodes as JSON. */
   readonly Nodes: Buffer | null;
   readonly NodeNames: readonly string[] | null;
   readonly FailedNodes: Readonly<Record<string, string>>;
@@ -14,7 +14,7 @@ export interface FilterResult {
   readonly Error: string;
 }
 
-/** The nodes that fit (`fits`, in the order given), in the form in which nodes were given. */
+/** The fitting nodes (`fits`, in the given order), as names or as whole nodes like the request. */
 export function filterResult(
   given: ExtenderArguments,
   fits: readonly string[],
@@ -31,7 +31,7 @@ export function filterResult(
   };
 }
 
-/** The list as it came, with those of its items that fit. */
+/** The received list, reduced to the fitting items. */
 function nodesThatFit({ nodes, list, items, body }: NodeList, fits: ReadonlySet<string>): Buffer {
   if (items === null) return body.subarray(list.start, list.end);
   const parts: Buffer[] = [body.subarray(list.start, items.start), Buffer.from('[')];
@@ -60,7 +60,7 @@ export interface HostPriority {
   readonly Score: number;
 }
 
-/** Empty for success: the scheduler looks at nothing else. */
+/** Empty for success: the scheduler reads no other field. */
 export interface BindingResult {
   readonly Error: string;
 }
@@ -79,7 +79,7 @@ export function preemptionResult(victims: ReadonlyMap<string, Victims>): Preempt
   return { NodeNameToMetaVictims: Object.fromEntries(entries) };
 }
 
-/** Names of the nodes that the scheduler asks about. */
+/** The node names of a request. */
 export function nodeNames(given: ExtenderArguments): readonly string[] {
   return given.nodeNames ?? (given.nodes?.nodes ?? []).map(({ name }) => name);
 }

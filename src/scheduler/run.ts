@@ -26,9 +26,9 @@ export interface ExtenderConfig {
   readonly policy: PolicyName;
   readonly reservationTtlMs: number;
   readonly settleTimeoutMs: number;
-  /** Null: the access of the pod that we run in. */
+  /** Null: the service account of the pod that the extender runs in. */
   readonly kubeconfig: string | null;
-  /** Files; null for plain HTTP. */
+  /** Paths of the TLS files; null for plain HTTP. */
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile: string | null } | null;
 }
 
@@ -57,7 +57,7 @@ export async function buildExtender(config: ExtenderConfig, log: Log): Promise<r
             version: VERSION,
             tls: config.tls !== null,
           },
-          'the extender runs',
+          'the extender started',
         );
       },
       stop: () => extender.stop(),
@@ -65,7 +65,7 @@ export async function buildExtender(config: ExtenderConfig, log: Log): Promise<r
   ];
 }
 
-/** Why a pod fits where: in the cluster of the API server, or in the one that `stateFile` describes. */
+/** Explains where a pod fits: in the cluster of the API server, or in the one that `stateFile` describes. */
 export async function explain(options: {
   readonly podFile: string;
   readonly stateFile: string | null;
@@ -73,7 +73,7 @@ export async function explain(options: {
   readonly policy: PolicyName;
 }): Promise<{
   readonly pod: PodView;
-  /** Kind of the workload that makes such pods; null for a pod. */
+  /** Kind of the workload that creates such pods; null for a pod. */
   readonly workload: string | null;
   readonly nodes: readonly NodeExplanation[];
 }> {
@@ -81,7 +81,7 @@ export async function explain(options: {
   const [wanted, another] = found;
   if (wanted === undefined || another !== undefined)
     throw new StartupError(
-      `${options.podFile} holds ${found.length} pods and workloads; one Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob is explained`,
+      `${options.podFile} contains ${found.length} pods and workloads; one Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob is explained`,
     );
   const policy = policyOf(options.policy);
   const cluster = new Cluster(policy);
@@ -96,7 +96,7 @@ export async function explain(options: {
   return { pod, workload: wanted.workload, nodes };
 }
 
-/** A pod from a running cluster is explained as if it came now: without the room that it has already. */
+/** A pod of a running cluster is explained as if it were new: its own resources count as free. */
 function asNew(wanted: Pod, cluster: Cluster): PodView {
   const pod = viewPod({ ...wanted, node: null });
   if (pod.uid !== '') cluster.removePod(pod.uid);
@@ -112,7 +112,7 @@ async function listLive(kubeconfig: string | null, mirror: ClusterMirror): Promi
   }
 }
 
-/** How long an explanation waits for the API server. */
+/** How long an explanation waits for the lists of the API server. */
 const LIST_TIMEOUT_MS = 60_000;
 
 async function listed(source: ClusterSource, mirror: ClusterMirror): Promise<void> {

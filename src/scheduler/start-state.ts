@@ -7,18 +7,18 @@ import { readNode, type Node } from '../kube/node.js';
 import { PodViews } from './pod-view.js';
 import { StartupError } from '../host/startup-error.js';
 
-/** A pod as one that a workload would create, or as it stands in the file. */
+/** A pod as a workload would create it, or as the file has it. */
 export interface PodOfFile {
   readonly pod: Pod;
   /** Kind of the workload; null for a pod. */
   readonly workload: string | null;
 }
 
-/** Objects of the API as `kubectl get -o yaml` or `-o json` writes them: single ones, several documents, lists. */
+/** Reads API objects in the form of `kubectl get -o yaml` or `-o json`: single ones, several documents, lists. */
 export async function readObjects(file: string): Promise<{
   readonly nodes: Node[];
   readonly pods: Pod[];
-  /** Pods, and of each workload one. */
+  /** Pods, and one pod for each workload. */
   readonly wanted: PodOfFile[];
 }> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
@@ -26,7 +26,7 @@ export async function readObjects(file: string): Promise<{
   });
   const documents = parseAllDocuments(text);
   const broken = documents.flatMap((document) => document.errors)[0];
-  if (broken !== undefined) throw new StartupError(`${file} is no YAML or JSON: ${broken.message}`);
+  if (broken !== undefined) throw new StartupError(`${file} is not valid YAML or JSON: ${broken.message}`);
   const objects = documents.flatMap((document) => flatten(document.toJS()));
   const ofKind = (kind: string): unknown[] => objects.filter((object) => object.kind === kind);
   return {
@@ -36,7 +36,7 @@ export async function readObjects(file: string): Promise<{
   };
 }
 
-/** Kinds whose pods are made of `spec.template`. */
+/** Kinds whose pods come from `spec.template`. */
 const WITH_TEMPLATE: ReadonlySet<unknown> = new Set([
   'Deployment',
   'ReplicaSet',
@@ -45,7 +45,7 @@ const WITH_TEMPLATE: ReadonlySet<unknown> = new Set([
   'Job',
 ]);
 
-/** Null for an object that makes no pods. */
+/** Null for an object that creates no pods. */
 function podOf(object: { readonly kind?: unknown }): PodOfFile | null {
   const { kind, spec, metadata } = object as { kind?: unknown; spec?: unknown; metadata?: unknown };
   if (kind === 'Pod') return { pod: readPod(object), workload: null };
@@ -63,7 +63,7 @@ function flatten(value: unknown): { kind?: unknown }[] {
   return Array.isArray(items) ? items.flatMap(flatten) : [value];
 }
 
-/** Nodes and pods that do not change: for explanations without a cluster. */
+/** Nodes and pods that never change, for explanations without a cluster. */
 export class FixedSource implements ClusterSource {
   readonly silentMs = 0;
   readonly #nodes: readonly Node[];
@@ -81,7 +81,5 @@ export class FixedSource implements ClusterSource {
     observer.synced();
   }
 
-  async stop(): Promise<void> {
-    // Nothing runs.
-  }
+  async stop(): Promise<void> {}
 }

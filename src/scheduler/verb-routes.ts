@@ -9,7 +9,7 @@ import { filterError, printFilterResult, type FilterResult } from './results.js'
 export interface VerbRoutesOptions {
   readonly service: ExtenderService;
   readonly metrics: ExtenderMetrics;
-  /** Why scheduling cannot be answered yet; null once it can. */
+  /** Why the extender cannot answer the scheduler yet; null once it can. */
   readonly notReady: () => string | null;
   readonly log: LimitedLog;
 }
@@ -19,12 +19,12 @@ interface Verb {
   readonly name: string;
   readonly answer: (body: Buffer) => unknown;
   readonly print: (answer: unknown) => string | Buffer;
-  /** What tells the scheduler of an error in this verb's own words; null where only the HTTP status can. */
+  /** Builds this verb's answer for an error; null if only the HTTP status can report it. */
   readonly failure: ((reason: string) => unknown) | null;
   readonly failed: (answer: unknown) => boolean;
 }
 
-/** What kube-scheduler calls: `POST /scheduler/<verb>`, by path. */
+/** The routes of kube-scheduler's calls, `POST /scheduler/<verb>`, by path. */
 export function verbRoutes(options: VerbRoutesOptions): Readonly<Record<string, Route>> {
   const verbs = Object.entries(verbsOf(options.service));
   return Object.fromEntries(

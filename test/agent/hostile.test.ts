@@ -18,7 +18,7 @@ import { simplePod } from './pods.js';
 const skip = notBuilt || tenantSkipReason;
 const MACHINE = new SimulatedMachine(cards(1));
 const PATIENCE_MS = 60_000;
-const MOST_SOCKETS = SOCKET_LIMITS.sessions + SOCKET_LIMITS.silent + SOCKET_LIMITS.rpcs;
+const MAX_SOCKETS = SOCKET_LIMITS.sessions + SOCKET_LIMITS.silent + SOCKET_LIMITS.rpcs;
 
 /** What is done every few seconds is done several times a second, so that nobody has to wait for it. */
 const HASTY: Clock = {
@@ -101,7 +101,7 @@ test('containers that flood their sockets and hoard connections harm nobody else
     attackers.every(({ alive }) => alive),
     'while they attack',
   );
-  t.ok(descriptors() - before < 2 * MOST_SOCKETS + 100, 'the agent keeps its descriptors');
+  t.ok(descriptors() - before < 2 * MAX_SOCKETS + 100, 'the agent keeps its descriptors');
   t.ok(hoarder.seen().processes <= SOCKET_LIMITS.sessions);
 });
 

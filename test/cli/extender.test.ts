@@ -240,7 +240,7 @@ test('taints, workloads and the exit code are explained as the scheduler would a
     spawnSync(process.execPath, [MAIN, 'extender', '--explain', write('two.json', two), '--state', state], {
       encoding: 'utf8',
     }),
-    { status: 2, stderr: /holds 2 pods and workloads; one Pod, Deployment/ },
+    { status: 2, stderr: /contains 2 pods and workloads; one Pod, Deployment/ },
   );
 });
 

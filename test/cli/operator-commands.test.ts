@@ -186,7 +186,7 @@ test('doctor finds a node in order, and one that is not, and says what to do', a
   const good = await command('doctor', ...flags);
   t.match(good.out, /^ok +driver +sim .*1 GPUs/m);
   t.match(good.out, /^ok +kubelet +pod-resources lists 0 containers/m);
-  t.match(good.out, /^ok +agent +runs and can serve pods/m);
+  t.match(good.out, /^ok +agent +is running and can serve pods/m);
   t.equal(good.code, good.out.includes('FAILED') ? 1 : 0);
   const nri = ['--nri', '--nri-socket', config.podResourcesSocket, '--cpu-affinity', 'prefer'];
   const manager = join(config.devicePluginPath, '../cpu_manager_state');
@@ -261,7 +261,7 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
   };
   const mayMount = spawnSync('unshare', ['-m', 'true']).status === 0;
   const good = await look();
-  t.match(good.interposition, { state: 'ok', what: /gets the control library, and through it CUDA 13\.0 with 2 GPUs/ });
+  t.match(good.interposition, { state: 'ok', what: /loads the control library, which reports CUDA 13\.0 with 2 GPUs/ });
   t.match(
     good.enforcement,
     mayMount
@@ -275,7 +275,7 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
     t.match((await look()).enforcement, {
       state: 'failed',
       what: /limited to 2048 MiB was given more/,
-      advice: /does not keep the limit/,
+      advice: /does not enforce the limit/,
     });
   await writeFile(join(libraries, 'libcuda.so.1'), 'no library');
   t.match((await look()).interposition, { state: 'failed', what: /does not run/, advice: /docs\/libraries.md/ });

@@ -56,7 +56,7 @@ for (const [what, args, message] of [
   [
     'tokens that nobody can review',
     ['--token-review'],
-    /--token-review: needs the API server, which --standalone does without/,
+    /--token-review: needs the API server, which --standalone does not use/,
   ],
   [
     'tokens for all to read',

@@ -129,7 +129,7 @@ test(
     order();
     t.same([code, err], [0, '']);
     t.match(JSON.parse(out), { gpus: [{ index: 0 }], free: [0] });
-    t.match(out, 'GPU 1 does not answer and is left out: GPU 1 does not answer within 5000 ms');
+    t.match(out, 'GPU 1 does not answer and is excluded: GPU 1 does not answer within 5000 ms');
   },
 );
 

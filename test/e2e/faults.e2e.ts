@@ -16,7 +16,7 @@ import { until } from '../harness/eventually.js';
 /** How long pods come and go while agent and kubelet are killed: `node dist/test/e2e/run.js faults --seconds 600`. */
 const SECONDS = Number(process.env.GPU_MANAGER_E2E_SECONDS ?? 60);
 const SEED = Number(process.env.GPU_MANAGER_SEED ?? Date.now() % 1_000_000);
-const MOST_PODS = 8;
+const MAX_PODS = 8;
 /** Name of every init container. */
 const INITIAL = 'before';
 const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
@@ -207,7 +207,7 @@ test(
     const alive: string[] = [];
     while (Date.now() < end) {
       const dice = random();
-      if (dice < 0.5 && alive.length < MOST_PODS) {
+      if (dice < 0.5 && alive.length < MAX_PODS) {
         const name = `p${(done.created += 1)}`;
         const [cores, memoryBlocks] = pick(SHAPES);
         const again = random() < 0.3;

@@ -41,7 +41,7 @@ const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
 const DISK_ERRORS: readonly DiskError[] = ['ENOSPC', 'EROFS', 'EIO'];
 
 /** More steps than any single action takes: now and then an agent is only killed after the last of them. */
-const MOST_STEPS = 30;
+const MAX_STEPS = 30;
 
 /** How the life of an agent in a history ended; null where it went through all of its actions. */
 export type Stop = string | null;
@@ -120,7 +120,7 @@ export class History {
     this.#dying = false;
     const frozen = house.frozen(this.name);
     const deed = Math.floor(this.#random() * 7) - 1;
-    const steps = Math.floor(this.#random() * this.#random() * MOST_STEPS);
+    const steps = Math.floor(this.#random() * this.#random() * MAX_STEPS);
     const work = this.#lifetime(deed, steps).then(
       () => null,
       (error: unknown) => this.#violated([`while ${this.#under}: ${(error as Error).message}`]),

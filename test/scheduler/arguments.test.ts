@@ -140,13 +140,13 @@ test('a body that is cut off, or is something else, is refused with the place', 
     t.throws(() => readExtenderArguments(Buffer.from(whole.slice(0, length))), BadArguments, `${length} bytes`);
   const refused: [string, RegExp][] = [
     [`${whole} x`, /not JSON: expected the end of the body at byte/],
-    ['[]', /no JSON object/],
-    ['{"Pod":{},"Nodes":[]}', /Nodes is no node list/],
-    ['{"Pod":{},"Nodes":{"items":{}}}', /Nodes is no node list/],
-    ['{"Pod":{},"Nodes":{"items":[7]}}', /holds something that is no node/],
+    ['[]', /not a JSON object/],
+    ['{"Pod":{},"Nodes":[]}', /Nodes is not a node list/],
+    ['{"Pod":{},"Nodes":{"items":{}}}', /Nodes is not a node list/],
+    ['{"Pod":{},"Nodes":{"items":[7]}}', /contains an item that is not a node/],
     ['{"Pod":{},"Nodes":{"items":[{"metadata":{"name":nope}}]}}', /not JSON/],
     ['{"Pod":{},"Nodes":null,"NodeNames":null}', /neither Nodes nor NodeNames/],
-    ['{"Pod":{},"NodeNames":["a",7]}', /NodeNames is no list of names/],
+    ['{"Pod":{},"NodeNames":["a",7]}', /NodeNames is not a list of names/],
     ['{"Pod":[],"NodeNames":[]}', /Pod is missing/],
     ['{"Pod":{}"NodeNames":[]}', /not JSON/],
   ];

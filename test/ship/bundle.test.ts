@@ -45,7 +45,7 @@ test('the bundle is the same however often it is built, runs by itself, and name
       [main, 'doctor', '--driver', 'sim', '--volume-config', config, '--device-plugin-path', scratch],
       { encoding: 'utf8', env: { ...process.env, ...environment } },
     );
-    t.match(stdout, /^ok +interposition +a program gets the control library/m);
+    t.match(stdout, /^ok +interposition +a program loads the control library/m);
   } else t.comment(`doctor of the bundle is not tried: ${noMirror}`);
 
   const licences = readFileSync(join(first, 'LICENCES.md'), 'utf8');

@@ -23,7 +23,7 @@ const OLD_NEWS_MS = 600_000;
 
 /** What a controller re-creates and we refuse again is deleted slower each time, up to the second figure. */
 const FIRST_DELAY_MS = 1_000;
-const LONGEST_DELAY_MS = 300_000;
+const MAX_DELAY_MS = 300_000;
 const OWNERS_LIMIT = 512;
 
 /** Reason of the event of a pod that was not admitted. */
@@ -129,8 +129,8 @@ export class FailedPods {
     const key = `${pod.namespace}/${controller.kind}/${controller.name}`;
     const now = this.#options.clock.now();
     const known = this.#delays.get(key);
-    const recent = known !== undefined && now - known.at < 2 * LONGEST_DELAY_MS;
-    const delayMs = recent ? Math.min(LONGEST_DELAY_MS, known.delayMs * 2) : FIRST_DELAY_MS;
+    const recent = known !== undefined && now - known.at < 2 * MAX_DELAY_MS;
+    const delayMs = recent ? Math.min(MAX_DELAY_MS, known.delayMs * 2) : FIRST_DELAY_MS;
     this.#delays.delete(key);
     this.#delays.set(key, { delayMs, at: now });
     const [oldest] = this.#delays.keys();

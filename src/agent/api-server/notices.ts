@@ -27,7 +27,7 @@ interface Assignment {
 }
 
 /** Somebody else keeps writing other values: after so many corrections theirs stay. */
-const MOST_CORRECTIONS = 5;
+const MAX_CORRECTIONS = 5;
 
 /** Pods whose assignment is known; more than a node can hold. */
 const PODS_LIMIT = 2_048;
@@ -130,7 +130,7 @@ export class Notices {
     if (overwritten) {
       const corrections = (this.#corrections.get(after.uid) ?? 0) + 1;
       this.#corrections.set(after.uid, corrections);
-      if (corrections > MOST_CORRECTIONS) return;
+      if (corrections > MAX_CORRECTIONS) return;
     }
     this.#write(after);
   }

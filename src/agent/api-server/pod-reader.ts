@@ -4,7 +4,7 @@ import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { readPod, type PodContainer as ContainerInPod } from '../../kube/pod.js';
 import { wholeQuantity } from '../../quota/core/quantity.js';
 
-const LONGEST_MESSAGE = 2_048;
+const MAX_MESSAGE = 2_048;
 
 /** A pod as the API server's JSON shows it, cut down to what is looked at; null for what is no pod. */
 export function readNodePod(object: unknown): NodePod | null {
@@ -18,7 +18,7 @@ export function readNodePod(object: unknown): NodePod | null {
     node: pod.node ?? '',
     resourceVersion: pod.resourceVersion,
     phase: pod.phase,
-    failure: { reason: pod.reason, message: pod.message.slice(0, LONGEST_MESSAGE) },
+    failure: { reason: pod.reason, message: pod.message.slice(0, MAX_MESSAGE) },
     createdAt: pod.createdAt ?? 0,
     admittedAt: pod.admittedAt,
     deletedAt: pod.deletedAt,
@@ -43,7 +43,7 @@ function containerOf({ name, running, terminated, waiting, env, extended }: Cont
     memoryBlocks: amount(extended(MEMORY_RESOURCE)),
     running,
     terminated,
-    waiting: waiting.slice(0, LONGEST_MESSAGE),
+    waiting: waiting.slice(0, MAX_MESSAGE),
     compat32: env.compat32 === 'true',
   };
 }

@@ -17,12 +17,12 @@ export interface LiveFeedOptions {
 /** The usage that pages get every second. */
 const TICK_MS = 1_000;
 /** A reader with this much unread data gets no more until it has read it. */
-const MOST_UNREAD_BYTES = 512 * 1024;
+const MAX_UNREAD_BYTES = 512 * 1024;
 /** And one that has taken nothing for so long is let go. */
-const MOST_SILENT_MS = 30_000;
+const MAX_SILENT_MS = 30_000;
 /** Events of the journal that a page begins with. */
 const FIRST_EVENTS = 100;
-export const MOST_READERS = 64;
+export const MAX_READERS = 64;
 
 interface Reader {
   readonly response: ServerResponse;
@@ -64,7 +64,7 @@ export class LiveFeed {
 
   /** Adds a reader; false when there are too many. The response's headers are written already. */
   join(response: ServerResponse): boolean {
-    if (this.#readers.size >= MOST_READERS) return false;
+    if (this.#readers.size >= MAX_READERS) return false;
     const { history, journal, view } = this.#options;
     const reader: Reader = { response, stale: false, stuckSinceMs: null };
     this.#readers.add(reader);
@@ -112,10 +112,10 @@ export class LiveFeed {
   #tell(reader: Reader, document: LiveDocument, changed: boolean, news: string): void {
     const { response } = reader;
     const now = this.#options.clock.now();
-    if (response.writableLength > MOST_UNREAD_BYTES) {
+    if (response.writableLength > MAX_UNREAD_BYTES) {
       reader.stale = true;
       reader.stuckSinceMs ??= now;
-      if (now - reader.stuckSinceMs >= MOST_SILENT_MS) {
+      if (now - reader.stuckSinceMs >= MAX_SILENT_MS) {
         this.#readers.delete(reader);
         response.destroy();
       }

@@ -114,7 +114,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_nri_corrected_containers_total',
     type: 'counter',
-    help: 'With --nri: containers that lacked something of their slice and were put right before they were made',
+    help: 'With --nri: containers that lacked something of their slice and were corrected before they were created',
     labels: [],
     read: ({ counts }) => (counts.nri === null ? [] : only(counts.nri.corrected)),
   },

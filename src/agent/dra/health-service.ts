@@ -8,7 +8,7 @@ type HealthStream = RpcCall<object, object>;
 
 /** Health that is older than 30 s counts as unknown to the kubelet. */
 const PERIOD_MS = 10_000;
-const LONGEST_MESSAGE = 1_024;
+const MAX_MESSAGE = 1_024;
 
 /**
  * Streams the health of all devices to kubelets, which show it in the status of pods; in both versions of the service.
@@ -59,7 +59,7 @@ export class HealthService {
         device: { pool_name: pool, device_name: device },
         health: healthy ? 'HEALTHY' : 'UNHEALTHY',
         last_updated_time: now,
-        message: message.slice(0, LONGEST_MESSAGE),
+        message: message.slice(0, MAX_MESSAGE),
       })),
     });
   }

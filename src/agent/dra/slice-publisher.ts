@@ -28,9 +28,9 @@ export interface SlicePublisherOptions {
 }
 
 /** Changes that come together are written together. */
-const LEAST_PERIOD_MS = 2_000;
+const MIN_PERIOD_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
-const LONGEST_BACKOFF_MS = 60_000;
+const MAX_BACKOFF_MS = 60_000;
 
 /**
  * Keeps this node's ResourceSlices as they should be: after changes of the GPUs, and when somebody removes or changes
@@ -113,7 +113,7 @@ export class SlicePublisher {
       return;
     }
     this.#errors += 1;
-    const backoff = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(this.#failed, 16));
+    const backoff = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(this.#failed, 16));
     this.#failed += 1;
     if (failure.code !== 'conflict' && failure.code !== 'already-exists')
       log.warn(
@@ -139,7 +139,7 @@ export class SlicePublisher {
       const failure = await this.#readNode();
       if (failure !== null) return failure;
     }
-    this.#notBefore = clock.now() + LEAST_PERIOD_MS;
+    this.#notBefore = clock.now() + MIN_PERIOD_MS;
     for (const { slice, replaces } of writes) {
       const failure = await this.#write(slice, replaces);
       if (failure !== null) return failure;

@@ -4,8 +4,8 @@ export type DocumentResult<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: string };
 
 /**
- * Reads a JSON document. The messages of the schema say what is expected; a refusal is one line that names the field,
- * what was expected and what was found.
+ * Reads a JSON document. The schema's messages say what is expected; a refusal is one line that names the field, the
+ * expected and the found value.
  */
 export function parseDocument<T>(text: string, schema: z.ZodType<T>): DocumentResult<T> {
   let document: unknown;
@@ -26,7 +26,7 @@ export function integer(min: number, max: number): z.ZodNumber {
   return z.int(expected).min(min, expected).max(max, expected);
 }
 
-/** A text that is not empty, of the form of an example. */
+/** A non-empty text; with an example, one that matches its pattern. */
 export function text(example?: { readonly like: string; readonly pattern: RegExp }): z.ZodString {
   const any = z.string('a text').min(1, 'a text');
   return example === undefined ? any : any.regex(example.pattern, `a text like ${example.like}`);

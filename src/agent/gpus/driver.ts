@@ -2,17 +2,17 @@ import type { Gpu } from '../../gpu/gpu.js';
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { Topology } from '../../gpu/topology/topology.js';
 
-/** One GPU as its driver describes it. Null where the driver or the GPU has no answer. */
+/** One GPU as its driver describes it. Null where the driver or the GPU does not report a value. */
 export interface GpuDetails extends Gpu {
-  /** `9.0`. */
+  /** Such as `9.0`. */
   readonly computeCapability: string | null;
-  /** ECC is on now. */
+  /** Whether ECC is enabled now. */
   readonly ecc: boolean | null;
-  /** The GPU is cut into MIG instances now. */
+  /** Whether the GPU is partitioned into MIG instances now. */
   readonly mig: boolean | null;
 }
 
-/** A GPU that is there but cannot be shared, and why. */
+/** A GPU that exists but cannot be shared, and the reason. */
 export interface ExcludedGpu {
   readonly gpu: GpuDetails;
   readonly reason: string;
@@ -23,26 +23,26 @@ export interface Inventory {
   readonly driverVersion: string | null;
   /** CUDA version that the driver supports: 1000 x major + 10 x minor. */
   readonly cudaVersion: number | null;
-  /** GPUs that can be shared, in the driver's order; `index` counts excluded ones too, so it may skip numbers. */
+  /** GPUs that can be shared, in the driver's order; `index` also counts excluded ones, so numbers may be skipped. */
   readonly gpus: readonly GpuDetails[];
-  /** Position i is `gpus[i]`. */
+  /** Position i of `topology` is `gpus[i]`. */
   readonly topology: Topology;
   readonly excluded: readonly ExcludedGpu[];
-  /** What an operator should know about this machine: unequal GPUs, answers that are missing and what that costs. */
+  /** Notes for operators: unequal GPUs, and values that the driver does not report with their consequences. */
   readonly notes: readonly string[];
 }
 
-/** Events of GPUs between two requests. */
+/** Events of GPUs. */
 export type DriverEvent =
-  /** The driver reported error `xid` of a GPU. */
+  /** The driver reported error `xid` for a GPU. */
   | { readonly kind: 'xid'; readonly uuid: string; readonly xid: number }
   /** Memory errors that ECC could not correct. */
   | { readonly kind: 'ecc'; readonly uuid: string }
-  /** The GPU no longer answers: fallen off the bus. */
+  /** The GPU does not answer any more: it has fallen off the bus. */
   | { readonly kind: 'lost'; readonly uuid: string; readonly reason: string }
   /** A lost GPU answers again. */
   | { readonly kind: 'found'; readonly uuid: string }
-  /** The driver itself does not answer; nothing is known of any GPU. */
+  /** The driver itself does not answer; the state of all GPUs is unknown. */
   | { readonly kind: 'unreachable'; readonly reason: string }
   | { readonly kind: 'reachable' }
   /** GPUs were added or removed: the inventory must be read again. */
@@ -50,7 +50,7 @@ export type DriverEvent =
 
 export type DriverListener = (event: DriverEvent) => void;
 
-/** Why the driver did not answer; `cause` holds what it said. */
+/** Why the driver did not answer; `cause` is the driver's own error. */
 export class DriverError extends Error {
   readonly code: 'unreachable' | 'timeout' | 'gpu-lost' | 'unknown-gpu' | 'failed';
 
@@ -62,25 +62,25 @@ export class DriverError extends Error {
 }
 
 /**
- * The GPUs of this machine. Each vendor is one implementation in its own folder; `contract.test.ts` tests all of them.
- * GPUs are named by UUID, because indexes change when a GPU is added or removed. Every call rejects with a
- * `DriverError` when the driver does not answer, and never hangs.
+ * The GPUs of this machine. Each vendor has one implementation in a folder of its own; `contract.test.ts` tests all of
+ * them. GPUs are named by UUID, because indexes change when a GPU is added or removed. Every call rejects with a
+ * `DriverError` if the driver does not answer, and never hangs.
  */
 export interface Driver {
-  /** As on the command line: `nvidia`, `sim`, `dummy`. */
+  /** Name on the command line: `nvidia`, `sim`, `dummy`. */
   readonly name: string;
   inventory(): Promise<Inventory>;
   sample(uuid: string): Promise<GpuSample>;
   processes(uuid: string): Promise<readonly GpuProcess[]>;
   /**
-   * Energy that a GPU has used since it was reset or its driver was loaded, in millijoules; null where it does not
-   * tell. It only ever grows: less than before means that the GPU was reset in between.
+   * Energy that a GPU has used since it was reset or its driver was loaded, in millijoules; null if it does not report
+   * it. A value below an earlier one means that the GPU was reset in between.
    */
   energyMillijoules(uuid: string): Promise<number | null>;
-  /** Calls `listener` with everything that happens from now on, until the answer is called. */
+  /** Calls `listener` with every event from now on, until the returned function is called. */
   subscribe(listener: DriverListener): () => void;
   /**
-   * Lets go of the driver; listeners hear nothing more. May be called twice. Rejects when a call into the driver will
+   * Closes the driver; listeners get no further events. May be called twice. Rejects when a call into the driver does
    * not return.
    */
   close(): Promise<void>;

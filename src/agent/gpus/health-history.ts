@@ -3,13 +3,13 @@ import { afterEvent, afterTime, freshHealth, type GpuHealth } from './health.js'
 import type { HealthPolicy } from './health-policy.js';
 
 /**
- * What tells one life of a GPU from the next. A GPU lives until it is reset, its driver is loaded again, or the machine
- * boots. Null: not known.
+ * Values that identify one uptime of a GPU, which ends when the GPU is reset, its driver is loaded again, or the
+ * machine boots. Null: unknown.
  */
 export interface GpuLife {
   readonly bootId: string | null;
   readonly driverVersion: string | null;
-  /** Energy that it has used since its life began, in millijoules: it only ever grows. */
+  /** Energy used in this uptime, in millijoules: it only grows. */
   readonly energyMillijoules: number | null;
 }
 
@@ -20,17 +20,17 @@ export interface HealthChange {
   readonly reason: string | null;
 }
 
-/** What is written of one GPU. */
+/** The stored record of one GPU. */
 export interface HealthRecord {
   readonly uuid: string;
   readonly health: GpuHealth;
   readonly life: GpuLife;
-  /** The latest changes, the oldest first. */
+  /** The latest changes, oldest first. */
   readonly changes: readonly HealthChange[];
 }
 
-/** So many changes are kept of each GPU. */
-const MOST_CHANGES = 32;
+/** Number of changes that are kept for each GPU. */
+const MAX_CHANGES = 32;
 
 const VERSION = 1;
 const status = z.enum(['healthy', 'probation', 'reset', 'failed', 'lost']);
@@ -63,7 +63,7 @@ export function encodeHistory(records: readonly HealthRecord[]): string {
   return `${JSON.stringify({ version: VERSION, gpus: records })}\n`;
 }
 
-/** Never throws. */
+/** Reads a stored history; never throws. */
 export function decodeHistory(text: string): DecodedHistory {
   let document: unknown;
   try {
@@ -77,20 +77,20 @@ export function decodeHistory(text: string): DecodedHistory {
   return { ok: false, reason: `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'malformed'}` };
 }
 
-/** The record with one change more. */
+/** The record with one more change. */
 export function withChange(record: HealthRecord, health: GpuHealth, life: GpuLife, nowMs: number): HealthRecord {
   const change = { atMs: nowMs, status: health.status, reason: health.reason };
-  return { ...record, health, life, changes: [...record.changes, change].slice(-MOST_CHANGES) };
+  return { ...record, health, life, changes: [...record.changes, change].slice(-MAX_CHANGES) };
 }
 
-/** A record of a GPU that nothing is known of. */
+/** A record of a GPU without history. */
 export function freshRecord(uuid: string, life: GpuLife, nowMs: number): HealthRecord {
   return { uuid, health: freshHealth(nowMs), life, changes: [] };
 }
 
 /**
- * The health of a GPU that an earlier run of the agent knew and that answers now. What was held against it stays, with
- * its age, unless the GPU has begun a new life since; probation that has ended is over.
+ * The health of a GPU that an earlier run of the agent stored and that answers now. Its errors stay, with their age,
+ * unless the GPU was reset or restarted since; a probation that has expired ends.
  */
 export function restoredHealth(record: HealthRecord, life: GpuLife, nowMs: number, policy: HealthPolicy): GpuHealth {
   const known = notInFuture(record.health, nowMs);
@@ -99,7 +99,7 @@ export function restoredHealth(record: HealthRecord, life: GpuLife, nowMs: numbe
   return afterTime(afterEvent(known, { kind: 'found' }, nowMs, policy), nowMs);
 }
 
-/** How the second life began, if it is another one than the first; null if not, as far as can be told. */
+/** Why `now` is another uptime than `before`; null if it is the same, as far as known. */
 export function newLife(before: GpuLife, now: GpuLife): string | null {
   if (before.bootId !== null && now.bootId !== null && before.bootId !== now.bootId) return 'the machine was booted';
   if (before.driverVersion !== null && now.driverVersion !== null && before.driverVersion !== now.driverVersion)
@@ -113,7 +113,7 @@ export function newLife(before: GpuLife, now: GpuLife): string | null {
   return null;
 }
 
-/** A clock that was set back must not make a probation longer. */
+/** A clock that was set back must not lengthen a probation. */
 function notInFuture(health: GpuHealth, nowMs: number): GpuHealth {
   const ahead = health.sinceMs - nowMs;
   if (ahead <= 0) return health;

@@ -3,30 +3,30 @@ import type { HealthPolicy } from './health-policy.js';
 import type { Clock } from '../../host/clock.js';
 import type { Driver, DriverEvent, Inventory } from './driver.js';
 
-/** What the agent has to act on. */
+/** Events that the agent acts on. */
 export type HealthNews =
-  /** A GPU's health changed; `after.reason` is for operators and for the owners of pods on it. */
+  /** A GPU's health changed; operators and owners of pods on the GPU read `after.reason`. */
   | { readonly kind: 'health'; readonly uuid: string; readonly before: GpuHealth; readonly after: GpuHealth }
   /** GPUs were added, removed, or changed their description. */
   | { readonly kind: 'inventory'; readonly inventory: Inventory }
-  /** The driver as a whole: null when it answers again. While it does not, no GPU is usable. */
+  /** The state of the driver as a whole: null when it answers again. Until then no GPU is usable. */
   | { readonly kind: 'driver'; readonly outage: string | null }
-  /** An error that says nothing against the GPU: worth a line in the log, and in a metric. */
+  /** An error that does not affect the GPU's health: it is only logged and counted. */
   | { readonly kind: 'remark'; readonly uuid: string; readonly text: string };
 
 export interface HealthMonitorOptions {
   readonly driver: Driver;
-  /** As the driver gave it; health is kept for its GPUs. */
+  /** The driver's inventory; health is kept for its GPUs. */
   readonly inventory: Inventory;
   readonly policy: HealthPolicy;
-  /** What an earlier run of the agent knew of GPUs, by UUID. */
+  /** Health of GPUs from an earlier run of the agent, by UUID. */
   readonly restored?: ReadonlyMap<string, GpuHealth>;
   readonly clock: Clock;
 }
 
 /**
- * Turns what the driver reports into the health of each GPU, and tells at once what changed. Probations end by the
- * clock. Listeners are called in turn and must not throw.
+ * Derives the health of each GPU from the driver's events, and reports changes at once. The clock ends probations.
+ * Listeners are called in turn and must not throw.
  */
 export class HealthMonitor {
   readonly #driver: Driver;
@@ -53,7 +53,7 @@ export class HealthMonitor {
     return this.#inventory;
   }
 
-  /** Why the driver does not answer; null while it does. */
+  /** Why the driver does not answer; null if it does. */
   get outage(): string | null {
     return this.#outage;
   }
@@ -62,7 +62,7 @@ export class HealthMonitor {
     this.#leave ??= this.#driver.subscribe((event) => this.#hear(event));
   }
 
-  /** Hears nothing more; resolves when a reading of the inventory that is under way is done. */
+  /** Unsubscribes from the driver; resolves when a running read of the inventory has ended. */
   async stop(): Promise<void> {
     this.#leave?.();
     this.#leave = null;
@@ -83,7 +83,7 @@ export class HealthMonitor {
     return health;
   }
 
-  /** GPUs that nothing new may be placed on, and why. */
+  /** GPUs that new containers cannot use, with the reason. */
   unusable(): ReadonlyMap<string, string> {
     const found = new Map<string, string>();
     for (const [uuid, health] of this.#health) {
@@ -93,7 +93,7 @@ export class HealthMonitor {
     return found;
   }
 
-  /** An operator vouches for a GPU: nothing is held against it any more. False for a GPU that is not there. */
+  /** Clears a GPU's errors on an operator's request. False for an unknown GPU. */
   clear(uuid: string): boolean {
     const before = this.#health.get(uuid);
     if (before === undefined) return false;
@@ -137,7 +137,7 @@ export class HealthMonitor {
 
   #apply(uuid: string, event: HealthEvent): void {
     const before = this.#health.get(uuid);
-    // A GPU that is left out of sharing has no health to keep.
+    // A GPU that is excluded from sharing has no health.
     if (before === undefined) return;
     this.#change(uuid, before, afterEvent(before, event, this.#clock.now(), this.#policy));
   }
@@ -149,7 +149,7 @@ export class HealthMonitor {
     this.#tell({ kind: 'health', uuid, before, after });
   }
 
-  /** Arms the clock for the probation that ends first. */
+  /** Sets the timer for the probation that ends first. */
   #wake(): void {
     this.#cancel();
     const ends = [...this.#health.values()].flatMap((health) => (health.untilMs === null ? [] : [health.untilMs]));
@@ -170,12 +170,12 @@ export class HealthMonitor {
         this.#keep(inventory);
         this.#tell({ kind: 'inventory', inventory });
       } catch {
-        // The driver went away meanwhile: it says so itself, and when it is back the inventory is read again.
+        // The driver failed meanwhile: it reports this itself, and the inventory is read again when it is back.
       }
     });
   }
 
-  /** Keeps the health of GPUs that are still there; a GPU that is new, or was taken out and put back, starts fresh. */
+  /** Keeps the health of GPUs that remain; a GPU that is new or was reinserted starts healthy. */
   #keep(inventory: Inventory): void {
     const present = new Set(inventory.gpus.map((gpu) => gpu.uuid));
     for (const uuid of [...this.#health.keys()]) if (!present.has(uuid)) this.#health.delete(uuid);

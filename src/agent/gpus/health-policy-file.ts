@@ -71,7 +71,9 @@ const schema = z
     };
   });
 
-/** Reads a table of classes (JSON, format in etc/xid-classes.json). A refusal is one line that names the place. */
+/**
+ * Reads a table of error classes (JSON, format in etc/xid-classes.json). A refusal is one line that names the place.
+ */
 export function parseHealthPolicy(document: string): HealthPolicyResult {
   const parsed = parseDocument(document, schema);
   return parsed.ok ? { ok: true, policy: parsed.value } : parsed;

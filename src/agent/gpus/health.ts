@@ -1,8 +1,8 @@
 import type { HealthPolicy, XidClass } from './health-policy.js';
 
 /**
- * How a GPU is. `healthy` alone may be given to new containers. `probation`: had an error and rests until a time;
- * `reset`: needs one; `failed`: broken; `lost`: does not answer.
+ * Health of a GPU. Only a `healthy` one is given to new containers. `probation`: had an error and is unusable until a
+ * certain time; `reset`: needs a reset; `failed`: broken; `lost`: does not answer.
  */
 export type HealthStatus = 'healthy' | 'probation' | 'reset' | 'failed' | 'lost';
 
@@ -11,32 +11,32 @@ export interface GpuHealth {
   /** Why it is not healthy, for operators and the owners of its pods; null when healthy. */
   readonly reason: string | null;
   readonly sinceMs: number;
-  /** When probation ends if nothing more happens; null for every other status. */
+  /** When the probation ends without a further error; null for every other status. */
   readonly untilMs: number | null;
   /** Times of the transient errors that still count. */
   readonly strikesMs: readonly number[];
 }
 
-/** What happened to a GPU, or to all. */
+/** An event of one GPU, or of all. */
 export type HealthEvent =
   | { readonly kind: 'xid'; readonly xid: number }
   | { readonly kind: 'ecc' }
   | { readonly kind: 'lost'; readonly reason: string }
   | { readonly kind: 'found' }
-  /** Its driver was loaded anew, the machine booted, or it was reset: what only a reset could cure has had one. */
+  /** The driver was loaded again, the machine booted, or the GPU was reset, which ends errors that need a reset. */
   | { readonly kind: 'restarted'; readonly reason: string };
 
-/** A GPU that nothing is known against. */
+/** The health of a GPU without errors. */
 export function freshHealth(nowMs: number): GpuHealth {
   return { status: 'healthy', reason: null, sinceMs: nowMs, untilMs: null, strikesMs: [] };
 }
 
-/** Health of a GPU of which it is not known any more what was held against it. */
+/** The health of a GPU whose history was lost. */
 export function afterUnknown(reason: string, nowMs: number, policy: HealthPolicy): GpuHealth {
   return onProbation([], reason, nowMs, policy);
 }
 
-/** Health after an event. An event that changes nothing gives the same object. */
+/** The health after an event; the same object if nothing changes. */
 export function afterEvent(health: GpuHealth, event: HealthEvent, nowMs: number, policy: HealthPolicy): GpuHealth {
   switch (event.kind) {
     case 'xid': {
@@ -50,7 +50,7 @@ export function afterEvent(health: GpuHealth, event: HealthEvent, nowMs: number,
         ? health
         : { ...health, status: 'lost', reason: event.reason, sinceMs: nowMs, untilMs: null };
     case 'found':
-      // A GPU comes back to the bus through a reset, and with it goes whatever was held against it.
+      // A lost GPU returns to the bus through a reset, which ends its earlier errors.
       return health.status === 'lost' ? onProbation([], 'answers again after it was lost', nowMs, policy) : health;
     case 'restarted':
       return health.status === 'reset' || health.status === 'failed' || health.status === 'lost'
@@ -59,19 +59,19 @@ export function afterEvent(health: GpuHealth, event: HealthEvent, nowMs: number,
   }
 }
 
-/** Health when time has passed: probation that is over is served. */
+/** The health at a later time: an expired probation ends. */
 export function afterTime(health: GpuHealth, nowMs: number): GpuHealth {
   if (health.status !== 'probation' || health.untilMs === null || nowMs < health.untilMs) return health;
   return { status: 'healthy', reason: null, sinceMs: nowMs, untilMs: null, strikesMs: health.strikesMs };
 }
 
-/** An XID as operators read it. */
+/** Text for an XID in reasons for operators. */
 export function xidReason(xid: number, policy: HealthPolicy): string {
   const meaning = policy.xids.get(xid)?.meaning;
   return `XID ${xid}${meaning === undefined ? '' : ` (${meaning})`}`;
 }
 
-/** Worse first: an error never makes a GPU look better than it is. */
+/** Higher is worse: an error never improves the status. */
 const SEVERITY: Readonly<Record<HealthStatus, number>> = { lost: 4, failed: 3, reset: 2, probation: 1, healthy: 0 };
 
 function afterError(
@@ -111,7 +111,7 @@ function afterError(
   }
 }
 
-/** The worse of two; another error of the same kind leaves all as it is, except that probation starts again. */
+/** The worse of both; another error of the same status changes nothing, except that a probation starts again. */
 function worse(before: GpuHealth, after: GpuHealth): GpuHealth {
   const difference = SEVERITY[after.status] - SEVERITY[before.status];
   if (difference > 0) return after;

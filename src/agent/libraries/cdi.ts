@@ -7,27 +7,27 @@ const VENDOR = 'tencent.com';
 const CLASS = 'vcuda';
 
 /**
- * The directory for specifications that outlive a reboot: the kubelet remembers which devices a container got, and
- * starts it again with them before this agent runs.
+ * The directory for specifications that must survive a reboot: the kubelet restarts a container with the devices that
+ * it recorded, before this agent runs.
  */
 export const CDI_DIRECTORY = '/etc/cdi';
 
 /**
- * Kubelets hand CDI devices of a device plugin to the runtime by default from this minor version of Kubernetes 1 on.
+ * From this minor version of Kubernetes 1 on, kubelets pass CDI devices of device plugins to the runtime by default.
  */
 const FIRST_KUBELET_MINOR = 29;
 
 const FILE_NAME = new RegExp(`^${VENDOR}-${CLASS}_([0-9a-zA-Z-]+)\\.json$`);
 
 /**
- * Name of an allocation's device, as a runtime is asked for it. Before version 0.5.0 a device's name had to start with
- * a letter.
+ * Name of an allocation's device in requests to a runtime. Before version 0.5.0 a device's name had to start with a
+ * letter.
  */
 export function cdiDeviceName(allocationId: string): string {
   return `${VENDOR}/${CLASS}=${deviceName(allocationId)}`;
 }
 
-/** Whether a kubelet of this version (`v1.31.2`) passes CDI devices on without being configured to. */
+/** Whether a kubelet of this version (`v1.31.2`) passes CDI devices on by default. */
 export function kubeletPassesCdiDevices(version: string): boolean {
   const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
   return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= FIRST_KUBELET_MINOR);
@@ -35,7 +35,7 @@ export function kubeletPassesCdiDevices(version: string): boolean {
 
 /**
  * The specification of one allocation (https://github.com/cncf-tags/container-device-interface, SPEC.md), in the oldest
- * version that can say it: runtimes refuse a version that they do not know.
+ * sufficient version: runtimes refuse a version that they do not know.
  */
 export function cdiSpec(allocationId: string, edits: ContainerEdits): object {
   return {
@@ -45,10 +45,7 @@ export function cdiSpec(allocationId: string, edits: ContainerEdits): object {
   };
 }
 
-/**
- * The specification of one claim unit: a device for each of its GPUs, and what all of them share in the file's own
- * edits.
- */
+/** The specification of one claim unit: a device for each of its GPUs, and shared edits at the level of the file. */
 export function cdiUnitSpec(unitId: string, { shared, devices }: UnitEdits): object {
   return {
     cdiVersion: oldestVersion([...shared.deviceNodes, ...devices.flat()]),
@@ -56,7 +53,7 @@ export function cdiUnitSpec(unitId: string, { shared, devices }: UnitEdits): obj
     containerEdits: containerEdits(shared),
     devices: devices.map((deviceNodes, at) => ({
       name: unitDeviceName(unitId, at),
-      // A device without edits of its own is malformed: one whose node another device brings repeats what all share.
+      // A device without edits is invalid: if another device has its node already, it repeats a shared one.
       containerEdits:
         deviceNodes.length > 0
           ? { deviceNodes: deviceNodes.map(cdiNode) }
@@ -65,7 +62,7 @@ export function cdiUnitSpec(unitId: string, { shared, devices }: UnitEdits): obj
   };
 }
 
-/** Name of the n-th device of a claim unit, as a runtime is asked for it. */
+/** Name of the n-th device of a claim unit in requests to a runtime. */
 export function cdiUnitDeviceName(unitId: string, at: number): string {
   return `${VENDOR}/${CLASS}=${unitDeviceName(unitId, at)}`;
 }
@@ -98,15 +95,15 @@ export class CdiSpecs {
     this.#directory = directory;
   }
 
-  /** Writes the specification of an allocation; answers the name to ask the runtime for. */
+  /** Writes the specification of an allocation; returns its device name. */
   async write(allocationId: string, edits: ContainerEdits): Promise<string> {
     await this.#writeFile(allocationId, cdiSpec(allocationId, edits), true);
     return cdiDeviceName(allocationId);
   }
 
-  /** Writes the specification of a claim unit; answers the name of each of its devices. */
+  /** Writes the specification of a claim unit; returns the name of each of its devices. */
   async writeUnit(unitId: string, edits: UnitEdits): Promise<string[]> {
-    // The kubelet prepares every claim again after a reboot, before its pod starts.
+    // The file need not survive a reboot: the kubelet prepares every claim again before its pod starts.
     await this.#writeFile(unitId, cdiUnitSpec(unitId, edits), false);
     return edits.devices.map((_, at) => cdiUnitDeviceName(unitId, at));
   }

@@ -1,18 +1,18 @@
 import elfy from 'elfy';
 import type { Architecture } from './architecture.js';
 
-/** What a mirror needs to know of a program or library. */
+/** The facts about a program or library that a mirror needs. */
 export interface ElfFacts {
   readonly architecture: Architecture;
-  /** Name under which the dynamic linker looks for the library; null for programs and plugins without one. */
+  /** Name under which the dynamic linker finds the library; null for programs and plugins without one. */
   readonly soname: string | null;
-  /** Names of the libraries that it asks for, in order. */
+  /** Names of the libraries that it needs, in order. */
   readonly needed: readonly string[];
   readonly notes: readonly ElfNote[];
 }
 
 export interface ElfNote {
-  /** `GNU` for those of the GNU tools. */
+  /** Such as `GNU` for notes of the GNU tools. */
   readonly owner: string;
   readonly type: number;
   readonly description: Buffer;
@@ -29,17 +29,18 @@ export interface Span {
   readonly length: number;
 }
 
-/** Both classes of ELF header fit; the first read of a file takes as much. */
+/** Enough for both classes of ELF header, and the size of the first read. */
 export const ELF_HEADER_BYTES = 64;
 
-// Bounds of garbage: the largest libraries of a driver have 40 sections, 60 needed libraries and names of 60 bytes.
-const MOST_SECTIONS = 1024;
-const MOST_SEGMENTS = 256;
-const LONGEST_NAME_TABLE = 65_536;
-const LONGEST_DYNAMIC = 65_536;
-const LONGEST_STRING_TABLE = 64 * 1024 * 1024;
-const LONGEST_NOTE = 65_536;
-const LONGEST_NAME = 1024;
+// Bounds for invalid files: the largest libraries of a driver have 40 sections, 60 needed libraries and names of 60
+// bytes.
+const MAX_SECTIONS = 1024;
+const MAX_SEGMENTS = 256;
+const MAX_NAME_TABLE = 65_536;
+const MAX_DYNAMIC = 65_536;
+const MAX_STRING_TABLE = 64 * 1024 * 1024;
+const MAX_NOTE = 65_536;
+const MAX_NAME = 1024;
 
 const DT_NULL = 0;
 const DT_NEEDED = 1;
@@ -57,8 +58,8 @@ interface Layout {
 }
 
 /**
- * The ranges that must be in memory before {@link contentSpans} can be asked, from the first {@link ELF_HEADER_BYTES}
- * of a file of `fileBytes`: with these two functions a file of 100 MB is understood from some ten kilobytes of it.
+ * The ranges that must be in memory before {@link contentSpans} is called, from the first {@link ELF_HEADER_BYTES} of a
+ * file of `fileBytes`: with these two functions some ten kilobytes of a 100 MB file suffice.
  */
 export function tableSpans(header: Buffer, fileBytes: number): ElfResult<readonly Span[]> {
   const layout = readLayout(header, fileBytes);
@@ -68,7 +69,7 @@ export function tableSpans(header: Buffer, fileBytes: number): ElfResult<readonl
 }
 
 /**
- * The ranges that {@link readElf} looks at, from an image of the file in which only header and tables need to be filled
+ * The ranges that {@link readElf} reads, from an image of the file in which only header and tables need to be filled
  * in.
  */
 export function contentSpans(image: Buffer): ElfResult<readonly Span[]> {
@@ -86,8 +87,8 @@ export function contentSpans(image: Buffer): ElfResult<readonly Span[]> {
 }
 
 /**
- * Reads architecture, SONAME, NEEDED and notes from the bytes of an ELF file (System V ABI, chapter 5). Sections come
- * from elfy; a file without section headers is refused, since elfy cannot read it.
+ * Reads architecture, SONAME, NEEDED and notes from the bytes of an ELF file (System V ABI, chapter 5). elfy reads the
+ * sections; a file without section headers is refused, since elfy cannot read it.
  */
 export function readElf(image: Buffer): ElfResult<ElfFacts> {
   const parsed = parseSections(image);
@@ -102,7 +103,7 @@ export function readElf(image: Buffer): ElfResult<ElfFacts> {
   return { ok: true, value: { architecture, ...names.value, notes } };
 }
 
-/** The oldest Linux that the file says it runs on (`NT_GNU_ABI_TAG`) as `[2, 3, 99]`, null where it says nothing. */
+/** The oldest Linux that the file runs on (`NT_GNU_ABI_TAG`), such as `[2, 3, 99]`; null without such a note. */
 export function minimumLinux(facts: ElfFacts): readonly [number, number, number] | null {
   const tag = facts.notes.find(
     (note) => note.owner === 'GNU' && note.type === GNU_ABI_TAG && note.description.length >= 16,
@@ -113,7 +114,7 @@ export function minimumLinux(facts: ElfFacts): readonly [number, number, number]
 
 const refuse = (code: ElfRefusal, reason: string) => ({ ok: false, code, reason }) as const;
 
-/** Checks all that elfy would trust: counts, entry sizes and offsets that could make it run for long. */
+/** Checks what elfy would trust: counts, entry sizes and offsets that could make it run for long. */
 function readLayout(header: Buffer, fileBytes: number): ElfResult<Layout> {
   if (header.length < 4 || header.toString('latin1', 0, 4) !== '\x7fELF')
     return refuse('not-elf', 'the magic number is missing');
@@ -129,7 +130,7 @@ function readLayout(header: Buffer, fileBytes: number): ElfResult<Layout> {
     header.readUInt16LE((is64 ? 54 : 42) + field),
   ) as [number, number, number, number, number];
   if (sectionCount === 0) return refuse('unsupported', 'it has no section headers');
-  if (sectionCount > MOST_SECTIONS || programCount > MOST_SEGMENTS)
+  if (sectionCount > MAX_SECTIONS || programCount > MAX_SEGMENTS)
     return refuse('unsupported', `${sectionCount} sections and ${programCount} segments`);
   if (sectionEntry !== (is64 ? 64 : 40) || (programCount > 0 && programEntry !== (is64 ? 56 : 32)))
     return refuse('broken', 'the tables have entries of an unknown size');
@@ -157,8 +158,8 @@ function parseSections(image: Buffer): ElfResult<ParsedSections> {
   const nameTableBytes = is64
     ? image.readUInt32LE(nameTable + 32) + image.readUInt32LE(nameTable + 36) * 2 ** 32
     : image.readUInt32LE(nameTable + 20);
-  // elfy searches each section's name from its offset to the next NUL: a table of zeros up to here bounds that.
-  if (nameTableBytes > LONGEST_NAME_TABLE)
+  // elfy searches each section's name from its offset to the next NUL, which this bound limits for a table of zeros.
+  if (nameTableBytes > MAX_NAME_TABLE)
     return refuse('unsupported', `the table of section names has ${nameTableBytes} bytes`);
   try {
     const elf = elfy.parse(image);
@@ -173,14 +174,14 @@ function checkSections(parsed: ParsedSections, fileBytes: number): ElfResult<Par
     if (section.type !== 'dynamic' && section.type !== 'note') continue;
     if (section.off + section.size > fileBytes)
       return refuse('truncated', `a ${section.type} section lies behind the end of the file`);
-    if (section.size > (section.type === 'note' ? LONGEST_NOTE : LONGEST_DYNAMIC))
+    if (section.size > (section.type === 'note' ? MAX_NOTE : MAX_DYNAMIC))
       return refuse('unsupported', `a ${section.type} section of ${section.size} bytes`);
     if (section.type === 'note') continue;
     const strings = parsed.sections[section.link];
     if (strings?.type !== 'strtab') return refuse('broken', 'the dynamic section has no string table');
     if (strings.off + strings.size > fileBytes)
       return refuse('truncated', 'the string table lies behind the end of the file');
-    if (strings.size > LONGEST_STRING_TABLE) return refuse('unsupported', `a string table of ${strings.size} bytes`);
+    if (strings.size > MAX_STRING_TABLE) return refuse('unsupported', `a string table of ${strings.size} bytes`);
   }
   return { ok: true, value: parsed };
 }
@@ -214,8 +215,8 @@ function readDynamicNames(
   const needed: string[] = [];
   const entryBytes = is64 ? 16 : 8;
   for (let at = 0; at + entryBytes <= dynamic.data.length; at += entryBytes) {
-    // The high half of a 64-bit tag is set in tags of processors and vendors only, which all have bit 30 of the low
-    // half set.
+    // Only tags of processors and vendors use the high half of a 64-bit tag, and these all have bit 30 of the low half
+    // set.
     const tag = dynamic.data.readUInt32LE(at);
     if (tag === DT_NULL) break;
     if (tag !== DT_NEEDED && tag !== DT_SONAME) continue;
@@ -229,13 +230,13 @@ function readDynamicNames(
 
 function stringAt(table: Buffer, offset: number): string | null {
   if (offset >= table.length) return null;
-  const end = table.subarray(offset, offset + LONGEST_NAME).indexOf(0);
+  const end = table.subarray(offset, offset + MAX_NAME).indexOf(0);
   return end < 0 ? null : table.toString('utf8', offset, offset + end);
 }
 
 /**
- * Notes are `{u32 owner size, u32 description size, u32 type}`, then both, each padded to four bytes; a broken one ends
- * the list.
+ * Notes are `{u32 owner size, u32 description size, u32 type}`, then both, each padded to four bytes; an invalid one
+ * ends the list.
  */
 function readNotes(section: Buffer): ElfNote[] {
   const notes: ElfNote[] = [];
@@ -249,7 +250,7 @@ function readNotes(section: Buffer): ElfNote[] {
     notes.push({
       owner: section.toString('latin1', owner, owner + Math.max(0, ownerBytes - 1)),
       type: section.readUInt32LE(at + 8),
-      // A copy, since a view would keep the image of the whole file alive.
+      // A copy, because a view would keep the image of the whole file in memory.
       description: Buffer.from(section.subarray(description, description + descriptionBytes)),
     });
     at = description + Math.ceil(descriptionBytes / 4) * 4;

@@ -1,13 +1,13 @@
-/** The part of elfy 1.0.0 that is used here; the package ships no types. */
+/** The used part of elfy 1.0.0; the package ships no types. */
 declare module 'elfy' {
   export interface Section {
-    /** Name of the type, or its number where elfy knows none. */
+    /** Name of the type, or its number if elfy has no name for it. */
     type: string | number;
     off: number;
     size: number;
-    /** Index of the section that this one refers to: for `dynamic` its string table. */
+    /** Index of the related section: for `dynamic` its string table. */
     link: number;
-    /** A view of the parsed buffer, shorter than `size` where the file ends first. */
+    /** A view of the parsed buffer, shorter than `size` if the file ends first. */
     data: Buffer;
   }
   export interface Elf {
@@ -17,6 +17,6 @@ declare module 'elfy' {
     machine: string | undefined;
     body: { sections: Section[] };
   }
-  /** Throws on anything that it does not understand, with whatever error comes up. */
+  /** Throws various errors for content that it does not understand. */
   export function parse(bytes: Buffer): Elf;
 }

@@ -1,41 +1,38 @@
 import { lstat, readFile, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** As many symbolic links as Linux follows on one path. */
-const MOST_LINKS = 40;
+/** Linux follows at most this many symbolic links on one path. */
+const MAX_LINKS = 40;
 
-/** Where a shell of the host would look for a program. */
+/** Directories in which a shell of the host searches programs. */
 const PROGRAM_DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
-/** Directories at the top that a distribution with a merged /usr keeps as links into it. */
+/** Top-level directories that are links into /usr on distributions with a merged /usr. */
 const MERGED = new Set(['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32']);
 
 /**
- * The host's file system as the agent sees it: at `/`, or mounted elsewhere. Paths of the host are absolute paths as
- * its own programs write them; every link is followed within the host's file system, wherever that is mounted.
+ * The host's file system as the agent sees it: at `/`, or mounted elsewhere. Host paths are absolute paths as the
+ * host's programs use them; every link is followed within the host's file system, wherever that is mounted.
  */
 export interface HostRoot {
-  /** Where the agent sees it. */
+  /** Its path for the agent. */
   readonly path: string;
   /** `whole`: the host's `/`. `usr`: only its `/usr`, as the original's DaemonSet mounts it at `/usr/local/host`. */
   readonly extent: 'whole' | 'usr';
-  /**
-   * Path on the agent's side of the file that `hostPath` leads to; null where there is none, or it lies outside of what
-   * is mounted.
-   */
+  /** The agent's path of the file that `hostPath` leads to; null if it does not exist, or lies outside the mount. */
   resolve(hostPath: string): Promise<string | null>;
-  /** Names in a directory of the host, sorted; none where it does not exist. */
+  /** Names in a directory of the host, sorted; empty if it does not exist. */
   list(hostPath: string): Promise<string[]>;
-  /** Bytes of a file of the host, null where it does not exist. */
+  /** Bytes of a file of the host; null if it does not exist. */
   read(hostPath: string): Promise<Buffer | null>;
-  /** Path on the agent's side of the program that a shell of the host would start, null where there is none. */
+  /** The agent's path of the program that a shell of the host would start; null if there is none. */
   which(program: string): Promise<string | null>;
 }
 
-/** Looks at what is mounted at `path`; rejects when that is neither a root file system nor a `/usr`. */
+/** Opens the host's file system at `path`; rejects if it is neither a root file system nor a `/usr`. */
 export async function openHostRoot(path: string): Promise<HostRoot> {
   const names = new Set(await readdir(path));
-  // Not by `etc`: some distributions have one below /usr as well.
+  // `etc` decides nothing: some distributions have one below /usr as well.
   if (names.has('usr')) return new MountedRoot(path, 'whole');
   if (names.has('lib') || names.has('lib64')) return new MountedRoot(path, 'usr');
   throw new Error(`${path} is neither the root directory of a host nor its /usr`);
@@ -69,7 +66,7 @@ class MountedRoot implements HostRoot {
         continue;
       }
       links += 1;
-      if (links > MOST_LINKS) return null;
+      if (links > MAX_LINKS) return null;
       if (target.startsWith('/')) done = [];
       ahead.push(
         ...target
@@ -102,7 +99,7 @@ class MountedRoot implements HostRoot {
     return null;
   }
 
-  /** Where a link leads, null for what is no link, undefined for what is not there. */
+  /** Target of a link; null if it is not a link, undefined if it does not exist. */
   async #linkTarget(parts: readonly string[]): Promise<string | null | undefined> {
     if (this.extent === 'usr' && parts.length === 1) {
       const top = parts[0] ?? '';

@@ -6,19 +6,19 @@ import type { ElfFacts, ElfResult } from './elf.js';
 import type { HostRoot } from './host-root.js';
 import { parseLdSoCache } from './ld-so-cache.js';
 
-/** A file of the host that a mirror may hold. */
+/** A file of the host that a mirror may contain. */
 export interface HostFile {
-  /** Name of the file itself, after all links. */
+  /** Name of the file after all links. */
   readonly fileName: string;
-  /** Where the agent sees the file itself. */
+  /** Path of the file for the agent. */
   readonly path: string;
-  /** Changes when the file does: size and time of the last change. */
+  /** Size and time of the last change, to detect a changed file. */
   readonly identity: string;
 }
 
 /** A library that the host's dynamic linker finds. */
 export interface HostLibrary extends HostFile {
-  /** Name under which it is found. */
+  /** Name under which the linker finds it. */
   readonly name: string;
   readonly facts: ElfFacts;
 }
@@ -29,9 +29,9 @@ export interface HostBinary extends HostFile {
 
 /** The requested libraries and programs that the host has. */
 export interface HostInventory {
-  /** Where the list of libraries comes from: the host's ld.so.cache, or its library directories. */
+  /** Source of the list of libraries: the host's ld.so.cache, or its library directories. */
   readonly source: 'ld.so.cache' | 'directories';
-  /** In the order in which the host's dynamic linker would try them. */
+  /** In the order in which the host's dynamic linker tries them. */
   readonly libraries: readonly HostLibrary[];
   readonly binaries: readonly HostBinary[];
   readonly unreadable: readonly { readonly path: string; readonly reason: string }[];
@@ -44,7 +44,7 @@ export interface InventoryRequest {
 
 const CACHE = '/etc/ld.so.cache';
 
-/** Searched where there is no cache: with only `/usr` mounted, or on a host that has none. */
+/** Searched if there is no cache: only `/usr` is mounted, or the host has none. */
 const LIBRARY_DIRECTORIES = [
   '/usr/lib/x86_64-linux-gnu',
   '/usr/lib/aarch64-linux-gnu',
@@ -54,7 +54,7 @@ const LIBRARY_DIRECTORIES = [
   '/usr/lib32',
 ];
 
-/** Finds libraries and programs of a host; keeps what it learned of a file until the file changes. */
+/** Finds libraries and programs of a host; caches the facts of a file until the file changes. */
 export class Inventory {
   readonly #root: HostRoot;
   readonly #known = new Map<string, { readonly identity: string; readonly elf: ElfResult<ElfFacts> }>();
@@ -86,7 +86,7 @@ export class Inventory {
       unreadable.push({ path: CACHE, reason: cache.reason });
       return null;
     }
-    // What lies in a directory for certain processors comes last: a mirror is for every container of the node.
+    // Libraries in a directory for certain processors come last: a mirror serves every container of the node.
     const everywhere = cache.entries.filter((entry) => entry.hardware === null);
     const somewhere = cache.entries.filter((entry) => entry.hardware !== null);
     return {
@@ -129,7 +129,7 @@ export class Inventory {
   }
 }
 
-/** Where the agent sees the library that programs of the host get under this name; null where the host has none. */
+/** The agent's path of the library that host programs load by this name; null if the host has none. */
 export async function findHostLibrary(
   root: HostRoot,
   name: string,

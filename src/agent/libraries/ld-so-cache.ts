@@ -2,12 +2,12 @@ import type { Architecture } from './architecture.js';
 
 /** One line of `ldconfig -p`. */
 export interface CacheEntry {
-  /** File name that programs ask for, nearly always the SONAME. */
+  /** File name that programs load, nearly always the SONAME. */
   readonly name: string;
-  /** Absolute path on the machine that the cache belongs to. */
+  /** Absolute path on the cache's machine. */
   readonly path: string;
   readonly architecture: Architecture;
-  /** Sub-directory of glibc-hwcaps that the library lies in (`x86-64-v3`), null for one that every machine may load. */
+  /** Subdirectory of glibc-hwcaps that has the library (`x86-64-v3`); null if every machine may load it. */
   readonly hardware: string | null;
 }
 
@@ -17,8 +17,8 @@ export type CacheResult =
   | { readonly ok: true; readonly entries: readonly CacheEntry[] }
   | { readonly ok: false; readonly code: CacheRefusal; readonly reason: string };
 
-// The layout is glibc's sysdeps/generic/dl-cache.h: an old header that may come first, then the new one, whose entries
-// count their string offsets from the new header's first byte.
+// The layout is glibc's sysdeps/generic/dl-cache.h: an optional old header, then the new one, whose entries count
+// string offsets from the new header's first byte.
 const OLD_MAGIC = 'ld.so-1.7.0\0';
 const OLD_HEADER_BYTES = 16;
 const OLD_ENTRY_BYTES = 12;
@@ -30,7 +30,7 @@ const EXTENSION_MAGIC = 0xeaa42174;
 const EXTENSION_SECTION_BYTES = 16;
 const EXTENSION_TAG_HWCAPS = 1;
 
-/** Low byte of an entry's flags: 1 ELF, 3 ELF for glibc 2; other values are libraries of systems long gone. */
+/** Low byte of an entry's flags: 1 ELF, 3 ELF for glibc 2; other values are obsolete formats. */
 const ELF_TYPES = new Set([1, 3]);
 const ARCHITECTURE_OF_FLAGS: ReadonlyMap<number, Architecture> = new Map([
   [0x0000, 'i386'],
@@ -43,16 +43,16 @@ const ARCHITECTURE_OF_FLAGS: ReadonlyMap<number, Architecture> = new Map([
 ]);
 
 /**
- * Bit 62 of an entry's hwcap word says that the low half is an index of the hwcaps strings; the ten bits from 32 up are
- * an ISA level.
+ * If bit 62 of an entry's hwcap word is set, the low half is an index of the hwcaps strings; the ten bits from 32 up
+ * are an ISA level.
  */
 const HWCAP_EXTENSION_HIGH = 0x4000_0000;
 const HWCAP_ISA_LEVEL_MASK = 0x3ff;
 
 /** Longer names and paths do not exist on Linux (PATH_MAX). */
-const LONGEST_STRING = 4096;
-/** glibc knows a handful of them; the bound keeps garbage from filling the memory. */
-const MOST_HARDWARE_NAMES = 256;
+const MAX_STRING = 4096;
+/** glibc has a handful of them; the bound limits memory for an invalid file. */
+const MAX_HARDWARE_NAMES = 256;
 
 class Refusal extends Error {
   constructor(
@@ -64,10 +64,9 @@ class Refusal extends Error {
 }
 
 /**
- * Reads the bytes of an `/etc/ld.so.cache` in the new format (glibc 2.2 and later), with or without the old header
- * before it. Entries keep their order, which is the order in which the dynamic linker tries them. Entries that are no
- * ELF libraries are left out; a cache with one impossible offset is refused whole, since nothing tells which of the
- * others are right.
+ * Reads an `/etc/ld.so.cache` in the new format (glibc 2.2 and later), with or without the old header before it.
+ * Entries keep their order, in which the dynamic linker tries them. Entries that are not ELF libraries are left out; a
+ * cache with one impossible offset is refused as a whole, since its other offsets cannot be trusted.
  */
 export function parseLdSoCache(bytes: Buffer): CacheResult {
   try {
@@ -91,7 +90,7 @@ function afterOldHeader(bytes: Buffer): Buffer {
 function readEntries(cache: Buffer): CacheEntry[] {
   if (!startsWith(cache, NEW_MAGIC)) throw new Refusal('unknown-format', 'no header of a glibc cache of version 1.1');
   if (cache.length < NEW_HEADER_BYTES) throw new Refusal('truncated', 'the header ends early');
-  // 0: written before glibc 2.33, which did not say; 2: little endian.
+  // 0: glibc before 2.33, which wrote no byte order; 2: little endian.
   const endianness = cache.readUInt8(28) & 3;
   if (endianness !== 0 && endianness !== 2)
     throw new Refusal('big-endian', 'the cache was written for another byte order');
@@ -120,14 +119,14 @@ function readEntries(cache: Buffer): CacheEntry[] {
 function hardwareOf(low: number, high: number, names: readonly string[]): string | null {
   if (low === 0 && high === 0) return null;
   const isExtension = (high & ~HWCAP_ISA_LEVEL_MASK) >>> 0 === HWCAP_EXTENSION_HIGH;
-  // Before glibc 2.33 the word was a mask of processor features of a legacy sub-directory (`tls`, `haswell`).
+  // Before glibc 2.33 the word was a mask of processor features of a legacy subdirectory (`tls`, `haswell`).
   if (!isExtension) return 'legacy';
   const name = names[low];
   if (name === undefined) throw new Refusal('bad-offset', `an entry names hardware ${low} of ${names.length}`);
   return name;
 }
 
-/** Strings of the extension section that glibc-hwcaps entries index; none in caches before glibc 2.33. */
+/** Strings of the extension section that glibc-hwcaps entries index; empty in caches of glibc before 2.33. */
 function readHardwareNames(cache: Buffer): string[] {
   const extension = cache.readUInt32LE(32);
   if (extension === 0) return [];
@@ -144,7 +143,7 @@ function readHardwareNames(cache: Buffer): string[] {
     const bytes = cache.readUInt32LE(section + 12);
     if (start + bytes > cache.length || bytes % 4 !== 0)
       throw new Refusal('bad-offset', 'the list of hardware names lies behind the end');
-    if (bytes > MOST_HARDWARE_NAMES * 4) throw new Refusal('bad-offset', `${bytes / 4} hardware names`);
+    if (bytes > MAX_HARDWARE_NAMES * 4) throw new Refusal('bad-offset', `${bytes / 4} hardware names`);
     return Array.from({ length: bytes / 4 }, (_, name) => stringAt(cache, cache.readUInt32LE(start + name * 4)));
   }
   return [];
@@ -153,7 +152,7 @@ function readHardwareNames(cache: Buffer): string[] {
 function stringAt(cache: Buffer, offset: number): string {
   if (offset >= cache.length) throw new Refusal('bad-offset', `a string lies at ${offset}, behind the end`);
   const end = cache.indexOf(0, offset);
-  if (end < 0 || end - offset > LONGEST_STRING) throw new Refusal('bad-offset', `the string at ${offset} has no end`);
+  if (end < 0 || end - offset > MAX_STRING) throw new Refusal('bad-offset', `the string at ${offset} has no end`);
   return cache.toString('utf8', offset, end);
 }
 

@@ -16,13 +16,13 @@ export interface LibraryMirrorsOptions {
   readonly hostRoot: HostRoot;
   readonly architecture: Architecture;
   readonly controls: readonly ControlLibrary[];
-  /** This project's own files, by the name that volume.conf uses for them. */
+  /** This project's own files, by their name in volume.conf. */
   readonly ownFiles: ReadonlyMap<string, HostFile>;
   readonly log: Log;
   readonly clock: Clock;
   /** Interval of the comparison between the host's files and the mirrors. */
   readonly periodMs?: number;
-  /** Where the processes of the whole machine are seen. */
+  /** The /proc that shows the processes of the whole machine. */
   readonly processes?: string;
 }
 
@@ -30,14 +30,14 @@ export type MirrorsResult = { readonly ok: true } | Extract<MirrorPlanResult, { 
 
 interface Mirror {
   readonly volume: VolumeDescription;
-  /** Digest of the plan that was seen last, and of the one that is in place. */
+  /** Digest of the plan of the last check, and of the plan in place. */
   seen: string | null;
   applied: MirrorPlan | null;
 }
 
 /**
  * Keeps the mirrors of a node in the state that volume.conf and the host's driver define. After {@link start} it checks
- * the host's files periodically. A changed driver becomes a new version after two equal results in a row, so that an
+ * the host's files periodically. A changed driver becomes a new version only after two equal checks, so that an
  * unfinished installation is not mirrored.
  */
 export class LibraryMirrors {
@@ -55,18 +55,15 @@ export class LibraryMirrors {
   }
 
   /**
-   * Directory that containers get as `/usr/local/nvidia`: `shared` with the control libraries, `origin` with the
-   * driver's own. Null when volume.conf has none.
+   * Directory that containers mount as `/usr/local/nvidia`: `shared` with the control libraries, `origin` with the
+   * driver's own. Null if volume.conf has none.
    */
   directory(kind: 'shared' | 'origin'): string | null {
     const mirror = this.#mirrors.find(({ volume }) => (volume.name === SHARED_VOLUME) === (kind === 'shared'));
     return mirror === undefined ? null : join(mirror.volume.base, mirror.volume.name, CURRENT);
   }
 
-  /**
-   * Where a control library lies in every version of the mirror that has one: containers keep the version that they
-   * started with.
-   */
+  /** Paths of a control library in every version of the mirror: containers keep the version that they started with. */
   controlLibraries(soname: string): string[] {
     return this.#mirrors.flatMap(({ volume }) => {
       if (volume.name !== SHARED_VOLUME) return [];
@@ -77,8 +74,7 @@ export class LibraryMirrors {
   }
 
   /**
-   * Version of the host's driver as the mirrors hold it, null before the first mirror or when the driver's files do not
-   * tell.
+   * Version of the host's driver in the mirrors; null before the first mirror, or if the driver's files do not show it.
    */
   driverVersion(): string | null {
     return (
@@ -87,8 +83,8 @@ export class LibraryMirrors {
   }
 
   /**
-   * Puts every mirror in place. A refusal (no driver on the host, no control library) says so and leaves what was
-   * there; the next samples may mend it.
+   * Creates or updates every mirror. A refusal (no driver on the host, no control library) leaves existing mirrors as
+   * they are; a later check may succeed.
    */
   async start(): Promise<MirrorsResult> {
     const result = await this.#look({ atOnce: true }).catch((error: unknown) => this.#keep(error));
@@ -98,7 +94,10 @@ export class LibraryMirrors {
     return result;
   }
 
-  /** Compares the host with the mirrors and renews those that differ; failures are logged, what is in place stays. */
+  /**
+   * Compares the host with the mirrors and renews those that differ; a failure is logged and leaves existing mirrors as
+   * they are.
+   */
   async check(): Promise<void> {
     try {
       const result = await this.#look({ atOnce: false });
@@ -115,8 +114,8 @@ export class LibraryMirrors {
   }
 
   /**
-   * A container that holds a lease on a file of the driver blocks the agent from reading it. The mirror that was made
-   * before serves until the lease ends.
+   * A container that holds a lease on a file of the driver keeps the agent from reading it. The existing mirror stays
+   * in use until the lease ends.
    */
   async #keep(error: unknown): Promise<MirrorsResult> {
     if (!isLeased(error)) throw error;

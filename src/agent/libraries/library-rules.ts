@@ -3,37 +3,34 @@ import { minimumLinux } from './elf.js';
 import type { HostLibrary } from './inventory.js';
 
 /**
- * Libraries that every GL implementation has under the same names; only a driver's own, or glvnd's, belong into a
- * mirror.
+ * Libraries that every GL implementation has under the same names; a mirror only takes the driver's own and glvnd's.
  */
 const SHARED_GL_NAME = /^lib(EGL|GLESv1_CM|GLESv2|GL)\.so/;
 const NVIDIA_GL = /^lib(nvidia-e?glcore|GLdispatch)\.so/;
 
-/**
- * Drivers shipped libnvidia-tls twice; the one for kernels with thread-local storage of their own says 2.3.99 or later.
- */
+/** Drivers shipped libnvidia-tls twice; the one for kernels with thread-local storage requires 2.3.99 or later. */
 const TLS_LIBRARY = /^libnvidia-tls\.so/;
-const OLDEST_TLS_LINUX = [2, 3, 99] as const;
+const MIN_TLS_LINUX = [2, 3, 99] as const;
 
 export interface RuleContext {
   readonly architecture: Architecture;
-  /** SONAMEs that a control library stands before. */
+  /** SONAMEs that a control library interposes. */
   readonly controlled: readonly string[];
   readonly candidates: readonly HostLibrary[];
 }
 
-/** Whether a volume's list of beginnings covers the library, by the name it is found under or its own. */
+/** Whether a volume's list of prefixes covers the library's name in the cache or its file name. */
 export function isListed(library: HostLibrary, beginnings: readonly string[]): boolean {
   return beginnings.some(
     (beginning) => library.name.startsWith(beginning) || library.facts.soname?.startsWith(beginning) === true,
   );
 }
 
-/** Says why a listed library does not belong into a mirror, or null when it does. */
+/** Why a listed library must not be in a mirror, or null if it may. */
 export function reasonToLeaveOut(library: HostLibrary, context: RuleContext): string | null {
   const { facts, fileName } = library;
   const { soname } = facts;
-  if (soname !== null && !isFileName(soname)) return `its SONAME is no file name: ${JSON.stringify(soname)}`;
+  if (soname !== null && !isFileName(soname)) return `its SONAME is not a file name: ${JSON.stringify(soname)}`;
   if (!belongsToNode(facts.architecture, context.architecture))
     return `it is for ${facts.architecture}, the node for ${context.architecture}`;
   if (facts.architecture !== context.architecture && bearsNameOf(library, context.controlled)) {
@@ -41,37 +38,36 @@ export function reasonToLeaveOut(library: HostLibrary, context: RuleContext): st
   }
   if (SHARED_GL_NAME.test(fileName) && !facts.needed.some((needed) => NVIDIA_GL.test(needed)))
     return 'it belongs to another GL implementation';
-  if (TLS_LIBRARY.test(fileName) && isOlder(minimumLinux(facts), OLDEST_TLS_LINUX))
+  if (TLS_LIBRARY.test(fileName) && isOlder(minimumLinux(facts), MIN_TLS_LINUX))
     return 'it is the variant for kernels before 2.3.99';
   const current = ofDriverInUse(library, context);
   if (current !== null) return `it is left over from another driver, ${current} is in use`;
   return null;
 }
 
-/**
- * Names besides the file's own under which programs ask for a library: its SONAME, the one without a version, GLX's
- * fallback.
- */
+/** Further names under which programs load a library: its SONAME, the name without version, and GLX's fallback. */
 export function linkNames(fileName: string, soname: string | null): string[] {
   const plain = /^(.+?\.so)\./.exec(fileName)?.[1];
   const names = [soname, plain ?? null, /^libGLX_nvidia\.so/.test(fileName) ? 'libGLX_indirect.so.0' : null];
   return [...new Set(names)].filter((name): name is string => name !== null && name !== fileName);
 }
 
-/** `580.95.05` of `libcuda.so.580.95.05`; null for a name that carries no more than the number of the SONAME. */
+/**
+ * The version in a file name: `580.95.05` for `libcuda.so.580.95.05`; null if the name has only the SONAME's number.
+ */
 export function driverVersionOf(fileName: string): string | null {
   const version = /\.so\.(\d+(?:\.\d+)*)$/.exec(fileName)?.[1];
   return version === undefined || version === '1' ? null : version;
 }
 
-/** A node runs programs of its own architecture and of the 32 bit one that goes with it. */
+/** A node runs programs of its own architecture and of the matching 32-bit one. */
 function belongsToNode(library: Architecture, node: Architecture): boolean {
   if (library === node) return true;
   if (node === 'x86-64') return library === 'i386' || library === 'x32';
   return node === 'aarch64' && library === 'arm';
 }
 
-/** Whether a program that asks for one of these libraries, with or without version, may get this one. */
+/** Whether a program that loads one of these libraries, with or without version, may get this one. */
 function bearsNameOf(library: HostLibrary, sonames: readonly string[]): boolean {
   const names = [library.name, library.fileName, library.facts.soname];
   return sonames.some((soname) => {
@@ -94,8 +90,8 @@ function isOlder(version: readonly number[] | null, limit: readonly number[]): b
 }
 
 /**
- * The version of the driver in use, when this library carries that of another one and its twin of the right version is
- * there.
+ * The version of the driver in use if this library belongs to another version and its counterpart of the right version
+ * exists; else null.
  */
 function ofDriverInUse(library: HostLibrary, { candidates, architecture }: RuleContext): string | null {
   const own = driverVersionOf(library.fileName);

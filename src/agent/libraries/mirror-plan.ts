@@ -4,19 +4,19 @@ import type { HostFile, HostInventory, HostLibrary } from './inventory.js';
 import { driverVersionOf, isListed, linkNames, reasonToLeaveOut } from './library-rules.js';
 import type { VolumeDescription } from './volume-config.js';
 
-/** A library of this project that stands before one of the driver's. */
+/** A library of this project that interposes one of the driver's. */
 export interface ControlLibrary extends HostFile {
-  /** SONAME of the library that it stands before: `libcuda.so.1`. */
+  /** SONAME of the interposed library: `libcuda.so.1`. */
   readonly soname: string;
-  /** Name under which it finds the library behind it: `libcuda-origin.so.1`. */
+  /** Name under which it loads the interposed library: `libcuda-origin.so.1`. */
   readonly originName: string;
   readonly architecture: Architecture;
 }
 
-/** Something that the new directory gets; paths are relative to it. */
+/** One entry of the new directory; paths are relative to it. */
 export type MirrorStep =
   | { readonly kind: 'directory'; readonly to: string; readonly reason: string }
-  /** Hard link to a file of the host, a copy where that is on another file system. */
+  /** Hard link to a file of the host, or a copy if that is on another file system. */
   | { readonly kind: 'link'; readonly to: string; readonly from: HostFile; readonly reason: string }
   /** Copy of one of this project's own files. */
   | { readonly kind: 'copy'; readonly to: string; readonly from: HostFile; readonly reason: string }
@@ -25,16 +25,16 @@ export type MirrorStep =
 
 export interface MirrorPlan {
   /**
-   * Name of the version: the driver's, and a digest of all that the mirror is made of. The same host gives the same
+   * Name of the version: the driver's version and a digest of the mirror's content. The same host always gives the same
    * name.
    */
   readonly version: string;
-  /** `580.95.05`; null when the name of libcuda does not tell. */
+  /** Such as `580.95.05`; null if the name of libcuda has no version. */
   readonly driverVersion: string | null;
   readonly steps: readonly MirrorStep[];
-  /** Files of the host that were asked for and are not taken. */
+  /** Listed files of the host that are not taken. */
   readonly leftOut: readonly { readonly path: string; readonly reason: string }[];
-  /** What volume.conf lists and the host does not have. */
+  /** Files that volume.conf lists and the host lacks. */
   readonly missing: readonly string[];
 }
 
@@ -45,22 +45,17 @@ export type MirrorPlanResult =
 export interface MirrorRequest {
   readonly volume: VolumeDescription;
   readonly inventory: HostInventory;
-  /** Architecture of the node's 64 bit programs. */
+  /** Architecture of the node's 64-bit programs. */
   readonly architecture: Architecture;
-  /** Libraries that stand before the driver's; null for a mirror with the originals. */
+  /** Control libraries of the mirror; null for a mirror with the driver's own libraries. */
   readonly controls: readonly ControlLibrary[] | null;
-  /**
-   * This project's own files that volume.conf may list, by the name that it uses: `gpu-client`, `libcuda-control.so`.
-   */
+  /** This project's own files that volume.conf may list, by their name there: `gpu-client`, `libcuda-control.so`. */
   readonly ownFiles: ReadonlyMap<string, HostFile>;
 }
 
 const DRIVER_LIBRARY = 'libcuda.so.1';
 
-/**
- * Decides what a mirror of one volume consists of. Nothing is touched; {@link MirrorStep}s are carried out by
- * `applyMirror`.
- */
+/** Plans the content of one volume's mirror. Changes nothing; `applyMirror` executes the {@link MirrorStep}s. */
 export function planMirror(request: MirrorRequest): MirrorPlanResult {
   const { volume, inventory, architecture } = request;
   const controls = request.controls ?? [];
@@ -124,12 +119,12 @@ interface Choice {
   readonly leftOut: readonly { readonly path: string; readonly reason: string }[];
 }
 
-/** Listed libraries and, from the same driver, those that they cannot do without; one for each name and directory. */
+/** Listed libraries and their dependencies from the same driver; one for each name and directory. */
 function chooseLibraries({ volume, inventory, architecture, controls }: MirrorRequest): Choice {
   const taken = new Map<string, HostLibrary>();
   const leftOut = new Map<string, string>();
   const reasons = new Map<string, string>();
-  // A candidate found under its SONAME comes before one that merely carries it: that is the one programs load.
+  // A candidate found under its SONAME comes before one that only has it: programs load the former.
   const candidates = [...inventory.libraries].sort(
     (a, b) => Number(a.name !== a.facts.soname) - Number(b.name !== b.facts.soname),
   );
@@ -151,7 +146,7 @@ function chooseLibraries({ volume, inventory, architecture, controls }: MirrorRe
     else leftOut.set(library.path, reason);
   };
   candidates.filter((library) => isListed(library, volume.libraries)).forEach(consider);
-  // A map grows while it is walked, so that what a needed library needs is reached as well.
+  // A map can grow while it is iterated, so dependencies of dependencies are reached as well.
   for (const library of taken.values()) {
     for (const needed of library.facts.needed) {
       const found = candidates.find(
@@ -168,29 +163,32 @@ function chooseLibraries({ volume, inventory, architecture, controls }: MirrorRe
 
 const identityName = (library: HostLibrary): string => library.facts.soname ?? library.fileName;
 
-/** Collects steps; the first to ask for a name gets it. */
+/** Collects steps; the first step with a name wins. */
 class Layout {
   readonly steps: MirrorStep[] = [];
   readonly leftOut: { path: string; reason: string }[] = [];
   readonly #names = new Set<string>();
 
-  /** The control library under the names of the driver's, the driver's under its own and under the origin's. */
+  /**
+   * Places the control library under the driver's names, and the driver's library under its own file name and the
+   * origin name.
+   */
   interpose(control: ControlLibrary, origin: HostLibrary): void {
     const directory = this.#directoryOf(origin.facts.architecture);
     if (directory === null) return;
-    // A driver may name the file itself like the SONAME: then it is kept under the origin's name alone.
+    // A driver's file name may equal the SONAME: then only the origin name is used.
     const file = origin.fileName === control.soname ? control.originName : origin.fileName;
     this.#add({
       kind: 'link',
       to: `${directory}/${file}`,
       from: origin,
-      reason: `the driver's library behind ${control.fileName}`,
+      reason: `the driver's library that ${control.fileName} loads`,
     });
     this.#symlink(
       directory,
       control.originName,
       file,
-      `name under which ${control.fileName} finds the driver's library`,
+      `name under which ${control.fileName} loads the driver's library`,
     );
     this.#add({
       kind: 'copy',
@@ -219,7 +217,7 @@ class Layout {
     this.#add({ kind: 'link', to: `bin/${name}`, from: binary, reason: 'volume.conf lists it' });
   }
 
-  /** Takes a listed name from this project's own files; false when it is none of them. */
+  /** Adds a listed name from this project's own files; false if it is not one of them. */
   addOwn(name: string, directory: 'bin' | 'lib64', ownFiles: ReadonlyMap<string, HostFile>): boolean {
     const own = ownFiles.get(name);
     if (own === undefined) return false;
@@ -235,7 +233,7 @@ class Layout {
   }
 
   #directory(name: string): void {
-    this.#add({ kind: 'directory', to: name, reason: 'holds what follows' });
+    this.#add({ kind: 'directory', to: name, reason: 'directory of the following entries' });
   }
 
   #symlink(directory: string, name: string, target: string, reason: string): void {

@@ -5,16 +5,16 @@ import { CURRENT, currentVersion, VERSIONS } from './mirror.js';
 export interface VersionState {
   readonly versions: readonly string[];
   readonly current: string | null;
-  /** Versions that a mount namespace of this machine holds. */
+  /** Versions that are mounted in a mount namespace of this machine. */
   readonly mounted: ReadonlySet<string>;
-  /** How long ago the link was last moved; null where there is no link. */
+  /** Time since the link was last changed; null without a link. */
   readonly switchedAgoMs: number | null;
 }
 
-/** A container that is being created has resolved the link already and mounts what it found within this time. */
+/** A container in creation may have resolved the link already; it mounts the directory within this time. */
 export const REMOVAL_GRACE_MS = 10 * 60_000;
 
-/** Which versions can go, and why. */
+/** The versions that can be removed, with the reason. */
 export function planRemovals({
   versions,
   current,
@@ -24,19 +24,19 @@ export function planRemovals({
   if (current === null || switchedAgoMs === null || switchedAgoMs < REMOVAL_GRACE_MS) return [];
   return versions
     .filter((version) => version !== current && !mounted.has(version))
-    .map((version) => ({ version, reason: `${current} took its place and no container has it mounted` }));
+    .map((version) => ({ version, reason: `${current} replaced it and no container has it mounted` }));
 }
 
 /**
- * Finds the versions that the text of a `/proc/<pid>/mountinfo` mentions. Its fourth field is the mounted directory
- * within its file system (proc(5)); a version's name is enough to know it, wherever that file system has its root.
+ * The versions that the text of a `/proc/<pid>/mountinfo` contains. Its fourth field is the mounted directory within
+ * its file system (proc(5)); the version's name identifies it, wherever that file system has its root.
  */
 export function versionsInMountinfo(text: string, versions: readonly string[]): string[] {
   const mounted = new Set<string>();
   for (const line of text.split('\n')) {
     const root = line.split(' ', 4)[3];
     if (root === undefined || !root.includes(`/${VERSIONS}/`)) continue;
-    // A mounted directory that was removed shows as `/path//deleted`.
+    // A mounted directory that was removed appears as `/path//deleted`.
     root.split('/').forEach((name, index, parts) => {
       if (parts[index - 1] === VERSIONS && versions.includes(name)) mounted.add(name);
     });
@@ -44,13 +44,13 @@ export function versionsInMountinfo(text: string, versions: readonly string[]): 
   return [...mounted];
 }
 
-/** The kernel gives this number to the namespace that it starts with (include/linux/proc_ns.h). */
+/** The kernel's first pid namespace has this number (include/linux/proc_ns.h). */
 const FIRST_PID_NAMESPACE = 'pid:[4026531836]';
 
 /**
- * Removes versions of the volume in `directory` that no container can still need, and returns what it removed. Removes
- * nothing unless `processes` shows all processes of the machine and their mounts: an agent without `hostPID`, or
- * without permission, does not see all mounts.
+ * Removes versions of the volume in `directory` that no container can still need, and returns them. Removes nothing
+ * unless `processes` shows all processes of the machine and their mounts: an agent without `hostPID`, or without
+ * permission, does not see all mounts.
  */
 export async function removeUnusedVersions(
   directory: string,
@@ -69,10 +69,7 @@ export async function removeUnusedVersions(
   return removals;
 }
 
-/**
- * Reads the mounts of every mount namespace once, through one process of each. Null where a process may not be looked
- * at.
- */
+/** Reads the mounts of every mount namespace once, through one process of each. Null if a process cannot be read. */
 async function mountedVersions(versions: readonly string[], processes: string): Promise<ReadonlySet<string> | null> {
   const mounted = new Set<string>();
   const namespaces = new Set<string>();

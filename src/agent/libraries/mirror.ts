@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { join } from 'node:path';
 import type { MirrorPlan, MirrorStep } from './mirror-plan.js';
 
-/** The file system calls that put a mirror in place; a test passes one that dies where it wants. */
+/** The file system calls that create a mirror; a test passes calls that fail at a chosen point. */
 export type MirrorFs = Pick<
   typeof nodeFs,
   | 'mkdir'
@@ -20,7 +20,7 @@ export type MirrorFs = Pick<
   | 'open'
 >;
 
-/** Directory of all versions, in the directory of the volume. */
+/** Directory of all versions, in the volume's directory. */
 export const VERSIONS = 'versions';
 /** Link to the version that new containers get. */
 export const CURRENT = 'current';
@@ -28,12 +28,11 @@ export const CURRENT = 'current';
 const UNFINISHED = '.unfinished-';
 
 /**
- * Makes `directory/current` lead to a directory that holds what the plan says, and answers the name of that version.
+ * Makes `directory/current` lead to a directory with the plan's content, and returns the name of that version.
  *
- * The new version is built beside the others under a name that nobody looks for, synced, and gets its name in one
- * rename; then the link is replaced in one rename. Whoever follows the link before, during or after a crash at any
- * point sees the old version or the new one, whole; containers that mounted a version keep it, since nothing in it ever
- * changes. A version that is already there is used as it is, unless something is missing from it.
+ * The new version is built under a temporary name, synced, and renamed; then the link is replaced by a rename. A reader
+ * that follows the link before, during or after a crash sees the whole old version or the whole new one. Containers
+ * that mounted a version keep it, since its content never changes. An existing version is reused if it is complete.
  */
 export async function applyMirror(directory: string, plan: MirrorPlan, fs: MirrorFs = nodeFs): Promise<string> {
   const versions = join(directory, VERSIONS);
@@ -51,8 +50,8 @@ export async function applyMirror(directory: string, plan: MirrorPlan, fs: Mirro
 }
 
 /**
- * Makes the paths of the original, such as `directory/lib64`, lead to the current version, for scripts and volumes that
- * name them. A directory that the original left there stays: its containers may have it mounted.
+ * Links the paths of the original, such as `directory/lib64`, to the current version, for scripts and volumes that use
+ * them. A directory of the original stays: its containers may have it mounted.
  */
 async function linkPathsOfOriginal(directory: string, plan: MirrorPlan, fs: MirrorFs): Promise<void> {
   for (const step of plan.steps) {
@@ -62,7 +61,7 @@ async function linkPathsOfOriginal(directory: string, plan: MirrorPlan, fs: Mirr
   }
 }
 
-/** The version that new containers get, null before the first was made. */
+/** The version that new containers get; null before the first one. */
 export async function currentVersion(
   directory: string,
   fs: Pick<MirrorFs, 'readlink'> = nodeFs,
@@ -84,8 +83,8 @@ async function removeUnfinished(directory: string, fs: MirrorFs): Promise<void> 
 }
 
 /**
- * Finds or builds a complete version for the plan; a damaged one is left to its users, and another is built under the
- * next name.
+ * Finds or builds a complete version for the plan; a damaged version stays for its containers, and another is built
+ * under the next name.
  */
 async function buildVersion(versions: string, plan: MirrorPlan, fs: MirrorFs): Promise<string> {
   for (let attempt = 0; ; attempt += 1) {
@@ -98,7 +97,7 @@ async function buildVersion(versions: string, plan: MirrorPlan, fs: MirrorFs): P
     await fs.mkdir(building, { mode: 0o755 });
     for (const step of plan.steps) await carryOut(step, building, fs);
     for (const step of plan.steps) if (step.kind === 'directory') await sync(join(building, step.to), fs);
-    // Whatever the umask of the agent: every user of a container reads what lies here.
+    // Every user of a container must be able to read the directory, whatever the agent's umask.
     await fs.chmod(building, 0o755);
     await sync(building, fs);
     await fs.rename(building, place);
@@ -138,7 +137,7 @@ async function carryOut(step: MirrorStep, building: string, fs: MirrorFs): Promi
       try {
         await fs.link(step.from.path, to);
       } catch (error) {
-        // Another file system or mount, or one that knows no hard links; a source that is gone fails the copy as well.
+        // Another file system or mount, or one without hard links. If the source is missing, the copy fails as well.
         if (!LINK_REFUSALS.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
         await copy(step.from.path, to, fs);
       }

@@ -5,15 +5,15 @@ import { readElfFile } from './elf-file.js';
 import type { HostFile } from './inventory.js';
 import type { ControlLibrary } from './mirror-plan.js';
 
-/** Describes one of this project's files by its bytes: two builds of an image may give it the same time and size. */
+/** Describes one of this project's files by its content: two builds of an image may give it equal time and size. */
 export async function describeOwnFile(path: string): Promise<HostFile> {
   const bytes = await readFile(path);
   return { fileName: basename(path), path, identity: createHash('sha256').update(bytes).digest('hex') };
 }
 
 /**
- * Describes a control library by what it says of itself: its SONAME is that of the library it stands before, and the
- * first `lib*-origin.so.*` that it needs is the name of the one behind it. Rejects when the file is none.
+ * Describes a control library by its own data: its SONAME is that of the interposed library, and the first
+ * `lib*-origin.so.*` that it needs is the name of the driver's library. Rejects for any other file.
  */
 export async function describeControlLibrary(path: string): Promise<ControlLibrary> {
   const elf = await readElfFile(path);
@@ -22,7 +22,7 @@ export async function describeControlLibrary(path: string): Promise<ControlLibra
   const originName = needed.find((name) => /-origin\.so/.test(name));
   if (soname === null || originName === undefined)
     throw new Error(
-      `${path} is no control library: it has the SONAME ${soname ?? '(none)'} and needs ${needed.join(', ')}`,
+      `${path} is not a control library: it has the SONAME ${soname ?? '(none)'} and needs ${needed.join(', ')}`,
     );
   return { ...(await describeOwnFile(path)), soname, originName, architecture };
 }

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
-/** One mirror that volume.conf asks for. */
+/** One mirror of volume.conf. */
 export interface VolumeDescription {
-  /** `nvidia` is the mirror with the control libraries, every other name one with the originals. */
+  /** `nvidia` is the mirror with the control libraries; any other name is a mirror with the driver's own. */
   readonly name: string;
-  /** Absolute directory; the mirror lies in `<base>/<name>`. */
+  /** Absolute directory; the mirror is in `<base>/<name>`. */
   readonly base: string;
-  /** Names of programs, looked for in the host's PATH. */
+  /** Names of programs, searched in the host's PATH. */
   readonly binaries: readonly string[];
-  /** Beginnings of library names: `libcuda.so` stands for `libcuda.so.1` and whatever else starts so. */
+  /** Prefixes of library names: `libcuda.so` also stands for `libcuda.so.1`. */
   readonly libraries: readonly string[];
 }
 
@@ -16,7 +16,7 @@ export type VolumeConfigResult =
   | { readonly ok: true; readonly volumes: readonly VolumeDescription[] }
   | { readonly ok: false; readonly code: 'not-json' | 'wrong-shape'; readonly reason: string };
 
-/** The mirror that fractions of a GPU get. */
+/** The mirror for containers with a part of a GPU. */
 export const SHARED_VOLUME = 'nvidia';
 
 const names = z
@@ -24,7 +24,7 @@ const names = z
   .nullish()
   .transform((list) => list ?? []);
 
-/** tkestack's schema; its `mode` never had a meaning and is accepted and ignored, as unknown keys are. */
+/** tkestack's schema; its `mode` never had a meaning and is ignored, like unknown keys. */
 const schema = z.object({
   volume: z.array(
     z.object({

@@ -4,7 +4,7 @@ import type { RuntimeContainer } from './runtime-container.js';
 import { CONTAINER_SLICE_DIRECTORY } from '../../gpu/container-edits.js';
 
 /** Containers of a node that may hold slices; a kubelet runs a few hundred at most. */
-const MOST_CONTAINERS = 4_096;
+const MAX_CONTAINERS = 4_096;
 
 /**
  * The containers of the runtime that hold slices, by id. What the runtime lists is compared with the ledger whenever it
@@ -43,7 +43,7 @@ export class KnownContainers {
    */
   found(container: RuntimeContainer): KnownContainer | null {
     this.#known.delete(container.id);
-    if (this.#unclaimed.size < MOST_CONTAINERS) this.#unclaimed.set(container.id, container);
+    if (this.#unclaimed.size < MAX_CONTAINERS) this.#unclaimed.set(container.id, container);
     const claimed = this.#claim(container.id);
     if (claimed === null && !container.mounts.some(({ destination }) => destination === CONTAINER_SLICE_DIRECTORY))
       this.#unclaimed.delete(container.id);
@@ -88,7 +88,7 @@ export class KnownContainers {
   }
 
   #set(known: KnownContainer): KnownContainer {
-    if (this.#known.size >= MOST_CONTAINERS) {
+    if (this.#known.size >= MAX_CONTAINERS) {
       const [oldest] = this.#known.keys();
       if (oldest !== undefined) this.#known.delete(oldest);
     }

@@ -29,7 +29,7 @@ const REGISTRATION_MS = 4_500;
 const SYNCHRONIZE_MS = 30_000;
 /** Between two attempts: a restarted runtime is back within a second or two, and pods with it. */
 const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 5_000;
 /** A connection that lived so long was a good one: the pauses begin anew. */
 const GOOD_MS = 30_000;
 
@@ -95,7 +95,7 @@ export class NriPlugin implements Part {
         said = reason;
         log.warn({ socket: socketPath, reason }, 'no NRI connection to the container runtime; trying again');
       }
-      pauseMs = clock.now() - startedAt >= GOOD_MS ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+      pauseMs = clock.now() - startedAt >= GOOD_MS ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, MAX_PAUSE_MS);
       await this.#pause.for(pauseMs);
     }
   }

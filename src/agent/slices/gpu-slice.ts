@@ -11,7 +11,7 @@ import type { Slice } from './slice.js';
 import type { UsageReader } from './usage-reader.js';
 
 /** Published steering is renewed at this age at the latest: the control library ignores it after 2,000 ms. */
-const OLDEST_MS = 1_200;
+const MAX_AGE_MS = 1_200;
 /** A smaller change of the driver's memory is not published. */
 const OVERHEAD_STEP_BYTES = 1024 * 1024;
 /**
@@ -204,7 +204,7 @@ export class GpuSlice {
     this.#published = decision;
     // An idle container gets no publications: its values become stale, and it uses its share when it works again.
     const listens = decision.active || before?.active === true;
-    if (!listens || (!changed && ageMs <= OLDEST_MS)) return;
+    if (!listens || (!changed && ageMs <= MAX_AGE_MS)) return;
     const steering: Steering = {
       atNs: nowNs,
       grantPpm: decision.grantPpm,

@@ -32,7 +32,7 @@ export interface LegacyPodsOptions {
 
 /** UIDs of pods from the API server, and of static pods, for which the kubelet uses a hash. */
 const POD_UID = /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})$/;
-const MOST_CONNECTIONS = 4_096;
+const MAX_CONNECTIONS = 4_096;
 
 interface Served {
   containers: readonly LegacyContainer[];
@@ -47,7 +47,7 @@ interface Served {
 export class LegacyPods {
   readonly #options: LegacyPodsOptions;
   readonly #served = new Map<string, Served>();
-  readonly #budget = new ConnectionBudget(MOST_CONNECTIONS);
+  readonly #budget = new ConnectionBudget(MAX_CONNECTIONS);
   readonly #pace: RegistrationPace;
 
   constructor(options: LegacyPodsOptions) {

@@ -23,7 +23,7 @@ export interface SlicesOptions {
   readonly mostConnections?: number;
 }
 
-const MOST_CONNECTIONS = 16_384;
+const MAX_CONNECTIONS = 16_384;
 /** The part of the agent's file descriptors that connections of containers may use. */
 const CONNECTION_PART = 0.5;
 /** Interval in which files of the original's layout are updated. */
@@ -154,5 +154,5 @@ export class Slices {
 }
 
 function mostConnections(): number {
-  return Math.min(MOST_CONNECTIONS, Math.floor((openFileLimit() ?? 2 * MOST_CONNECTIONS) * CONNECTION_PART));
+  return Math.min(MAX_CONNECTIONS, Math.floor((openFileLimit() ?? 2 * MAX_CONNECTIONS) * CONNECTION_PART));
 }

@@ -80,7 +80,7 @@ const CREDIT_PART = 1.1;
 const CREDIT_PPM = 20_000;
 /** Old demand shrinks by this factor per tick; demand below the minimum is none. */
 const DEMAND_FADING = 0.6;
-const LEAST_DEMAND_PPM = 5_000;
+const MIN_DEMAND_PPM = 5_000;
 /** Number of ticks over which use is averaged, approximately. */
 const MEAN_TICKS = 5;
 
@@ -156,7 +156,7 @@ function demandOf(slice: SliceTick, usedPpm: number, beforePpm: number): number 
   if (slice.waiting) return PPM_WHOLE;
   const needed = usedPpm > 0 ? usedPpm * HEADROOM + HEADROOM_PPM : 0;
   const demand = Math.min(PPM_WHOLE, Math.max(needed, beforePpm * DEMAND_FADING));
-  return demand < LEAST_DEMAND_PPM ? 0 : Math.round(demand);
+  return demand < MIN_DEMAND_PPM ? 0 : Math.round(demand);
 }
 
 interface Claim {

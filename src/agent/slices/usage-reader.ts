@@ -35,7 +35,7 @@ export type UsageOpened = { readonly ok: true; readonly reader: UsageReader } | 
  * metadata.
  */
 const BLOCK_BYTES = 512;
-const MOST_BYTES = 2 * USAGE_LAYOUT.structSize + 2 ** 20;
+const MAX_BYTES = 2 * USAGE_LAYOUT.structSize + 2 ** 20;
 
 const whole = Buffer.alloc(USAGE_LAYOUT.structSize);
 const part = Buffer.alloc(DEVICE_USAGE.structSize);
@@ -205,7 +205,7 @@ export class UsageReader {
   cut(): string | null {
     if (this.#fd === null) return null;
     const { size, blocks } = fstatSync(this.#fd);
-    if (size <= USAGE_LAYOUT.structSize && blocks * BLOCK_BYTES <= MOST_BYTES) return null;
+    if (size <= USAGE_LAYOUT.structSize && blocks * BLOCK_BYTES <= MAX_BYTES) return null;
     const found = `it used ${Math.max(size, blocks * BLOCK_BYTES)} bytes instead of ${USAGE_LAYOUT.structSize}`;
     try {
       if (!this.#writable) this.#reopen();

@@ -7,10 +7,10 @@ import { deviceName, DRIVER_NAME, mainRequest, unitId } from './names.js';
 import type { AllocationResult, ResourceClaim } from './resource-claim.js';
 import { settingsOf } from './slice-config.js';
 
-/** As many GPUs as one slice can list. */
-const MOST_GPUS = 16;
+/** A slice can list at most this many GPUs. */
+const MAX_GPUS = 16;
 
-/** The capacities of a device, as they are published. */
+/** The published capacities of a device. */
 export const CORES_CAPACITY = 'cores';
 export const MEMORY_CAPACITY = 'memory';
 
@@ -24,8 +24,8 @@ export type ReadUnits =
   { readonly ok: true; readonly units: readonly ClaimUnit[] } | { readonly ok: false; readonly reason: string };
 
 /**
- * What a claim was allocated on this node, request by request. A claim that has nothing of this driver gives no units.
- * What cannot be given as it was allocated is refused as a whole, with a sentence for the owner of the pod.
+ * The units of a claim's allocation on this node, one per request; none if the claim has no device of this driver. If
+ * one device cannot be provided as allocated, the whole claim is refused, with a sentence for the pod's owner.
  */
 export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: UnitContext): ReadUnits {
   const name = describeClaim(claim);
@@ -54,8 +54,8 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
       const { pool: devicePool, device, shareId } = result;
       devices.push({ request: result.request, pool: devicePool, device, shareId, gpuUuid: gpu.uuid, ...amounts });
     }
-    if (new Set(devices.map(({ gpuUuid }) => gpuUuid)).size > MOST_GPUS)
-      return wrong(`: request ${request} has ${devices.length} GPUs; ${MOST_GPUS} at most`);
+    if (new Set(devices.map(({ gpuUuid }) => gpuUuid)).size > MAX_GPUS)
+      return wrong(`: request ${request} has ${devices.length} GPUs; at most ${MAX_GPUS} are possible`);
     const id = unitId(claim.uid, request);
     const { uid, namespace, name: claimName } = claim;
     units.push({
@@ -76,8 +76,8 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
 }
 
 /**
- * Cores and blocks of a result: what it consumes, or the whole GPU; nothing for admin access. Null where these are no
- * whole numbers.
+ * Cores and blocks of a result: the consumed capacity, or the whole GPU; 0 for administrator access. Null if they are
+ * not whole numbers.
  */
 function amountsOf(
   result: AllocationResult,
@@ -94,12 +94,12 @@ function amountsOf(
   return sound ? { cores, memoryBlocks: blocks } : null;
 }
 
-/** A container of a pod, and which requests of which claims it uses. */
+/** A container of a pod, and a claim request that it uses. */
 export interface ClaimUser {
   readonly container: ContainerRef;
   readonly uses: readonly {
     readonly claim: string;
-    /** Main request; null: all of the claim. */
+    /** Main request; null: all requests of the claim. */
     readonly request: string | null;
   }[];
 }
@@ -108,10 +108,10 @@ export type Sliced =
   { readonly ok: true; readonly units: readonly ClaimUnit[] } | { readonly ok: false; readonly reason: string };
 
 /**
- * Puts units that one container uses together into one slice, since a container has one: its directory lists the GPUs
- * of all of them. `units` are those of the claims of one pod. `settled` are units that containers of other pods use
- * already: their slice cannot change any more. A unit that no container is known to use stays by itself. Units on one
- * GPU can share a slice only where the same containers use both: the slice then has the sum.
+ * Assigns slices to the units of one pod's claims. A container has one slice, whose directory lists all its GPUs, so
+ * units that one container uses together share a slice. `settled` are units that containers of other pods use already:
+ * their slice cannot change. A unit without a known container has a slice of its own. Units on one GPU can share a
+ * slice only if the same containers use both: the slice then has the sum.
  */
 export function sliceUnits(
   units: readonly ClaimUnit[],
@@ -138,7 +138,7 @@ export function sliceUnits(
       return refuseSlices(
         container,
         used,
-        'cannot be used together, as another pod uses one of them already; ask for these GPUs in one claim',
+        'cannot be used together, because another pod uses one of them already; ask for these GPUs in one claim',
       );
     const target = [...joined].sort()[0] ?? '';
     for (const [id, present] of slice) if (joined.has(present)) slice.set(id, target);
@@ -163,7 +163,7 @@ export function sliceUnits(
     const container = (usedBy.get(unit.id) ?? []).find((name) => usedBy.get(twin.id)?.includes(name)) ?? '';
     return {
       ok: false,
-      reason: `container ${container} would have GPU ${gpu} by ${labelOf(unit)} and ${labelOf(twin)}, of which one is shared with other containers: use one request, or the constraint distinctAttribute: ${DRIVER_NAME}/uuid`,
+      reason: `container ${container} would get GPU ${gpu} from ${labelOf(unit)} and ${labelOf(twin)}, and shares one of them with other containers: use one request, or the constraint distinctAttribute: ${DRIVER_NAME}/uuid`,
     };
   }
   return { ok: true, units: sliced };

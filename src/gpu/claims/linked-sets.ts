@@ -8,19 +8,19 @@ import { MAX_TABLE_GPUS, SetTable } from '../placement/set-table.js';
 import { nearer } from '../topology/level.js';
 import { gpuCount, hasNvlink, levelBetween, linksBetween, type Topology } from '../topology/topology.js';
 
-/** Sizes of set that claims can ask for by an attribute, smallest first. */
+/** Sizes of linked sets that claims can request by an attribute, smallest first. */
 export const LINK_GROUP_SIZES = [...JOB_SIZES].reverse();
 
 /**
- * The partition of a machine's GPUs into sets of `count` that are together connected best; GPUs beyond a multiple of
- * `count` are in none. Exact, for machines of up to 16 GPUs; none for larger ones.
+ * The best connected partition of a machine's GPUs into sets of `count`; remaining GPUs are in none. Exact, for
+ * machines of up to 16 GPUs; empty for larger ones.
  */
 export function bestPartition(topology: Topology, count: number): readonly (readonly number[])[] {
   const gpus = gpuCount(topology);
   if (gpus > MAX_TABLE_GPUS || gpus < count) return [];
   const table = new SetTable(gpus, (a, b) => fineScore(topology, a, b));
   const best = new Map<BitSet, { readonly value: number; readonly set: BitSet }>();
-  // The lowest position is in a set with others, or is one of those left over.
+  // The lowest position is in a set, or it remains without one.
   const search = (free: BitSet): { readonly value: number; readonly set: BitSet } => {
     if (size(free) < count) return { value: 0, set: 0 };
     const known = best.get(free);
@@ -51,8 +51,8 @@ export function bestPartition(topology: Topology, count: number): readonly (read
 }
 
 /**
- * Subsets of `among` with `left` positions joined to `chosen`; of positions that are twins only the lowest free one is
- * taken next.
+ * Calls `visit` with `chosen` and each subset of `left` positions of `among`; of interchangeable positions (twins) only
+ * the lowest free one is taken next.
  */
 function eachWith(table: SetTable, among: BitSet, left: number, chosen: BitSet, visit: (set: BitSet) => void): void {
   if (left === 0) {
@@ -68,7 +68,7 @@ function eachWith(table: SetTable, among: BitSet, left: number, chosen: BitSet, 
   }
 }
 
-/** Of each GPU the set of `count` that it belongs to, as a number; null where it belongs to none that is linked. */
+/** For each GPU the number of its set of `count` GPUs; null if it is in no linked set. */
 export function linkGroups(topology: Topology, count: number): readonly (number | null)[] {
   const groups = new Array<number | null>(gpuCount(topology)).fill(null);
   for (const [at, set] of bestPartition(topology, count).entries())
@@ -76,7 +76,10 @@ export function linkGroups(topology: Topology, count: number): readonly (number 
   return groups;
 }
 
-/** Every pair by NVLink; on a machine without NVLink, every pair within one NUMA node's host bridge. */
+/**
+ * True if NVLink joins every pair, or, on a machine without NVLink, if every pair is at most a NUMA node's host bridge
+ * apart.
+ */
 function isLinked(topology: Topology, set: readonly number[]): boolean {
   const nvlink = hasNvlink(topology);
   return set.every((a, at) =>
@@ -86,7 +89,7 @@ function isLinked(topology: Topology, set: readonly number[]): boolean {
   );
 }
 
-/** Of each GPU the component of the NVLink graph that it belongs to, as a number; null for one without links. */
+/** For each GPU the number of its component of the NVLink graph; null for a GPU without links. */
 export function linkDomains(topology: Topology): readonly (number | null)[] {
   const gpus = gpuCount(topology);
   const domains = new Array<number | null>(gpus).fill(null);
@@ -104,8 +107,8 @@ export function linkDomains(topology: Topology): readonly (number | null)[] {
 }
 
 /**
- * The order in which GPUs are best taken one by one: each time the one without which the best sets for jobs of 8, 4 and
- * 2 are worth most. The scheduler takes the first device that fits, so this order is a driver's say in placement.
+ * The order in which GPUs are best taken one by one: each step takes the GPU that leaves the most valuable sets for
+ * jobs of 8, 4 and 2. The scheduler takes the first device that fits, so a driver influences placement by this order.
  */
 export function takingOrder(topology: Topology): readonly number[] {
   const { exact } = machineOf(topology);

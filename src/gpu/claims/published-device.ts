@@ -5,20 +5,20 @@ import { CORES_CAPACITY, MEMORY_CAPACITY } from './claim-units.js';
 import { LINK_GROUP_SIZES, linkDomains, linkGroups, takingOrder } from './linked-sets.js';
 import { deviceName, HEALTH_TAINT_KEY } from './names.js';
 
-/** A GPU with what is published of it besides. */
+/** A GPU with the attributes that are only published. */
 export interface PublishedGpu extends Gpu {
-  /** As the node's label has it: `H200`. */
+  /** Model name as in the node's label: `H200`. */
   readonly modelName: string;
-  /** `9.0`; null where the driver does not say. */
+  /** Such as `9.0`; null if the driver does not report it. */
   readonly computeCapability: string | null;
-  /** PCIe root complex, `pci0000:3a`; null where that is not known. */
+  /** PCIe root complex, such as `pci0000:3a`; null if unknown. */
   readonly pcieRoot: string | null;
-  /** Why nothing new may be placed on it; null for a healthy GPU. */
+  /** Why no new container may use it; null for a healthy GPU. */
   readonly illness: { readonly status: string; readonly evict: boolean } | null;
 }
 
 export interface PublishedNode {
-  /** Position i is `topology`'s. */
+  /** Position i of `topology` is `gpus[i]`. */
   readonly gpus: readonly PublishedGpu[];
   readonly topology: Topology;
   readonly driverVersion: string | null;
@@ -29,20 +29,23 @@ export interface PublishedNode {
 export type AttributeValue =
   { readonly string: string } | { readonly int: number } | { readonly bool: boolean } | { readonly version: string };
 
-/** A device as ResourceSlices have it. */
+/** A device of a ResourceSlice. */
 export interface PublishedDevice {
   readonly name: string;
   readonly attributes: Readonly<Record<string, AttributeValue>>;
   readonly capacity: Readonly<Record<string, DeviceCapacity>>;
-  /** Whether several claims may have it, each some of its capacity. */
+  /** Whether several claims may share it, each with part of its capacity. */
   readonly shared: boolean;
   readonly taints: readonly DeviceTaint[];
 }
 
-/** Cores, or bytes. */
+/** An amount in cores or bytes. */
 export interface DeviceCapacity {
   readonly value: number;
-  /** Parts of it may be asked for, in steps; a request that names no amount gets `default`. Null: it is given whole. */
+  /**
+   * Requests may ask for parts in steps; a request without an amount gets `default`. Null: only the whole amount is
+   * allocated.
+   */
   readonly policy: {
     readonly default: number;
     readonly min: number;
@@ -55,11 +58,11 @@ export interface DeviceTaint {
   readonly key: string;
   readonly value: string;
   readonly effect: 'NoSchedule' | 'NoExecute';
-  /** When the API server first saw it; null for one that is new. */
+  /** When the API server stored it first; null for a new taint. */
   readonly timeAdded: string | null;
 }
 
-/** What the API server keeps of a device; fields of a feature that is off are dropped when they arrive. */
+/** Features of a device that the API server stores; it drops the fields of disabled features. */
 export interface KeptFeatures {
   /** Parts of a GPU: `allowMultipleAllocations` and request policies. */
   readonly shares: boolean;
@@ -68,11 +71,11 @@ export interface KeptFeatures {
 
 export const ALL_FEATURES: KeptFeatures = { shares: true, taints: true };
 
-const LONGEST_STRING = 64;
+const MAX_STRING = 64;
 
 /**
  * The devices of a node, in the order in which they are best taken: the scheduler takes the first that fits.
- * `isOffered` tells which go through claims. Where taints are not kept, ill GPUs are left out.
+ * `isOffered` selects the GPUs in claim mode. If the API server drops taints, unhealthy GPUs are left out.
  */
 export function publishedDevices(
   node: PublishedNode,
@@ -101,7 +104,7 @@ function deviceOf(
   features: KeptFeatures,
 ): PublishedDevice {
   const text = (name: string, value: string | null): [string, AttributeValue][] =>
-    value === null || value === '' ? [] : [[name, { string: value.slice(0, LONGEST_STRING) }]];
+    value === null || value === '' ? [] : [[name, { string: value.slice(0, MAX_STRING) }]];
   const version = (name: string, value: string | null): [string, AttributeValue][] => {
     const semantic = semanticVersion(value);
     return semantic === null ? [] : [[name, { version: semantic }]];
@@ -153,7 +156,7 @@ function capacity(value: number, step: number, { shares }: KeptFeatures): Device
   return { value, policy: shares ? { default: value, min: step, max: value, step } : null };
 }
 
-/** `580.95.05` as `580.95.5`: three numbers without leading zeros. Null for what has no number. */
+/** A semantic version without leading zeros: `580.95.5` for `580.95.05`. Null for a text without a number. */
 export function semanticVersion(text: string | null): string | null {
   const [, major, minor = '0', patch = '0'] = /^(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?/.exec(text ?? '') ?? [];
   return major === undefined ? null : [major, minor, patch].map(Number).join('.');
@@ -175,7 +178,7 @@ function architectureOf(computeCapability: string | null): string | null {
   return ARCHITECTURES.find(([from]) => capability >= from)?.[1] ?? null;
 }
 
-/** `00000000:3B:00.0` as other drivers write it: `0000:3b:00.0`. */
+/** The bus id in the form of other drivers: `0000:3b:00.0` for `00000000:3B:00.0`. */
 function shortBusId(pciBusId: string): string {
   return pciBusId.toLowerCase().replace(/^0000(?=[0-9a-f]{4}:)/, '');
 }

@@ -1,4 +1,4 @@
-/** Names a ResourceClaim, as the kubelet does. */
+/** The identity of a ResourceClaim, as the kubelet passes it. */
 export interface ClaimRef {
   readonly uid: string;
   readonly namespace: string;
@@ -7,27 +7,27 @@ export interface ClaimRef {
 
 /** One device that the scheduler allocated to a claim. */
 export interface AllocationResult {
-  /** `main`, or `main/alternative` where a prioritized list was asked for. */
+  /** `main`, or `main/alternative` for an entry of a prioritized list. */
   readonly request: string;
   readonly driver: string;
   readonly pool: string;
   readonly device: string;
   readonly shareId: string | null;
   readonly adminAccess: boolean;
-  /** By name of the capacity; null where the device is given whole. */
+  /** By capacity name; null if the whole device is allocated. */
   readonly consumedCapacity: ReadonlyMap<string, number> | null;
 }
 
 /** Opaque parameters for a driver. */
 export interface AllocationConfig {
   readonly source: 'FromClass' | 'FromClaim';
-  /** Main requests or alternatives that it is for; empty: all. */
+  /** The main requests or alternatives that the parameters apply to; empty: all. */
   readonly requests: readonly string[];
   readonly driver: string;
   readonly parameters: unknown;
 }
 
-/** A ResourceClaim as far as it is looked at. */
+/** The fields of a ResourceClaim that the agent reads. */
 export interface ResourceClaim extends ClaimRef {
   /** Null while the scheduler has not allocated devices. */
   readonly allocation: {
@@ -36,6 +36,6 @@ export interface ResourceClaim extends ClaimRef {
   } | null;
   /** Pods that the claim is reserved for. */
   readonly pods: readonly { readonly uid: string; readonly name: string }[];
-  /** Those of tencent.com. */
+  /** Annotations with a key of tencent.com. */
   readonly annotations: ReadonlyMap<string, string>;
 }

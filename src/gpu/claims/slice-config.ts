@@ -1,9 +1,9 @@
 import { CONFIG_API_VERSION, CONFIG_KIND, DRIVER_NAME, mainRequest } from './names.js';
 import type { AllocationConfig } from './resource-claim.js';
 
-/** What the parameters of class and claim ask for one request; null where nobody asked. */
+/** The settings for one request from the parameters of class and claim; null where none is set. */
 export interface SliceSettings {
-  /** Hundredths of the GPU that the slice may use while others leave it idle. */
+  /** Hundredths of the GPU that the slice may use while other containers leave the GPU idle. */
   readonly softLimit: number | null;
 }
 
@@ -15,7 +15,7 @@ export type ReadSettings =
 /** Parameters of one object of kind SliceConfig. */
 export interface SliceConfig {
   readonly softLimit?: number;
-  /** Of a class only: the most that claims may set `softLimit` to. */
+  /** In a class only: the highest `softLimit` that claims may set. */
   readonly maxSoftLimit?: number;
 }
 
@@ -29,8 +29,8 @@ export type ReadConfig =
   { readonly ok: true; readonly config: SliceConfig } | { readonly ok: false; readonly reason: string };
 
 /**
- * Reads the parameters of one object, strictly: users write them into claims, so a field that is unknown, out of range
- * or not theirs to set is refused with what was expected.
+ * Reads the parameters of one object strictly: users write them, so an unknown field, a value out of range, or a field
+ * that only a class may set is refused with the expected value.
  */
 export function readSliceConfig(parameters: unknown, source: AllocationConfig['source']): ReadConfig {
   if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters))
@@ -50,8 +50,8 @@ export function readSliceConfig(parameters: unknown, source: AllocationConfig['s
 }
 
 /**
- * What holds for one request of a claim: the class's parameters first, then the claim's, field by field. Other drivers'
- * are passed over.
+ * The settings of one request of a claim: the class's parameters, overridden field by field by the claim's. Parameters
+ * of other drivers are ignored.
  */
 export function settingsOf(configs: readonly AllocationConfig[], request: string): ReadSettings {
   let settings = NO_SETTINGS;

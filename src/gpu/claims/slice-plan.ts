@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { DRIVER_NAME, poolName } from './names.js';
 import { ALL_FEATURES, type DeviceTaint, type KeptFeatures, type PublishedDevice } from './published-device.js';
 
-/** As many devices as a slice may hold when one of them has a taint. */
+/** The API allows this many devices in a slice if one of them has a taint. */
 const DEVICES_PER_SLICE = 64;
-const LONGEST_NAME = 253;
+const MAX_NAME = 253;
 
-/** A ResourceSlice of ours as it is at the API server. */
+/** A ResourceSlice of this driver as the API server has it. */
 export interface ObservedSlice {
   readonly name: string;
   readonly uid: string;
@@ -27,31 +27,34 @@ export interface WantedSlice {
 }
 
 export interface SlicePlan {
-  /** Slices to write, each in place of the observed one of its name. */
+  /** Slices to write; each replaces the observed slice of its name. */
   readonly writes: readonly { readonly slice: WantedSlice; readonly replaces: ObservedSlice | null }[];
   readonly removals: readonly ObservedSlice[];
 }
 
-/** Device lists of the slices of a pool; one slice even without devices, so that the pool is known to be empty. */
+/**
+ * The device lists of a pool's slices; one empty slice if there are no devices, so that the pool is known to be empty.
+ */
 function parts(devices: readonly PublishedDevice[]): PublishedDevice[][] {
   const count = Math.max(1, Math.ceil(devices.length / DEVICES_PER_SLICE));
   return Array.from({ length: count }, (_, at) => devices.slice(at * DEVICES_PER_SLICE, (at + 1) * DEVICES_PER_SLICE));
 }
 
 /**
- * Slices are taken in the order of their names. The name follows from the node, so that a lost answer makes no second
- * slice.
+ * Name of slice `at`. Names sort in slice order, and depend only on the node, so that a repeated write after a lost
+ * answer creates no second slice.
  */
 export function sliceName(node: string, at: number): string {
   const name = `${String(at).padStart(5, '0')}-${DRIVER_NAME}-${node}`;
-  if (name.length <= LONGEST_NAME) return name;
+  if (name.length <= MAX_NAME) return name;
   const hash = createHash('sha256').update(node).digest('hex').slice(0, 16);
   return `${String(at).padStart(5, '0')}-${DRIVER_NAME}-${hash}`;
 }
 
 /**
- * What has to be written so that the API server has these devices. A single slice is changed in place. Where several
- * change, or their number does, all get a new generation: the scheduler ignores a pool until it is complete again.
+ * The writes that bring the API server's slices to these devices. A single changed slice is updated in place. If
+ * several slices or their number change, all get a new generation: the scheduler ignores a pool until it is complete
+ * again.
  */
 export function planSlices(
   node: string,
@@ -95,7 +98,7 @@ export function planSlices(
   return { writes, removals };
 }
 
-/** A taint that stays keeps the time at which it was added. */
+/** A taint that stays keeps its time of addition. */
 function keepTimes(device: PublishedDevice, before: ObservedSlice | null): PublishedDevice {
   const known = before?.devices.find(({ name }) => name === device.name)?.taints ?? [];
   const dated = device.taints.map((taint): DeviceTaint => {
@@ -107,7 +110,7 @@ function keepTimes(device: PublishedDevice, before: ObservedSlice | null): Publi
   return { ...device, taints: dated };
 }
 
-/** True when both lists say the same, in the same order; when a taint was added does not count. */
+/** True when both lists have equal devices in the same order; the times of taints are ignored. */
 export function sameDevices(a: readonly PublishedDevice[], b: readonly PublishedDevice[]): boolean {
   return JSON.stringify(a.map(canonical)) === JSON.stringify(b.map(canonical));
 }
@@ -123,7 +126,7 @@ function canonical({ name, attributes, capacity, shared, taints }: PublishedDevi
   return [name, sorted(attributes), amounts, shared, taints.map(({ key, value, effect }) => [key, value, effect])];
 }
 
-/** What the API server kept of what it was sent; a feature that was not sent counts as kept. */
+/** The features that the API server stored of what it was sent; a feature that was not sent counts as stored. */
 export function keptFeatures(sent: readonly PublishedDevice[], stored: readonly PublishedDevice[]): KeptFeatures {
   const byName = new Map(stored.map((device) => [device.name, device]));
   let { shares, taints } = ALL_FEATURES;

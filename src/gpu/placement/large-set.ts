@@ -11,7 +11,7 @@ const LINK_WEIGHT = 2 ** 21;
  * How many sets are improved, and in how many rounds at most: higher numbers found no better set on any tested machine.
  */
 const IMPROVED_SETS = 8;
-const MOST_SWAPS = 128;
+const MAX_SWAPS = 128;
 
 interface Candidate {
   readonly set: readonly number[];
@@ -144,7 +144,7 @@ function mostMemory(choice: Choice): readonly number[] | null {
 
 function improved(weights: Weights, choice: Choice, start: readonly number[]): Candidate {
   let set = start;
-  for (let swaps = 0; swaps < MOST_SWAPS; swaps++) {
+  for (let swaps = 0; swaps < MAX_SWAPS; swaps++) {
     const swapped = bestSwap(weights, choice, set);
     if (swapped === null) break;
     set = swapped;

@@ -45,7 +45,7 @@ export function machineOf(topology: Topology): Machine {
 }
 
 /** How many parts of one machine are cached; the oldest is dropped first. */
-const MOST_PARTS = 16;
+const MAX_PARTS = 16;
 
 const parts = new WeakMap<Topology, Map<string, Topology>>();
 
@@ -56,7 +56,7 @@ export function partOf(topology: Topology, positions: readonly number[]): Machin
   const key = positions.join();
   const part = known.get(key) ?? subTopology(topology, positions);
   known.set(key, part);
-  if (known.size > MOST_PARTS) known.delete(known.keys().next().value as string);
+  if (known.size > MAX_PARTS) known.delete(known.keys().next().value as string);
   return machineOf(part);
 }
 

@@ -4,20 +4,23 @@ import { NVML_VALUE, type Level } from './level.js';
 import { gpuCount, linksBetween, type Topology } from './topology.js';
 import { buildTree, isLeaf, type TreeNode } from './tree.js';
 
-/** What runs on one GPU: the last sample. */
+/** Use of one GPU in the last sample. */
 export interface GpuUsage {
   readonly pids: readonly number[];
   readonly usedMemoryBytes: number;
 }
 
 export interface GraphOptions {
-  /** Last sample of each position; without it every GPU shows no process and no memory used, as a fresh tree does. */
+  /**
+   * Last sample of each position; without it every GPU shows no process and no used memory, like a new tree in the
+   * original.
+   */
   readonly usage?: readonly GpuUsage[];
-  /** Add what the original does not know: NVLinks of each GPU, its model, and whether it may be chosen. */
+  /** Adds what the original's graph lacks: NVLinks of each GPU, its model, and whether it may be chosen. */
   readonly extended?: boolean;
 }
 
-/** The original calls the fourth level by its old name. */
+/** The original uses an old name for the fourth level. */
 const GRAPH_NAME: Readonly<Record<Level, string>> = {
   X: 'GPU',
   PIX: 'PIX',
@@ -28,9 +31,9 @@ const GRAPH_NAME: Readonly<Record<Level, string>> = {
 };
 
 /**
- * The tree as text, in the format of the original's PrintGraph: `ROOT:<free GPUs>`, then one line a node, depth first,
- * siblings in the order of (level, free GPUs, minor). Numbers of a group are sums of what was sampled; its allocatable
- * numbers are always 0, as there. `slots` lie at their positions of the topology.
+ * The tree as text, in the format of the original's PrintGraph: `ROOT:<free GPUs>`, then one line per node, depth
+ * first, siblings in the order of (level, free GPUs, minor). Figures of a group are sums of the samples; its
+ * allocatable figures are always 0, as in the original. `slots` are in topology order.
  */
 export function printGraph(topology: Topology, slots: readonly GpuSlot[], options: GraphOptions = {}): string {
   if (slots.length !== gpuCount(topology)) throw new RangeError(`${slots.length} slots for ${gpuCount(topology)} GPUs`);
@@ -93,7 +96,7 @@ function available(slots: readonly GpuSlot[], node: TreeNode): number {
 }
 
 function inOrder(slots: readonly GpuSlot[], a: TreeNode, b: TreeNode): number {
-  // A GPU counts as available to itself whatever is left of it: the original never clears a leaf's own mark.
+  // A GPU always counts as available to itself: the original never clears a leaf's own mark.
   const free = (node: TreeNode) => (isLeaf(node) ? 1 : available(slots, node));
   const minor = (node: TreeNode) => (isLeaf(node) ? (slots[node.positions[0] as number] as GpuSlot).gpu.minor : 0);
   return (

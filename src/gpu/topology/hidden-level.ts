@@ -1,24 +1,24 @@
 import { NVML_VALUE, nearer, type Level } from './level.js';
 import { topologyOfPairs, type Topology } from './topology.js';
 
-/** What a matrix shows of one pair: its PCIe level, or NVLinks that hide it. */
+/** One pair in a matrix: its PCIe level, or NVLinks that hide it. */
 export interface Link {
   readonly level: Level | null;
   readonly nvlinks: number;
 }
 
-/** What a matrix shows of one GPU. */
+/** One GPU in a matrix. */
 export interface Device {
-  /** To every GPU, in order, then to every other device (NICs). */
+  /** Links to every GPU, in order, then to every other device (NICs). */
   readonly links: readonly Link[];
-  /** CPUs or NUMA node it is near to; the same text for GPUs of one socket. */
+  /** CPUs or NUMA node near the GPU; equal texts for GPUs of one socket. */
   readonly affinity: string | null;
 }
 
 /**
- * A topology from a matrix in which NVLink labels hide the PCIe level of their pairs. PCIe is a tree, so two GPUs are
- * no farther apart than the farther of them is from any third device; the nearest such way counts. Without one, GPUs
- * with the same affinity are `NODE` and others `SYS`: never nearer than they are.
+ * Builds a topology from a matrix in which NVLink labels hide PCIe levels. PCIe is a tree, so two GPUs are no farther
+ * apart than the farther of them is from any third device; the nearest such path counts. Without one, GPUs with the
+ * same affinity are `NODE` and others `SYS`: never nearer than they really are.
  */
 export function bridgeHiddenLevels(gpus: readonly Device[]): Topology {
   return topologyOfPairs(gpus.length, (a, b) => {

@@ -1,13 +1,13 @@
 /**
- * How far apart two GPUs are on PCIe, nearest first. Names are those of today's `nvidia-smi topo -m`; the numbers of
- * `NVML_VALUE` are `nvmlGpuTopologyLevel_t` of nvml.h. `X` is a GPU and itself.
+ * PCIe distance of two GPUs, nearest first. Names are those of current `nvidia-smi topo -m`; the numbers of
+ * `NVML_VALUE` are `nvmlGpuTopologyLevel_t` of nvml.h. `X` is the distance of a GPU to itself.
  */
 export type Level = 'X' | 'PIX' | 'PXB' | 'PHB' | 'NODE' | 'SYS';
 
 /** Every level, nearest first. */
 export const LEVELS: readonly Level[] = ['X', 'PIX', 'PXB', 'PHB', 'NODE', 'SYS'];
 
-/** What `nvmlDeviceGetTopologyCommonAncestor` answers for each level. */
+/** The value of `nvmlDeviceGetTopologyCommonAncestor` for each level. */
 export const NVML_VALUE: Readonly<Record<Level, number>> = { X: 0, PIX: 10, PXB: 20, PHB: 30, NODE: 40, SYS: 50 };
 
 /** In words, for reports to operators. */
@@ -26,8 +26,8 @@ export function nearer(a: Level, b: Level): boolean {
 }
 
 /**
- * The level between two different GPUs for a value of NVML's enum. Two GPUs of one board answer 0 ("internal"): they
- * sit behind the board's own bridge, which is PIX. Null for a value that NVML does not define.
+ * The level between two different GPUs for a value of NVML's enum. Two GPUs of one board have the value 0 ("internal"):
+ * they are behind the board's own bridge, which is PIX. Null for a value that NVML does not define.
  */
 export function levelOfNvml(value: number): Level | null {
   if (value === NVML_VALUE.X) return 'PIX';
@@ -35,8 +35,8 @@ export function levelOfNvml(value: number): Level | null {
 }
 
 /**
- * The level that a label of `nvidia-smi topo` names; null for a label of another kind (NVLink, affinity) or none.
- * `SOC` is what drivers before 378 print for what is `SYS` today: the way through the link between sockets.
+ * The level for a label of `nvidia-smi topo`; null for other labels (NVLink, affinity). `SOC` is the label of drivers
+ * before 378 for `SYS`: the path crosses the link between sockets.
  */
 export function levelOfLabel(label: string): Level | null {
   if (label === 'SOC') return 'SYS';

@@ -1,14 +1,14 @@
 import { gpuCount, levelBetween, linksBetween, type Topology } from './topology.js';
 
-/** What a pair shows in a matrix: `X`, its NVLinks, else its PCIe level. */
+/** The label of a pair in a matrix: `X`, its NVLinks, else its PCIe level. */
 export function pairLabel(topology: Topology, a: number, b: number): string {
   const links = linksBetween(topology, a, b);
   return links > 0 ? `NV${links}` : levelBetween(topology, a, b);
 }
 
 /**
- * A topology in the format of `nvidia-smi topo -m`, without the columns it does not know; `indexes[i]` is the number in
- * the name of the GPU at position i. `parseMatrix` reads it back.
+ * Prints a topology in the format of `nvidia-smi topo -m`, without unknown columns; `indexes[i]` is the number in the
+ * name of the GPU at position i. `parseMatrix` reads it back.
  */
 export function printMatrix(topology: Topology, indexes: readonly number[]): string {
   const count = gpuCount(topology);

@@ -6,7 +6,7 @@ import type { Topology } from './topology.js';
 export interface MatrixGpu {
   /** N of the row's name `GPU<N>`; rows of a partial matrix need not be contiguous. */
   readonly index: number;
-  /** `0-31,64-95`; null where the matrix has no such column or no answer in it. */
+  /** Such as `0-31,64-95`; null if the matrix has no such column or no value in it. */
   readonly cpuAffinity: string | null;
   /** First NUMA node of the column `NUMA Affinity`. */
   readonly numaNode: number | null;
@@ -20,18 +20,17 @@ const ESCAPE = '\u001b';
 /** Some versions underline the header even when they write to a file. */
 const TERMINAL_ESCAPE = new RegExp(`${ESCAPE}\\[[0-9;]*[A-Za-z]`, 'gu');
 
-/** More rows than any machine has: a matrix of this size is read in a few milliseconds. */
+/** No machine has more rows; a matrix of this size is read in a few milliseconds. */
 const MAX_DEVICES = 256;
 
 /**
- * Reads what `nvidia-smi topo -m` or `-mp` prints: a line of column names, one row a device, then legends. The format
- * as drivers 352 to 580 print it: cells parted by tabs or by any number of blanks, NIC columns and rows under any name,
- * the columns `CPU Affinity`, `NUMA Affinity` and `GPU NUMA ID` present or not, terminal escapes around the header,
- * text such as a shell prompt before it. Labels: `X`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `SOC` (old drivers' SYS),
- * `NV<n>`.
+ * Reads the output of `nvidia-smi topo -m` or `-mp`: a line of column names, one row per device, then legends. Accepts
+ * the formats of drivers 352 to 580: cells separated by tabs or blanks, NIC columns and rows with any name, with or
+ * without the columns `CPU Affinity`, `NUMA Affinity` and `GPU NUMA ID`, terminal escapes around the header, text such
+ * as a shell prompt before it. Labels: `X`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `SOC` (SYS of old drivers), `NV<n>`.
  *
- * An NVLink label hides the PCIe level of its pair; it is concluded from the rest of the matrix (`bridgeHiddenLevels`).
- * A refusal names the first line that is wrong (1-based).
+ * An NVLink label hides the PCIe level of its pair, which is derived from the rest of the matrix
+ * (`bridgeHiddenLevels`). A refusal names the first wrong line (1-based).
  */
 export function parseMatrix(text: string): MatrixResult {
   const lines = text.replaceAll(TERMINAL_ESCAPE, '').split(/\r?\n/u);
@@ -60,8 +59,8 @@ export function parseMatrix(text: string): MatrixResult {
 }
 
 /**
- * What shows that the text ends within its last row, behind the connections: nothing follows it, and it has fewer cells
- * than the rows before it, or a cell that begins as one of theirs and breaks off. Null where nothing does.
+ * Detects text that ends within its last row, after the connections: nothing follows the row, and it has fewer cells
+ * than the earlier rows, or a cell that is the beginning of one of their cells. Null if the row is complete.
  */
 function cutOff(header: Header, lines: readonly string[], rows: ReadonlyMap<string, Row>, last: Row): string | null {
   if (header.affinities.length === 0 || lines.slice(last.line).some((line) => line.trim() !== '')) return null;
@@ -79,11 +78,11 @@ function cutOff(header: Header, lines: readonly string[], rows: ReadonlyMap<stri
   const cell = own[at];
   if (cell === undefined) return null;
   const longer = others.map((row) => cells(row)[at] ?? '').find((other) => other !== cell && other.startsWith(cell));
-  if (longer !== undefined) return `${text}: "${cell}" is not all of a cell such as "${longer}"`;
-  return isWholeCell(cell) ? null : `${text}: "${cell}" is no list of CPUs, NUMA node or N/A`;
+  if (longer !== undefined) return `${text}: "${cell}" is only the beginning of a cell such as "${longer}"`;
+  return isWholeCell(cell) ? null : `${text}: "${cell}" is not a list of CPUs, a NUMA node or N/A`;
 }
 
-/** `0-15,32-47`, ascending; `1`; `N/A`. */
+/** True for `0-15,32-47` (ascending), `1` and `N/A`. */
 function isWholeCell(cell: string): boolean {
   if (cell === 'N/A') return true;
   if (!/^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$/u.test(cell)) return false;
@@ -100,7 +99,7 @@ interface Header {
 interface Row {
   readonly name: string;
   readonly line: number;
-  /** One a device column. */
+  /** One cell per device column. */
   readonly cells: readonly Link[];
   readonly cpuAffinity: string | null;
   readonly numaNode: number | null;
@@ -115,7 +114,7 @@ function refuse(line: number, reason: string): Refusal {
 const words = (line: string): string[] => line.split(/\s+/u).filter((word) => word !== '');
 const isGpuName = (word: string | undefined): word is string => word !== undefined && /^GPU\d{1,4}$/u.test(word);
 
-/** A header begins with a GPU's name that no label follows; a row has labels. */
+/** A header begins with a GPU name that is not followed by a label; a row has labels. */
 function isHeader(line: string): boolean {
   const [first, second] = words(line);
   return isGpuName(first) && (second === undefined || readLabel(second) === null);
@@ -129,7 +128,7 @@ function readHeader(line: string): Header {
   return { devices, affinities: titles.match(/CPU Affinity|NUMA Affinity|GPU NUMA ID/gu) ?? [] };
 }
 
-/** Null for a line that is no row; NIC rows are read like those of GPUs. */
+/** Null for a line that is not a row; NIC rows are read like GPU rows. */
 function readRow(header: Header, line: string, number: number): Row | Refusal | null {
   const [name, ...rest] = words(line);
   if (name === undefined) return null;
@@ -144,14 +143,14 @@ function readRow(header: Header, line: string, number: number): Row | Refusal | 
   for (const [column, label] of labels.entries()) {
     const link = readLabel(label);
     const other = header.devices[column] as string;
-    if (link === null) return refuse(number, `${name} to ${other} is "${label}", which names no connection`);
+    if (link === null) return refuse(number, `${name} to ${other} is "${label}", which is not a known connection`);
     if ((link.level === 'X') !== (other === name)) return refuse(number, `${name} to ${other} is "${label}"`);
     cells.push(link);
   }
   return { name, line: number, cells, ...readAffinities(header, line, rest.slice(header.devices.length)) };
 }
 
-/** `X` or a PCIe level; or NVLinks, of which the level is not shown. */
+/** Reads `X`, a PCIe level, or NVLinks that hide the level. */
 function readLabel(label: string): Link | null {
   const level = levelOfLabel(label);
   if (level !== null) return { level, nvlinks: 0 };
@@ -159,7 +158,9 @@ function readLabel(label: string): Link | null {
   return links === null || Number(links[1]) === 0 ? null : { level: null, nvlinks: Number(links[1]) };
 }
 
-/** Cells of the last columns. A row with fewer words than titles has empty cells: only its tabs can tell which. */
+/**
+ * Cells of the last columns. A row with fewer words than column titles has empty cells: only its tabs can tell which.
+ */
 function readAffinities(
   header: Header,
   line: string,

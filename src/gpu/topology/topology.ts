@@ -1,9 +1,9 @@
 import type { Level } from './level.js';
 
 /**
- * How the GPUs of one machine are connected. Rows and columns are positions: the place of a GPU in the inventory, in
- * the driver's order. Both matrices are square and symmetric. A topology is never changed; a machine that changes
- * gets a new one.
+ * The connections between the GPUs of one machine. Rows and columns are positions: the order of the GPUs in the
+ * inventory, which is the driver's. Both matrices are square and symmetric. A topology is immutable; a machine that
+ * changes gets a new one.
  */
 export interface Topology {
   /** PCIe distance of each pair, `X` on the diagonal. */
@@ -12,7 +12,7 @@ export interface Topology {
   readonly nvlinks: readonly (readonly number[])[];
 }
 
-/** How many GPUs the topology describes. */
+/** Number of GPUs in the topology. */
 export function gpuCount(topology: Topology): number {
   return topology.levels.length;
 }
@@ -36,7 +36,7 @@ export function hasNvlink(topology: Topology): boolean {
   return topology.nvlinks.some((row) => row.some((links) => links > 0));
 }
 
-/** A topology from what is known of each pair (`a < b`); a pair answers its level and the number of its NVLinks. */
+/** Builds a topology; `pair` returns the level and the number of NVLinks of two positions (`a < b`). */
 export function topologyOfPairs(
   count: number,
   pair: (a: number, b: number) => { level: Level; nvlinks: number },
@@ -58,12 +58,12 @@ export function topologyOfPairs(
   return { levels, nvlinks };
 }
 
-/** A machine of which nothing is known: `count` GPUs, every pair joined at `level`. */
+/** A machine without known topology: `count` GPUs, every pair at distance `level`. */
 export function uniformTopology(count: number, level: Level = 'SYS'): Topology {
   return topologyOfPairs(count, () => ({ level, nvlinks: 0 }));
 }
 
-/** The topology of some of the GPUs: position i of the answer is `positions[i]` of the given one. */
+/** The topology of a subset of the GPUs: its position i is `positions[i]` of the given topology. */
 export function subTopology(topology: Topology, positions: readonly number[]): Topology {
   const at = (index: number) => positions[index] as number;
   return topologyOfPairs(positions.length, (a, b) => ({

@@ -2,8 +2,8 @@ import type { Topology } from './topology.js';
 import { buildTree, isLeaf, type TreeNode } from './tree.js';
 
 /**
- * The PCIe tree of a machine in the drawing of the original's graph, with nothing but names: of levels, and of GPUs as
- * `name` gives them.
+ * The PCIe tree of a machine in the layout of the original's graph, with only the names of levels, and of GPUs as
+ * `name` returns them.
  */
 export function printTree(topology: Topology, name: (position: number) => string): string {
   const lines = (nodes: readonly TreeNode[], depth: number): string[] =>

@@ -1,7 +1,7 @@
 import { LEVELS, NVML_VALUE, type Level } from './level.js';
 import { gpuCount, levelBetween, type Topology } from './topology.js';
 
-/** A place on the PCIe tree: a GPU (level `X`, one position, no children) or what several GPUs have in common. */
+/** A node of the PCIe tree: a GPU (level `X`, one position, no children) or a group of several GPUs. */
 export interface TreeNode {
   readonly level: Level;
   /** Every GPU below, in ascending order. */
@@ -10,12 +10,12 @@ export interface TreeNode {
 }
 
 /**
- * The PCIe tree of a machine, as the original builds it: one leaf a GPU, and over them, level by level, one node for
- * each group of GPUs that this level joins. A level that joins nothing new makes no node, so depth varies. The answer
- * is the list of nodes below the root: empty without GPUs, one leaf for one GPU, else the node that joins them all.
+ * The PCIe tree of a machine, as the original builds it: one leaf per GPU, and above them, level by level, one node for
+ * each group of GPUs that this level joins. A level that joins nothing new has no node, so the depth varies. Returns
+ * the nodes below the root: empty without GPUs, one leaf for one GPU, else the node that joins all.
  *
- * Where a matrix contradicts itself (A near B, B near C, A far from C) the nearest way counts, so the groups of one
- * level never overlap and every GPU is reached exactly once.
+ * If a matrix contradicts itself (A near B, B near C, A far from C) the nearest path counts, so the groups of one level
+ * never overlap and the tree contains every GPU exactly once.
  */
 export function buildTree(topology: Topology): readonly TreeNode[] {
   const positions = Array.from({ length: gpuCount(topology) }, (_, position) => position);
@@ -33,7 +33,7 @@ export function isLeaf(node: TreeNode): boolean {
   return node.level === 'X';
 }
 
-/** Joins what `level` or anything nearer connects; nodes that stay alone are passed up unchanged. */
+/** Joins the nodes that `level` or a nearer one connects; single nodes are passed on unchanged. */
 function joinAt(topology: Topology, nodes: readonly TreeNode[], level: Level): readonly TreeNode[] {
   const groups: TreeNode[][] = [];
   for (const node of nodes) {

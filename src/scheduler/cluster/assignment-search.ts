@@ -14,10 +14,10 @@ import {
 } from './placement-stage.js';
 
 /** Pods with more GPU containers than this are not searched. */
-const MOST_CONTAINERS = 16;
+const MAX_CONTAINERS = 16;
 
 /** The search is given up after this many stages, which is some milliseconds. Usual pods need a few. */
-const MOST_STAGES = 5_000;
+const MAX_STAGES = 5_000;
 
 export interface FoundAssignment {
   /** All containers placed; null if no assignment was found. */
@@ -34,7 +34,7 @@ export interface FoundAssignment {
 export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): FoundAssignment {
   const memo = assignmentMemo(demand, shape);
   const { steps } = memo;
-  if (steps.length > MOST_CONTAINERS) return { stage: null, isProven: false };
+  if (steps.length > MAX_CONTAINERS) return { stage: null, isProven: false };
   let stages = 0;
   let givenUp = false;
   const search = (stage: PlacementStage, at: number): PlacementStage | null => {
@@ -42,7 +42,7 @@ export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], de
     if (step === undefined) return stage;
     const key = memo.keyOf(stage, at);
     if (memo.isPlaceable(key) === false) return null;
-    if (++stages > MOST_STAGES) {
+    if (++stages > MAX_STAGES) {
       givenUp = true;
       return null;
     }

@@ -19,7 +19,7 @@ const HOSTING_SHARE = 0.7;
 const SCARCITY_POWER = 0.75;
 
 /** A request that no free capacity could host counts as if this part of the free capacity could. */
-const LEAST_HOSTABLE = 0.002;
+const MIN_HOSTABLE = 0.002;
 
 /** The mix as columns for fast reading: request k is entry k of each array. */
 interface Columns {
@@ -118,7 +118,7 @@ export class FragmentationScore {
     if (free === 0) return;
     let sum = 0;
     for (let k = 0; k < weight.length; k++) {
-      const scarcity = free / Math.max(hostable[k] as number, free * LEAST_HOSTABLE);
+      const scarcity = free / Math.max(hostable[k] as number, free * MIN_HOSTABLE);
       weight[k] = (weight[k] as number) * scarcity ** SCARCITY_POWER;
       sum += weight[k] as number;
     }

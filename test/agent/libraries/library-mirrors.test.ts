@@ -286,11 +286,11 @@ test('a file among the libraries that is no ELF file is skipped', async (t) => {
   t.notOk(readdirSync(join(mirrors.directory('shared') ?? '', 'lib64')).includes('libnvcuvid.so.1'));
 });
 
-test('a library that is no control library is not taken for one', async (t) => {
+test('a library that is not a control library is not taken for one', async (t) => {
   const scratch = await scratchDirectory(t);
   const path = join(scratch, 'lib.so');
   writeFileSync(path, buildElf({ soname: 'libcuda.so.1', needed: ['libc.so.6'] }));
-  await t.rejects(describeControlLibrary(path), /is no control library/);
+  await t.rejects(describeControlLibrary(path), /is not a control library/);
   writeFileSync(path, 'text');
   await t.rejects(describeControlLibrary(path), /magic number/);
   symlinkSync('absent', join(scratch, 'absent.so'));

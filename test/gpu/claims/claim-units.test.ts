@@ -136,7 +136,7 @@ test('one GPU twice in a container is a sum where only that container has it, an
   t.match(shared, {
     ok: false,
     reason:
-      /container main would have GPU GPU-0 by claim team\/\w request gpu and claim team\/\w request gpu, of which one is shared/,
+      /container main would get GPU GPU-0 from claim team\/\w request gpu and claim team\/\w request gpu, and shares one of them/,
   });
   t.end();
 });
@@ -144,6 +144,6 @@ test('one GPU twice in a container is a sum where only that container has it, an
 test('a unit that another pod uses already cannot be joined to a further one', (t) => {
   const [mine, theirs] = units(claim('a', result('gpu', 0)), claim('b', result('gpu', 1)));
   const sliced = sliceUnits([mine, theirs] as ClaimUnit[], [user('main', ['a'], ['b'])], new Set([theirs?.id ?? '']));
-  t.match(sliced, { ok: false, reason: /cannot be used together, as another pod uses one of them already/ });
+  t.match(sliced, { ok: false, reason: /cannot be used together, because another pod uses one of them already/ });
   t.end();
 });

@@ -144,8 +144,8 @@ test('what is wrong is named with its line', (t) => {
   t.equal(refused(' GPU0 GPU0\n'), 'line 1: column GPU0 appears twice');
   t.equal(refused(' GPU0 GPU1\nGPU0 X PIX\nGPU0 X PIX'), 'line 3: row GPU0 appears twice');
   t.equal(refused(' GPU0 GPU1\nGPU0 X\n'), 'line 2: GPU0 has 1 cells for 2 columns');
-  t.equal(refused(' GPU0 GPU1\nGPU0 X QPI\n'), 'line 2: GPU0 to GPU1 is "QPI", which names no connection');
-  t.equal(refused(' GPU0 GPU1\nGPU0 X NV0\n'), 'line 2: GPU0 to GPU1 is "NV0", which names no connection');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X QPI\n'), 'line 2: GPU0 to GPU1 is "QPI", which is not a known connection');
+  t.equal(refused(' GPU0 GPU1\nGPU0 X NV0\n'), 'line 2: GPU0 to GPU1 is "NV0", which is not a known connection');
   t.equal(refused(' GPU0 GPU1\nGPU0 PIX X\n'), 'line 2: GPU0 to GPU0 is "PIX"');
   t.equal(refused(' GPU0 GPU1\nGPU0 X PIX\nGPU1 PXB X'), 'line 3: GPU1 to GPU0 is PXB, but PIX in line 2');
   t.equal(refused(' GPU0 GPU1\nGPU0 X NV2\nGPU1 NV3 X'), 'line 3: GPU1 to GPU0 is NV3, but NV2 in line 2');
@@ -223,13 +223,16 @@ test('a text that is cut off anywhere is refused, or says the same', (t) => {
 
 test('what is cut off is named', (t) => {
   const cut = (bytes: number) => refused(GPUS_LAST.slice(0, -bytes));
-  t.match(cut(1), /^line 6: the text ends within the row of GPU3: "N\/" is not all of a cell such as "N\/A"$/);
+  t.match(
+    cut(1),
+    /^line 6: the text ends within the row of GPU3: "N\/" is only the beginning of a cell such as "N\/A"$/,
+  );
   t.match(cut(5), /the row of GPU3: 2 of 3 cells follow its connections/);
   t.match(cut(9), /the row of GPU3: 1 of 3 cells/);
   t.equal(parsed(GPUS_LAST).gpus.length, 4, 'no line end, but all cells');
   t.match(
     refused(' GPU0 GPU1 CPU Affinity\nGPU0 X SYS 0-31\nGPU1 SYS X 32-6'),
-    /"32-6" is no list of CPUs, NUMA node or N\/A/,
+    /"32-6" is not a list of CPUs, a NUMA node or N\/A/,
   );
   t.end();
 });

@@ -70,15 +70,15 @@ function verbOf(method: string, name: string | null, query: URLSearchParams): Ve
   }
 }
 
-const LARGEST_BODY_BYTES = 3 * 1024 * 1024;
+const MAX_BODY_BYTES = 3 * 1024 * 1024;
 
 export async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > LARGEST_BODY_BYTES)
-      throw new ApiFailure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${LARGEST_BODY_BYTES}`);
+    if (size > MAX_BODY_BYTES)
+      throw new ApiFailure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${MAX_BODY_BYTES}`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -2,7 +2,7 @@ import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
 import { DriverError, type Driver, type Inventory } from '../driver.js';
 import { inventoryNotes } from '../notes.js';
 
-/** A machine without GPUs: the agent runs, registers, and has nothing to offer. */
+/** A machine without GPUs: the agent runs and registers, but has no devices. */
 export class DummyDriver implements Driver {
   readonly name = 'dummy';
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../host/clock.js';
 import { DriverError } from '../driver.js';
 
-/** Target of calls that concern no single GPU. */
+/** Target of calls that are not for a single GPU. */
 export const DRIVER_TARGET = 'driver';
 
 interface Waiting {
@@ -11,23 +11,24 @@ interface Waiting {
 
 export interface CallGateOptions {
   readonly clock: Clock;
-  /** From the moment a call is asked for to its answer. */
+  /** Time from the request of a call to its answer. */
   readonly timeoutMs: number;
   /**
-   * Calls at once. Each takes a thread of Node's pool of four, for as long as the driver likes: files need the others.
+   * Number of concurrent calls. Each takes a thread of Node's pool of four for as long as the driver takes; file
+   * operations need the others.
    */
   readonly limit: number;
 }
 
 /**
- * Runs calls of a library that may block forever: one at a time per target (a GPU, or the driver), in order, and few at
- * once in all. A call that exceeds its timeout rejects, and its target stays closed until the call returns: requests in
- * the meantime are refused at once, so that no request waits for a dead GPU, and at most `limit` threads can be lost.
+ * Runs library calls that may block forever: one at a time per target (a GPU, or the driver), in order, and few at once
+ * in total. A call that exceeds its timeout rejects, and its target stays closed until the call returns: further
+ * requests are refused at once, so that none waits for a dead GPU, and at most `limit` threads are lost.
  */
 export class CallGate {
   readonly #options: CallGateOptions;
   readonly #running = new Set<string>();
-  /** Targets with an overdue call, and since when. */
+  /** Targets with an overdue call, and the time since when it is overdue. */
   readonly #overdue = new Map<string, number>();
   #queue: readonly Waiting[] = [];
 
@@ -35,12 +36,12 @@ export class CallGate {
     this.#options = options;
   }
 
-  /** Targets with a call that is overdue and has not returned. */
+  /** Targets with an overdue call that has not returned. */
   get hanging(): readonly string[] {
     return [...this.#overdue.keys()];
   }
 
-  /** Runs `call` in `target`; rejects with a `timeout` when there is no answer in time, or none can be expected. */
+  /** Runs `call` for `target`; rejects with a `timeout` if there is no answer in time, or none can be expected. */
   run<T>(target: string, call: () => Promise<T>): Promise<T> {
     const since = this.#overdue.get(target);
     if (since !== undefined) {
@@ -69,15 +70,15 @@ export class CallGate {
           return;
         }
         this.#queue = this.#queue.filter((other) => other !== waiting);
-        reject(this.#crowded(target));
+        reject(this.#refusal(target));
       });
       this.#queue = [...this.#queue, waiting];
       this.#admit();
     });
   }
 
-  /** Why a call was never made: its own target is taken, or every thread is. */
-  #crowded(target: string): DriverError {
+  /** Why a call was never made: its target has a running call, or no thread is free. */
+  #refusal(target: string): DriverError {
     const within = `within ${this.#options.timeoutMs} ms`;
     if (this.#running.has(target)) return new DriverError('timeout', `${target} does not answer ${within}`);
     return new DriverError(

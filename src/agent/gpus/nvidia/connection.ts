@@ -2,7 +2,7 @@ import { busId } from './identity.js';
 import { NVML } from './nvml-code.js';
 import { filling, uint, type Handle, type Question } from './question.js';
 
-/** Questions that say how GPUs are connected. */
+/** NVML calls that tell how GPUs are connected. */
 
 /** `nvmlGpuTopologyLevel_t` of a pair. */
 export const commonAncestor = (a: Handle, b: Handle): Question<number> =>
@@ -17,10 +17,10 @@ export const commonAncestor = (a: Handle, b: Handle): Question<number> =>
     read: uint,
   });
 
-/** More links than any GPU has; a GPU answers INVALID_ARGUMENT from its first missing one on. */
+/** No GPU has more links; a GPU answers INVALID_ARGUMENT from its first missing link on. */
 export const MAX_LINKS = 64;
 
-/** Whether a link is up; `absent` where the GPU has no link of this number. Null: no NVLink at all. */
+/** State of a link; `absent` if the GPU has no link of this number. Null: the GPU has no NVLink at all. */
 export const linkState = (gpu: Handle, link: number): Question<'up' | 'down' | 'absent'> =>
   filling<'up' | 'down' | 'absent'>({
     feature: null,

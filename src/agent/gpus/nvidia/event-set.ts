@@ -1,13 +1,13 @@
 import { NVML } from './nvml-code.js';
 import { command, filling, type Handle, type Question } from './question.js';
 
-/** Questions about errors that GPUs report by themselves. */
+/** NVML calls for errors that GPUs report by themselves. */
 
-/** `nvmlEventType`, as far as it says that something broke: bits. */
+/** Bits of `nvmlEventType` for errors. */
 export const EVENT_DOUBLE_BIT_ECC = 2n;
 export const EVENT_XID = 8n;
 
-const FEATURE = 'report of errors (only a GPU that is lost is noticed)';
+const FEATURE = 'reports of errors (without them only a lost GPU is detected)';
 
 export const createEventSet = (): Question<Handle> =>
   filling({ feature: FEATURE, names: ['nvmlEventSetCreate'], sizes: [8], read: (_name, out) => out.readBigUInt64LE() });
@@ -38,12 +38,12 @@ export const freeEventSet = (set: Handle): Question<true> => command(['nvmlEvent
 export interface NvmlEvent {
   readonly gpu: Handle;
   readonly type: bigint;
-  /** The XID, for that type. */
+  /** The XID, for events of that type. */
   readonly data: number;
 }
 
 /**
- * `nvmlEventData_t` of an event that is there already, else `none`: it waits for nothing, so that no thread is held.
+ * The `nvmlEventData_t` of an event that is there already, else `none`: it does not wait, so that it blocks no thread.
  */
 export const nextEvent = (set: Handle): Question<NvmlEvent | 'none'> =>
   filling<NvmlEvent | 'none'>({

@@ -1,6 +1,6 @@
 import { command, filling, text, textAt, uint, type Handle, type Question } from './question.js';
 
-/** Questions that say what is there: the driver, its GPUs, what each is. Layouts of nvml.h, CUDA 10 to 13. */
+/** NVML calls about the driver and the identity of its GPUs. Layouts of nvml.h, CUDA 10 to 13. */
 
 export const init = (): Question<true> => command(['nvmlInit_v2', 'nvmlInit']);
 export const shutdown = (): Question<true> => command(['nvmlShutdown']);
@@ -38,15 +38,15 @@ export const minor = (gpu: Handle): Question<number> =>
     read: uint,
   });
 
-/** `nvmlPciInfo_t`: legacy id of 16 bytes, five numbers, id of 32 bytes (which its older versions lack). */
+/** `nvmlPciInfo_t`: legacy id of 16 bytes, five numbers, id of 32 bytes (which older versions lack). */
 const PCI_INFO_SIZE = 68;
 const PCI_BUS_ID_AT = 36;
 
-/** `00000000:3B:00.0`: upper case, domain of eight digits. */
+/** Such as `00000000:3B:00.0`: upper case, domain of eight digits. */
 export const pciBusId = (gpu: Handle): Question<string> =>
   busId('PCI bus id', ['nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetPciInfo_v2'], [['handle', gpu]]);
 
-/** A function that fills an `nvmlPciInfo_t`; under its first name with the long id. */
+/** Builds a call to a function that fills an `nvmlPciInfo_t`; only its first name has the long id. */
 export function busId(
   feature: string | null,
   names: readonly [string, string],
@@ -71,8 +71,8 @@ export interface MemoryInfo {
 }
 
 /**
- * `nvmlMemory_t`: total, free, used, 64 bits each. Its second version counts what the driver reserves apart; the first
- * shows it as used.
+ * `nvmlMemory_t`: total, free, used, 64 bits each. Its second version counts the driver's reserved memory separately;
+ * the first counts it as used.
  */
 export const memory = (gpu: Handle): Question<MemoryInfo> =>
   filling({
@@ -89,7 +89,7 @@ export const memory = (gpu: Handle): Question<MemoryInfo> =>
 export const eccMode = (gpu: Handle): Question<boolean> => mode(gpu, 'nvmlDeviceGetEccMode');
 export const migMode = (gpu: Handle): Question<boolean> => mode(gpu, 'nvmlDeviceGetMigMode');
 
-/** The mode now; the second answer is the one after the next reset. */
+/** Reads the present mode; the second value is the mode after the next reset. */
 function mode(gpu: Handle, name: string): Question<boolean> {
   return filling({
     feature: null,
@@ -111,7 +111,7 @@ export const computeCapability = (gpu: Handle): Question<string> =>
 
 const NODE_WORDS = 16;
 
-/** The lowest NUMA node that is near to the GPU, of a mask of 1024; -1 for an empty mask. */
+/** The lowest NUMA node near the GPU, from a mask of 1024; -1 for an empty mask. */
 export const numaNode = (gpu: Handle): Question<number> =>
   filling({
     feature: null,
@@ -121,7 +121,7 @@ export const numaNode = (gpu: Handle): Question<number> =>
       ['uint', NODE_WORDS],
     ],
     sizes: [NODE_WORDS * 8],
-    // Scope 0: the NUMA node, not the socket.
+    // Scope 0 selects the NUMA node instead of the socket.
     tail: [['uint', 0]],
     read: (_name, out) => lowestBit(out),
   });

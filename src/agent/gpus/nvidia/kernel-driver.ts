@@ -3,16 +3,16 @@ import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** The kernel's side of the driver: modules, device nodes, and the GPUs that it holds. */
+/** The kernel's side of the driver: modules, device nodes, and its GPUs. */
 export interface KernelDriver {
   /**
-   * Loads the modules where their device nodes are missing; says what it did or could not do, null where nothing was to
-   * be done.
+   * Loads the modules if their device nodes are missing; returns what it did or could not do, null if nothing was
+   * missing.
    */
   ensureLoaded(): Promise<string | null>;
-  /** PCI bus ids of the GPUs that the kernel driver holds now; null where the kernel does not say. */
+  /** PCI bus ids of the kernel driver's present GPUs; null if the kernel does not report them. */
   gpus(): Promise<readonly string[] | null>;
-  /** NUMA node of a GPU by the kernel's own account; null where it has none. */
+  /** NUMA node of a GPU according to the kernel; null without one. */
   numaNode(pciBusId: string): Promise<number | null>;
 }
 
@@ -22,7 +22,7 @@ export interface KernelPaths {
   readonly sys: string;
 }
 
-/** Runs a program; rejects when it fails or is not there. */
+/** Runs a program; rejects if it fails or is missing. */
 export type RunProgram = (program: string, args: readonly string[]) => Promise<void>;
 
 const RUN_TIMEOUT_MS = 30_000;
@@ -31,10 +31,10 @@ const runProgram: RunProgram = async (program, args) => {
   await promisify(execFile)(program, [...args], { timeout: RUN_TIMEOUT_MS });
 };
 
-/** Nodes without which no container can use a GPU. */
+/** Without these device nodes no container can use a GPU. */
 const NODES = ['nvidiactl', 'nvidia-uvm'] as const;
 
-/** `modprobe` loads the modules; without udev it is `nvidia-modprobe` that makes their nodes. */
+/** `modprobe` loads the modules; on a machine without udev, `nvidia-modprobe` creates their nodes. */
 const LOADERS: readonly (readonly [string, readonly string[]])[] = [
   ['modprobe', ['-a', 'nvidia', 'nvidia-uvm']],
   ['nvidia-modprobe', ['-u', '-c', '0']],
@@ -78,7 +78,7 @@ export function kernelDriver(
   };
 }
 
-/** No kernel driver at all: for libraries that need none, as the simulated one. */
+/** No kernel driver, for libraries that need none, such as the simulated one. */
 export const noKernelDriver: KernelDriver = {
   ensureLoaded: () => Promise.resolve(null),
   gpus: () => Promise.resolve(null),

@@ -2,8 +2,8 @@ import koffi, { type LibraryHandle } from 'koffi';
 import { DriverError } from '../driver.js';
 
 /**
- * Where the driver's library lies when no flag says so: where the dynamic linker finds it, then where distributions,
- * driver containers and cloud images put it.
+ * Default paths of the driver's library: the dynamic linker's, then those of distributions, driver containers and cloud
+ * images.
  */
 export const LIBRARY_PATHS: readonly string[] = [
   'libnvidia-ml.so.1',
@@ -20,8 +20,8 @@ export const LIBRARY_PATHS: readonly string[] = [
 ];
 
 /**
- * What a C function takes. `handle` is an opaque pointer of the driver, kept as a number; `memory` is a buffer of ours
- * that the function reads or writes, whose layout is the caller's business.
+ * Parameter types of C functions. `handle` is an opaque pointer of the driver, kept as a number; `memory` is a buffer
+ * that the function reads or writes, whose layout the caller knows.
  */
 export type Parameter = 'handle' | 'uint' | 'ulong' | 'memory';
 export type Argument = bigint | number | Buffer;
@@ -35,9 +35,7 @@ const C_TYPE: Readonly<Record<Parameter, string>> = {
 
 type AsyncFunction = (...args: [...Argument[], (error: unknown, code: number) => void]) => void;
 
-/**
- * The driver's library, opened. Its functions are bound when first called; one that is missing is no error until then.
- */
+/** The opened driver library. A function is bound at its first call; a missing one is no error before that. */
 export class Library {
   readonly path: string;
   readonly #handle: LibraryHandle;
@@ -48,7 +46,7 @@ export class Library {
     this.#handle = handle;
   }
 
-  /** Opens the first of `paths` that is there. */
+  /** Opens the first existing file of `paths`. */
   static open(paths: readonly string[]): Library {
     const failures: string[] = [];
     for (const path of paths) {
@@ -67,8 +65,8 @@ export class Library {
   }
 
   /**
-   * Calls a function that returns `nvmlReturn_t`, on a thread of Node's pool; null when the library has no such
-   * function. Buffers among the arguments must be left alone until the answer.
+   * Calls a function that returns `nvmlReturn_t`, on a thread of Node's pool; null if the library lacks the function.
+   * Buffers among the arguments must not be touched until the answer.
    */
   async call(name: string, parameters: readonly Parameter[], args: readonly Argument[]): Promise<number | null> {
     const bound = this.#bind(name, parameters);
@@ -91,7 +89,7 @@ export class Library {
       const types = parameters.map((parameter) => C_TYPE[parameter]);
       bound = this.#handle.func(name, 'int', types).async as AsyncFunction;
     } catch {
-      // koffi throws for a symbol that is not there: an older driver.
+      // koffi throws if the symbol is missing, as in an older driver.
     }
     this.#bound.set(name, bound);
     return bound;

@@ -1,6 +1,6 @@
 import { filling, listing, uint, type Handle, type Listed, type Question } from './question.js';
 
-/** Questions that say what a GPU does now. */
+/** NVML calls for the present use of a GPU. */
 
 /** Share of the last sample period in which a kernel ran: the first number of `nvmlUtilization_t`. */
 export const utilization = (gpu: Handle): Question<number> =>
@@ -12,7 +12,7 @@ export const utilization = (gpu: Handle): Question<number> =>
     read: uint,
   });
 
-/** Of the chip, in degrees. */
+/** Temperature of the chip, in degrees Celsius. */
 export const temperature = (gpu: Handle): Question<number> =>
   filling({
     feature: null,
@@ -25,11 +25,11 @@ export const temperature = (gpu: Handle): Question<number> =>
     read: uint,
   });
 
-/** In milliwatts. */
+/** Power draw in milliwatts. */
 export const power = (gpu: Handle): Question<number> =>
   filling({ feature: null, names: ['nvmlDeviceGetPowerUsage'], inputs: [['handle', gpu]], sizes: [4], read: uint });
 
-/** Used since the driver was loaded, in millijoules. */
+/** Energy used since the driver was loaded, in millijoules. */
 export const energy = (gpu: Handle): Question<number> =>
   filling({
     feature: null,
@@ -44,7 +44,7 @@ export const uncorrectedErrors = (gpu: Handle): Question<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetTotalEccErrors'],
-    // Uncorrected errors (1) of the volatile counter (0).
+    // Uncorrected errors (1) in the volatile counter (0).
     inputs: [
       ['handle', gpu],
       ['uint', 1],
@@ -54,7 +54,7 @@ export const uncorrectedErrors = (gpu: Handle): Question<number> =>
     read: (_name, out) => Number(out.readBigUInt64LE()),
   });
 
-/** Kinds of context, which are listed apart. */
+/** Kinds of context, each with its own list of processes. */
 export const CONTEXTS = ['Compute', 'Graphics', 'MPSCompute'] as const;
 
 export interface RunningProcess {
@@ -90,8 +90,8 @@ export interface ProcessShare {
 }
 
 /**
- * `nvmlProcessUtilizationSample_t`: pid, time at 8, then percent of multiprocessors, memory, encoder and decoder.
- * Without idle processes.
+ * `nvmlProcessUtilizationSample_t`: pid, time at 8, then percent of multiprocessors, memory, encoder and decoder. Lists
+ * no idle processes.
  */
 export const processShares = (gpu: Handle, sinceMicroseconds: number, room: number): Question<Listed<ProcessShare>> =>
   listing({

@@ -13,31 +13,31 @@ import { closeSession, openSession, surveyMachine, type Session } from './sessio
 import { Watch } from './watch.js';
 
 export interface NvidiaOptions {
-  /** What `--driver` called it, where that is not `nvidia`. */
+  /** The value of `--driver` if it is not `nvidia`. */
   readonly name?: string;
-  /** Where to look for libnvidia-ml, in this order. */
+  /** Paths of libnvidia-ml, tried in this order. */
   readonly libraryPaths?: readonly string[];
   readonly kernel?: KernelDriver;
   readonly clock?: Clock;
-  /** Hears, once each, what this driver or a GPU cannot do, and what was done about missing modules. */
+  /** Called once for each thing that this driver or a GPU does not support, and for actions on missing modules. */
   readonly report?: (note: string) => void;
-  /** A call that takes longer has failed. */
+  /** A call that takes longer fails. */
   readonly callTimeoutMs?: number;
   /** Polling interval of GPU events while a listener exists. */
   readonly tickMs?: number;
 }
 
-/** Threads of Node's pool that calls into the driver may hold at once. */
+/** Number of threads of Node's pool that calls into the driver may use at once. */
 const CALL_LIMIT = 2;
-/** Reported errors are fetched on every tick; on some of them more is done. */
+/** Reported errors are fetched on every tick; every this many ticks GPUs are also asked directly. */
 const TICKS_PER_VISIT = 2;
 const TICKS_PER_ROUND = 10;
 const TICKS_PER_SURVEY = 10;
 const TICKS_PER_RETRY = 10;
-/** Utilisation by process is asked for this far back. */
+/** Utilisation by process covers this last period. */
 const SHARE_WINDOW_MS = 1000;
 
-interface Contact {
+interface Connection {
   readonly session: Session;
   readonly watch: Watch;
 }
@@ -45,7 +45,7 @@ interface Contact {
 /**
  * NVIDIA GPUs through NVML. The driver is opened at the first call, and again after an outage; constant facts are read
  * once per session. While a listener exists, errors are read in every tick (twice per second by default), so that a
- * fault is known within a second without a thread that waits in the driver.
+ * fault is detected within a second without a thread that waits in the driver.
  */
 export class NvidiaDriver implements Driver {
   readonly name: string;
@@ -58,10 +58,12 @@ export class NvidiaDriver implements Driver {
   readonly #listeners = new Set<DriverListener>();
   readonly #notes = new Set<string>();
   #library: Library | null = null;
-  #contact: Contact | null = null;
-  #connecting: Promise<Contact> | null = null;
+  #connection: Connection | null = null;
+  #connecting: Promise<Connection> | null = null;
   #outage = false;
-  /** Fingerprint of the last contact: a new one with another has GPUs that came or went. */
+  /**
+   * Fingerprint of the last connection: a different one at the next connection means that GPUs were added or removed.
+   */
   #known: string | null = null;
   #stopTicking: (() => void) | null = null;
   #ticking: Promise<void> | null = null;
@@ -79,7 +81,7 @@ export class NvidiaDriver implements Driver {
   }
 
   async inventory(): Promise<Inventory> {
-    const { session } = await this.#reach();
+    const { session } = await this.#connected();
     return { ...session.inventory, notes: [...session.inventory.notes, ...this.#notes] };
   }
 
@@ -125,9 +127,9 @@ export class NvidiaDriver implements Driver {
     this.#stop();
     await this.#ticking;
     await this.#connecting?.catch(() => undefined);
-    const contact = this.#contact;
-    this.#contact = null;
-    if (contact !== null) await closeSession(contact.session);
+    const connection = this.#connection;
+    this.#connection = null;
+    if (connection !== null) await closeSession(connection.session);
     const { hanging } = this.#gate;
     if (hanging.length > 0)
       throw new DriverError(
@@ -141,40 +143,40 @@ export class NvidiaDriver implements Driver {
     this.#stopTicking = null;
   }
 
-  /** The contact with the driver, made where there is none. */
-  async #reach(): Promise<Contact> {
+  /** The connection to the driver; creates one if there is none. */
+  async #connected(): Promise<Connection> {
     if (this.#closed) throw new DriverError('unreachable', 'the driver is closed');
-    if (this.#contact !== null) return this.#contact;
+    if (this.#connection !== null) return this.#connection;
     this.#connecting ??= this.#connect().finally(() => {
       this.#connecting = null;
     });
     return this.#connecting;
   }
 
-  async #connect(): Promise<Contact> {
+  async #connect(): Promise<Connection> {
     try {
       const done = await this.#kernel.ensureLoaded();
       if (done !== null) this.#note(done);
       this.#library ??= Library.open(this.#paths);
       const session = await openSession(new Nvml(this.#library, this.#gate, (note) => this.#note(note)), this.#kernel);
-      const contact = { session, watch: new Watch(session) };
-      this.#contact = contact;
+      const connection = { session, watch: new Watch(session) };
+      this.#connection = connection;
     } catch (error) {
       this.#fail(error as Error);
       throw error;
     }
-    return this.#welcome(this.#contact);
+    return this.#reportConnection(this.#connection);
   }
 
-  /** Tells the listeners what a new contact means. */
-  #welcome(contact: Contact): Contact {
-    const { fingerprint } = contact.session;
+  /** Notifies the listeners of what a new connection shows. */
+  #reportConnection(connection: Connection): Connection {
+    const { fingerprint } = connection.session;
     const changed = this.#known !== null && this.#known !== fingerprint;
     this.#known = fingerprint;
     if (this.#outage) this.#emit({ kind: 'reachable' });
     this.#outage = false;
     if (changed) this.#emit({ kind: 'changed' });
-    return contact;
+    return connection;
   }
 
   #fail(error: Error): void {
@@ -182,55 +184,55 @@ export class NvidiaDriver implements Driver {
     this.#outage = true;
   }
 
-  /** Gives up a contact: the next call makes a new one. */
-  async #leave(contact: Contact): Promise<void> {
-    if (this.#contact !== contact) return;
-    this.#contact = null;
-    await closeSession(contact.session);
+  /** Closes a connection: the next call creates a new one. */
+  async #disconnect(connection: Connection): Promise<void> {
+    if (this.#connection !== connection) return;
+    this.#connection = null;
+    await closeSession(connection.session);
   }
 
-  async #onGpu<T>(uuid: string, work: (contact: Contact, gpu: NvmlGpu) => Promise<T>): Promise<T> {
-    const contact = await this.#reach();
-    const gpu = contact.session.gpus.get(uuid);
+  async #onGpu<T>(uuid: string, work: (connection: Connection, gpu: NvmlGpu) => Promise<T>): Promise<T> {
+    const connection = await this.#connected();
+    const gpu = connection.session.gpus.get(uuid);
     if (gpu === undefined) throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
     try {
-      return await work(contact, gpu);
+      return await work(connection, gpu);
     } catch (error) {
-      if (contact === this.#contact) {
-        this.#emit(...contact.watch.missed(uuid, error));
-        if (isOutage(error)) await this.#lose(contact, error);
+      if (connection === this.#connection) {
+        this.#emit(...connection.watch.missed(uuid, error));
+        if (isOutage(error)) await this.#lose(connection, error);
       }
       throw error;
     }
   }
 
-  async #lose(contact: Contact, error: DriverError): Promise<void> {
+  async #lose(connection: Connection, error: DriverError): Promise<void> {
     this.#fail(error);
-    await this.#leave(contact);
+    await this.#disconnect(connection);
   }
 
   async #tick(): Promise<void> {
     const tick = this.#ticks++;
-    if (this.#contact === null && this.#outage && tick % TICKS_PER_RETRY !== 0) return;
-    let contact: Contact;
+    if (this.#connection === null && this.#outage && tick % TICKS_PER_RETRY !== 0) return;
+    let connection: Connection;
     try {
-      contact = await this.#reach();
+      connection = await this.#connected();
     } catch {
-      // Listeners have been told by then; the next ticks try again.
+      // The listeners have been notified already; the next ticks try again.
       return;
     }
     try {
-      this.#emit(...(await contact.watch.reported()));
-      if (tick % TICKS_PER_VISIT === 0) this.#emit(...(await contact.watch.visited(tick % TICKS_PER_ROUND === 0)));
+      this.#emit(...(await connection.watch.reported()));
+      if (tick % TICKS_PER_VISIT === 0) this.#emit(...(await connection.watch.visited(tick % TICKS_PER_ROUND === 0)));
       if (
         tick % TICKS_PER_SURVEY === 0 &&
-        (await surveyMachine(contact.session, this.#kernel)) !== contact.session.fingerprint
+        (await surveyMachine(connection.session, this.#kernel)) !== connection.session.fingerprint
       ) {
-        await this.#leave(contact);
-        await this.#reach();
+        await this.#disconnect(connection);
+        await this.#connected();
       }
     } catch (error) {
-      if (error instanceof DriverError && contact === this.#contact) await this.#lose(contact, error);
+      if (error instanceof DriverError && connection === this.#connection) await this.#lose(connection, error);
     }
   }
 
@@ -245,7 +247,7 @@ export class NvidiaDriver implements Driver {
   }
 }
 
-/** True for failures after which nothing can be expected of the driver: not those of one GPU. */
+/** True for failures of the whole driver, false for those of one GPU. */
 function isOutage(error: unknown): error is DriverError {
   return error instanceof DriverError && error.code === 'unreachable';
 }

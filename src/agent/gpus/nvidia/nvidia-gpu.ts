@@ -8,12 +8,12 @@ import type { Handle } from './question.js';
 /** A GPU that answered when the session was opened. */
 export interface NvmlGpu {
   readonly handle: Handle;
-  /** Target of its calls, which run one after another; messages name the GPU by it. */
+  /** Target of its calls, which run one after another; messages use it as the GPU's name. */
   readonly target: string;
   readonly details: GpuDetails;
 }
 
-/** Asks a GPU all that stays the same while it is there. Rejects when it does not answer. */
+/** Reads everything about a GPU that never changes. Rejects if the GPU does not answer. */
 export async function describeGpu(nvml: Nvml, kernel: KernelDriver, index: number): Promise<NvmlGpu> {
   const target = `GPU ${index}`;
   const handle = await nvml.require(target, identity.handleByIndex(index));
@@ -36,7 +36,7 @@ export async function describeGpu(nvml: Nvml, kernel: KernelDriver, index: numbe
   return { handle, target, details };
 }
 
-/** A failure of one question is no failure of the GPU, as long as the GPU and the driver are there. */
+/** A failed call is not an error as long as the GPU and the driver exist. */
 export async function optional<T>(answer: Promise<T | null>): Promise<T | null> {
   try {
     return await answer;

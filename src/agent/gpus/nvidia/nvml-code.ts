@@ -1,6 +1,6 @@
 import { DriverError } from '../driver.js';
 
-/** `nvmlReturn_t` of nvml.h, as far as an answer depends on it. */
+/** The codes of `nvmlReturn_t` in nvml.h that the agent distinguishes. */
 export const NVML = {
   SUCCESS: 0,
   UNINITIALIZED: 1,
@@ -36,12 +36,12 @@ const MEANING: Readonly<Record<number, string>> = {
   [NVML.GPU_NOT_FOUND]: 'no such GPU',
 };
 
-/** What a return code says, in words. */
+/** The meaning of a return code, in words. */
 export function meaning(code: number): string {
   return MEANING[code] ?? `NVML error ${code}`;
 }
 
-/** True when the driver or the GPU simply has no answer to this question. */
+/** True if the driver or the GPU does not support the call. */
 export function isUnsupported(code: number): boolean {
   return (
     code === NVML.NOT_SUPPORTED ||
@@ -52,7 +52,7 @@ export function isUnsupported(code: number): boolean {
   );
 }
 
-/** The error for a return code: what is broken, one GPU or the driver as a whole. */
+/** The error for a return code, which says whether one GPU or the whole driver failed. */
 export function errorOf(what: string, code: number): DriverError {
   const message = `${what}: ${meaning(code)}`;
   switch (code) {

@@ -3,7 +3,7 @@ import type { Library } from './library.js';
 import { NVML, errorOf, isUnsupported, meaning } from './nvml-code.js';
 import type { Question } from './question.js';
 
-/** Calls to NVML through the gate. A question that this driver or GPU cannot answer gives null and is reported once. */
+/** Calls NVML through the gate. A call that this driver or GPU does not support returns null and is reported once. */
 export class Nvml {
   readonly #library: Library;
   readonly #gate: CallGate;
@@ -17,8 +17,8 @@ export class Nvml {
   }
 
   /**
-   * Asks a GPU (or `DRIVER_TARGET`) one question. Null: the driver has no such function or the GPU does
-   * not support it. Rejects with a `DriverError` for everything else that is no success.
+   * Makes one call for a GPU (or `DRIVER_TARGET`). Null if the driver lacks the function or the GPU does not support
+   * it. Rejects with a `DriverError` for every other failure.
    */
   async ask<T>(target: string, question: Question<T>): Promise<T | null> {
     let why = 'the driver has no such function';
@@ -36,7 +36,7 @@ export class Nvml {
     return null;
   }
 
-  /** As `ask`, for an answer without which nothing works. */
+  /** Like `ask`, for a result that is indispensable. */
   async require<T>(target: string, question: Question<T>): Promise<T> {
     const answer = await this.ask(target, { ...question, feature: null });
     if (answer === null) throw errorOf(`${question.names[0] ?? ''} of ${target}`, NVML.NOT_SUPPORTED);

@@ -4,16 +4,17 @@ import { CONTEXTS, processShares, runningProcesses, type ProcessShare, type Runn
 import type { Nvml } from './nvml.js';
 import type { Listed, Question } from './question.js';
 
-/** Room for a first answer; the driver says when it needs more. */
+/** Room for the first call; the driver reports when it needs more. */
 const FIRST_ROOM = 64;
 const MAX_ROOM = 65_536;
 
-/** Processes on a GPU with what each uses; a process with several kinds of context comes once. */
+/** Processes on a GPU with the use of each; a process with several kinds of context is listed once. */
 export async function askProcesses(nvml: Nvml, gpu: NvmlGpu, sinceMs: number): Promise<readonly GpuProcess[]> {
   const memory = new Map<number, number | null>();
   for (const context of CONTEXTS) {
     const running = await askList<RunningProcess>(nvml, gpu, (room) => runningProcesses(gpu.handle, context, room));
-    // Compute and graphics contexts of a process are listed with the memory of both together: the larger is the whole.
+    // Both context lists show the memory of a process's compute and graphics contexts together, so the larger value is
+    // the total.
     for (const { pid, usedMemoryBytes } of running) memory.set(pid, larger(memory.get(pid) ?? null, usedMemoryBytes));
   }
   const shares = await askList<ProcessShare>(
@@ -50,7 +51,7 @@ async function askList<T>(
     const answer = await optional(nvml.ask(gpu.target, question(room)));
     if (answer === null) return otherwise;
     if ('entries' in answer) return answer.entries;
-    // More may have started since the driver counted.
+    // More processes may have started since the driver counted.
     room = Math.max(room, answer.needed) * 2;
   }
   return otherwise;

@@ -1,7 +1,7 @@
 import type { Argument, Parameter } from './library.js';
 import { NVML } from './nvml-code.js';
 
-/** A GPU or another object of the driver's, as NVML names it; valid until `nvmlShutdown`. */
+/** A GPU or another object of the driver in NVML's own form; valid until `nvmlShutdown`. */
 export type Handle = bigint;
 
 /**
@@ -9,33 +9,35 @@ export type Handle = bigint;
  * buffers.
  */
 export interface Question<T> {
-  /** What is missing if the driver does not answer, for operators; null if that is normal on many GPUs. */
+  /**
+   * What the agent lacks if the driver does not support the call, for operators; null if that is normal on many GPUs.
+   */
   readonly feature: string | null;
-  /** The function under its names, newest first. */
+  /** The function's names, newest first. */
   readonly names: readonly string[];
   readonly parameters: readonly Parameter[];
   readonly args: readonly Argument[];
-  /** Reads the answer from the buffers among the arguments; gets the name that answered. */
+  /** Reads the result from the buffers among the arguments; `name` is the function that was called. */
   read(name: string): T;
-  /** Return codes that are answers too; null for one that is not. */
+  /** Maps a return code that is a result too; null for other codes. */
   instead?(code: number): T | null;
 }
 
 type Typed = readonly (readonly [Parameter, Argument])[];
 
-/** What all forms of question share. */
+/** Common fields of all calls. */
 interface Form<T> {
   readonly feature: string | null;
   readonly names: readonly string[];
   instead?(code: number): T | null;
 }
 
-/** A function that takes `inputs` and gives no more than its return code. */
+/** A call with `inputs` whose only result is its return code. */
 export function command(names: readonly string[], inputs: Typed = []): Question<true> {
   return { feature: null, names, ...split(inputs), read: () => true };
 }
 
-/** A function that fills buffers of the given sizes: they stand behind `inputs` and before `tail`. */
+/** A call that fills buffers of the given sizes, which are between `inputs` and `tail`. */
 export function filling<T>(
   form: Form<T> & {
     readonly sizes: readonly number[];
@@ -54,7 +56,7 @@ export function filling<T>(
   return { ...question, read: (name) => form.read(name, ...out), instead: (code) => form.instead?.(code) ?? null };
 }
 
-/** A function that fills one buffer with a text: GPU or nothing, buffer, its size. */
+/** A call that fills one buffer with a text: optional GPU, buffer, size. */
 export function text(feature: string, names: readonly string[], inputs: Typed = []): Question<string> {
   const size = 96;
   return filling({
@@ -67,18 +69,18 @@ export function text(feature: string, names: readonly string[], inputs: Typed = 
   });
 }
 
-/** A list that did not fit says how many entries it has. */
+/** A list, or the number of its entries if they did not fit. */
 export type Listed<T> = { readonly entries: readonly T[] } | { readonly needed: number };
 
-/** A function that fills a list of at most `room` entries, and the count of them. */
+/** A call that fills a list of at most `room` entries and returns their number. */
 export function listing<T>(
   form: Omit<Form<Listed<T>>, 'instead'> & {
     readonly inputs: Typed;
     readonly room: number;
     readonly tail?: Typed;
-    /** The entries come before their count. */
+    /** Whether the entries come before their count. */
     readonly entriesFirst?: boolean;
-    /** Bytes of an entry as the function of this name lays it out. */
+    /** Bytes of an entry in the function of this name. */
     size(name: string): number;
     entry(out: Buffer, at: number): T;
   },

@@ -18,27 +18,27 @@ import type { Handle } from './question.js';
 import { askTopology } from './topology.js';
 
 /**
- * What is fixed from `nvmlInit` to `nvmlShutdown`: GPUs with their handles, how they are connected, where their errors
- * arrive.
+ * Everything that is constant from `nvmlInit` to `nvmlShutdown`: GPUs with their handles, their topology, and the event
+ * set for their errors.
  */
 export interface Session {
   readonly nvml: Nvml;
-  /** Every GPU that answered, excluded ones too, by UUID. */
+  /** Every GPU that answered, also excluded ones, by UUID. */
   readonly gpus: ReadonlyMap<string, NvmlGpu>;
   readonly inventory: Inventory;
-  /** Indexes of GPUs that are there but did not answer. */
+  /** Indexes of GPUs that exist but did not answer. */
   readonly silent: readonly number[];
-  /** Null where this driver reports no errors. */
+  /** Null if this driver reports no errors. */
   readonly events: Handle | null;
-  /** UUIDs of the GPUs that report by themselves both that they are in trouble and that their memory failed. */
+  /** UUIDs of the GPUs that report both kinds of errors, XIDs and memory errors, by themselves. */
   readonly reporting: ReadonlySet<string>;
-  /** What a later survey has to find again, else the machine has changed. */
+  /** Equal in a later survey unless the machine has changed. */
   readonly fingerprint: string;
 }
 
 /**
- * Initialises NVML and asks everything that stays the same. Rejects when the driver does not answer; a GPU that does
- * not is left out, and said.
+ * Initialises NVML and reads everything that stays the same. Rejects if the driver does not answer; a GPU that does not
+ * answer is left out and reported.
  */
 export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Session> {
   await nvml.require(DRIVER_TARGET, identity.init());
@@ -82,12 +82,12 @@ export async function closeSession(session: Session): Promise<void> {
   await session.nvml.ask(DRIVER_TARGET, identity.shutdown()).catch(() => null);
 }
 
-/** What the machine looks like now: compare with the fingerprint of a session. */
+/** The present state of the machine, to be compared with the fingerprint of a session. */
 export async function surveyMachine(session: Session, kernel: KernelDriver): Promise<string> {
   const { nvml } = session;
   const total = await countGpus(nvml, kernel);
   const known = [...session.gpus.values()].map(async (gpu) => {
-    // A GPU that does not answer now has not changed its mode.
+    // A GPU that does not answer now keeps its last known mode.
     const mig = await nvml.ask(gpu.target, identity.migMode(gpu.handle)).catch(() => gpu.details.mig);
     return { ...gpu, details: { ...gpu.details, mig } };
   });
@@ -98,7 +98,7 @@ export async function surveyMachine(session: Session, kernel: KernelDriver): Pro
   return total + modesOf(await Promise.all(known)) + (await Promise.all(back)).join('');
 }
 
-/** How many GPUs there are, by NVML's account and by the kernel's. */
+/** The number of GPUs according to NVML and to the kernel. */
 async function countGpus(nvml: Nvml, kernel: KernelDriver): Promise<string> {
   const count = await nvml.require(DRIVER_TARGET, identity.deviceCount());
   const held = await kernel.gpus();
@@ -121,17 +121,17 @@ async function describeGpus(
       gpus.push(await describeGpu(nvml, kernel, index));
     } catch (error) {
       if (!(error instanceof DriverError) || error.code === 'unreachable') throw error;
-      silent.set(index, `GPU ${index} does not answer and is left out: ${error.message}`);
+      silent.set(index, `GPU ${index} does not answer and is excluded: ${error.message}`);
     }
   }
   return { gpus, silent };
 }
 
 function exclusion(gpu: NvmlGpu): string | null {
-  return gpu.details.mig === true ? 'it is cut into MIG instances, which are not shared further' : null;
+  return gpu.details.mig === true ? 'it is partitioned into MIG instances, which cannot be shared' : null;
 }
 
-/** Subscribes to what GPUs report: to every kind that each supports. */
+/** Subscribes to all kinds of errors that each GPU supports. */
 async function listenForErrors(nvml: Nvml, gpus: readonly NvmlGpu[]): Promise<Pick<Session, 'events' | 'reporting'>> {
   const events = await optional(nvml.ask(DRIVER_TARGET, createEventSet()));
   const reporting = new Set<string>();

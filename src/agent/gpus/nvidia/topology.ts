@@ -12,15 +12,15 @@ import {
 } from './connection.js';
 import type { Nvml } from './nvml.js';
 
-/** Where the active links of one GPU lead. */
+/** Destinations of the active links of one GPU. */
 interface Links {
-  /** Links to each GPU, by its PCI bus id. */
+  /** Number of links to each GPU, by its PCI bus id. */
   readonly toGpus: ReadonlyMap<string, number>;
-  /** Links into the NVSwitch fabric. */
+  /** Number of links to the NVSwitch fabric. */
   readonly toSwitches: number;
 }
 
-/** How the GPUs are connected, as NVML tells. A pair that it does not tell of counts as the farthest. */
+/** The topology of the GPUs from NVML. A pair without an answer counts as the farthest. */
 export async function askTopology(nvml: Nvml, gpus: readonly NvmlGpu[]): Promise<Topology> {
   const links = await Promise.all(gpus.map((gpu) => askLinks(nvml, gpu)));
   const levels = await Promise.all(
@@ -53,9 +53,7 @@ async function askLinks(nvml: Nvml, gpu: NvmlGpu): Promise<Links> {
   return { toGpus, toSwitches };
 }
 
-/**
- * A link works when both ends see it. Through switches, as many links join a pair as the GPU with fewer of them has.
- */
+/** A link works if both ends report it. Through switches, the pair has as many links as its GPU with fewer links. */
 function linksOfPair([a, fromA]: readonly [NvmlGpu, Links], [b, fromB]: readonly [NvmlGpu, Links]): number {
   const there = fromA.toGpus.get(b.details.pciBusId) ?? 0;
   const back = fromB.toGpus.get(a.details.pciBusId) ?? 0;

@@ -6,20 +6,20 @@ import { memory } from './identity.js';
 import { uncorrectedErrors } from './load.js';
 import type { Session } from './session.js';
 
-/** Most events that one sample takes: a GPU in trouble repeats itself, and others want their turn. */
+/** Highest number of events per sample: a GPU with errors repeats them, and other GPUs need their turn. */
 const MAX_EVENTS = 64;
 
 /**
- * Notices what happens to the GPUs of one session; each sample says what is new since the last. A GPU that reports its
- * errors by itself is seldom asked for them: every question costs a thread of Node's pool, on every GPU, for as long as
- * the agent lives.
+ * Detects events of the GPUs of one session; each sample returns what is new since the last. A GPU that reports its
+ * errors by itself is seldom asked, because every call takes a thread of Node's pool, on every GPU, for as long as the
+ * agent runs.
  */
 export class Watch {
   readonly #session: Session;
   readonly #lost = new Set<string>();
   readonly #errors = new Map<string, number>();
-  /** The reports say that some GPU is in trouble, and not which. */
-  #alarmed = false;
+  /** The event set reports an error without naming the GPU. */
+  #hasUnnamedError = false;
 
   constructor(session: Session) {
     this.#session = session;
@@ -32,8 +32,8 @@ export class Watch {
     const news: DriverEvent[] = [];
     for (let count = 0; count < MAX_EVENTS; count++) {
       const event = await nvml.ask(DRIVER_TARGET, nextEvent(events)).catch(troubleOfOneGpu);
-      // A lost GPU makes the whole set fail: the visits tell which one it is.
-      if (event === 'trouble') this.#alarmed = true;
+      // A lost GPU makes the whole set fail; asking the GPUs shows which one it is.
+      if (event === 'trouble') this.#hasUnnamedError = true;
       if (event === null || event === 'none' || event === 'trouble') break;
       const gpu = [...this.#session.gpus.values()].find((known) => known.handle === event.gpu);
       if (gpu === undefined) continue;
@@ -45,20 +45,22 @@ export class Watch {
   }
 
   /**
-   * Asks GPUs whether they are there and whether their memory has failed: every one of them, or only those that would
-   * not report it. Rejects when the driver as a whole does not answer.
+   * Asks GPUs whether they answer and have memory errors: all of them, or only those that do not report errors. Rejects
+   * if the whole driver does not answer.
    */
   async visited(everyone: boolean): Promise<readonly DriverEvent[]> {
     const { gpus, reporting } = this.#session;
-    const all = everyone || this.#alarmed;
-    this.#alarmed = false;
+    const all = everyone || this.#hasUnnamedError;
+    this.#hasUnnamedError = false;
     const visits = [...gpus.values()]
       .filter(({ details: { uuid } }) => all || this.#lost.has(uuid) || !reporting.has(uuid))
       .map((gpu) => this.#visit(gpu));
     return (await Promise.all(visits)).flat();
   }
 
-  /** The events that follow from a call to a GPU that failed: none for what is known already or is no loss. */
+  /**
+   * The events that follow from a failed call to a GPU; none if the loss is known already, or the error is not a loss.
+   */
   missed(uuid: string, error: unknown): readonly DriverEvent[] {
     if (!(error instanceof DriverError) || (error.code !== 'gpu-lost' && error.code !== 'timeout')) return [];
     return this.#lose(uuid, error.message);
@@ -86,7 +88,7 @@ export class Watch {
     return this.#lost.delete(uuid) ? [{ kind: 'found', uuid }] : [];
   }
 
-  /** Errors from before the first sample are the past: the driver keeps on with such a GPU. */
+  /** Errors before the first sample are ignored: the driver keeps using such a GPU. */
   #count(uuid: string, errors: number | null): readonly DriverEvent[] {
     if (errors === null) return [];
     const before = this.#errors.get(uuid) ?? errors;

@@ -7,7 +7,7 @@ import type { GpuDetails } from '../driver.js';
 import { integer, parseDocument, text } from '../document.js';
 
 const MIB = 1024 * 1024;
-/** Most GPUs that a simulated machine has. */
+/** A simulated machine has at most this many GPUs. */
 const MAX_GPUS = 16;
 
 /** One simulated GPU. */
@@ -15,7 +15,7 @@ export interface SimGpu extends GpuDetails {
   readonly multiprocessors: number;
 }
 
-/** A simulated machine: what docs/simulated-node.md describes, with every default filled in. */
+/** A simulated machine as docs/simulated-node.md describes it, with every default filled in. */
 export interface SimNode {
   readonly driverVersion: string;
   /** 1000 x major + 10 x minor. */
@@ -29,7 +29,7 @@ export type SimNodeResult =
 
 /**
  * Reads the description of a simulated node: its JSON form (docs/simulated-node.md) or the output of `nvidia-smi topo
- * -m`, told apart by the first character. A refusal is one line that names the place.
+ * -m`, distinguished by the first character. A refusal is one line that names the place.
  */
 export function parseSimNode(document: string): SimNodeResult {
   if (!document.trimStart().startsWith('{')) return fromMatrix(document);
@@ -37,7 +37,7 @@ export function parseSimNode(document: string): SimNodeResult {
   return parsed.ok ? { ok: true, node: parsed.value } : parsed;
 }
 
-/** The JSON form of a node, complete: reading it gives the same node. */
+/** The complete JSON form of a node: reading it returns the same node. */
 export function printSimNode(node: SimNode): string {
   const label = (a: number, b: number): string => {
     const links = linksBetween(node.topology, a, b);
@@ -61,7 +61,7 @@ export function printSimNode(node: SimNode): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** A GPU of the defaults, at place `index`. */
+/** The default GPU at position `index`. */
 export function defaultGpu(index: number): SimGpu {
   const hex = index.toString(16);
   return {
@@ -146,7 +146,7 @@ function completed(given: z.infer<typeof gpuSchema>, index: number): SimGpu {
 
 type Refuse = (path: (string | number)[], expected: string, found: unknown) => void;
 
-/** The topology that labels describe; null once one was refused. */
+/** The topology that labels describe; null if one was refused. */
 function linked(labels: readonly (readonly string[])[], gpus: readonly SimGpu[], refuse: Refuse): Topology | null {
   const refused = (path: (string | number)[], expected: string, found: unknown): null => {
     refuse(['links', ...path], expected, found);
@@ -175,7 +175,7 @@ function linked(labels: readonly (readonly string[])[], gpus: readonly SimGpu[],
   return bridgeHiddenLevels(matrix.map((row, at) => ({ links: row, affinity: affinity(gpus[at] as SimGpu) })));
 }
 
-/** What a label says, or what was expected instead. */
+/** The meaning of a label, or the text of what was expected. */
 function linkOf(label: string, isDiagonal: boolean): Link | string {
   const level = levelOfLabel(label);
   const nvlinks = Number(/^NV([1-9]\d{0,2})$/u.exec(label)?.[1] ?? 0);

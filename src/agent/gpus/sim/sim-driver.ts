@@ -5,7 +5,7 @@ import { inventoryNotes } from '../notes.js';
 import { DriverError, type Driver, type DriverEvent, type DriverListener, type Inventory } from '../driver.js';
 import type { SimNode } from './node.js';
 
-/** What runs on a simulated GPU: a test or a demonstration sets it. */
+/** The load on a simulated GPU, which a test or a demonstration sets. */
 export interface SimLoad {
   readonly utilizationPercent: number;
   readonly processes: readonly GpuProcess[];
@@ -14,7 +14,7 @@ export interface SimLoad {
 const IDLE: SimLoad = { utilizationPercent: 0, processes: [] };
 
 /**
- * GPUs without a GPU, inside this process: the inventory of a description, loads and faults on command. The agent sees
+ * GPUs simulated inside this process: the inventory of a description, with loads and faults on command. The agent gets
  * the same events as from a real driver. (Programs that call CUDA need the simulated libraries of native/sim instead.)
  */
 export class SimDriver implements Driver {
@@ -37,7 +37,7 @@ export class SimDriver implements Driver {
   async inventory(): Promise<Inventory> {
     this.#answer();
     const positions = [...this.#node.gpus.keys()].filter((at) => !this.#removed.has(this.#uuidAt(at)));
-    // As the driver does it: GPUs behind one that went move up.
+    // As in the real driver, GPUs after a removed one get lower indexes.
     const gpus = positions.map((at, index) => ({ ...(this.#node.gpus[at] as SimNode['gpus'][number]), index }));
     return {
       driverVersion: this.#node.driverVersion,
@@ -64,7 +64,7 @@ export class SimDriver implements Driver {
     return this.#load(uuid).processes;
   }
 
-  /** One watt ever since 1970 or the latest reset: a simulated GPU outlives the agent. */
+  /** One watt since 1970 or the latest reset: a simulated GPU outlives the agent. */
   async energyMillijoules(uuid: string): Promise<number | null> {
     this.#load(uuid);
     return this.#clock.now() - (this.#aliveSince.get(uuid) ?? 0);
@@ -80,7 +80,7 @@ export class SimDriver implements Driver {
     this.#listeners.clear();
   }
 
-  /** Lets `load` run on a GPU from now on. */
+  /** Sets the load of a GPU. */
   setLoad(uuid: string, load: SimLoad): void {
     this.#load(uuid);
     this.#loads.set(uuid, load);
@@ -98,13 +98,13 @@ export class SimDriver implements Driver {
     this.#emit({ kind: 'ecc', uuid });
   }
 
-  /** The GPU is reset while nobody has it open; a driver that is open hears nothing of that. */
+  /** Resets the GPU while no program has it open; an open driver gets no event. */
   reset(uuid: string): void {
     this.#load(uuid);
     this.#aliveSince.set(uuid, this.#clock.now());
   }
 
-  /** The GPU falls off the bus: it stays in the inventory and answers nothing. */
+  /** The GPU falls off the bus: it stays in the inventory and answers no call. */
   lose(uuid: string): void {
     this.#load(uuid);
     this.#lost.add(uuid);

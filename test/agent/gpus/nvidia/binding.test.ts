@@ -107,7 +107,7 @@ test('a driver with the first version of every function works, and says once wha
     `GPU 0: no utilisation: ${missing}`,
     `no CUDA version: ${missing}`,
     `no driver version: ${missing}`,
-    `no report of errors (only a GPU that is lost is noticed): ${missing}`,
+    `no reports of errors (without them only a lost GPU is detected): ${missing}`,
   ]);
   t.same((await driver.inventory()).notes, said);
 });
@@ -124,7 +124,7 @@ test('a GPU that is cut by MIG is left out, and said', { skip }, async (t) => {
     [1],
   );
   t.equal(topology.levels.length, 2);
-  t.ok(notes.includes(`GPU 1 (${uuid(1)}) is left out: it is cut into MIG instances, which are not shared further`));
+  t.ok(notes.includes(`GPU 1 (${uuid(1)}) is excluded: it is partitioned into MIG instances, which cannot be shared`));
 });
 
 test('a GPU that does not answer at start is left out, and said', { skip }, async (t) => {
@@ -136,7 +136,7 @@ test('a GPU that does not answer at start is left out, and said', { skip }, asyn
   );
   t.match(
     notes.join('\n'),
-    /GPU 0 does not answer and is left out: nvmlDeviceGetHandleByIndex_v2 of GPU 0: the GPU has fallen off the bus/,
+    /GPU 0 does not answer and is excluded: nvmlDeviceGetHandleByIndex_v2 of GPU 0: the GPU has fallen off the bus/,
   );
 });
 
