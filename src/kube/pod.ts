@@ -1,4 +1,5 @@
 import { DEFAULT_CATALOG, type CardCatalog } from '../quota/evaluators/gpu-resources.js';
+import { withClaims } from '../quota/evaluators/claim-kinds.js';
 import { ManifestReader } from '../quota/evaluators/manifest.js';
 import { podNeeds, type PodNeeds } from '../quota/evaluators/pod-template.js';
 import type { Refusal } from '../quota/core/refusal.js';
@@ -56,8 +57,25 @@ export interface Pod {
   /** In the order of its specification. */
   readonly initContainers: readonly PodContainer[];
   readonly containers: readonly PodContainer[];
-  /** What it asks for, of a type of GPU that its workload declares. */
-  readonly needs: (gpuType?: string, catalog?: CardCatalog) => PodNeeds | Refusal;
+  /** Its resource claims, in the order of its specification. */
+  readonly claims: readonly PodClaim[];
+  /** What it asks for, of a type of GPU that its workload declares; with what its claims give it. */
+  readonly needs: (
+    gpuType?: string,
+    catalog?: CardCatalog,
+    claimed?: Readonly<Record<string, number>>,
+  ) => PodNeeds | Refusal;
+}
+
+/** A resource claim that a pod names. */
+export interface PodClaim {
+  readonly name: string;
+  /** Of a claim that pods may share; empty for one that is made of a template. */
+  readonly claimName: string;
+  /** Of a ResourceClaimTemplate; empty for a claim that exists without the pod. */
+  readonly templateName: string;
+  /** The claim that was made of the template; empty before. */
+  readonly madeName: string;
 }
 
 export interface PodContainer {
@@ -99,7 +117,7 @@ export function readPod(object: unknown): Pod {
   const controller = list(metadata.ownerReferences)
     .map(record)
     .find((owner) => owner.controller === true);
-  const { containers, initContainers, overhead, resources, priority } = spec;
+  const { containers, initContainers, overhead, resources, priority, resourceClaims } = spec;
   const held = resizeOf(status);
   return {
     uid,
@@ -137,15 +155,12 @@ export function readPod(object: unknown): Pod {
     unscheduled: scheduled?.status === 'False' ? text(scheduled.message) : '',
     initContainers: containersOf(list(initContainers), list(status.initContainerStatuses)),
     containers: containersOf(list(containers), list(status.containerStatuses)),
-    needs: (gpuType = '', catalog = DEFAULT_CATALOG) =>
-      podNeeds(
-        new ManifestReader(),
-        { containers, initContainers, overhead, resources },
-        'spec',
-        gpuType,
-        catalog,
-        held,
-      ),
+    claims: claimsOf(list(resourceClaims), list(status.resourceClaimStatuses)),
+    needs: (gpuType = '', catalog = DEFAULT_CATALOG, claimed = {}) => {
+      const reader = new ManifestReader();
+      const asked = withClaims(reader, { containers, initContainers, overhead, resources }, claimed);
+      return podNeeds(reader, asked, 'spec', gpuType, catalog, held);
+    },
   };
 }
 
@@ -186,6 +201,20 @@ function containersOf(specs: readonly unknown[], statuses: readonly unknown[]): 
       running: isPresent(state.running),
       terminated: isPresent(state.terminated),
       waiting: text(record(state.waiting).message),
+    };
+  });
+}
+
+function claimsOf(specs: readonly unknown[], statuses: readonly unknown[]): readonly PodClaim[] {
+  return specs.map((value) => {
+    const { name: given, resourceClaimName, resourceClaimTemplateName } = record(value);
+    const name = text(given);
+    const made = statuses.map(record).find((status) => text(status.name) === name);
+    return {
+      name,
+      claimName: text(resourceClaimName),
+      templateName: text(resourceClaimTemplateName),
+      madeName: text(made?.resourceClaimName),
     };
   });
 }

@@ -86,6 +86,7 @@ export class Controller {
       log,
       clock,
       workloadOf: (uid) => reconciler.workloadOf(uid),
+      workload: (key) => reconciler.workload(key),
       whenReady: reconciler.whenSynced(),
       lastWatchedAt: options.lastLedAt,
     });

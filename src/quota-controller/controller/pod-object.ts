@@ -1,6 +1,6 @@
 import type { Resources } from '../../quota/core/demand.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
-import { readPod, type Pod } from '../../kube/pod.js';
+import { readPod, type Pod, type PodClaim } from '../../kube/pod.js';
 
 /** What the usage meter keeps of a pod. */
 export interface PodObject {
@@ -15,15 +15,22 @@ export interface PodObject {
   readonly startedAt: number | null;
   /** When the last container of a finished pod ended, milliseconds; null while the pod holds its requests. */
   readonly endedAt: number | null;
-  /** The pod's requests and limits, given the GPU type that its workload declares; null where they cannot be read. */
-  readonly needs: (gpuType: string) => { readonly requests: Resources; readonly limits: Resources } | null;
+  readonly claims: readonly PodClaim[];
+  /**
+   * The pod's requests and limits, given the GPU type that its workload declares and what the claims of its own give
+   * it; null where they cannot be read.
+   */
+  readonly needs: (
+    gpuType: string,
+    claimed?: Readonly<Record<string, number>>,
+  ) => { readonly requests: Resources; readonly limits: Resources } | null;
 }
 
 /** Reads a pod; null for an object without uid. */
 export function readPodObject(object: unknown, catalog: () => CardCatalog = () => DEFAULT_CATALOG): PodObject | null {
   const pod = readPod(object);
   if (pod.uid === '') return null;
-  const { uid, namespace, name, node, controller, isDone, endedAt, deletedAt, needs } = pod;
+  const { uid, namespace, name, node, controller, isDone, endedAt, deletedAt, claims, needs } = pod;
   const startedAt = startOf(pod);
   return {
     uid,
@@ -33,8 +40,9 @@ export function readPodObject(object: unknown, catalog: () => CardCatalog = () =
     ownerUid: controller?.uid ?? uid,
     startedAt,
     endedAt: isDone ? (endedAt ?? deletedAt ?? startedAt) : null,
-    needs: (gpuType) => {
-      const known = needs(gpuType, catalog());
+    claims,
+    needs: (gpuType, claimed) => {
+      const known = needs(gpuType, catalog(), claimed);
       return known.ok ? { requests: known.requests, limits: known.limits } : null;
     },
   };

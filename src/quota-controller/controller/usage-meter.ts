@@ -2,7 +2,7 @@ import type { QuotaEngine } from '../../quota/engine.js';
 import type { Command } from '../../quota/core/command.js';
 import type { Types } from '../../quota/core/type-family.js';
 import { refOfKey } from '../../quota/core/workload.js';
-import type { CardCatalog } from '../../quota/evaluators/gpu-resources.js';
+import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { ServedKind } from '../kinds.js';
@@ -11,6 +11,8 @@ import type { KubeObject } from '../object.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
 import type { Clock } from '../../host/clock.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
+import { ClaimMeter } from './claim-meter.js';
+import { claimedBy } from './claimed-amounts.js';
 import type { PlacementAudit } from './placement-audit.js';
 import { readPodObject, type PodObject } from './pod-object.js';
 
@@ -20,6 +22,8 @@ export interface UsageMeterOptions {
   readonly kinds: readonly ServedKind[];
   /** The workload with this uid; null where there is none that names a group. */
   readonly workloadOf: (uid: string) => WorkloadObject | null;
+  /** The same by `refKey`. */
+  readonly workload: (key: string) => WorkloadObject | null;
   /** Resolves when all workloads are known. */
   readonly whenReady: Promise<unknown>;
   /** When a meter last watched pods before this one, milliseconds; null if unknown. */
@@ -76,6 +80,7 @@ export class UsageMeter {
   /** Pods whose start and end are in the ledger, and whose object exists. */
   readonly #ended = new Set<string>();
   readonly #deleted = new Map<string, Deleted>();
+  readonly #claims: ClaimMeter;
   #isCharging = false;
   #stopped = false;
 
@@ -91,6 +96,14 @@ export class UsageMeter {
     });
     this.#pods = api.informer({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
     this.#link(kinds);
+    const { engine, workload, lastWatchedAt, clock } = options;
+    this.#claims = new ClaimMeter({
+      engine,
+      workload,
+      lastWatchedAt,
+      clock,
+      execute: (command) => this.#execute(command),
+    });
   }
 
   start(): void {
@@ -98,11 +111,14 @@ export class UsageMeter {
       const uid = (after ?? before)?.uid ?? '';
       if (after !== null) {
         this.#podByUid.set(uid, after);
+        this.#requeueClaims(this.#claims.note(after));
         if (this.#isCharging) this.#audit(after);
       } else {
         this.#options.audit?.forget(uid);
         this.#podByUid.delete(uid);
-        this.#deleted.set(uid, { pod: before, end: before?.endedAt ?? this.#options.clock.now() });
+        const end = before?.endedAt ?? this.#options.clock.now();
+        this.#deleted.set(uid, { pod: before, end });
+        if (before !== null) this.#requeueClaims(this.#claims.noteDeleted(before, end));
       }
       if (this.#isCharging) this.#queue.put(uid, 0);
     });
@@ -154,6 +170,11 @@ export class UsageMeter {
   requeueAll(): void {
     if (!this.#isCharging) return;
     for (const uid of this.#podByUid.keys()) this.#queue.put(uid, 0);
+    this.#requeueClaims(this.#claims.claims());
+  }
+
+  #requeueClaims(claims: Iterable<string>): void {
+    if (this.#isCharging) for (const claim of claims) this.#queue.put(claim, 0);
   }
 
   /** Audits all pods again, after workloads are read with new types. */
@@ -181,7 +202,12 @@ export class UsageMeter {
     if (this.#stopped) return;
     for (const change of engine.records()) {
       if (change.kind !== 'pod' || change.value === null) continue;
-      const { end, isRetained } = change.value;
+      const { end, isRetained, spans } = change.value;
+      if (ClaimMeter.isAbout(change.key)) {
+        const start = spans[0]?.at ?? end;
+        if (end === Infinity || isRetained === true) this.#claims.load(change.key, { start, end });
+        continue;
+      }
       if (end === Infinity) this.#running.add(change.key);
       else if (isRetained === true) this.#ended.add(change.key);
       else continue;
@@ -195,9 +221,14 @@ export class UsageMeter {
     this.#isCharging = true;
     for (const pod of this.#podByUid.values()) this.#audit(pod);
     for (const uid of [...this.#deleted.keys(), ...this.#podByUid.keys()]) this.#queue.put(uid, 0);
+    this.#requeueClaims(this.#claims.claims());
   }
 
   async #reconcile(uid: string): Promise<void> {
+    if (ClaimMeter.isAbout(uid)) {
+      if (!this.#claims.isKnown(uid)) this.#retryLater(uid);
+      return this.#claims.reconcile(uid);
+    }
     const deleted = this.#deleted.get(uid);
     if (deleted !== undefined) return this.#close(uid, deleted);
     const pod = this.#podByUid.get(uid);
@@ -231,13 +262,24 @@ export class UsageMeter {
     const { engine, clock } = this.#options;
     const account = this.#accountOf(pod);
     if (account === null) {
-      this.#waitForOwner(pod);
+      this.#retryLater(pod.uid);
       return false;
     }
     // A deleted pod is not audited.
     if (this.#podByUid.has(pod.uid)) this.#options.audit?.audit(pod, account);
     if ((engine.status(account.group)?.burnRate.size ?? 0) === 0) return false;
-    const needs = pod.needs(account.types['gpu'] ?? '');
+    const gpuType = account.types['gpu'] ?? '';
+    const claimed = await claimedBy(this.#options.api, pod, {
+      type: gpuType,
+      catalog: this.#options.catalog?.() ?? DEFAULT_CATALOG,
+    });
+    if (!claimed.isComplete && this.#retryLater(pod.uid)) return false;
+    if (!claimed.isComplete)
+      this.#options.log.warn(
+        { namespace: pod.namespace, pod: pod.name },
+        'hours of a pod are charged without a claim: neither the claim nor its template is there',
+      );
+    const needs = pod.needs(gpuType, claimed.amounts);
     if (needs === null) return false;
     const isCharged = await this.#execute({
       type: 'podStarted',
@@ -258,12 +300,14 @@ export class UsageMeter {
     return decision.allowed;
   }
 
-  #waitForOwner({ uid }: PodObject): void {
+  /** Tries again when what a pod or a claim depends on may have been observed; false after the last attempt. */
+  #retryLater(uid: string): boolean {
     const attempt = this.#ownerRetries.get(uid) ?? 0;
     const waitMs = OWNER_RETRIES_MS[attempt];
-    if (waitMs === undefined || this.#deleted.has(uid)) return;
+    if (waitMs === undefined || this.#deleted.has(uid)) return false;
     this.#ownerRetries.set(uid, attempt + 1);
     this.#options.clock.after(waitMs, () => this.#queue.put(uid, 0));
+    return true;
   }
 
   /**

@@ -1,5 +1,6 @@
-import { readQuantity } from '../core/quantity.js';
-import type { Evaluator } from './evaluator.js';
+import { readQuantity, type Quantity } from '../core/quantity.js';
+import type { Evaluator, GpuOfType, TemplatedPods } from './evaluator.js';
+import { deriveGpu } from './gpu-resources.js';
 import type { Json, ManifestReader } from './manifest.js';
 
 /** Amounts by resource. */
@@ -20,11 +21,45 @@ const RESOURCE_CLAIM: Evaluator = {
   resource: 'resourceclaims.resource.k8s.io',
   charges: true,
   pods: () => [],
-  amounts: (reader, object) => ({
+  amounts: (reader, object, gpu) => ({
     resourceclaims: 1,
-    ...devicesOf(reader, reader.at(object, 'spec', 'devices'), 'spec.devices', null),
+    ...derived(devicesOf(reader, reader.at(object, 'spec', 'devices'), 'spec.devices', cardBytesOf(gpu)), gpu),
   }),
 };
+
+/** A claim as if a pod named a template of it: what names the type of its devices. */
+export function claimAsPod(
+  reader: ManifestReader,
+  claim: Json,
+): { readonly templated: readonly TemplatedPods[]; readonly lookup: () => Json } {
+  const template = { spec: { resourceClaims: [{ name: 'claim', resourceClaimTemplateName: 'claim' }] } };
+  return {
+    templated: [{ name: '', count: 1, template, path: 'the claim' }],
+    lookup: () => ({ spec: { spec: reader.at(claim, 'spec') } }),
+  };
+}
+
+/** With what the engine compares GPUs by: `gpu.cards`, `gpu.memory`. */
+function derived(asked: Readonly<Amounts>, { type, catalog }: GpuOfType): Readonly<Record<string, Quantity>> {
+  const { amounts } = deriveGpu(new Map(Object.entries(asked)), type, catalog);
+  return Object.fromEntries([...amounts].map(([resource, amount]) => [resource, BigInt(amount)]));
+}
+
+/** Memory of a whole GPU; null where the type is not known. */
+export function cardBytesOf({ type, catalog }: GpuOfType): number | null {
+  return Object.hasOwn(catalog, type) ? (catalog[type] as number) : null;
+}
+
+/** A pod with what its claims ask for, as if one more container did. */
+export function withClaims(reader: ManifestReader, spec: Json, claimed: Readonly<Record<string, number>>): Json {
+  if (Object.keys(claimed).length === 0) return spec;
+  const asked = { cpu: 0, memory: 0, ...claimed };
+  const containers = reader.items(reader.at(spec, 'containers'), 'spec.containers');
+  return {
+    ...(spec as object | undefined),
+    containers: [...containers, { name: 'claims', resources: { requests: asked, limits: asked } }],
+  };
+}
 
 /** What the claims that are made of templates for each pod ask for. `cardBytes`: memory of a whole GPU. */
 export function claimAmounts(

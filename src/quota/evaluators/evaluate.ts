@@ -3,12 +3,12 @@ import type { Refusal } from '../core/refusal.js';
 import { DEFAULT_FAMILIES, familyOf, type TypeFamily, type Types } from '../core/type-family.js';
 import { BATCH_KINDS } from './batch-kinds.js';
 import { CORE_KINDS } from './core-kinds.js';
-import type { EvaluationContext, Evaluator, TemplatedPods } from './evaluator.js';
+import type { EvaluationContext, Evaluator, GpuOfType, TemplatedPods } from './evaluator.js';
 import { DEFAULT_CATALOG, type CardCatalog } from './gpu-resources.js';
 import { ManifestReader, type Json } from './manifest.js';
 import { knownType, placedTypes, typesOf, type NodeLabels, type PlacementRule } from './placement-type.js';
 import { podNeeds } from './pod-template.js';
-import { CLAIM_KINDS, claimAmounts, deviceClassesOf } from './claim-kinds.js';
+import { CLAIM_KINDS, claimAmounts, claimAsPod, deviceClassesOf, withClaims } from './claim-kinds.js';
 import { RAY_KINDS } from './ray-kinds.js';
 import { SPARK_KINDS } from './spark-kinds.js';
 import { completedPod, type ContainerDefaults } from './completed-pod.js';
@@ -121,13 +121,15 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   const isTerminal = evaluator.isTerminal?.(reader, manifest) ?? false;
   const templated = isTerminal ? [] : evaluator.pods(reader, manifest, contextOf(options));
   const isBound = kind === 'Pod' && reader.at(manifest, 'status', 'conditions') !== undefined;
-  const typed = typesOfWorkload(reader, templated, declared, { ...options, isBound });
+  const isClaim = CLAIM_KINDS.includes(evaluator) && !isTerminal;
+  const { templated: placed, ...placing } = isClaim ? claimAsPod(reader, manifest) : { templated };
+  const typed = typesOfWorkload(reader, placed, declared, { ...options, ...placing, isBound });
   if ('code' in typed) return typed;
   const { types } = typed;
   const podSets =
     evaluator.amounts === undefined || isTerminal
       ? podSetsOf(reader, templated, namespace, types, options)
-      : [{ count: 1, requests: evaluator.amounts(reader, manifest), unspecified: [] }];
+      : [{ count: 1, requests: evaluator.amounts(reader, manifest, gpuOf(types, options)), unspecified: [] }];
   if (!Array.isArray(podSets)) return podSets as Refusal;
   const demand: Demand = {
     workload: {
@@ -282,6 +284,10 @@ function usesFamily(
   );
 }
 
+function gpuOf(types: Types, { catalog = DEFAULT_CATALOG }: EvaluationOptions): GpuOfType {
+  return { type: types['gpu'] ?? '', catalog };
+}
+
 function isZero(quantity: Json): boolean {
   return quantity === 0 || quantity === '0';
 }
@@ -312,17 +318,6 @@ function podSetsOf(
     podSets.push({ name: own, count, requests: needs.requests, limits: needs.limits, unspecified: needs.unspecified });
   }
   return podSets;
-}
-
-/** A pod with what its claims ask for, as if one more container did. */
-function withClaims(reader: ManifestReader, spec: Json, claimed: Readonly<Record<string, string | number>>): Json {
-  if (Object.keys(claimed).length === 0) return spec;
-  const asked = { cpu: 0, memory: 0, ...claimed };
-  const containers = reader.items(reader.at(spec, 'containers'), 'spec.containers');
-  return {
-    ...(spec as object | undefined),
-    containers: [...containers, { name: 'claims', resources: { requests: asked, limits: asked } }],
-  };
 }
 
 function ownerOf(reader: ManifestReader, manifest: Json): Owner | null {

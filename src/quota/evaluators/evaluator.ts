@@ -1,3 +1,5 @@
+import type { Quantity } from '../core/quantity.js';
+import type { CardCatalog } from './gpu-resources.js';
 import type { Json, ManifestReader } from './manifest.js';
 
 /** Pods of a workload that are made of one template. */
@@ -21,6 +23,12 @@ export interface EvaluationContext {
   readonly matchingNodes: (template: Json) => number | null;
 }
 
+/** The type of GPU that an object is of; empty for none. */
+export interface GpuOfType {
+  readonly type: string;
+  readonly catalog: CardCatalog;
+}
+
 /** Knows where a kind of object has its pods. */
 export interface Evaluator {
   /** API group: `apps`, empty for the core. */
@@ -38,7 +46,7 @@ export interface Evaluator {
    * Of objects that are no pods: what one asks for, by resource; names of `isObjectResource` among them. Such an object
    * is charged whoever owns it.
    */
-  amounts?(reader: ManifestReader, object: Json): Readonly<Record<string, string | number>>;
+  amounts?(reader: ManifestReader, object: Json, gpu: GpuOfType): Readonly<Record<string, Quantity>>;
   /** Whether it is done and holds nothing any more. */
   isTerminal?(reader: ManifestReader, object: Json): boolean;
 }

@@ -90,9 +90,37 @@ test('claims charge the keys of the device plugin', (t) => {
   t.match(asks(claim({ deviceClassName: 'gpu.tencent.com' })), {
     resourceclaims: '1',
     'tencent.com/vcuda-core': '100',
+    'gpu.cards': '1000',
+  });
+  t.match(asks(claim({ deviceClassName: 'vgpu.tencent.com', capacity: { requests: { cores: 30, memory: '4Gi' } } })), {
+    'tencent.com/vcuda-memory': '16',
+    'gpu.cards': '300',
+    'gpu.memory': String(4 * 2 ** 30),
   });
   t.match(asks(claim({ deviceClassName: 'gpu.nvidia.com', count: 3 })), { 'nvidia.com/gpu': '3' });
   t.equal(asks(claim({ deviceClassName: 'gpu.nvidia.com', allocationMode: 'All' })), 'InvalidManifest');
+  t.end();
+});
+
+test('a claim of its own has the type that its DeviceClass names', (t) => {
+  const rules = [{ family: 'gpu', nodeLabel: '', products: {}, deviceClasses: { A100: ['a100.example.com'], T4: [] } }];
+  const claim = (deviceClassName: string, type?: string) => ({
+    ...object('resource.k8s.io/v1', 'ResourceClaim', {
+      devices: { requests: [{ name: 'gpu', exactly: { deviceClassName, capacity: { requests: { cores: 50 } } } }] },
+    }),
+    metadata: {
+      name: 'shared',
+      labels: { [LABEL]: 'team', ...(type === undefined ? {} : { [`${LABEL}/gpu-type`]: type }) },
+    },
+  });
+  const read = (manifest: object): unknown => {
+    const evaluation = evaluate(manifest, { placement: rules, strictTypes: true });
+    return evaluation.ok ? evaluation.demand?.types : evaluation.code;
+  };
+  t.same(read(claim('a100.example.com')), { gpu: 'A100' });
+  t.equal(read(claim('a100.example.com', 'T4')), 'TypeMismatch');
+  t.equal(read(claim('other.example.com')), 'TypeRequired');
+  t.same(read(claim('other.example.com', 'T4')), { gpu: 'T4' });
   t.end();
 });
 
