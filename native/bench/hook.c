@@ -1,7 +1,7 @@
 /*
- * What the control library adds to a call: batches of calls through it and batches of calls to the driver below it take
- * turns in one process, on the same GPU and in the same state. Prints one line a batch pair: "<what> <hooked ns>
- * <direct ns>" per call.
+ * Measures the overhead of the control library per call. Batches of calls through the library and batches of calls to
+ * the driver below it alternate in one process, on the same GPU and in the same state. Prints one line per pair of
+ * batches: "<what> <hooked ns> <direct ns>" per call.
  *
  *     hook LIBCUDA BATCHES
  */
@@ -73,7 +73,7 @@ static void measure(const char *what, double (*batch)(const struct calls *), con
     batch(direct);
   }
   for (int i = 0; i < batches; i++) {
-    /* Whoever comes second finds warm caches: they take turns in that too. */
+    /* The second batch finds warm caches, so the order alternates as well. */
     double first = batch(i % 2 ? hooked : direct);
     double second = batch(i % 2 ? direct : hooked);
     printf("%s %.3f %.3f\n", what, i % 2 ? first : second, i % 2 ? second : first);

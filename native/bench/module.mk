@@ -1,4 +1,5 @@
-# Programs that the benchmarks of ../bench run: linked with the driver alone, they meet the control library where LD_LIBRARY_PATH says so.
+# Programs for the benchmarks in ../bench. They are linked with the driver only and load the control library when
+# LD_LIBRARY_PATH contains it.
 
 BENCH_SOURCES := $(wildcard bench/*.c)
 BENCH_PROGRAMS := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SOURCES))

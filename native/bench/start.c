@@ -1,7 +1,7 @@
 /*
- * Starts with the GPU as a program does: loads the driver's library, initialises it, makes a context. All processes of
- * a run do so at one moment, given as a time of CLOCK_MONOTONIC. Prints how many ns after it each step was done, and
- * whether the process came too late for it.
+ * Measures the start of a GPU program: loads the driver's library, initialises it, creates a context. All processes of
+ * a run start at the same time, given as CLOCK_MONOTONIC. Prints the ns from that time to the end of each step, and
+ * whether the process was too late for it.
  *
  *     start AT_NS        ->  "LOADED INITIALISED CONTEXT LATE"
  */

@@ -1,6 +1,6 @@
 /*
- * Launches as fast as it can, waiting for nothing but room in the stream. Prints a line for each second: the launches
- * that the driver took, and the processor time (ns) that the process used meanwhile.
+ * Launches as fast as possible and waits only while the stream is full. Prints a line per second: the number of
+ * launches that the driver accepted, and the CPU time (ns) of the process.
  *
  *     storm SECONDS KERNEL_NS
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Launches between two looks at the clock. */
+/* Launches between two reads of the clock. */
 #define BATCH 256
 
 static const char kernels[] =

@@ -1,18 +1,18 @@
 /*
- * A program that uses the simulated GPU as programs do: launches in a given manner, as fast as it is let, until its
- * time is over. Prints the launches it made.
+ * A GPU program with a given launch pattern. It launches as fast as the library lets it for the given time, and prints
+ * the number of its launches.
  *
- *     tenant SECONDS MANNER
+ *     tenant SECONDS PATTERN
  *
  *     async:US            one stream, never waiting
  *     sync:US             waits for every launch
  *     mixed:US:STREAMS    several streams; kernels of US, 2 US and US / 2 on a part of the GPU, so that they overlap
- *     graph:US:NODES      graphs of so many kernels
+ *     graph:US:NODES      graphs with NODES kernels
  *     cooperative:US      cooperative launches over the whole GPU
- *     burst:US:WORK:REST  WORK ms of kernels at once, then REST ms of nothing
+ *     burst:US:WORK:REST  WORK ms of kernels at once, then idle for REST ms
  *     shapes              kernels of 20 us, 200 us and 2 ms in turn
- *     grid:US:BLOCKS      one stream, kernels of so many blocks
- *     idle                one kernel of 200 us, then nothing any more
+ *     grid:US:BLOCKS      one stream, kernels of BLOCKS blocks
+ *     idle                one kernel of 200 us, then idle
  */
 #include "cuda_abi.h"
 #include <stdint.h>
@@ -47,7 +47,7 @@ static void rest_ms(double ms) {
   nanosleep(&time, NULL);
 }
 
-/* Kernels of another duration have another shape, as those of real programs do: blocks of another size. */
+/* Kernels of different duration have different block sizes, as in real programs. */
 static void launch(uint64_t us, unsigned int blocks, unsigned int threads, CUstream stream) {
   void *arguments[] = {&us};
   ok(cuLaunchKernel(busy, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL), "launch");
@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
   char manner[32];
   unsigned int a = 0, b = 0, c = 0;
   if (argc != 3 || sscanf(argv[2], "%31[a-z]:%u:%u:%u", manner, &a, &b, &c) < 1) {
-    fprintf(stderr, "usage: tenant SECONDS MANNER\n");
+    fprintf(stderr, "usage: tenant SECONDS PATTERN\n");
     return 2;
   }
   CUcontext context;
@@ -164,6 +164,6 @@ int main(int argc, char **argv) {
   if (strcmp(manner, "shapes") == 0) run_shapes(end);
   if (strcmp(manner, "idle") == 0) run_idle(end);
   printf("%llu\n", (unsigned long long)launches);
-  /* What is queued is not waited for: the time is over. */
+  /* The time is over, so queued work is not waited for. */
   _Exit(0);
 }

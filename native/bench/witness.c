@@ -1,13 +1,13 @@
 /*
- * Tells how long the machine kept programs from running, so that what a benchmark measures can be told from what the
- * machine did meanwhile.
+ * Measures how long the machine kept programs from running, so that benchmarks can separate their results from
+ * disturbances of the machine.
  *
  *     witness PID...
  *
- * Answers each line of its input with one line: for every program, in ns since the start, how long it was held up. That
- * is time in which it was ready and waited for a processor (the kernel's own account, /proc/PID/schedstat), or in which
- * a processor ran nothing at all, as those of a virtual machine do at times. Only what lasts counts: programs do not
- * mind a wait of less than LEAST_NS. Ends with its input.
+ * For each line of its input it prints one line with a number per program: the ns since the start in which the program
+ * was delayed. A program is delayed while it is runnable and waits for a CPU (/proc/PID/schedstat), and while a CPU of
+ * a virtual machine does not run at all. Delays shorter than LEAST_NS are ignored. The program ends at the end of its
+ * input.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,20 +20,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS 4000000ull
+#define SAMPLE_NS 4000000ull
 #define LEAST_NS 4000000ull
 #define MOST_PROGRAMS 64
 #define NS_PER_SECOND 1000000000ull
 
 struct program {
   int schedstat;
-  uint64_t waited_ns; /* as the kernel says */
+  uint64_t waited_ns; /* as counted by the kernel */
   uint64_t held_up_ns;
 };
 
 static struct program programs[MOST_PROGRAMS];
 static int count;
-static uint64_t longest_pause_ns; /* of any processor since the last look */
+static uint64_t longest_pause_ns; /* of any CPU since the last sample */
 
 static uint64_t now(void) {
   struct timespec time;
@@ -41,7 +41,7 @@ static uint64_t now(void) {
   return (uint64_t)time.tv_sec * NS_PER_SECOND + (uint64_t)time.tv_nsec;
 }
 
-/* Sleeps until then; how late it woke. */
+/* Sleeps until `at` and returns the delay of the wake-up. */
 static uint64_t sleep_until(uint64_t at) {
   struct timespec time = {.tv_sec = (time_t)(at / NS_PER_SECOND), .tv_nsec = (long)(at % NS_PER_SECOND)};
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
@@ -56,17 +56,17 @@ static void note_pause(uint64_t pause) {
   }
 }
 
-/* One for each processor, before everything else that wants it: where this one is late, the processor stood still. */
-static void *watch_processor(void *number) {
+/* One thread per CPU with the highest priority: if it wakes late, the CPU was stopped. */
+static void *watch_cpu(void *number) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET((size_t)(uintptr_t)number, &one);
   if (sched_setaffinity(0, sizeof one, &one) != 0) return NULL;
   struct sched_param first = {.sched_priority = 1};
-  /* Without the right to do so it would only measure how busy the processor is. */
+  /* Without the right to use SCHED_FIFO the thread would only measure how busy the CPU is. */
   if (sched_setscheduler(0, SCHED_FIFO, &first) != 0) return NULL;
   for (;;)
-    note_pause(sleep_until(now() + LOOK_NS));
+    note_pause(sleep_until(now() + SAMPLE_NS));
 }
 
 static uint64_t waited(const struct program *program) {
@@ -105,12 +105,12 @@ int main(int argc, char **argv) {
   }
   for (long processor = 0; processor < sysconf(_SC_NPROCESSORS_ONLN); processor++) {
     pthread_t thread;
-    pthread_create(&thread, NULL, watch_processor, (void *)processor);
+    pthread_create(&thread, NULL, watch_cpu, (void *)processor);
   }
   struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
   for (;;) {
     char text[16];
-    if (poll(&input, 1, (int)(LOOK_NS / 1000000)) == 1) {
+    if (poll(&input, 1, (int)(SAMPLE_NS / 1000000)) == 1) {
       if (read(STDIN_FILENO, text, sizeof text) <= 0) return 0;
       look();
       answer();

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define FRAME_HEAD 9
-#define LARGEST_FRAME 16384 /* what a server may send as long as we do not allow more */
+#define LARGEST_FRAME 16384 /* what a server may send unless the client allows more */
 #define STREAM 1
 
 enum frame_type { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7, CONTINUATION = 9 };
@@ -34,7 +34,7 @@ struct call {
   struct grpc_answer *answer;
   bool status_seen;
   bool ended;
-  uint8_t block[2 * LARGEST_FRAME]; /* a header block that comes in several frames */
+  uint8_t block[2 * LARGEST_FRAME]; /* a header block that is split into several frames */
   size_t block_length;
 };
 
@@ -118,7 +118,7 @@ static bool connect_to(struct call *call, const char *address) {
     return fail(call, GRPC_UNREACHABLE);
   }
   memcpy(to.sun_path, address, strlen(address));
-  /* A full backlog answers EAGAIN: the agent is there, but busy. */
+  /* A full backlog returns EAGAIN: the agent runs but is busy. */
   while (connect(call->fd, (struct sockaddr *)&to, sizeof to) != 0) {
     if (errno != EAGAIN && errno != EINTR) {
       call->answer->error = errno;
@@ -141,7 +141,7 @@ static bool send_request(struct call *call, const char *path, const uint8_t *mes
   block[size++] = 0x83; /* :method POST */
   block[size++] = 0x86; /* :scheme http */
   size = hpack_write(block, size, sizeof block, 4, "", path);
-  /* Not the socket's path: servers built on nghttp2 refuse that. */
+  /* Not the path of the socket: servers based on nghttp2 reject that. */
   size = hpack_write(block, size, sizeof block, 1, "", "localhost");
   size = hpack_write(block, size, sizeof block, 31, "", "application/grpc");
   size = hpack_write(block, size, sizeof block, 0, "te", "trailers");
@@ -162,7 +162,7 @@ static int hex(char digit) {
   return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
 }
 
-/* grpc-message is percent-encoded. */
+/* The text of grpc-message is percent-encoded. */
 static void decode_message(const char *from, char *to, size_t room) {
   size_t length = 0;
   for (; *from != '\0' && length < room - 1; from++) {

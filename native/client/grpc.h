@@ -6,19 +6,19 @@
 #include <stdint.h>
 
 enum grpc_outcome {
-  GRPC_ANSWERED,    /* the server decided: see status */
-  GRPC_UNREACHABLE, /* nobody listens */
+  GRPC_ANSWERED,    /* the server replied, see status */
+  GRPC_UNREACHABLE, /* no server listens */
   GRPC_TIMED_OUT,
-  GRPC_BROKEN, /* what came back is no gRPC */
+  GRPC_BROKEN, /* the reply is not gRPC */
 };
 
 struct grpc_answer {
   int status; /* 0: OK */
   char message[512];
-  int error; /* errno where nobody listens */
+  int error; /* errno if no server listens */
 };
 
-/* Calls `path` with one message on the socket at `address`, at most `timeout_ms` for all of it. */
+/* Calls `path` with one message on the socket at `address`, within `timeout_ms` in total. */
 enum grpc_outcome grpc_call(const char *address, const char *path, const uint8_t *message, size_t length,
                             int timeout_ms, struct grpc_answer *answer);
 

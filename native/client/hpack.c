@@ -3,8 +3,8 @@
 
 #define TEXT_ROOM 512
 
-/* Lengths of the Huffman codes of RFC 7541, appendix B, by symbol; the code is canonical, so they say it all. 256 ends
- * a text. */
+/* Lengths of the Huffman codes of RFC 7541, appendix B, by symbol. The code is canonical, so the lengths define it.
+ * Symbol 256 ends a text. */
 static const uint8_t code_lengths[257] = {
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
     28, 28, 28, 6,  10, 10, 12, 13, 6,  8,  11, 10, 10, 8,  11, 8,  6,  6,  6,  5,  5,  5,  6,  6,  6,  6,  6,  6,  6,
@@ -23,7 +23,7 @@ static size_t put(uint8_t *block, size_t length, size_t room, uint8_t byte) {
   return length;
 }
 
-/* Texts of this client are shorter than 16 KiB; lengths of 127 and more continue in further bytes. */
+/* Texts of this client are shorter than 16 KiB. Lengths from 127 on continue in further bytes. */
 static size_t put_text(uint8_t *block, size_t length, size_t room, const char *text) {
   size_t size = strlen(text);
   if (size < 127) {
@@ -42,7 +42,7 @@ static size_t put_text(uint8_t *block, size_t length, size_t room, const char *t
 
 size_t hpack_write(uint8_t *block, size_t length, size_t room, unsigned int index, const char *name,
                    const char *value) {
-  /* A literal that is not to be indexed; numbers from 15 on need a second byte. */
+  /* A literal without indexing; numbers from 15 on need a second byte. */
   length = put(block, length, room, (uint8_t)(index < 15 ? index : 15));
   if (index >= 15) length = put(block, length, room, (uint8_t)(index - 15));
   if (index == 0) length = put_text(block, length, room, name);
@@ -72,7 +72,7 @@ static uint32_t read_number(struct reader *reader, unsigned int prefix_bits) {
   return 0;
 }
 
-/* The symbol whose code of `length` bits is `code`, -1 if there is none. */
+/* The symbol with the code `code` of `length` bits; -1 if there is none. */
 static int symbol_of(uint32_t code, unsigned int length) {
   uint32_t next = 0;
   for (unsigned int bits = 1; bits <= length; bits++) {
@@ -127,11 +127,11 @@ bool hpack_read(const uint8_t *block, size_t length, void (*field)(const char *n
   char name[TEXT_ROOM], value[TEXT_ROOM];
   while (reader.at < reader.end && !reader.failed) {
     uint8_t first = *reader.at;
-    if (first & 128) { /* a field of the static table, value included */
+    if (first & 128) { /* an indexed field of the static table */
       read_number(&reader, 7);
       continue;
     }
-    if ((first & 0xe0) == 0x20) { /* the size of the dynamic table */
+    if ((first & 0xe0) == 0x20) { /* a change of the dynamic table's size */
       read_number(&reader, 5);
       continue;
     }

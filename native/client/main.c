@@ -1,7 +1,5 @@
-/*
- * gpu-client: registers the processes of a container with the node agent, as the program of the same name of tkestack
- * gpu-manager does. Static, so that it runs in any image.
- */
+/* gpu-client: registers the processes of a container with the node agent. Drop-in replacement for the program of the
+ * same name in tkestack gpu-manager. Static, so that it runs in any image. */
 #include "grpc.h"
 #include <getopt.h>
 #include <stdio.h>
@@ -10,7 +8,7 @@
 #define TIMEOUT_MS 5000
 #define SCHEME "unix://"
 
-/* Exit codes: why it failed. */
+/* Exit codes by reason of the failure. */
 enum { DONE = 0, BAD_USAGE = 2, UNREACHABLE = 3, TIMED_OUT = 4, REFUSED = 5, BROKEN = 6 };
 
 static const char *const usage =
@@ -26,7 +24,7 @@ struct request {
   const char *container_id;
 };
 
-/* Appends a string field of a protobuf message; fields that are empty are left out. Returns the new length, 0 when it
+/* Appends a string field of a protobuf message; empty fields are omitted. Returns the new length, or 0 if the message
  * is full. */
 static size_t put_field(uint8_t *message, size_t length, size_t room, unsigned int number, const char *text) {
   size_t size = text == NULL ? 0 : strlen(text);
@@ -108,13 +106,13 @@ int main(int argc, char **argv) {
     fprintf(stderr, "gpu-client: the agent refused (gRPC status %d): %s\n", answer.status, answer.message);
     return REFUSED;
   case GRPC_UNREACHABLE:
-    fprintf(stderr, "gpu-client: nobody listens at %s: %s\n", address, strerror(answer.error));
+    fprintf(stderr, "gpu-client: cannot connect to the agent at %s: %s\n", address, strerror(answer.error));
     return UNREACHABLE;
   case GRPC_TIMED_OUT:
     fprintf(stderr, "gpu-client: no answer from %s within %d s\n", address, TIMEOUT_MS / 1000);
     return TIMED_OUT;
   default:
-    fprintf(stderr, "gpu-client: what answers at %s does not speak gRPC\n", address);
+    fprintf(stderr, "gpu-client: the server at %s does not speak gRPC\n", address);
     return BROKEN;
   }
 }

@@ -1,4 +1,5 @@
-# gpu-client is static: it runs in any image, whatever C library that has. Smallest with musl, which is taken where it is installed.
+# gpu-client is static, so it runs in any image regardless of the C library. musl makes it smallest and is used if it is
+# installed.
 
 CLIENT_CC := $(if $(DEBUG),$(CC),$(or $(shell command -v musl-gcc),$(CC)))
 CLIENT_STATIC := $(if $(DEBUG),$(filter -fsanitize%,$(LDFLAGS)),-static -s)

@@ -8,10 +8,12 @@
 #include "vgpu_abi.h"
 #include <string.h>
 
-/* Streams with work that is not known to be complete. With more of them, the claim ends by what the launches cost. */
+/*
+ * Streams with work that may be incomplete. With more streams, the claim lasts until the predicted end of all launches.
+ */
 #define STREAMS 16u
-/* A thread that waits for the GPU renews nothing, so its claim exceeds the predicted end by this and by as much as is
- * left: work takes longer beside others. */
+/* A thread that waits for the GPU cannot renew the claim, so the claim exceeds the predicted end by this and by the
+ * remaining time: work takes longer while other processes use the GPU. */
 #define WAIT_MORE_NS 50000000ull
 
 uint32_t activity_on;
@@ -25,10 +27,10 @@ static struct {
   struct lock lock;
   struct vgpu_activity *file;
   uint64_t launches;
-  uint64_t until_ns; /* when all launches would be complete, by what they cost */
+  uint64_t until_ns; /* predicted end of all launches */
   uint32_t waiting;  /* threads that wait for the GPU */
   uint32_t count;
-  bool more; /* there were more streams than fit */
+  bool more; /* there were more streams than entries */
   struct busy_stream streams[STREAMS];
 } here;
 
@@ -52,7 +54,7 @@ static void clear(void) {
   here.until_ns = 0;
 }
 
-/* Containers that were created before there were priorities have no such file: they claim nothing. */
+/* Containers created by an older agent have no such file and publish no claims. */
 static void map_file(void) {
   char path[512];
   int error;
@@ -69,7 +71,7 @@ void activity_set(bool high) {
     clear();
     publish(os_now_ns());
   }
-  /* Every launch claims, also one that was paid for in advance. */
+  /* Launches paid from a thread's credit must claim too, so all launches take the slow path. */
   if (on != activity_is_on()) atomic_fetch_add_explicit(&gate.slow_path_reasons, on ? 1 : -1u, memory_order_relaxed);
   __atomic_store_n(&activity_on, on, __ATOMIC_RELAXED);
   lock_release(&here.lock);
@@ -90,7 +92,7 @@ static void note_stream(CUstream stream) {
 void activity_launch(CUstream stream, uint64_t gpu_ns) {
   uint64_t now = os_now_ns();
   lock_take(&here.lock);
-  /* Streams whose work must be complete by now, though no wait said so, have no part in the next claim. */
+  /* Streams whose work must be complete by now, although no wait showed it, do not extend the next claim. */
   if (here.waiting == 0 && here.until_ns + WAIT_MORE_NS < now) clear();
   here.launches++;
   note_stream(stream);
@@ -139,10 +141,10 @@ void activity_waited_for_all(uint64_t mark) {
   lock_release(&here.lock);
 }
 
-/* The child has no work yet; its parent's claims are the parent's. */
-static void forget(void) {
+/* The child has no work; the claims belong to the parent. */
+static void reset(void) {
   struct vgpu_activity *file = here.file;
   memset(&here, 0, sizeof here);
   here.file = file;
 }
-AFTER_FORK(forget)
+AFTER_FORK(reset)

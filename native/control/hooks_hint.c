@@ -1,7 +1,5 @@
-/*
- * Hints of where managed memory should be. Advice and prefetches bring pages, or copies of them, to the GPU; what a
- * slice holds beyond its memory limit stays on the host. The program is told that its hint was taken.
- */
+/* Location hints for managed memory. Advice and prefetches can move or copy pages to the GPU, but memory beyond the
+ * limit must stay on the host. Such hints are ignored and return success. */
 #include "control.h"
 #include "driver.h"
 #include "host_backed.h"

@@ -4,9 +4,9 @@
 #include "driver.h"
 
 /*
- * With the host as preferred location, pages begin there and stay there; as the device is one that accesses them, it
- * has them mapped and meets no page fault after the first touch. GPUs that cannot access managed memory beside the
- * host (before Pascal, some virtual machines) refuse both.
+ * With the host as preferred location, pages are created and stay on the host. With the device as accessor, the GPU has
+ * them mapped and faults at most at the first touch. GPUs without access to managed memory on the host (before Pascal,
+ * some virtual machines) reject both hints.
  */
 static CUresult pin_to_host(CUdeviceptr pointer, size_t bytes, int device) {
   CUresult result = driver.cuMemAdvise(pointer, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU);

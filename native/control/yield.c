@@ -9,26 +9,28 @@
 #include <string.h>
 
 /* How often claims are read while a launch waits. */
-#define LOOK_NS 50000ull
-/* Work that high slices interrupted is complete before more is launched, but a launch waits at most so long for that:
- * what comes before it may itself wait for this thread. */
+#define POLL_NS 50000ull
+/* A launch waits at most this long for work that high slices interrupted to complete: earlier work on the GPU may
+ * itself wait for this thread. */
 #define DRAIN_MOST_NS 50000000ull
-/* Claims are believed for a part of the time. Who did not have to give way for long gives way for so much at once. */
+/* Claims are believed for a part of the time. A slice that did not give way for a while gives way for up to
+ * BELIEF_BURST_NS at once. */
 #define BELIEF_BURST_NS 200000000ull
 #define BELIEF_PAUSE_NS 20000000ull
 #define BELIEVED_WHOLE 100u
 #define DEFAULT_FLOOR 500u
 
-/* How long this process gave way to each high slice, as a bucket: see law_charge. */
+/* How long this process gave way to each high slice, as a bucket (see law_charge). */
 static struct belief {
   uint64_t level_at_ns;
   uint64_t charged_until_ns;
-  uint32_t spent; /* believed no more until there is credit of BELIEF_PAUSE_NS */
+  uint32_t spent; /* not believed again until there is credit of BELIEF_PAUSE_NS */
 } beliefs[VGPU_MAX_DEVICES][VGPU_MAX_HIGH];
 
 _Static_assert(VGPU_MAX_DEVICES <= 100 && VGPU_MAX_HIGH <= 10, "names of links have two digits and one");
 
-/* Not mapped: this program would end with SIGBUS as soon as the other container cuts its file. */
+/* The file is read and not mapped: the other container could truncate it, and access to the mapping would then raise
+ * SIGBUS. */
 static bool claims(uint32_t device, uint32_t number, uint64_t now) {
   struct vgpu_activity activity;
   char name[] = VGPU_HIGH_DIRECTORY "/00.0";
@@ -60,7 +62,7 @@ static bool is_believed(uint32_t device, uint32_t number, uint64_t now) {
   return !is_spent && believed_of(device, number) > 0;
 }
 
-/* The high slices that have work and are believed, as bits. */
+/* Bit mask of the high slices that have work and are believed. */
 static uint32_t claimants(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
   uint32_t count = live->high_count < VGPU_MAX_HIGH ? live->high_count : VGPU_MAX_HIGH;
   uint32_t found = 0;
@@ -69,7 +71,7 @@ static uint32_t claimants(uint32_t device, const struct vgpu_device_live *live, 
   return found;
 }
 
-/* Threads that wait at the same time give way together: the time counts once. */
+/* The waits of concurrent threads count once. */
 static void charge_claimants(uint32_t device, uint32_t found, uint64_t from, uint64_t now) {
   for (uint32_t i = 0; found != 0; i++, found >>= 1) {
     uint32_t believed = believed_of(device, i);
@@ -116,7 +118,7 @@ uint64_t yield_to_high(uint32_t device, CUstream stream, uint64_t gpu_ns, void (
     }
     uint64_t from = now;
     waiting();
-    os_sleep_until(now + LOOK_NS);
+    os_sleep_until(now + POLL_NS);
     now = os_now_ns();
     charge_claimants(device, found, from, now);
     limits_read(control.limits, device, &live);

@@ -1,8 +1,8 @@
 /*
  * The binary interface of the CUDA driver, CUDA 10 to 13, as far as the simulated driver and the control library use
- * it: names, numbers and layouts are facts of that interface and must not change; a test compares them with cuda.h
- * where a toolkit is installed. Functions are in cuda_functions.h under the names that the driver exports, so that
- * nothing here renames a call: cuMemAlloc is the 32-bit call of 2007, cuMemAlloc_v2 the one that everybody uses.
+ * it. Names, numbers and layouts belong to that interface and must not change; a test compares them with cuda.h if a
+ * toolkit is installed. cuda_functions.h declares the functions under their exported names, without the renaming macros
+ * of cuda.h: cuMemAlloc is the 32-bit call of CUDA 2, cuMemAlloc_v2 the one in use today.
  */
 #ifndef CUDA_ABI_H
 #define CUDA_ABI_H
@@ -21,7 +21,7 @@ typedef unsigned int CUdeviceptr_v1;
 typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
-typedef struct CUdevResource_st CUdevResource; /* of no concern here what it says */
+typedef struct CUdevResource_st CUdevResource; /* opaque here */
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUlib_st *CUlibrary;

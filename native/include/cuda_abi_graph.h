@@ -1,6 +1,4 @@
-/*
- * Graphs in the CUDA driver's binary interface. Part of cuda_abi.h, which is what to include.
- */
+/* Graphs in the CUDA driver's binary interface. Included by cuda_abi.h; do not include it directly. */
 #ifndef CUDA_ABI_GRAPH_H
 #define CUDA_ABI_GRAPH_H
 
@@ -176,7 +174,7 @@ typedef CUDA_HOST_NODE_PARAMS_v1 CUDA_HOST_NODE_PARAMS;
 typedef struct {
   CUhostFn fn;
   void *userData;
-  unsigned int syncMode; /* this and the context since CUDA 13.4 */
+  unsigned int syncMode; /* this field and the context since CUDA 13.4 */
   CUcontext ctx;
 } CUDA_HOST_NODE_PARAMS_v2;
 
@@ -238,7 +236,7 @@ typedef struct {
   CUcontext ctx;
 } CUDA_CONDITIONAL_NODE_PARAMS;
 
-/* What the general call takes, whatever the type; semaphore nodes have parameters too, but nobody here reads them. */
+/* Parameters of the generic call for all node types. The parameters of semaphore nodes are not declared here. */
 typedef struct {
   CUgraphNodeType type;
   int reserved0[3];
@@ -259,7 +257,7 @@ typedef struct {
   long long reserved2;
 } CUgraphNodeParams;
 
-/* What a capture into a graph that exists already asks where a node's parameters differ. */
+/* Arguments of the callback that a capture into an existing graph calls when the parameters of a node differ. */
 typedef enum CUgraphRecaptureStatus_enum {
   CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
   CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE = 1,
@@ -268,7 +266,7 @@ typedef enum CUgraphRecaptureStatus_enum {
 typedef CUresult (*CUgraphRecaptureCallback)(void *, CUgraphNode, const CUgraphNodeParams *, const CUgraphNodeParams *,
                                              CUgraphRecaptureStatus);
 
-/* ---- user objects: what a graph keeps for as long as it may run ---- */
+/* ---- user objects: resources that a graph keeps while it may run ---- */
 
 typedef struct CUuserObject_st *CUuserObject;
 

@@ -1,7 +1,5 @@
-/*
- * Memory in the CUDA driver's binary interface: arrays, copies, pools, virtual memory, external memory. Part of
- * cuda_abi.h, which is what to include.
- */
+/* Memory in the CUDA driver's binary interface: arrays, copies, pools, virtual memory, external memory. Included by
+ * cuda_abi.h; do not include it directly. */
 #ifndef CUDA_ABI_MEMORY_H
 #define CUDA_ABI_MEMORY_H
 
@@ -543,6 +541,6 @@ typedef struct {
 } CUDA_RESOURCE_VIEW_DESC_v1;
 typedef CUDA_RESOURCE_VIEW_DESC_v1 CUDA_RESOURCE_VIEW_DESC;
 
-typedef struct CUmemcpyAttributes_st CUmemcpyAttributes; /* hints for copies, of no concern here */
+typedef struct CUmemcpyAttributes_st CUmemcpyAttributes; /* hints for copies, opaque here */
 
 #endif

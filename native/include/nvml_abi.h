@@ -1,7 +1,7 @@
 /*
- * The binary interface of NVML as far as the simulated driver, the control library and the agent use it: names, numbers
- * and layouts are facts of that interface and must not change; a test compares them with nvml.h where one is installed.
- * Functions are in nvml_functions.h under the names that libnvidia-ml.so.1 exports.
+ * The binary interface of NVML as far as the simulated driver, the control library and the agent use it. Names, numbers
+ * and layouts belong to that interface and must not change; a test compares them with nvml.h if it is installed.
+ * nvml_functions.h declares the functions under the names that libnvidia-ml.so.1 exports.
  */
 #ifndef NVML_ABI_H
 #define NVML_ABI_H
@@ -40,7 +40,7 @@ typedef enum {
   NVML_ERROR_UNKNOWN = 999,
 } nvmlReturn_t;
 
-/* The first word of a structure that has versions: its size and its version. */
+/* First word of a versioned structure: its size and its version. */
 #define NVML_STRUCT_VERSION(name, number) ((unsigned int)(sizeof(nvml##name##_v##number##_t) | ((number) << 24U)))
 
 #define NVML_VALUE_NOT_AVAILABLE (-1)
@@ -64,7 +64,7 @@ typedef enum {
 #define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE 32
 #define NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE 16
 
-/* ---- what a device is ---- */
+/* ---- device properties ---- */
 
 typedef struct nvmlPciInfo_st {
   char busIdLegacy[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
@@ -76,7 +76,7 @@ typedef struct nvmlPciInfo_st {
   char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
 } nvmlPciInfo_t;
 
-/* Of nvmlDeviceGetPciInfo_v2, which is gone from today's headers but not from the library. */
+/* Parameter of nvmlDeviceGetPciInfo_v2, which current headers lack and the library still exports. */
 typedef struct {
   char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
   unsigned int domain;
@@ -177,7 +177,7 @@ typedef enum {
   NVML_GPU_VIRTUALIZATION_MODE_NONE = 0,
 } nvmlGpuVirtualizationMode_t;
 
-/* Of CUDA 13. */
+/* Since CUDA 13. */
 typedef struct {
   unsigned int version;
   unsigned int value;
@@ -240,7 +240,7 @@ typedef struct nvmlProcessInfo_v1_st {
   unsigned long long usedGpuMemory;
 } nvmlProcessInfo_v1_t;
 
-/* The calls _v2 and _v3 share this layout. */
+/* _v2 and _v3 share this layout. */
 typedef struct nvmlProcessInfo_v2_st {
   unsigned int pid;
   unsigned long long usedGpuMemory;

@@ -1,7 +1,7 @@
 /*
- * What libnvidia-ml.so.1 exports, by the names that stand in its symbol table, as far as it is simulated or hooked
- * here. Needs the types of nvml_abi.h (or of nvml.h: a test includes it after that one, so that the compiler compares
- * every prototype).
+ * The functions that libnvidia-ml.so.1 exports, by their symbol names, as far as they are simulated or hooked. Requires
+ * the types of nvml_abi.h (or of nvml.h: a test includes this file after nvml.h, so that the compiler compares every
+ * prototype).
  */
 #ifndef NVML_FUNCTIONS_H
 #define NVML_FUNCTIONS_H

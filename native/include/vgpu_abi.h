@@ -51,13 +51,13 @@ enum vgpu_log_level {
 };
 
 enum vgpu_live_flags {
-  VGPU_LIVE_ALONE = 1u << 0, /* no other container used this GPU since the last steering */
+  VGPU_LIVE_ALONE = 1u << 0, /* no other container used this GPU since the last steering tick */
 };
 
 enum vgpu_priority {
   VGPU_PRIORITY_NORMAL = 0,
   VGPU_PRIORITY_HIGH = 1, /* publishes in its activity file when it has work */
-  VGPU_PRIORITY_LOW = 2,  /* launches little while a high slice has work */
+  VGPU_PRIORITY_LOW = 2,  /* launches only its floor while a high slice has work */
 };
 
 struct vgpu_limits_header {
@@ -99,9 +99,9 @@ struct vgpu_device_live {
   uint32_t generation;     /* counts changes of memory_limit_bytes, share and soft_limit */
   uint32_t others_ppm;     /* recent use of this GPU by everything else; 0 without VGPU_LIVE_ALONE: unknown */
   uint8_t priority;        /* enum vgpu_priority */
-  uint8_t high_count;      /* of a low slice: high slices on this GPU to which it gives way */
-  uint16_t low_floor;      /* of a low slice: ten-thousandths of the GPU that it gets beside them; 0: 500 */
-  uint64_t host_backed_limit_bytes; /* what it may hold beyond the memory limit, on the host; 0: nothing */
+  uint8_t high_count;      /* of a low slice: number of high slices on this GPU that it gives way to */
+  uint16_t low_floor;      /* of a low slice: share in ten-thousandths of the GPU while a high slice has work; 0: 500 */
+  uint64_t host_backed_limit_bytes; /* bytes that may be held on the host beyond the memory limit; 0: none */
 };
 
 struct vgpu_limits {

@@ -1,13 +1,13 @@
 /*
- * A program that uses the CUDA driver, to be run in a container: linked to libcuda.so.1 as any other, it knows nothing
- * of limits.
+ * A program that uses the CUDA driver, to be run in a container. It is linked to libcuda.so.1 like any other program
+ * and is not aware of limits.
  *
- *     gpu-probe total          what the GPU is said to have           prints "total <MiB>"
- *     gpu-probe memory         allocates until it is refused           prints "memory <MiB> result <CUresult>"
- *     gpu-probe share MS       keeps the GPU busy for so long         prints "share <percent of the time it was busy>"
- *     gpu-probe work MIB MS    the same while it holds so much memory
+ *     gpu-probe total          prints the memory of the GPU: "total <MiB>"
+ *     gpu-probe memory         allocates until it is refused: "memory <MiB> result <CUresult>"
+ *     gpu-probe share MS       keeps the GPU busy for MS ms: "share <percent of the time it was busy>"
+ *     gpu-probe work MIB MS    like share, while it holds MIB MiB of memory
  *
- * Exits with 0, with 1 when the driver refuses what it must not, and with 2 when it is called wrongly.
+ * Exit codes: 0 success, 1 a driver call failed unexpectedly, 2 wrong usage.
  */
 #include "cuda_abi.h"
 #include "cuda_functions.h"
@@ -47,7 +47,7 @@ static void total(CUdevice device) {
   printf("total %zu\n", bytes >> 20);
 }
 
-/* The simulated driver reads a kernel's time from its name: this one takes a millisecond of the whole GPU. */
+/* The simulated driver takes the duration from the kernel's name: one millisecond on the whole GPU. */
 static const char *const KERNEL = "busy_us_1000";
 static const double KERNEL_SECONDS = 1e-3;
 static const char *const IMAGE =

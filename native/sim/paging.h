@@ -21,10 +21,8 @@ enum {
   PAGING_BLOCK = 2 << 20,
 };
 
-/*
- * How long a kernel waits for the part of a range that is on the host. Memory that the GPU has mapped faults when it is
- * touched for the first time, other memory each time: it does not fit onto the GPU, so it was evicted since.
- */
+/* How long a kernel waits for the part of a range that is on the host. Memory mapped by the GPU faults at the first
+ * touch only. Other managed memory faults at every touch: it does not fit on the GPU, so it was evicted in between. */
 uint64_t paging_time(CUdeviceptr address, uint64_t bytes);
 
 #endif

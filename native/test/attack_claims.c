@@ -8,7 +8,7 @@ static void batch(void) {
     OK(gpu_launch(kernel, 80, stream));
 }
 
-/* What low slices get while a high one claims all the time and does nothing. */
+/* The share that low slices get while a high slice always claims and does no work. */
 static double beside_claims(const struct slice *low, const struct slice *high, uint64_t ms) {
   uint64_t charged = __atomic_load_n(&low->usage->devices[0].charged_ns, __ATOMIC_RELAXED);
   uint64_t at = slices_now();
@@ -28,7 +28,7 @@ int main(void) {
   slices_link(&low, &high, 40);
   pid_t lower = slices_run(&low, batch);
   slices_pass(300);
-  beside_claims(&low, &high, 600); /* what it may claim at once */
+  beside_claims(&low, &high, 600); /* the longest claim */
   double got = beside_claims(&low, &high, 2000);
   printf("beside claims that are believed for 40 of 100: %.1f\n", got);
   CHECK_BETWEEN(got, 28, 62);

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-/* The slice's directory as a container sees it: read-only, but for its own files. */
+/* The slice's directory as mounted in a container: read-only except for its own files. */
 static bool mount_as_container(const char *directory) {
   if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return false;
   return mount(directory, directory, NULL, MS_BIND, NULL) == 0 &&
@@ -34,7 +34,7 @@ int main(void) {
   CHECK_EQ(seen.claimed_until_ns[3], 42);
 
   refuses_writers(claims);
-  /* A descriptor that is open names the mount that it came by. */
+  /* An open descriptor refers to the mount through which it was opened. */
   snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
   refuses_writers(open_file);
   void *mapped = mmap(NULL, sizeof seen, PROT_READ, MAP_SHARED, fd, 0);

@@ -23,11 +23,11 @@ none() {
 }
 [ -s "$work/others" ] && [ -s "$work/refused" ] || { echo "the lists have a format that this test does not read"; exit 1; }
 comm -23 "$work/others" "$work/answered" >"$work/difference"
-none "$work/difference" "answers.txt says nothing of it"
+none "$work/difference" "answers.txt does not classify it"
 comm -13 "$work/others" "$work/answered" >"$work/difference"
-none "$work/difference" "answers.txt names it, and it is hooked, named twice or in no list"
+none "$work/difference" "answers.txt names it, but it is hooked, named twice or in no list"
 comm -3 "$work/refused" "$work/said" >"$work/difference"
 none "$work/difference" "control/nvml_refused.h and answers.txt disagree"
 sed -nE '/ (refused|harmless|settled|open):$/!p' "$work/answers" >"$work/difference"
-none "$work/difference" "the answer is none of refused, harmless, settled and open"
+none "$work/difference" "the class is none of refused, harmless, settled and open"
 exit $failed

@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* The limits of a slice that may hold `beyond` more than its 64 MiB. */
+/* The limits of a slice that may hold `beyond` bytes more than its 64 MiB. */
 static struct vgpu_limits *make_slice(uint64_t beyond) {
   struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 64 * MIB, 100, 0);
   limits->live[0][0].host_backed_limit_bytes = beyond;
@@ -28,7 +28,7 @@ static size_t gpu_memory_left(void) {
   return left;
 }
 
-/* A process that is killed while it holds all that the slice may hold beyond its limit. */
+/* Kills a process that holds all memory allowed beyond the limit. */
 static void kill_a_holder(void) {
   int ready[2];
   char byte;
@@ -63,7 +63,7 @@ int main(void) {
   CHECK_EQ(is_managed(booked), 0);
   CHECK_EQ(gpu_host_backed(), 0);
 
-  /* 4 MiB are left: 20 MiB go beyond, all of them, and what is left stays. */
+  /* 4 MiB are left: all of the 20 MiB go to the host, and the 4 MiB stay free. */
   OK(cuMemAlloc_v2(&beyond, 20 * MIB));
   CHECK_EQ(is_managed(beyond), 1);
   CHECK_EQ(preferred_location(beyond), CU_DEVICE_CPU);
@@ -71,7 +71,7 @@ int main(void) {
   CHECK_EQ(gpu_host_backed(), 20 * MIB);
   CHECK_EQ(gpu_memory_left(), 4 * MIB);
 
-  /* Beyond has a limit too. */
+  /* Memory beyond the limit is limited too. */
   REFUSED(cuMemAlloc_v2(&more, 12 * MIB + 1));
   REFUSED(cuMemAllocManaged(&more, 12 * MIB + 1, CU_MEM_ATTACH_GLOBAL));
   CHECK_EQ(gpu_denied(VGPU_DENIED_ALLOC), 1);
@@ -79,7 +79,7 @@ int main(void) {
   OK(cuMemAllocManaged(&more, 12 * MIB, CU_MEM_ATTACH_GLOBAL));
   CHECK_EQ(gpu_host_backed(), 32 * MIB);
 
-  /* Hints do not bring it to the GPU. */
+  /* Hints do not move it to the GPU. */
   CUmemLocation gpu = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
   OK(cuMemAdvise(more, 12 * MIB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
   OK(cuMemAdvise_v2(more + MIB, MIB, CU_MEM_ADVISE_SET_READ_MOSTLY, gpu));
@@ -89,13 +89,13 @@ int main(void) {
   OK(cuMemPrefetchAsync_v2_ptsz(beyond, 20 * MIB, gpu, 0, NULL));
   CHECK_EQ(preferred_location(more), CU_DEVICE_CPU);
 
-  /* It holds data. */
+  /* The memory keeps its contents. */
   unsigned char word[4] = {1, 2, 3, 4}, back[4] = {0};
   OK(cuMemcpyHtoD_v2(beyond + 20 * MIB - 4, word, 4));
   OK(cuMemcpyDtoH_v2(back, beyond + 20 * MIB - 4, 4));
   CHECK(memcmp(word, back, 4) == 0);
 
-  /* What cannot be host-backed is refused as ever. */
+  /* Memory that cannot be host-backed is refused as before. */
   CUmemGenericAllocationHandle handle;
   CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = gpu};
   REFUSED(cuMemCreate(&handle, 16 * MIB, &properties, 0));
@@ -103,7 +103,7 @@ int main(void) {
   CUipcMemHandle ipc;
   CHECK(cuIpcGetMemHandle(&ipc, beyond) != CUDA_SUCCESS);
 
-  /* Freed, both limits have room again; memory that is beyond stays there until it is freed. */
+  /* After a free both limits have room again; host-backed memory stays on the host until it is freed. */
   OK(cuMemFree_v2(booked));
   CHECK_EQ(gpu_host_backed(), 32 * MIB);
   OK(cuMemAlloc_v2(&booked, 64 * MIB));
@@ -113,13 +113,13 @@ int main(void) {
   OK(cuMemFreeAsync(more, NULL) == CUDA_SUCCESS ? CUDA_SUCCESS : cuMemFree_v2(more));
   CHECK_EQ(gpu_host_backed(), 0);
 
-  /* The agent takes it back: the next allocation is refused. */
+  /* The agent withdraws the permission: the next allocation is refused. */
   struct vgpu_device_live live = limits->live[0][0];
   live.host_backed_limit_bytes = 0;
   sandbox_publish(limits, 0, live);
   REFUSED(cuMemAlloc_v2(&beyond, MIB));
 
-  /* A context that ends gives it back. */
+  /* The end of a context gives host-backed memory back. */
   live.host_backed_limit_bytes = 32 * MIB;
   sandbox_publish(limits, 0, live);
   OK(cuMemAlloc_v2(&beyond, 8 * MIB));

@@ -11,7 +11,7 @@ static void batch(void) {
     OK(gpu_launch(kernel, 80, stream));
 }
 
-/* Always has work: waits for one request and sends the next. */
+/* Always has work: waits for one request and sends the next one. */
 static void serve(void) {
   CUfunction kernel = gpu_kernel("busy_us_200");
   CUstream stream;

@@ -1,6 +1,6 @@
 #include "slices.h"
 
-/* Claims for as long as a claim can: waits for work that takes seconds. */
+/* Claims as long as possible: waits for work that takes seconds. */
 static void claim_long(void) {
   CUfunction kernel = gpu_kernel("busy_ms_20");
   for (int i = 0; i < 200; i++)
@@ -36,18 +36,18 @@ int main(void) {
   REQUIRE(claims(&high));
   slices_end(higher);
   uint64_t killed_at = slices_now();
-  /* No claim lies further ahead, whatever it was made for. */
+  /* No claim extends further than the lease, whatever its cause. */
   for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++)
     CHECK(high.activity->claimed_until_ns[i] <= killed_at + VGPU_CLAIM_MOST_NS);
   slices_pass(VGPU_CLAIM_MOST_NS / 1000000 + 100);
   CHECK(!claims(&high));
   CHECK(slices_used(&low, 1000) > 30);
 
-  /* Garbage, and claims beyond a lease, are no claims. */
+  /* Garbage and claims beyond the lease are ignored. */
   for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++)
     high.activity->claimed_until_ns[i] = i % 2 == 0 ? UINT64_MAX - i : slices_now() + 60 * VGPU_CLAIM_MOST_NS;
   CHECK(slices_used(&low, 500) > 30);
-  /* Nor does a file matter that was cut, or is gone. */
+  /* A truncated or deleted file is ignored too. */
   char path[512];
   snprintf(path, sizeof path, "%s/" VGPU_ACTIVITY_FILE, high.directory);
   REQUIRE(truncate(path, 0) == 0);

@@ -60,7 +60,7 @@ __attribute__((unused)) static uint64_t gpu_held(void) {
   return sandbox_held(usage, 0);
 }
 
-/* What the container holds beyond its limit. */
+/* Memory that the container holds beyond its limit. */
 __attribute__((unused)) static uint64_t gpu_host_backed(void) {
   static struct vgpu_usage *usage;
   uint64_t held = 0;

@@ -1,13 +1,13 @@
 #include "sim.h"
 
-/* As sim/paging.h has them. */
+/* Values of sim/paging.h. */
 enum { BYTES_PER_US = 25000, FAULT_US = 50 };
-/* Events stamp time in steps of 512 ns. */
+/* Events have a resolution of 512 ns. */
 enum { STEP_US = 1 };
 
 static const size_t MIB = 1 << 20;
 
-/* Microseconds of a kernel that computes for 100 and touches memory. */
+/* Microseconds of a kernel that computes for 100 us and touches memory. */
 static double touch(CUdeviceptr address, uint64_t bytes) {
   uint64_t us = 100;
   void *parameters[] = {&us, &address, &bytes};
@@ -40,7 +40,7 @@ int main(void) {
   check(touch(managed, 64 * MIB), 0, 0);
   check(touch(0, 64 * MIB), 0, 0);
 
-  /* Preferred on the host, and mapped: the first touch faults. */
+  /* Preferred location on the host, mapped by the GPU: the first touch faults. */
   size_t before, after, total;
   OK(cuMemAllocManaged(&hosted, 64 * MIB, CU_MEM_ATTACH_GLOBAL));
   OK(cuMemGetInfo_v2(&before, &total));
@@ -53,7 +53,7 @@ int main(void) {
   check(touch(hosted, 64 * MIB), 64 * MIB, 24);
   check(touch(hosted + 60 * MIB, 64 * MIB), 4 * MIB, 0);
 
-  /* More than the GPU has: it comes and goes with each launch. */
+  /* More than the GPU has: pages migrate at each launch. */
   OK(cuMemAllocManaged(&huge, 20 * 1024 * MIB, CU_MEM_ATTACH_GLOBAL));
   check(touch(huge, 32 * MIB), 32 * MIB, 16);
   check(touch(huge, 32 * MIB), 32 * MIB, 16);

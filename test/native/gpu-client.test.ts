@@ -70,7 +70,7 @@ test('the client builds', { skip }, (t) => {
   t.end();
 });
 
-test('a registration arrives as it was asked for, with the original flags', { skip }, async (t) => {
+test('a registration with the original flags reaches the agent unchanged', { skip }, async (t) => {
   const requests: unknown[] = [];
   const path = await agent(t, (call, answer) => {
     requests.push(call.request);
@@ -87,7 +87,7 @@ test('a registration arrives as it was asked for, with the original flags', { sk
   ]);
 });
 
-test('a refusal is told with its reason', { skip }, async (t) => {
+test('a refusal is printed with its reason', { skip }, async (t) => {
   const path = await agent(t, (_call, answer) => {
     answer({ code: status.PERMISSION_DENIED, details: 'not a process of this container: 100% sure, größte Mühe\n' });
   });
@@ -96,7 +96,7 @@ test('a refusal is told with its reason', { skip }, async (t) => {
   t.match(stderr, 'the agent refused (gRPC status 7): not a process of this container: 100% sure, größte Mühe');
 });
 
-test('an agent that is away is told apart from one that does not answer', { skip }, async (t) => {
+test('the exit code tells a missing agent from one that does not answer', { skip }, async (t) => {
   const gone = await client('--addr', '/nonexistent/vcuda.sock', '--pod-uid', 'f2a1', '--cont-id', 'c0ffee');
   t.equal(gone.code, 3);
   t.match(gone.stderr, 'No such file or directory');
@@ -106,13 +106,13 @@ test('an agent that is away is told apart from one that does not answer', { skip
   t.match(silent.stderr, 'within 5 s');
 });
 
-test('a socket that may not be used is nobody listening', { skip: skip || (process.getuid?.() === 0 ? 'root may use any socket' : false) }, async (t) => {
+test('a socket without permission counts as a missing agent', { skip: skip || (process.getuid?.() === 0 ? 'root may use any socket' : false) }, async (t) => {
   const path = await rawServer(t, () => undefined);
   chmodSync(path, 0);
   t.equal((await client('--addr', path, '--pod-uid', 'f2a1', '--cont-id', 'c0ffee')).code, 3);
 });
 
-test('answers that are no gRPC end the call, whatever they are', { skip }, async (t) => {
+test('replies that are not gRPC end the call', { skip }, async (t) => {
   const frame = (length: number, type: number, flags: number, stream: number, payload: Buffer): Buffer => {
     const head = Buffer.alloc(9);
     head.writeUIntBE(length, 0, 3);
@@ -121,7 +121,7 @@ test('answers that are no gRPC end the call, whatever they are', { skip }, async
     head.writeUInt32BE(stream, 5);
     return Buffer.concat([head, payload]);
   };
-  const answers: readonly Buffer[] = [
+  const replies: readonly Buffer[] = [
     Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'),
     Buffer.alloc(0),
     frame(0xffffff, 4, 0, 0, Buffer.alloc(0)),
@@ -132,10 +132,10 @@ test('answers that are no gRPC end the call, whatever they are', { skip }, async
     frame(8, 7, 0, 0, Buffer.alloc(8)),
     frame(6, 1, 0x05, 1, Buffer.from([0x40, 0x84, 0xff, 0xff, 0xff, 0xff])),
   ];
-  for (const answer of answers) {
-    const path = await rawServer(t, (socket) => { socket.end(answer); });
+  for (const reply of replies) {
+    const path = await rawServer(t, (socket) => { socket.end(reply); });
     const ended = await client('--addr', path, '--pod-uid', 'f2a1', '--cont-id', 'c0ffee');
-    t.equal(ended.code, 6, answer.toString('hex').slice(0, 40));
+    t.equal(ended.code, 6, reply.toString('hex').slice(0, 40));
   }
 });
 

@@ -1,4 +1,4 @@
-"""Writes the files of one allocation, as native/include/vgpu_abi.h defines them: `limits.py DIRECTORY UUID SHARE [MEMORY_BYTES]`."""
+"""Writes the files of one slice in the format of native/include/vgpu_abi.h: `limits.py DIRECTORY UUID SHARE [MEMORY_BYTES]`."""
 import os
 import struct
 import sys

@@ -1,12 +1,12 @@
-"""Clients of the CUDA runtime, which no simulated driver can start: what they get of a memory limit.
-`runtime_tenant.py torch|cupy|nccl LIMIT_MIB` prints one line; exit code 77 where the client is not installed."""
+"""Measures how much memory clients of the CUDA runtime get under a limit. The simulated driver cannot run them.
+`runtime_tenant.py torch|cupy|nccl LIMIT_MIB` prints one line; exit code 77 if the client is not installed."""
 import sys
 
 STEP_MIB = 64
 
 
 def fill(allocate, is_refusal, limit):
-    """MiB that were had before memory was refused; twice the limit where it never was."""
+    """MiB allocated before memory was refused; twice the limit if it never was."""
     held = []
     while len(held) * STEP_MIB < 2 * limit:
         try:
@@ -41,7 +41,7 @@ def cupy_memory(limit):
 
 
 def nccl_memory(limit):
-    """A collective of one process: NCCL has its own channels and buffers, which count too."""
+    """A collective of one process: the channels and buffers of NCCL are charged as well."""
     import tempfile
 
     import torch

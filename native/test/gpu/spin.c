@@ -1,6 +1,6 @@
 /*
- * A tenant of a real GPU: kernels of a given amount of work, launched as fast as the library lets it. Prints how many
- * it did a second.
+ * A load generator for a real GPU: launches kernels of a given duration as fast as the library lets it, and prints the
+ * number of kernels per second.
  *
  *     spin SECONDS KERNEL_US [sync]
  */
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* A chain of dependent multiplications: its time is work, not waiting, so time slices of others do not shorten it. */
+/* A chain of dependent multiplications. Its duration is computation and not memory latency, so foreign time slices do
+ * not shorten it. */
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           ".visible .entry spin(.param .u64 rounds, .param .u64 out) {\n"
                           "  .reg .pred %p<2>; .reg .u64 %rd<6>;\n"
@@ -43,7 +44,7 @@ static void launch(uint64_t rounds) {
   ok(cuLaunchKernel(kernel, (unsigned int)multiprocessors * 8, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL), "launch");
 }
 
-/* Rounds that take about `microseconds` on this GPU while nobody else uses it. */
+/* Number of rounds that take about `microseconds` on this GPU when no other process uses it. */
 static uint64_t calibrate(double microseconds) {
   const char *given = getenv("SPIN_ROUNDS_PER_MS");
   if (given != NULL) return (uint64_t)(strtod(given, NULL) * microseconds / 1000);
@@ -76,7 +77,7 @@ int main(int argc, char **argv) {
   ok(cuModuleGetFunction(&kernel, module, "spin"), "kernel");
   ok(cuMemAlloc_v2(&out, 4096), "memory");
   uint64_t rounds = calibrate(atof(argv[2]));
-  /* The first second is for learning what a launch costs. */
+  /* During the first second the library learns what a launch costs. */
   double start = now(), counted_from = start + 1, end = counted_from + seconds;
   uint64_t done = 0, pending = 0;
   while (now() < end) {

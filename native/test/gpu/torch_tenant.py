@@ -1,4 +1,4 @@
-"""A PyTorch tenant: matrix products as fast as the library lets it; prints how many it did a second. `torch_tenant.py SECONDS SIZE`."""
+"""A PyTorch load generator: computes matrix products as fast as the library lets it and prints their number per second. `torch_tenant.py SECONDS SIZE`."""
 import sys
 import time
 
