@@ -4,15 +4,23 @@ import type { Driver } from '../../src/agent/gpus/driver.js';
 import { simLibraryDriver } from '../../src/agent/gpus/sim/library-driver.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
+import { MEMORY_OVERSUBSCRIBE_KEY } from '../../src/gpu/annotations.js';
 import { SimulatedMachine } from './machine.js';
 
 const NOBODY = { podUid: '', namespace: '', pod: '', container: '' };
+/** Pods of memory class low. */
+const LOW = { ...NOBODY, podUid: 'low' };
+const LOW_ANNOTATIONS = new Map([[MEMORY_OVERSUBSCRIBE_KEY, 'low']]);
 
 export interface SliceLimits {
   readonly gpu: number;
   readonly share: number;
   /** Null: hard. */
   readonly softLimit: number | null;
+  /** Absent: not limited. */
+  readonly memoryBytes?: number;
+  /** It may hold more than that, on the host: as much as the agent's factor allows. */
+  readonly lowMemoryClass?: boolean;
 }
 
 /**
@@ -32,7 +40,7 @@ export class SteeringAgent {
     this.#path = path;
   }
 
-  static async start(machine: SimulatedMachine): Promise<SteeringAgent> {
+  static async start(machine: SimulatedMachine, memoryOversubscription = 1): Promise<SteeringAgent> {
     const driver = simLibraryDriver({
       clock: systemClock,
       report: () => undefined,
@@ -45,7 +53,11 @@ export class SteeringAgent {
     const vgpu = buildVgpu({
       path,
       knowledge: { placeOf: async () => null, pidsOf: async () => [], nameOf: async () => null },
-      limitAnnotations: { annotations: () => null, onAnnotations: () => () => undefined },
+      limitAnnotations: {
+        annotations: (podUid) => (podUid === LOW.podUid ? LOW_ANNOTATIONS : null),
+        onAnnotations: () => () => undefined,
+      },
+      memoryOversubscription,
       notices: { note: () => undefined },
       evictor: { evict: () => undefined },
       auditPolicy: 'report',
@@ -61,14 +73,14 @@ export class SteeringAgent {
   }
 
   /** Makes a slice; its directory is what a container sees as /etc/vcuda. */
-  async slice({ gpu, share, softLimit }: SliceLimits): Promise<string> {
+  async slice({ gpu, share, softLimit, memoryBytes, lowMemoryClass }: SliceLimits): Promise<string> {
     this.#made += 1;
     const allocation = this.#made.toString(16).padStart(16, '0');
     const uuid = this.#machine.uuidOf(gpu);
     await this.#vgpu.slices.start({
       allocation,
-      owner: NOBODY,
-      devices: [{ uuid, pciBusId: '', memoryBytes: null, share, softLimit }],
+      owner: lowMemoryClass === true ? LOW : NOBODY,
+      devices: [{ uuid, pciBusId: '', memoryBytes: memoryBytes ?? null, share, softLimit }],
     });
     return join(this.#path, allocation);
   }
