@@ -29,7 +29,10 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
     return LIMITS_BROKEN;
   }
   *why = unsound(*file);
-  return *why == NULL ? LIMITS_PRESENT : LIMITS_BROKEN;
+  if (*why != NULL) return LIMITS_BROKEN;
+  if (((*file)->header.policy & VGPU_POLICY_UNENFORCED) == 0) return LIMITS_PRESENT;
+  *file = NULL;
+  return LIMITS_ABSENT;
 }
 
 void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live) {

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 
 enum limits_status {
-  LIMITS_ABSENT,  /* no directory, and the process runs on the node itself: it is not in a container with a slice */
+  /* nothing to enforce: no directory, and the process runs on the node itself; or the slice is unenforced */
+  LIMITS_ABSENT,
   LIMITS_PRESENT, /* mapped and valid */
   /* the directory exists but the limits are missing or invalid: the library must not fall back to unlimited use */
   LIMITS_BROKEN,

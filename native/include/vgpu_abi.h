@@ -40,6 +40,7 @@
 
 enum vgpu_policy {
   VGPU_POLICY_DENY_UNLISTED = 1u << 0, /* refuse memory on a GPU that is visible but not listed */
+  VGPU_POLICY_UNENFORCED = 1u << 1,    /* the limits are not enforced: the library passes every call to the driver */
 };
 
 enum vgpu_log_level {
