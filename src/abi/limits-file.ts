@@ -81,6 +81,8 @@ export interface NewLimits {
   readonly devices: readonly NewDeviceLimits[];
   /** Refuse memory on GPUs that the container can see but that are not listed. Default true. */
   readonly denyUnlisted?: boolean;
+  /** The library passes every call on to the driver. Default false. */
+  readonly unenforced?: boolean;
   /** What the library says on the application's stderr. Default `error`. */
   readonly logLevel?: LogLevel;
 }
@@ -89,6 +91,7 @@ export interface NewLimits {
 export interface Limits {
   readonly allocation: string;
   readonly denyUnlisted: boolean;
+  readonly unenforced: boolean;
   readonly logLevel: LogLevel;
   /** Number of live publications so far. */
   readonly sequence: number;
@@ -192,7 +195,9 @@ export function encodeLimits(limits: NewLimits): Buffer {
   buffer.writeUInt32LE(ABI_VERSION, LIMITS_HEADER.version);
   buffer.writeUInt32LE(buffer.length, LIMITS_HEADER.size);
   buffer.writeUInt32LE(limits.devices.length, LIMITS_HEADER.deviceCount);
-  buffer.writeUInt32LE((limits.denyUnlisted ?? true) ? POLICY.denyUnlisted : 0, LIMITS_HEADER.policy);
+  const denyUnlisted = (limits.denyUnlisted ?? true) ? POLICY.denyUnlisted : 0;
+  const unenforced = limits.unenforced === true ? POLICY.unenforced : 0;
+  buffer.writeUInt32LE(denyUnlisted | unenforced, LIMITS_HEADER.policy);
   buffer.writeUInt32LE(LOG_LEVEL[limits.logLevel ?? 'error'], LIMITS_HEADER.logLevel);
   writeText(buffer, LIMITS_HEADER.allocation, TEXT_BYTES.limitsHeaderAllocation, limits.allocation, 'allocation id');
   limits.devices.forEach((device, index) => {
@@ -267,6 +272,7 @@ export function decodeLimits(buffer: Buffer): LimitsDecoded {
     limits: {
       allocation: readText(buffer, LIMITS_HEADER.allocation, TEXT_BYTES.limitsHeaderAllocation),
       denyUnlisted: (buffer.readUInt32LE(LIMITS_HEADER.policy) & POLICY.denyUnlisted) !== 0,
+      unenforced: (buffer.readUInt32LE(LIMITS_HEADER.policy) & POLICY.unenforced) !== 0,
       logLevel: LOG_LEVELS[buffer.readUInt32LE(LIMITS_HEADER.logLevel)] ?? 'debug',
       sequence,
       devices,

@@ -87,6 +87,8 @@ export interface AgentConfig {
   readonly auditPolicy: AuditPolicy;
   /** How many times its booked memory a slice of memory class `low` may hold; 1: no slice holds more than it booked. */
   readonly memoryOversubscription: number;
+  /** Pods may ask that their limits are not enforced. */
+  readonly allowUnenforced: boolean;
   readonly logLevel: LogLevel;
 }
 

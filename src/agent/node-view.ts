@@ -176,6 +176,7 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
     return {
       id: holding.id,
       phase: holding.phase,
+      unenforced: slice?.unenforced ?? false,
       owners: holding.owners,
       allocatedAtMs: holding.heldSince,
       cores: holding.parts.reduce((sum, part) => sum + part.cores, 0),

@@ -114,6 +114,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     evictor: seams.evictor ?? podEvictor(apiServer),
     auditPolicy: config.auditPolicy,
     memoryOversubscription: config.memoryOversubscription,
+    allowUnenforced: config.allowUnenforced,
     driver,
     driverVersion: () => inventory.driverVersion,
     gpus: () => allocator.state.node.gpus.map(({ gpu }) => gpu.uuid),

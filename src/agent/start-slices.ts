@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { LegacyStore, SliceLimits, SliceStore } from './allocator/ports.js';
 import type { AuditPolicy } from './slices/findings.js';
 import type { LegacyHolding } from '../gpu/ledger/legacy-holding.js';
+import { ENFORCEMENT_KEY } from '../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { USAGE_FILE } from '../abi/vgpu-abi.js';
 import type { Clock } from '../host/clock.js';
@@ -19,7 +20,14 @@ import {
   type SliceObservation,
   type UseObservation,
 } from './slices/observation.js';
-import type { ContainerKnowledge, Evictor, GpuSource, PodLimitAnnotations, SliceNotices } from './slices/ports.js';
+import type {
+  ContainerKnowledge,
+  Evictor,
+  GpuSource,
+  PodLimitAnnotations,
+  SliceNote,
+  SliceNotices,
+} from './slices/ports.js';
 import { OperatorLimits } from './slices/operator-limits.js';
 import { MappedLibraries } from './slices/mapped-libraries.js';
 import { ProcessOwners } from './slices/process-owners.js';
@@ -35,6 +43,13 @@ import type { Part } from '../host/lifecycle.js';
 /** Directory in `--virtual-manager-path`, beside the allocations. */
 const TMPFS_DIRECTORY = '.usage';
 
+/** Tells the pod's owner that a container starts without limits. */
+const UNENFORCED: SliceNote = {
+  type: 'Normal',
+  reason: 'GPUUnenforced',
+  message: `the limits are not enforced, as ${ENFORCEMENT_KEY} asks; the audit compares use with what was booked`,
+};
+
 export interface VgpuOptions {
   readonly limitAnnotations: PodLimitAnnotations;
   readonly notices: SliceNotices;
@@ -43,6 +58,8 @@ export interface VgpuOptions {
   readonly auditPolicy: AuditPolicy;
   /** `--memory-oversubscription`; absent: none. */
   readonly memoryOversubscription?: number;
+  /** `--allow-unenforced`; absent: no. */
+  readonly allowUnenforced?: boolean;
   /** `--virtual-manager-path`. */
   readonly path: string;
   /** `--usage-tmpfs`. */
@@ -88,7 +105,7 @@ export interface Vgpu {
 export function buildVgpu(options: VgpuOptions): Vgpu {
   const directories = new SliceDirectories(options.path, options.usageTmpfs === true ? openTmpfs(options) : null);
   const operator = new OperatorLimits(directories, options.log);
-  const policy = new LimitPolicy(options.limitAnnotations, operator, options.memoryOversubscription);
+  const policy = new LimitPolicy(options.limitAnnotations, operator, options);
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
   const legacyPods = new LegacyPods({ ...options, pace });
@@ -128,6 +145,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       async start(limits) {
         await slices.start(specOf(limits));
         resize(limits.allocation);
+        if (slices.started.get(limits.allocation)?.unenforced === true) options.notices.note(limits.owner, UNENFORCED);
       },
       async restore(limits) {
         await slices.restore(specOf(limits));

@@ -140,7 +140,7 @@ function asTable(containers: readonly ContainerLimits__Output[]): string {
       less(limit(device.memory_bytes), limit(device.given_memory_bytes)),
       mib(Number(device.used_memory_bytes)),
       `${device.used_percent.toFixed(0)} %`,
-      `${container.allocation}${container.set_by_operator ? ' (set)' : ''}`,
+      `${container.allocation}${container.set_by_operator ? ' (set)' : ''}${container.unenforced ? ' (unenforced)' : ''}`,
     ]),
   );
   return table(HEADINGS, rows);
@@ -164,6 +164,7 @@ function asDocument(container: ContainerLimits__Output) {
     pod: container.pod,
     container: container.container,
     setByOperator: container.set_by_operator,
+    unenforced: container.unenforced,
     devices: container.devices.map((device) => ({
       gpuUuid: device.gpu_uuid,
       memoryBytes: bytesOf(device.memory_bytes),

@@ -227,6 +227,12 @@ export const RUN_FLAGS: readonly Flag[] = [
     help: 'how many times its booked memory a slice of memory class low may hold, the rest on the host; 1: no slice may',
   },
   {
+    name: 'allow-unenforced',
+    value: null,
+    default: 'false',
+    help: 'pods may ask that their limits are not enforced, only compared with their use (tencent.com/vcuda-enforcement: none)',
+  },
+  {
     name: 'container-runtime-endpoint',
     value: 'path',
     default: '',
@@ -389,6 +395,7 @@ const SCHEMA = z.object({
   'allocation-check-period': whole(1, 86_400),
   'audit-policy': z.enum(AUDIT_POLICIES, 'expected report or evict'),
   'memory-oversubscription': factor,
+  'allow-unenforced': bool,
   'container-runtime-endpoint': path,
   'docker-endpoint': path,
   nri: bool,
@@ -455,6 +462,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     waitTimeoutMs: flags['wait-timeout'],
     auditPolicy: flags['audit-policy'],
     memoryOversubscription: flags['memory-oversubscription'],
+    allowUnenforced: flags['allow-unenforced'],
     logLevel: logLevel(flags.v),
   };
 }

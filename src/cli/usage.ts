@@ -39,10 +39,10 @@ export function usageTable({ allocations }: NodeSnapshot): string {
   return table(HEADINGS, rows);
 }
 
-/** `namespace/pod/container` of the current container, or a substitute. */
-export function containerName({ id, owners }: AllocationSnapshot): string {
+/** `namespace/pod/container` of the current container, or a substitute; marked where its limits are not enforced. */
+export function containerName({ id, owners, unenforced }: AllocationSnapshot): string {
   const owner = owners.at(-1);
-  return owner === undefined || owner.pod === ''
-    ? `allocation ${id}`
-    : `${owner.namespace}/${owner.pod}/${owner.container}`;
+  const name =
+    owner === undefined || owner.pod === '' ? `allocation ${id}` : `${owner.namespace}/${owner.pod}/${owner.container}`;
+  return unenforced ? `${name} (unenforced)` : name;
 }

@@ -35,6 +35,12 @@ export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 export const MEMORY_OVERSUBSCRIBE_KEY = 'tencent.com/vcuda-memory-oversubscribe';
 
 /**
+ * Pod annotation: whether the limits of its containers are enforced (`limits`, the default) or only compared with their
+ * use (`none`), if the node allows that.
+ */
+export const ENFORCEMENT_KEY = 'tencent.com/vcuda-enforcement';
+
+/**
  * Pod annotation: whether several whole GPUs of a container must be of one model and memory (`required`), or only if
  * possible (`preferred`, the default).
  */

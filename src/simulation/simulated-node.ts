@@ -70,6 +70,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     waitTimeoutMs: 60_000,
     auditPolicy: 'report',
     memoryOversubscription: 1,
+    allowUnenforced: false,
     logLevel: 'info',
     ...config,
   };

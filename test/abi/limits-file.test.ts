@@ -62,6 +62,7 @@ test('limits come back as they were written', (t) => {
     allocation: fc.stringMatching(/^[a-z0-9-]{0,63}$/),
     devices: fc.array(newDevice, { maxLength: MAX_DEVICES }),
     denyUnlisted: fc.boolean(),
+    unenforced: fc.boolean(),
     logLevel: fc.constantFrom('none' as const, 'error' as const, 'warning' as const, 'info' as const, 'debug' as const),
   });
   fc.assert(

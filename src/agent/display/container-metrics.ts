@@ -213,6 +213,18 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
     ({ socketFloods }) => socketFloods,
   ),
   {
+    name: 'vgpu_container_unenforced',
+    type: 'gauge',
+    help: '1 for containers whose limits are not enforced, only compared with their use; others are absent',
+    labels: ['namespace', 'pod', 'container'],
+    *read({ snapshot }) {
+      for (const allocation of snapshot.allocations) {
+        const labels = allocation.unenforced ? runningOf(allocation) : null;
+        if (labels !== null) yield { labels, value: 1 };
+      }
+    },
+  },
+  {
     name: 'vgpu_container_findings',
     type: 'gauge',
     help: 'What the audit has against the container now, by code; none is absent',

@@ -46,24 +46,29 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
         givenMemoryBytes,
       }),
     ),
-    allocations: allocations.map(({ id, phase, owners, allocatedAtMs, cores, memoryBytes, findings, slices }) => ({
-      id,
-      phase,
-      owners,
-      allocatedAtMs,
-      cores,
-      memoryBytes,
-      findings,
-      slices: slices.map(({ gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, memoryLimitBytes }) => ({
-        gpuUuid,
-        gpuIndex,
-        givenCores,
-        givenMemoryBytes,
-        share,
-        softLimit,
-        memoryLimitBytes,
-      })),
-    })),
+    allocations: allocations.map(
+      ({ id, phase, unenforced, owners, allocatedAtMs, cores, memoryBytes, findings, slices }) => ({
+        id,
+        phase,
+        unenforced,
+        owners,
+        allocatedAtMs,
+        cores,
+        memoryBytes,
+        findings,
+        slices: slices.map(
+          ({ gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, memoryLimitBytes }) => ({
+            gpuUuid,
+            gpuIndex,
+            givenCores,
+            givenMemoryBytes,
+            share,
+            softLimit,
+            memoryLimitBytes,
+          }),
+        ),
+      }),
+    ),
   };
   return { state: JSON.stringify(state), usage: JSON.stringify(usage) };
 }

@@ -95,6 +95,8 @@ export interface FindingSnapshot {
 export interface AllocationSnapshot {
   readonly id: string;
   readonly phase: 'allocated' | 'started';
+  /** Its limits are not enforced, only compared with its use. */
+  readonly unenforced: boolean;
   /**
    * In turn; the last one runs. Empty until the container starts, and with empty texts where the kubelet has not said.
    */

@@ -17,6 +17,8 @@ export const FINDING_CODES = [
   'not-enforcing',
   /** The driver counts more memory than the limit. */
   'over-limit',
+  /** An unenforced container uses more of the GPU's time than it booked. */
+  'over-share',
   /** The content of the usage file cannot come from the control library. */
   'tampered',
 ] as const;
@@ -69,6 +71,8 @@ export interface AuditedDevice {
   /** As the driver counts it; null if the driver does not report it. */
   readonly usedMemoryBytes: number | null;
   readonly share: number;
+  /** Percent of the GPU's time that the driver reports for its processes; null or absent: unknown. */
+  readonly usedPercent?: number | null;
   readonly launches: number;
   /** Number of launches with a measured time. */
   readonly samples: number;
@@ -87,6 +91,8 @@ export interface AuditedDevice {
 }
 
 export interface AuditView {
+  /** Its limits are not enforced: only what it uses is compared with them. Absent: they are. */
+  readonly unenforced?: boolean;
   /** Processes on all its GPUs, without duplicates. */
   readonly processes: readonly AuditedProcess[];
   readonly sessions: readonly AuditedSession[];
@@ -118,6 +124,8 @@ const UNCOUNTED_BYTES = 2 ** 30;
  * library.
  */
 const UNCHARGED_TIME_PPM = 100_000;
+/** Reports of GPU time are of short windows, in whole percents: this much more than booked is no finding. */
+const OVER_SHARE_PERCENT = 10;
 /** After this many launches without a measured time, time measurement does not work. */
 const LAUNCHES_TO_TIME = 1_000;
 
@@ -131,6 +139,7 @@ export function audit(view: AuditView): Finding[] {
   }));
   const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
   if (!limited) return usesOfOtherGpus;
+  if (view.unenforced === true) return [...usesOfOtherGpus, ...view.devices.flatMap(auditUnenforced)];
   return [
     ...usesOfOtherGpus,
     ...auditInjection(view),
@@ -139,6 +148,15 @@ export function audit(view: AuditView): Finding[] {
     ...auditDevices(view),
     ...auditFile(view),
   ];
+}
+
+/** Memory beyond the booked is that of others; time may be what they leave idle. */
+function auditUnenforced(device: AuditedDevice): Finding[] {
+  const { gpuUuid, share, usedPercent = null } = device;
+  const findings = auditMemory(device);
+  if (usedPercent === null || usedPercent <= share + OVER_SHARE_PERCENT) return findings;
+  const message = `${Math.round(usedPercent)} % of the time of ${gpuUuid} in use, ${share} % were booked; the container is unenforced`;
+  return [...findings, { code: 'over-share', subject: gpuUuid, message, serious: false }];
 }
 
 /** Not a reason to evict by itself: use of a GPU shows whether a process really bypasses the control library. */
@@ -228,23 +246,18 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, evidence: readonly s
   ];
 }
 
+function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevice): Finding[] {
+  if (memoryLimitBytes === null || usedMemoryBytes === null) return [];
+  if (usedMemoryBytes <= memoryLimitBytes + MEMORY_SLACK_BYTES) return [];
+  const serious = usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + MODULE_BYTES;
+  const message = `${mib(usedMemoryBytes)} in use on ${gpuUuid}, the limit is ${mib(memoryLimitBytes)}`;
+  return [{ code: 'over-limit', subject: gpuUuid, message, serious }];
+}
+
 function auditDevices({ devices }: AuditView): Finding[] {
   return devices.flatMap((device): Finding[] => {
-    const findings: Finding[] = [];
-    const { gpuUuid, memoryLimitBytes, usedMemoryBytes } = device;
-    if (
-      memoryLimitBytes !== null &&
-      usedMemoryBytes !== null &&
-      usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES
-    ) {
-      const serious = usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + MODULE_BYTES;
-      findings.push({
-        code: 'over-limit',
-        subject: gpuUuid,
-        message: `${mib(usedMemoryBytes)} in use on ${gpuUuid}, the limit is ${mib(memoryLimitBytes)}`,
-        serious,
-      });
-    }
+    const findings = auditMemory(device);
+    const { gpuUuid } = device;
     if (device.share < 100 && device.launches >= LAUNCHES_TO_TIME && device.samples === 0) {
       findings.push({
         code: 'not-enforcing',

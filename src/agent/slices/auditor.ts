@@ -187,6 +187,7 @@ export class Auditor {
     const processes = this.#processes(gpuSlices, slots);
     const onGpu = new Set(processes.map(({ pid }) => pid));
     return {
+      unenforced: slice.unenforced,
       processes,
       sessions: [...slice.sessions].map(({ pid, greeting }): AuditedSession => {
         const slot = slots.find(
@@ -213,7 +214,8 @@ export class Auditor {
       uncountedMemoryBytes: null,
       unchargedTimePpm: null,
     }));
-    return { processes: [], sessions: [], devices, usesOfOtherGpus: [], ...this.#outside(slice) };
+    const { unenforced } = slice;
+    return { unenforced, processes: [], sessions: [], devices, usesOfOtherGpus: [], ...this.#outside(slice) };
   }
 
   #processes(gpuSlices: readonly GpuSlice[], slots: readonly ProcessSlot[]): AuditedProcess[] {
@@ -278,6 +280,7 @@ function deviceOf(gpuSlice: GpuSlice): AuditedDevice {
   return {
     ...limitsOf(gpuSlice),
     usedMemoryBytes: gpuSlice.usedMemoryBytes,
+    usedPercent: gpuSlice.reportedPercent,
     // The driver's count includes the overhead that is published for it.
     uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + gpuSlice.live.driverOverheadBytes,
     unchargedTimePpm: timePpm,

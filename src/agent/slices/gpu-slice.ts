@@ -245,6 +245,11 @@ export class GpuSlice {
     evidence.reportedForNs += elapsedNs;
   }
 
+  /** Percent of the GPU that the driver reports for its processes in the last sample; null if it does not. */
+  get reportedPercent(): number | null {
+    return sumKnown(this.processes.map(({ utilizationPercent }) => utilizationPercent));
+  }
+
   /** Bytes that its processes use, as the driver counts them; null if it does not. */
   get usedMemoryBytes(): number | null {
     return sumKnown(this.processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
@@ -274,6 +279,8 @@ export class GpuSlice {
    */
   chargeOverhead(heldBefore: number | null, heldAfter: number | null): void {
     const used = this.usedMemoryBytes;
+    // An unenforced slice has no account of its own: the driver's part of its memory is unknown.
+    if (this.slice.unenforced) return;
     if (this.live.memoryBytes === null || used === null || heldBefore === null || heldAfter === null) return;
     if (heldBefore === heldAfter) this.#compared = { usedBytes: used, heldBytes: heldAfter };
     // An allocation during the call is in only one of the two counts: wait for the next sample, or use the smaller

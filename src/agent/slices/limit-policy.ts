@@ -8,6 +8,7 @@ import {
   type HeldLimits,
   type LimitRequest,
 } from './live-limits.js';
+import { readEnforcement } from './enforcement.js';
 import { NO_OVERSUBSCRIPTION, oversubscribe } from './memory-class.js';
 import type { OperatorLimits } from './operator-limits.js';
 import type { PodLimitAnnotations } from './ports.js';
@@ -19,21 +20,32 @@ export interface WantedLimits extends HeldLimits {
   readonly podKnown: boolean;
 }
 
+/** What the node allows; nothing of it by default. */
+export interface NodeLimitPolicy {
+  /** How many times its memory limit a slice of memory class `low` may hold; 1 or absent: no more than that. */
+  readonly memoryOversubscription?: number;
+  /** Slices may be unenforced. */
+  readonly allowUnenforced?: boolean;
+}
+
 /** Decides the limits of a container: its allocation, lowered by its pod's annotations and by the operator. */
 export class LimitPolicy {
   readonly #limitAnnotations: PodLimitAnnotations;
   readonly #operator: OperatorLimits;
-  readonly #memoryOversubscription: number;
+  readonly #node: NodeLimitPolicy;
 
-  /** `memoryOversubscription`: how many times its memory limit a slice of class `low` may hold. */
-  constructor(
-    limitAnnotations: PodLimitAnnotations,
-    operator: OperatorLimits,
-    memoryOversubscription = NO_OVERSUBSCRIPTION,
-  ) {
+  constructor(limitAnnotations: PodLimitAnnotations, operator: OperatorLimits, node: NodeLimitPolicy = {}) {
     this.#limitAnnotations = limitAnnotations;
     this.#operator = operator;
-    this.#memoryOversubscription = memoryOversubscription;
+    this.#node = node;
+  }
+
+  /** The allocation with the enforcement that its pod's annotations ask for now. */
+  withEnforcement(spec: SliceSpec): SliceSpec {
+    const annotations = this.#limitAnnotations.annotations(spec.owner.podUid);
+    if (annotations === null) return spec;
+    const allowed = this.#node.allowUnenforced === true;
+    return { ...spec, unenforced: readEnforcement(annotations, spec.owner.container, allowed).unenforced };
   }
 
   /** The first limits of a container. Rejects if its operator limits cannot be read. */
@@ -66,8 +78,11 @@ export class LimitPolicy {
     const { container } = spec.owner;
     const read = readLimitAnnotations(annotations, container);
     const held = holdLimits(spec.devices, mergeRequests(read.request, operator ?? NO_REQUEST));
-    const { devices, notes } = oversubscribe(held.devices, annotations, container, this.#memoryOversubscription);
-    return { devices, notes: [...read.problems, ...held.notes, ...notes], podKnown: known !== null };
+    const { memoryOversubscription = NO_OVERSUBSCRIPTION, allowUnenforced = false } = this.#node;
+    const { devices, notes } = oversubscribe(held.devices, annotations, container, memoryOversubscription);
+    const { problem } = readEnforcement(annotations, container, allowUnenforced);
+    const refusals = problem === null ? notes : [...notes, problem];
+    return { devices, notes: [...read.problems, ...held.notes, ...refusals], podKnown: known !== null };
   }
 
   forget(allocation: string): void {

@@ -64,6 +64,7 @@ function containerLimits(slice: SliceObservation, { slices, operator }: LimitsSe
     pod: slice.owner.pod,
     container: slice.owner.container,
     set_by_operator: operator.get(slice.allocation) !== null,
+    unenforced: slice.unenforced,
     devices: slice.devices.map((device) => {
       const index = started?.spec.devices.findIndex(({ uuid }) => uuid === device.gpuUuid) ?? -1;
       const given = started?.spec.devices[index];

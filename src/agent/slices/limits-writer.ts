@@ -16,7 +16,7 @@ import { isLeased, NEVER_WAIT } from '../../host/reachable-file.js';
  */
 export class LimitsWriter {
   #fd: number | null;
-  readonly #identity: Pick<Limits, 'allocation' | 'devices'>;
+  readonly #identity: Pick<Limits, 'allocation' | 'devices' | 'unenforced'>;
   #sequence: number;
   #live: readonly LiveLimit[];
 
@@ -74,6 +74,11 @@ export class LimitsWriter {
   /** The published limits; entry i is the i-th GPU. */
   get live(): readonly LiveLimit[] {
     return this.#live;
+  }
+
+  /** Whether the library passes every call on to the driver; fixed while the container runs. */
+  get unenforced(): boolean {
+    return this.#identity.unenforced;
   }
 
   /** Publishes `live` to every process of the container. Takes a few microseconds; does nothing after `close`. */

@@ -57,6 +57,8 @@ export interface DeviceObservation {
 export interface SliceObservation {
   readonly allocation: string;
   readonly owner: SliceOwner;
+  /** Its limits are not enforced, only compared with its use. */
+  readonly unenforced: boolean;
   /** Number of living processes that sent a greeting. */
   readonly processes: number;
   /** Connections and calls that its `vcuda.sock` refused since the agent opened it. */
@@ -102,6 +104,7 @@ export function observeSlices(
   return [...slices.started.values()].map((slice) => ({
     allocation: slice.id,
     owner: slice.spec.owner,
+    unenforced: slice.unenforced,
     processes: slice.sessions.size,
     refusals: slice.refusals,
     findings: findings(slice.id),

@@ -21,6 +21,8 @@ export interface SliceSpec {
   readonly allocation: string;
   readonly owner: SliceOwner;
   readonly devices: readonly NewDeviceLimits[];
+  /** Whether its limits are not enforced; counts when its container starts. Absent: they are. */
+  readonly unenforced?: boolean;
 }
 
 /** The first limits by position of the GPU: as allocated, or lower. */
@@ -167,6 +169,11 @@ export class Slice {
     return this.#limits;
   }
 
+  /** Whether the limits of the running container are not enforced, only compared with its use. */
+  get unenforced(): boolean {
+    return this.#limits.unenforced;
+  }
+
   /** Changes the limits of the running container. */
   resize(held: HeldDevices): void {
     this.#limits.publish(
@@ -295,5 +302,9 @@ export class Slice {
 }
 
 function newLimits(spec: SliceSpec, held: HeldDevices): NewLimits {
-  return { allocation: spec.allocation, devices: spec.devices.map((device, index) => ({ ...device, ...held[index] })) };
+  return {
+    allocation: spec.allocation,
+    devices: spec.devices.map((device, index) => ({ ...device, ...held[index] })),
+    unenforced: spec.unenforced === true,
+  };
 }

@@ -96,7 +96,8 @@ export class Slices {
   }
 
   /** The container of an allocation is about to start, for the first time or again. */
-  async start(spec: SliceSpec): Promise<void> {
+  async start(allocated: SliceSpec): Promise<void> {
+    const spec = this.#options.policy.withEnforcement(allocated);
     const known = this.#started.get(spec.allocation);
     const held = await this.#options.policy.begin(spec);
     if (known !== undefined) await known.restart(spec, held);
@@ -105,8 +106,9 @@ export class Slices {
   }
 
   /** The container of an allocation was found running; does nothing if its slice is open. */
-  async restore(spec: SliceSpec): Promise<void> {
-    if (this.#started.has(spec.allocation)) return;
+  async restore(allocated: SliceSpec): Promise<void> {
+    if (this.#started.has(allocated.allocation)) return;
+    const spec = this.#options.policy.withEnforcement(allocated);
     const held = await this.#options.policy.resume(spec);
     this.#started.set(spec.allocation, await Slice.restore(spec, held, this.#sliceOptions, this.#sessionListener));
     this.#version += 1;

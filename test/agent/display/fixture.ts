@@ -88,6 +88,7 @@ export function allocation(
   return {
     id: Buffer.from(name).toString('hex').padEnd(16, '0').slice(-16),
     phase: 'started',
+    unenforced: false,
     owners: [{ podUid: `uid-${name}`, namespace: 'default', pod: name, container: 'main' }],
     allocatedAtMs: 1_700_000_000_000,
     cores: slices.reduce((sum, one) => sum + one.givenCores, 0),

@@ -264,3 +264,17 @@ test('only what is serious evicts, only where that is wanted, and again after a 
   t.same(evictions('report', serious), []);
   t.end();
 });
+
+test('of an unenforced container only its use is compared with what it booked', (t) => {
+  const past = [process_(100, { greeted: false, library: false })];
+  const unenforced = (of: Partial<AuditedDevice>) =>
+    codes({ unenforced: true, processes: past, sessions: [], devices: [device({ unchargedTimePpm: 900_000, ...of })] });
+  t.same(unenforced({ usedPercent: 38 }), [], 'a report is no more exact than that');
+  t.same(unenforced({ usedPercent: 60 }), ['over-share'], 'idle time may be anybody’s');
+  t.same(unenforced({ usedMemoryBytes: 1100 * MIB }), ['over-limit']);
+  t.same(unenforced({ usedMemoryBytes: 2048 * MIB, usedPercent: 100 }), ['over-limit!', 'over-share']);
+  t.same(unenforced({ usedMemoryBytes: null, usedPercent: null }), [], 'a driver that reports nothing');
+  const usesOfOtherGpus = [{ gpuUuid: 'GPU-1', process: { pid: 100, name: 'x' } }];
+  t.same(codes({ unenforced: true, usesOfOtherGpus }), ['wrong-gpu!']);
+  t.end();
+});

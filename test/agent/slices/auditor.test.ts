@@ -237,3 +237,22 @@ test('memory that the driver counts beyond the limit is reported', async (t) => 
   t.same(node.codes(), ['over-limit']);
   socket.destroy();
 });
+
+test('a program past the library is no finding in an unenforced container; memory beyond its booking is, and evicts', async (t) => {
+  const { node, gpus, notes, evicted, ...container } = await audited(t, 'evict');
+  await node.slices.start({ ...sliceSpec(), unenforced: true });
+  gpus.running.set(GPU, [listed(process.pid, 512 * MIB, 30)]);
+  await container.seconds(30);
+  t.same(container.codes(), []);
+  gpus.running.set(GPU, [listed(process.pid, 2048 * MIB, 90)]);
+  await container.seconds(30);
+  t.same(container.codes(), ['over-limit', 'over-share']);
+  t.match(notes, [
+    { reason: 'GPUAudit', message: /^main: 2048 MiB in use on GPU-\S+, the limit is 1024 MiB$/ },
+    {
+      reason: 'GPUAudit',
+      message: /^main: 90 % of the time of GPU-\S+ in use, 30 % were booked; the container is unenforced$/,
+    },
+  ]);
+  t.match(evicted, [/^trainer: 2048 MiB in use/]);
+});

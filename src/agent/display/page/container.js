@@ -72,6 +72,7 @@ function picture({ allocation, series, events }, now) {
       fact('Asked for', `${allocation.cores} cores, ${memory}`),
       fact('Since', ago(allocation.allocatedAtMs, now)),
       fact('Phase', allocation.phase === 'started' ? 'started' : 'allocated, not started yet'),
+      ...(allocation.unenforced ? [fact('Limits', 'not enforced, only compared with its use')] : []),
       fact(
         'Processes',
         allocation.processes === 0 ? 'none has greeted the agent' : count(allocation.processes, 'process', 'processes'),

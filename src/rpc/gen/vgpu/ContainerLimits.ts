@@ -10,6 +10,7 @@ export interface ContainerLimits {
   'container'?: (string);
   'devices'?: (_vgpu_DeviceLimits)[];
   'set_by_operator'?: (boolean);
+  'unenforced'?: (boolean);
 }
 
 export interface ContainerLimits__Output {
@@ -20,4 +21,5 @@ export interface ContainerLimits__Output {
   'container': (string);
   'devices': (_vgpu_DeviceLimits__Output)[];
   'set_by_operator': (boolean);
+  'unenforced': (boolean);
 }

@@ -1,0 +1,27 @@
+import { test } from 'tap';
+import { readEnforcement } from '../../../src/agent/slices/enforcement.js';
+
+const KEY = 'tencent.com/vcuda-enforcement';
+const read = (text: string, allowed: boolean) => readEnforcement(new Map([[KEY, text]]), 'main', allowed);
+
+test('limits are enforced unless pod and node say otherwise', (t) => {
+  const enforced = { unenforced: false, problem: null };
+  t.same(readEnforcement(new Map(), 'main', true), enforced);
+  t.same(read('limits', true), enforced);
+  t.same(read('none', true), { unenforced: true, problem: null });
+  t.same(read('side=none', true), enforced);
+  t.same(read('main=none,side=limits', true), { unenforced: true, problem: null });
+  t.end();
+});
+
+test('a node that has no unenforced slices, and a word that is none, are refused with the reason', (t) => {
+  t.same(read('none', false), {
+    unenforced: false,
+    problem: `${KEY}: this node has no unenforced slices (--allow-unenforced); the limits are enforced`,
+  });
+  t.same(read('off', true), {
+    unenforced: false,
+    problem: `${KEY}: "off" is not limits or none; the limits are enforced`,
+  });
+  t.end();
+});
