@@ -444,6 +444,8 @@ export class QuotaService {
           clock,
           metrics: counted,
           templates: () => facts.policy.consumers,
+          beyondQuota: () =>
+            (facts.policy.evictBeyondQuotaFirst ? this.#controller?.podsBeyondQuota() : null) ?? new Set(),
           ...arbitrator,
         });
         this.#arbitrator.start();

@@ -45,6 +45,8 @@ export interface ArbitratorOptions {
   readonly writeConcurrency?: number;
   /** Templates of Consumers for namespaces without one; the first template that selects a namespace applies. */
   readonly templates?: () => readonly ConsumerTemplate[];
+  /** Uids of pods that are evicted before others, because their groups have them beyond their quota; none without. */
+  readonly beyondQuota?: () => ReadonlySet<string>;
 }
 
 const PERIOD_MS = 1000;
@@ -79,7 +81,13 @@ export class Arbitrator {
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: ArbitratorOptions) {
-    this.#options = { periodMs: PERIOD_MS, writeConcurrency: WRITES_AT_ONCE, templates: () => [], ...options };
+    this.#options = {
+      periodMs: PERIOD_MS,
+      writeConcurrency: WRITES_AT_ONCE,
+      templates: () => [],
+      beyondQuota: () => new Set(),
+      ...options,
+    };
     this.#pause = new Pause(options.clock);
     this.#planLog = new PlanLog(options.log);
   }
@@ -183,9 +191,10 @@ export class Arbitrator {
     at: number,
   ): Promise<{ readonly plan: ArbitrationPlan; readonly capacity: Quantities }> {
     const { mode, policy } = this.#options;
+    const beyondQuota = this.#options.beyondQuota();
     let now = memory;
     for (let plans = 1; ; plans++) {
-      const situation = view.situation(at, (uid) => evictor.markOf(uid));
+      const situation = view.situation(at, (uid) => evictor.markOf(uid), beyondQuota);
       const { capacity } = situation;
       const plan = arbitrate(situation, now, policy);
       if (mode === 'plan') {

@@ -111,7 +111,7 @@ export class ClusterView {
    * Returns the cluster at this moment. A node that accepts no pods counts with the requests of its pods as capacity,
    * and these pods are not evicted: no waiting pod could use their room. Pods of deleted nodes do not count.
    */
-  situation(now: number, markOf: (uid: string) => PodMark): Situation {
+  situation(now: number, markOf: (uid: string) => PodMark, beyondQuota: ReadonlySet<string> = new Set()): Situation {
     const nodes = new Map(this.#nodes.values().map((node) => [node.name, node]));
     const capacity = new Map<string, number>();
     for (const { takesPods, allocatable } of nodes.values()) if (takesPods) addTo(capacity, allocatable);
@@ -141,6 +141,7 @@ export class ClusterView {
           uses,
           priority,
           since: pod.createdAt,
+          isBeyondQuota: beyondQuota.has(uid),
           nodes: eligible(pod),
           nominated: pod.nominatedNode,
         });
@@ -163,6 +164,7 @@ export class ClusterView {
         priority,
         startedAt,
         isLeaving,
+        isBeyondQuota: beyondQuota.has(uid),
         budgets: budgetKeys,
         // The eviction API refuses pods with more than one budget.
         isProtected: pod.isUnevictable || !node.takesPods || budgetKeys.length > 1 || unreadable.has(consumer),

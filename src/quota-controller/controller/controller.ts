@@ -15,6 +15,7 @@ import type { KubeStore } from '../store/kube-store.js';
 import type { ClusterFacts } from '../policy/cluster-facts.js';
 import type { QuotaPolicy } from '../policy/policy-object.js';
 import { reportPolicy } from '../policy/policy-report.js';
+import { podsBeyondQuota } from './beyond-quota.js';
 import { PlacementAudit } from './placement-audit.js';
 import { UsageMeter } from './usage-meter.js';
 import { groupReport, isWorthWriting, levelOf, nextLevelOf } from './group-report.js';
@@ -117,6 +118,12 @@ export class Controller {
     this.#usageMeter.auditAgain();
     for (const { spec } of this.#options.reconciler.groups()) this.#queue.put(spec.name, this.#options.reportDelayMs);
     void this.#reportPolicy();
+  }
+
+  /** Uids of the pods that groups have beyond their quota. */
+  podsBeyondQuota(): ReadonlySet<string> {
+    const { engine, started } = this.#options;
+    return podsBeyondQuota(this.#usageMeter.groupPods(), (name) => engine.status(name), started.families);
   }
 
   async #reportPolicy(): Promise<void> {

@@ -11,6 +11,7 @@ import type { KubeObject } from '../object.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
 import type { Clock } from '../../host/clock.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
+import type { GroupPod } from './beyond-quota.js';
 import { ClaimMeter } from './claim-meter.js';
 import { claimedBy } from './claimed-amounts.js';
 import type { PlacementAudit } from './placement-audit.js';
@@ -175,6 +176,17 @@ export class UsageMeter {
 
   #requeueClaims(claims: Iterable<string>): void {
     if (this.#isCharging) for (const claim of claims) this.#queue.put(claim, 0);
+  }
+
+  /** Returns the pods that count for groups now. */
+  groupPods(): readonly GroupPod[] {
+    return [...this.#podByUid.values()].flatMap((pod): readonly GroupPod[] => {
+      const account = pod.endedAt === null ? this.#accountOf(pod) : null;
+      if (account === null) return [];
+      const { group, types } = account;
+      const needs = (): ReturnType<GroupPod['needs']> => pod.needs(types['gpu'] ?? '');
+      return [{ uid: pod.uid, group, types, startedAt: pod.startedAt, needs }];
+    });
   }
 
   /** Audits all pods again, after workloads are read with new types. */

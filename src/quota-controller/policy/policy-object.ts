@@ -24,6 +24,8 @@ export interface QuotaPolicy {
   readonly kinds: readonly Evaluator[];
   /** Consumers that the arbitrator creates for namespaces without one. */
   readonly consumers: readonly ConsumerTemplate[];
+  /** The arbitrator evicts pods that groups have beyond their quota before pods within a quota. */
+  readonly evictBeyondQuotaFirst: boolean;
 }
 
 /** A Consumer for every selected namespace. */
@@ -54,6 +56,7 @@ export const NO_POLICY: QuotaPolicy = {
   requireLabel: null,
   kinds: [],
   consumers: [],
+  evictBeyondQuotaFirst: false,
 };
 
 /** Reads a QuotaPolicy; null for one with another name, which has no effect. */
@@ -88,6 +91,7 @@ export function readPolicy(object: unknown): PolicyObject | null {
         namespaceSelector: record(record(value).namespaceSelector),
         spec: record(record(value).spec),
       })),
+      evictBeyondQuotaFirst: spec.evictBeyondQuotaFirst === true,
     },
     problems,
     conditions: list(record(status).conditions) as readonly Condition[],

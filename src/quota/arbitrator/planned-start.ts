@@ -180,6 +180,8 @@ function bestSet(
 
 function isBetter(a: readonly RunningPod[], b: readonly RunningPod[]): boolean {
   const [one, other] = [mostImportant(a), mostImportant(b)];
+  const [within, otherWithin] = [one.isBeyondQuota !== true, other.isBeyondQuota !== true];
+  if (within !== otherWithin) return otherWithin;
   if (one.priority !== other.priority) return one.priority < other.priority;
   if (a.length !== b.length) return a.length < b.length;
   return byEvictionOrder(one, other) < 0;
@@ -219,9 +221,9 @@ function take(sum: Map<string, number> | undefined, uses: Quantities, times: 1 |
 /** Returns equal texts for equal pods; pods of one template share their set of nodes. */
 function signatures(): (pod: WaitingPod) => string {
   const numbers = new Map<ReadonlySet<string> | null, number>();
-  return ({ consumer, uses, priority, nodes }) => {
+  return ({ consumer, uses, priority, nodes, isBeyondQuota = false }) => {
     const number = numbers.get(nodes) ?? numbers.size;
     numbers.set(nodes, number);
-    return `${consumer} ${priority} ${number} ${[...uses].map(([resource, amount]) => `${resource}=${amount}`).join()}`;
+    return `${consumer} ${priority} ${isBeyondQuota ? 'beyond ' : ''}${number} ${[...uses].map(([resource, amount]) => `${resource}=${amount}`).join()}`;
   };
 }

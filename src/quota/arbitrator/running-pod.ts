@@ -8,6 +8,8 @@ export interface RunningPod {
   /** The pod's requests. */
   readonly uses: Quantities;
   readonly priority: number;
+  /** The pod is one of those that its group has beyond its quota: it is evicted before pods within a quota. */
+  readonly isBeyondQuota?: boolean | undefined;
   /** Node of the pod; required for planning with nodes. */
   readonly node?: string | undefined;
   /** The part of the node that the pod has, for `ArbitratedNode.fits`: its GPUs. */
@@ -24,16 +26,21 @@ export interface RunningPod {
   readonly isLeaving?: boolean | undefined;
 }
 
-/** Compares pods by the order of eviction: lowest priority first, then the youngest; the order is total. */
+/**
+ * Compares pods by the order of eviction: pods beyond a quota first, then the lowest priority, then the youngest; the
+ * order is total.
+ */
 export function byEvictionOrder(a: RunningPod, b: RunningPod): number {
+  const [beyond, other] = [a.isBeyondQuota === true, b.isBeyondQuota === true];
+  if (beyond !== other) return beyond ? -1 : 1;
   if (a.priority !== b.priority) return a.priority - b.priority;
   if (a.startedAt !== b.startedAt) {
     // A pod of unknown age comes before pods of known age.
     if (a.startedAt === null || b.startedAt === null) return a.startedAt === null ? -1 : 1;
     return b.startedAt - a.startedAt;
   }
-  const [one, other] = a.startedAt === null ? [hashOf(a.id), hashOf(b.id)] : [0, 0];
-  return one - other || (a.id < b.id ? -1 : 1);
+  const [one, two] = a.startedAt === null ? [hashOf(a.id), hashOf(b.id)] : [0, 0];
+  return one - two || (a.id < b.id ? -1 : 1);
 }
 
 /** FNV-1a hash, which gives ids an arbitrary but stable order. */

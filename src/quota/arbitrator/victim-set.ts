@@ -30,10 +30,24 @@ const MAX_STEPS = 4_000;
 /**
  * Finds victims on a node that make room for a waiting pod: as few and as unimportant as possible by `byEvictionOrder`;
  * null if there are none. Pods of higher priority than the waiting pod are not victims, because the scheduler would
- * serve their replacements first.
+ * serve their replacements first. Pods within their group's quota are victims only if those beyond a quota do not
+ * suffice.
  */
 export function victimSet(room: NodeRoom, pod: WaitingPod, rules: VictimRules): readonly RunningPod[] | null {
   const candidates = candidatesOn(room, pod, rules);
+  const beyond = candidates.filter(({ isBeyondQuota }) => isBeyondQuota === true);
+  return (
+    (beyond.length === candidates.length ? null : victimsAmong(beyond, room, pod, rules)) ??
+    victimsAmong(candidates, room, pod, rules)
+  );
+}
+
+function victimsAmong(
+  candidates: readonly RunningPod[],
+  room: NodeRoom,
+  pod: WaitingPod,
+  rules: VictimRules,
+): readonly RunningPod[] | null {
   if (candidates.length === 0 || !room.fits(pod, new Set(candidates))) return null;
   const short = shortOn(room, pod);
   const greedy = new Set<RunningPod>();
@@ -120,11 +134,17 @@ function candidatesOn(room: NodeRoom, pod: WaitingPod, rules: VictimRules): read
         (candidate.isDeferred !== true || rules.includesDeferred === true) &&
         candidate.consumer !== pod.consumer &&
         candidate.priority <= pod.priority &&
+        (pod.isBeyondQuota !== true || candidate.isBeyondQuota === true) &&
         scoreOf(candidate.consumer) > 0 &&
         rules.mayReclaim(candidate.consumer, pod.consumer) &&
         mayEvictTogether([candidate], short, rules),
     )
-    .sort((a, b) => scoreOf(b.consumer) - scoreOf(a.consumer) || byEvictionOrder(a, b));
+    .sort(
+      (a, b) =>
+        Number(b.isBeyondQuota === true) - Number(a.isBeyondQuota === true) ||
+        scoreOf(b.consumer) - scoreOf(a.consumer) ||
+        byEvictionOrder(a, b),
+    );
 }
 
 /**
@@ -159,8 +179,8 @@ function searchExactly(
   return extend([], 0);
 }
 
-function signatureOf({ consumer, uses, budgets = [], place = '' }: RunningPod): string {
-  return JSON.stringify([consumer, [...uses].sort(([a], [b]) => (a < b ? -1 : 1)), budgets, place]);
+function signatureOf({ consumer, uses, budgets = [], place = '', isBeyondQuota = false }: RunningPod): string {
+  return JSON.stringify([isBeyondQuota, consumer, [...uses].sort(([a], [b]) => (a < b ? -1 : 1)), budgets, place]);
 }
 
 /** Removes victims that the others make unnecessary, the most important pod first. */

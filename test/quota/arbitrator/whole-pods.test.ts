@@ -80,6 +80,58 @@ test('victims for a pod of eight GPUs are all on one node', (t) => {
   t.end();
 });
 
+test('pods beyond a quota go first, and none within a quota goes for a pod beyond one', (t) => {
+  const beyond = { isBeyondQuota: true };
+  const two = [node('n1', 2), node('n2', 2)];
+  const old = [runs('p1', 'a', 'n1', 1, beyond), runs('p2', 'a', 'n1', 1), runs('p3', 'c', 'n2', 2)];
+  t.same(victims(situation(two, old, [waits('b1', 'b', 1)])), ['p1'], 'the older pod is beyond the quota');
+  const important = [runs('p1', 'a', 'n1', 2, { ...beyond, priority: 5 }), runs('p2', 'a', 'n2', 2)];
+  t.same(victims(situation(two, important, [waits('b1', 'b', 2, { priority: 5 })])), ['p1'], 'of higher priority too');
+  t.same(
+    victims(situation(two, important, [waits('b1', 'b', 2)])),
+    ['p2'],
+    'but not if the scheduler would start it again before the pod that waits',
+  );
+  t.same(victims(situation(two, important.slice(1), [waits('b1', 'b', 2, beyond)])), [], 'n1 is free');
+  const full = [runs('p1', 'a', 'n1', 2), runs('p2', 'a', 'n2', 2)];
+  t.same(victims(situation(two, full, [waits('b1', 'b', 2, beyond)])), []);
+  t.same(victims(situation(two, full, [waits('b1', 'b', 2)])), ['p2']);
+  t.end();
+});
+
+test('in random situations a pod within its quota goes only if pods beyond a quota do not suffice', (t) => {
+  let [planned, mixed] = [0, 0];
+  for (let seed = 1; seed <= 1500; seed++) {
+    const next = generator(seed);
+    const below = (limit: number): number => Math.floor(next() * limit);
+    const nodes = Array.from({ length: 1 + below(3) }, (_, index) => node(`n${index}`, 4));
+    const pods: RunningPod[] = [];
+    for (const { name } of nodes)
+      for (let free = 4; free > 0;) {
+        const count = 1 + below(Math.min(2, free));
+        free -= count;
+        const consumer = ['a', 'c', 'd'][below(3)] ?? 'a';
+        const more = {
+          isBeyondQuota: below(2) === 0,
+          priority: below(3),
+          ...(below(4) === 0 ? { budgets: ['pdb'] } : {}),
+        };
+        pods.push(runs(`p${pods.length + 1}`, consumer, name, count, more));
+      }
+    const waiting = [waits('b1', 'b', 1 + below(4), { priority: below(3) })];
+    const more = { disruptions: new Map([['pdb', 1]]) };
+    const plan = arbitrate(situation(nodes, pods, waiting, more), NO_MEMORY, NOW);
+    const chosen = plan.evictions.map(({ pod }) => pods.find(({ id }) => id === pod));
+    if (plan.starts.length > 0) planned++;
+    if (!chosen.some((pod) => pod?.isBeyondQuota === false)) continue;
+    mixed++;
+    const kept = pods.map((pod) => ({ ...pod, isProtected: pod.isBeyondQuota === false }));
+    t.same(arbitrate(situation(nodes, kept, waiting, more), NO_MEMORY, NOW).starts, [], `seed ${seed}`);
+  }
+  t.ok(planned > 200 && mixed > 20 && mixed < planned, `${planned} starts, ${mixed} of them with pods within a quota`);
+  t.end();
+});
+
 test('nothing is evicted for a pod that would still not fit', (t) => {
   const eight = waits('b1', 'b', 8);
   t.same(victims(situation([node('n1', 8)], singles('n1', 1, 8), [eight])), [], 'the pod exceeds the fair share of b');
