@@ -72,7 +72,7 @@ test('grant, lend and transfer change the objects of a cluster, and its webhooks
   t.match(await quota('transfer', 'vision', 'speech', 'limits.cpu=2'), { code: 0 });
   await eventually(() => hard('vision') === '8' && hard('speech') === '12', 'the transfer');
   t.match(await quota('transfer', 'vision', 'company', 'limits.cpu=1'), { code: 1, err: /are not siblings/ });
-  t.match(await quota('transfer', 'vision', 'speech', 'limits.cpu=9'), { code: 1, err: /not so much of limits.cpu/ });
+  t.match(await quota('transfer', 'vision', 'speech', 'limits.cpu=9'), { code: 1, err: /needs its limits.cpu itself/ });
 
   t.match(await quota('lend', 'vision', 'speech', 'limits.cpu=9', '--name', 'large', '--until', '1h'), {
     code: 1,

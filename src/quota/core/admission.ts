@@ -1,6 +1,6 @@
-import { minus, plus, timesIn, type Amount } from './amount.js';
+import { minus, plus, quotientOf, type Amount } from './amount.js';
 import { usedAt, type Budget } from './budget.js';
-import { whenCashReturns, whenRoomReturns } from './retry-after.js';
+import { budgetReturnsAt, roomReturnsAt } from './retry-after.js';
 import { LazyDecision, type Decision, type Hints, type Violation } from './decision.js';
 import type { Group } from './group.js';
 import { CASH, type Key } from './key.js';
@@ -12,18 +12,18 @@ import type { QuotaState } from './state.js';
 import { addPods, emptyChargeVector, chargeVectorOf, type ChargeVector } from './charge-vector.js';
 import { chargedCount, type Workload } from './workload.js';
 
-/** What a workload asks of a group, tested. */
+/** Result of testing a workload against a group and its ancestors. */
 export interface FitResult {
-  /** Null where nothing speaks against it. */
+  /** Null if the workload fits. */
   readonly decision: Decision | null;
-  /** By slot, what its charge grows or falls by. */
+  /** Change of the group's charge, by slot. */
   readonly delta: ChargeVector;
   readonly chain: Chain;
 }
 
 /**
- * Tests whether `workload` may be charged to `group` as it is, whole, where its charges were `before`. Only keys that
- * grow are tested: scaling down and new images pass in a group that is over its quota.
+ * Tests whether `workload` may be charged to `group`; its charges were `before`. Only keys whose charge grows are
+ * tested, so that a workload can be scaled down or get a new image in a group that is over its quota.
  */
 export function test(
   state: QuotaState,
@@ -35,7 +35,7 @@ export function test(
   return testChange(state, group, workload, before, chargeVectorOf(group.layout, workload), now);
 }
 
-/** `test` for charges that are known; `after` becomes the difference. */
+/** `test` for known charges; `after` becomes the difference. */
 export function testChange(
   state: QuotaState,
   group: Group,
@@ -73,7 +73,7 @@ export function testChange(
   };
 }
 
-/** Charges what was tested to an owned chain. */
+/** Charges a tested difference to an owned chain. */
 export function commit(state: QuotaState, chain: Chain, delta: ChargeVector): void {
   const keys = (chain[0] as Group).layout.keys.length;
   for (let slot = 0; slot < keys; slot++) {
@@ -82,7 +82,7 @@ export function commit(state: QuotaState, chain: Chain, delta: ChargeVector): vo
   }
 }
 
-/** The charges of a vector by key, those that are not zero; cash keys are charged by the hour and do not stand here. */
+/** The nonzero charges of a vector by key. Cash keys are left out: they are charged by the hour. */
 export function chargesOf(layout: Layout, delta: ChargeVector): ReadonlyMap<Key, bigint> {
   return new Map(
     layout.keys.flatMap((key, slot): [Key, bigint][] =>
@@ -91,7 +91,7 @@ export function chargesOf(layout: Layout, delta: ChargeVector): ReadonlyMap<Key,
   );
 }
 
-/** A refusal that is not about quantities. */
+/** A refusal for a reason other than quantities. */
 export function refusal(state: QuotaState, code: Code, reason: string): Decision {
   return new LazyDecision({ allowed: false, code, reason, revision: state.revision });
 }
@@ -104,14 +104,14 @@ function unclearRequest(state: QuotaState, group: Group, workload: Workload): De
       return refusal(
         state,
         'MustSpecify',
-        `group ${group.name} limits ${plan.mustSpecify}: every container has to specify it`,
+        `group ${group.name} limits ${plan.mustSpecify}: every container must specify it`,
       );
     }
     if (state.policy.strictTypes && plan.mustType !== null) {
       return refusal(
         state,
         'TypeRequired',
-        `group ${group.name} limits ${plan.mustType}: the workload has to say its type`,
+        `group ${group.name} limits ${plan.mustType}: the workload must declare a type`,
       );
     }
   }
@@ -157,8 +157,8 @@ function denial(
 ): Decision {
   const group = chain[0] as Group;
   const isCash = violations.every(({ key }) => key.startsWith(CASH));
-  const maxReplicas = mostReplicas(state, chain, workload, before, now);
-  const freeAt = isCash ? whenCashReturns(group, violations, now) : whenRoomReturns(state, group, violations);
+  const maxReplicas = maxReplicasFor(state, chain, workload, before, now);
+  const freeAt = isCash ? budgetReturnsAt(group, violations, now) : roomReturnsAt(state, group, violations);
   const hints: Hints = { ...(maxReplicas === null ? {} : { maxReplicas }), ...(freeAt === null ? {} : { freeAt }) };
   return new LazyDecision({
     allowed: false,
@@ -170,8 +170,8 @@ function denial(
   });
 }
 
-/** The most replicas of a workload's only pod set that would be admitted, given that it is charged `before` already. */
-export function mostReplicas(
+/** The largest number of replicas that would be admitted, for a workload with one pod set and charges of `before`. */
+export function maxReplicasFor(
   state: QuotaState,
   chain: Chain,
   workload: Workload,
@@ -197,10 +197,10 @@ export function mostReplicas(
       const room = roomOf(state, chain, slot);
       if (room > 0) limit = plus(own, room);
     }
-    most = Math.min(most, timesIn(limit, each));
+    most = Math.min(most, quotientOf(limit, each));
   }
   const counted = layout.slots.get(workload.countKey);
-  // The object itself may be one too many, however few pods it has.
+  // The object count may have no room for the object itself.
   if (counted !== undefined && (before?.[counted] ?? 0) < 1 && roomOf(state, chain, counted) < 1) return 0;
   return most === Infinity ? null : most;
 }

@@ -12,8 +12,8 @@ import { chargeOf, chargeVectorOf, type ChargeVector } from './charge-vector.js'
 import { chargedCount, refKey, refOfKey, type Workload, type WorkloadRef } from './workload.js';
 
 /**
- * Admits a workload as a whole or not at all, and charges it: the difference to what it is charged already. What grows
- * is charged before anything is given back; a workload that changes its group is charged there in full first.
+ * Admits a workload as a whole or not at all, and charges the difference to its present charge. Increases are charged
+ * before decreases are released; a workload that changes its group is first charged to the new group in full.
  */
 export function admit(state: QuotaState, demand: Demand, dryRun: boolean): Decision {
   const read = readDemand(state.shapes, demand);
@@ -25,7 +25,7 @@ export function admit(state: QuotaState, demand: Demand, dryRun: boolean): Decis
   return place(state, old, workload, dryRun);
 }
 
-/** Tests and, if it fits, puts a workload in its group. */
+/** Tests a workload, and charges it to its group if it fits. */
 export function place(state: QuotaState, old: Workload | undefined, workload: Workload, dryRun: boolean): Decision {
   const group = state.group(workload.group);
   if (group === undefined) {
@@ -43,7 +43,7 @@ export function place(state: QuotaState, old: Workload | undefined, workload: Wo
   return allowed(state, fit.chain, fit.delta);
 }
 
-/** Whether two entries of a workload charge the same for the same object. */
+/** Whether two entries of one object charge the same. */
 export function isSame(a: Workload, b: Workload): boolean {
   return (
     a.group === b.group &&
@@ -70,7 +70,10 @@ function samePodSets(a: Workload, b: Workload): boolean {
   );
 }
 
-/** Gives back what a workload is charged. Nothing happens for one that is not, or whose name another object has now. */
+/**
+ * Releases the charge of a workload. Does nothing for a workload without a charge, or if another object has its name
+ * now.
+ */
 export function releaseWorkload(state: QuotaState, ref: WorkloadRef): Decision {
   const key = refKey(ref);
   const entry = state.workloads.get(key);
@@ -97,12 +100,11 @@ export function releaseWorkload(state: QuotaState, ref: WorkloadRef): Decision {
   });
 }
 
-/** A decision that nobody objected to. */
 export function allowed(state: QuotaState, chain: Chain, delta: ChargeVector, reservation?: string): Decision {
   return new AllowedDecision(state.revision, chain, delta, reservation);
 }
 
-/** Tells listeners of a refusal and hands it on. */
+/** Emits a refusal as an event and returns it. */
 export function denied(state: QuotaState, subject: string, group: string, decision: Decision): Decision {
   if (state.onEvent !== null) {
     state.emit({
@@ -126,7 +128,7 @@ function put(
   state.revision++;
   const group = state.own(found);
   const holders = state.reservedIn.get(workload.key);
-  // What was reserved in this group is part of what was tested: it ends with the entry.
+  // The test included the reservation in this group; the entry replaces it.
   if (holders?.includes(group.name) === true) state.putReservation(group, workload.key, []);
   const from = old !== undefined && old.group !== group.name ? state.group(old.group) : undefined;
   commit(state, state.ownAll(chain), delta);
@@ -139,7 +141,7 @@ function put(
   state.putWorkload(group, workload, from === undefined ? (old ?? null) : null);
 }
 
-/** Without a group nothing is charged; but what is charged does not get rid of it by dropping its label. */
+/** A workload without a group is not charged; but a charged workload cannot drop its charge by removing its label. */
 function unmanaged(state: QuotaState, old: Workload | undefined, workload: Workload, dryRun: boolean): Decision {
   if (
     old !== undefined &&
@@ -153,7 +155,7 @@ function unmanaged(state: QuotaState, old: Workload | undefined, workload: Workl
       refusal(
         state,
         'LabelRemoved',
-        `${workload.key} is charged to group ${old.group}: it can not leave it while it runs`,
+        `${workload.key} is charged to group ${old.group}: it cannot leave the group while it runs`,
       ),
     );
   }
@@ -166,7 +168,7 @@ function unmanaged(state: QuotaState, old: Workload | undefined, workload: Workl
   });
 }
 
-/** Whether an entry is of another object that had the same name. */
+/** Whether an entry belongs to an earlier object of the same name. */
 export function isOtherLife(old: Workload, uid: string): boolean {
   return old.uid !== '' && uid !== '' && old.uid !== uid;
 }

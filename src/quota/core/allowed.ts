@@ -6,7 +6,7 @@ import type { Layout } from './layout.js';
 import type { Chain } from './cohort.js';
 import type { ChargeVector } from './charge-vector.js';
 
-/** What most workloads hear: nothing speaks against them. Its parts are put together only when somebody reads them. */
+/** The decision on most workloads: allowed without remarks. Its parts are computed when they are read. */
 export class AllowedDecision implements Decision {
   readonly allowed = true;
   readonly code = 'OK';

@@ -28,8 +28,8 @@ import { isLater } from './workload.js';
 import type { QuotaState } from './state.js';
 
 /**
- * Takes over a record that somebody else wrote: the state becomes what it would be if it had made that change itself,
- * without a test and without an event. This is how an engine follows a store that others write to as well.
+ * Applies a record that another process wrote: the state becomes as if it had made the change itself, without tests and
+ * events. Engines that share a store follow each other in this way.
  */
 export function applyRecord(state: QuotaState, record: StoredRecord, dictionary: ShapeDictionary): void {
   const { key } = record;
@@ -63,7 +63,7 @@ function putWorkload(
   const entry = value === null ? null : readWorkload(key, name, value, dictionary, state.shapes);
   const old = state.workloads.get(key);
   const from = old !== undefined && old.group !== name ? state.group(old.group) : undefined;
-  // A record that is gone says only that it is gone from this group.
+  // A deleted record says only that the workload left this group.
   if (from !== undefined && entry === null) return;
   if (from !== undefined && old !== undefined && entry !== null && isLater(old, entry)) return;
   if (from !== undefined) settle(state, state.own(from), key, null, candidatesOf(state, key, from.name));
@@ -90,7 +90,7 @@ function candidatesOf(state: QuotaState, workload: string, group: string) {
   return state.reservations.get(reservationKey(workload, group))?.candidates ?? [];
 }
 
-/** What pods consumed is in the budgets of their groups' records already. */
+/** The usage of pods is already part of their groups' budgets. */
 function putPod(state: QuotaState, id: string, record: PodRecord | null, dictionary: ShapeDictionary): void {
   const pod = record === null ? null : restorePod(id, record, dictionary, state.shapes);
   const old = state.pods.get(id);

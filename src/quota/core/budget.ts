@@ -1,51 +1,51 @@
 import type { Key } from './key.js';
 
-/** Cash that is given for a time. Amounts in base units of the key times milliseconds. */
+/** A grant of a budget. Amounts are in base units of the key times milliseconds. */
 export interface Grant {
   readonly id: string;
-  /** Once it began, with what it took over. */
+  /** After its beginning with the carried-over amount. */
   readonly amount: bigint;
   readonly validFrom: number;
-  /** Infinity for a grant without end. */
+  /** Infinity without an end. */
   readonly expiresAt: number;
-  /** `topup` adds to what is there; `reset` begins anew and keeps at most `carryOverMax` of what is left. */
+  /** `topup` adds to the present grants; `reset` replaces them and carries over at most `carryOverMax`. */
   readonly mode: 'topup' | 'reset';
   readonly carryOverMax: bigint;
-  /** Comes again after so long, 0 for once. */
+  /** Period of repetition; 0 for a single grant. */
   readonly everyMs: number;
-  /** What of it is not consumed; null before `validFrom`. Consumption draws from the grant that ends first. */
+  /** The unused amount; null before `validFrom`. Usage is taken from the grant that expires first. */
   readonly left: bigint | null;
 }
 
 /**
- * Cash of one key in one group: what its own pods consumed until t is `offset + rate * t`, exactly, whatever order the
- * pods' events came in. Changed in place by the state that owns the group.
+ * Budget of one key in one group. The usage of the group's own pods until t is exactly `offset + rate * t`, independent
+ * of the order of their events. Changed in place by the state that owns the group.
  */
 export interface Budget {
-  /** What is charged by the hour: `limits.cpu`. */
+  /** The key that is charged by the hour, such as `limits.cpu`. */
   readonly key: Key;
-  /** False for a key that left `hard`: consumption is still counted, nothing is limited. */
+  /** False for a key that is no longer in `hard`: usage is counted but not limited. */
   listed: boolean;
-  /** Of the specification. */
+  /** The amount in the specification. */
   base: bigint;
-  /** `base` and what grants added, less what they forfeited. */
+  /** `base` plus grants, minus expired amounts. */
   hard: bigint;
   offset: bigint;
   rate: bigint;
-  /** Pods count from here on: the moment the key was added to a group that had pods. -Infinity else. */
+  /** Usage of pods counts from this time: when the key was added to a group with pods; otherwise -Infinity. */
   readonly since: number;
   /** Sum of the children's `hard`. */
   childSum: bigint;
-  /** How much use grants have been told of. */
+  /** Usage that has been taken from grants. */
   settled: bigint;
   grants: Grant[];
-  /** What pods may have used beyond what is counted: they were deleted while nobody followed them. */
+  /** Possible usage beyond the counted usage, by pods that were deleted while no process watched them. */
   uncertain: bigint;
-  /** Highest threshold that was announced: 0, 80, 90 or 100. */
+  /** The highest announced threshold: 0, 80, 90 or 100. */
   announced: number;
 }
 
-/** A budget of which nothing is used. */
+/** A budget without usage. */
 export function newBudget(key: Key, hard: bigint, since: number): Budget {
   return {
     key,
@@ -63,20 +63,17 @@ export function newBudget(key: Key, hard: bigint, since: number): Budget {
   };
 }
 
-/** What the group's own pods consumed until `now`. */
+/** Usage of the group's own pods until `now`. */
 export function consumedAt(budget: Budget, now: number): bigint {
   return budget.offset + budget.rate * BigInt(now);
 }
 
-/** Consumed, and given to children. */
+/** Usage of own pods plus the budgets of children. */
 export function usedAt(budget: Budget, now: number): bigint {
   return consumedAt(budget, now) + budget.childSum;
 }
 
-/**
- * What a budget has, and how much of that is used: since it was reset last where a grant resets it, of all time
- * otherwise.
- */
+/** The budget and its usage: since the last reset if a grant resets it, otherwise since its creation. */
 export function periodOf(budget: Budget, now: number): { readonly granted: bigint; readonly used: bigint } {
   const used = usedAt(budget, now);
   if (!budget.grants.some(({ mode, left }) => mode === 'reset' && left !== null)) return { granted: budget.hard, used };
@@ -84,17 +81,17 @@ export function periodOf(budget: Budget, now: number): { readonly granted: bigin
   return { granted, used: granted - (budget.hard - used) };
 }
 
-/** Percent of a budget at which people are told. */
+/** Thresholds at which events are emitted, in percent. */
 export const LEVELS = [100, 90, 80] as const;
 
-/** The highest of the levels that use has reached; 0 below all of them. */
+/** The highest threshold that usage has reached; 0 below all. */
 export function levelAt(budget: Budget, now: number): 0 | (typeof LEVELS)[number] {
   const { granted, used } = periodOf(budget, now);
   if (granted <= 0n) return 0;
   return LEVELS.find((level) => used * 100n >= granted * BigInt(level)) ?? 0;
 }
 
-/** When the next level is reached if nothing changes; null where none is. */
+/** When usage reaches the next threshold at the current rate; null if it never does. */
 export function nextLevelAt(budget: Budget, now: number): number | null {
   const { granted, used } = periodOf(budget, now);
   if (granted <= 0n || budget.rate <= 0n) return null;
@@ -104,7 +101,7 @@ export function nextLevelAt(budget: Budget, now: number): number | null {
   return now + Number((missing + budget.rate - 1n) / budget.rate);
 }
 
-/** When the budget is spent if nothing changes: null if it never is, now or earlier if it is already. */
+/** When the budget is exhausted at the current rate; null if never, `now` or earlier if it already is. */
 export function exhaustedAt(budget: Budget, now: number): number | null {
   const left = budget.hard - usedAt(budget, now);
   if (left <= 0n) return now;

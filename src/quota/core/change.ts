@@ -5,9 +5,9 @@ import type { Reservation } from './reservation.js';
 import type { Workload } from './workload.js';
 
 /**
- * One record of the state and its new value, null where it is gone. Records are absolute: applied in order, twice, or
- * on top of newer ones that are then repeated, they lead to the same state. Counters are not among them: they follow
- * from the records.
+ * A record of the state with its new value; null for a deleted record. Records are absolute: applying them in order,
+ * twice, or again after newer ones gives the same state. Counters are not recorded, because they follow from the
+ * records.
  */
 export type Change =
   | { readonly kind: 'group'; readonly key: string; readonly group: string; readonly value: Group | null }

@@ -6,22 +6,21 @@ import type { QuotaState } from './state.js';
 import { reservationKey } from './reservation.js';
 import { chargedCount, type Workload } from './workload.js';
 
-/** Amounts by slot: first those of `layout.keys`, then those of `layout.cashKeys`. */
+/** Amounts by slot: those of `layout.keys`, then those of `layout.cashKeys`. */
 export type ChargeVector = Amount[];
 
-/** Nothing of any key. */
 export function emptyChargeVector(layout: Layout): ChargeVector {
   return new Array<Amount>(layout.keys.length + layout.cashKeys.length).fill(0);
 }
 
-/** What a workload charges in a group with `layout`. */
+/** The charge of a workload in a group with `layout`. */
 export function chargeVectorOf(layout: Layout, workload: Workload): ChargeVector {
   const vector = emptyChargeVector(layout);
   addWorkload(vector, layout, workload);
   return vector;
 }
 
-/** Adds what a workload charges. */
+/** Adds the charge of a workload. */
 export function addWorkload(vector: ChargeVector, layout: Layout, workload: Workload): void {
   for (let index = 0; index < workload.podSets.length; index++) {
     addPods(vector, layout, workload.podSets[index] as PodSetCharge, chargedCount(workload, index));
@@ -44,10 +43,7 @@ export function addPods(vector: ChargeVector, layout: Layout, podSet: PodSetChar
   }
 }
 
-/**
- * What a workload whose entry is `entry` is charged in `group` now: its entry, or what is reserved for it where that is
- * more.
- */
+/** The present charge of a workload with entry `entry` in `group`: the larger of its entry and its reservation. */
 export function chargeOf(
   state: QuotaState,
   group: Group,
@@ -62,7 +58,7 @@ export function chargeOf(
   return largest(vector === null ? vectors : [vector, ...vectors]);
 }
 
-/** Slot by slot the largest of some vectors of one layout; null of none. */
+/** The maximum of each slot over several vectors of one layout; null for no vectors. */
 export function largest(vectors: readonly ChargeVector[]): ChargeVector | null {
   const [first, ...rest] = vectors;
   if (first === undefined) return null;

@@ -6,19 +6,19 @@ import type { Amounts } from './status.js';
 import { chargeOf, type ChargeVector } from './charge-vector.js';
 import { chargedCount, type Workload } from './workload.js';
 
-/** What one workload takes of its group. */
+/** The charge of one workload in its group. */
 export interface Charge {
-  /** `refKey`. */
+  /** Key by `refKey`. */
   readonly workload: string;
   readonly group: string;
   readonly pods: number;
-  /** Only reserved as yet: it was admitted, and nobody has seen it since. */
+  /** True for an admitted workload that has not been observed. */
   readonly isReserved: boolean;
-  /** In base units, of the keys that it takes something of. Hours are not charged: pods use them up as they run. */
+  /** Amounts in base units, by charged key. Hours are not included: pods use them while they run. */
   readonly amounts: Amounts;
 }
 
-/** What the workloads of a group are charged, those that are only reserved too. O(workloads of the group). */
+/** The charges of a group's workloads, with those that are only reserved. O(workloads of the group). */
 export function chargesOf(state: QuotaState, group: Group): readonly Charge[] {
   const charges: Charge[] = [];
   const add = (workload: string, entry: Workload | undefined, pods: number): void => {

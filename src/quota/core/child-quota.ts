@@ -9,12 +9,12 @@ import { announceThreshold } from './pods.js';
 import { budgetOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 
-/*
- * What a child has is taken out of its parent's, key by key: never rolled up from typed to general keys, that would
- * count twice. A parent is charged only for keys that it has itself.
+/**
+ * A child's quota is taken from its parent key by key. It is never summed from typed to general keys, which would count
+ * it twice. Only keys that the parent limits are charged to it.
  */
 
-/** A key that the parent limits and the child would not, or null. */
+/** A key that the parent limits and the child would not; null for none. */
 export function missingParentKey(parent: Group, spec: ReadSpec): Key | null {
   const missing = parent.layout.keys.find((key) => !spec.hard.has(key));
   if (missing !== undefined) return missing;
@@ -22,7 +22,7 @@ export function missingParentKey(parent: Group, spec: ReadSpec): Key | null {
   return cash === undefined ? null : CASH + cash;
 }
 
-/** What a child would take from its parent beyond what it has: by key of the parent, and by budget. */
+/** Change of a child's quota, by key of the parent and by budget. */
 export interface ChildQuotaChange {
   readonly hard: ReadonlyMap<Key, Amount>;
   readonly cash: ReadonlyMap<Key, bigint>;
@@ -49,7 +49,7 @@ export function childQuotaChange(
   };
 }
 
-/** Keys of which the parent has not enough left. Only what grows is tested. */
+/** Keys of which the parent lacks room. Only increases are tested. */
 export function childQuotaViolations(parent: Group, change: ChildQuotaChange, now: number): readonly Violation[] {
   const violations: Violation[] = [];
   for (const [key, need] of change.hard) {
@@ -78,7 +78,7 @@ export function childQuotaViolations(parent: Group, change: ChildQuotaChange, no
   return violations;
 }
 
-/** Charges or gives back to the parent. */
+/** Charges the change to the parent, or releases it. */
 export function applyChildQuota(state: QuotaState, parent: Group, change: ChildQuotaChange): void {
   restructure(state, parent, () => {
     for (const [key, amount] of change.hard) {

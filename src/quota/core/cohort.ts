@@ -1,18 +1,18 @@
-import { least, minus, most, plus, type Amount } from './amount.js';
+import { minOf, minus, maxOf, plus, type Amount } from './amount.js';
 import type { Group } from './group.js';
 import type { QuotaState } from './state.js';
 
-/*
- * Lending and borrowing along the tree, after Kueue's cohorts. A group's pool is what it has and did not give to
- * children, and what elastic children lend it. An elastic group keeps `pool - lendLimit` for itself and lends the rest
- * to its parent's pool; what it uses beyond what it keeps is taken from the parent's pool ("spills"), up to what it
- * lends and `borrowLimit` more. A taken group lends and spills nothing: every walk ends at it.
+/**
+ * Lending and borrowing along the tree, as in Kueue's cohorts. The pool of a group is its quota without its children's
+ * quotas, plus what elastic children lend. An elastic group keeps `pool - lendLimit` for itself and lends the rest to
+ * its parent's pool. Usage beyond the kept part is taken from the parent's pool ("spills"), up to the lent amount plus
+ * `borrowLimit`. A group in mode `carved` lends and spills nothing, so that every walk ends at it.
  */
 
-/** A group and those above it whose pools it can draw on: the group alone unless it is elastic. */
+/** A group and the ancestors whose pools it can use; only the group itself unless it is elastic. */
 export type Chain = readonly Group[];
 
-/** The chain of a group, to read. */
+/** The chain of a group, for reading. */
 export function chainOf(state: QuotaState, group: Group): Chain {
   if (group.mode === 'carved') return [group];
   const path = state.pathOf(group);
@@ -22,7 +22,8 @@ export function chainOf(state: QuotaState, group: Group): Chain {
 }
 
 /**
- * How much more the group of a chain could use of the key at `slot`; negative when it is over. O(length of the chain).
+ * How much more of the key at `slot` the first group of a chain could use; negative if it is over. O(length of the
+ * chain).
  */
 export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
   const slots = slotsAlong(chain, slot);
@@ -35,22 +36,22 @@ export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
   return room;
 }
 
-/** What a group could use more of where the pool above it has `above` left. */
+/** How much more a group could use if the pool above has `above` left. */
 function roomBelow(group: Group, slot: number, above: Amount): Amount {
   const used = subtreeUsage(group, slot);
   const kept = group.localQuota[slot] as Amount;
   const borrowLimit = group.borrowLimit[slot] as Amount;
   let room = above;
   if (borrowLimit !== Infinity)
-    room = least(
+    room = minOf(
       room,
-      plus(minus(minus(most(0, group.subtreeQuota[slot] as Amount), kept), most(0, minus(used, kept))), borrowLimit),
+      plus(minus(minus(maxOf(0, group.subtreeQuota[slot] as Amount), kept), maxOf(0, minus(used, kept))), borrowLimit),
     );
-  // What is kept at home is there even if the pool above is overdrawn.
-  return kept > used ? plus(minus(kept, used), most(0, room)) : room;
+  // The kept part is available even if the pool above is overdrawn.
+  return kept > used ? plus(minus(kept, used), maxOf(0, room)) : room;
 }
 
-/** Adds to what the group of a chain and, where it spills, the groups above it use. The groups have to be owned. */
+/** Adds usage to the first group of a chain and, where it spills, to its ancestors. The groups must be owned. */
 export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amount): void {
   const group = chain[0] as Group;
   const used = subtreeUsage(group, slot);
@@ -71,12 +72,12 @@ export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amo
 
 function spillChange(group: Group, slot: number, used: Amount, delta: Amount): Amount {
   const kept = group.localQuota[slot] as Amount;
-  // Who spills already and uses more spills all of that: what nearly every charge meets on its way up.
+  // Fast path: a group that already spills passes the whole increase on.
   if (used >= kept && delta >= 0) return delta;
-  return minus(most(0, minus(plus(used, delta), kept)), most(0, minus(used, kept)));
+  return minus(maxOf(0, minus(plus(used, delta), kept)), maxOf(0, minus(used, kept)));
 }
 
-/** What a group passes on to its parent's pool, for one key. */
+/** What a group lends to its parent's pool and uses of it, for one key. */
 export interface Flow {
   readonly lends: Amount;
   readonly spills: Amount;
@@ -85,8 +86,7 @@ export interface Flow {
 const NO_FLOW: Flow = { lends: 0, spills: 0 };
 
 /**
- * Changes limits, mode, sums or keys of a group and passes on what that does to the pools above it. Keys that the
- * parent has stay.
+ * Changes limits, mode, sums or keys of a group and updates the pools above it. Keys that the parent limits must stay.
  */
 export function restructure(state: QuotaState, group: Group, change: () => void): void {
   const before = new Map(group.layout.keys.map((key, slot) => [key, flowOf(group, slot)]));
@@ -111,31 +111,31 @@ function passOn(state: QuotaState, group: Group, slot: number, old: Flow): void 
   passOn(state, parent, above, before);
 }
 
-/** What a group passes on: nothing, unless it is elastic. */
+/** The flow of a group; zero unless the group is elastic. */
 export function flowOf(group: Group, slot: number): Flow {
   if (group.mode === 'carved') return NO_FLOW;
   const kept = group.localQuota[slot] as Amount;
   return {
-    lends: minus(most(0, group.subtreeQuota[slot] as Amount), kept),
-    spills: most(0, minus(subtreeUsage(group, slot), kept)),
+    lends: minus(maxOf(0, group.subtreeQuota[slot] as Amount), kept),
+    spills: maxOf(0, minus(subtreeUsage(group, slot), kept)),
   };
 }
 
-/** What of the pool is used, by the group itself and by what children spill. */
+/** Usage of a pool, by the group itself and by spilling children. */
 export function subtreeUsage(group: Group, slot: number): Amount {
   const spilled = group.spilled[slot] as Amount;
   return spilled === 0 ? (group.selfUsed[slot] as Amount) : plus(group.selfUsed[slot] as Amount, spilled);
 }
 
-/** Computes what follows from the limits and sums of a group, for one key. */
+/** Computes the derived amounts of a group for one key. */
 export function recomputeQuota(group: Group, slot: number): void {
   const pool = plus(minus(group.hard[slot] as Amount, group.childSum[slot] as Amount), group.lent[slot] as Amount);
-  const has = most(0, pool);
+  const has = maxOf(0, pool);
   group.subtreeQuota[slot] = pool;
-  group.localQuota[slot] = group.mode === 'carved' ? has : minus(has, least(has, group.lendLimit[slot] as Amount));
+  group.localQuota[slot] = group.mode === 'carved' ? has : minus(has, minOf(has, group.lendLimit[slot] as Amount));
 }
 
-/** The slots of a key up the chain as far as groups have it; null where it is `slot` in all of them. */
+/** The slots of a key along the chain as far as groups limit it; null if it is `slot` in all of them. */
 function slotsAlong(chain: Chain, slot: number): readonly number[] | null {
   const { layout } = chain[0] as Group;
   let alike = 1;
@@ -147,7 +147,7 @@ function slotsAlong(chain: Chain, slot: number): readonly number[] | null {
   return slots;
 }
 
-/** The slot of the same key one step up the chain, -1 where the chain ends for this key. */
+/** The slot of the same key in the next group of the chain; -1 where the chain ends for this key. */
 function aboveSlot(chain: Chain, at: number, slot: number): number {
   const parent = chain[at + 1];
   if (parent === undefined) return -1;
@@ -155,7 +155,7 @@ function aboveSlot(chain: Chain, at: number, slot: number): number {
   return parent.layout === layout ? slot : (parent.layout.slots.get(layout.keys[slot] as string) ?? -1);
 }
 
-/** How far the pool that everything below `group` lends to is overdrawn for `key`: negative or zero while it is not. */
+/** By how much the pool to which the group's subtree lends is overdrawn for `key`; zero or negative if it is not. */
 export function overdraft(state: QuotaState, group: Group, key: string): Amount {
   const chain = chainOf(state, group).filter(({ layout }) => layout.slots.has(key));
   const top = chain.at(-1) ?? group;

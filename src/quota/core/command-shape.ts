@@ -2,16 +2,16 @@ import type { Command } from './command.js';
 import type { Demand } from './demand.js';
 import type { Refusal } from './refusal.js';
 
-/** What is wrong with a value: `.podSets[0].count: expected a number, found a string`; null where nothing is. */
+/** The error of a value, such as `.podSets[0].count: expected a number, found a string`; null for a valid one. */
 type Shape = (value: unknown) => string | null;
 
-/** Fields of an object; those that are not named here are refused: a misspelt one would ask for nothing, silently. */
+/** Fields of an object. Unknown fields are rejected, because a misspelt field would silently have no effect. */
 type Fields = Readonly<Record<string, Shape>>;
 
 const text: Shape = (value) => (typeof value === 'string' ? null : wrong('a string', value));
 const number: Shape = (value) => (typeof value === 'number' ? null : wrong('a number', value));
 const flag: Shape = (value) => (typeof value === 'boolean' ? null : wrong('true or false', value));
-/** Any value: what is no quantity is refused by the name of its key. */
+/** Any value: an invalid quantity is refused later, with the name of its key. */
 const quantity: Shape = (value) => (value === undefined ? wrong('a quantity', value) : null);
 
 function optional(shape: Shape): Shape {
@@ -47,13 +47,13 @@ function object(fields: Fields): Shape {
     for (const name in value) {
       const shape = Object.hasOwn(fields, name) ? fields[name] : undefined;
       if (shape === undefined) {
-        if (value[name] !== undefined) return `.${name.slice(0, 80)}: there is no such field`;
+        if (value[name] !== undefined) return `.${name.slice(0, 80)}: unknown field`;
         continue;
       }
       const problem = shape(value[name]);
       if (problem !== null) return `.${name}${problem}`;
     }
-    for (const name of required) if (value[name] === undefined) return `.${name}: it is missing`;
+    for (const name of required) if (value[name] === undefined) return `.${name}: required field is missing`;
     return null;
   };
 }
@@ -68,7 +68,7 @@ function wrong(expected: string, found: unknown): string {
 }
 
 const quantities = map(quantity);
-/** Modes and names that are no text are refused by value, not by shape: see `choiceProblem`. */
+/** An unknown mode or name is refused by value, not by shape: see `choiceProblem`. */
 const choice: Shape = () => null;
 
 const workload = object({
@@ -195,14 +195,14 @@ const MODES: Readonly<Partial<Record<Command['type'], readonly string[]>>> = {
   grant: ['topup', 'reset'],
 };
 
-/** A command from JavaScript that no TypeScript program could have given. */
+/** An invalid command from JavaScript; TypeScript would reject it. */
 export class ShapeError extends TypeError {
   override readonly name = 'ShapeError';
 }
 
 /**
- * Throws a `ShapeError` that names the field where a command is not of the shape of its type: an error of the caller's
- * program. What has the shape and means nothing is `unknownValue`.
+ * Throws a `ShapeError` with the name of the field if a command does not have the shape of its type: an error of the
+ * calling program. `unknownValue` checks values of the right shape.
  */
 export function checkShape(command: Command): void {
   const given: unknown = command;
@@ -213,22 +213,25 @@ export function checkShape(command: Command): void {
   if (problem !== null) throw new ShapeError(`${String(type)}: ${problem.slice(1)}`);
 }
 
-/** Throws a `ShapeError` where a demand is not of the shape of demands. */
+/** Throws a `ShapeError` if a demand does not have the right shape. */
 export function checkDemand(given: Demand, of: 'admit' | 'explain'): void {
   const problem = demand(given);
   if (problem !== null)
     throw new ShapeError(`${of}${problem.startsWith(':') ? '' : ': '}${problem.replace(/^\./, '')}`);
 }
 
-/** Why a command whose fields have the right shape cannot mean anything, or null. */
+/** Why a command with the right shape has an invalid value; null if it is valid. */
 export function unknownValue(command: Command): Pick<Refusal, 'code' | 'reason'> | null {
   const { type } = command as { readonly type: unknown };
   if (typeof type !== 'string' || !Object.hasOwn(COMMANDS, type))
-    return { code: 'InvalidCommand', reason: `${shown(type)} is no command: ${Object.keys(COMMANDS).join(', ')}` };
+    return {
+      code: 'InvalidCommand',
+      reason: `unknown command ${shown(type)}; expected one of ${Object.keys(COMMANDS).join(', ')}`,
+    };
   const { name, mode } = command as { readonly name?: unknown; readonly mode?: unknown };
   const modes = MODES[type as Command['type']];
   if (modes !== undefined && mode !== undefined && !(modes as readonly unknown[]).includes(mode))
-    return { code: 'InvalidMode', reason: `mode: ${shown(mode)} is none of ${modes.join(', ')}` };
+    return { code: 'InvalidMode', reason: `unknown mode ${shown(mode)}; expected one of ${modes.join(', ')}` };
   const isNamed = ['createGroup', 'updateGroup', 'deleteGroup', 'terminateGroup'].includes(type);
   if (isNamed && typeof name !== 'string')
     return { code: 'InvalidName', reason: `name: expected a string, found ${shown(name)}` };

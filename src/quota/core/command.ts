@@ -9,37 +9,37 @@ import type { Types } from './type-family.js';
 import type { WorkloadRef } from './workload.js';
 
 /** The caller, for events and the audit. */
-interface Asked {
+interface WithActor {
   readonly actor?: string | undefined;
 }
 
 /** The commands of the engine. Times are milliseconds since 1970. */
 export type Command =
-  | ({ readonly type: 'createGroup' } & GroupSpec & Asked)
-  | ({ readonly type: 'updateGroup' } & GroupUpdate & Asked)
-  | ({ readonly type: 'deleteGroup'; readonly name: string; readonly force?: boolean | undefined } & Asked)
-  | ({ readonly type: 'terminateGroup'; readonly name: string } & Asked)
-  | ({ readonly type: 'admit'; readonly dryRun?: boolean | undefined } & Demand & Asked)
-  | ({ readonly type: 'reserve'; readonly ttlMs: number; readonly operation?: string | undefined } & Demand & Asked)
-  | ({ readonly type: 'confirm'; readonly reservation: string } & Asked)
-  | ({ readonly type: 'cancel'; readonly reservation: string } & Asked)
+  | ({ readonly type: 'createGroup' } & GroupSpec & WithActor)
+  | ({ readonly type: 'updateGroup' } & GroupUpdate & WithActor)
+  | ({ readonly type: 'deleteGroup'; readonly name: string; readonly force?: boolean | undefined } & WithActor)
+  | ({ readonly type: 'terminateGroup'; readonly name: string } & WithActor)
+  | ({ readonly type: 'admit'; readonly dryRun?: boolean | undefined } & Demand & WithActor)
+  | ({ readonly type: 'reserve'; readonly ttlMs: number; readonly operation?: string | undefined } & Demand & WithActor)
+  | ({ readonly type: 'confirm'; readonly reservation: string } & WithActor)
+  | ({ readonly type: 'cancel'; readonly reservation: string } & WithActor)
   /** An object was observed, or was observed to be gone: see observe.ts. */
-  | ({ readonly type: 'observe' } & Observation & Asked)
-  | ({ readonly type: 'release'; readonly workload: WorkloadRef } & Asked)
+  | ({ readonly type: 'observe' } & Observation & WithActor)
+  | ({ readonly type: 'release'; readonly workload: WorkloadRef } & WithActor)
   | ({
       readonly type: 'scale';
       readonly workload: WorkloadRef;
       readonly replicas: number;
       readonly podSet?: string | undefined;
       readonly dryRun?: boolean | undefined;
-    } & Asked)
+    } & WithActor)
   | ({
       readonly type: 'checkHpa';
       readonly workload: WorkloadRef;
       readonly maxReplicas: number;
       readonly mode?: 'advisory' | 'reserve' | undefined;
       readonly dryRun?: boolean | undefined;
-    } & Asked)
+    } & WithActor)
   | ({
       readonly type: 'podStarted';
       readonly pod: string;
@@ -51,25 +51,26 @@ export type Command =
       readonly types?: Types | undefined;
       readonly requests?: Resources | undefined;
       readonly limits?: Resources | undefined;
-    } & Asked)
+    } & WithActor)
   | ({
       readonly type: 'podStopped';
       readonly pod: string;
       /** Time of the end; by default the time of the command. */
       readonly end?: number | undefined;
       /**
-       * The group of a pod whose start is not known yet: engines that share a store learn of the stop with that group.
+       * The group of a pod whose start is not known yet: engines that share a store then find the stop in that group's
+       * records.
        */
       readonly group?: string | undefined;
       /** The pod may have run until this time: usage after `end` is counted as uncertain. */
       readonly uncertainUntil?: number | undefined;
       /** The object of the pod still exists: see podForgotten. */
       readonly retain?: boolean | undefined;
-    } & Asked)
+    } & WithActor)
   /** The object of a stopped pod is gone: only late events can still arrive. */
-  | ({ readonly type: 'podForgotten'; readonly pod: string } & Asked)
-  | ({ readonly type: 'grant' } & GrantSpec & Asked)
-  | ({ readonly type: 'loan' } & LoanSpec & Asked)
-  | ({ readonly type: 'transfer' } & TransferSpec & Asked)
+  | ({ readonly type: 'podForgotten'; readonly pod: string } & WithActor)
+  | ({ readonly type: 'grant' } & GrantSpec & WithActor)
+  | ({ readonly type: 'loan' } & LoanSpec & WithActor)
+  | ({ readonly type: 'transfer' } & TransferSpec & WithActor)
   /** Advances the time. */
-  | ({ readonly type: 'tick' } & Asked);
+  | ({ readonly type: 'tick' } & WithActor);

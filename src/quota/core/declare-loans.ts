@@ -1,4 +1,4 @@
-import { most, minus, plus, type Amount } from './amount.js';
+import { maxOf, minus, plus, type Amount } from './amount.js';
 import type { Decision } from './decision.js';
 import type { DeclaredLoan } from './declared-loan.js';
 import type { Hard } from './group-spec.js';
@@ -8,12 +8,12 @@ import { addLoan, endLoan } from './loans.js';
 import { readQuantity, type Quantity } from './quantity.js';
 import type { QuotaState } from './state.js';
 
-/** Id of a declared loan among all loans: names of groups have no slash. */
+/** Id of a declared loan among all loans; unique because group names have no slash. */
 export function loanId(lender: string, name: string): string {
   return `${lender}/${name}`;
 }
 
-/** Loans that the specification of a group declared and that are not over. */
+/** Declared loans of a group that have not ended. */
 export function declaredLoans(state: QuotaState, lender: string): readonly Loan[] {
   if (state.loans.size === 0) return [];
   return [...state.loans.entries()].flatMap(([id, loan]) =>
@@ -21,7 +21,7 @@ export function declaredLoans(state: QuotaState, lender: string): readonly Loan[
   );
 }
 
-/** Whether a loan is what a declaration asks for; of one that is overdue a part has been returned. */
+/** Whether a loan matches a declaration. A part of an overdue loan may have been returned. */
 export function isDeclaredLoan(loan: Loan, lender: string, declared: DeclaredLoan): boolean {
   return (
     loan.id === loanId(lender, declared.name) &&
@@ -43,8 +43,8 @@ function isSame(amounts: ReadonlyMap<Key, Amount>, declared: Hard): boolean {
 }
 
 /**
- * Replaces the loans that the specification of a group declares: one that is not declared any more goes back now. The
- * refusal of the first that cannot be made, or null.
+ * Replaces the declared loans of a group; loans that are no longer declared end now. Returns the first refusal, or
+ * null.
  */
 export function declareLoans(state: QuotaState, lender: string, wanted: readonly DeclaredLoan[]): Decision | null {
   for (const loan of declaredLoans(state, lender))
@@ -59,7 +59,7 @@ export function declareLoans(state: QuotaState, lender: string, wanted: readonly
   return refused;
 }
 
-/** What a group has by loans beyond its specification, by key: less than nothing of what it lends. */
+/** The quota of a group from loans, by key; negative for lent quota. */
 export function loanedOf(state: QuotaState, group: string): ReadonlyMap<Key, Amount> {
   const loaned = new Map<Key, Amount>();
   if (state.loans.size === 0) return loaned;
@@ -72,8 +72,8 @@ export function loanedOf(state: QuotaState, group: string): ReadonlyMap<Key, Amo
 }
 
 /**
- * Limits of a specification as they are with loans: what is lent is not there, what is borrowed is. `below` are keys of
- * which more is lent than the specification has.
+ * The limits of a specification with loans added and subtracted. `below` lists keys of which more is lent than the
+ * specification has.
  */
 export function withLoans(
   state: QuotaState,
@@ -88,7 +88,7 @@ export function withLoans(
     if (read?.ok !== true) continue;
     const actual = plus(read.amount, amount);
     if (actual < 0) below.push(key);
-    changed[key] = BigInt(most(0, actual));
+    changed[key] = BigInt(maxOf(0, actual));
   }
   return { hard: { ...hard, ...changed }, below };
 }

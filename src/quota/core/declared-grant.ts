@@ -4,54 +4,54 @@ import type { Refusal } from './refusal.js';
 import { readDuration, readMoment, type Duration, type Moment } from './time.js';
 
 /**
- * Cash that the specification of a group gives it: a thousand card-hours every week. The engine gives it when its time
- * comes, once for each time, whatever becomes of the group's object meanwhile.
+ * A repeated grant in the specification of a group, such as a thousand card-hours every week. The engine grants it at
+ * its time, once per period, independent of the group's object.
  */
 export interface GroupGrant {
-  /** Of one group, unique. A grant that was given once is not given again under the same name. */
+  /** Unique within the group. A grant is never given twice under the same name. */
   readonly name: string;
   /** A cash key of the group: `cash/requests.nvidia.com/gpu`. */
   readonly key: Key;
   /** In unit-hours. */
   readonly amount: Quantity;
-  /** The amount is for each of so many persons; 1 without. */
+  /** Multiplies the amount by this number of persons; default 1. */
   readonly persons?: number | undefined;
-  /** When it is given first; when it is declared without. */
+  /** Time of the first grant; by default the time of the declaration. */
   readonly from?: Moment | undefined;
-  /** It is given again after so long. Once without. */
+  /** Period of repetition; by default the grant is given once. */
   readonly every?: Duration | undefined;
-  /** What is not used ends so long after it was given; without, it stays. */
+  /** The unused part expires this long after the grant; by default it stays. */
   readonly expiresAfter?: Duration | undefined;
-  /** Nothing is given any more from then on, and what is left ends then. */
+  /** No grant after this time, at which the unused part expires. */
   readonly until?: Moment | undefined;
-  /** `topup` adds to what is left, `reset` replaces it. Without: `reset` with `every`, `topup` otherwise. */
+  /** `topup` adds to the unused amount, `reset` replaces it. Default: `reset` with `every`, otherwise `topup`. */
   readonly mode?: 'topup' | 'reset' | undefined;
-  /** Of `reset`: how much of what is left stays, in unit-hours. Nothing without. */
+  /** For `reset`: the maximum unused amount that stays, in unit-hours; default none. */
   readonly carryOver?: Quantity | undefined;
 }
 
-/** The same as a group keeps it. Never changed: replaced. */
+/** A declared grant as the state keeps it; immutable. */
 export interface DeclaredGrant {
   readonly name: string;
-  /** Without `cash/`. */
+  /** Without the prefix `cash/`. */
   readonly key: Key;
-  /** In base units times milliseconds, of all persons. */
+  /** For all persons, in base units times milliseconds. */
   readonly amount: bigint;
   readonly carryOver: bigint;
-  /** Null where the specification names none. */
+  /** Null if the specification has none. */
   readonly from: number | null;
-  /** 0 for once. */
+  /** 0 for a single grant. */
   readonly everyMs: number;
-  /** 0 without. */
+  /** 0 for none. */
   readonly expiresAfterMs: number;
-  /** Infinity without. */
+  /** Infinity for none. */
   readonly until: number;
   readonly mode: 'topup' | 'reset';
-  /** What `everyMs` is counted from; null before it is known. */
+  /** Start of the period count; null before it is known. */
   readonly anchor: number | null;
-  /** The time that was given last; null before the first. */
+  /** Scheduled time of the last grant; null before the first. */
   readonly begun: number | null;
-  /** Why it was refused last, empty where it was not. */
+  /** Reason of the last refusal; empty for none. */
   readonly refused: string;
 }
 
@@ -59,12 +59,12 @@ export type ReadGrants = { readonly ok: true; readonly grants: readonly Declared
 
 export const NO_GRANTS: readonly DeclaredGrant[] = [];
 
-/** Shorter periods would be no budget any more. */
+/** A shorter period would make the budget meaningless. */
 export const MIN_PERIOD_MS = 60_000;
 const MAX_GRANTS = 64;
 const MAX_PERSONS = 1_000_000;
 
-/** Reads the grants of a specification whose budgets are `cash`. */
+/** Reads the grants of a specification with the budgets `cash`. */
 export function readGrants(grants: readonly GroupGrant[], cash: ReadonlyMap<Key, bigint>): ReadGrants {
   const refuse = (code: Refusal['code'], reason: string): Refusal => ({ ok: false, code, reason });
   if (!Array.isArray(grants)) return refuse('InvalidCommand', 'grants: expected a list');
@@ -73,7 +73,7 @@ export function readGrants(grants: readonly GroupGrant[], cash: ReadonlyMap<Key,
   for (const grant of grants as readonly GroupGrant[]) {
     const { name, key, persons = 1 } = grant;
     if (typeof name !== 'string' || !/^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(name))
-      return refuse('InvalidName', `"${String(name).slice(0, 80)}" is no name of a grant`);
+      return refuse('InvalidName', `"${String(name).slice(0, 80)}" is not a valid name of a grant`);
     const where = `grant ${name}`;
     if (read.some((other) => other.name === name)) return refuse('GrantExists', `${where} is declared twice`);
     const target = typeof key === 'string' ? cashTarget(key) : null;
@@ -99,9 +99,12 @@ export function readGrants(grants: readonly GroupGrant[], cash: ReadonlyMap<Key,
       return refuse('InvalidTime', `${where}: until: expected a time after from, such as 2026-12-31T00:00:00Z`);
     const mode = grant.mode ?? (everyMs > 0 ? 'reset' : 'topup');
     if (mode !== 'topup' && mode !== 'reset')
-      return refuse('InvalidMode', `${where}: mode: "${String(mode).slice(0, 40)}" is none of topup, reset`);
+      return refuse(
+        'InvalidMode',
+        `${where}: mode: "${String(mode).slice(0, 40)}" is unknown; expected topup or reset`,
+      );
     if (mode === 'topup' && carryOver > 0n)
-      return refuse('InvalidQuantity', `${where}: carryOver: a topup leaves all that is left`);
+      return refuse('InvalidQuantity', `${where}: carryOver: expected only with mode reset`);
     read.push({
       name,
       key: target,
@@ -120,7 +123,7 @@ export function readGrants(grants: readonly GroupGrant[], cash: ReadonlyMap<Key,
   return { ok: true, grants: read };
 }
 
-/** Text that is the same for grants that were declared alike. */
+/** A text that is equal for equal declarations. */
 export function declarationOf(grants: readonly DeclaredGrant[]): string {
   return grants
     .map(({ name, key, amount, carryOver, from, everyMs, expiresAfterMs, until, mode }) =>
@@ -129,7 +132,7 @@ export function declarationOf(grants: readonly DeclaredGrant[]): string {
     .join('\n');
 }
 
-/** The same as a specification says it. */
+/** The grant in the form of a specification. */
 export function toGroupGrant(grant: DeclaredGrant): GroupGrant {
   const { name, key, amount, carryOver, from, everyMs, expiresAfterMs, until, mode } = grant;
   return {
@@ -145,12 +148,12 @@ export function toGroupGrant(grant: DeclaredGrant): GroupGrant {
   };
 }
 
-/** Id of a declared grant among the grants of its budget. */
+/** Id of a declared grant within its budget. */
 export function declaredId(name: string): string {
   return `spec/${name}`;
 }
 
-/** Cash of `key`: unit-hours, or as a bigint base units times milliseconds. Null of what is none. */
+/** Reads an amount of `key`: unit-hours, or a bigint in base units times milliseconds. Null if it is invalid. */
 export function readHours(key: Key, quantity: Quantity): bigint | null {
   if (typeof quantity === 'bigint') return quantity >= 0n && quantity < 2n ** 86n ? quantity : null;
   const read = readQuantity(key, quantity, 'down');

@@ -3,20 +3,20 @@ import type { Quantity } from './quantity.js';
 import type { Refusal } from './refusal.js';
 import { readMoment, type Moment } from './time.js';
 
-/** Quota that the specification of a group lends to a sibling. */
+/** A loan of quota to a sibling, in the specification of the lender. */
 export interface GroupLoan {
-  /** Of one group, unique. */
+  /** Unique within the group. */
   readonly name: string;
-  /** The sibling. */
+  /** Name of the borrowing sibling. */
   readonly to: string;
   readonly amounts: Readonly<Record<Key, Quantity>>;
-  /** At once without. */
+  /** Beginning; by default at once. */
   readonly from?: Moment | undefined;
-  /** When it goes back. */
+  /** End of the loan. */
   readonly until: Moment;
 }
 
-/** The same, read. */
+/** A parsed loan. */
 export interface DeclaredLoan {
   readonly name: string;
   readonly borrower: string;
@@ -37,7 +37,7 @@ export function readLoans(loans: readonly GroupLoan[]): ReadLoans {
   const read: DeclaredLoan[] = [];
   for (const { name, to, amounts, from, until } of loans as readonly GroupLoan[]) {
     if (typeof name !== 'string' || !/^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(name))
-      return refuse('InvalidName', `"${String(name).slice(0, 80)}" is no name of a loan`);
+      return refuse('InvalidName', `"${String(name).slice(0, 80)}" is not a valid name of a loan`);
     if (read.some((other) => other.name === name)) return refuse('LoanExists', `loan ${name} is declared twice`);
     if (typeof to !== 'string') return refuse('InvalidName', `loan ${name}: to: expected the name of a group`);
     const validFrom = from === undefined ? undefined : readMoment(from);

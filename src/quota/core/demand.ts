@@ -51,7 +51,7 @@ export function readDemand(shapes: RequestShapeTable, demand: Demand): ReadDeman
   const version = demand.workload.version ?? 0;
   if (!Number.isSafeInteger(version) || version < 0) return refuse('InvalidDemand', `version ${version} of an object`);
   if (demand.objects !== undefined && !/^[a-z0-9.-]{1,253}$/.test(demand.objects))
-    return refuse('InvalidName', `"${demand.objects.slice(0, 80)}" is no kind of object`);
+    return refuse('InvalidName', `"${demand.objects.slice(0, 80)}" is not a resource of objects`);
   let podSets: readonly PodSetCharge[] = [];
   for (const podSet of demand.podSets) {
     const read = readPodSet(shapes, podSet, demand.types ?? {});
@@ -70,7 +70,7 @@ export function readDemand(shapes: RequestShapeTable, demand: Demand): ReadDeman
       countKey: demand.objects === undefined ? '' : `count/${demand.objects}`,
       heldReplicas: 0,
       version,
-      gone: false,
+      isStale: false,
     },
   };
 }
@@ -95,14 +95,14 @@ export function readPodSet(shapes: RequestShapeTable, podSet: PodSet, types: Typ
     const extended = isExtended(resource);
     if (extended && Object.hasOwn(requests, resource)) {
       if (amounts[Object.keys(requests).indexOf(resource)] === read.amount) continue;
-      return refuse('InvalidQuantity', `request and limit of ${resource.slice(0, 80)} have to be equal`);
+      return refuse('InvalidQuantity', `request and limit of ${resource.slice(0, 80)} must be equal`);
     }
     signature += extended ? `${resource}=` : `${resource}<`;
     amounts.push(read.amount);
   }
   const families = Object.keys(types);
-  // No valid name holds a separator: a signature that is known and has as many parts as there are needs is of valid
-  // names.
+  // Valid names contain no separator. A known signature with the same number of parts therefore proves that all names
+  // are valid, and the check below is skipped.
   signature += `#${families.length}`;
   for (const family of families) signature += ` ${family}:${types[family] as string}`;
   const unspecified = podSet.unspecified;
@@ -117,7 +117,7 @@ export function readPodSet(shapes: RequestShapeTable, podSet: PodSet, types: Typ
   return { ok: true, podSet: { name: podSet.name ?? '', count, shape, amounts: shape.share(amounts) } };
 }
 
-/** In the order of the amounts: requests, then limits that are not the same quantity again. */
+/** In the order of the amounts: requests, then limits that differ from them. */
 function needsOf(requests: Resources, limits: Resources): readonly Need[] {
   const asked = Object.keys(requests).map((resource): Need => ({ resource, side: sideOf(resource, 'request') }));
   const limited = Object.keys(limits).map((resource): Need => ({ resource, side: sideOf(resource, 'limit') }));
@@ -132,12 +132,12 @@ function unreadable(needs: readonly Need[], types: Types, unspecified: readonly 
   }
   for (const [family, type] of Object.entries(types)) {
     if (!/^[a-z][a-z0-9-]{0,62}$/.test(family))
-      return refuse('InvalidType', `"${family.slice(0, 80)}" is no family of types`);
+      return refuse('InvalidType', `"${family.slice(0, 80)}" is not a family of types`);
     const problem = type === '' ? null : typeProblem(type);
     if (problem !== null) return refuse('InvalidType', problem);
   }
   const unknown = unspecified.find((name) => resourceProblem(name.replace(/^(?:requests|limits)\./, '')) !== null);
-  return unknown === undefined ? null : refuse('UnknownKey', `"${unknown.slice(0, 80)}" is no resource`);
+  return unknown === undefined ? null : refuse('UnknownKey', `"${unknown.slice(0, 80)}" is not a resource name`);
 }
 
 function missing(requests: Resources, limits: Resources): readonly string[] {
@@ -156,9 +156,9 @@ function readNeed(
   if (!parsed.ok) return refuse(parsed.code, `${resource.slice(0, 80)}: ${parsed.reason}`);
   if (parsed.amount < 0) return refuse('NegativeQuantity', `${resource.slice(0, 80)} is negative`);
   const together = times(parsed.amount, count);
-  // A number is exact, and so far below: comparing it with a bigint would take longer than everything else here.
+  // A number is exact and below the limit; comparing it with a bigint would dominate the cost of this function.
   if (typeof together === 'bigint' && together > MAX_QUANTITY)
-    return refuse('QuantityTooLarge', `${resource.slice(0, 80)}: ${count} pods together are beyond 2^63-1`);
+    return refuse('QuantityTooLarge', `${resource.slice(0, 80)}: the sum of ${count} pods exceeds 2^63-1`);
   return parsed;
 }
 

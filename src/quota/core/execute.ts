@@ -16,9 +16,10 @@ import { checkHpa, scale } from './scale.js';
 import type { QuotaState } from './state.js';
 import { transfer } from './transfer.js';
 
-/** Lets the time of a command come. Refuses a time that is none. */
+/** Advances the state to the time of a command; refuses an invalid time. */
 export function arriveAt(state: QuotaState, now: number, actor: string | undefined): Decision | null {
-  if (!Number.isSafeInteger(now) || now < 0) return refusal(state, 'InvalidTime', `the time ${now}`);
+  if (!Number.isSafeInteger(now) || now < 0)
+    return refusal(state, 'InvalidTime', `invalid time ${now}; expected milliseconds since 1970`);
   if (now < state.now)
     state.emit({ type: 'clockSkew', group: '', reason: `a command of ${now} after one of ${state.now}` });
   else if (now > state.now) runTimers(state, now);
@@ -27,8 +28,8 @@ export function arriveAt(state: QuotaState, now: number, actor: string | undefin
 }
 
 /**
- * Carries out a command at `now`, milliseconds: what is due until then happens first, then the command is decided, as
- * a whole. A refusal changes nothing. A time before the last command's counts as that time.
+ * Executes a command at `now`, in milliseconds. Due timers run first, then the command is decided as a whole. A refusal
+ * changes nothing. A time before that of the last command counts as that time.
  */
 export function execute(state: QuotaState, command: Command, now: number): Decision {
   const unknown = unknownValue(command);

@@ -1,5 +1,5 @@
 import { minus, plus, type Amount } from './amount.js';
-import { mostReplicas, test } from './admission.js';
+import { maxReplicasFor, test } from './admission.js';
 import { usedAt, type Budget } from './budget.js';
 import { readDemand, type Demand } from './demand.js';
 import type { Decision } from './decision.js';
@@ -11,32 +11,32 @@ import { chargeOf, chargeVectorOf, type ChargeVector } from './charge-vector.js'
 import { execute } from './execute.js';
 import type { Workload } from './workload.js';
 
-/** How one key of the group looks to a demand. Amounts in base units, of cash in base units times milliseconds. */
+/** The explanation of one key. Amounts in base units, of cash in base units times milliseconds. */
 export interface ExplainedKey {
   readonly group: string;
   readonly key: Key;
   readonly hard: bigint;
   readonly used: bigint;
-  /** What the workload is charged already. */
+  /** Present charge of the workload. */
   readonly charged: bigint;
-  /** What its charge would grow or fall by; of cash, of the key behind it. */
+  /** Change of the charge; for cash, of the key that it is charged for. */
   readonly requested: bigint;
-  /** What could still be charged here; of cash, what is not consumed. */
+  /** Remaining room; for cash, the unused amount. */
   readonly room: bigint;
   readonly fits: boolean;
 }
 
-/** A decision with everything it was made of. */
+/** A decision with its details. */
 export interface Explanation {
   readonly decision: Decision;
   readonly keys: readonly ExplainedKey[];
-  /** The most replicas that would be admitted, of a workload with one kind of pods. */
+  /** The maximum number of replicas that would be admitted, for a workload with one pod set. */
   readonly maxReplicas: number | null;
-  /** Other types of the same family, named in the group's limits, under which it would be admitted: { gpu: ['T4'] }. */
+  /** Other types of the same family in the group's limits that would be admitted, such as { gpu: ['T4'] }. */
   readonly otherTypes: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Why a demand is or is not admitted at `now`; changes nothing. */
+/** Explains why a demand would or would not be admitted at `now`; changes nothing. */
 export function explain(state: QuotaState, demand: Demand, now: number): Explanation {
   const fork = state.fork();
   const decision = execute(fork, { type: 'admit', dryRun: true, ...demand }, Math.max(now, fork.now));
@@ -50,7 +50,7 @@ export function explain(state: QuotaState, demand: Demand, now: number): Explana
   return {
     decision,
     keys: [...keysOf(fork, chain, workload, before), ...keysAbove(fork, chain)],
-    maxReplicas: mostReplicas(fork, chain, workload, before, fork.now),
+    maxReplicas: maxReplicasFor(fork, chain, workload, before, fork.now),
     otherTypes: decision.allowed ? {} : otherTypes(fork, group, demand),
   };
 }
@@ -91,7 +91,7 @@ function keysOf(
   ];
 }
 
-/** The pools above an elastic group, which it could borrow from. */
+/** The pools from which an elastic group can borrow. */
 function keysAbove(state: QuotaState, chain: Chain): readonly ExplainedKey[] {
   return chain.slice(1).flatMap((above, at) => {
     return above.layout.keys.map((key, slot): ExplainedKey => {
@@ -129,8 +129,7 @@ function otherTypes(state: QuotaState, group: Group, demand: Demand): Readonly<R
 }
 
 /**
- * Types that stand behind a resource's name in the keys of a group: candidates only, what they mean is decided by
- * expansion.
+ * Candidate types: the suffixes of a resource name in the keys of a group. `expand` decides which of them are types.
  */
 function typesNamed(group: Group, resources: readonly string[]): readonly string[] {
   const types = group.layout.keys.flatMap((key) =>

@@ -9,33 +9,36 @@ import type { Quantity } from './quantity.js';
 import { budgetOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 
-/** Cash for a time: a thousand card-hours every week, fifty more until Friday. */
+/**
+ * An extra amount for a budget, for a limited time or repeated: a thousand card-hours every week, fifty more until
+ * Friday.
+ */
 export interface GrantSpec {
-  /** Of one group, unique. */
+  /** Unique within the group. */
   readonly id: string;
   readonly group: string;
   /** A cash key of the group: `cash/requests.nvidia.com/gpu`. */
   readonly key: Key;
   /** In unit-hours; a bigint in base units times milliseconds. */
   readonly amount: Quantity;
-  /** From now on without. */
+  /** Default: now. */
   readonly validFrom?: number | undefined;
-  /** Without end where absent. What is not consumed then is lost. */
+  /** Default: never. The unused part is lost at this time. */
   readonly expiresAt?: number | undefined;
-  /** `topup` without. */
+  /** Default: `topup`. */
   readonly mode?: 'topup' | 'reset' | undefined;
-  /** Of a reset: how much of what is left may stay. Nothing without. */
+  /** For a reset: the maximum unused amount that is carried over; default none. */
   readonly carryOverMax?: Quantity | undefined;
-  /** Comes again after so long. */
+  /** Period of repetition, milliseconds. */
   readonly everyMs?: number | undefined;
 }
 
-/** After a long time without commands that many periods are lived through one by one; earlier ones are skipped. */
+/** After a long time without commands, up to this many periods are executed one by one; earlier ones are skipped. */
 const MAX_CATCH_UP = 1000;
-/** A declared grant that is given once and that the parent cannot pay is tried again after so long. */
+/** Retry interval of a single declared grant that the parent's budget cannot cover. */
 const RETRY_MS = 60_000;
 
-/** Adds cash to a budget, now or later. A child's cash comes out of its parent's when the grant begins. */
+/** Adds a grant to a budget, now or later. The grant of a child is taken from its parent's budget when it begins. */
 export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
   const found = state.group(spec.group);
   if (found === undefined) return refusal(state, 'GroupNotFound', `there is no group ${spec.group.slice(0, 80)}`);
@@ -44,12 +47,13 @@ export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
   if (target === null || known === undefined)
     return refusal(state, 'UnknownKey', `group ${found.name} has no budget ${spec.key.slice(0, 80)}`);
   if (!/^[A-Za-z0-9._/@:-]{1,128}$/.test(spec.id))
-    return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a grant`);
+    return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is not a valid id of a grant`);
   if (found.budgets.some(({ grants }) => grants.some(({ id }) => id === spec.id)))
-    return refusal(state, 'GrantExists', `group ${found.name} has a grant ${spec.id}`);
+    return refusal(state, 'GrantExists', `group ${found.name} already has a grant ${spec.id}`);
   const amount = readHours(target, spec.amount);
   const carryOverMax = readHours(target, spec.carryOverMax ?? 0);
-  if (amount === null || carryOverMax === null) return refusal(state, 'InvalidQuantity', `a grant of ${spec.amount}`);
+  if (amount === null || carryOverMax === null)
+    return refusal(state, 'InvalidQuantity', `invalid amount of a grant: ${spec.amount}`);
   const validFrom = spec.validFrom ?? state.now;
   const expiresAt = spec.expiresAt ?? Infinity;
   const everyMs = spec.everyMs ?? 0;
@@ -58,10 +62,10 @@ export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
     !(expiresAt > Math.max(validFrom, state.now)) ||
     !(expiresAt === Infinity || Number.isSafeInteger(expiresAt))
   ) {
-    return refusal(state, 'InvalidTime', `a grant from ${validFrom} to ${expiresAt}`);
+    return refusal(state, 'InvalidTime', `invalid time of a grant: from ${validFrom} to ${expiresAt}`);
   }
   if (everyMs !== 0 && !(Number.isSafeInteger(everyMs) && everyMs >= MIN_PERIOD_MS))
-    return refusal(state, 'InvalidTime', `a grant every ${everyMs} ms`);
+    return refusal(state, 'InvalidTime', `invalid period of a grant: ${everyMs} ms`);
   const grant: Grant = {
     id: spec.id,
     amount,
@@ -82,7 +86,7 @@ export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
   return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [group.name] });
 }
 
-/** The time of a grant has come. `until` is the time that the state is on its way to. */
+/** Starts a due grant. `until` is the time to which the state advances. */
 export function grantBegins(state: QuotaState, groupName: string, id: string, until: number): void {
   const found = state.group(groupName);
   const pending = found?.budgets.find((budget) =>
@@ -98,19 +102,19 @@ export function grantBegins(state: QuotaState, groupName: string, id: string, un
   state.revision++;
   if (grant.everyMs > 0) repeat(state, group, budget, grant, until);
   else if (isDeclared(group, grant)) put(state, group, budget, { ...grant, validFrom: state.now + RETRY_MS });
-  note(group, grant, { refused: decision.message });
+  recordOutcome(group, grant, { refused: decision.message });
   state.groupChanged(group);
   state.emit({ type: 'grantRefused', group: groupName, subject: id, code: decision.code, reason: decision.message });
 }
 
-/** The time of a grant is over: what is left of it is lost. */
+/** Expires a grant; its unused part is lost. */
 export function grantEnds(state: QuotaState, groupName: string, id: string): void {
   const found = state.group(groupName);
   const live = found?.budgets.find((budget) => budget.grants.some((grant) => grant.id === id && grant.left !== null));
   if (found === undefined || live === undefined) return;
   const group = state.own(found);
   const budget = group.budgets.find(({ key }) => key === live.key) as Budget;
-  draw(budget, state.now);
+  takeUsage(budget, state.now);
   const grant = budget.grants.find((candidate) => candidate.id === id);
   if (grant === undefined || grant.expiresAt > state.now) return;
   state.revision++;
@@ -141,7 +145,7 @@ function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: n
       violations: [violation],
     });
   state.revision++;
-  draw(budget, state.now);
+  takeUsage(budget, state.now);
   const others = budget.grants.filter((other) => grant.mode === 'topup' || other.left === null);
   const live: Grant = {
     ...grant,
@@ -150,7 +154,7 @@ function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: n
     left: grant.amount + kept,
     everyMs: 0,
   };
-  note(group, grant, { begun: grant.validFrom, refused: '' });
+  recordOutcome(group, grant, { begun: grant.validFrom, refused: '' });
   budget.grants = [...others, live];
   change(state, group, budget, added);
   if (live.expiresAt !== Infinity)
@@ -166,7 +170,7 @@ function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: n
   return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [group.name] });
 }
 
-/** Puts the next of a grant that comes again in line. */
+/** Schedules the next period of a repeated grant. */
 function repeat(state: QuotaState, group: Group, budget: Budget, grant: Grant, until: number): void {
   if (grant.everyMs === 0) return;
   const behind = Math.floor((until - grant.validFrom) / grant.everyMs);
@@ -178,15 +182,15 @@ function repeat(state: QuotaState, group: Group, budget: Budget, grant: Grant, u
   if (next.validFrom < end) put(state, group, budget, { ...next, expiresAt: Math.min(next.expiresAt, end) });
 }
 
-/** Puts a grant in line for its time. */
+/** Schedules a grant. */
 function put(state: QuotaState, group: Group, budget: Budget, grant: Grant): void {
   budget.grants.push(grant);
   state.timers.push({ at: grant.validFrom, kind: 'grantBegins', subject: grant.id, group: group.name });
 }
 
 /**
- * Replaces the grants that the specification of a group declares. What began stays as it is; a changed grant takes
- * effect at its next time, one that is not declared any more has no next time.
+ * Replaces the declared grants of a group. Grants that have begun stay unchanged; a changed grant takes effect in its
+ * next period, a removed one has no next period.
  */
 export function declareGrants(state: QuotaState, group: Group, wanted: readonly DeclaredGrant[]): void {
   const before = group.declared;
@@ -208,7 +212,7 @@ export function declareGrants(state: QuotaState, group: Group, wanted: readonly 
   state.groupChanged(group);
 }
 
-/** Lets the first time of a declared grant come: the period that is now, or the first one that is not begun. */
+/** Schedules the first period of a declared grant: the current period, or the first one that has not begun. */
 function schedule(state: QuotaState, group: Group, grant: DeclaredGrant): void {
   const budget = budgetOf(group, grant.key);
   const { anchor, begun, everyMs, expiresAfterMs, until } = grant;
@@ -228,14 +232,14 @@ function isDeclared(group: Group, { id }: Grant): boolean {
   return group.declared.some(({ name }) => declaredId(name) === id);
 }
 
-/** Notes what became of a declared grant. */
-function note(group: Group, { id }: Grant, outcome: Partial<Pick<DeclaredGrant, 'begun' | 'refused'>>): void {
+/** Records the result of a declared grant. */
+function recordOutcome(group: Group, { id }: Grant, outcome: Partial<Pick<DeclaredGrant, 'begun' | 'refused'>>): void {
   if (!group.declared.some(({ name }) => declaredId(name) === id)) return;
   group.declared = group.declared.map((grant) => (declaredId(grant.name) === id ? { ...grant, ...outcome } : grant));
 }
 
-/** Takes what was used since the last time from the grants, the one that ends first before the others. */
-function draw(budget: Budget, now: number): void {
+/** Takes the usage since the last call from the grants, first from the one that expires first. */
+function takeUsage(budget: Budget, now: number): void {
   const used = usedAt(budget, now);
   let due = used - budget.settled;
   budget.settled = used;
@@ -252,7 +256,7 @@ function draw(budget: Budget, now: number): void {
   );
 }
 
-/** Changes what a budget has, and with it what the parent has given away. */
+/** Changes the amount of a budget, and the sum of children in the parent's budget. */
 function change(state: QuotaState, group: Group, budget: Budget, amount: bigint): void {
   budget.hard += amount;
   announceThreshold(state, group, budget);

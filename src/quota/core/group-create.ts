@@ -15,7 +15,7 @@ import { overdraft, restructure } from './cohort.js';
 import type { Code } from './refusal.js';
 import type { QuotaState } from './state.js';
 
-/** Makes a group: a root, or a child that takes what it has from its parent. */
+/** Creates a group: a root, or a child whose quota is taken from its parent. */
 export function createGroup(state: QuotaState, spec: GroupSpec): Decision {
   const decision = tryCreate(state, spec);
   if (!decision.allowed)
@@ -26,8 +26,7 @@ export function createGroup(state: QuotaState, spec: GroupSpec): Decision {
 function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
   const problem = nameProblem(spec.name);
   if (problem !== null) return refusal(state, 'InvalidName', problem);
-  if (state.group(spec.name) !== undefined)
-    return refusal(state, 'AlreadyExists', `there is a group ${spec.name} already`);
+  if (state.group(spec.name) !== undefined) return refusal(state, 'AlreadyExists', `group ${spec.name} already exists`);
   const read = readSpec(spec);
   if (!read.ok) return refusal(state, read.code, read.reason);
   const parentName = spec.parent ?? '';
@@ -39,7 +38,11 @@ function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
     return refusal(state, 'TooDeep', `groups are nested at most ${state.policy.maxDepth} deep`);
   const missing = missingParentKey(parent, read);
   if (missing !== null)
-    return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
+    return refusal(
+      state,
+      'MissingParentKey',
+      `group ${parent.name} limits ${missing}, so its children must limit it too`,
+    );
   const violations = childQuotaViolations(parent, childQuotaChange(parent, read, null), state.now);
   if (violations.length > 0) return parentExceeded(state, parent, violations);
   const lentOut =
@@ -52,7 +55,7 @@ function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
 
 function insert(state: QuotaState, name: string, parent: Group | null, spec: ReadSpec): Group {
   state.revision++;
-  // Where several engines make groups, the time keeps their numbers apart.
+  // Several engines may create groups; the time makes their numbers differ.
   state.lives = Math.max(state.lives + 1, state.now);
   const layout = layoutOf(state, spec);
   const group = bareGroup(name, state.lives, parent?.name ?? '', parent === null ? 0 : parent.depth + 1, layout);
@@ -81,18 +84,18 @@ function insert(state: QuotaState, name: string, parent: Group | null, spec: Rea
   return group;
 }
 
-/** The keys of a specification in order. */
+/** The layout with the keys of a specification. */
 export function layoutOf(state: QuotaState, spec: ReadSpec): Layout {
   return state.layouts.layoutOf([...spec.hard.keys(), ...[...spec.cash.keys()].map((key) => CASH + key)]);
 }
 
-/** Takes over the limits on borrowing and lending, key by key. */
+/** Sets the limits on borrowing and lending, by key. */
 export function setLimits(group: Group, spec: Pick<ReadSpec, 'borrow' | 'lend'>): void {
   group.borrowLimit = group.layout.keys.map((key) => spec.borrow.get(key) ?? Infinity);
   group.lendLimit = group.layout.keys.map((key) => spec.lend.get(key) ?? Infinity);
 }
 
-/** Keys of which a change of groups would take what is lent to somebody: tried on a fork. */
+/** Keys whose lent amounts a change of groups would take back; computed on a fork. */
 export function newOverdraft(state: QuotaState, at: Group, change: (fork: QuotaState) => void): readonly Violation[] {
   const fork = state.fork();
   change(fork);
@@ -107,7 +110,7 @@ export function newOverdraft(state: QuotaState, at: Group, change: (fork: QuotaS
   });
 }
 
-/** The parent has not enough left. */
+/** The refusal for a parent without enough quota. */
 export function parentExceeded(state: QuotaState, parent: Group, violations: readonly Violation[]): Decision {
   return new LazyDecision({
     allowed: false,
@@ -118,12 +121,12 @@ export function parentExceeded(state: QuotaState, parent: Group, violations: rea
   });
 }
 
-/** Words for limits that can not be reached. */
+/** Warnings about limits that cannot be reached. */
 export function unreachable(spec: ReadSpec): readonly Warning[] {
   return unreachableKeys(spec.hard).map((key: Key) => ({
     code: 'Unreachable' as const,
     key,
-    reason: `${key} is more than the general key allows`,
+    reason: `${key} exceeds the general key of the resource`,
   }));
 }
 
@@ -141,7 +144,7 @@ function created(state: QuotaState, group: Group, spec: ReadSpec): Decision {
   });
 }
 
-/** Words for a loan that cannot be made. */
+/** A warning about a refused loan. */
 export function loanRefused(refused: Decision | null): readonly Warning[] {
   return refused === null ? [] : [{ code: 'LoanRefused', key: '', reason: refused.message }];
 }

@@ -5,7 +5,7 @@ import { applyChildQuota } from './child-quota.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { hardOf } from './group-hard.js';
 import type { Group } from './group.js';
-import { endLoansOf, overdueAgain } from './loans.js';
+import { endLoansOf, retryOverdueLoans } from './loans.js';
 import { restructure } from './cohort.js';
 import { stopAll } from './pods.js';
 import { release } from './release.js';
@@ -13,8 +13,8 @@ import type { QuotaState } from './state.js';
 import { chargedCount } from './workload.js';
 
 /**
- * Removes a leaf. Its parent gets back what the group had, less the cash that was consumed. `force` releases its
- * workloads first.
+ * Deletes a leaf. Its quota returns to the parent, without the used part of its budgets. `force` releases its workloads
+ * first.
  */
 export function deleteGroup(state: QuotaState, name: string, force: boolean): Decision {
   const decision = tryDelete(state, name, force);
@@ -23,7 +23,7 @@ export function deleteGroup(state: QuotaState, name: string, force: boolean): De
   return decision;
 }
 
-/** From now on nothing is admitted to the group, and no child is made: it is about to be deleted. */
+/** Marks a group as terminating: it admits no workloads and no children until its deletion. */
 export function terminateGroup(state: QuotaState, name: string): Decision {
   const found = state.group(name);
   if (found === undefined) return refusal(state, 'GroupNotFound', `there is no group ${name.slice(0, 80)}`);
@@ -53,7 +53,7 @@ function tryDelete(state: QuotaState, name: string, force: boolean): Decision {
   giveBack(state, group);
   state.remove(group);
   state.emit({ type: 'groupDeleted', group: name, before });
-  if (group.parent !== '') overdueAgain(state, group.parent);
+  if (group.parent !== '') retryOverdueLoans(state, group.parent);
   return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [name] });
 }
 

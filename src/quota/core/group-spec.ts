@@ -12,48 +12,48 @@ import type { Refusal } from './refusal.js';
  */
 export type Hard = Readonly<Record<Key, Quantity>>;
 
-/** A group as somebody asks for it. */
+/** The specification of a group. */
 export interface GroupSpec {
   readonly name: string;
-  /** Empty or absent for a root. Never changes. */
+  /** Empty or absent for a root; immutable. */
   readonly parent?: string | undefined;
   readonly hard: Hard;
-  /** `taken` without. */
+  /** Default: `carved`. */
   readonly mode?: Mode | undefined;
-  /** Elastic: the most to use beyond the own pool, by key; without a limit where absent. */
+  /** Elastic: maximum usage beyond the own pool, by key; no limit for a missing key. */
   readonly borrow?: Hard | undefined;
-  /** Elastic: the most that others may use of the own pool, by key; without a limit where absent. */
+  /** Elastic: maximum amount of the own pool that others may use, by key; no limit for a missing key. */
   readonly lend?: Hard | undefined;
-  /** Cash that is given to the group at times. */
+  /** Grants of budgets at given times. */
   readonly grants?: readonly GroupGrant[] | undefined;
-  /** Quota that it lends to siblings for a time. `hard` is what it has without them. */
+  /** Temporary loans to siblings. `hard` is the quota without loans. */
   readonly loans?: readonly GroupLoan[] | undefined;
 }
 
-/** A specification whose quantities are read. */
+/** A specification with parsed quantities. */
 export interface ReadSpec {
   readonly ok: true;
   readonly hard: ReadonlyMap<Key, Amount>;
-  /** By what is charged by the hour; in base units times milliseconds. */
+  /** Budgets by the key that is charged by the hour; in base units times milliseconds. */
   readonly cash: ReadonlyMap<Key, bigint>;
   readonly mode: Mode;
   readonly borrow: ReadonlyMap<Key, Amount>;
   readonly lend: ReadonlyMap<Key, Amount>;
-  /** Absent where those that are declared stay. */
+  /** Absent to keep the declared grants. */
   readonly grants?: readonly DeclaredGrant[];
-  /** Absent where those that are declared stay. */
+  /** Absent to keep the declared loans. */
   readonly loans?: readonly DeclaredLoan[];
 }
 
 const MAX_KEYS = 1000;
 
-/** Why a group can not have that name, or null: workloads point to it by the value of a label. */
+/** Why a name is not allowed for a group, or null. Workloads name their group in the value of a label. */
 export function nameProblem(name: string): string | null {
   if (/^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(name)) return null;
-  return `"${name.slice(0, 80)}" is no name of a group: a label value of at most 63 characters is`;
+  return `"${name.slice(0, 80)}" is not a group name; expected a label value of at most 63 characters`;
 }
 
-/** Reads the quantities of a specification. */
+/** Parses the quantities of a specification. */
 export function readSpec(spec: Omit<GroupSpec, 'name' | 'parent'>): ReadSpec | Refusal {
   const all = readKeys(spec.hard);
   if (!all.ok) return all;
@@ -96,7 +96,11 @@ function readLimits(
   const read = readKeys(limits ?? {});
   if (!read.ok) return read;
   if (read.amounts.size > 0 && mode === 'carved')
-    return { ok: false, code: 'UnknownKey', reason: `${what}: a carved group has no such limits` };
+    return {
+      ok: false,
+      code: 'UnknownKey',
+      reason: `${what}: a carved group has no such limits; expected mode elastic`,
+    };
   const unknown = [...read.amounts.keys()].find((key) => !hard.has(key));
   if (unknown !== undefined) return { ok: false, code: 'UnknownKey', reason: `${what}: ${unknown} is not in hard` };
   return read;
@@ -117,14 +121,14 @@ function readKeys(quantities: Hard): ReadKeys | Refusal {
   return { ok: true, amounts };
 }
 
-/** Cash as a bigint is in base units times milliseconds, and may be as much as 2^63-1 units have in an hour. */
+/** Cash as a bigint is in base units times milliseconds, up to 2^63-1 unit-hours. */
 function readOne(key: Key, quantity: Quantity): Parsed {
   if (typeof quantity !== 'bigint' || cashTarget(key) === null) return readQuantity(key, quantity, 'down');
   if (quantity <= MAX_QUANTITY * HOUR_MS) return { ok: true, amount: amountOf(quantity) };
-  return { ok: false, code: 'QuantityTooLarge', reason: 'beyond 2^63-1 unit-hours' };
+  return { ok: false, code: 'QuantityTooLarge', reason: 'exceeds 2^63-1 unit-hours' };
 }
 
-/** Typed keys with more than the general key of the same resource: that much is never reached. */
+/** Typed keys above the general key of the same resource: such a limit is never reached. */
 export function unreachableKeys(hard: ReadonlyMap<Key, Amount>): readonly Key[] {
   return [...hard.keys()].filter((key) => {
     for (let dot = key.lastIndexOf('.'); dot > 0; dot = key.lastIndexOf('.', dot - 1)) {

@@ -12,43 +12,42 @@ import { hardOf } from './group-hard.js';
 import { readSpec, type GroupSpec, type Hard, type ReadSpec } from './group-spec.js';
 import type { Group, Mode } from './group.js';
 import { CASH, type Key } from './key.js';
-import { overdueAgain } from './loans.js';
+import { retryOverdueLoans } from './loans.js';
 import type { Quantity } from './quantity.js';
 import { restructure } from './cohort.js';
 import { announceThreshold, countRunning } from './pods.js';
 import { childCashOf, childrenOf, selfUsedOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 
-/** What changes of a group; what is absent stays. `hard` is replaced as a whole. */
+/** Changes of a group; absent fields stay. `hard` is replaced as a whole. */
 export interface GroupUpdate {
   readonly name: string;
-  /** Only to be refused if it differs: groups do not move. */
+  /** Refused if it differs from the present parent: groups do not move. */
   readonly parent?: string | undefined;
   readonly hard?: Hard | undefined;
   readonly mode?: Mode | undefined;
   readonly borrow?: Hard | undefined;
   readonly lend?: Hard | undefined;
-  /** Replaced as a whole. A grant that began is given again only under another name, or at its next time. */
+  /** Replaced as a whole. A grant that has begun is given again only under another name, or in its next period. */
   readonly grants?: readonly GroupGrant[] | undefined;
-  /** Replaced as a whole: a loan that is not among them goes back now. */
+  /** Replaced as a whole: loans that are missing here end now. */
   readonly loans?: readonly GroupLoan[] | undefined;
-  /** Shrink below what children hold. */
+  /** Allows limits below the children's quotas. */
   readonly force?: boolean | undefined;
   /**
-   * The update was admitted for an object whose generation was `generation`; it may come or not. Until the object is
-   * seen with a later generation, for at most `ttlMs`, the group has of each key the larger of its present and its new
-   * limit.
+   * The update was admitted for an object with this generation, which may or may not follow. Until a later generation
+   * is observed, for at most `ttlMs`, the group has the larger of its present and its new limit of each key.
    */
   readonly reserve?: { readonly generation: number; readonly ttlMs: number } | undefined;
   /**
-   * The update is what the object says, with this generation. It changes nothing where limits are reserved for a later
-   * one.
+   * The update is the observed object, with this generation. It changes nothing while limits are reserved for a later
+   * generation.
    */
   readonly observed?: number | undefined;
 }
 
 /**
- * Changes the limits of a group. What it has more is charged to its parent; less than it uses is allowed and only
+ * Changes the limits of a group. Increases are charged to the parent. A limit below the usage is allowed and only
  * blocks growth.
  */
 export function updateGroup(state: QuotaState, update: GroupUpdate): Decision {
@@ -62,14 +61,18 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   const group = state.group(update.name);
   if (group === undefined) return refusal(state, 'GroupNotFound', `there is no group ${update.name.slice(0, 80)}`);
   if (update.parent !== undefined && update.parent !== group.parent) {
-    return refusal(state, 'ParentImmutable', `group ${group.name} stays below "${group.parent}"`);
+    return refusal(
+      state,
+      'ParentImmutable',
+      `the parent of group ${group.name} is "${group.parent}" and cannot be changed`,
+    );
   }
   if (isReservedBeyond(group, update, state.now))
     return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [group.name] });
   const loaned = update.hard === undefined ? null : withLoans(state, group.name, update.hard);
   const lentOut = loaned?.below[0];
   if (lentOut !== undefined && update.force !== true)
-    return refusal(state, 'LoanRefused', `group ${group.name} has lent more of ${lentOut} than that`);
+    return refusal(state, 'LoanRefused', `group ${group.name} has lent more ${lentOut} than its new limit`);
   const wanted = completed(group, loaned === null ? update : { ...update, hard: loaned.hard });
   const read = readSpec(update.reserve === undefined ? wanted : { ...wanted, hard: largerLimits(group, wanted.hard) });
   if (!read.ok) return refusal(state, read.code, read.reason);
@@ -77,7 +80,11 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   if (parent !== undefined) {
     const missing = missingParentKey(parent, read);
     if (missing !== null)
-      return refusal(state, 'MissingParentKey', `group ${parent.name} limits ${missing}, its children have to as well`);
+      return refusal(
+        state,
+        'MissingParentKey',
+        `group ${parent.name} limits ${missing}, so its children must limit it too`,
+      );
     const violations = childQuotaViolations(parent, childQuotaChange(parent, read, group), state.now);
     if (violations.length > 0) return parentExceeded(state, parent, violations);
   }
@@ -89,7 +96,7 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   );
 }
 
-/** Absent parts as they are; limits on lending and borrowing of keys that leave go with them. */
+/** Fills in absent fields; limits on lending and borrowing of removed keys are dropped. */
 function completed(group: Group, update: GroupUpdate): Omit<GroupSpec, 'name' | 'parent'> {
   const mode = update.mode ?? group.mode;
   const hard =
@@ -115,7 +122,7 @@ function completed(group: Group, update: GroupUpdate): Omit<GroupSpec, 'name' | 
   };
 }
 
-/** Whether limits are reserved for an object that is later than the one that was seen. */
+/** Whether limits are reserved for a later generation than the observed one. */
 function isReservedBeyond({ limitReservation }: Group, { observed }: GroupUpdate, now: number): boolean {
   return (
     observed !== undefined &&
@@ -125,7 +132,7 @@ function isReservedBeyond({ limitReservation }: Group, { observed }: GroupUpdate
   );
 }
 
-/** Of each key the larger of its present and its wanted limit. A limit that cannot be read stays, to be refused. */
+/** The larger of present and wanted limit of each key. An unreadable limit stays, to be refused later. */
 function largerLimits(group: Group, wanted: Hard): Hard {
   const present = completed(group, { name: group.name }).hard;
   const larger: Record<Key, Quantity> = { ...present, ...wanted };
@@ -166,7 +173,7 @@ function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: b
       below.push({ group: group.name, key: CASH + key, hard, used: childSum, requested: 0n, short: childSum - hard });
   }
   if (below.length === 0) return null;
-  const reason = `the children of ${group.name} hold more: ${below.map(({ key }) => key).join(', ')}`;
+  const reason = `the quotas of the children of ${group.name} exceed the new limits: ${below.map(({ key }) => key).join(', ')}`;
   return new LazyDecision({
     allowed: false,
     code: 'BelowChildren',
@@ -176,7 +183,7 @@ function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: b
   });
 }
 
-/** Consumed hours are never given back: a budget is not lowered below what is used of it. */
+/** Used hours are never returned: a budget cannot be lowered below its usage. */
 function cashConflict(state: QuotaState, group: Group, spec: ReadSpec): Decision | null {
   const below: Violation[] = [];
   for (const budget of group.budgets) {
@@ -188,7 +195,7 @@ function cashConflict(state: QuotaState, group: Group, spec: ReadSpec): Decision
       below.push({ group: group.name, key: CASH + budget.key, hard, used, requested: 0n, short: used - hard });
   }
   if (below.length === 0) return null;
-  const reason = `${group.name} has used more: ${below.map(({ key }) => key).join(', ')}`;
+  const reason = `the usage of ${group.name} exceeds the new budget: ${below.map(({ key }) => key).join(', ')}`;
   return new LazyDecision({
     allowed: false,
     code: 'CashBelowUsed',
@@ -198,7 +205,7 @@ function cashConflict(state: QuotaState, group: Group, spec: ReadSpec): Decision
   });
 }
 
-/** A loan that the update declares and that cannot be made; what an object says already is followed without it. */
+/** The refusal of a declared loan. An observed object is applied without the loan instead. */
 function loanConflict(state: QuotaState, group: Group, spec: ReadSpec, update: GroupUpdate): Decision | null {
   if (spec.loans === undefined || spec.loans.length === 0 || update.observed !== undefined) return null;
   const fork = state.fork();
@@ -223,10 +230,10 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: Gro
     reserve === undefined ? null : { generation: reserve.generation, expiresAt: state.now + reserve.ttlMs };
   state.groupChanged(group);
   state.emit({ type: 'groupUpdated', group: group.name, before, after: hardOf(group) });
-  // While the object is only expected, it gives nothing.
+  // A reservation for an expected object releases nothing.
   if (reserve === undefined)
     declareGrants(state, group, spec.grants ?? group.declared.filter(({ key }) => spec.cash.has(key)));
-  if (parent !== undefined) overdueAgain(state, group.parent);
+  if (parent !== undefined) retryOverdueLoans(state, group.parent);
   const refused =
     reserve !== undefined || spec.loans === undefined ? null : declareLoans(state, group.name, spec.loans);
   return new LazyDecision({
@@ -238,7 +245,7 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: Gro
   });
 }
 
-/** Moves the counters to the new keys; those of keys that come new are counted from what is there. */
+/** Moves the counters to the new keys; counters of added keys are computed from workloads and children. */
 export function relayout(state: QuotaState, group: Group, spec: ReadSpec): void {
   const { layout: old, selfUsed, childSum, lent, spilled } = group;
   const layout = layoutOf(state, spec);
@@ -261,7 +268,7 @@ export function relayout(state: QuotaState, group: Group, spec: ReadSpec): void 
   group.spilled = from(spilled, (slot) => children[slot]?.spilled ?? 0);
 }
 
-/** Budgets in the order of the layout; those whose keys leave go on counting behind them. */
+/** Budgets in the order of the layout; budgets of removed keys follow and continue to count. */
 function rebudget(state: QuotaState, group: Group, spec: ReadSpec): void {
   const old = group.budgets;
   const listed = group.layout.cashKeys.map((key): Budget => {
@@ -289,7 +296,13 @@ function overQuota(state: QuotaState, group: Group): readonly Warning[] {
     const used = plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount);
     return used <= (group.hard[slot] as Amount)
       ? []
-      : [{ code: 'OverQuota', key, reason: `${key} is used beyond its new limit: nothing grows until that changes` }];
+      : [
+          {
+            code: 'OverQuota',
+            key,
+            reason: `usage of ${key} exceeds the new limit; growth is refused until it is below`,
+          },
+        ];
   });
   if (warnings.length > 0)
     state.emit({ type: 'overQuota', group: group.name, reason: warnings.map(({ key }) => key).join(', ') });

@@ -2,70 +2,66 @@ import type { LayeredMap } from './layered-map.js';
 import type { Workload } from './workload.js';
 
 /**
- * The workloads of a group, in a list that is only appended to: one that left or was replaced stays in it, marked,
- * until the list is tidied. That costs some ten bytes a workload, where a map for each group would cost as much as the
- * map of all.
+ * The workloads of a group, in an append-only list: an entry that was removed or replaced stays in it, marked, until
+ * compaction. This takes about ten bytes per workload; a map per group would take as much as the map of all workloads.
  */
 export class GroupWorkloads {
-  readonly #below: GroupWorkloads | null;
+  readonly #base: GroupWorkloads | null;
   readonly #entered: Workload[] = [];
   #size: number;
 
-  constructor(below: GroupWorkloads | null = null) {
-    this.#below = below;
-    this.#size = below === null ? 0 : below.size;
+  constructor(base: GroupWorkloads | null = null) {
+    this.#base = base;
+    this.#size = base === null ? 0 : base.size;
   }
 
   get size(): number {
     return this.#size;
   }
 
-  /** A workload entered the group, in place of `old` if it was there already. */
+  /** Adds a workload, in place of `old` if given. */
   enter(workload: Workload, old: Workload | null): void {
     if (old === null) this.#size++;
     else this.#mark(old);
     this.#entered.push(workload);
-    this.#tidy();
+    this.#compact();
   }
 
-  /** A workload left the group. */
+  /** Removes a workload. */
   leave(old: Workload): void {
     this.#size--;
     this.#mark(old);
-    this.#tidy();
+    this.#compact();
   }
 
-  /**
-   * Calls `visit` with each workload of the group once. `all` has the entries that are valid where this group workloads
-   * is.
-   */
+  /** Calls `visit` once with each workload of the group. `all` holds the valid entries in this state. */
   forEach(all: LayeredMap<string, Workload>, visit: (workload: Workload) => void): void {
-    if (this.#below === null) {
-      for (const workload of this.#entered) if (!workload.gone) visit(workload);
+    if (this.#base === null) {
+      for (const workload of this.#entered) if (!workload.isStale) visit(workload);
       return;
     }
-    // A fork must not mark what others see: it asks its own map which entries are valid.
+    // A fork must not mark shared entries; its own map tells which are valid.
     for (const workload of this.#candidates()) if (all.get(workload.key) === workload) visit(workload);
   }
 
-  /** A group workloads that starts as this one. */
+  /** A copy-on-write fork. */
   fork(): GroupWorkloads {
     return new GroupWorkloads(this);
   }
 
   #candidates(): readonly Workload[] {
-    return this.#below === null ? this.#entered : [...this.#below.#candidates(), ...this.#entered];
+    return this.#base === null ? this.#entered : [...this.#base.#candidates(), ...this.#entered];
   }
 
   #mark(old: Workload): void {
-    if (this.#below === null) old.gone = true;
+    if (this.#base === null) old.isStale = true;
   }
 
-  #tidy(): void {
+  #compact(): void {
     const list = this.#entered;
-    if (this.#below !== null || list.length < 64 || list.length < 2 * this.#size) return;
+    if (this.#base !== null || list.length < 64 || list.length < 2 * this.#size) return;
     let kept = 0;
-    for (const workload of list) if (!workload.gone) list[kept++] = workload;
+    for (const workload of list) if (!workload.isStale) list[kept++] = workload;
     list.length = kept;
   }
 }

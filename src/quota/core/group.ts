@@ -6,36 +6,36 @@ import type { Layout } from './layout.js';
 import { GroupWorkloads } from './group-workloads.js';
 
 /**
- * How a group relates to its parent. `taken`: what it has is its own, nothing is lent or borrowed. `elastic`: what it
- * does not use may be used above and beside it, and it may use what others leave.
+ * Relation of a group to its parent. `carved`: a fixed quota without lending and borrowing. `elastic`: the parent's
+ * other users may use its unused quota, and it may use theirs.
  */
 export type Mode = 'carved' | 'elastic';
 
 /**
- * Until the object is seen with a later generation, or until it expires, an observation does not lower the limits of
- * the group.
+ * Until a later generation is observed or the reservation expires, an observation does not lower the limits of the
+ * group.
  */
 export interface LimitReservation {
-  /** `metadata.generation` of the object that the change was asked for. */
+  /** `metadata.generation` of the object whose change was admitted. */
   readonly generation: number;
   /** Milliseconds. */
   readonly expiresAt: number;
 }
 
 /**
- * A node of the tree, with its counters. Arrays stand beside `layout.keys`. Only a state changes a group, and only one
+ * A node of the tree with its counters. Arrays are indexed by `layout.keys`. Only a state changes a group, and only one
  * that it owns (QuotaState.own).
  */
 export interface Group {
   readonly name: string;
-  /** Tells two lives of the same name apart. */
+  /** Distinguishes groups that had the same name one after the other. */
   readonly life: number;
-  /** Name of the parent, empty for a root. */
+  /** Name of the parent; empty for a root. */
   readonly parent: string;
   readonly depth: number;
   layout: Layout;
   hard: Amount[];
-  /** Charged by the group's own workloads and reservations. */
+  /** Charges of the group's own workloads and reservations. */
   selfUsed: Amount[];
   /** Sum of the children's `hard`. */
   childSum: Amount[];
@@ -44,35 +44,34 @@ export interface Group {
   lendLimit: Amount[];
   /** Elastic: how much it may use beyond its pool; Infinity without a limit. */
   borrowLimit: Amount[];
-  /** What elastic children lend to this group's pool. */
+  /** Amount that elastic children lend to this group's pool. */
   lent: Amount[];
-  /** What elastic children use of this group's pool. */
+  /** Usage of this group's pool by elastic children. */
   spilled: Amount[];
-  /** Follows from the above: what is in the pool, the group's own and what children lend it. */
+  /** Derived: the size of the pool, from the group's own quota and its children's loans. */
   subtreeQuota: Amount[];
-  /** Follows from the above: what of the pool is for this group alone. */
+  /** Derived: the part of the pool that only this group may use. */
   localQuota: Amount[];
-  /** Beside `layout.cashKeys`, and behind them budgets whose keys left `hard`: what was consumed stays consumed. */
+  /**
+   * Indexed by `layout.cashKeys`; budgets whose keys were removed from `hard` follow, because their usage still counts.
+   */
   budgets: Budget[];
-  /** Cash that its specification gives it at times. */
+  /** Grants in the specification. */
   declared: readonly DeclaredGrant[];
   terminating: boolean;
-  /** Limits that were admitted for an object that is not seen yet; null where the limits are those of the object. */
+  /** Reservation of admitted limits until the object is observed; null if the limits are those of the object. */
   limitReservation: LimitReservation | null;
-  /**
-   * The group and all above it, once somebody asked: groups do not move. Never in a fork, whose groups are copied one
-   * by one.
-   */
+  /** Cache of the group and its ancestors: groups do not move. Never set in a fork, which copies groups one by one. */
   ancestry: readonly Group[] | null;
   readonly children: LayeredMap<string, true>;
   readonly workloads: GroupWorkloads;
-  /** Keys of reservations for workloads that are admitted but not there yet. */
+  /** Keys of reservations for admitted workloads that are not observed yet. */
   readonly reserved: LayeredMap<string, true>;
-  /** Pods that run on account of this group, by id. */
+  /** Ids of pods that are charged to this group. */
   readonly pods: LayeredMap<string, true>;
 }
 
-/** A copy that can be changed without the original noticing. */
+/** A copy for a fork; changes do not affect the original. */
 export function forkGroup(group: Group): Group {
   return {
     ...group,
@@ -94,7 +93,7 @@ export function forkGroup(group: Group): Group {
   };
 }
 
-/** A group without keys, without use. */
+/** A group without keys and usage. */
 export function bareGroup(name: string, life: number, parent: string, depth: number, layout: Layout): Group {
   return {
     name,

@@ -1,12 +1,12 @@
 /** A key of `hard`: `limits.cpu.A4`, `requests.nvidia.com/gpu`, `pods`, `count/jobs.batch`, `cash/limits.cpu`. */
 export type Key = string;
 
-/** Prefix of virtual currency: the key behind it is charged by the hour. */
+/** Prefix of budgets: the key after it is charged by the hour. */
 export const CASH = 'cash/';
 
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'storage', 'gpu.cards', 'gpu.memory'] as const;
 const HUGEPAGES = 'hugepages-';
-/** What objects that are no pods count as, and the services of some types. */
+/** Keys that count objects other than pods, and services of some types. */
 const OBJECTS: ReadonlySet<string> = new Set([
   'persistentvolumeclaims',
   'resourceclaims',
@@ -14,15 +14,15 @@ const OBJECTS: ReadonlySet<string> = new Set([
   'services.loadbalancers',
   'services.nodeports',
 ]);
-/** Of one storage class: `gold.storageclass.storage.k8s.io/requests.storage`. */
+/** Suffix of storage per class: `gold.storageclass.storage.k8s.io/requests.storage`. */
 const CLASS_STORAGE = '/requests.storage';
 const SIDES = ['requests.', 'limits.'] as const;
 
-/** How amounts of a key are counted and shown. */
+/** Unit in which amounts of a key are counted and shown. */
 export interface Unit {
-  /** Decimal places of the base unit: 3 for thousandths of a core or of a GPU, 0 for bytes and things. */
+  /** Decimal places of the base unit: 3 for thousandths of a core or of a GPU, 0 for bytes and counts. */
   readonly decimals: number;
-  /** Shown with Ki, Mi, Gi. */
+  /** Shown with the suffixes Ki, Mi, Gi. */
   readonly binary: boolean;
 }
 
@@ -40,43 +40,43 @@ export function unitOfKey(key: Key): Unit {
 }
 
 /**
- * Extended resources have one quantity: request and limit are equal. Named with a domain; and what is derived from
- * them.
+ * Whether a resource is extended, with a domain in its name, or derived from one. Request and limit of such a resource
+ * are equal.
  */
 export function isExtended(resource: string): boolean {
   return resource.includes('/') || resource === 'gpu.cards' || resource === 'gpu.memory';
 }
 
-/** Whether a quantity of this resource is of an object that is no pod. */
+/** Whether a resource counts objects other than pods. */
 export function isObjectResource(resource: string): boolean {
   return OBJECTS.has(resource);
 }
 
-/** The key behind `cash/`, or null for a key that is no cash. */
+/** The key after `cash/`; null for another key. */
 export function cashTarget(key: Key): Key | null {
   return key.startsWith(CASH) ? key.slice(CASH.length) : null;
 }
 
 /**
- * Why `key` can never be charged, or null: an unknown name would limit nothing, silently. Matching never looks into a
- * key like this; a request is expanded to the keys it charges, and those are compared as a whole.
+ * Why `key` can never be charged, or null. An unknown key would silently limit nothing. A request is expanded to the
+ * keys that it charges, which are compared as a whole.
  */
 export function keyProblem(key: Key): string | null {
   if (key.length > 317 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(key))
-    return `"${key.slice(0, 80)}" is no name of a resource`;
+    return `"${key.slice(0, 80)}" is not a resource name`;
   const target = cashTarget(key) ?? key;
   if (target === 'pods') return null;
-  if (target.startsWith(CASH)) return `"${key}" is cash of cash`;
+  if (target.startsWith(CASH)) return `"${key}" repeats the prefix cash/`;
   if (/^count\/[a-z0-9.-]+$/.test(target)) return target === key ? null : `"${key}": objects have no hours`;
   const resource = withoutPrefix(target);
   if (isQualified(resource) || isKnown(resource) || OBJECTS.has(key)) return null;
-  return `"${key}" names no resource that a workload can ask for`;
+  return `"${key}" names no resource that a workload can request`;
 }
 
-/** Why `resource` can not be asked for, or null. */
+/** Why a workload cannot request `resource`; null if it can. */
 export function resourceProblem(resource: string): string | null {
   if (resource.length > 253 || !/^[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?$/.test(resource))
-    return `"${resource.slice(0, 80)}" is no name of a resource`;
+    return `"${resource.slice(0, 80)}" is not a resource name`;
   if (/^(?:requests|limits|count|cash)[./]/.test(resource)) return `"${resource}" is a quota key, not a resource`;
   return null;
 }

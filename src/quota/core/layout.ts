@@ -1,22 +1,24 @@
 import { cashTarget, type Key } from './key.js';
 
 /**
- * The keys of a group in a fixed order, shared by all groups with the same keys: quantities stand in arrays beside
- * them. Slots count through `keys` first, then through `cashKeys`.
+ * The keys of a group in a fixed order, shared by all groups with the same keys; arrays of quantities are indexed by
+ * them. Slots number `keys` first, then `cashKeys`.
  */
 export interface Layout {
-  /** Keys but cash, ascending. */
+  /** All keys except cash, ascending. */
   readonly keys: readonly Key[];
-  /** What cash is charged for: `limits.cpu` for `cash/limits.cpu`; ascending. */
+  /** Keys that budgets charge, `limits.cpu` for `cash/limits.cpu`; ascending. */
   readonly cashKeys: readonly Key[];
-  /** Place in `keys`. */
+  /** Index of each key in `keys`. */
   readonly slots: ReadonlyMap<Key, number>;
 }
 
-/** Beyond this the table of known layouts is thrown away: groups keep theirs, equal ones are only no longer shared. */
+/**
+ * Maximum size of the table. Clearing it is harmless: groups keep their layouts, and equal ones are just not shared.
+ */
 const MAX_KNOWN = 4096;
 
-/** Hands out layouts: one object for one set of keys. */
+/** Interns layouts: one object per set of keys. */
 export class LayoutTable {
   readonly #known = new Map<string, Layout>();
 

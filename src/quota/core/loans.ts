@@ -1,4 +1,4 @@
-import { least, minus, most, plus, type Amount } from './amount.js';
+import { minOf, minus, maxOf, plus, type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { LazyDecision, type Decision } from './decision.js';
 import type { Hard } from './group-spec.js';
@@ -9,21 +9,21 @@ import { restructure } from './cohort.js';
 import { readQuantity } from './quantity.js';
 import type { QuotaState } from './state.js';
 
-/** Quota that one group leaves to its sibling for a time. */
+/** A temporary loan from one group to its sibling. */
 export interface LoanSpec {
   readonly id: string;
   readonly lender: string;
   readonly borrower: string;
   readonly amounts: Hard;
-  /** From now on without. */
+  /** Default: now. */
   readonly validFrom?: number | undefined;
   readonly until: number;
 }
 
 /**
- * Moves quota from one child of a group to another, dated: it goes back by itself. What the borrower still uses then
- * makes it over its quota and blocks its growth; what it gave to children stays until they shrink, and is taken back
- * then. Nothing is evicted.
+ * Lends quota from one child of a group to another for a limited time. At the end the quota returns by itself. Usage
+ * that remains makes the borrower over quota and blocks its growth; quota of its children stays until they shrink.
+ * Nothing is evicted.
  */
 export function addLoan(state: QuotaState, spec: LoanSpec): Decision {
   const [lender, borrower] = [state.group(spec.lender), state.group(spec.borrower)];
@@ -35,25 +35,25 @@ export function addLoan(state: QuotaState, spec: LoanSpec): Decision {
     );
   }
   if (!/^[A-Za-z0-9._/@:-]{1,128}$/.test(spec.id))
-    return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is no id of a loan`);
-  if (state.loans.has(spec.id)) return refusal(state, 'LoanExists', `there is a loan ${spec.id}`);
+    return refusal(state, 'InvalidName', `"${spec.id.slice(0, 80)}" is not a valid id of a loan`);
+  if (state.loans.has(spec.id)) return refusal(state, 'LoanExists', `loan ${spec.id} already exists`);
   if (lender === borrower || lender.parent !== borrower.parent)
-    return refusal(state, 'LoanRefused', `${lender.name} and ${borrower.name} are no siblings`);
+    return refusal(state, 'LoanRefused', `${lender.name} and ${borrower.name} are not siblings`);
   const validFrom = Math.max(spec.validFrom ?? state.now, state.now);
   if (!Number.isSafeInteger(validFrom) || !Number.isSafeInteger(spec.until) || spec.until <= validFrom) {
-    return refusal(state, 'InvalidTime', `a loan from ${validFrom} to ${spec.until}`);
+    return refusal(state, 'InvalidTime', `invalid time of a loan: from ${validFrom} to ${spec.until}`);
   }
   const amounts = new Map<Key, Amount>();
   for (const [key, quantity] of Object.entries(spec.amounts)) {
-    if (cashTarget(key) !== null) return refusal(state, 'LoanRefused', `${key}: cash is granted, not lent`);
+    if (cashTarget(key) !== null) return refusal(state, 'LoanRefused', `${key}: budgets cannot be lent; use a grant`);
     if (!lender.layout.slots.has(key) || !borrower.layout.slots.has(key))
       return refusal(state, 'UnknownKey', `${key.slice(0, 80)} is not limited by both groups`);
     const read = readQuantity(key, quantity, 'down');
     if (!read.ok || read.amount <= 0)
-      return refusal(state, 'InvalidQuantity', `a loan of ${key}=${String(quantity).slice(0, 64)}`);
+      return refusal(state, 'InvalidQuantity', `invalid amount of a loan: ${key}=${String(quantity).slice(0, 64)}`);
     amounts.set(key, read.amount);
   }
-  if (amounts.size === 0) return refusal(state, 'InvalidQuantity', 'a loan of nothing');
+  if (amounts.size === 0) return refusal(state, 'InvalidQuantity', 'a loan needs at least one amount');
   const loan: Loan = {
     id: spec.id,
     lender: lender.name,
@@ -71,7 +71,7 @@ export function addLoan(state: QuotaState, spec: LoanSpec): Decision {
   return new LazyDecision({ allowed: true, code: 'OK', revision: state.revision, path: [borrower.name, lender.name] });
 }
 
-/** The time of a loan has come; it ends unmade if the lender needs what it promised. */
+/** Starts a due loan; it ends without effect if the lender needs the quota itself. */
 export function loanBegins(state: QuotaState, id: string): void {
   const loan = state.loans.get(id);
   if (loan === undefined || loan.state !== 'pending' || loan.validFrom > state.now) return;
@@ -82,21 +82,21 @@ export function loanBegins(state: QuotaState, id: string): void {
   state.emit({ type: 'denied', group: loan.borrower, subject: id, code: decision.code, reason: decision.message });
 }
 
-/** A loan is due: what can go back goes back. */
+/** Ends a due loan and returns what is possible. */
 export function loanEnds(state: QuotaState, id: string): void {
   const loan = state.loans.get(id);
   if (loan === undefined || loan.state === 'pending' || loan.until > state.now) return;
   giveBack(state, loan);
 }
 
-/** What `borrower` still owes is asked for again: its children have changed. */
-export function overdueAgain(state: QuotaState, borrower: string): void {
+/** Tries again to return overdue loans of `borrower`, whose children have changed. */
+export function retryOverdueLoans(state: QuotaState, borrower: string): void {
   if (state.loans.size === 0) return;
   for (const loan of loansOf(state, borrower))
     if (loan.state === 'overdue' && loan.borrower === borrower) giveBack(state, loan);
 }
 
-/** A loan ends before its time: what can go back goes back. */
+/** Ends a loan early and returns what is possible. */
 export function endLoan(state: QuotaState, id: string): void {
   const loan = state.loans.get(id);
   if (loan === undefined) return;
@@ -105,7 +105,7 @@ export function endLoan(state: QuotaState, id: string): void {
   state.putLoan(id, null);
 }
 
-/** A group goes away: its loans end as far as they can. */
+/** Ends the loans of a deleted group as far as possible. */
 export function endLoansOf(state: QuotaState, name: string): void {
   if (state.loans.size === 0) return;
   for (const loan of loansOf(state, name)) {
@@ -123,14 +123,14 @@ function loansOf(state: QuotaState, group: string): readonly Loan[] {
 function begin(state: QuotaState, loan: Loan): Decision {
   const [found, other] = [state.group(loan.lender), state.group(loan.borrower)];
   if (found === undefined || other === undefined)
-    return refusal(state, 'GroupNotFound', `a group of loan ${loan.id} is gone`);
+    return refusal(state, 'GroupNotFound', `a group of loan ${loan.id} does not exist any more`);
   for (const [key, amount] of loan.amounts) {
     const slot = found.layout.slots.get(key);
     if (slot === undefined || !other.layout.slots.has(key))
       return refusal(state, 'UnknownKey', `${key} is not limited by both groups`);
     const used = plus(found.selfUsed[slot] as Amount, found.childSum[slot] as Amount);
     if (minus(found.hard[slot] as Amount, amount) < used)
-      return refusal(state, 'LoanRefused', `group ${found.name} uses too much of ${key} itself`);
+      return refusal(state, 'LoanRefused', `group ${found.name} needs its ${key} itself`);
   }
   state.revision++;
   const [lender, borrower] = [state.own(found), state.own(other)];
@@ -150,10 +150,10 @@ function giveBack(state: QuotaState, loan: Loan): void {
   const owed = new Map<Key, Amount>();
   for (const [key, amount] of loan.amounts) {
     const slot = borrower.layout.slots.get(key);
-    // A key that one of the two no longer limits has nothing to be given back.
+    // A key that the lender or borrower no longer limits is not returned.
     if (slot === undefined || !lender.layout.slots.has(key)) continue;
-    const free = most(0, minus(borrower.hard[slot] as Amount, borrower.childSum[slot] as Amount));
-    const gives = least(amount, free);
+    const free = maxOf(0, minus(borrower.hard[slot] as Amount, borrower.childSum[slot] as Amount));
+    const gives = minOf(amount, free);
     if (gives > 0) returned.set(key, gives);
     if (gives < amount) owed.set(key, minus(amount, gives));
   }
@@ -170,8 +170,8 @@ function giveBack(state: QuotaState, loan: Loan): void {
       plus(borrower.selfUsed[slot] as Amount, borrower.childSum[slot] as Amount) > (borrower.hard[slot] as Amount),
   );
   if (over.length > 0) state.emit({ type: 'overQuota', group: borrower.name, reason: over.join(', ') });
-  // The lender has more again: what it owes itself can go back.
-  if (returned.size > 0) overdueAgain(state, lender.name);
+  // The lender's quota has grown, so that it may return its own loans.
+  if (returned.size > 0) retryOverdueLoans(state, lender.name);
 }
 
 function transfer(state: QuotaState, from: Group, to: Group, amounts: ReadonlyMap<Key, Amount>): void {

@@ -8,29 +8,29 @@ import { reservationKey, type Candidate } from './reservation.js';
 import type { QuotaState } from './state.js';
 import { refKey, refProblem, type Workload, type WorkloadRef } from './workload.js';
 
-/** An object as somebody saw it. */
+/** An observed state of an object. */
 export interface Observation {
   /** With uid and version. */
   readonly workload: WorkloadRef;
-  /** The group it was last known to belong to: where to look first for what is charged. */
+  /** The group to which it last belonged: the charge is looked up there first. */
   readonly group: string;
-  /** What it asks for; null when it is gone. */
+  /** The demand; null for a deleted object. */
   readonly demand: Demand | null;
 }
 
 /**
- * Lets the charge of a workload follow its object: what is there is charged, beyond the quota if it came in round it,
- * and what is gone is not. Observations may come late and more than once: one that is older than what is charged
- * changes nothing.
+ * Updates the charge of a workload to its observed object. An existing object is charged even beyond the quota, because
+ * it may have bypassed admission; a deleted one is released. Observations may be late or repeated: one that is older
+ * than the charge changes nothing.
  *
- * A reservation made on an earlier version of the object is settled by any later one: either this is what it was made
- * for, or what it was made for can not come any more.
+ * Any later version of the object settles a reservation that was made for an earlier version: either it is the admitted
+ * change, or that change can no longer follow.
  */
 export function observe(state: QuotaState, observation: Observation): Decision {
   const { workload: ref, demand } = observation;
   const key = refKey(ref);
   const uid = ref.uid ?? '';
-  const problem = refProblem(ref, key) ?? (uid === '' ? `${key} was seen without a uid` : null);
+  const problem = refProblem(ref, key) ?? (uid === '' ? `${key} was observed without a uid` : null);
   if (problem !== null) return refusal(state, 'InvalidName', problem);
   const old = state.workloads.get(key);
   return demand === null ? observeDeletion(state, key, uid, old) : observeObject(state, key, uid, old, demand);
@@ -49,7 +49,7 @@ function observeObject(
   if (home === undefined)
     return refusal(state, 'GroupNotFound', `there is no group ${read.workload.group.slice(0, 80)}`);
   if (read.workload.key !== key || read.workload.uid !== uid)
-    return refusal(state, 'InvalidDemand', `what ${key} asks for is another object's`);
+    return refusal(state, 'InvalidDemand', `the demand of ${key} belongs to another object`);
   const { version } = read.workload;
   if (old !== undefined && version < old.version) return answer(state, []);
   const workload = old?.uid === uid ? { ...read.workload, heldReplicas: old.heldReplicas } : read.workload;
@@ -106,7 +106,7 @@ function observeDeletion(state: QuotaState, key: string, uid: string, old: Workl
   return answer(state, touched);
 }
 
-/** Other groups in which something of the workload stands. */
+/** Other groups with a charge or reservation of the workload. */
 function elsewhere(state: QuotaState, key: string, home: string, old: Workload | undefined): readonly string[] {
   const names = new Set([...(state.reservedIn.get(key) ?? []), ...(old === undefined ? [] : [old.group])]);
   names.delete(home);

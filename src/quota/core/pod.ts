@@ -1,33 +1,33 @@
 import type { Amount } from './amount.js';
 import type { RequestShape } from './request-shape.js';
 
-/** From `at` on the pod holds these amounts on account of that group. */
+/** From `at` on, the pod uses these amounts in this group. */
 export interface PodSpan {
   readonly at: number;
   readonly group: string;
-  /** Life of the group: a group of the same name made later has nothing to do with it. */
+  /** Distinguishes groups that had the same name one after the other. */
   readonly life: number;
   readonly shape: RequestShape;
-  /** Beside `shape.needs`. */
+  /** Indexed by `shape.needs`. */
   readonly amounts: readonly Amount[];
 }
 
-/** The time line of a pod, as far as it was told. Never changed: replaced. */
+/** The known timeline of a pod; immutable. */
 export interface Pod {
   readonly id: string;
-  /** `refKey` of its workload. */
+  /** Key of its workload, by `refKey`. */
   readonly workload: string;
-  /** Ascending: each holds until the next begins. */
+  /** Ascending; each lasts until the next begins. */
   readonly spans: readonly PodSpan[];
-  /** When it stopped, Infinity while it runs. */
+  /** End of the pod; Infinity while it runs. */
   readonly end: number;
-  /** Its group as far as a stop told it that came before any start; the spans tell it otherwise. */
+  /** The group named by a stop that arrived before any start; otherwise the spans name it. */
   readonly group?: string | undefined;
-  /** Its object still exists: it is remembered until `podForgotten`, so that the same events told again count once. */
+  /** The object still exists: the pod is kept until `podForgotten`, so that repeated events count once. */
   readonly isRetained?: boolean | undefined;
 }
 
-/** The group whose ledger has the pod; empty where no event named one. */
+/** The group whose records hold the pod; empty if no event named one. */
 export function groupOfPod({ spans, group }: Pod): string {
   return spans.at(-1)?.group ?? group ?? '';
 }

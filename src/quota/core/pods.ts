@@ -11,32 +11,34 @@ import type { QuotaState } from './state.js';
 import type { Types } from './type-family.js';
 import { refKey, refProblem, type WorkloadRef } from './workload.js';
 
-/** A pod that holds resources: its clock starts when it is scheduled. */
+/** Usage of a pod, from its scheduling on. */
 export interface PodUse {
   readonly id: string;
   readonly workload: WorkloadRef;
-  /** Which pod set of the workload; its first without. */
+  /** Name of the pod set in the workload; default the first. */
   readonly podSet?: string | undefined;
-  /** What it holds, where that differs from its pod set, or where the workload is not charged any more. */
+  /**
+   * Group and amounts of the pod; required if they differ from its pod set, or if the workload is not charged any more.
+   */
   readonly group?: string | undefined;
   readonly types?: Types | undefined;
   readonly requests?: Resources | undefined;
   readonly limits?: Resources | undefined;
 }
 
-/** Beyond this a name of a pod is refused. */
+/** Maximum length of a pod id. */
 const MAX_ID = 512;
 
 /**
- * A pod was scheduled, or resized, at `since`. Events may come late and in any order; the same event twice changes
- * nothing. Times beyond now are taken as now.
+ * Records that a pod was scheduled or resized at `since`. Events may be late, unordered or repeated. A future time
+ * counts as now.
  */
 export function startPod(state: QuotaState, use: PodUse, since: number): Decision {
   const problem =
     refProblem(use.workload, refKey(use.workload)) ??
     (use.id === '' || use.id.length > MAX_ID ? 'a pod needs an id of at most 512 characters' : null);
   if (problem !== null) return refusal(state, 'InvalidName', problem);
-  if (!Number.isSafeInteger(since)) return refusal(state, 'InvalidTime', `a pod scheduled at ${since}`);
+  if (!Number.isSafeInteger(since)) return refusal(state, 'InvalidTime', `invalid start of a pod: ${since}`);
   const span = spanOf(state, use, clamped(state, since, use.id));
   if ('allowed' in span) return span;
   const old = state.pods.get(use.id);
@@ -53,7 +55,7 @@ export function startPod(state: QuotaState, use: PodUse, since: number): Decisio
   return accepted(state, [span.group]);
 }
 
-/** The end of a pod: see the command `podStopped`. */
+/** The end of a pod; see the command `podStopped`. */
 export interface PodEnd {
   readonly id: string;
   readonly end: number;
@@ -62,17 +64,17 @@ export interface PodEnd {
   readonly retain?: boolean | undefined;
 }
 
-/** A pod succeeded, failed or was deleted at `end`: its clock stops. */
+/** Records that a pod succeeded, failed or was deleted at `end`. */
 export function stopPod(state: QuotaState, { id, end, group: told, uncertainUntil, retain }: PodEnd): Decision {
   if (id === '' || id.length > MAX_ID)
     return refusal(state, 'InvalidName', 'a pod needs an id of at most 512 characters');
-  if (!Number.isSafeInteger(end)) return refusal(state, 'InvalidTime', `a pod that ended at ${end}`);
+  if (!Number.isSafeInteger(end)) return refusal(state, 'InvalidTime', `invalid end of a pod: ${end}`);
   const at = clamped(state, end, id);
   const old = state.pods.get(id);
   const group = old === undefined ? (told ?? '') : groupOfPod(old) || (told ?? '');
   if (group !== '' && state.group(group) === undefined)
     return refusal(state, 'GroupNotFound', `there is no group ${group.slice(0, 80)}`);
-  // The first end that is told counts; only an earlier one corrects it, whatever order they come in.
+  // The earliest reported end counts, in whatever order the events arrive.
   if (old !== undefined && old.end <= at && (retain !== true || old.isRetained === true))
     return accepted(state, group === '' ? [] : [group]);
   replacePod(state, id, old, {
@@ -90,7 +92,7 @@ export function stopPod(state: QuotaState, { id, end, group: told, uncertainUnti
   return accepted(state, group === '' ? [] : [group]);
 }
 
-/** The object of a stopped pod is gone: from now on it is remembered only for events that come late. */
+/** Keeps a stopped pod, whose object was deleted, only for late events. */
 export function dropPod(state: QuotaState, id: string): Decision {
   const pod = state.pods.get(id);
   if (pod === undefined || pod.end === Infinity || pod.isRetained !== true) return accepted(state, []);
@@ -107,9 +109,7 @@ function forgetLater(state: QuotaState, id: string): void {
   state.timers.push({ at: state.now + state.policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
 }
 
-/**
- * Counts what a pod would have used from `from` to `until` as uncertain, in the budgets of the group that it ran in.
- */
+/** Adds the usage that a pod would have had from `from` to `until` to the uncertain usage of its group's budgets. */
 function addUncertain(state: QuotaState, pod: Pod, from: number, until: number): void {
   const span = pod.spans.at(-1);
   const found = span === undefined ? null : lifeOf(state, span);
@@ -119,7 +119,7 @@ function addUncertain(state: QuotaState, pod: Pod, from: number, until: number):
   state.groupChanged(group);
 }
 
-/** A stopped pod is remembered no longer: events about it come too late now. What it consumed stays. */
+/** Forgets a stopped pod; later events about it are ignored. Its usage stays. */
 export function forgetPod(state: QuotaState, id: string): void {
   const pod = state.pods.get(id);
   if (pod === undefined || pod.end === Infinity || pod.isRetained === true) return;
@@ -127,7 +127,7 @@ export function forgetPod(state: QuotaState, id: string): void {
   state.putPod(id, null);
 }
 
-/** From now on the running pods of a workload count for another group. */
+/** Charges the running pods of a workload to another group from now on. */
 export function movePods(state: QuotaState, from: Group, to: Group, workload: string): void {
   const moved: Pod[] = [];
   from.pods.forEach((_, id) => {
@@ -145,7 +145,7 @@ export function movePods(state: QuotaState, from: Group, to: Group, workload: st
   }
 }
 
-/** Lets the pods that run in a group count for a budget that is new, from its `since` on. */
+/** Counts the running pods of a group in a new budget, from its `since` on. */
 export function countRunning(state: QuotaState, group: Group, budget: Budget): void {
   group.pods.forEach((_, id) => {
     const pod = state.pods.get(id);
@@ -156,14 +156,14 @@ export function countRunning(state: QuotaState, group: Group, budget: Budget): v
   });
 }
 
-/** What a group's pods consumed is settled: nothing runs on, and it can be handed to the parent. */
+/** Ends the usage of a group's pods, so that its budgets can return to the parent. */
 export function stopAll(state: QuotaState, group: Group): void {
   const running: string[] = [];
   group.pods.forEach((_, id) => running.push(id));
   for (const id of running) stopPod(state, { id, end: state.now });
 }
 
-/** Says so when use reached 80, 90 or 100 percent of a budget, once each time. */
+/** Emits an event when usage reaches 80, 90 or 100 percent of a budget, once each. */
 export function announceThreshold(state: QuotaState, group: Group, budget: Budget): void {
   if (!budget.listed || budget.hard <= 0n) return;
   const percent = levelAt(budget, state.now);
@@ -177,7 +177,7 @@ export function announceThreshold(state: QuotaState, group: Group, budget: Budge
   state.groupChanged(group);
 }
 
-/** What one pod of a span holds of `key`. */
+/** Amount of `key` that one pod of a span uses. */
 export function heldOf(
   span: { readonly shape: PodSpan['shape']; readonly amounts: readonly Amount[] },
   key: Key,
@@ -195,7 +195,7 @@ function spanOf(state: QuotaState, use: PodUse, at: number): PodSpan | Decision 
   if (groupName !== undefined && group === undefined)
     return refusal(state, 'GroupNotFound', `there is no group ${groupName}`);
   if (group === undefined)
-    return refusal(state, 'WorkloadNotFound', `${key} is not charged: a pod of it needs group and requests`);
+    return refusal(state, 'WorkloadNotFound', `${key} is not charged: the event of its pod needs group and requests`);
   const place = { at, group: group.name, life: group.life };
   if (use.requests !== undefined || use.limits !== undefined) {
     const types = use.types ?? entry?.podSets[0]?.shape.types ?? {};
@@ -208,7 +208,7 @@ function spanOf(state: QuotaState, use: PodUse, at: number): PodSpan | Decision 
     return { ...place, shape: read.podSet.shape, amounts: read.podSet.amounts };
   }
   if (entry === undefined)
-    return refusal(state, 'WorkloadNotFound', `${key} is not charged: a pod of it needs requests`);
+    return refusal(state, 'WorkloadNotFound', `${key} is not charged: the event of its pod needs requests`);
   const podSet = use.podSet === undefined ? entry.podSets[0] : entry.podSets.find(({ name }) => name === use.podSet);
   if (podSet === undefined) return refusal(state, 'PodSetNotFound', `${key} has no pods ${use.podSet ?? ''}`);
   return { ...place, shape: podSet.shape, amounts: podSet.amounts };
@@ -226,7 +226,7 @@ function sameSpan(a: PodSpan, b: PodSpan): boolean {
 
 function clamped(state: QuotaState, at: number, id: string): number {
   if (at <= state.now) return at;
-  state.emit({ type: 'clockSkew', group: '', subject: id, reason: `an event of ${at} told at ${state.now}` });
+  state.emit({ type: 'clockSkew', group: '', subject: id, reason: `an event of ${at} was reported at ${state.now}` });
   return state.now;
 }
 
@@ -243,7 +243,7 @@ function replacePod(state: QuotaState, id: string, old: Pod | undefined, pod: Po
     if (runs) state.own(group).pods.set(id, true);
     else state.own(group).pods.delete(id);
   }
-  // Decided on what is known of the group: a store that others write to refuses it where they know more.
+  // Decided with the known state of the group; a shared store refuses the commit if that is outdated.
   const home = state.group(groupOfPod(pod));
   if (home !== undefined) state.own(home);
   state.putPod(id, pod);

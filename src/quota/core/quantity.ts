@@ -2,8 +2,7 @@ import { MAX_QUANTITY, amountOf, type Amount } from './amount.js';
 import { unitOfKey } from './key.js';
 
 /**
- * What a library user may write for a quantity: text or a number in Kubernetes' units, or a bigint in base units
- * (`unitOfKey`).
+ * A quantity in the API of the library: text or number in Kubernetes' units, or a bigint in base units (`unitOfKey`).
  */
 export type Quantity = string | number | bigint;
 
@@ -23,13 +22,13 @@ const BINARY: Readonly<Record<string, bigint>> = {
 };
 const DECIMAL: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
 
-/** Longer texts are refused unread: no quantity of 64 bits needs them, and big integer arithmetic on them is slow. */
+/** Longer texts are rejected without parsing: 64-bit quantities do not need them, and their arithmetic is slow. */
 const MAX_LENGTH = 64;
 
 /**
- * Reads a Kubernetes quantity (`500m`, `8Gi`, `1e3`, `1.5`) as an integer of `decimals` decimal places: 3 for
- * thousandths. What lies between two integers is rounded `up` (requests: a fraction is charged) or `down` (limits: a
- * fraction is not granted). Grammar: the Kubernetes API's resource.Quantity. Beyond 64 bits: QuantityTooLarge.
+ * Parses a Kubernetes quantity (`500m`, `8Gi`, `1e3`, `1.5`) as an integer with `decimals` decimal places: 3 for
+ * thousandths. Fractions are rounded `up` for requests and `down` for limits. The grammar is that of resource.Quantity
+ * in the Kubernetes API. Values beyond 64 bits give QuantityTooLarge.
  */
 export function parseQuantity(quantity: string | number, decimals: number, round: 'up' | 'down'): Parsed {
   if (typeof quantity === 'number') return parseNumber(quantity, decimals, round);
@@ -44,7 +43,7 @@ export function parseQuantity(quantity: string | number, decimals: number, round
     decimals - fraction.length + (exponent === undefined ? (DECIMAL[suffix] ?? 0) : Number(exponent.slice(1)));
   if (numerator === 0n) return { ok: true, amount: 0 };
   if (power > 40) return tooLarge(text);
-  // Below this even the longest text is a fraction of one unit; the exact power no longer matters.
+  // Below this power the longest text is a fraction of one unit, so that the exact power does not matter.
   power = Math.max(power, -2 * MAX_LENGTH);
   if (power >= 0) numerator *= 10n ** BigInt(power);
   else numerator = divide(numerator, 10n ** BigInt(-power), (round === 'up') !== (sign === '-'));
@@ -52,7 +51,7 @@ export function parseQuantity(quantity: string | number, decimals: number, round
   return { ok: true, amount: amountOf(sign === '-' ? -numerator : numerator) };
 }
 
-/** JSON and YAML let authors leave the quotes out. */
+/** A number in JSON or YAML without quotes. */
 function parseNumber(quantity: number, decimals: number, round: 'up' | 'down'): Parsed {
   if (decimals === 0 && Number.isSafeInteger(quantity)) return { ok: true, amount: quantity === 0 ? 0 : quantity };
   return Number.isFinite(quantity) ? parseQuantity(decimalText(quantity), decimals, round) : invalid(`${quantity}`);
@@ -60,7 +59,7 @@ function parseNumber(quantity: number, decimals: number, round: 'up' | 'down'): 
 
 const BYTES: Readonly<Record<string, number>> = { Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 };
 
-/** What nearly everybody writes: `500m` of thousandths, `16`, `8Gi`, without big integers. Null for everything else. */
+/** Fast path for common forms such as `500m`, `16` and `8Gi`, without bigints. Null for all others. */
 function plainQuantity(text: string, decimals: number): number | null {
   let [value, at] = [0, 0];
   for (; at < text.length; at++) {
@@ -75,7 +74,7 @@ function plainQuantity(text: string, decimals: number): number | null {
   return Number.isSafeInteger(value) ? value : null;
 }
 
-/** Reads what a library user wrote for `key`: see Quantity. */
+/** Parses a quantity of `key`: see Quantity. */
 export function readQuantity(key: string, quantity: Quantity, round: 'up' | 'down'): Parsed {
   if (typeof quantity === 'bigint') {
     if (quantity > MAX_QUANTITY || quantity < -MAX_QUANTITY) return tooLarge(`${quantity}`);
@@ -86,17 +85,14 @@ export function readQuantity(key: string, quantity: Quantity, round: 'up' | 'dow
   return parseQuantity(quantity, decimals, round);
 }
 
-/**
- * Reads a quantity that has to be a whole number, as those of extended resources: `1k` is 1000. Null for a fraction and
- * for what is no quantity.
- */
+/** Parses a whole number, as extended resources need: `1k` is 1000. Null for a fraction or an invalid quantity. */
 export function wholeQuantity(quantity: string | number): number | null {
   const [down, up] = [parseQuantity(quantity, 0, 'down'), parseQuantity(quantity, 0, 'up')];
   const isWhole = down.ok && up.ok && down.amount === up.amount && typeof down.amount === 'number';
   return isWhole ? down.amount : null;
 }
 
-/** An amount of `key` in Kubernetes' form: `500m`, `8Gi`, `4`. */
+/** Formats an amount of `key` as Kubernetes does: `500m`, `8Gi`, `4`. */
 export function formatQuantity(key: string, amount: Amount): string {
   const { decimals, binary } = unitOfKey(key);
   const value = BigInt(amount);
@@ -105,10 +101,10 @@ export function formatQuantity(key: string, amount: Amount): string {
   return value % 1000n === 0n ? (value / 1000n).toString() : `${value}m`;
 }
 
-/** Milliseconds of an hour: cash is kept in base units times milliseconds and shown in units times hours. */
+/** Milliseconds per hour: budgets are in base units times milliseconds and shown in unit-hours. */
 export const HOUR_MS = 3_600_000n;
 
-/** Cash of `key` in unit-hours with at most four decimals: `601.98`. Rounded to the nearest. */
+/** Formats an amount of the budget `key` in unit-hours, rounded to at most four decimals: `601.98`. */
 export function formatCash(key: string, cash: bigint): string {
   const { decimals, binary } = unitOfKey(key);
   if (binary && cash % HOUR_MS === 0n) return binaryText(cash / HOUR_MS);
@@ -134,7 +130,7 @@ function divide(value: bigint, by: bigint, away: boolean): bigint {
   return away && quotient * by !== value ? quotient + 1n : quotient;
 }
 
-/** JavaScript writes 1e-7 for small numbers; the grammar knows that too, but not 1e+21. */
+/** JavaScript writes small numbers as 1e-7, which the grammar allows, but large ones as 1e+21, which it does not. */
 function decimalText(value: number): string {
   return value.toString().replace('e+', 'e');
 }
@@ -144,5 +140,5 @@ function invalid(text: string): Parsed {
 }
 
 function tooLarge(text: string): Parsed {
-  return { ok: false, code: 'QuantityTooLarge', reason: `${text.slice(0, MAX_LENGTH)} is beyond 2^63-1` };
+  return { ok: false, code: 'QuantityTooLarge', reason: `${text.slice(0, MAX_LENGTH)} exceeds 2^63-1` };
 }

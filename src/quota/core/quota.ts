@@ -155,7 +155,7 @@ export class Quota {
   /** Whether a workload has a charge or a reservation. */
   isCharged(key: string): boolean {
     const charged = this.#state.workloads.get(key);
-    return (charged !== undefined && !charged.gone) || (this.#state.reservedIn.get(key) ?? []).length > 0;
+    return (charged !== undefined && !charged.isStale) || (this.#state.reservedIn.get(key) ?? []).length > 0;
   }
 
   /** The charges of the workloads of a group; empty if there is no such group. */

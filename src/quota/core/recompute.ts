@@ -8,11 +8,11 @@ import type { PodSetCharge } from './request-shape.js';
 import type { QuotaState } from './state.js';
 import { addPods, addWorkload, chargeOf, emptyChargeVector, type ChargeVector } from './charge-vector.js';
 
-/** What the workloads and reservations of a group charge by slot, counted anew. */
+/** Recounts the charges of a group's workloads and reservations, by slot. */
 export function selfUsedOf(state: QuotaState, group: Group): ChargeVector {
   const { layout } = group;
   const sum = emptyChargeVector(layout);
-  // Most workloads share their pods with others: those are counted first and multiplied once.
+  // Most workloads share their pod lists; each list is counted first and multiplied once.
   const alike = new Map<readonly PodSetCharge[], number>();
   const objects = new Map<Key, number>();
   group.workloads.forEach(state.workloads, (workload) => {
@@ -43,16 +43,16 @@ export function selfUsedOf(state: QuotaState, group: Group): ChargeVector {
   return sum.slice(0, layout.keys.length);
 }
 
-/** What the children of a group have and pass on, for one of its keys. */
-export interface FromChildren {
+/** Sums over the children of a group for one key. */
+export interface ChildSums {
   readonly childSum: Amount;
   readonly lent: Amount;
   readonly spilled: Amount;
 }
 
-/** Counts anew what the children have, lend and spill. O(children). */
-export function childrenOf(state: QuotaState, group: Group, key: Key): FromChildren {
-  let sums: FromChildren = { childSum: 0, lent: 0, spilled: 0 };
+/** Recounts the quota, loans and spilled usage of the children. O(children). */
+export function childrenOf(state: QuotaState, group: Group, key: Key): ChildSums {
+  let sums: ChildSums = { childSum: 0, lent: 0, spilled: 0 };
   group.children.forEach((_, name) => {
     const child = state.group(name);
     const slot = child?.layout.slots.get(key);
@@ -67,7 +67,7 @@ export function childrenOf(state: QuotaState, group: Group, key: Key): FromChild
   return sums;
 }
 
-/** The sum of the children's cash for what is charged by the hour. O(children). */
+/** Sum of the children's budgets for a key that is charged by the hour. O(children). */
 export function childCashOf(state: QuotaState, group: Group, key: Key): bigint {
   let sum = 0n;
   group.children.forEach((_, name) => {

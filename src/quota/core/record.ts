@@ -11,10 +11,10 @@ import type { Need, PodSetCharge, RequestShape, RequestShapeTable } from './requ
 import type { Types } from './type-family.js';
 import type { Workload } from './workload.js';
 
-/** An exact integer in JSON: a number, or the digits of one beyond 2^53. Infinity is null. */
+/** An exact integer in JSON: a number, or digits beyond 2^53; null for Infinity. */
 type Digits = number | string | null;
 
-/** One record of the state as plain JSON; null as its value where it is gone. */
+/** A record of the state as plain JSON; the value is null for a deleted record. */
 export type StoredRecord =
   | { readonly kind: 'group'; readonly key: string; readonly group: string; readonly value: GroupRecord | null }
   | { readonly kind: 'workload'; readonly key: string; readonly group: string; readonly value: WorkloadRecord | null }
@@ -27,20 +27,20 @@ export type StoredRecord =
     }
   | { readonly kind: 'loan'; readonly key: string; readonly group: string; readonly value: LoanRecord | null };
 
-/** What of a group is not counted from its workloads and children. */
+/** The part of a group that is not counted from workloads and children. */
 export interface GroupRecord {
   readonly life: number;
   readonly parent: string;
   readonly mode: Mode;
   readonly terminating: boolean;
-  /** [generation, expiresAt]; absent without. */
+  /** [generation, expiresAt]; absent for none. */
   readonly limitReservation?: readonly [number, number];
-  /** By key. */
+  /** [key, limit]. */
   readonly hard: readonly (readonly [Key, Digits])[];
   readonly borrow: readonly Digits[];
   readonly lend: readonly Digits[];
   readonly budgets: readonly BudgetRecord[];
-  /** Absent without. */
+  /** Absent for none. */
   readonly grants?: readonly DeclaredGrantRecord[];
 }
 
@@ -52,7 +52,7 @@ interface DeclaredGrantRecord {
   readonly from: number | null;
   readonly everyMs: number;
   readonly expiresAfterMs: number;
-  /** Null without end. */
+  /** Null for no end. */
   readonly until: number | null;
   readonly mode: 'topup' | 'reset';
   readonly anchor: number | null;
@@ -86,7 +86,7 @@ interface GrantRecord {
   readonly left: string | null;
 }
 
-/** What pods ask for, without amounts. Written once a file, see ShapeDictionary. */
+/** The request shape of a pod, without amounts. Written once per file: see ShapeDictionary. */
 export interface ShapeRecord {
   readonly signature: string;
   readonly needs: readonly Need[];
@@ -109,7 +109,7 @@ export interface WorkloadRecord {
 export interface PodRecord {
   readonly workload: string;
   readonly end: number | null;
-  /** Of a pod without spans. */
+  /** Only for a pod without spans. */
   readonly group?: string;
   readonly isRetained?: true;
   /** [at, group, life, shape, amounts] */
@@ -135,8 +135,8 @@ export interface LoanRecord {
 }
 
 /**
- * How records name shapes. Without a dictionary every record has its shapes in full. With one, the first record of a
- * file that uses a shape has it in full and the next ones its number, in order of appearance.
+ * How records reference shapes. Without a dictionary, every record contains its shapes. With one, only the first record
+ * of a file that uses a shape contains it; later records contain its index in the order of appearance.
  */
 export class ShapeDictionary {
   readonly #numbers = new Map<RequestShape, number>();
@@ -162,7 +162,7 @@ export class ShapeDictionary {
   }
 }
 
-/** A change as plain JSON. */
+/** Converts a change into plain JSON. */
 export function toRecord(change: Change, dictionary: ShapeDictionary | null): StoredRecord {
   const { kind, key, group } = change;
   switch (kind) {
@@ -237,7 +237,7 @@ function groupRecord(group: GroupValue): GroupRecord {
   };
 }
 
-/** The declared grants of a record. */
+/** Parses the declared grants of a group record. */
 export function readDeclared({ grants }: GroupRecord): readonly DeclaredGrant[] {
   return (grants ?? NO_GRANTS_RECORD).map((grant) => ({
     ...grant,
@@ -249,14 +249,14 @@ export function readDeclared({ grants }: GroupRecord): readonly DeclaredGrant[] 
 
 const NO_GRANTS_RECORD: readonly DeclaredGrantRecord[] = [];
 
-/** The reservation of limits of a record. */
+/** Parses the limit reservation of a group record. */
 export function readLimitReservation({ limitReservation }: GroupRecord): LimitReservation | null {
   if (limitReservation === undefined) return null;
   const [generation, expiresAt] = limitReservation;
   return { generation, expiresAt };
 }
 
-/** The budgets of a record; the sums of children are the caller's. */
+/** Parses budgets; the caller computes the sums of children. */
 export function readBudgets(records: readonly BudgetRecord[]): Budget[] {
   return records.map((record) => ({
     key: record.key,
@@ -291,7 +291,7 @@ function workloadRecord(workload: Workload, dictionary: ShapeDictionary | null):
   return { uid, podSets, countKey, heldReplicas, ...(version === 0 ? {} : { version }) };
 }
 
-/** The entry of a record. */
+/** Parses a workload record. */
 export function readWorkload(
   key: string,
   group: string,
@@ -312,7 +312,7 @@ export function readWorkload(
     countKey: record.countKey,
     heldReplicas: record.heldReplicas,
     version: record.version ?? 0,
-    gone: false,
+    isStale: false,
   };
 }
 
@@ -329,7 +329,7 @@ function podRecord(pod: Pod, dictionary: ShapeDictionary | null): PodRecord {
   };
 }
 
-/** The pod of a record. */
+/** Parses a pod record. */
 export function restorePod(id: string, record: PodRecord, dictionary: ShapeDictionary, shapes: RequestShapeTable): Pod {
   const spans = record.spans.map(([at, group, life, written, amounts]) => {
     const shape = dictionary.read(written, shapes);
@@ -345,7 +345,7 @@ export function restorePod(id: string, record: PodRecord, dictionary: ShapeDicti
   };
 }
 
-/** The candidates of a record. */
+/** Parses the candidates of a reservation record. */
 export function readCandidates(
   group: string,
   record: ReservationRecord,
@@ -371,12 +371,12 @@ function loanRecord(loan: Loan): LoanRecord {
   };
 }
 
-/** The loan of a record. */
+/** Parses a loan record. */
 export function readLoan(id: string, record: LoanRecord): Loan {
   return { ...record, id, amounts: new Map(record.amounts.map(([key, amount]) => [key, amountOfDigits(amount)])) };
 }
 
-/** An amount that was written by `digits`. */
+/** Parses an amount written by `digits`. */
 export function amountOfDigits(written: Digits): Amount {
   if (written === null) return Infinity;
   return typeof written === 'number' ? written : amountOf(BigInt(written));

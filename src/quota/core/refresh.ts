@@ -6,7 +6,7 @@ import { chainOf, charge } from './cohort.js';
 import { selfUsedOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 
-/** A counter that is not what the workloads add up to. */
+/** A counter that differed from the sum of the workloads. */
 export interface Drift {
   readonly group: string;
   readonly key: Key;
@@ -14,7 +14,7 @@ export interface Drift {
   readonly recomputed: bigint;
 }
 
-/** What a refresh found. */
+/** Result of a refresh. */
 export interface DriftReport {
   readonly groups: number;
   readonly workloads: number;
@@ -22,9 +22,9 @@ export interface DriftReport {
 }
 
 /**
- * Counts every group's use anew from its workloads, corrects and reports what differs, and announces budgets whose
- * thresholds were passed by time alone. Yields after each `slice` workloads, so that a caller can do other things
- * between: each group is counted in one go.
+ * Recounts the usage of every group from its workloads, corrects and reports differences, and emits events for budget
+ * thresholds that were passed by time alone. Yields after `slice` workloads so that the caller can do other work; a
+ * group is always counted as a whole.
  */
 export function* refreshSlices(state: QuotaState, slice: number): Generator<undefined, DriftReport> {
   const drift: Drift[] = [];
@@ -44,7 +44,7 @@ export function* refreshSlices(state: QuotaState, slice: number): Generator<unde
   return { groups, workloads, drift };
 }
 
-/** The whole refresh at once. */
+/** The whole refresh without interruption. */
 export function refresh(state: QuotaState): DriftReport {
   const slices = refreshSlices(state, Infinity);
   for (;;) {

@@ -1,9 +1,9 @@
-/** Why something is refused; `OK` and `NotManaged` are no refusals. */
+/** Reason of a refusal; `OK` and `NotManaged` are not refusals. */
 export type Code =
   | 'OK'
-  /** The workload belongs to no group: nothing is charged. */
+  /** The workload has no group, so that nothing is charged. */
   | 'NotManaged'
-  // Input that means nothing.
+  // Invalid input.
   | 'InvalidName'
   | 'InvalidQuantity'
   | 'QuantityTooLarge'
@@ -37,7 +37,7 @@ export type Code =
   | 'CashExhausted'
   | 'MustSpecify'
   | 'TypeRequired'
-  /** The type that is declared is not the one that is asked for of the nodes. */
+  /** The declared type differs from the type requested from the nodes. */
   | 'TypeMismatch'
   | 'LabelRemoved'
   | 'WorkloadNotFound'
@@ -50,7 +50,7 @@ export type Code =
   | 'LoanRefused'
   | 'TransferRefused'
   // Stores.
-  /** Others changed the same groups again and again: ask once more. */
+  /** Concurrent changes of the same groups prevented the commit; retry. */
   | 'Conflict';
 
 /** An expected refusal, as a value. */

@@ -8,8 +8,8 @@ import { chargeOf, emptyChargeVector, type ChargeVector } from './charge-vector.
 import type { Workload } from './workload.js';
 
 /**
- * Puts an entry and candidates in the place of what a workload has in a group, and moves the counters by the
- * difference. Tests nothing. The group has to be owned.
+ * Replaces the entry and candidates of a workload in a group and adjusts the counters. Tests nothing. The group must be
+ * owned.
  */
 export function settle(
   state: QuotaState,
@@ -31,7 +31,7 @@ export function settle(
   return delta;
 }
 
-/** Gives back all that is charged and held for a workload in a group. */
+/** Releases all charges and reservations of a workload in a group. */
 export function release(state: QuotaState, found: Group, key: string): void {
   state.revision++;
   const group = state.own(found);

@@ -3,54 +3,51 @@ import { isObjectResource, type Key } from './key.js';
 import type { Layout } from './layout.js';
 import { expand, familyOf, type Side, type TypeFamily, type Types } from './type-family.js';
 
-/** One quantity of a pod: how much of which resource, asked for on which side. Amounts stand in an array beside. */
+/** A resource that a pod requests, and on which side. Its amount is stored separately. */
 export interface Need {
   readonly resource: string;
   readonly side: Side;
 }
 
-/** Pods of one template within a workload. */
+/** Equal pods of a workload. */
 export interface PodSetCharge {
-  /** Role of the pods: `worker`; empty for the only one. */
+  /** Role of the pods, such as `worker`; empty for the only pod set. */
   readonly name: string;
   readonly count: number;
   readonly shape: RequestShape;
-  /** Of one pod, beside `shape.needs`. */
+  /** Amounts of one pod, indexed by `shape.needs`. */
   readonly amounts: readonly Amount[];
 }
 
-/** Where the amounts of a shape go: amount `needs[i]` of a pod is charged to slot `slots[i]` of the layout. */
+/** Mapping of a shape to a layout: amount `needs[i]` of a pod is charged to slot `slots[i]`. */
 export interface Plan {
   readonly slots: readonly number[];
   /** Index of an amount, or POD. */
   readonly needs: readonly number[];
-  /** A key of the group for which the pod gives no quantity though it has to. */
+  /** A key that the group limits and for which the pod gives no required quantity; null for none. */
   readonly mustSpecify: Key | null;
-  /** Under strict types: a typed key of the group that an untyped request would pass by. */
+  /** With strict types: a typed key of the group that an untyped request would avoid; null for none. */
   readonly mustType: Key | null;
 }
 
-/** Stands for the pod itself among the needs of a plan: 1 a pod. */
+/** The pod itself as a need of a plan: 1 per pod. */
 export const POD = -1;
 
 const NO_PLAN: Plan = { slots: [], needs: [], mustSpecify: null, mustType: null };
 
-/** So many sizes of pods of one shape are remembered. */
+/** Number of recently used amounts that a shape keeps for sharing. */
 const RECENT = 256;
 
-/**
- * What a pod asks for, without the amounts: pods of the same kind share it, and with it the work of finding the keys
- * they charge.
- */
+/** A pod's request without amounts. Equal pods share it, and with it the computed keys that they charge. */
 export class RequestShape {
-  /** Equal for shapes that are the same. */
+  /** Equal for equal shapes. */
   readonly signature: string;
   readonly needs: readonly Need[];
   readonly types: Types;
-  /** What a container should have said and did not: `limits.cpu`, `gpu.memory`. */
+  /** Required quantities that a container does not state, such as `limits.cpu` or `gpu.memory`. */
   readonly unspecified: readonly string[];
   readonly #families: readonly TypeFamily[];
-  /** False of objects that are no pods: claims, services. */
+  /** False for objects other than pods, such as claims and services. */
   readonly #isPod: boolean;
   readonly #plans = new Map<Layout, Plan>();
   readonly #recent: (readonly Amount[])[] = [];
@@ -79,27 +76,24 @@ export class RequestShape {
     return family === null || !Object.hasOwn(this.types, family) ? '' : (this.types[family] as string);
   }
 
-  /** Every key that the need at `index` charges. */
+  /** All keys that the need at `index` charges. */
   keysOf(index: number): readonly Key[] {
     const { resource, side } = this.needs[index] as Need;
     return expand(resource, side, this.typeOf(resource));
   }
 
-  /**
-   * Amounts of a pod: the same array again where equal ones were seen lately. Most pods of a cluster come in a few
-   * sizes.
-   */
+  /** Returns a recently used equal array if there is one: most pods of a cluster have one of a few sizes. */
   share(amounts: readonly Amount[]): readonly Amount[] {
     const place = placeOf(amounts, 0);
     const recent = this.#recent[place];
     if (recent !== undefined && amounts.every((amount, index) => amount === recent[index])) return recent;
-    // As long as it has to be: arrays that grow reserve more.
+    // A copy of the exact length, because grown arrays reserve more memory.
     const kept = amounts.slice();
     this.#recent[place] = kept;
     return kept;
   }
 
-  /** The pods of a workload that has no others: the same list again where an equal one was seen lately. */
+  /** Returns a recently used equal list with one pod set, if there is one. */
   shareSet(podSet: PodSetCharge): readonly PodSetCharge[] {
     const { name, count, amounts } = podSet;
     const place = placeOf(amounts, count);
@@ -117,7 +111,7 @@ export class RequestShape {
     return kept;
   }
 
-  /** Needs that charge `key`, POD among them where the pod itself does. */
+  /** Needs that charge `key`; includes POD if every pod charges it. */
   chargersOf(key: Key): readonly number[] {
     const known = this.#chargers.get(key);
     if (known !== undefined) return known;
@@ -130,7 +124,7 @@ export class RequestShape {
     return chargers;
   }
 
-  /** Where the quantities of this shape go in a group with `layout`. */
+  /** The plan of this shape for a group with `layout`. */
   planFor(layout: Layout): Plan {
     if (layout === this.#lastLayout) return this.#lastPlan;
     let plan = this.#plans.get(layout);
@@ -175,8 +169,8 @@ export class RequestShape {
   }
 
   /**
-   * A key that limits types of a resource which this shape asks for without a type, where the group has no untyped
-   * limit.
+   * A key of the group that limits a type of a resource which this shape requests without a type, if the group has no
+   * untyped limit; null for none.
    */
   #mustType(layout: Layout): Key | null {
     for (const [index, need] of this.needs.entries()) {
@@ -190,7 +184,7 @@ export class RequestShape {
   }
 }
 
-/** Where a size of pods is looked for among those that were seen lately. */
+/** Position of amounts in the table of recently used ones. */
 function placeOf(amounts: readonly Amount[], seed: number): number {
   let sum = seed % 65_521;
   for (const amount of amounts) sum = (sum * 31 + Number(amount)) % 65_521;
@@ -199,7 +193,7 @@ function placeOf(amounts: readonly Amount[], seed: number): number {
 
 const MAX_KNOWN = 4096;
 
-/** Hands out shapes: one object for the same needs, types and families. */
+/** Interns shapes: one object per combination of needs, types and unspecified keys. */
 export class RequestShapeTable {
   readonly #families: readonly TypeFamily[];
   readonly #known = new Map<string, RequestShape>();
@@ -208,15 +202,14 @@ export class RequestShapeTable {
     this.#families = families;
   }
 
-  /** The shape with that signature. */
   find(signature: string): RequestShape | undefined {
     return this.#known.get(signature);
   }
 
-  /** Makes a shape and keeps it under its signature. */
+  /** Creates a shape and stores it under its signature. */
   add(signature: string, needs: readonly Need[], types: Types, unspecified: readonly string[]): RequestShape {
     const shape = new RequestShape(signature, needs, { ...types }, unspecified, this.#families);
-    // Forgetting is harmless: workloads keep their shapes, equal ones are only no longer shared.
+    // Clearing the table is harmless: workloads keep their shapes, and equal ones are just not shared.
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     this.#known.set(signature, shape);
     return shape;

@@ -1,26 +1,26 @@
 import type { Workload } from './workload.js';
 
-/** A demand that is admitted and not confirmed. */
+/** An admitted demand that is not confirmed. */
 export interface Candidate {
-  /** Name of the operation: the same operation again is no second reservation. */
+  /** Name of the operation; repeating it makes no second reservation. */
   readonly id: string;
   readonly workload: Workload;
   readonly expiresAt: number;
 }
 
 /**
- * What is held for a workload in a group between its admission and the moment its object is seen: as much as the
- * largest of the candidates asks for beyond what the workload is charged already. Never changed: replaced.
+ * The reservation of a workload in a group, from its admission until its object is observed. It reserves what the
+ * largest candidate needs beyond the workload's present charge. Immutable.
  */
 export interface Reservation {
-  /** `reservationKey`. */
+  /** Key by `reservationKey`. */
   readonly key: string;
   readonly workload: string;
   readonly group: string;
   readonly candidates: readonly Candidate[];
 }
 
-/** One reservation for a workload in a group. */
+/** Key of the reservation of a workload in a group. */
 export function reservationKey(workload: string, group: string): string {
   return `${group}@${workload}`;
 }

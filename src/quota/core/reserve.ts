@@ -13,13 +13,13 @@ import type { QuotaState } from './state.js';
 import { chargeOf, largest, chargeVectorOf, type ChargeVector } from './charge-vector.js';
 import { refKey } from './workload.js';
 
-/** What is held for one group at a time: beyond this something is wrong with confirming. */
+/** Maximum number of reservations per group; more means that confirmations are missing. */
 const MAX_RESERVATIONS = 1024;
 
 /**
- * Tests a demand and holds what it asks for until it is confirmed, or for `ttlMs`. The first step of two where deciding
- * and making the object are two acts. `operation` names it: the same again is the same reservation. Several for one
- * workload hold as much as the largest, because only one of them becomes the object.
+ * Tests a demand and reserves its amounts until it is confirmed, or for `ttlMs`: the first of two steps if the object
+ * is created after the decision. `operation` names the reservation, so that a repetition makes no second one. Several
+ * reservations of one workload reserve the largest, because only one of them becomes the object.
  */
 export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operation: string | undefined): Decision {
   const key = refKey(demand.workload);
@@ -27,7 +27,7 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   const read = readDemand(state.shapes, demand);
   if (!read.ok) return deny(refusal(state, read.code, read.reason));
   if (!Number.isSafeInteger(ttlMs) || ttlMs <= 0)
-    return deny(refusal(state, 'InvalidTime', `a reservation for ${ttlMs} ms`));
+    return deny(refusal(state, 'InvalidTime', `invalid duration of a reservation: ${ttlMs} ms`));
   const { workload } = read;
   if (workload.group === '')
     return new LazyDecision({
@@ -42,11 +42,11 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   const id = operation ?? `${key}#${state.revision + 1}`;
   const home = reservationKey(key, found.name);
   if (id.length > 512 || (state.operations.has(id) && state.operations.get(id) !== home)) {
-    return deny(refusal(state, 'InvalidDemand', `the operation ${id.slice(0, 80)} is another workload's`));
+    return deny(refusal(state, 'InvalidDemand', `operation ${id.slice(0, 80)} belongs to another workload`));
   }
   if (found.reserved.size >= MAX_RESERVATIONS && !found.reserved.has(home))
     return deny(
-      refusal(state, 'TooManyReservations', `group ${found.name} has ${MAX_RESERVATIONS} reservations already`),
+      refusal(state, 'TooManyReservations', `group ${found.name} already has ${MAX_RESERVATIONS} reservations`),
     );
   const entry = state.workloads.get(key);
   const others = (state.reservations.get(home)?.candidates ?? []).filter((other) => other.id !== id);
@@ -60,13 +60,13 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   const fit = testChange(state, found, workload, before, after, state.now);
   if (fit.decision !== null) return deny(fit.decision);
   if (entry !== undefined && before !== null && isOtherLife(entry, workload.uid)) {
-    const full = fullInstead(state, fit.chain, chargeVectorOf(found.layout, workload), before);
+    const full = keyWithoutRoom(state, fit.chain, chargeVectorOf(found.layout, workload), before);
     if (full !== null)
       return deny(
         refusal(
           state,
           'QuotaExceeded',
-          `exceeded quota: ${found.name}: ${full} has no room for ${key} in place of the one that had this name before`,
+          `exceeded quota: ${found.name}: ${full} has no room for ${key} in place of the earlier object of this name`,
         ),
       );
   }
@@ -80,7 +80,7 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   return allowed(state, fit.chain, fit.delta, id);
 }
 
-/** The object of a reservation is there: it is charged for what it was admitted with. */
+/** Confirms a reservation when its object exists: the workload is charged for the admitted demand. */
 export function confirm(state: QuotaState, id: string): Decision {
   const found = find(state, id);
   if (found === null) return refusal(state, 'ReservationNotFound', `there is no reservation ${id.slice(0, 80)}`);
@@ -112,7 +112,7 @@ export function confirm(state: QuotaState, id: string): Decision {
   return allowed(state, chainOf(state, group), delta);
 }
 
-/** The object of a reservation will not come: what it holds is free again. */
+/** Cancels a reservation whose object will not be created. */
 export function cancel(state: QuotaState, id: string): Decision {
   const found = find(state, id);
   const home = found === null ? undefined : state.group(found.reservation.group);
@@ -133,7 +133,7 @@ export function cancel(state: QuotaState, id: string): Decision {
   return allowed(state, chainOf(state, group), delta);
 }
 
-/** The time of a reservation is over, unless it was renewed. */
+/** Expires a reservation unless it was renewed. */
 export function expire(state: QuotaState, id: string): void {
   const found = find(state, id);
   if (found === null || found.candidate.expiresAt > state.now) return;
@@ -142,10 +142,11 @@ export function expire(state: QuotaState, id: string): void {
 }
 
 /**
- * A key that has no room for `alone` even with what is charged for an earlier object of the same name taken away, or
- * null. What that one is charged need not have been tested: it may have been seen to be there when it was not any more.
+ * A key without room for `alone` even after the charge of an earlier object of the same name is released; null for
+ * none. The earlier charge may exceed the quota, because an observation may have added it after that object was
+ * deleted.
  */
-function fullInstead(state: QuotaState, chain: Chain, alone: ChargeVector, before: ChargeVector): Key | null {
+function keyWithoutRoom(state: QuotaState, chain: Chain, alone: ChargeVector, before: ChargeVector): Key | null {
   const { keys } = (chain[0] as Group).layout;
   return (
     keys.find(

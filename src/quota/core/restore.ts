@@ -22,21 +22,21 @@ import {
 import { QuotaState } from './state.js';
 import { isLater } from './workload.js';
 
-/** What a state is beside its records. */
+/** The part of a state that is not in its records. */
 export interface StateHead {
   readonly revision: number;
   readonly now: number;
   readonly lives: number;
 }
 
-/** What is the latest of two parts of one state. */
+/** The later of two heads of one state. */
 export function latestHead(a: StateHead, b: StateHead): StateHead {
   return { revision: Math.max(a.revision, b.revision), now: Math.max(a.now, b.now), lives: Math.max(a.lives, b.lives) };
 }
 
 /**
- * Builds a state from records, the later ones in place of earlier ones; `finish` counts everything and sets the timers.
- * Records that were written with one ShapeDictionary have to be added in that order, between `newDictionary` calls.
+ * Builds a state from records; later records replace earlier ones. `finish` computes the counters and schedules the
+ * timers. Records written with one ShapeDictionary must be added in the same order, between calls of `newDictionary`.
  */
 export class Restorer {
   readonly #state: QuotaState;
@@ -47,12 +47,11 @@ export class Restorer {
     this.#state = new QuotaState(policy);
   }
 
-  /** The records that follow are of another file. */
+  /** Called before the records of another file. */
   newDictionary(): void {
     this.#dictionary = new ShapeDictionary();
   }
 
-  /** Adds one record. */
   add(record: StoredRecord): void {
     const { key, value } = record;
     const state = this.#state;
@@ -87,7 +86,7 @@ export class Restorer {
     }
   }
 
-  /** The state, once all records are added. */
+  /** Returns the state after all records were added. */
   finish(head: StateHead): QuotaState {
     const state = this.#state;
     Object.assign(state, head);
@@ -133,7 +132,7 @@ export class Restorer {
     });
   }
 
-  /** From the leaves to the roots: what children lend and spill is part of what their parents do. */
+  /** From the leaves to the roots, because lending and spilling of children count in their parents. */
   #count(): void {
     const state = this.#state;
     const groups = [...state.groups.entries()].map(([, group]) => group).sort((a, b) => b.depth - a.depth);
@@ -173,7 +172,7 @@ export class Restorer {
   }
 }
 
-/** All records of a state, parents before their children; nothing of it is copied before it is asked for. */
+/** All records of a state, parents before their children; generated on demand. */
 export function* recordsOf(state: QuotaState): Generator<Change> {
   const groups = [...state.groups.entries()].map(([, group]) => group).sort((a, b) => a.depth - b.depth);
   for (const group of groups) yield { kind: 'group', key: group.name, group: group.name, value: group };

@@ -6,11 +6,8 @@ import { CASH } from './key.js';
 import type { QuotaState } from './state.js';
 import { chargeOf, chargeVectorOf } from './charge-vector.js';
 
-/**
- * When grants that are due give every exhausted budget something to spend, if nothing more is consumed; null if they do
- * not.
- */
-export function whenCashReturns(group: Group, violations: readonly Violation[], now: number): number | null {
+/** When scheduled grants give every exhausted budget some room, assuming no further usage; null if they do not. */
+export function budgetReturnsAt(group: Group, violations: readonly Violation[], now: number): number | null {
   let latest = now;
   for (const { key } of violations) {
     const budget = group.budgets.find((candidate) => CASH + candidate.key === key);
@@ -27,8 +24,8 @@ export function whenCashReturns(group: Group, violations: readonly Violation[], 
   return latest;
 }
 
-/** When reservations that expire unconfirmed leave room for what is missing in their group; null if they do not. */
-export function whenRoomReturns(state: QuotaState, group: Group, violations: readonly Violation[]): number | null {
+/** When expiring reservations leave enough room in their group; null if they do not. */
+export function roomReturnsAt(state: QuotaState, group: Group, violations: readonly Violation[]): number | null {
   if (group.reserved.size === 0 || group.mode === 'elastic') return null;
   const held: { readonly at: number; readonly vector: readonly Amount[] }[] = [];
   group.reserved.forEach((_, key) => {

@@ -5,10 +5,7 @@ import { expire } from './reserve.js';
 import type { QuotaState } from './state.js';
 import type { Timer } from './timers.js';
 
-/**
- * Lets the time come that a command carries: what is due until then happens first, each at its own time. Time never
- * goes back.
- */
+/** Advances the state to the time of a command: due timers run first, each at its own time. Time never goes back. */
 export function runTimers(state: QuotaState, now: number): void {
   while (state.timers.nextAt <= now) {
     const timer = state.timers.takeDue(now);
@@ -19,7 +16,7 @@ export function runTimers(state: QuotaState, now: number): void {
   if (now > state.now) state.now = now;
 }
 
-/** Lets one thing happen at its own time, or now where that is past. `until` is the time that has come meanwhile. */
+/** Runs one timer at its own time, or now if that is past. `until` is the time to which the state advances. */
 export function runTimerLate(state: QuotaState, timer: Timer, until: number): void {
   state.now = Math.max(state.now, timer.at);
   runTimer(state, timer, until);

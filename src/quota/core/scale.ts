@@ -8,7 +8,7 @@ import type { QuotaState } from './state.js';
 import { chargeOf } from './charge-vector.js';
 import { refKey, type Workload, type WorkloadRef } from './workload.js';
 
-/** Charges a workload for another number of replicas: of its only pod set, or of the one that is named. */
+/** Charges a workload for another number of replicas, in its only pod set or in the named one. */
 export function scale(
   state: QuotaState,
   ref: WorkloadRef,
@@ -25,7 +25,7 @@ export function scale(
 
 /**
  * Tests whether a workload could grow to an autoscaler's maximum. `advisory` charges nothing; `reserve` charges the
- * maximum from now on, whatever the replicas are, until a maximum of 0 ends it.
+ * maximum from now on, independent of the replicas, until a maximum of 0 ends this.
  */
 export function checkHpa(
   state: QuotaState,
@@ -65,11 +65,11 @@ function scaledTo(
       state,
       'PodSetNotFound',
       podSet === undefined
-        ? `${workload.key} has several kinds of pods: name one`
-        : `${workload.key} has no pods ${podSet.slice(0, 80)}`,
+        ? `${workload.key} has several pod sets: name one of them`
+        : `${workload.key} has no pod set ${podSet.slice(0, 80)}`,
     );
   if (found.amounts.some((amount) => times(amount, replicas) > MAX_QUANTITY))
-    return refusal(state, 'QuantityTooLarge', `${replicas} pods together are beyond 2^63-1`);
+    return refusal(state, 'QuantityTooLarge', `the sum of ${replicas} pods exceeds 2^63-1`);
   const scaled: PodSetCharge = { ...found, count: replicas };
   return { ...workload, podSets: workload.podSets.map((other, at) => (at === index ? scaled : other)) };
 }

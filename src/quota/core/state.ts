@@ -12,13 +12,13 @@ import { RequestShapeTable } from './request-shape.js';
 import { TimerQueue } from './timers.js';
 import type { Workload } from './workload.js';
 
-/** Work done, to prove what a decision costs: grows by one for each key of a group that is looked at or changed. */
+/** Counts work, to prove the cost of decisions: one for each key of a group that is read or changed. */
 export interface Counters {
   keysTested: number;
   keysCharged: number;
 }
 
-/** Everything the engine knows. Commands change it through the functions of this folder, and only through those. */
+/** The whole state of the engine. Only the functions of this folder change it. */
 export class QuotaState {
   readonly policy: Policy;
   readonly layouts: LayoutTable;
@@ -28,27 +28,27 @@ export class QuotaState {
   readonly pods: LayeredMap<string, Pod>;
   readonly reservations: LayeredMap<string, Reservation>;
   readonly loans: LayeredMap<string, Loan>;
-  /** Where something is reserved for a workload: names of groups by `refKey`. */
+  /** Groups with a reservation for a workload, by `refKey`. */
   readonly reservedIn: LayeredMap<string, readonly string[]>;
-  /** Keys of reservations by the operations they are made of. */
+  /** Keys of reservations, by operation. */
   readonly operations: LayeredMap<string, string>;
   readonly timers: TimerQueue;
   readonly counters: Counters = { keysTested: 0, keysCharged: 0 };
-  /** Counts changes. */
+  /** Number of changes. */
   revision = 0;
-  /** The latest time that a command carried. */
+  /** The latest time of a command. */
   now = 0;
-  /** The latest time that anybody named, also for a command that still waits: never before `now`. */
+  /** The latest time that any caller named, also for commands in the queue; at least `now`. */
   latest = 0;
-  /** The life of the group that was made last. */
+  /** The `life` of the group that was created last. */
   lives = 0;
-  /** Takes records as they change, for a store. */
+  /** Receives changed records, for a store. */
   onChange: ((change: Change) => void) | null = null;
-  /** Takes what happens, for listeners. */
+  /** Receives events, for listeners. */
   onEvent: ((event: QuotaEvent) => void) | null = null;
-  /** Who caused what happens now. */
+  /** The actor of the current command. */
   actor: string | undefined;
-  /** In a fork: groups that it copied. */
+  /** In a fork: the groups that it has copied. */
   readonly #owned: Set<string> | null;
 
   constructor(policy: Policy, below: QuotaState | null = null) {
@@ -72,12 +72,12 @@ export class QuotaState {
     }
   }
 
-  /** A group to read. */
+  /** A group for reading. */
   group(name: string): Group | undefined {
     return this.groups.get(name);
   }
 
-  /** The same group to change: in a fork, a copy. */
+  /** The group for changing; in a fork, a copy. */
   own(group: Group): Group {
     if (this.#owned === null) return group;
     if (this.#owned.has(group.name)) return this.groups.get(group.name) ?? group;
@@ -86,14 +86,14 @@ export class QuotaState {
     return copy;
   }
 
-  /** The same groups to change. */
+  /** The groups for changing. */
   ownAll(chain: readonly Group[]): readonly Group[] {
     return this.#owned === null ? chain : chain.map((group) => this.own(group));
   }
 
-  /** A group and all above it, to read. */
+  /** A group and its ancestors, for reading. */
   pathOf(group: Group): readonly Group[] {
-    // In a fork a group that is not copied may stand below one that is.
+    // In a fork, a group that is not copied may have a copied parent.
     if (group.ancestry !== null && this.#owned === null) return group.ancestry;
     const path: Group[] = [];
     for (let at: Group | undefined = group; at !== undefined; at = at.parent === '' ? undefined : this.group(at.parent))
@@ -102,13 +102,13 @@ export class QuotaState {
     return path;
   }
 
-  /** Puts a new group, or a copy, in its place. */
+  /** Sets a new group, or a copy. */
   add(group: Group): void {
     this.#owned?.add(group.name);
     this.groups.set(group.name, group);
   }
 
-  /** Sets what is charged for a workload in a group, in place of `old`; the counters are the caller's. */
+  /** Sets the charge of a workload in a group, in place of `old`; the caller updates the counters. */
   putWorkload(group: Group, workload: Workload, old: Workload | null): void {
     if (workload === old) return;
     this.workloads.set(workload.key, workload);
@@ -116,14 +116,16 @@ export class QuotaState {
     this.onChange?.({ kind: 'workload', key: workload.key, group: group.name, value: workload });
   }
 
-  /** Removes what is charged for a workload; the counters are the caller's. */
+  /** Removes the charge of a workload; the caller updates the counters. */
   removeWorkload(group: Group, old: Workload): void {
     this.workloads.delete(old.key);
     group.workloads.leave(old);
     this.onChange?.({ kind: 'workload', key: old.key, group: group.name, value: null });
   }
 
-  /** Sets what is held for a workload in a group, nothing without candidates; the counters are the caller's. */
+  /**
+   * Sets the reservation of a workload in a group, or removes it without candidates; the caller updates the counters.
+   */
   putReservation(group: Group, workload: string, candidates: readonly Candidate[]): void {
     const key = reservationKey(workload, group.name);
     for (const { id } of this.reservations.get(key)?.candidates ?? []) this.operations.delete(id);
@@ -158,19 +160,19 @@ export class QuotaState {
     this.onChange?.({ kind: 'loan', key, group, value });
   }
 
-  /** To be called after what a group's record holds was changed: limits, budgets, grants. */
+  /** Must be called after a change of the group's record: limits, budgets, grants. */
   groupChanged(group: Group): void {
     this.onChange?.({ kind: 'group', key: group.name, group: group.name, value: group });
   }
 
-  /** Removes a group that nothing hangs on any more. */
+  /** Removes a group without workloads and children. */
   remove(group: Group): void {
     this.#owned?.add(group.name);
     this.groups.delete(group.name);
     this.onChange?.({ kind: 'group', key: group.name, group: group.name, value: null });
   }
 
-  /** Tells listeners what happened. */
+  /** Emits an event to listeners. */
   emit(event: Omit<QuotaEvent, 'at' | 'revision' | 'actor'>): void {
     if (this.onEvent === null) return;
     this.onEvent({
@@ -181,25 +183,23 @@ export class QuotaState {
     });
   }
 
-  /** A state that starts as this one and can change without this one noticing: only what it changes is copied. */
+  /** A copy-on-write fork of this state. */
   fork(): QuotaState {
     return new QuotaState(this.policy, this);
   }
 
-  /** Of a fork: names of the groups that it changed, made or removed. */
+  /** In a fork: names of the groups that it changed, created or removed. */
   changedNames(): readonly string[] {
     return [...(this.#owned ?? [])];
   }
 
-  /** Of a fork: the groups that are not as they were below, those that are gone left out. */
+  /** In a fork: the changed groups, without removed ones. */
   changedGroups(): readonly Group[] {
     return [...(this.#owned ?? [])].flatMap((name) => this.groups.get(name) ?? []);
   }
 
-  /**
-   * Takes over what a fork of this state did. What else happened to this state since must not concern the same groups.
-   */
-  adopt(fork: QuotaState): void {
+  /** Applies the changes of a fork. Other changes of this state since the fork must not concern the same groups. */
+  applyFork(fork: QuotaState): void {
     const left = fork.workloads.changes().map(([key]) => this.workloads.get(key));
     for (const old of left) if (old !== undefined) this.group(old.group)?.workloads.leave(old);
     for (const name of fork.#owned ?? []) {
@@ -208,30 +208,30 @@ export class QuotaState {
       if (changed === undefined) this.groups.delete(name);
       else if (mine === undefined || mine.life !== changed.life)
         this.groups.set(name, { ...changed, workloads: new GroupWorkloads(), ancestry: null });
-      else adoptGroup(mine, changed);
+      else applyGroupFork(mine, changed);
     }
     for (const [key, workload] of fork.workloads.changes()) {
       if (workload === undefined) this.workloads.delete(key);
       else this.workloads.set(key, workload);
       if (workload !== undefined) this.group(workload.group)?.workloads.enter(workload, null);
     }
-    this.pods.adopt(fork.pods);
-    this.reservations.adopt(fork.reservations);
-    this.loans.adopt(fork.loans);
-    this.reservedIn.adopt(fork.reservedIn);
-    this.operations.adopt(fork.operations);
-    this.timers.adopt(fork.timers);
+    this.pods.applyFork(fork.pods);
+    this.reservations.applyFork(fork.reservations);
+    this.loans.applyFork(fork.loans);
+    this.reservedIn.applyFork(fork.reservedIn);
+    this.operations.applyFork(fork.operations);
+    this.timers.applyFork(fork.timers);
     this.revision = Math.max(this.revision, fork.revision);
     this.now = Math.max(this.now, fork.now);
     this.lives = Math.max(this.lives, fork.lives);
   }
 }
 
-/** Takes over a fork's copy of a group; its workloads come with the entries. */
-function adoptGroup(mine: Group, changed: Group): void {
+/** Applies a fork's copy of a group; its workloads are applied with the entries. */
+function applyGroupFork(mine: Group, changed: Group): void {
   const { children, workloads, reserved, pods } = mine;
-  children.adopt(changed.children);
-  reserved.adopt(changed.reserved);
-  pods.adopt(changed.pods);
+  children.applyFork(changed.children);
+  reserved.applyFork(changed.reserved);
+  pods.applyFork(changed.pods);
   Object.assign(mine, { ...changed, children, workloads, reserved, pods, path: mine.ancestry });
 }

@@ -13,17 +13,17 @@ const UNITS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** Milliseconds since 1970; NaN of what is no moment. */
+/** Milliseconds since 1970; NaN for an invalid value. */
 export function readMoment(moment: unknown): number {
   if (typeof moment === 'number') return Number.isSafeInteger(moment) ? moment : NaN;
-  // Date.parse takes much that is no time of ISO 8601.
+  // Date.parse accepts many texts that are not ISO 8601.
   return typeof moment === 'string' &&
     /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)$/.test(moment)
     ? Date.parse(moment)
     : NaN;
 }
 
-/** Milliseconds; NaN of what is no length of time. */
+/** Milliseconds; NaN for an invalid value. */
 export function readDuration(duration: unknown): number {
   if (typeof duration === 'number') return Number.isSafeInteger(duration) && duration >= 0 ? duration : NaN;
   if (typeof duration !== 'string' || !/^(?:\d{1,9}(?:\.\d{1,6})?(?:ms|s|m|h|d|w)){1,6}$/.test(duration)) return NaN;

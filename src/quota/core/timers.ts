@@ -1,31 +1,29 @@
-/**
- * Something that happens by itself at a time. Who handles it checks that it still applies: timers are never taken back.
- */
+/** A scheduled action. Its handler checks whether it still applies, because timers are never removed. */
 export interface Timer {
   readonly at: number;
   readonly kind: 'reservation' | 'grantBegins' | 'grantEnds' | 'loanBegins' | 'loanEnds' | 'podForgotten';
-  /** What it is about: id or key. */
+  /** The subject: an id or key. */
   readonly subject: string;
   /** The group of a grant. */
   readonly group: string;
 }
 
-/** Timers by time, first in first out among equals: a binary heap. */
+/** A binary heap of timers by time, first in first out among equals. */
 export class TimerQueue {
   #heap: { readonly timer: Timer; readonly order: number }[] = [];
   #order = 0;
-  /** Of a fork: what was added to it. */
+  /** In a fork: the added timers. */
   #added: Timer[] | null = null;
-  /** Of a fork: the queue it came from, until something of it is taken. Most forks take nothing. */
-  #below: TimerQueue | null = null;
+  /** In a fork: the queue below, until the first timer is taken. Most forks take none. */
+  #base: TimerQueue | null = null;
 
   get size(): number {
-    return this.#heap.length + (this.#below?.size ?? 0);
+    return this.#heap.length + (this.#base?.size ?? 0);
   }
 
-  /** When the next timer is due, Infinity without one. */
+  /** When the next timer is due; Infinity without one. */
   get nextAt(): number {
-    return Math.min(this.#heap[0]?.timer.at ?? Infinity, this.#below?.nextAt ?? Infinity);
+    return Math.min(this.#heap[0]?.timer.at ?? Infinity, this.#base?.nextAt ?? Infinity);
   }
 
   push(timer: Timer): void {
@@ -43,9 +41,9 @@ export class TimerQueue {
     }
   }
 
-  /** Takes the next timer that is due at `now`, or null. */
+  /** Takes the next timer that is due at `now`; null for none. */
   takeDue(now: number): Timer | null {
-    if (this.#below !== null && this.#below.nextAt <= now) this.#copyBelow();
+    if (this.#base !== null && this.#base.nextAt <= now) this.#copyBase();
     const heap = this.#heap;
     const first = heap[0];
     if (first === undefined || first.timer.at > now) return null;
@@ -59,23 +57,23 @@ export class TimerQueue {
 
   fork(): TimerQueue {
     const fork = new TimerQueue();
-    fork.#below = this;
+    fork.#base = this;
     fork.#order = this.#order;
     fork.#added = [];
     return fork;
   }
 
-  #copyBelow(): void {
-    const [below, own] = [this.#below, this.#heap];
-    this.#below = null;
-    if (below === null) return;
-    below.#copyBelow();
-    this.#heap = [...below.#heap];
+  #copyBase(): void {
+    const [base, own] = [this.#base, this.#heap];
+    this.#base = null;
+    if (base === null) return;
+    base.#copyBase();
+    this.#heap = [...base.#heap];
     for (const entry of own) this.#insert(entry);
   }
 
-  /** Takes over what a fork added. What it took stays here as well, and no longer applies when it is due. */
-  adopt(fork: TimerQueue): void {
+  /** Adds the timers that a fork added. Timers that the fork took stay, and no longer apply when they are due. */
+  applyFork(fork: TimerQueue): void {
     for (const timer of fork.#added ?? []) this.push(timer);
   }
 

@@ -14,7 +14,7 @@ import { readQuantity, type Quantity } from './quantity.js';
 import { budgetOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 
-/** Quota that one group gives to its sibling for good. */
+/** A permanent transfer of quota to a sibling. */
 export interface TransferSpec {
   readonly from: string;
   readonly to: string;
@@ -22,18 +22,18 @@ export interface TransferSpec {
 }
 
 /**
- * Moves quota from one child of a group to another: what both have together stays, so that the parent is not asked. The
- * giver keeps what it uses and what its children have; of cash it gives what its specification has, not what grants
- * added. All keys move or none.
+ * Moves quota from one child of a group to another. Their sum stays, so that the parent is not tested. The giver keeps
+ * its usage and its children's quotas; of budgets it can give only the amount in its specification, not grants. Either
+ * all keys move or none.
  */
 export function transfer(state: QuotaState, { from, to, amounts }: TransferSpec): Decision {
   const [giver, taker] = [state.group(from), state.group(to)];
   if (giver === undefined || taker === undefined)
     return refusal(state, 'GroupNotFound', `there is no group ${(giver === undefined ? from : to).slice(0, 80)}`);
   if (giver === taker || giver.parent !== taker.parent)
-    return refusal(state, 'TransferRefused', `${giver.name} and ${taker.name} are no siblings`);
+    return refusal(state, 'TransferRefused', `${giver.name} and ${taker.name} are not siblings`);
   const keys = Object.keys(amounts);
-  if (keys.length === 0) return refusal(state, 'InvalidQuantity', 'a transfer of nothing');
+  if (keys.length === 0) return refusal(state, 'InvalidQuantity', 'a transfer needs at least one amount');
   const hard = new Map<Key, Amount>();
   const cash = new Map<Key, bigint>();
   for (const key of keys) {
@@ -66,7 +66,7 @@ function readOne(
   const target = cashTarget(key);
   const invalid: Problem = {
     code: 'InvalidQuantity',
-    reason: `a transfer of ${key.slice(0, 80)}=${String(quantity).slice(0, 64)}`,
+    reason: `invalid amount of a transfer: ${key.slice(0, 80)}=${String(quantity).slice(0, 64)}`,
   };
   if (target === null) {
     const slot = giver.layout.slots.get(key);
@@ -75,7 +75,7 @@ function readOne(
     if (!read.ok || read.amount <= 0) return invalid;
     const used = plus(giver.selfUsed[slot] as Amount, giver.childSum[slot] as Amount);
     const left = minus(giver.hard[slot] as Amount, read.amount);
-    // What it has borrowed is not its own.
+    // Borrowed quota cannot be given.
     if (left < used || left < (loanedOf(state, giver.name).get(key) ?? 0)) return needed(giver, key);
     hard.set(key, read.amount);
     return null;
@@ -99,7 +99,7 @@ function unlimited(key: Key): Problem {
 }
 
 function needed({ name }: Group, key: Key): Problem {
-  return { code: 'TransferRefused', reason: `group ${name} has not so much of ${key} left itself` };
+  return { code: 'TransferRefused', reason: `group ${name} needs its ${key} itself` };
 }
 
 function give(

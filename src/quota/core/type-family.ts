@@ -1,14 +1,14 @@
 import { isExtended, type Key } from './key.js';
 
-/** Resources that one type label speaks of: `gpu-type: A30` types `nvidia.com/gpu`, never `cpu`. */
+/** Resources whose type one label declares: `gpu-type: A30` is the type of `nvidia.com/gpu`, never of `cpu`. */
 export interface TypeFamily {
   /** Name of the family: `cpu`, `memory`, `gpu`. The label is `biz.group.resource.quota/<name>-type`. */
   readonly name: string;
-  /** Resource names; one that ends in `*` stands for all that begin so. */
+  /** Resource names; a trailing `*` matches any suffix. */
   readonly resources: readonly string[];
 }
 
-/** Families without configuration. */
+/** Families without a configuration. */
 export const DEFAULT_FAMILIES: readonly TypeFamily[] = [
   { name: 'cpu', resources: ['cpu'] },
   { name: 'memory', resources: ['memory'] },
@@ -34,7 +34,7 @@ export const DEFAULT_FAMILIES: readonly TypeFamily[] = [
 /** Types of one workload by family: { gpu: 'A30' }. */
 export type Types = Readonly<Record<string, string>>;
 
-/** The name of the family that types `resource`, or null. */
+/** The family of `resource`; null for none. */
 export function familyOf(families: readonly TypeFamily[], resource: string): string | null {
   const found = families.find(({ resources }) =>
     resources.some((name) => (name.endsWith('*') ? resource.startsWith(name.slice(0, -1)) : resource === name)),
@@ -42,13 +42,13 @@ export function familyOf(families: readonly TypeFamily[], resource: string): str
   return found?.name ?? null;
 }
 
-/** Why `type` is no type, or null: types are values of labels. */
+/** Why `type` is not a valid type, or null: types are values of labels. */
 export function typeProblem(type: string): string | null {
   if (/^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(type)) return null;
-  return `"${type.slice(0, 80)}" is no type: a label value of at most 63 characters is`;
+  return `"${type.slice(0, 80)}" is not a type; expected a label value of at most 63 characters`;
 }
 
-/** `r`, `r.t1`, `r.t1.t2`: what a resource of a type counts as, the general first. */
+/** `r`, `r.t1`, `r.t1.t2`: the names under which a resource of a type is counted, the general one first. */
 export function typeChain(resource: string, type: string): readonly string[] {
   const chain = [resource];
   if (type === '') return chain;
@@ -58,15 +58,15 @@ export function typeChain(resource: string, type: string): readonly string[] {
   return chain;
 }
 
-/** Whether a quantity is a request or a limit, or, for extended resources, both. */
+/** Whether a quantity is a request or a limit; both for extended resources. */
 export type Side = 'request' | 'limit' | 'both';
 
-/** The side on which `resource` is counted when it stands among requests or limits. */
+/** The side on which a request or limit of `resource` is counted. */
 export function sideOf(resource: string, among: 'request' | 'limit'): Side {
   return isExtended(resource) ? 'both' : among;
 }
 
-/** Every key that a quantity of `resource` charges. Keys of quotas are compared with these, as a whole. */
+/** All keys that a quantity of `resource` charges. They are compared with the keys of quotas as a whole. */
 export function expand(resource: string, side: Side, type: string): readonly Key[] {
   return typeChain(resource, type).flatMap((name) => {
     if (side === 'limit') return [`limits.${name}`];

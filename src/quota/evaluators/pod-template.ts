@@ -1,4 +1,4 @@
-import { most, plus, type Amount } from '../core/amount.js';
+import { maxOf, plus, type Amount } from '../core/amount.js';
 import { isExtended } from '../core/key.js';
 import { readQuantity } from '../core/quantity.js';
 import type { Refusal } from '../core/refusal.js';
@@ -162,7 +162,7 @@ function containerNeeds(
     if (!needs.limits.has(name)) missing.add(`limits.${name}`);
   }
   for (const [name, amount] of held ?? [])
-    needs.requests.set(name, isInfeasible ? amount : most(needs.requests.get(name) ?? 0, amount));
+    needs.requests.set(name, isInfeasible ? amount : maxOf(needs.requests.get(name) ?? 0, amount));
   const [requests, limits] = [deriveGpu(needs.requests, gpuType, catalog), deriveGpu(needs.limits, gpuType, catalog)];
   if (requests.isMemoryUnknown) missing.add('gpu.memory');
   const isSidecar = reader.text(reader.at(container, 'restartPolicy'), `${path}.restartPolicy`) === 'Always';
@@ -195,5 +195,5 @@ function sum(a: Amounts, b: Amounts): Amounts {
 }
 
 function raise(peak: Amounts, to: ReadonlyMap<string, Amount>): void {
-  for (const [name, amount] of to) peak.set(name, most(peak.get(name) ?? 0, amount));
+  for (const [name, amount] of to) peak.set(name, maxOf(peak.get(name) ?? 0, amount));
 }

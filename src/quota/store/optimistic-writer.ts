@@ -245,7 +245,7 @@ export class OptimisticWriter implements Writer {
     if (!committed.ok) return committed.groups;
     for (const name of touched) this.#revisions.delete(name);
     for (const [name, revision] of committed.revisions) this.#revisions.set(name, revision);
-    this.#state.adopt(fork);
+    this.#state.applyFork(fork);
     return null;
   }
 

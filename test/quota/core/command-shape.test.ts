@@ -8,7 +8,7 @@ const workload = { kind: 'Job', name: 'w' };
 const MISSHAPEN: readonly (readonly [unknown, RegExp])[] = [
   [undefined, /^a command: expected an object, found a value of type undefined/],
   ['tick', /^a command: expected an object/],
-  [{ type: 'admit', group: 'g', podSets: [] }, /^admit: workload: it is missing/],
+  [{ type: 'admit', group: 'g', podSets: [] }, /^admit: workload: required field is missing/],
   [{ type: 'admit', workload: 'Job/w', group: 'g', podSets: [] }, /^admit: workload: expected an object/],
   [
     { type: 'admit', workload: { kind: 'Job', name: 5 }, group: 'g', podSets: [] },
@@ -21,7 +21,7 @@ const MISSHAPEN: readonly (readonly [unknown, RegExp])[] = [
   ],
   [
     { type: 'admit', workload, group: 'g', podSets: [{ count: 1, limit: { cpu: 1 } }] },
-    /^admit: podSets\[0\]\.limit: there is no such field/,
+    /^admit: podSets\[0\]\.limit: unknown field/,
   ],
   [
     { type: 'admit', workload, group: 'g', podSets: [{ count: 1, limits: 'cpu=1' }] },
@@ -30,36 +30,40 @@ const MISSHAPEN: readonly (readonly [unknown, RegExp])[] = [
   [{ type: 'admit', workload, group: 'g', podSets: [null] }, /^admit: podSets\[0\]: expected an object, found null/],
   [{ type: 'admit', workload, group: null, podSets: [] }, /^admit: group: expected a string, found null/],
   [{ type: 'admit', workload, group: 'g', podSets: [], types: { gpu: 4 } }, /^admit: types\.gpu: expected a string/],
-  [{ type: 'createGroup', name: 'h' }, /^createGroup: hard: it is missing/],
+  [{ type: 'createGroup', name: 'h' }, /^createGroup: hard: required field is missing/],
   [{ type: 'createGroup', name: 'h', hard: [] }, /^createGroup: hard: expected an object, found a list/],
   [{ type: 'createGroup', name: 'h', hard: {}, parent: 7 }, /^createGroup: parent: expected a string/],
   [{ type: 'updateGroup', name: 'g', force: 'yes' }, /^updateGroup: force: expected true or false/],
   [{ type: 'scale', workload, replicas: '3' }, /^scale: replicas: expected a number/],
-  [{ type: 'grant', id: 'a', group: 'g', key: 'cash/limits.cpu' }, /^grant: amount: it is missing/],
+  [{ type: 'grant', id: 'a', group: 'g', key: 'cash/limits.cpu' }, /^grant: amount: required field is missing/],
   [
     { type: 'loan', id: 'a', lender: 'g', borrower: 'h', amounts: {}, until: 'tomorrow' },
     /^loan: until: expected a number/,
   ],
   [{ type: 'podStarted', pod: 1, workload }, /^podStarted: pod: expected a string/],
-  [{ type: 'observe', workload, group: 'g' }, /^observe: demand: it is missing/],
+  [{ type: 'observe', workload, group: 'g' }, /^observe: demand: required field is missing/],
   [{ type: 'tick', actor: {} }, /^tick: actor: expected a string/],
 ];
 
 /** What has the right shape and means nothing. */
 const UNKNOWN: readonly (readonly [unknown, string, RegExp])[] = [
-  [{ type: 'admitt', workload, group: 'g', podSets: [] }, 'InvalidCommand', /"admitt" is no command: createGroup, /],
+  [
+    { type: 'admitt', workload, group: 'g', podSets: [] },
+    'InvalidCommand',
+    /unknown command "admitt"; expected one of createGroup, /,
+  ],
   [{ type: 'constructor' }, 'InvalidCommand', /"constructor"/],
-  [{}, 'InvalidCommand', /^undefined is no command/],
+  [{}, 'InvalidCommand', /^unknown command undefined/],
   [
     { type: 'createGroup', name: 'h', hard: {}, mode: 'loose' },
     'InvalidMode',
-    /mode: "loose" is none of carved, elastic/,
+    /unknown mode "loose"; expected one of carved, elastic/,
   ],
-  [{ type: 'checkHpa', workload, maxReplicas: 1, mode: 'gate' }, 'InvalidMode', /none of advisory, reserve/],
+  [{ type: 'checkHpa', workload, maxReplicas: 1, mode: 'gate' }, 'InvalidMode', /expected one of advisory, reserve/],
   [
     { type: 'grant', id: 'a', group: 'g', key: 'cash/limits.cpu', amount: 1, mode: 7 },
     'InvalidMode',
-    /"7" is none of topup, reset/,
+    /unknown mode "7"; expected one of topup, reset/,
   ],
   [{ type: 'createGroup', name: 5, hard: {} }, 'InvalidName', /name: expected a string, found "5"/],
   [{ type: 'deleteGroup', name: 5 }, 'InvalidName', /found "5"/],

@@ -179,7 +179,7 @@ test('a grant that cannot be read refuses the group, with its name and what was 
   const quota = new Quota({ clock: () => START });
   const grant: GroupGrant = { name: 'weekly', key: 'cash/limits.cpu', amount: 1 };
   const cases: readonly (readonly [object, string, RegExp])[] = [
-    [{ name: 'a b' }, 'InvalidName', /"a b" is no name of a grant/],
+    [{ name: 'a b' }, 'InvalidName', /"a b" is not a valid name of a grant/],
     [{ key: 'limits.cpu' }, 'UnknownKey', /grant weekly: the group has no budget limits.cpu in hard/],
     [{ key: 'cash/limits.memory' }, 'UnknownKey', /no budget cash\/limits.memory/],
     [{ amount: -1 }, 'InvalidQuantity', /amount: -1/],
@@ -191,8 +191,8 @@ test('a grant that cannot be read refuses the group, with its name and what was 
     [{ from: 'Monday' }, 'InvalidTime', /from: expected a time/],
     [{ until: '2026-13-01T00:00:00Z' }, 'InvalidTime', /until/],
     [{ from: '2026-03-02T00:00:00Z', until: '2026-03-01T00:00:00Z' }, 'InvalidTime', /until/],
-    [{ mode: 'add' }, 'InvalidMode', /"add" is none of topup, reset/],
-    [{ carryOver: 2 }, 'InvalidQuantity', /carryOver: a topup leaves all/],
+    [{ mode: 'add' }, 'InvalidMode', /"add" is unknown; expected topup or reset/],
+    [{ carryOver: 2 }, 'InvalidQuantity', /carryOver: expected only with mode reset/],
   ];
   for (const [more, code, message] of cases) {
     const decision = quota.createGroup({ name: 'g', hard: { 'cash/limits.cpu': 0 }, grants: [{ ...grant, ...more }] });

@@ -77,7 +77,7 @@ test('a loan that cannot be made refuses the change; where the object says it al
   const observed = quota.updateGroup({ name: 'a', loans, observed: 2, force: true });
   t.match(observed, {
     allowed: true,
-    warnings: [{ code: 'LoanRefused', reason: /uses too much of limits.cpu itself/ }],
+    warnings: [{ code: 'LoanRefused', reason: /group a needs its limits.cpu itself/ }],
   });
   t.same([cores('a'), cores('b')], [10, 10]);
   for (const [wrong, code] of [

@@ -209,7 +209,7 @@ test('a simulation predicts the real decisions and changes nothing', (t) => {
       run(adopted, steps);
       const second = adopted.fork();
       run(second, script);
-      adopted.adopt(second);
+      adopted.applyFork(second);
       const real = script.map(({ command: each, at }) => execute(state, each, at));
       const same = real.every(
         (decision, index) => decision.code === simulated[index]?.code && decision.message === simulated[index]?.message,

@@ -42,8 +42,8 @@ test('a forked map is independent, and a merged fork equals its origin', (t) => 
         content(twice) === content(model) &&
         twice.size === model.size &&
         content(seen) === content(model);
-      fork.adopt(twice);
-      below.adopt(fork);
+      fork.applyFork(twice);
+      below.applyFork(fork);
       return (
         between &&
         apart &&
@@ -84,7 +84,7 @@ test('a fork of a queue takes nothing from its origin, and a merge hands over wh
   fork.push(timer(2, 'b'));
   t.equal(fork.takeDue(5)?.subject, 'a');
   t.equal(queue.size, 1);
-  queue.adopt(fork);
+  queue.applyFork(fork);
   t.equal(queue.takeDue(5)?.subject, 'a');
   t.equal(queue.takeDue(5)?.subject, 'b');
   t.equal(queue.takeDue(5), null);
