@@ -45,7 +45,10 @@ static int match(CUdevice device) {
   char nvml[40] = "0000";
   if (driver.cuDeviceGetPCIBusId(pci, sizeof pci, device) != CUDA_SUCCESS) return DEVICE_UNLISTED;
   memcpy(nvml + 4, pci, strlen(pci) + 1);
-  return limits_find_device(control.limits, NULL, nvml);
+  int index = limits_find_device(control.limits, NULL, nvml);
+  /* Instances of one GPU share its address: one that is listed does not stand for another. */
+  bool other = index >= 0 && named && strncmp(control.limits->devices[index].uuid, "MIG-", 4) == 0;
+  return other ? DEVICE_UNLISTED : index;
 }
 
 static void match_all(void) {

@@ -27,31 +27,62 @@ static void after_fork(void) {
   child = true;
 }
 
+/* What CUDA enumerates of a GPU: itself, or with MIG its first instance; UINT32_MAX: nothing. */
+static uint32_t enumerated(uint32_t gpu) {
+  const struct sim_node *node = &driver.machine->node;
+  if (!node->gpus[gpu].mig) return gpu;
+  for (uint32_t i = node->count; i < node->boards; i++)
+    if (node->gpus[i].parent == (int32_t)gpu) return i;
+  return UINT32_MAX;
+}
+
+/* "MIG-GPU-<uuid>/<GPU instance>/<compute instance>", as drivers before 470 wrote it; newer ones still read it. */
+static bool names_by_parent(const char *text, const struct sim_gpu *instance) {
+  char old[96];
+  snprintf(old, sizeof old, "MIG-%s/%u/0", driver.machine->node.gpus[instance->parent].uuid, instance->gpu_instance);
+  return strcmp(old, text) == 0;
+}
+
 static bool adds(const char *word, size_t length, uint32_t *gpu) {
   const struct sim_node *node = &driver.machine->node;
-  char text[64], *end;
+  char text[96], *end;
   if (length == 0 || length >= sizeof text) return false;
   memcpy(text, word, length);
   text[length] = 0;
   unsigned long number = strtoul(text, &end, 10);
   if (*end == 0) {
-    *gpu = (uint32_t)number;
-    return number < node->count;
+    if (number >= node->count) return false;
+    *gpu = enumerated((uint32_t)number);
+    return *gpu != UINT32_MAX;
   }
-  for (*gpu = 0; *gpu < node->count; ++*gpu)
-    if (strncmp(node->gpus[*gpu].uuid, text, length) == 0) return true;
+  for (uint32_t i = 0; i < node->boards; i++) {
+    const struct sim_gpu *one = &node->gpus[i];
+    if (strncmp(one->uuid, text, length) != 0 && !(one->parent >= 0 && names_by_parent(text, one))) continue;
+    *gpu = enumerated(i);
+    return *gpu != UINT32_MAX;
+  }
   return false;
+}
+
+/* A process sees one MIG instance, and then no GPU beside it: the first of those that it may see. */
+static void keep_one_instance(void) {
+  for (uint32_t i = 0; i < driver.count; i++) {
+    if (driver.machine->node.gpus[driver.gpus[i]].parent < 0) continue;
+    driver.gpus[0] = driver.gpus[i];
+    driver.count = 1;
+    return;
+  }
 }
 
 /* CUDA_VISIBLE_DEVICES: ordinals or prefixes of UUIDs. The list ends at the first item that matches no GPU. */
 static void choose_devices(void) {
   const char *list = getenv("CUDA_VISIBLE_DEVICES");
   driver.count = 0;
-  if (list == NULL) {
-    for (; driver.count < driver.machine->node.count; driver.count++)
-      driver.gpus[driver.count] = driver.count;
-    return;
+  for (uint32_t i = 0; list == NULL && i < driver.machine->node.count; i++) {
+    uint32_t gpu = enumerated(i);
+    if (gpu != UINT32_MAX) driver.gpus[driver.count++] = gpu;
   }
+  if (list == NULL) return;
   while (*list != 0 && driver.count < SIM_MAX_GPUS) {
     size_t length = strcspn(list, ",");
     uint32_t gpu;
@@ -79,6 +110,7 @@ static CUresult start(void) {
   uint32_t error = atomic_load(&driver.machine->fault_count) == 0 ? 0 : sim_fault_of(driver.machine, "cuInit", -1);
   if (error != 0) return (CUresult)error;
   choose_devices();
+  keep_one_instance();
   if (driver.count == 0) return CUDA_ERROR_NO_DEVICE;
   int process = sim_process_enter(driver.machine, true);
   if (process < 0) return CUDA_ERROR_OPERATING_SYSTEM;

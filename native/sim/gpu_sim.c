@@ -3,6 +3,7 @@
 #include "fault.h"
 #include "ledger.h"
 #include "liveness.h"
+#include "mig.h"
 #include "model.h"
 #include "process.h"
 
@@ -41,11 +42,28 @@ static bool number(const char *text, uint64_t *value) {
   return *end == 0 && errno == 0;
 }
 
+/* "0" is a GPU, "0/7" the MIG instance on it that has this id. */
 static bool gpu_of(const struct sim_machine *machine, const char *text, uint32_t *gpu) {
-  uint64_t value;
-  if (!number(text, &value) || value >= machine->node.count) return false;
+  uint64_t value, instance;
+  char index[24];
+  size_t length = text == NULL ? 0 : strcspn(text, "/");
+  if (length == 0 || length >= sizeof index) return false;
+  memcpy(index, text, length);
+  index[length] = 0;
+  if (!number(index, &value) || value >= machine->node.count) return false;
   *gpu = (uint32_t)value;
+  if (text[length] == 0) return true;
+  int board = number(text + length + 1, &instance) ? sim_mig_board(&machine->node, *gpu, (uint32_t)instance) : -1;
+  if (board < 0) return false;
+  *gpu = (uint32_t)board;
   return true;
+}
+
+/* Calls `act` for a GPU and its instances. */
+static void each_board(struct sim_machine *machine, uint32_t gpu, void (*act)(struct sim_machine *, uint32_t)) {
+  act(machine, gpu);
+  for (uint32_t i = machine->node.count; i < machine->node.boards; i++)
+    if (machine->node.gpus[i].parent == (int32_t)gpu) act(machine, i);
 }
 
 /* The same word has different error numbers in CUDA and NVML. */
@@ -92,7 +110,7 @@ static void print_processes(struct sim_machine *machine) {
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &machine->processes[i];
     uint32_t pid = atomic_load(&process->pid) == 0 ? 0 : sim_process_number(process);
-    for (uint32_t gpu = 0; pid != 0 && gpu < machine->node.count; gpu++) {
+    for (uint32_t gpu = 0; pid != 0 && gpu < machine->node.boards; gpu++) {
       if (atomic_load(&process->contexts[gpu]) == 0) continue;
       printf("{\"process\":%u,\"gpu\":%u,\"contexts\":%u,\"memoryBytes\":%llu,\"busyNs\":%llu,\"workNs\":%llu}\n", pid,
              gpu, atomic_load(&process->contexts[gpu]), (unsigned long long)sim_ledger_of(machine, i, gpu),
@@ -108,7 +126,7 @@ static int status(struct sim_machine *machine) {
   printf("{\"driverVersion\":\"%s\",\"cudaVersion\":%d,\"clock\":\"%s\",\"nowNs\":%llu,\"faults\":%u}\n",
          machine->node.driver_version, machine->node.cuda_version, clocks[machine->clock],
          (unsigned long long)sim_now(machine), atomic_load(&machine->fault_count));
-  for (uint32_t i = 0; i < machine->node.count; i++) {
+  for (uint32_t i = 0; i < machine->node.boards; i++) {
     sim_model_enter(machine, i);
     const struct sim_board *board = &machine->boards[i];
     printf("{\"gpu\":%u,\"uuid\":", i);
@@ -167,7 +185,7 @@ static int advance(struct sim_machine *machine, const char *text) {
   for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
     if (end == text || strcmp(end, units[i].unit) != 0) continue;
     sim_clock_advance(machine, value * units[i].ns);
-    for (uint32_t gpu = 0; gpu < machine->node.count; gpu++)
+    for (uint32_t gpu = 0; gpu < machine->node.boards; gpu++)
       sim_model_touch(machine, gpu);
     return DONE;
   }
@@ -182,9 +200,9 @@ static int on_gpu(struct sim_machine *machine, char **arguments) {
   if (strcmp(command, "ecc") == 0) return ecc(machine, gpu, arguments[2], arguments[3]);
   if (strcmp(command, "lose") == 0) {
     sim_news_tell(machine, gpu, XID_EVENT, FALLEN_OFF_THE_BUS);
-    sim_model_lose(machine, gpu);
+    each_board(machine, gpu, sim_model_lose);
   } else if (strcmp(command, "restore") == 0) {
-    sim_model_restore(machine, gpu);
+    each_board(machine, gpu, sim_model_restore);
   } else {
     if (!number(arguments[2], &value)) return misuse("which XID?");
     sim_news_tell(machine, gpu, XID_EVENT, value);

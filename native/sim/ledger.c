@@ -167,7 +167,7 @@ void sim_ledger_drop(struct sim_machine *machine, uint32_t process, uint32_t ind
 }
 
 void sim_ledger_forget(struct sim_machine *machine, uint32_t process) {
-  for (uint32_t gpu = 0; gpu < machine->node.count; gpu++) {
+  for (uint32_t gpu = 0; gpu < machine->node.boards; gpu++) {
     take_lock(machine, gpu);
     atomic_store(&machine->processes[process].memory[gpu], 0);
     for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {

@@ -77,7 +77,7 @@ static void begin(struct sim_machine *machine, const struct sim_node *node, uint
   uint64_t now = sim_now(machine);
   machine->epoch_ns = sim_wall_clock_ns() - now;
   sim_lock_begin(&machine->lock);
-  for (uint32_t i = 0; i < node->count; i++) {
+  for (uint32_t i = 0; i < node->boards; i++) {
     struct sim_board *board = &machine->boards[i];
     sim_lock_begin(&board->lock);
     sim_lock_begin(&board->memory_lock);

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 enum {
-  SIM_MACHINE_VERSION = 3,
+  SIM_MACHINE_VERSION = 4,
   SIM_MAX_FAULTS = 64,
   SIM_FAULT_NAME = 56,
   SIM_NEWS = 256,
@@ -40,8 +40,8 @@ struct sim_process {
   uint64_t born;        /* start time in kernel ticks, because a pid can be reused */
   uint64_t image;       /* changes with exec: a process that runs another program has left */
   uint64_t space;       /* pid namespace of `pid` */
-  _Atomic uint64_t memory[SIM_MAX_GPUS];
-  _Atomic uint32_t contexts[SIM_MAX_GPUS];
+  _Atomic uint64_t memory[SIM_MAX_BOARDS];
+  _Atomic uint32_t contexts[SIM_MAX_BOARDS];
 };
 
 /* Memory or pools that were exported and may have several holders. An object lives until its last reference is dropped
@@ -112,7 +112,7 @@ struct sim_machine {
   struct sim_process processes[SIM_MAX_PROCESSES];
   struct sim_object objects[SIM_MAX_OBJECTS];
   struct sim_event events[SIM_MAX_EVENTS];
-  struct sim_board boards[SIM_MAX_GPUS];
+  struct sim_board boards[SIM_MAX_BOARDS];
 };
 
 /* Opens the machine, or creates it. An unused machine is created again if GPU_SIM_NODE names another description. NULL:

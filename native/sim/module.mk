@@ -1,6 +1,6 @@
 # The simulated driver: replacements for libcuda.so.1 and libnvidia-ml.so.1, and the gpu-sim command.
 SIM_MODEL := time_model usage
-SIM_MACHINE := $(SIM_MODEL) clock descriptor fault json ledger liveness lock machine machine_folder model node process wait
+SIM_MACHINE := $(SIM_MODEL) clock descriptor fault json ledger liveness lock machine machine_folder mig model node process wait
 SIM_NVML := $(patsubst sim/%.c,%,$(wildcard sim/nvml_*.c))
 SIM_CUDA := $(filter-out gpu_sim $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%,$(wildcard sim/*.c)))
 SIM_OBJECTS = $(patsubst %,$(BUILD)/sim/%.o,$(1))
@@ -31,4 +31,4 @@ SCRIPTS += $(wildcard test/sim_*.sh)
 # Tests of the time model alone.
 $(eval $(call tests,model,test/model_bench.h $(call SIM_OBJECTS,$(SIM_MODEL)),-Isim $(call SIM_OBJECTS,$(SIM_MODEL))))
 # Tests of the parser for node descriptions.
-$(eval $(call tests,node,$(call SIM_OBJECTS,json node),$(call SIM_OBJECTS,json node)))
+$(eval $(call tests,node,$(call SIM_OBJECTS,json mig node),$(call SIM_OBJECTS,json mig node)))

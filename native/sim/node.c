@@ -1,6 +1,7 @@
 #include "node.h"
 
 #include "json.h"
+#include "mig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ static void default_gpu(struct sim_gpu *gpu, uint32_t index) {
   gpu->minor = index;
   gpu->pci_bus = 4 + index;
   gpu->numa_node = -1;
+  gpu->parent = -1;
 }
 
 static void defaults(struct sim_node *node) {
@@ -40,7 +42,7 @@ static void connect_all(struct sim_node *node, enum sim_level level) {
 
 void sim_node_default(struct sim_node *node) {
   defaults(node);
-  node->count = 1;
+  node->count = node->boards = 1;
   default_gpu(&node->gpus[0], 0);
   connect_all(node, SIM_PHB);
 }
@@ -53,7 +55,7 @@ static int hex_digit(char c) {
 
 void sim_gpu_uuid(const struct sim_gpu *gpu, unsigned char bytes[16]) {
   const char *text = gpu->uuid;
-  if (strncmp(text, "GPU-", 4) == 0) text += 4;
+  if (strncmp(text, "GPU-", 4) == 0 || strncmp(text, "MIG-", 4) == 0) text += 4;
   memset(bytes, 0, 16);
   for (int nibble = 0; *text != 0 && nibble < 32; text++) {
     int digit = hex_digit(*text);
@@ -63,7 +65,23 @@ void sim_gpu_uuid(const struct sim_gpu *gpu, unsigned char bytes[16]) {
   }
 }
 
-static void read_gpu(struct json *json, struct sim_gpu *gpu) {
+/* Profiles of the instances that a GPU is divided into. */
+struct cut {
+  bool given;
+  uint32_t count;
+  char profiles[SIM_MAX_CUTS][SIM_PROFILE_NAME];
+};
+
+static void read_cut(struct json *json, struct cut *cut) {
+  cut->given = true;
+  for (json_open_list(json); json_next_item(json); cut->count++) {
+    if (cut->count >= SIM_MAX_CUTS) json_refuse(json, "mig has at most 7 instances");
+    if (json->wrong != NULL) return;
+    json_text(json, cut->profiles[cut->count], SIM_PROFILE_NAME);
+  }
+}
+
+static void read_gpu(struct json *json, struct sim_gpu *gpu, struct cut *cut) {
   char key[48], text[48];
   for (json_open_object(json); json_next_key(json, key, sizeof key);) {
     if (strcmp(key, "uuid") == 0) {
@@ -86,6 +104,8 @@ static void read_gpu(struct json *json, struct sim_gpu *gpu) {
         json_refuse(json, "a PCI bus id is \"00000000:04:00.0\"");
     } else if (strcmp(key, "numaNode") == 0) {
       gpu->numa_node = json_null(json) ? -1 : (int32_t)json_integer(json, 0, 1023);
+    } else if (strcmp(key, "mig") == 0) {
+      if (!json_null(json)) read_cut(json, cut);
     } else {
       json_skip(json);
     }
@@ -187,6 +207,7 @@ bool sim_node_parse(struct sim_node *node, const char *text, char *why, size_t s
   struct json json;
   char key[48];
   uint32_t linked = 0;
+  struct cut cuts[SIM_MAX_GPUS] = {0};
   defaults(node);
   json_begin(&json, text);
   for (json_open_object(&json); json_next_key(&json, key, sizeof key);) {
@@ -199,7 +220,7 @@ bool sim_node_parse(struct sim_node *node, const char *text, char *why, size_t s
         if (node->count >= SIM_MAX_GPUS) json_refuse(&json, "a simulated node has at most 16 gpus");
         if (json.wrong != NULL) break;
         default_gpu(&node->gpus[node->count], node->count);
-        read_gpu(&json, &node->gpus[node->count]);
+        read_gpu(&json, &node->gpus[node->count], &cuts[node->count]);
       }
     } else if (strcmp(key, "links") == 0) {
       linked = read_links(&json, node);
@@ -218,6 +239,13 @@ bool sim_node_parse(struct sim_node *node, const char *text, char *why, size_t s
   const char *wrong = node->count == 0                       ? "gpus has no GPU"
                       : linked != 0 && linked != node->count ? "links has one row for each GPU"
                                                              : contradiction(node);
+  node->boards = node->count;
+  for (uint32_t i = 0; wrong == NULL && i < node->count; i++) {
+    if (!cuts[i].given) continue;
+    wrong = node->boards + cuts[i].count > SIM_MAX_GPUS + SIM_MAX_INSTANCES
+                ? "a simulated node has at most 56 MIG instances"
+                : sim_mig_divide(node, i, (const char(*)[SIM_PROFILE_NAME])cuts[i].profiles, cuts[i].count);
+  }
   if (wrong != NULL) {
     snprintf(why, size, "%s", wrong);
     return false;

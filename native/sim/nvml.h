@@ -15,7 +15,7 @@ struct nvmlDevice_st {
 struct nvml {
   _Atomic uint32_t references; /* calls of nvmlInit minus calls of nvmlShutdown */
   struct sim_machine *machine;
-  struct nvmlDevice_st devices[SIM_MAX_GPUS];
+  struct nvmlDevice_st devices[SIM_MAX_BOARDS];
 };
 
 extern struct nvml nvml;
@@ -23,7 +23,10 @@ extern struct nvml nvml;
 /* Checks that NVML is initialised and returns injected faults. */
 nvmlReturn_t nvml_enter(const char *call);
 
-/* The same for a call with a GPU, which must exist and not be lost. */
+/* The same for a call that needs a GPU or a MIG instance: which must exist and not be lost. */
+nvmlReturn_t nvml_enter_device(const char *call, nvmlDevice_t device, uint32_t *gpu);
+
+/* The same for a call that says nothing of MIG instances. */
 nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu);
 
 #define NVML_TRY(expression)                                                                                           \
@@ -34,14 +37,22 @@ nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu
 
 #define NVML_NEED(condition) NVML_TRY((condition) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT)
 
-/* At the start of every call. ENTER_GPU declares `gpu`. */
+/* At the start of every call. The last two declare `gpu`, a board of the machine. */
 #define ENTER() NVML_TRY(nvml_enter(__func__))
 #define ENTER_GPU(device)                                                                                              \
   uint32_t gpu;                                                                                                        \
   NVML_TRY(nvml_enter_gpu(__func__, device, &gpu))
 
+#define ENTER_DEVICE(device)                                                                                           \
+  uint32_t gpu;                                                                                                        \
+  NVML_TRY(nvml_enter_device(__func__, device, &gpu))
+
 static inline const struct sim_gpu *nvml_gpu(uint32_t gpu) {
   return &nvml.machine->node.gpus[gpu];
+}
+
+static inline bool nvml_is_instance(uint32_t gpu) {
+  return nvml_gpu(gpu)->parent >= 0;
 }
 
 static inline nvmlDevice_t nvml_handle(uint32_t gpu) {

@@ -6,12 +6,12 @@
 /* ---- names and identifiers ---- */
 
 SIM_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   return nvml_tell(name, length, nvml_gpu(gpu)->model);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   return nvml_tell(uuid, length, nvml_gpu(gpu)->uuid);
 }
 
@@ -23,9 +23,13 @@ SIM_API nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsi
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   NVML_NEED(index != NULL);
   *index = gpu;
+  /* Instances are counted within their GPU. */
+  if (nvml_is_instance(gpu)) *index = 0;
+  for (uint32_t i = nvml.machine->node.count; nvml_is_instance(gpu) && i < gpu; i++)
+    *index += nvml_gpu(i)->parent == nvml_gpu(gpu)->parent;
   return NVML_SUCCESS;
 }
 
@@ -51,7 +55,7 @@ void nvml_pci_of(uint32_t gpu, nvmlPciInfo_t *pci) {
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   NVML_NEED(pci != NULL);
   nvml_pci_of(gpu, pci);
   return NVML_SUCCESS;
@@ -59,7 +63,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t 
 
 SIM_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t *pci) {
   nvmlPciInfo_t whole;
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   NVML_NEED(pci != NULL);
   nvml_pci_of(gpu, &whole);
   memset(pci, 0, sizeof *pci);
@@ -73,7 +77,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t *architecture) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   NVML_NEED(architecture != NULL);
   const struct sim_gpu *described = nvml_gpu(gpu);
   static const struct {
@@ -90,7 +94,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceAr
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   NVML_NEED(major != NULL && minor != NULL);
   *major = (int)nvml_gpu(gpu)->major;
   *minor = (int)nvml_gpu(gpu)->minor_capability;
@@ -102,13 +106,6 @@ SIM_API nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int 
   NVML_NEED(cores != NULL);
   *cores = nvml_gpu(gpu)->sms * (nvml_gpu(gpu)->major >= 8 ? 128 : 64);
   return NVML_SUCCESS;
-}
-
-/* Only MIG devices have attributes, and the simulation has none. */
-SIM_API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) {
-  ENTER_GPU(device);
-  NVML_NEED(attributes != NULL);
-  return NVML_ERROR_NOT_SUPPORTED;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t device, unsigned int *board) {
@@ -152,34 +149,5 @@ SIM_API nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnable
   ENTER_GPU(device);
   NVML_NEED(mode != NULL);
   *mode = NVML_FEATURE_DISABLED;
-  return NVML_SUCCESS;
-}
-
-/* GPUs before Ampere do not support MIG; on all others it is disabled. */
-SIM_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending) {
-  ENTER_GPU(device);
-  NVML_NEED(current != NULL && pending != NULL);
-  if (nvml_gpu(gpu)->major < 8) return NVML_ERROR_NOT_SUPPORTED;
-  *current = *pending = NVML_DEVICE_MIG_DISABLE;
-  return NVML_SUCCESS;
-}
-
-SIM_API nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count) {
-  ENTER_GPU(device);
-  NVML_NEED(count != NULL);
-  *count = nvml_gpu(gpu)->major < 8 ? 0 : 7;
-  return NVML_SUCCESS;
-}
-
-SIM_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig) {
-  ENTER_GPU(device);
-  NVML_NEED(mig != NULL && index < 7);
-  return nvml_gpu(gpu)->major < 8 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NOT_FOUND;
-}
-
-SIM_API nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig) {
-  ENTER_GPU(device);
-  NVML_NEED(is_mig != NULL);
-  *is_mig = 0;
   return NVML_SUCCESS;
 }

@@ -100,14 +100,17 @@ static bool next(nvmlEventSet_t set, nvmlEventData_t *data) {
   if (count - set->seen > SIM_NEWS) set->seen = count - SIM_NEWS; /* older ones are overwritten */
   while (set->seen != count) {
     struct sim_news news = nvml.machine->news[set->seen % SIM_NEWS];
-    bool early = (int32_t)(set->seen - set->since[news.gpu]) < 0;
+    /* An event of an instance is its GPU's, and names the instance. */
+    bool of_instance = nvml_is_instance(news.gpu);
+    uint32_t gpu = of_instance ? (uint32_t)nvml_gpu(news.gpu)->parent : news.gpu;
+    bool early = (int32_t)(set->seen - set->since[gpu]) < 0;
     set->seen++;
-    if (early || (set->types[news.gpu] & news.type) == 0) continue;
-    *data = (nvmlEventData_t){.device = nvml_handle(news.gpu),
+    if (early || (set->types[gpu] & news.type) == 0) continue;
+    *data = (nvmlEventData_t){.device = nvml_handle(gpu),
                               .eventType = news.type,
                               .eventData = news.data,
-                              .gpuInstanceId = 0xFFFFFFFF,
-                              .computeInstanceId = 0xFFFFFFFF};
+                              .gpuInstanceId = of_instance ? nvml_gpu(news.gpu)->gpu_instance : 0xFFFFFFFF,
+                              .computeInstanceId = of_instance ? 0 : 0xFFFFFFFF};
     return true;
   }
   return false;

@@ -3,7 +3,7 @@
 #include "ledger.h"
 #include "process.h"
 
-/* Memory of a GPU in use by all programs and the driver. */
+/* Memory of a GPU or an instance in use by all programs and the driver. With MIG, a GPU has that of its instances. */
 struct amounts {
   uint64_t total, reserved, used;
 };
@@ -11,14 +11,17 @@ struct amounts {
 static struct amounts amounts_of(uint32_t gpu) {
   sim_process_sweep(nvml.machine, false);
   uint64_t total = nvml_gpu(gpu)->memory_bytes;
-  return (struct amounts){.total = total,
-                          .reserved = total - sim_ledger_capacity(nvml.machine, gpu),
-                          .used = sim_ledger_used(nvml.machine, gpu)};
+  struct amounts amounts = {.total = total,
+                            .reserved = total - sim_ledger_capacity(nvml.machine, gpu),
+                            .used = sim_ledger_used(nvml.machine, gpu)};
+  for (uint32_t i = nvml.machine->node.count; i < nvml.machine->node.boards; i++)
+    if (nvml_gpu(i)->parent == (int32_t)gpu) amounts.used += sim_ledger_used(nvml.machine, i);
+  return amounts;
 }
 
 /* The first version has no field for reserved memory and counts it as used. */
 SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   NVML_NEED(memory != NULL);
   struct amounts amounts = amounts_of(gpu);
   memory->total = amounts.total;
@@ -28,7 +31,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   NVML_NEED(memory != NULL);
   if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   struct amounts amounts = amounts_of(gpu);

@@ -10,39 +10,63 @@ static const unsigned int NO_INSTANCE = 0xFFFFFFFF; /* value for processes outsi
 
 /* ---- processes with contexts ---- */
 
-/* Passes every process with a context on the GPU to `put`. Returns their number. */
-static unsigned int each(uint32_t gpu, unsigned int room, void *out,
-                         void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
-  unsigned int count = 0;
-  sim_process_sweep_gpu(nvml.machine, gpu);
+struct user {
+  unsigned int pid;
+  unsigned int instance;
+  unsigned long long bytes;
+};
+
+/* Passes every process with a context on the board to `put`, numbered from `count` on. Returns the new count. */
+static unsigned int each_of(uint32_t board, unsigned int count, unsigned int room, void *out,
+                            void (*put)(void *out, unsigned int at, const struct user *user)) {
+  unsigned int instance = nvml_is_instance(board) ? nvml_gpu(board)->gpu_instance : NO_INSTANCE;
+  sim_process_sweep_gpu(nvml.machine, board);
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &nvml.machine->processes[i];
-    if (atomic_load(&process->pid) == 0 || atomic_load(&process->contexts[gpu]) == 0) continue;
-    uint32_t pid = sim_process_number(process);
-    if (pid == 0) continue;
-    if (count < room) put(out, count, pid, sim_ledger_of(nvml.machine, i, gpu));
+    if (atomic_load(&process->pid) == 0 || atomic_load(&process->contexts[board]) == 0) continue;
+    struct user user = {.pid = sim_process_number(process), .instance = instance};
+    if (user.pid == 0) continue;
+    user.bytes = sim_ledger_of(nvml.machine, i, board);
+    if (count < room) put(out, count, &user);
     count++;
   }
   return count;
 }
 
-static void put_old(void *out, unsigned int at, unsigned int pid, unsigned long long bytes) {
-  ((nvmlProcessInfo_v1_t *)out)[at] = (nvmlProcessInfo_v1_t){.pid = pid, .usedGpuMemory = bytes};
+/* Of a GPU with MIG: the processes of its instances. */
+static unsigned int each(uint32_t gpu, unsigned int room, void *out,
+                         void (*put)(void *out, unsigned int at, const struct user *user)) {
+  unsigned int count = each_of(gpu, 0, room, out, put);
+  for (uint32_t i = nvml.machine->node.count; i < nvml.machine->node.boards; i++)
+    if (nvml_gpu(i)->parent == (int32_t)gpu) count = each_of(i, count, room, out, put);
+  return count;
 }
 
-static void put_new(void *out, unsigned int at, unsigned int pid, unsigned long long bytes) {
-  ((nvmlProcessInfo_t *)out)[at] = (nvmlProcessInfo_t){
-      .pid = pid, .usedGpuMemory = bytes, .gpuInstanceId = NO_INSTANCE, .computeInstanceId = NO_INSTANCE};
+static unsigned int compute_instance_of(const struct user *user) {
+  return user->instance == NO_INSTANCE ? NO_INSTANCE : 0;
 }
 
-static void put_detail(void *out, unsigned int at, unsigned int pid, unsigned long long bytes) {
-  ((nvmlProcessDetail_v1_t *)out)[at] = (nvmlProcessDetail_v1_t){
-      .pid = pid, .usedGpuMemory = bytes, .gpuInstanceId = NO_INSTANCE, .computeInstanceId = NO_INSTANCE};
+static void put_old(void *out, unsigned int at, const struct user *user) {
+  ((nvmlProcessInfo_v1_t *)out)[at] = (nvmlProcessInfo_v1_t){.pid = user->pid, .usedGpuMemory = user->bytes};
+}
+
+static void put_new(void *out, unsigned int at, const struct user *user) {
+  ((nvmlProcessInfo_t *)out)[at] = (nvmlProcessInfo_t){.pid = user->pid,
+                                                       .usedGpuMemory = user->bytes,
+                                                       .gpuInstanceId = user->instance,
+                                                       .computeInstanceId = compute_instance_of(user)};
+}
+
+static void put_detail(void *out, unsigned int at, const struct user *user) {
+  ((nvmlProcessDetail_v1_t *)out)[at] = (nvmlProcessDetail_v1_t){.pid = user->pid,
+                                                                 .usedGpuMemory = user->bytes,
+                                                                 .gpuInstanceId = user->instance,
+                                                                 .computeInstanceId = compute_instance_of(user)};
 }
 
 /* If the buffer is too small, only the count is valid. */
 static nvmlReturn_t list(uint32_t gpu, unsigned int *count, void *out,
-                         void (*put)(void *out, unsigned int at, unsigned int pid, unsigned long long bytes)) {
+                         void (*put)(void *out, unsigned int at, const struct user *user)) {
   NVML_NEED(count != NULL && (*count == 0 || out != NULL));
   unsigned int room = *count;
   *count = each(gpu, room, out, put);
@@ -51,26 +75,26 @@ static nvmlReturn_t list(uint32_t gpu, unsigned int *count, void *out,
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
                                                           nvmlProcessInfo_v1_t *processes) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   return list(gpu, count, processes, put_old);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
                                                              nvmlProcessInfo_v2_t *processes) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   return list(gpu, count, processes, put_new);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                              nvmlProcessInfo_t *processes) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   return list(gpu, count, processes, put_new);
 }
 
 /* There are no graphics or MPS processes. */
 #define EMPTY_LIST(name, type)                                                                                         \
   SIM_API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, type *processes) {                               \
-    ENTER_GPU(device);                                                                                                 \
+    ENTER_DEVICE(device);                                                                                              \
     (void)processes, (void)gpu;                                                                                        \
     NVML_NEED(count != NULL);                                                                                          \
     *count = 0;                                                                                                        \
@@ -85,7 +109,7 @@ EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
 EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
 
 SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *details) {
-  ENTER_GPU(device);
+  ENTER_DEVICE(device);
   NVML_NEED(details != NULL);
   if (details->version != nvmlProcessDetailList_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   NVML_NEED(details->mode <= 2);
@@ -135,6 +159,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlPr
                                                      unsigned int *count, unsigned long long last_seen) {
   struct busy busy[SIM_MAX_PROCESSES];
   ENTER_GPU(device);
+  if (nvml_gpu(gpu)->mig) return NVML_ERROR_NOT_SUPPORTED;
   NVML_NEED(count != NULL);
   unsigned int found = busy_processes(gpu, last_seen, busy), room = *count;
   if (samples == NULL) {
@@ -153,6 +178,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlPr
 SIM_API nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info) {
   struct busy busy[SIM_MAX_PROCESSES];
   ENTER_GPU(device);
+  if (nvml_gpu(gpu)->mig) return NVML_ERROR_NOT_SUPPORTED;
   NVML_NEED(info != NULL);
   if (info->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   unsigned int found = busy_processes(gpu, info->lastSeenTimeStamp, busy), room = info->processSamplesCount;

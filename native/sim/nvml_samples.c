@@ -8,6 +8,7 @@ enum { ENCODER_PERIOD_US = 167000 };
 /* Reports the last complete window; zero before the first one is complete. */
 SIM_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates) {
   ENTER_GPU(device);
+  if (nvml_gpu(gpu)->mig) return NVML_ERROR_NOT_SUPPORTED;
   NVML_NEED(rates != NULL);
   sim_model_enter(nvml.machine, gpu);
   const struct sim_usage *usage = &nvml.machine->boards[gpu].model.usage;
@@ -64,6 +65,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_
   nvmlSample_t one;
   nvmlReturn_t result = NVML_SUCCESS;
   ENTER_GPU(device);
+  if (nvml_gpu(gpu)->mig) return NVML_ERROR_NOT_SUPPORTED;
   NVML_NEED(count != NULL && value_type != NULL);
   *value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
   if (samples == NULL) {

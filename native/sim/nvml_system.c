@@ -20,8 +20,13 @@ nvmlReturn_t nvml_enter(const char *call) {
 }
 
 nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu) {
+  NVML_TRY(nvml_enter_device(call, device, gpu));
+  return nvml_is_instance(*gpu) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvml_enter_device(const char *call, nvmlDevice_t device, uint32_t *gpu) {
   if (atomic_load(&nvml.references) == 0) return NVML_ERROR_UNINITIALIZED;
-  if (device < nvml.devices || device >= nvml.devices + nvml.machine->node.count) return NVML_ERROR_INVALID_ARGUMENT;
+  if (device < nvml.devices || device >= nvml.devices + nvml.machine->node.boards) return NVML_ERROR_INVALID_ARGUMENT;
   *gpu = device->gpu;
   if (atomic_load(&nvml.machine->fault_count) != 0) NVML_TRY((nvmlReturn_t)sim_fault_of(nvml.machine, call, (int)*gpu));
   return atomic_load(&nvml.machine->boards[*gpu].lost) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
@@ -49,7 +54,7 @@ static nvmlReturn_t start(void) {
     return (nvmlReturn_t)error;
   }
   nvml.machine = machine;
-  for (uint32_t i = 0; i < SIM_MAX_GPUS; i++)
+  for (uint32_t i = 0; i < SIM_MAX_BOARDS; i++)
     nvml.devices[i].gpu = i;
   process = sim_process_enter(machine, false);
   return NVML_SUCCESS;
@@ -186,7 +191,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetCount(unsigned int *count) {
 
 /* A lost GPU has no handle. */
 static nvmlReturn_t give(const char *call, uint32_t gpu, nvmlDevice_t *device) {
-  NVML_TRY(nvml_enter_gpu(call, nvml_handle(gpu), &gpu));
+  NVML_TRY(nvml_enter_device(call, nvml_handle(gpu), &gpu));
   *device = nvml_handle(gpu);
   return NVML_SUCCESS;
 }
@@ -204,7 +209,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t
 SIM_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
   ENTER();
   NVML_NEED(uuid != NULL && device != NULL);
-  for (uint32_t i = 0; i < nvml.machine->node.count; i++)
+  for (uint32_t i = 0; i < nvml.machine->node.boards; i++)
     if (strcmp(nvml_gpu(i)->uuid, uuid) == 0) return give(__func__, i, device);
   return NVML_ERROR_NOT_FOUND;
 }
@@ -215,7 +220,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevi
   if (uuid->version != nvmlUUID_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   if (uuid->type == NVML_UUID_TYPE_ASCII) return nvmlDeviceGetHandleByUUID(uuid->value.str, device);
   NVML_NEED(uuid->type == NVML_UUID_TYPE_BINARY);
-  for (uint32_t i = 0; i < nvml.machine->node.count; i++) {
+  for (uint32_t i = 0; i < nvml.machine->node.boards; i++) {
     unsigned char bytes[sizeof uuid->value.bytes];
     sim_gpu_uuid(nvml_gpu(i), bytes);
     if (memcmp(bytes, uuid->value.bytes, sizeof bytes) == 0) return give(__func__, i, device);

@@ -12,7 +12,7 @@ enum { SWEEP_NS = 50000000 };
 /* Clears a row on every GPU. The caller holds the machine's lock. */
 static void clear(struct sim_machine *machine, uint32_t index) {
   struct sim_process *process = &machine->processes[index];
-  for (uint32_t i = 0; i < machine->node.count; i++) {
+  for (uint32_t i = 0; i < machine->node.boards; i++) {
     struct sim_board *board = &machine->boards[i];
     sim_model_enter(machine, i);
     for (uint32_t t = 0; t < SIM_MAX_TENANTS; t++)

@@ -9,7 +9,7 @@
 enum { BLOCKED_NS = 5000 };
 
 static void touch_others(struct sim_machine *machine, uint32_t gpu) {
-  for (uint32_t i = 0; i < machine->node.count; i++)
+  for (uint32_t i = 0; i < machine->node.boards; i++)
     if (i != gpu) sim_model_touch(machine, i);
 }
 
