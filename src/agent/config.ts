@@ -2,6 +2,7 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditPolicy } from './slices/findings.js';
 import { kubeletPluginSockets } from './dra/kubelet-plugin.js';
+import type { MigStrategy } from '../gpu/mig.js';
 import type { CpuAffinity } from './nri/cpu-affinity.js';
 import { isLoopback } from '../http/loopback.js';
 import type { LogLevel } from '../host/log.js';
@@ -64,6 +65,8 @@ export interface AgentConfig {
   /** Whether each usage file is on a file system of its own. */
   readonly usageTmpfs: boolean;
   readonly shareMode: boolean;
+  /** What is done with GPUs that MIG divides. */
+  readonly migStrategy: MigStrategy;
   /** How pods get GPUs: by the device plugin, by resource claims, or some GPUs by each. */
   readonly allocation: AllocationMode;
   /** UUIDs of the GPUs that `mixed` assigns to claims. */

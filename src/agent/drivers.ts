@@ -20,16 +20,18 @@ const SIM_LIBRARY = 'sim/libnvidia-ml.so.1';
 
 /** Opens the driver that `--driver` names. */
 export async function openDriver(config: AgentConfig, clock: Clock, log: Log): Promise<Driver> {
+  const migInstances = config.migStrategy !== 'none';
   switch (config.driver) {
     case 'dummy':
       return new DummyDriver();
     case 'sim':
       return config.simStatePath === null
-        ? new SimDriver(simNode(await descriptionText(config.simNodePath), config.simNodePath))
+        ? new SimDriver(simNode(await descriptionText(config.simNodePath), config.simNodePath), clock, migInstances)
         : simMachine(config, config.simStatePath, clock, log);
     case 'nvidia':
       return new NvidiaDriver({
         clock,
+        migInstances,
         libraryPaths: await nvmlPaths(config),
         report: (note) => log.warn({ note }, 'NVIDIA driver note'),
       });
@@ -70,6 +72,7 @@ async function simMachine(config: AgentConfig, statePath: string, clock: Clock, 
     libraryPath,
     nodePath: config.simNodePath,
     statePath,
+    migInstances: config.migStrategy !== 'none',
     clock,
     report: (note) => log.warn({ note }, 'simulated driver note'),
   });

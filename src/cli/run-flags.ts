@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { ALLOCATION_MODES, type AgentConfig } from '../agent/config.js';
+import { MIG_STRATEGIES } from '../gpu/mig.js';
 import { CPU_AFFINITIES } from '../agent/nri/cpu-affinity.js';
 import { AUDIT_POLICIES } from '../agent/slices/findings.js';
 import { StartupError } from '../host/startup-error.js';
@@ -183,6 +184,12 @@ export const RUN_FLAGS: readonly Flag[] = [
     help: 'keep each usage file in a tmpfs of its own size; needs the right to mount, with mount propagation to the host',
   },
   { name: 'share-mode', value: null, default: 'false', help: 'allocate parts of a GPU, not only whole GPUs' },
+  {
+    name: 'mig-strategy',
+    value: 'strategy',
+    default: 'none',
+    help: 'GPUs that MIG divides: none (left out), shared (each instance is a GPU of 100 cores), or whole (each instance is one tencent.com/mig-<profile>)',
+  },
   {
     name: 'allocation',
     value: 'mode',
@@ -387,6 +394,7 @@ const SCHEMA = z.object({
   'checkpoint-path': needed,
   'usage-tmpfs': bool,
   'share-mode': bool,
+  'mig-strategy': z.enum(MIG_STRATEGIES, 'expected none, shared or whole'),
   allocation: z.enum(ALLOCATION_MODES, 'expected plugin, dra or mixed'),
   'dra-gpus': z.string().transform((text) => new Set(text.split(',').filter((uuid) => uuid !== ''))),
   'dra-evict-failed': bool,
@@ -448,6 +456,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     checkpointPath: flags['checkpoint-path'],
     usageTmpfs: flags['usage-tmpfs'],
     shareMode: flags['share-mode'],
+    migStrategy: flags['mig-strategy'],
     allocation: flags.allocation,
     draGpus: flags['dra-gpus'],
     draEvictFailed: flags['dra-evict-failed'],

@@ -57,8 +57,8 @@ export interface SliceEdits {
   readonly cores: number;
   /** Null if the memory is not known yet; the annotation is then left out. */
   readonly memoryBytes: number | null;
-  /** Device nodes of these GPUs, and those that every GPU container needs (`/dev/nvidiactl`, ...). */
-  readonly gpuNodes: readonly DeviceNode[];
+  /** The nodes of each GPU, its own first, and those that every GPU container needs (`/dev/nvidiactl`, ...). */
+  readonly gpuNodes: readonly (readonly DeviceNode[])[];
   readonly commonNodes: readonly DeviceNode[];
   /**
    * The driver's libraries, after the control libraries if the container is limited; empty if the node mirrors no
@@ -77,9 +77,8 @@ export interface SliceEdits {
  * device nodes here are complete. `sliceDirectory` null: administrator access, without limits.
  */
 export function unitEdits(
-  unit: Pick<SliceEdits, 'commonNodes' | 'libraryMounts' | 'writableFiles'> & {
+  unit: Pick<SliceEdits, 'gpuNodes' | 'commonNodes' | 'libraryMounts' | 'writableFiles'> & {
     readonly sliceDirectory: string | null;
-    readonly gpuNodes: readonly (readonly DeviceNode[])[];
   },
 ): UnitEdits {
   return {
@@ -117,14 +116,21 @@ export function sliceEdits(slice: SliceEdits): ContainerEdits {
       NVIDIA_VISIBLE_DEVICES: slice.gpus.map((gpu) => gpu.uuid).join(','),
     },
     mounts: [...slice.libraryMounts, ...sliceMounts(slice.sliceDirectory, slice.writableFiles)],
-    deviceNodes: [...slice.gpuNodes, ...slice.commonNodes],
+    deviceNodes: [...distinct(slice.gpuNodes.flat()), ...slice.commonNodes],
     annotations: {
       [CORE_RESOURCE]: String(slice.cores),
       ...(slice.memoryBytes === null ? {} : { [MEMORY_RESOURCE]: String(slice.memoryBytes) }),
-      [DEVICE_KEY]: slice.gpuNodes.map((node) => node.containerPath).join(','),
+      [DEVICE_KEY]: distinct(slice.gpuNodes.flatMap((nodes) => nodes.slice(0, 1)))
+        .map((node) => node.containerPath)
+        .join(','),
     },
     cdiDevices: [],
   };
+}
+
+/** Instances of one GPU share its node. */
+function distinct(nodes: readonly DeviceNode[]): readonly DeviceNode[] {
+  return nodes.filter(({ hostPath }, at) => nodes.findIndex((other) => other.hostPath === hostPath) === at);
 }
 
 /** The loader skips libraries of the other architecture, so both folders are listed when the need is unknown. */

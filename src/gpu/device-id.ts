@@ -54,7 +54,7 @@ export class DeviceIds {
 /** The first 8 digits of each UUID; if these are equal for several GPUs, the first 12, 16, ... of them. */
 function shortNames(uuids: readonly string[]): Map<string, string> {
   const names = new Map<string, string>();
-  const digits = (uuid: string): string => uuid.replace(/^GPU-/, '').replace(/[^0-9a-zA-Z]/g, '');
+  const digits = (uuid: string): string => uuid.replace(/^(?:GPU|MIG)-/, '').replace(/[^0-9a-zA-Z]/g, '');
   let alike: readonly string[] = uuids;
   for (let length = SHORTEST_PREFIX; alike.length > 0; length += 4) {
     const byPrefix = new Map<string, string[]>();

@@ -1,10 +1,13 @@
-/** One physical GPU of the node, with the fields that identify and place it. */
+/** One GPU of the node, physical or an instance of MIG, with the fields that identify and place it. */
 export interface Gpu {
-  /** Enumeration order of the driver (NVML index), which `tencent.com/predicate-gpu-idx-<i>` contains. */
+  /**
+   * Enumeration order of the driver (NVML index), which `tencent.com/predicate-gpu-idx-<i>` contains. Instances of MIG
+   * come after all GPUs.
+   */
   readonly index: number;
-  /** N of `/dev/nvidiaN`. */
+  /** N of `/dev/nvidiaN`; of an instance that of its GPU, as are address and NUMA node. */
   readonly minor: number;
-  /** `GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`; stable over restarts and re-enumeration. */
+  /** `GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, or `MIG-...` of an instance; stable over restarts. */
   readonly uuid: string;
   /** `00000000:3B:00.0`, upper case, eight digit domain, as NVML prints it. */
   readonly pciBusId: string;
@@ -14,4 +17,19 @@ export interface Gpu {
   readonly memoryBytes: number;
   /** NUMA node near the GPU; null if the platform does not report it. */
   readonly numaNode: number | null;
+  /** Only of an instance of MIG. */
+  readonly instance?: MigInstance;
+}
+
+/** What makes a part of a GPU a GPU of its own: an instance that MIG made. */
+export interface MigInstance {
+  /** NVIDIA's name of its size: `1g.10gb`, `1g.10gb+me`, `1c.3g.40gb`. */
+  readonly profile: string;
+  /** UUID of the GPU that it is a part of. */
+  readonly parentUuid: string;
+  /** Ids of the GPU instance on that GPU, and of the compute instance in it. */
+  readonly gpuInstance: number;
+  readonly computeInstance: number;
+  /** SMs; null where the driver does not say. */
+  readonly multiprocessors: number | null;
 }

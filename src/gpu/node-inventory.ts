@@ -1,4 +1,5 @@
-import type { Gpu } from './gpu.js';
+import type { Gpu, MigInstance } from './gpu.js';
+import { isInstance } from './mig.js';
 import { CORES_PER_GPU } from './resources.js';
 import { levelOfLabel, type Level } from './topology/level.js';
 import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './topology/topology.js';
@@ -14,7 +15,9 @@ import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './to
  *      "nvlinks":[[4,0],[0]]}
  *
  * `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions in `cards`: the upper triangle of both
- * matrices. Readers ignore fields that they do not know; a change that they could not ignore gets a new version.
+ * matrices. A MIG instance is an entry of its own with `mig`: `{"profile":"1g.10gb","parentUuid":"GPU-...",
+ * "gpuInstance":7,"computeInstance":0,"multiprocessors":16}`. Readers ignore fields that they do not know; a change
+ * that they could not ignore gets a new version.
  */
 export interface NodeInventory {
   readonly cards: readonly InventoryGpu[];
@@ -40,8 +43,9 @@ export type InventoryResult =
 
 const VERSION = 1;
 
-/** Sets of GPUs are bits of a number, so more are not supported. */
+/** Sets of GPUs are bits of a number, so more are not supported. MIG instances come after them, in no set. */
 const MAX_GPUS = 31;
+const MAX_ENTRIES = 128;
 
 /** The annotation's value. Equal inventories give equal texts, so that writers can tell whether anything changed. */
 export function encodeInventory(inventory: NodeInventory): string {
@@ -60,6 +64,7 @@ export function encodeInventory(inventory: NodeInventory): string {
       model: gpu.model,
       memoryBytes: gpu.memoryBytes,
       numaNode: gpu.numaNode,
+      ...(gpu.instance === undefined ? {} : { mig: gpu.instance }),
       health: healthy ? 'healthy' : 'unhealthy',
       ...(reason === '' ? {} : { reason }),
       foreign,
@@ -97,7 +102,10 @@ function readInventory(value: unknown): NodeInventory {
   if (document.version !== VERSION)
     throw new Malformed(`version ${JSON.stringify(document.version)}, this reads ${VERSION}`);
   const gpus = list(document.cards, 'cards').map((gpu, at) => readGpu(record(gpu, `GPU ${at}`), `GPU ${at}`));
-  if (gpus.length > MAX_GPUS) throw new Malformed(`${gpus.length} GPUs, at most ${MAX_GPUS} are supported`);
+  if (gpus.slice(MAX_GPUS).some(({ gpu }) => !isInstance(gpu)) || gpus.length > MAX_ENTRIES)
+    throw new Malformed(
+      `${gpus.length} GPUs, at most ${MAX_GPUS} are supported, followed by MIG instances up to ${MAX_ENTRIES} entries`,
+    );
   for (const [at, { gpu }] of gpus.entries()) {
     const other = gpus.findIndex((candidate) => candidate.gpu.index === gpu.index || candidate.gpu.uuid === gpu.uuid);
     if (other !== at) throw new Malformed(`GPUs ${other} and ${at} have the same index or UUID`);
@@ -116,6 +124,7 @@ function readGpu(entry: Record<string, unknown>, where: string): InventoryGpu {
     memoryBytes,
     numaNode:
       entry.numaNode === null || entry.numaNode === undefined ? null : whole(entry.numaNode, `${where}: numaNode`),
+    ...(entry.mig === undefined ? {} : { instance: readInstance(record(entry.mig, `${where}: mig`), `${where}: mig`) }),
   };
   return {
     gpu,
@@ -124,6 +133,16 @@ function readGpu(entry: Record<string, unknown>, where: string): InventoryGpu {
     foreign: entry.foreign === true,
     freeCores: Math.min(CORES_PER_GPU, whole(entry.freeCores, `${where}: freeCores`)),
     freeMemoryBytes: Math.min(memoryBytes, whole(entry.freeMemoryBytes, `${where}: freeMemoryBytes`)),
+  };
+}
+
+function readInstance(entry: Record<string, unknown>, where: string): MigInstance {
+  return {
+    profile: text(entry.profile, `${where}.profile`),
+    parentUuid: text(entry.parentUuid, `${where}.parentUuid`),
+    gpuInstance: whole(entry.gpuInstance, `${where}.gpuInstance`),
+    computeInstance: whole(entry.computeInstance, `${where}.computeInstance`),
+    multiprocessors: entry.multiprocessors === null ? null : whole(entry.multiprocessors, `${where}.multiprocessors`),
   };
 }
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Nodes that no CUDA program works without; the driver's modules or nvidia-modprobe make them. */
@@ -7,10 +7,9 @@ const NEEDED = ['nvidiactl', 'nvidia-uvm'];
 /** Nodes that programs use where the machine has them: profilers and debuggers, graphics. */
 const OPTIONAL = ['nvidia-uvm-tools', 'nvidia-modeset'];
 
+/** Where the driver says which node gives access to what, and where these nodes lie. */
+const CAPABILITIES = '/proc/driver/nvidia/capabilities';
 const CAPABILITY_DIRECTORY = 'nvidia-caps';
-
-/** Minor numbers of `mig/config` and `mig/monitor` where the driver does not tell them. */
-const USUAL_MANAGEMENT_MINORS = [1, 2];
 
 /** The device nodes of the NVIDIA driver besides those of the GPUs, as paths below the directory that was looked at. */
 export interface NvidiaNodes {
@@ -20,39 +19,38 @@ export interface NvidiaNodes {
 }
 
 /**
- * Finds the driver's nodes. Of the nodes below `nvidia-caps` it returns only those that give access to a part of a GPU:
- * nodes for configuring and monitoring whole GPUs would let one container change another's GPU.
+ * Finds the nodes that every container with a GPU gets. Those below `nvidia-caps` are not among them: they give access
+ * to one MIG instance, or to the management of all.
  */
-export function findNvidiaNodes(devices = '/dev', capabilities = '/proc/driver/nvidia/capabilities'): NvidiaNodes {
+export function findNvidiaNodes(devices = '/dev'): NvidiaNodes {
   const present = (name: string) =>
     statSync(join(devices, name), { throwIfNoEntry: false })?.isCharacterDevice() === true;
-  const management = managementMinors(capabilities);
-  const caps = namesIn(join(devices, CAPABILITY_DIRECTORY)).flatMap((name) => {
-    const minor = /^nvidia-cap(\d+)$/.exec(name)?.[1];
-    return minor === undefined || management.has(Number(minor)) ? [] : [`${CAPABILITY_DIRECTORY}/${name}`];
-  });
-  return { found: [...NEEDED, ...OPTIONAL, ...caps].filter(present), missing: NEEDED.filter((name) => !present(name)) };
+  return { found: [...NEEDED, ...OPTIONAL].filter(present), missing: NEEDED.filter((name) => !present(name)) };
 }
 
-function managementMinors(capabilities: string): ReadonlySet<number> {
-  const files = ['mig/config', 'mig/monitor', 'fabric-imex-mgmt'];
-  const told = files.flatMap((name) => {
-    try {
-      const minor = /^DeviceFileMinor:\s*(\d+)/m.exec(readFileSync(join(capabilities, name), 'utf8'))?.[1];
-      return minor === undefined ? [] : [Number(minor)];
-    } catch {
-      // A driver without this capability, or a /proc that shows none.
-      return [];
-    }
+/**
+ * The nodes that give access to a MIG instance, below /dev: of its GPU instance and of its compute instance.
+ * `gpuMinor` is N of the GPU's `/dev/nvidiaN`. Empty where the driver shows no such capability.
+ */
+export function migInstanceNodes(
+  gpuMinor: number,
+  gpuInstance: number,
+  computeInstance: number,
+  capabilities = CAPABILITIES,
+): readonly string[] {
+  const directory = `gpu${gpuMinor}/mig/gi${gpuInstance}`;
+  return [`${directory}/access`, `${directory}/ci${computeInstance}/access`].flatMap((name) => {
+    const minor = deviceMinor(join(capabilities, name));
+    return minor === null ? [] : [`${CAPABILITY_DIRECTORY}/nvidia-cap${minor}`];
   });
-  return new Set([...USUAL_MANAGEMENT_MINORS, ...told]);
 }
 
-function namesIn(directory: string): string[] {
+function deviceMinor(path: string): number | null {
   try {
-    return readdirSync(directory).sort();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
+    const minor = /^DeviceFileMinor:\s*(\d+)/mu.exec(readFileSync(path, 'utf8'))?.[1];
+    return minor === undefined ? null : Number(minor);
+  } catch {
+    // The instance is gone, or a /proc that shows no capabilities.
+    return null;
   }
 }

@@ -56,6 +56,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     checkpointPath: at('checkpoint'),
     usageTmpfs: false,
     shareMode: true,
+    migStrategy: 'none',
     allocation: 'plugin',
     draGpus: new Set(),
     draEvictFailed: false,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'tap';
-import { findNvidiaNodes } from '../../src/host/nvidia-nodes.js';
+import { findNvidiaNodes, migInstanceNodes } from '../../src/host/nvidia-nodes.js';
 import { scratchDirectory } from '../scratch.js';
 
 const skip = process.getuid?.() === 0 ? false : 'making device nodes needs root';
@@ -17,11 +17,11 @@ function makeNodes(devices: string, names: readonly string[]): void {
 
 test('the nodes that are there are found, and what is needed and absent is named', { skip }, async (t) => {
   const devices = await scratchDirectory(t);
-  t.same(findNvidiaNodes(devices, devices), { found: [], missing: ['nvidiactl', 'nvidia-uvm'] });
+  t.same(findNvidiaNodes(devices), { found: [], missing: ['nvidiactl', 'nvidia-uvm'] });
   makeNodes(devices, ['nvidiactl', 'nvidia0', 'nvidia-modeset']);
-  t.same(findNvidiaNodes(devices, devices), { found: ['nvidiactl', 'nvidia-modeset'], missing: ['nvidia-uvm'] });
+  t.same(findNvidiaNodes(devices), { found: ['nvidiactl', 'nvidia-modeset'], missing: ['nvidia-uvm'] });
   makeNodes(devices, ['nvidia-uvm', 'nvidia-uvm-tools']);
-  t.same(findNvidiaNodes(devices, devices), {
+  t.same(findNvidiaNodes(devices), {
     found: ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'],
     missing: [],
   });
@@ -30,25 +30,30 @@ test('the nodes that are there are found, and what is needed and absent is named
 test('a plain file is no device node', async (t) => {
   const devices = await scratchDirectory(t);
   writeFileSync(join(devices, 'nvidiactl'), '');
-  t.same(findNvidiaNodes(devices, devices).found, []);
+  t.same(findNvidiaNodes(devices).found, []);
 });
 
-test('capabilities for a part of a GPU are found, those for managing GPUs are not', { skip }, async (t) => {
+test('nodes of capabilities are for nobody but containers with that instance', { skip }, async (t) => {
   const devices = await scratchDirectory(t);
-  makeNodes(devices, [
-    'nvidia-caps/nvidia-cap1',
-    'nvidia-caps/nvidia-cap2',
-    'nvidia-caps/nvidia-cap30',
-    'nvidia-caps/nvidia-cap31',
-    'nvidia-caps/other',
-  ]);
-  t.same(findNvidiaNodes(devices, join(devices, 'absent')).found, [
-    'nvidia-caps/nvidia-cap30',
-    'nvidia-caps/nvidia-cap31',
-  ]);
+  makeNodes(devices, ['nvidiactl', 'nvidia-uvm', 'nvidia-caps/nvidia-cap1', 'nvidia-caps/nvidia-cap66']);
+  t.same(findNvidiaNodes(devices).found, ['nvidiactl', 'nvidia-uvm']);
+});
 
-  const capabilities = join(devices, 'capabilities');
-  mkdirSync(join(capabilities, 'mig'), { recursive: true });
-  writeFileSync(join(capabilities, 'mig/config'), 'DeviceFileMinor: 30\nDeviceFileMode: 256\nDeviceFileModify: 1\n');
-  t.same(findNvidiaNodes(devices, capabilities).found, ['nvidia-caps/nvidia-cap31']);
+test('the nodes of a MIG instance are those that the driver names for it', async (t) => {
+  const capabilities = await scratchDirectory(t);
+  const tell = (name: string, minor: number): void => {
+    mkdirSync(join(capabilities, name), { recursive: true });
+    const text = `DeviceFileMinor: ${minor}\nDeviceFileMode: 292\nDeviceFileModify: 1\n`;
+    writeFileSync(join(capabilities, name, 'access'), text);
+  };
+  tell('gpu0/mig/gi7', 66);
+  tell('gpu0/mig/gi7/ci0', 67);
+  tell('gpu1/mig/gi7', 201);
+  t.same(migInstanceNodes(0, 7, 0, capabilities), ['nvidia-caps/nvidia-cap66', 'nvidia-caps/nvidia-cap67']);
+  t.same(
+    migInstanceNodes(1, 7, 0, capabilities),
+    ['nvidia-caps/nvidia-cap201'],
+    'what the driver does not show is left out',
+  );
+  t.same(migInstanceNodes(2, 7, 0, capabilities), []);
 });

@@ -456,7 +456,7 @@ export class Allocator {
       gpus,
       cores,
       memoryBytes: waiting ? null : memory * MEMORY_BLOCK_BYTES,
-      gpuNodes: gpus.map((gpu) => files.gpuNode(gpu)),
+      gpuNodes: gpus.map((gpu) => files.gpuNodes(gpu)),
       commonNodes: files.commonNodes(),
       libraryMounts: files.libraryMounts(isFraction(cores) || memory > 0 || mayFollow),
       sliceDirectory: slices.directoryOf(allocation.id),

@@ -242,7 +242,7 @@ export class ClaimAllocator {
         const gpu = gpus.get(gpuUuid);
         if (gpu === undefined || seen.has(gpuUuid)) return [];
         seen.add(gpuUuid);
-        return [files.gpuNode(gpu)];
+        return files.gpuNodes(gpu);
       }),
     });
   }

@@ -112,8 +112,8 @@ export interface CheckpointStore {
 
 /** The device nodes and libraries that a container needs besides its slice directory. */
 export interface NodeFiles {
-  /** `/dev/nvidia<minor>` of one GPU. */
-  gpuNode(gpu: Gpu): DeviceNode;
+  /** `/dev/nvidia<minor>` of one GPU first; of a MIG instance also the nodes that give access to it. */
+  gpuNodes(gpu: Gpu): readonly DeviceNode[];
   /** `/dev/nvidiactl`, `/dev/nvidia-uvm`, ... */
   commonNodes(): readonly DeviceNode[];
   /** The driver's libraries; for a limited container the control library comes first. Empty if nothing is mirrored. */

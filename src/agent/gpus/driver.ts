@@ -8,7 +8,7 @@ export interface GpuDetails extends Gpu {
   readonly computeCapability: string | null;
   /** Whether ECC is enabled now. */
   readonly ecc: boolean | null;
-  /** Whether the GPU is partitioned into MIG instances now. */
+  /** Whether the GPU is partitioned into MIG instances now; null for an instance. */
   readonly mig: boolean | null;
 }
 

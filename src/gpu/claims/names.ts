@@ -20,9 +20,10 @@ export function poolName(node: string): string {
   return name.length <= MAX_POOL_NAME ? name : `vcuda-${shortHash(node)}`;
 }
 
-/** Device name of a GPU, made from its UUID, so that the name never means another GPU. */
+/** Device name of a GPU or MIG instance, made from its UUID, so that the name never means another GPU. */
 export function deviceName(gpuUuid: string): string {
-  return `gpu-${gpuUuid.replace(/^GPU-/, '').toLowerCase()}`;
+  const [, kind = 'gpu', id = gpuUuid] = /^(GPU|MIG)-(.*)$/u.exec(gpuUuid) ?? [];
+  return `${kind}-${id}`.toLowerCase();
 }
 
 /**

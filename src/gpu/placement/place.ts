@@ -1,4 +1,5 @@
 import type { Gpu } from '../gpu.js';
+import { isInstance } from '../mig.js';
 import { CORES_PER_GPU } from '../resources.js';
 import { gpuCount, type Topology } from '../topology/topology.js';
 import type { Choice } from './choice.js';
@@ -87,8 +88,10 @@ function placeWhole(
     (position) => (slots[position] as GpuSlot).processCount === 0 || scope.must.includes(position),
   );
   const hinted = free.filter((position) => scope.hint.includes(position));
+  const isPart = (position: number): boolean => isInstance((slots[position] as GpuSlot).gpu);
   // A foreign program may use a free GPU that has processes, so it is chosen only if no other GPU fits.
-  for (const from of [hinted, quiet, free]) {
+  for (const candidates of [hinted, quiet, free]) {
+    const from = candidates.filter((position) => !isPart(position));
     const any = choiceOf(slots, request, from, scope.must);
     // Work on several GPUs runs at the speed of the slowest and fits in the memory of the smallest.
     const equal = equalGroups(slots, from).map((group) => ({ ...any, free: group }));
@@ -97,7 +100,27 @@ function placeWhole(
       (request.equalGpus === true || equal.length < 2 ? null : chooseWhole(machine, [any]));
     if (chosen !== null) return chosen;
   }
+  // Instances of MIG reach no other GPU, so only one of them can serve; GPUs that are not divided serve more, and sets.
+  if (request.cores > CORES_PER_GPU) return null;
+  for (const candidates of [hinted, quiet, free]) {
+    const chosen = chooseInstance(slots, request, candidates.filter(isPart), scope.must);
+    if (chosen !== null) return [chosen];
+  }
   return null;
+}
+
+/** The instance with the least memory that suffices: larger ones serve more requests. */
+function chooseInstance(
+  slots: readonly GpuSlot[],
+  request: PlacementRequest,
+  free: readonly number[],
+  must: readonly number[],
+): number | null {
+  const memory = (position: number): number => (slots[position] as GpuSlot).freeMemoryBytes;
+  const fitting = free.filter(
+    (position) => memory(position) >= request.memoryBytes && must.every((one) => one === position),
+  );
+  return [...fitting].sort((a, b) => memory(a) - memory(b) || a - b)[0] ?? null;
 }
 
 /** The positions by model and memory. */
@@ -131,7 +154,10 @@ function choiceOf(
 }
 
 function wholeOf(slots: readonly GpuSlot[]): readonly number[] {
-  return [...slots.keys()].filter((position) => isWhole(slots[position] as GpuSlot));
+  return [...slots.keys()].filter((position) => {
+    const slot = slots[position] as GpuSlot;
+    return isWhole(slot) && !isInstance(slot.gpu);
+  });
 }
 
 /** The best of the alternatives, which differ only in the GPUs that may be chosen. */

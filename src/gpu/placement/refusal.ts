@@ -1,3 +1,4 @@
+import { isInstance } from '../mig.js';
 import { CORES_PER_GPU } from '../resources.js';
 import type { PlacementRequest, Scope } from './request.js';
 import { isWhole, type GpuSlot } from './slot.js';
@@ -21,11 +22,12 @@ export function explainWhole(slots: readonly GpuSlot[], request: PlacementReques
   const count = request.cores / CORES_PER_GPU;
   const memory = request.memoryBytes > 0 ? ` with ${inMib(request.memoryBytes)} together` : '';
   const equal = request.equalGpus === true && count > 1 ? ' of one model and memory' : '';
-  const whole = considered(slots, scope).filter(isWhole);
+  const whole = considered(slots, scope).filter((slot) => isWhole(slot) && (count === 1 || !isInstance(slot.gpu)));
   const model = (slot: GpuSlot) => (equal === '' ? '' : ` ${slot.gpu.model}`);
   const list = whole.map((slot) => `${slot.gpu.index}${model(slot)} with ${inMib(slot.freeMemoryBytes)}`).join(', ');
   const had = `${whole.length} of ${slots.length} ${whole.length === 1 ? 'is' : 'are'} free${list === '' ? '' : ` (${list})`}`;
-  return `asked for ${count} whole GPU${count === 1 ? '' : 's'}${equal}${memory}; ${had}${restrictions(slots, scope)}`;
+  const divided = count > 1 && slots.some((slot) => isInstance(slot.gpu)) ? '; MIG instances serve one GPU each' : '';
+  return `asked for ${count} whole GPU${count === 1 ? '' : 's'}${equal}${memory}; ${had}${divided}${restrictions(slots, scope)}`;
 }
 
 function considered(slots: readonly GpuSlot[], scope: Scope): readonly GpuSlot[] {

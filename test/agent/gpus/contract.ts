@@ -30,11 +30,13 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
   contract('every GPU has its own index, UUID, minor and bus id, and some memory', async (t, driver) => {
     const { gpus, excluded } = await driver.inventory();
     const cards = [...gpus, ...excluded.map(({ gpu }) => gpu)];
-    for (const key of ['index', 'uuid', 'minor', 'pciBusId'] as const) {
+    const physical = cards.filter(({ instance }) => instance === undefined);
+    for (const key of ['index', 'uuid'] as const)
       t.equal(new Set(cards.map((gpu) => gpu[key])).size, cards.length, key);
-    }
+    for (const key of ['minor', 'pciBusId'] as const)
+      t.equal(new Set(physical.map((gpu) => gpu[key])).size, physical.length, key);
     for (const gpu of gpus) {
-      t.match(gpu.uuid, /^GPU-[0-9a-f]{8}-/);
+      t.match(gpu.uuid, gpu.instance === undefined ? /^GPU-[0-9a-f]{8}-/ : /^MIG-[0-9a-f]{8}-/);
       t.match(gpu.pciBusId, /^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]$/);
       t.ok(gpu.memoryBytes > 0);
     }
@@ -43,6 +45,22 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
       gpus.map((gpu) => gpu.index).sort((a, b) => a - b),
       'in the order of indexes',
     );
+  });
+
+  contract('a MIG instance is a part of a GPU that is left out, with its node and address', async (t, driver) => {
+    const { gpus, excluded, topology } = await driver.inventory();
+    const instances = [...gpus.entries()].filter(([, { instance }]) => instance !== undefined);
+    if (instances.length === 0) t.pass('there is none');
+    for (const [at, gpu] of instances) {
+      const parent = excluded.find((one) => one.gpu.uuid === gpu.instance?.parentUuid)?.gpu;
+      t.match(gpu, { minor: parent?.minor, pciBusId: parent?.pciBusId, numaNode: parent?.numaNode });
+      t.ok(parent !== undefined && gpu.memoryBytes < parent.memoryBytes);
+      t.match(gpu.instance?.profile, /^\d+g\.\d+gb/u);
+      t.ok(
+        topology.nvlinks[at]?.every((links) => links === 0),
+        'no NVLink joins it to another',
+      );
+    }
   });
 
   contract('the inventory is the same when nothing changed', async (t, driver) => {

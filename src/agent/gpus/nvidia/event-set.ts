@@ -37,10 +37,14 @@ export const freeEventSet = (set: Handle): Question<true> => command(['nvmlEvent
 
 export interface NvmlEvent {
   readonly gpu: Handle;
+  /** Id of the GPU instance that it is attributed to; null where it is not, or MIG is off. */
+  readonly gpuInstance: number | null;
   readonly type: bigint;
   /** The XID, for events of that type. */
   readonly data: number;
 }
+
+const NO_INSTANCE = 0xffff_ffff;
 
 /**
  * The `nvmlEventData_t` of an event that is there already, else `none`: it does not wait, so that it blocks no thread.
@@ -52,12 +56,13 @@ export const nextEvent = (set: Handle): Question<NvmlEvent | 'none'> =>
     inputs: [['handle', set]],
     sizes: [32],
     tail: [['uint', 0]],
-    read: (_name, out) => {
-      const event = out;
+    read: (name, out) => {
+      const instance = name === 'nvmlEventSetWait' ? NO_INSTANCE : out.readUInt32LE(24);
       return {
-        gpu: event.readBigUInt64LE(0),
-        type: event.readBigUInt64LE(8),
-        data: Number(event.readBigUInt64LE(16)),
+        gpu: out.readBigUInt64LE(0),
+        gpuInstance: instance === NO_INSTANCE ? null : instance,
+        type: out.readBigUInt64LE(8),
+        data: Number(out.readBigUInt64LE(16)),
       };
     },
     instead: (code) => (code === NVML.TIMEOUT ? 'none' : null),

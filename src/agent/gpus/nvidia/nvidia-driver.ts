@@ -18,6 +18,8 @@ export interface NvidiaOptions {
   /** Paths of libnvidia-ml, tried in this order. */
   readonly libraryPaths?: readonly string[];
   readonly kernel?: KernelDriver;
+  /** MIG instances are GPUs of their own; without, GPUs that MIG divides are left out. */
+  readonly migInstances?: boolean;
   readonly clock?: Clock;
   /** Called once for each thing that this driver or a GPU does not support, and for actions on missing modules. */
   readonly report?: (note: string) => void;
@@ -51,6 +53,7 @@ export class NvidiaDriver implements Driver {
   readonly name: string;
   readonly #paths: readonly string[];
   readonly #kernel: KernelDriver;
+  readonly #migInstances: boolean;
   readonly #clock: Clock;
   readonly #tickMs: number;
   readonly #report: (note: string) => void;
@@ -74,6 +77,7 @@ export class NvidiaDriver implements Driver {
     this.name = options.name ?? 'nvidia';
     this.#paths = options.libraryPaths ?? LIBRARY_PATHS;
     this.#kernel = options.kernel ?? kernelDriver();
+    this.#migInstances = options.migInstances ?? false;
     this.#clock = options.clock ?? systemClock;
     this.#tickMs = options.tickMs ?? 500;
     this.#report = options.report ?? (() => undefined);
@@ -86,14 +90,14 @@ export class NvidiaDriver implements Driver {
   }
 
   async sample(uuid: string): Promise<GpuSample> {
-    return this.#onGpu(uuid, async ({ session: { nvml } }, { target, handle }) => {
+    return this.#onGpu(uuid, async ({ session: { nvml } }, { target, handle, board }) => {
       const used = await nvml.ask(target, memory(handle));
       return {
         atMs: this.#clock.now(),
         utilizationPercent: await optional(nvml.ask(target, utilization(handle))),
         usedMemoryBytes: used?.usedBytes ?? null,
-        temperatureCelsius: await optional(nvml.ask(target, temperature(handle))),
-        powerMilliwatts: await optional(nvml.ask(target, power(handle))),
+        temperatureCelsius: await optional(nvml.ask(target, temperature(board))),
+        powerMilliwatts: await optional(nvml.ask(target, power(board))),
       };
     });
   }
@@ -105,7 +109,7 @@ export class NvidiaDriver implements Driver {
   }
 
   energyMillijoules(uuid: string): Promise<number | null> {
-    return this.#onGpu(uuid, ({ session }, { target, handle }) => optional(session.nvml.ask(target, energy(handle))));
+    return this.#onGpu(uuid, ({ session }, { target, board }) => optional(session.nvml.ask(target, energy(board))));
   }
 
   subscribe(listener: DriverListener): () => void {
@@ -158,7 +162,8 @@ export class NvidiaDriver implements Driver {
       const done = await this.#kernel.ensureLoaded();
       if (done !== null) this.#note(done);
       this.#library ??= Library.open(this.#paths);
-      const session = await openSession(new Nvml(this.#library, this.#gate, (note) => this.#note(note)), this.#kernel);
+      const nvml = new Nvml(this.#library, this.#gate, (note) => this.#note(note));
+      const session = await openSession(nvml, this.#kernel, this.#migInstances);
       const connection = { session, watch: new Watch(session) };
       this.#connection = connection;
     } catch (error) {

@@ -5,9 +5,11 @@ import * as identity from './identity.js';
 import type { Nvml } from './nvml.js';
 import type { Handle } from './question.js';
 
-/** A GPU that answered when the session was opened. */
+/** A GPU that answered when the session was opened, or a MIG instance on it. */
 export interface NvmlGpu {
   readonly handle: Handle;
+  /** What is asked for temperature, power and energy: of an instance its GPU. */
+  readonly board: Handle;
   /** Target of its calls, which run one after another; messages use it as the GPU's name. */
   readonly target: string;
   readonly details: GpuDetails;
@@ -33,7 +35,7 @@ export async function describeGpu(nvml: Nvml, kernel: KernelDriver, index: numbe
     ecc: await optional(nvml.ask(target, identity.eccMode(handle))),
     mig: await optional(nvml.ask(target, identity.migMode(handle))),
   };
-  return { handle, target, details };
+  return { handle, board: handle, target, details };
 }
 
 /** A failed call is not an error as long as the GPU and the driver exist. */

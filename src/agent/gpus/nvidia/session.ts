@@ -1,4 +1,4 @@
-import { subTopology } from '../../../gpu/topology/topology.js';
+import { levelBetween, linksBetween, topologyOfPairs, type Topology } from '../../../gpu/topology/topology.js';
 import { DriverError, type ExcludedGpu, type Inventory } from '../driver.js';
 import { inventoryNotes } from '../notes.js';
 import { DRIVER_TARGET } from './call-gate.js';
@@ -13,6 +13,7 @@ import {
 } from './event-set.js';
 import * as identity from './identity.js';
 import type { KernelDriver } from './kernel-driver.js';
+import { describeInstances, instanceUuids, type Instances } from './mig-instance.js';
 import type { Nvml } from './nvml.js';
 import type { Handle } from './question.js';
 import { askTopology } from './topology.js';
@@ -23,7 +24,7 @@ import { askTopology } from './topology.js';
  */
 export interface Session {
   readonly nvml: Nvml;
-  /** Every GPU that answered, also excluded ones, by UUID. */
+  /** Every GPU that answered, also excluded ones, and MIG instances that are offered, by UUID. */
   readonly gpus: ReadonlyMap<string, NvmlGpu>;
   readonly inventory: Inventory;
   /** Indexes of GPUs that exist but did not answer. */
@@ -32,6 +33,8 @@ export interface Session {
   readonly events: Handle | null;
   /** UUIDs of the GPUs that report both kinds of errors, XIDs and memory errors, by themselves. */
   readonly reporting: ReadonlySet<string>;
+  /** MIG instances are GPUs of their own. */
+  readonly migInstances: boolean;
   /** Equal in a later survey unless the machine has changed. */
   readonly fingerprint: string;
 }
@@ -40,35 +43,34 @@ export interface Session {
  * Initialises NVML and reads everything that stays the same. Rejects if the driver does not answer; a GPU that does not
  * answer is left out and reported.
  */
-export async function openSession(nvml: Nvml, kernel: KernelDriver): Promise<Session> {
+export async function openSession(nvml: Nvml, kernel: KernelDriver, migInstances: boolean): Promise<Session> {
   await nvml.require(DRIVER_TARGET, identity.init());
   try {
     const total = await countGpus(nvml, kernel);
     const { gpus: found, silent } = await describeGpus(nvml, kernel);
-    const shared = found.filter((gpu) => exclusion(gpu) === null);
-    const everything = await askTopology(nvml, found);
-    const excluded: ExcludedGpu[] = found.flatMap((gpu) => {
-      const reason = exclusion(gpu);
-      return reason === null ? [] : [{ gpu: gpu.details, reason }];
-    });
+    const divided = found.filter((gpu) => gpu.details.mig === true);
+    const instances = migInstances ? await allInstances(nvml, divided, found.length + silent.size) : NO_INSTANCES;
+    const shared = [...found.filter((gpu) => gpu.details.mig !== true), ...instances.usable];
+    const excluded: ExcludedGpu[] = [
+      ...divided.map((gpu) => ({ gpu: gpu.details, reason: exclusion(gpu, instances.usable, migInstances) })),
+      ...instances.excluded,
+    ];
     const gpus = shared.map((gpu) => gpu.details);
     return {
       nvml,
-      gpus: new Map(found.map((gpu) => [gpu.details.uuid, gpu])),
+      gpus: new Map([...found, ...instances.usable].map((gpu) => [gpu.details.uuid, gpu])),
       inventory: {
         driverVersion: await optional(nvml.ask(DRIVER_TARGET, identity.driverVersion())),
         cudaVersion: await optional(nvml.ask(DRIVER_TARGET, identity.cudaVersion())),
         gpus,
-        topology: subTopology(
-          everything,
-          shared.map((gpu) => found.indexOf(gpu)),
-        ),
+        topology: topologyOf(shared, found, await askTopology(nvml, found)),
         excluded,
         notes: [...inventoryNotes(gpus, excluded), ...silent.values()],
       },
       ...(await listenForErrors(nvml, found)),
       silent: [...silent.keys()],
-      fingerprint: total + modesOf(found),
+      migInstances,
+      fingerprint: total + (await modesOf(nvml, found, migInstances)),
     };
   } catch (error) {
     await nvml.ask(DRIVER_TARGET, identity.shutdown()).catch(() => null);
@@ -86,7 +88,8 @@ export async function closeSession(session: Session): Promise<void> {
 export async function surveyMachine(session: Session, kernel: KernelDriver): Promise<string> {
   const { nvml } = session;
   const total = await countGpus(nvml, kernel);
-  const known = [...session.gpus.values()].map(async (gpu) => {
+  const physical = [...session.gpus.values()].filter((gpu) => gpu.details.instance === undefined);
+  const known = physical.map(async (gpu) => {
     // A GPU that does not answer now keeps its last known mode.
     const mig = await nvml.ask(gpu.target, identity.migMode(gpu.handle)).catch(() => gpu.details.mig);
     return { ...gpu, details: { ...gpu.details, mig } };
@@ -95,7 +98,8 @@ export async function surveyMachine(session: Session, kernel: KernelDriver): Pro
     const answers = await nvml.ask(`GPU ${index}`, identity.handleByIndex(index)).catch(() => null);
     return answers === null ? '' : `; ${index} answers`;
   });
-  return total + modesOf(await Promise.all(known)) + (await Promise.all(back)).join('');
+  const modes = await modesOf(nvml, await Promise.all(known), session.migInstances);
+  return total + modes + (await Promise.all(back)).join('');
 }
 
 /** The number of GPUs according to NVML and to the kernel. */
@@ -105,8 +109,36 @@ async function countGpus(nvml: Nvml, kernel: KernelDriver): Promise<string> {
   return `${count} GPUs, kernel ${held?.join(' ') ?? 'silent'}`;
 }
 
-function modesOf(gpus: readonly NvmlGpu[]): string {
-  return gpus.map(({ details }) => `; ${details.index} ${details.uuid} ${details.mig}`).join('');
+async function modesOf(nvml: Nvml, gpus: readonly NvmlGpu[], migInstances: boolean): Promise<string> {
+  const modes = gpus.map(async (gpu) => {
+    const { index, uuid, mig } = gpu.details;
+    const listed = migInstances && mig === true ? await instanceUuids(nvml, gpu).catch(() => []) : [];
+    return `; ${index} ${uuid} ${mig} ${listed.join()}`;
+  });
+  return (await Promise.all(modes)).join('');
+}
+
+const NO_INSTANCES: Instances = { usable: [], excluded: [] };
+
+async function allInstances(nvml: Nvml, divided: readonly NvmlGpu[], firstIndex: number): Promise<Instances> {
+  let all = NO_INSTANCES;
+  for (const gpu of divided) {
+    const { usable, excluded } = all;
+    const more = await describeInstances(nvml, gpu, firstIndex + usable.length + excluded.length);
+    all = { usable: [...usable, ...more.usable], excluded: [...excluded, ...more.excluded] };
+  }
+  return all;
+}
+
+/** As their GPUs are connected; instances of one GPU are near each other, and none uses NVLink. */
+function topologyOf(shared: readonly NvmlGpu[], physical: readonly NvmlGpu[], whole: Topology): Topology {
+  const places = shared.map(({ board }) => physical.findIndex(({ handle }) => handle === board));
+  return topologyOfPairs(shared.length, (a, b) => {
+    const [x, y] = [places[a] as number, places[b] as number];
+    if (x === y) return { level: 'PIX', nvlinks: 0 };
+    const isPart = [a, b].some((at) => shared[at]?.details.instance !== undefined);
+    return { level: levelBetween(whole, x, y), nvlinks: isPart ? 0 : linksBetween(whole, x, y) };
+  });
 }
 
 async function describeGpus(
@@ -127,8 +159,10 @@ async function describeGpus(
   return { gpus, silent };
 }
 
-function exclusion(gpu: NvmlGpu): string | null {
-  return gpu.details.mig === true ? 'it is partitioned into MIG instances, which cannot be shared' : null;
+function exclusion({ details }: NvmlGpu, instances: readonly NvmlGpu[], migInstances: boolean): string {
+  if (!migInstances) return 'it is partitioned into MIG instances; --mig-strategy=shared or whole offers them';
+  const own = instances.filter((instance) => instance.details.instance?.parentUuid === details.uuid).length;
+  return own === 0 ? 'MIG is on, and it has no instance' : 'its MIG instances are offered';
 }
 
 /** Subscribes to all kinds of errors that each GPU supports. */

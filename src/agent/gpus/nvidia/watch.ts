@@ -37,11 +37,19 @@ export class Watch {
       if (event === null || event === 'none' || event === 'trouble') break;
       const gpu = [...this.#session.gpus.values()].find((known) => known.handle === event.gpu);
       if (gpu === undefined) continue;
-      const { uuid } = gpu.details;
-      if ((event.type & EVENT_XID) !== 0n) news.push({ kind: 'xid', uuid, xid: event.data });
-      if ((event.type & EVENT_DOUBLE_BIT_ECC) !== 0n) news.push({ kind: 'ecc', uuid });
+      const hit = this.#hitBy(gpu.details.uuid, event.gpuInstance);
+      if ((event.type & EVENT_XID) !== 0n)
+        news.push(...hit.map((uuid) => ({ kind: 'xid', uuid, xid: event.data }) as const));
+      if ((event.type & EVENT_DOUBLE_BIT_ECC) !== 0n) news.push(...hit.map((uuid) => ({ kind: 'ecc', uuid }) as const));
     }
     return news;
+  }
+
+  /** What befalls a GPU befalls its MIG instances; what is attributed to one of them, that one alone. */
+  #hitBy(uuid: string, gpuInstance: number | null = null): readonly string[] {
+    const instances = [...this.#session.gpus.values()].filter(({ details }) => details.instance?.parentUuid === uuid);
+    const one = instances.find(({ details }) => details.instance?.gpuInstance === gpuInstance);
+    return one !== undefined ? [one.details.uuid] : [uuid, ...instances.map(({ details }) => details.uuid)];
   }
 
   /**
@@ -53,6 +61,7 @@ export class Watch {
     const all = everyone || this.#hasUnnamedError;
     this.#hasUnnamedError = false;
     const visits = [...gpus.values()]
+      .filter(({ details }) => details.instance === undefined)
       .filter(({ details: { uuid } }) => all || this.#lost.has(uuid) || !reporting.has(uuid))
       .map((gpu) => this.#visit(gpu));
     return (await Promise.all(visits)).flat();
@@ -63,7 +72,7 @@ export class Watch {
    */
   missed(uuid: string, error: unknown): readonly DriverEvent[] {
     if (!(error instanceof DriverError) || (error.code !== 'gpu-lost' && error.code !== 'timeout')) return [];
-    return this.#lose(uuid, error.message);
+    return this.#lose(this.#session.gpus.get(uuid)?.details.instance?.parentUuid ?? uuid, error.message);
   }
 
   async #visit(gpu: NvmlGpu): Promise<readonly DriverEvent[]> {
@@ -81,11 +90,11 @@ export class Watch {
   #lose(uuid: string, reason: string): readonly DriverEvent[] {
     if (this.#lost.has(uuid)) return [];
     this.#lost.add(uuid);
-    return [{ kind: 'lost', uuid, reason }];
+    return this.#hitBy(uuid).map((hit) => ({ kind: 'lost', uuid: hit, reason }));
   }
 
   #find(uuid: string): readonly DriverEvent[] {
-    return this.#lost.delete(uuid) ? [{ kind: 'found', uuid }] : [];
+    return this.#lost.delete(uuid) ? this.#hitBy(uuid).map((hit) => ({ kind: 'found', uuid: hit })) : [];
   }
 
   /** Errors before the first sample are ignored: the driver keeps using such a GPU. */
@@ -93,7 +102,7 @@ export class Watch {
     if (errors === null) return [];
     const before = this.#errors.get(uuid) ?? errors;
     this.#errors.set(uuid, errors);
-    return errors > before ? [{ kind: 'ecc', uuid }] : [];
+    return errors > before ? this.#hitBy(uuid).map((hit) => ({ kind: 'ecc', uuid: hit })) : [];
   }
 }
 

@@ -2,7 +2,10 @@ import type { Driver } from '../driver.js';
 import { noKernelDriver } from '../nvidia/kernel-driver.js';
 import { NvidiaDriver, type NvidiaOptions } from '../nvidia/nvidia-driver.js';
 
-export interface SimLibraryOptions extends Pick<NvidiaOptions, 'clock' | 'report' | 'callTimeoutMs' | 'tickMs'> {
+export interface SimLibraryOptions extends Pick<
+  NvidiaOptions,
+  'clock' | 'report' | 'callTimeoutMs' | 'tickMs' | 'migInstances'
+> {
   /** The simulated libnvidia-ml.so.1 of native/sim. */
   readonly libraryPath: string;
   /** Description of the GPUs; null: one GPU. A machine that is already in use keeps its description. */

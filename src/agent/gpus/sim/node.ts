@@ -5,14 +5,19 @@ import { levelOfLabel } from '../../../gpu/topology/level.js';
 import { levelBetween, linksBetween, uniformTopology, type Topology } from '../../../gpu/topology/topology.js';
 import type { GpuDetails } from '../driver.js';
 import { integer, parseDocument, text } from '../document.js';
+import { divideGpu } from './mig-profiles.js';
 
 const MIB = 1024 * 1024;
 /** A simulated machine has at most this many GPUs. */
 const MAX_GPUS = 16;
+/** Most MIG instances that it has. */
+const MAX_INSTANCES = 56;
 
 /** One simulated GPU. */
 export interface SimGpu extends GpuDetails {
   readonly multiprocessors: number;
+  /** Profiles of the instances that MIG divides it into; null where MIG is off. */
+  readonly cut: readonly string[] | null;
 }
 
 /** A simulated machine as docs/simulated-node.md describes it, with every default filled in. */
@@ -21,6 +26,8 @@ export interface SimNode {
   /** 1000 x major + 10 x minor. */
   readonly cudaVersion: number;
   readonly gpus: readonly SimGpu[];
+  /** MIG instances on the GPUs, in the driver's order. */
+  readonly instances: readonly GpuDetails[];
   readonly topology: Topology;
 }
 
@@ -55,6 +62,7 @@ export function printSimNode(node: SimNode): string {
       minor: gpu.minor,
       pciBusId: gpu.pciBusId,
       numaNode: gpu.numaNode,
+      ...(gpu.cut === null ? {} : { mig: gpu.cut }),
     })),
     links: node.gpus.map((_, a) => node.gpus.map((_other, b) => label(a, b))),
   };
@@ -76,6 +84,7 @@ export function defaultGpu(index: number): SimGpu {
     ecc: false,
     mig: false,
     multiprocessors: 80,
+    cut: null,
   };
 }
 
@@ -87,7 +96,7 @@ function fromMatrix(document: string): SimNodeResult {
   if (matrix.gpus.length > MAX_GPUS)
     return { ok: false, reason: `${matrix.gpus.length} GPUs, a simulated node has at most ${MAX_GPUS}` };
   const gpus = matrix.gpus.map((gpu, index) => ({ ...defaultGpu(index), numaNode: gpu.numaNode }));
-  return { ok: true, node: { ...DEFAULTS, gpus, topology: matrix.topology } };
+  return { ok: true, node: { ...DEFAULTS, gpus, instances: [], topology: matrix.topology } };
 }
 
 const gpuSchema = z.object(
@@ -106,6 +115,7 @@ const gpuSchema = z.object(
       pattern: /^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]$/u,
     }).optional(),
     numaNode: integer(0, 1023).nullable().optional(),
+    mig: z.array(text(), 'a list').max(7, 'at most 7 instances').nullable().optional(),
   },
   'an object',
 );
@@ -131,20 +141,35 @@ const schema = z
     }
     const topology =
       links === undefined ? uniformTopology(gpus.length, 'PHB') : (linked(links, gpus, refuse) ?? z.NEVER);
-    return { driverVersion, cudaVersion, gpus, topology };
+    return { driverVersion, cudaVersion, gpus, instances: instancesOf(gpus, refuse), topology };
   });
 
 function completed(given: z.infer<typeof gpuSchema>, index: number): SimGpu {
-  const { memoryMiB, ...others } = given;
+  const { memoryMiB, mig, ...others } = given;
   const defaults = defaultGpu(index);
   return {
     ...defaults,
     ...Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined)),
     ...(memoryMiB === undefined ? {} : { memoryBytes: memoryMiB * MIB }),
+    mig: mig !== undefined && mig !== null,
+    cut: mig ?? null,
   };
 }
 
 type Refuse = (path: (string | number)[], expected: string, found: unknown) => void;
+
+/** The instances of every GPU that MIG divides; none of a GPU whose division is refused. */
+function instancesOf(gpus: readonly SimGpu[], refuse: Refuse): readonly GpuDetails[] {
+  const instances: GpuDetails[] = [];
+  for (const [at, { cut, multiprocessors: _own, ...gpu }] of gpus.entries()) {
+    if (cut === null) continue;
+    const divided = divideGpu(gpu, cut, gpus.length + instances.length);
+    if (typeof divided === 'string') refuse(['gpus', at, 'mig'], divided, cut);
+    else instances.push(...divided);
+  }
+  if (instances.length > MAX_INSTANCES) refuse(['gpus'], `at most ${MAX_INSTANCES} MIG instances`, instances.length);
+  return instances;
+}
 
 /** The topology that labels describe; null if one was refused. */
 function linked(labels: readonly (readonly string[])[], gpus: readonly SimGpu[], refuse: Refuse): Topology | null {

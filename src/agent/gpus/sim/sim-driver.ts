@@ -1,8 +1,15 @@
 import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
-import { subTopology } from '../../../gpu/topology/topology.js';
+import { levelBetween, linksBetween, topologyOfPairs } from '../../../gpu/topology/topology.js';
 import { systemClock, type Clock } from '../../../host/clock.js';
 import { inventoryNotes } from '../notes.js';
-import { DriverError, type Driver, type DriverEvent, type DriverListener, type Inventory } from '../driver.js';
+import {
+  DriverError,
+  type Driver,
+  type DriverEvent,
+  type DriverListener,
+  type GpuDetails,
+  type Inventory,
+} from '../driver.js';
 import type { SimNode } from './node.js';
 
 /** The load on a simulated GPU, which a test or a demonstration sets. */
@@ -21,6 +28,7 @@ export class SimDriver implements Driver {
   readonly name = 'sim';
   readonly #node: SimNode;
   readonly #clock: Clock;
+  readonly #migInstances: boolean;
   readonly #listeners = new Set<DriverListener>();
   readonly #loads = new Map<string, SimLoad>();
   readonly #lost = new Set<string>();
@@ -29,24 +37,51 @@ export class SimDriver implements Driver {
   #outage: string | null = null;
   #closed = false;
 
-  constructor(node: SimNode, clock: Clock = systemClock) {
+  /** `migInstances`: MIG instances are GPUs of their own; without, GPUs that MIG divides are left out. */
+  constructor(node: SimNode, clock: Clock = systemClock, migInstances = false) {
     this.#node = node;
     this.#clock = clock;
+    this.#migInstances = migInstances;
   }
 
   async inventory(): Promise<Inventory> {
     this.#answer();
     const positions = [...this.#node.gpus.keys()].filter((at) => !this.#removed.has(this.#uuidAt(at)));
     // As in the real driver, GPUs after a removed one get lower indexes.
-    const gpus = positions.map((at, index) => ({ ...(this.#node.gpus[at] as SimNode['gpus'][number]), index }));
+    const physical = positions.map((at, index) => ({ ...(this.#node.gpus[at] as SimNode['gpus'][number]), index }));
+    const divided = physical.filter(({ mig }) => mig === true);
+    const instances = this.#migInstances
+      ? this.#node.instances.filter(({ instance }) => divided.some(({ uuid }) => uuid === instance?.parentUuid))
+      : [];
+    const gpus: readonly GpuDetails[] = [
+      ...physical.filter(({ mig }) => mig !== true),
+      ...instances.map((instance, at) => ({ ...instance, index: physical.length + at })),
+    ];
+    const excluded = divided.map((gpu) => ({
+      gpu,
+      reason: this.#migInstances ? 'its MIG instances are offered' : 'it is partitioned into MIG instances',
+    }));
     return {
       driverVersion: this.#node.driverVersion,
       cudaVersion: this.#node.cudaVersion,
       gpus,
-      topology: subTopology(this.#node.topology, positions),
-      excluded: [],
-      notes: inventoryNotes(gpus, []),
+      topology: this.#topologyOf(gpus),
+      excluded,
+      notes: inventoryNotes(gpus, excluded),
     };
+  }
+
+  #topologyOf(gpus: readonly GpuDetails[]) {
+    const { topology } = this.#node;
+    const places = gpus.map(({ uuid, instance }) =>
+      this.#node.gpus.findIndex((gpu) => gpu.uuid === (instance?.parentUuid ?? uuid)),
+    );
+    return topologyOfPairs(gpus.length, (a, b) => {
+      const [x, y] = [places[a] as number, places[b] as number];
+      if (x === y) return { level: 'PIX', nvlinks: 0 };
+      const isPart = [a, b].some((at) => gpus[at]?.instance !== undefined);
+      return { level: levelBetween(topology, x, y), nvlinks: isPart ? 0 : linksBetween(topology, x, y) };
+    });
   }
 
   async sample(uuid: string): Promise<GpuSample> {
@@ -89,13 +124,13 @@ export class SimDriver implements Driver {
   /** The GPU reports error `xid`. */
   raiseXid(uuid: string, xid: number): void {
     this.#load(uuid);
-    this.#emit({ kind: 'xid', uuid, xid });
+    for (const hit of this.#hitBy(uuid)) this.#emit({ kind: 'xid', uuid: hit, xid });
   }
 
   /** The GPU reports memory errors that ECC could not correct. */
   raiseEcc(uuid: string): void {
     this.#load(uuid);
-    this.#emit({ kind: 'ecc', uuid });
+    for (const hit of this.#hitBy(uuid)) this.#emit({ kind: 'ecc', uuid: hit });
   }
 
   /** Resets the GPU while no program has it open; an open driver gets no event. */
@@ -107,13 +142,15 @@ export class SimDriver implements Driver {
   /** The GPU falls off the bus: it stays in the inventory and answers no call. */
   lose(uuid: string): void {
     this.#load(uuid);
-    this.#lost.add(uuid);
-    this.#emit({ kind: 'lost', uuid, reason: 'fallen off the bus (simulated)' });
+    for (const hit of this.#hitBy(uuid)) {
+      this.#lost.add(hit);
+      this.#emit({ kind: 'lost', uuid: hit, reason: 'fallen off the bus (simulated)' });
+    }
   }
 
   /** A lost GPU answers again. */
   find(uuid: string): void {
-    if (this.#lost.delete(uuid)) this.#emit({ kind: 'found', uuid });
+    for (const hit of this.#hitBy(uuid)) if (this.#lost.delete(hit)) this.#emit({ kind: 'found', uuid: hit });
   }
 
   /** The GPU is taken out of the machine. */
@@ -143,6 +180,12 @@ export class SimDriver implements Driver {
     for (const listener of [...this.#listeners]) listener(event);
   }
 
+  /** What befalls a GPU befalls its MIG instances. */
+  #hitBy(uuid: string): readonly string[] {
+    const parts = this.#node.instances.filter(({ instance }) => instance?.parentUuid === uuid);
+    return [uuid, ...parts.map((part) => part.uuid)];
+  }
+
   #uuidAt(position: number): string {
     return (this.#node.gpus[position] as SimNode['gpus'][number]).uuid;
   }
@@ -154,7 +197,8 @@ export class SimDriver implements Driver {
 
   #load(uuid: string): SimLoad {
     this.#answer();
-    const known = this.#node.gpus.some((gpu) => gpu.uuid === uuid) && !this.#removed.has(uuid);
+    const gpu = [...this.#node.gpus, ...this.#node.instances].find((one) => one.uuid === uuid);
+    const known = gpu !== undefined && !this.#removed.has(gpu.instance?.parentUuid ?? uuid);
     if (!known) throw new DriverError('unknown-gpu', `no GPU ${uuid}`);
     if (this.#lost.has(uuid)) throw new DriverError('gpu-lost', `GPU ${uuid} has fallen off the bus`);
     return this.#loads.get(uuid) ?? IDLE;

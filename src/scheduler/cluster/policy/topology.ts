@@ -3,6 +3,7 @@ import { machineOf, type Exact } from '../../../gpu/placement/machine.js';
 import { place } from '../../../gpu/placement/place.js';
 import { setScore } from '../../../gpu/placement/score.js';
 import { JOB_SIZES } from '../../../gpu/placement/future-value.js';
+import { isInstance } from '../../../gpu/mig.js';
 import { CORES_PER_GPU } from '../../../gpu/resources.js';
 import type { Topology } from '../../../gpu/topology/topology.js';
 import type { Demand } from '../demand.js';
@@ -91,7 +92,8 @@ function meanPairScore(shape: NodeShape, free: BitSet, count: number): number {
 function wholeOf(shape: NodeShape, state: FreeState): BitSet {
   let bits = 0;
   for (let at = 0; at < shape.gpus.length; at++) {
-    if ((state.cores[at] as number) >= CORES_PER_GPU && shape.gpus[at]?.usable === true) bits |= 1 << at;
+    const slot = shape.gpus[at];
+    if ((state.cores[at] as number) >= CORES_PER_GPU && slot?.usable === true && !isInstance(slot.gpu)) bits |= 1 << at;
   }
   return bits;
 }

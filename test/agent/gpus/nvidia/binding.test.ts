@@ -124,7 +124,11 @@ test('a GPU that is cut by MIG is left out, and said', { skip }, async (t) => {
     [1],
   );
   t.equal(topology.levels.length, 2);
-  t.ok(notes.includes(`GPU 1 (${uuid(1)}) is excluded: it is partitioned into MIG instances, which cannot be shared`));
+  t.ok(
+    notes.includes(
+      `GPU 1 (${uuid(1)}) is excluded: it is partitioned into MIG instances; --mig-strategy=shared or whole offers them`,
+    ),
+  );
 });
 
 test('a GPU that does not answer at start is left out, and said', { skip }, async (t) => {

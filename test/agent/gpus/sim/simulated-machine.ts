@@ -39,12 +39,14 @@ export class SimulatedMachine {
     process.on('exit', () => rmSync(this.#directory, { recursive: true, force: true }));
   }
 
-  open(options: { readonly callTimeoutMs?: number; readonly tickMs?: number } = {}): Driver {
+  open(
+    options: { readonly callTimeoutMs?: number; readonly tickMs?: number; readonly migInstances?: boolean } = {},
+  ): Driver {
     return simLibraryDriver({ libraryPath, nodePath: this.nodePath, statePath: this.statePath, ...options });
   }
 
   /** Starts a program that holds 64 MiB of the first GPU and keeps it busy; it ends with the test. */
-  startProgram(t: { teardown(action: () => void): void }): ChildProcess {
+  startProgram(t: { teardown(action: () => void): void }, environment: NodeJS.ProcessEnv = {}): ChildProcess {
     const program = join(this.#directory, 'busy');
     execFileSync('gcc', [
       '-O1',
@@ -59,7 +61,7 @@ export class SimulatedMachine {
     ]);
     const child = spawn(program, {
       stdio: 'inherit',
-      env: { ...process.env, GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath },
+      env: { ...process.env, ...environment, GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath },
     });
     t.teardown(() => void child.kill('SIGKILL'));
     return child;

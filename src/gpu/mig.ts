@@ -1,0 +1,26 @@
+import type { Gpu } from './gpu.js';
+import { CORE_RESOURCE } from './resources.js';
+
+/**
+ * What is done with GPUs that MIG divides. `none`: they are left out. `shared`: each instance is a GPU of its own, of
+ * 100 cores and its memory. `whole`: each instance is one unit of a resource that is named after its profile.
+ */
+export const MIG_STRATEGIES = ['none', 'shared', 'whole'] as const;
+export type MigStrategy = (typeof MIG_STRATEGIES)[number];
+
+/** True for a GPU that is an instance. */
+export function isInstance(gpu: Pick<Gpu, 'instance'>): boolean {
+  return gpu.instance !== undefined;
+}
+
+const RESOURCE_PREFIX = `${CORE_RESOURCE.split('/')[0] ?? ''}/mig-`;
+
+/** The resource of whole instances of a profile: `tencent.com/mig-1g.10gb`; as NVIDIA's, with `.me` for `+me`. */
+export function migResource(profile: string): string {
+  return `${RESOURCE_PREFIX}${profile.replaceAll('+', '.')}`;
+}
+
+/** True for a resource of whole instances. */
+export function isMigResource(resource: string): boolean {
+  return resource.startsWith(RESOURCE_PREFIX);
+}
