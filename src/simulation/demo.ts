@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodeLimits } from '../abi/limits-file.js';
+import { MEMORY_OVERSUBSCRIBE_KEY } from '../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { parseSimNode, printSimNode, type SimNode } from '../agent/gpus/sim/node.js';
 import type { GivenContainer } from './kubelet/kubelet.js';
@@ -60,7 +61,7 @@ export class Demo {
   constructor(directory: string, log: Log, queryPort: number) {
     const statePath = join(directory, 'machine');
     const gpus = printSimNode(demoGpus());
-    const config = { queryPort, simStatePath: statePath, nativePath: BUILT_NATIVE };
+    const config = { queryPort, simStatePath: statePath, nativePath: BUILT_NATIVE, memoryOversubscription: 1.5 };
     this.node = new SimulatedNode({ directory, gpus, log, knowsPods: true, config, seams: { graceMs: 0 } });
     this.programs = new DemoPrograms(statePath, this.node.config.simNodePath ?? '');
   }
@@ -203,6 +204,17 @@ function scenario(): readonly Step[] {
         const [, got, result] = /^memory (\d+) result (\d+)$/.exec(memory) ?? [];
         expect(Number(got) > 0 && Number(got) <= 4096 && result === OUT_OF_MEMORY, memory);
         return `4096 MiB; CUDA_ERROR_OUT_OF_MEMORY after ${got} MiB`;
+      },
+    },
+    {
+      title: 'with memory class low it may hold half as much again, on the host',
+      async run(demo) {
+        demo.node.kubelet.annotate('demo-a', { [MEMORY_OVERSUBSCRIBE_KEY]: 'low' });
+        const memory = await demo.runProgram('a', ['memory']);
+        demo.node.kubelet.annotate('demo-a', {});
+        const [, got, result] = /^memory (\d+) result (\d+)$/.exec(memory) ?? [];
+        expect(Number(got) > 4096 && Number(got) <= 6144 && result === OUT_OF_MEMORY, memory);
+        return `CUDA_ERROR_OUT_OF_MEMORY after ${got} MiB`;
       },
     },
     {
