@@ -12,7 +12,7 @@ export interface AgentPods extends PodKnowledge, PodNames {
 /** Standalone: pods are known only from the kubelet. */
 export const NO_PODS: AgentPods = {
   pending: () => null,
-  heardOf: async () => undefined,
+  untilPending: async () => undefined,
   ended: () => new Set(),
   exists: () => null,
   annotations: () => null,

@@ -160,7 +160,7 @@ export class Allocator {
     mustInclude: readonly string[],
     size: number,
   ): Promise<Answer<{ readonly ids: readonly string[] }>> {
-    await Promise.all([this.#ensureReconciled(), this.#options.pods.heardOf(kind, size)]);
+    await Promise.all([this.#ensureReconciled(), this.#options.pods.untilPending(kind, size)]);
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
       let [offer, offered] = [available, observeOffered(ended.state, available, mustInclude)];

@@ -7,7 +7,7 @@ import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import type { Refusal } from '../../gpu/request.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 
-/** The pods of this node as the agent knows them; every answer except `heardOf` comes from memory at once. */
+/** The pods of this node as the agent knows them; every answer except `untilPending` comes from memory at once. */
 export interface PodKnowledge {
   /** Containers that wait for GPUs; null if the agent does not know the node's pods. */
   pending(): PendingContainers;
@@ -15,7 +15,7 @@ export interface PodKnowledge {
    * Resolves when a container waits for exactly this amount, or after half a second at most: the kubelet may send a
    * request before the pod watch shows the pod.
    */
-  heardOf(kind: ResourceKind, size: number): Promise<void>;
+  untilPending(kind: ResourceKind, size: number): Promise<void>;
   /** UIDs of pods that succeeded, failed or were deleted. */
   ended(): ReadonlySet<string>;
   /** Whether the API server has this pod on this node; null while that is unknown. */

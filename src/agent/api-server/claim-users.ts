@@ -2,8 +2,8 @@ import type { ClaimUser } from '../../gpu/claims/claim-units.js';
 import { list, record, text } from '../../kube/json.js';
 
 /**
- * Containers and the claims that they name; a claim made from a template is known by its own name as soon as the status
- * says it. The special claim of extended resources is named by the status alone.
+ * The containers of a pod and the claims that they name. A claim from a template has its real name in the pod's status
+ * once it exists. The special claim of extended resources is only in the status.
  */
 export function claimUsersOf(object: unknown, podUid: string): ClaimUser[] {
   const metadata = record(record(object).metadata);

@@ -6,7 +6,7 @@ import type { Log } from '../../host/log.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { NodePods } from './node-pods.js';
 
-/** What is done to pods; PodWriter and Events. */
+/** Writes to pods; implemented by PodWriter and Events. */
 export interface FailedPodsOptions {
   readonly pods: Pick<NodePods, 'onChange' | 'get'>;
   readonly remove: (pod: NodePod) => void;
@@ -15,45 +15,48 @@ export interface FailedPodsOptions {
   readonly log: Log;
 }
 
-/** A container whose start was refused may yet start: the kubelet tries again. After this long it will not. */
+/** The kubelet retries a container whose start was refused, so the refusal counts only after this long. */
 const REFUSED_START_MS = 60_000;
 
-/** Pods that failed longer ago were told of by an earlier run of ours. */
-const OLD_NEWS_MS = 600_000;
+/** An earlier run of the agent has already reported pods that failed longer ago. */
+const MAX_REPORT_AGE_MS = 600_000;
 
-/** What a controller re-creates and we refuse again is deleted slower each time, up to the second figure. */
+/**
+ * Delays before a refused pod is deleted: they grow while the controller re-creates it and it is refused again, up to
+ * the second figure.
+ */
 const FIRST_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 300_000;
 const OWNERS_LIMIT = 512;
 
 /** Reason of the event of a pod that was not admitted. */
 const ADMISSION_REFUSED = 'GPURefused';
-/** Reason of the event of a container that may not start; the original's word. */
+/** Reason of the event of a container that may not start; the original's name. */
 const START_REFUSED = 'PreStartContainerCheckErr';
 
-/** The reason that the kubelet gives for pods it could not get devices for. */
+/** The kubelet's reason for pods for which it got no devices. */
 const ADMISSION_FAILED = 'UnexpectedAdmissionError';
 
-/** The kubelet's words about a resource whose plugin is away, or was before the list of its devices came. */
+/** The kubelet's messages about a resource whose plugin is disconnected, or has not sent its devices yet. */
 const NO_PLUGIN = /no healthy devices present|cannot allocate unregistered device|endpoint .* has been stopped/;
 const OUR_RESOURCES: readonly string[] = Object.values(RESOURCE_NAME);
 
 /**
- * Their pods are not deleted by us: a daemon set does so itself, with growing pauses that we would undo; a node
- * "controls" its static pods, which come from files.
+ * The agent does not delete pods of these controllers: a daemon set deletes them itself with growing delays, which the
+ * agent would defeat; a node "controls" its static pods, which come from files.
  */
-const LEFT_TO_THEMSELVES: ReadonlySet<string> = new Set(['DaemonSet', 'Node']);
+const EXEMPT_CONTROLLERS: ReadonlySet<string> = new Set(['DaemonSet', 'Node']);
 
 /**
- * Pods that failed because of our refusal get an event with the reason. If a controller created such a pod, it is
- * deleted, and the controller creates a new one. Our own text in the pod's status is the evidence: a pod that failed
- * for another reason is never touched.
+ * Writes an event with the reason for each pod that failed because of a refusal. If a controller created the pod, the
+ * pod is deleted, and the controller creates a new one. The agent's own text in the pod's status is the evidence: a pod
+ * that failed for another reason is never touched.
  */
 export class FailedPods {
   readonly #options: FailedPodsOptions;
-  /** Pods that were dealt with, by UID; emptied as they go. */
+  /** UIDs of handled pods; removed when the pod is deleted. */
   readonly #handled = new Set<string>();
-  /** Containers whose start we refused, by pod; waiting for the second sample. */
+  /** Containers whose start was refused, by pod; each waits for a second check. */
   readonly #refusedStarts = new Map<string, () => void>();
   readonly #delays = new Map<string, { delayMs: number; at: number }>();
   readonly #timers = new Set<() => void>();
@@ -87,13 +90,13 @@ export class FailedPods {
       this.#record(pod, START_REFUSED, refusedStart(refused) ?? '', refused.name);
       this.#refusedStarts.set(
         pod.objectUid,
-        this.#after(REFUSED_START_MS, () => this.#lookAgain(pod, refused)),
+        this.#after(REFUSED_START_MS, () => this.#checkAgain(pod, refused)),
       );
     }
   }
 
-  /** A start was refused a while ago: is the container still not running? */
-  #lookAgain(pod: NodePod, refused: PodContainer): void {
+  /** Checks some time after a refused start whether the container still does not run. */
+  #checkAgain(pod: NodePod, refused: PodContainer): void {
     this.#refusedStarts.delete(pod.objectUid);
     const current = this.#options.pods.get(pod.uid);
     const container = current === null ? undefined : containersOf(current).find((entry) => entry.name === refused.name);
@@ -104,9 +107,9 @@ export class FailedPods {
   #refused(pod: NodePod, event: string, reason: string, container?: string): void {
     this.#handled.add(pod.objectUid);
     const { controller } = pod;
-    const recreated = controller !== null && !pod.mirror && !LEFT_TO_THEMSELVES.has(controller.kind);
+    const recreated = controller !== null && !pod.mirror && !EXEMPT_CONTROLLERS.has(controller.kind);
     const failedAt = pod.admittedAt ?? pod.createdAt;
-    if (this.#options.clock.now() - failedAt < OLD_NEWS_MS) {
+    if (this.#options.clock.now() - failedAt < MAX_REPORT_AGE_MS) {
       const consequence = recreated
         ? `; deleted, so that ${controller.kind} ${controller.name} can create it anew`
         : '';
@@ -164,8 +167,9 @@ function containersOf(pod: NodePod): readonly PodContainer[] {
 }
 
 /**
- * Why the kubelet did not admit a pod for want of our resources: our refusal, or its own words where it met no device
- * plugin or an old count of them, as it does for a moment when agent or kubelet start; null for every other failure.
+ * Why the kubelet did not admit a pod because of our resources: the agent's refusal, or the kubelet's own message when
+ * it found no device plugin or an outdated device count, as happens for a moment when agent or kubelet start. Null for
+ * every other failure.
  */
 function refusedAdmission({ reason, message }: NodePod['failure']): string | null {
   if (OUR_RESOURCES.some((resource) => reason === `OutOf${resource}`)) return message;
@@ -174,7 +178,7 @@ function refusedAdmission({ reason, message }: NodePod['failure']): string | nul
   return readRefusal(message) ?? (namesOurs && NO_PLUGIN.test(message) ? message : null);
 }
 
-/** Why we refused the start of this container; null where it waits for something else, or not at all. */
+/** Why the agent refused the start of this container; null if it waits for another reason, or does not wait. */
 function refusedStart(container: PodContainer): string | null {
   return container.waiting.includes('PreStartContainer') ? readRefusal(container.waiting) : null;
 }

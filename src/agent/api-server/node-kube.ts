@@ -13,7 +13,7 @@ import { reviewToken } from '../../kube/token-review.js';
 import { WorkQueue, type WorkCounts } from '../../kube/work-queue.js';
 
 export interface NodeKubeOptions {
-  /** Ours alone: it is closed when we stop. */
+  /** A client of its own, which is closed when the agent stops. */
   readonly client: KubeClient;
   readonly nodeName: string;
   readonly clock: Clock;
@@ -21,10 +21,7 @@ export interface NodeKubeOptions {
   readonly timing?: Partial<InformerTiming>;
 }
 
-/**
- * What the agent knows and says of this node at the API server. Everything answers from memory; everything written
- * waits in queues.
- */
+/** This node at the API server. Reads answer from memory; writes wait in queues. */
 export class NodeKube {
   readonly pods: NodePods;
   readonly notices: Notices;
@@ -33,7 +30,7 @@ export class NodeKube {
   readonly #client: KubeClient;
   readonly #writer: PodWriter;
   readonly #failedPods: FailedPods;
-  /** Annotations and deletions must not wait behind a flood of events. */
+  /** A queue of its own: annotations and deletions must not wait behind many events. */
   readonly #writes: WorkQueue;
   readonly #eventWrites: WorkQueue;
 
@@ -63,17 +60,17 @@ export class NodeKube {
     this.#failedPods = new FailedPods({ pods: this.pods, remove: (pod) => writer.delete(pod), record, clock, log });
   }
 
-  /** Has a pod evicted, as far as disruption budgets allow it now. */
+  /** Evicts a pod if disruption budgets allow it now. */
   evict(pod: PodRef): void {
     this.#writer.evict(pod);
   }
 
-  /** Whether the owner of a bearer token may read a path of ours. Never rejects. */
+  /** Whether the owner of a bearer token may read one of our paths. Never rejects. */
   reviewToken(token: string, path: string): ReturnType<TokenReviewer> {
     return reviewToken(this.#client, token, path);
   }
 
-  /** Does not wait for the API server. */
+  /** Returns without waiting for the API server. */
   async start(): Promise<void> {
     this.notices.start();
     this.#failedPods.start();
@@ -85,12 +82,12 @@ export class NodeKube {
     this.labels.stop();
     this.#failedPods.stop();
     this.notices.stop();
-    // Breaks what is under way, so that nothing below waits for a server that does not answer.
+    // Ends open requests, so that the following steps do not wait for a server that does not answer.
     this.#client.close();
     await Promise.all([this.pods.stop(), this.#writes.stop(), this.#eventWrites.stop()]);
   }
 
-  /** For metrics. */
+  /** Counters for metrics. */
   get counts(): {
     readonly watch: NodePods['counts'];
     readonly writes: WorkCounts;

@@ -16,10 +16,7 @@ export interface NodeLabelsOptions {
 /** A removed label is written again after this time. A write that changes nothing costs the server almost nothing. */
 const REASSERT_MS = 600_000;
 
-/**
- * The labels and annotations of this node that the agent owns. Others are not touched; owned ones are written again if
- * they are removed.
- */
+/** The agent's labels and annotations of this node. Others are not touched; removed ones are written again. */
 export class NodeLabels {
   readonly #options: NodeLabelsOptions;
   #labels: Readonly<Record<string, string | null>> = {};
@@ -31,7 +28,7 @@ export class NodeLabels {
     this.#options = options;
   }
 
-  /** Version of the node's kubelet (`v1.31.2`), which every answer to a write of ours tells; null before the first. */
+  /** Version of the node's kubelet (`v1.31.2`), which is in every answer to a write; null before the first answer. */
   get kubeletVersion(): string | null {
     return this.#kubeletVersion;
   }
@@ -45,7 +42,7 @@ export class NodeLabels {
     this.#cancel();
   }
 
-  /** Adds to the labels that are kept up; null removes one. What Kubernetes would refuse is left out and said so. */
+  /** Adds labels to be maintained; null removes one. A label that Kubernetes would refuse is skipped and logged. */
   label(labels: ReadonlyMap<string, string | null>): void {
     const valid = [...labels].filter(([key, value]) => {
       const problem = labelProblem(key, value ?? '');
@@ -67,7 +64,7 @@ export class NodeLabels {
     const { client, queue, nodeName } = this.#options;
     queue.put('node', {
       attempt: async (): Promise<WorkResult> => {
-        // Read when it is sent: whatever was added while it waited goes along.
+        // Read at the time of the write, so that it includes everything that was added meanwhile.
         const body = { metadata: { labels: this.#labels, annotations: this.#annotations } };
         const answer = await client.request({
           method: 'PATCH',

@@ -25,26 +25,26 @@ export interface NodePodsOptions {
   readonly random?: () => number;
 }
 
-/** Without a connection for this long, what waits on this node is no longer known. */
+/** After this long without a connection, the pending containers are unknown. */
 const STALE_MS = 60_000;
 
-/** The kubelet hears of a pod at most so much earlier than this object, while the API server answers. */
-const LAG_MS = 500;
+/** While the API server answers, the kubelet learns of a pod at most this much earlier than the agent. */
+const POD_WATCH_LAG_MS = 500;
 
-/** Pods that are gone are remembered for this long, and not more of them than this. */
+/** Deleted pods are remembered for this long, up to the number below. */
 const MEMORY_MS = 3_600_000;
 const MEMORY_LIMIT = 4_096;
 
 /**
- * A pod that vanished while a container of it ran - deleted by force, or missing in a list - counts as over after this
- * long. Its processes may live on for their grace period, and a list may be wrong and be put right.
+ * A pod that disappeared while one of its containers ran (deleted by force, or missing in a list) counts as ended after
+ * this long. Its processes may live on during their grace period, and a list may be wrong and be corrected.
  */
 const VANISHED_MS = 60_000;
 
 interface Gone {
   readonly pod: NodePod;
   readonly at: number;
-  /** When it counts as over. */
+  /** When the pod counts as ended. */
   readonly overAt: number;
 }
 
@@ -54,9 +54,9 @@ export class NodePods {
   readonly #clock: Clock;
   readonly #byUid = new Map<string, NodePod>();
   readonly #byName = new Map<string, NodePod>();
-  /** Deleted after having been seen, oldest first. */
+  /** Pods that were seen and then deleted, oldest first. */
   readonly #gone = new Map<string, Gone>();
-  /** Containers that have begun to start, whatever the API server still says, by pod. */
+  /** Containers that have begun to start, by pod; the API server may still show them as waiting. */
   readonly #started = new Map<string, Set<string>>();
   #pending: readonly PendingContainer[] | null = null;
 
@@ -68,7 +68,7 @@ export class NodePods {
       ...options,
       path: ALL_PODS,
       fieldSelector: `spec.nodeName=${nodeName}`,
-      // A proxy that drops the selector must not make another node's pods ours.
+      // If a proxy drops the selector, pods of other nodes arrive and must be ignored.
       keep: (object) => {
         const pod = readNodePod(object);
         return pod?.node === nodeName ? pod : null;
@@ -85,7 +85,7 @@ export class NodePods {
     return this.#watch.stop();
   }
 
-  /** Told after every change that this object itself answers by already. */
+  /** Called after every change; this object's answers already include the change. */
   onChange(listener: (change: ObjectChange<NodePod>) => void): () => void {
     return this.#watch.onChange(listener);
   }
@@ -94,7 +94,7 @@ export class NodePods {
     return this.#watch.synced;
   }
 
-  /** For how long there has been no connection, in milliseconds. */
+  /** Time without a connection, in milliseconds. */
   get silentMs(): number {
     return this.#watch.silentMs;
   }
@@ -111,7 +111,7 @@ export class NodePods {
     return this.#byUid.get(podUid) ?? null;
   }
 
-  /** Whether the API server has this pod on this node; null unless a connection to it stands. */
+  /** Whether the API server has this pod on this node; null without a connection. */
   exists(podUid: string): boolean | null {
     if (!this.#watch.synced || this.#watch.silentMs > 0) return null;
     return this.#byUid.has(podUid);
@@ -121,17 +121,17 @@ export class NodePods {
     return this.#byName.get(nameKey(namespace, pod))?.uid ?? null;
   }
 
-  /** Also of pods that were deleted lately. */
+  /** Also finds pods that were deleted lately. */
   nameOf(podUid: string): { readonly namespace: string; readonly pod: string } | null {
     const pod = this.#byUid.get(podUid) ?? this.#gone.get(podUid)?.pod;
     return pod === undefined ? null : { namespace: pod.namespace, pod: pod.name };
   }
 
   /**
-   * Containers that wait for their GPUs or, where these were allocated, for their first start, in the order in which
-   * the kubelet probably asks for them: by the scheduler extender's time stamp, else by creation; in a pod, init
-   * containers first. Null while nothing reliable is known. The annotation gpu-assigned counts for nothing here: pod
-   * templates carry it along, and it says nothing of a pod's other containers.
+   * Containers that wait for their GPUs, or for their first start after the allocation, in the order in which the
+   * kubelet probably asks: by the scheduler extender's time stamp, else by creation; within a pod, init containers
+   * first. Null if the pods are unknown. The annotation gpu-assigned is ignored: pod templates copy it, and it tells
+   * nothing about a pod's other containers.
    */
   pending(): PendingContainers {
     if (!this.#watch.synced || this.#watch.silentMs > STALE_MS) return null;
@@ -142,8 +142,8 @@ export class NodePods {
     return this.#pending;
   }
 
-  /** See `PodKnowledge`. Does not wait where nothing can be heard now. */
-  async heardOf(kind: ResourceKind, size: number): Promise<void> {
+  /** See `PodKnowledge`. Returns at once if no news can arrive now. */
+  async untilPending(kind: ResourceKind, size: number): Promise<void> {
     const isHeard = (): boolean =>
       this.pending()?.some(({ cores, memoryBlocks }) => (kind === 'core' ? cores : memoryBlocks) === size) ?? true;
     if (isHeard() || this.#watch.silentMs > 0) return;
@@ -153,7 +153,7 @@ export class NodePods {
         leave();
         resolve();
       };
-      const cancel = this.#clock.after(LAG_MS, done);
+      const cancel = this.#clock.after(POD_WATCH_LAG_MS, done);
       const leave = this.#watch.onChange(() => {
         if (isHeard()) done();
       });
@@ -161,8 +161,8 @@ export class NodePods {
   }
 
   /**
-   * UIDs of pods that are over for good: succeeded, failed, or deleted after having been seen, and no container of
-   * theirs runs. What they held is given to others on this word, so it is given late rather than wrongly.
+   * UIDs of pods that succeeded, failed or were deleted, and of which no container runs. Their devices are given to
+   * other pods, so a late answer is better than a wrong one.
    */
   ended(): ReadonlySet<string> {
     this.#forget();
@@ -172,24 +172,24 @@ export class NodePods {
     return new Set([...gone, ...over]);
   }
 
-  /** Tells of pods that appeared, or whose annotations changed; the answer ends that. */
+  /** Calls `listener` for pods that appear or change their annotations; the returned function unsubscribes. */
   onAnnotations(listener: (podUid: string) => void): () => void {
     return this.onChange(({ before, after }) => {
       if (after !== null && !sameEntries(before?.annotations, after.annotations)) listener(after.uid);
     });
   }
 
-  /** Which of its containers use which resource claims; null for a pod that is not known. */
+  /** The containers of a pod that use resource claims; null for an unknown pod. */
   claimUsers(podUid: string): readonly ClaimUser[] | null {
     return this.#byUid.get(podUid)?.claimUsers ?? null;
   }
 
-  /** Those of tencent.com; null for a pod that is not known. */
+  /** Annotations with a key of tencent.com; null for an unknown pod. */
   annotations(podUid: string): ReadonlyMap<string, string> | null {
     return this.#byUid.get(podUid)?.annotations ?? null;
   }
 
-  /** A container begins to start: it waits no longer. */
+  /** Marks a container as starting, so that it is no longer pending. */
   noteStarted(podUid: string, container: string): void {
     const started = this.#started.get(podUid) ?? new Set<string>();
     started.add(container);
@@ -203,7 +203,7 @@ export class NodePods {
     this.#pending = null;
     if (before !== null && after === null) this.#remove(before);
     if (after === null) return;
-    // The API server may create a static pod's entry again under another UID; for the kubelet it is the same pod.
+    // The API server may create the mirror of a static pod again with another UID; for the kubelet it is the same pod.
     this.#gone.delete(after.uid);
     this.#byUid.set(after.uid, after);
     const named = this.#byName.get(nameKey(after.namespace, after.name));
@@ -219,12 +219,12 @@ export class NodePods {
     this.#byUid.delete(pod.uid);
     const key = nameKey(pod.namespace, pod.name);
     if (this.#byName.get(key)?.objectUid === pod.objectUid) this.#byName.delete(key);
-    // Deleting the entry of a static pod ends nothing: the kubelet writes it again.
+    // Deleting the mirror of a static pod ends nothing: the kubelet creates it again.
     if (!pod.mirror) this.#gone.set(pod.uid, { pod, at: now, overAt });
     this.#forget();
   }
 
-  /** As far as is known here: the kubelet may have started a container that the API server does not know to run. */
+  /** Whether it may run: the kubelet may have started a container that the API server does not show as running yet. */
   #mayRun(pod: NodePod): boolean {
     const started = this.#started.get(pod.uid);
     if (isOver(pod)) return false;
@@ -247,20 +247,20 @@ function nameKey(namespace: string, name: string): string {
   return `${namespace}/${name}`;
 }
 
-/** A pod that is to go before the kubelet took it on never starts. */
+/** A pod that was deleted before the kubelet admitted it never starts. */
 function mayStart(pod: NodePod): boolean {
   return pod.phase === 'Pending' && (pod.deletedAt === null || pod.admittedAt !== null);
 }
 
 function byTurn(a: NodePod, b: NodePod): number {
-  const [first, second] = [turnOf(a), turnOf(b)];
+  const [first, second] = [orderOf(a), orderOf(b)];
   if (first !== second) return first < second ? -1 : 1;
   if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
   return a.uid < b.uid ? -1 : 1;
 }
 
 /** Nanoseconds since 1970. */
-function turnOf(pod: NodePod): bigint {
+function orderOf(pod: NodePod): bigint {
   const decided = pod.annotations.get(PREDICATE_TIME_KEY) ?? '';
   return /^\d{1,20}$/.test(decided) ? BigInt(decided) : BigInt(pod.createdAt) * 1_000_000n;
 }
@@ -278,10 +278,10 @@ function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set(
     ...(equalGpus ? { equalGpus } : {}),
     ...(compat32 ? { compat32 } : {}),
   });
-  // A prediction made for another node says nothing about the GPUs of this one.
+  // A prediction for another node does not apply to the GPUs of this one.
   const ours = (pod.annotations.get(PREDICATE_NODE_KEY) ?? pod.node) === pod.node;
   const hintOf = (index: number): number[] => (ours ? indexes(pod.annotations.get(predicateGpuIndexKey(index))) : []);
-  // The containers take over the GPUs of init containers: these are predicted by theirs.
+  // The containers reuse the GPUs of init containers, so their predictions also apply to these.
   const hints = [...new Set(pod.containers.flatMap((_, index) => hintOf(index)))];
   return [
     ...pod.initContainers.filter(waits).map((container) => entry(container, hints)),
@@ -289,7 +289,7 @@ function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set(
   ];
 }
 
-/** "0,2" as numbers; nothing when it is anything else. */
+/** "0,2" as numbers; empty for invalid text. */
 function indexes(text = ''): number[] {
   return /^\d{1,3}(,\d{1,3})*$/.test(text) ? text.split(',').map(Number) : [];
 }

@@ -26,16 +26,16 @@ interface Assignment {
   readonly at: number;
 }
 
-/** Somebody else keeps writing other values: after so many corrections theirs stay. */
+/** After this many corrections the agent gives up: another writer keeps changing the values. */
 const MAX_CORRECTIONS = 5;
 
-/** Pods whose assignment is known; more than a node can hold. */
+/** Limit of pods with a known assignment; more than a node can have. */
 const PODS_LIMIT = 2_048;
 
 /**
- * Publishes the allocator's decisions: the GPUs of each container as annotations on its pod, and an event. They stay
- * until the allocation is freed: a pod that the cache does not know yet gets its annotations when it appears, and
- * overwritten annotations are written again.
+ * Publishes the allocator's decisions: the GPUs of each container as annotations of its pod, and an event. They are
+ * maintained until the allocation is freed: a pod that is not in the cache yet gets its annotations when it appears,
+ * and overwritten annotations are written again.
  */
 export class Notices {
   readonly #options: NoticesOptions;
@@ -60,18 +60,18 @@ export class Notices {
     this.#unsubscribe();
   }
 
-  /** How often each code was refused since the start. */
+  /** How often each refusal code occurred since the start. */
   get refusals(): ReadonlyMap<Refusal['code'], number> {
     return this.#refusals;
   }
 
-  /** The kubelet did not say for which pod; FailedPods finds it by the words that it leaves in its status. */
+  /** The kubelet did not name the pod; FailedPods finds it by the text in the pod's status. */
   refused(_kind: ResourceKind, _size: number, refusal: Refusal): void {
     this.#refusals.set(refusal.code, (this.#refusals.get(refusal.code) ?? 0) + 1);
   }
 
   /**
-   * Also to be told of every started allocation when the agent comes back, in case it went before everything was
+   * Also called for every started allocation when the agent starts, in case its last run ended before everything was
    * written.
    */
   started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void {
@@ -117,7 +117,8 @@ export class Notices {
   }
 
   /**
-   * A pod that appears is written; one that changes only if it was right before: what we wrote may still be under way.
+   * Writes a pod that appears. Corrects a changed pod only if it was right before: otherwise the agent's own write may
+   * still be on its way.
    */
   #compare(before: NodePod | null, after: NodePod): void {
     if (!this.#assigned.has(after.uid)) return;
@@ -146,9 +147,7 @@ export class Notices {
     }
   }
 
-  /**
-   * Annotations that the pod should have and has not. Those of init containers have no place in the original's scheme.
-   */
+  /** Annotations that the pod lacks. The original's scheme has none for init containers. */
   #missing(pod: NodePod): Map<string, string> {
     const containers = this.#assigned.get(pod.uid) ?? new Map<string, Assignment>();
     const wanted = new Map<string, string>();
@@ -161,7 +160,7 @@ export class Notices {
     }
     if (wanted.size === 0) return wanted;
     wanted.set(GPU_ASSIGNED_KEY, 'true');
-    // The time of a scheduler extender's decision; where there is none, ours.
+    // Without a time of the scheduler extender's decision, the agent's own time is used.
     if (!pod.annotations.has(PREDICATE_TIME_KEY))
       wanted.set(PREDICATE_TIME_KEY, String(BigInt(Math.trunc(at)) * 1_000_000n));
     for (const [key, value] of wanted) if (pod.annotations.get(key) === value) wanted.delete(key);

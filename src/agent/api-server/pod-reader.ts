@@ -6,7 +6,7 @@ import { wholeQuantity } from '../../quota/core/quantity.js';
 
 const MAX_MESSAGE = 2_048;
 
-/** A pod as the API server's JSON shows it, cut down to what is looked at; null for what is no pod. */
+/** Reads the needed fields of a pod from the API server's JSON; null for any other object. */
 export function readNodePod(object: unknown): NodePod | null {
   const pod = readPod(object);
   if (pod.uid === '' || pod.name === '') return null;

@@ -3,7 +3,7 @@ import type { KubeClient } from '../../kube/client.js';
 import { annotatePod, deletePod, evictPod, type PodName } from '../../kube/pod-writes.js';
 import type { WorkQueue, WorkResult } from '../../kube/work-queue.js';
 
-/** One object called Pod at the API server; not a later one of the same name. */
+/** One Pod object of the API server, and no later one with the same name. */
 export type PodRef = Pick<NodePod, 'namespace' | 'name' | 'objectUid'>;
 
 interface Wanted {
@@ -11,11 +11,11 @@ interface Wanted {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Writes annotations and deletes pods, in its own time; the caller goes on at once. */
+/** Writes annotations and deletes pods in the background. */
 export class PodWriter {
   readonly #client: KubeClient;
   readonly #queue: WorkQueue;
-  /** What has not been written yet, by UID. */
+  /** Annotations that are not written yet, by UID. */
   readonly #wanted = new Map<string, Wanted>();
 
   constructor(client: KubeClient, queue: WorkQueue) {
@@ -23,7 +23,7 @@ export class PodWriter {
     this.#queue = queue;
   }
 
-  /** Sets these annotations; several calls for one pod become one write. */
+  /** Sets these annotations; several calls for one pod may become one write. */
   annotate(pod: PodRef, annotations: Readonly<Record<string, string>>): void {
     const waiting = this.#wanted.get(pod.objectUid);
     const wanted: Wanted = { pod, annotations: { ...waiting?.annotations, ...annotations } };
@@ -36,16 +36,16 @@ export class PodWriter {
     this.#wanted.set(pod.objectUid, wanted);
   }
 
-  /** Deletes this pod and no other of its name. */
+  /** Deletes this pod, and no other pod of its name. */
   delete(pod: PodRef): void {
     this.#queue.put(`delete ${pod.objectUid}`, { attempt: () => deletePod(this.#client, nameOf(pod)) });
   }
 
-  /** Has this pod evicted: unlike a deletion, a disruption budget may forbid it. Then it is not asked for again. */
+  /** Evicts this pod: unlike a deletion, a disruption budget may forbid it. Then it is not retried. */
   evict(pod: PodRef): void {
     this.#queue.put(`evict ${pod.objectUid}`, {
       attempt: async (): Promise<WorkResult> => {
-        // Servers before 1.22 know only the older version, and say that they do not know the other.
+        // Servers before 1.22 have only the older version, and answer that they do not know the newer one.
         let answer = await evictPod(this.#client, nameOf(pod), 'policy/v1');
         if (!answer.ok && answer.code === 'invalid')
           answer = await evictPod(this.#client, nameOf(pod), 'policy/v1beta1');

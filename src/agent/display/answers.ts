@@ -6,14 +6,13 @@ import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 const MIB = 1024 * 1024;
 
 /**
- * One container as the original sees it: what it asked for, and what it uses of each GPU. Memory in whole MiB, as
- * there.
+ * One container in the original's form: its request, and its use of each GPU. Memory in whole MiB, as in the original.
  */
 export interface ContainerAnswer {
   readonly owner: ContainerRef;
-  /** Fraction of a GPU, over all GPUs. */
+  /** As a fraction of one GPU, in sum over all GPUs. */
   readonly requestedGpu: number;
-  /** MiB; the whole of its GPUs where no memory was asked for. */
+  /** MiB; all memory of its GPUs if it requested none. */
   readonly requestedMemory: number;
   readonly devices: readonly DeviceAnswer[];
 }
@@ -21,7 +20,7 @@ export interface ContainerAnswer {
 export interface DeviceAnswer {
   readonly index: number;
   readonly pciBusId: string;
-  /** Percent of the GPU, summed over processes. */
+  /** Percent of the GPU, in sum over its processes. */
   readonly usedPercent: number;
   readonly usedMemory: number;
   readonly totalMemory: number;
@@ -29,7 +28,7 @@ export interface DeviceAnswer {
 }
 
 /**
- * Every container that the kubelet has named. Containers with the same devices use them in turn: usage belongs to the
+ * Every container that the kubelet has named. Containers with the same devices use them in turn: the use belongs to the
  * last one.
  */
 export function containerAnswers(snapshot: NodeSnapshot): ContainerAnswer[] {
@@ -88,7 +87,7 @@ function newPod(owner: ContainerRef, pod: NodeView['pod']): ContainerStat {
     project: owner.namespace,
     user: facts?.user ?? '',
     cluster: facts?.cluster ?? '',
-    // As there: containers without a GPU have an empty specification.
+    // As in the original, containers without a GPU have an empty spec.
     spec: Object.fromEntries((facts?.otherContainers ?? []).map((name) => [name, {}])),
   };
 }

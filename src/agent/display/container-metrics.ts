@@ -4,7 +4,7 @@ import type { AllocationSnapshot, SliceSnapshot } from './view.js';
 
 const LABELS = ['namespace', 'pod', 'container', 'gpu'] as const;
 
-/** The container that runs in an allocation now, if the kubelet has named one. */
+/** The container that uses an allocation now, if the kubelet has named one. */
 function runningOf({ owners }: AllocationSnapshot): Record<'namespace' | 'pod' | 'container', string> | null {
   const owner = owners.findLast(({ podUid }) => podUid !== '');
   return owner === undefined ? null : { namespace: owner.namespace, pod: owner.pod, container: owner.container };
@@ -23,7 +23,7 @@ function labelsOf(allocation: AllocationSnapshot, slice: SliceSnapshot): Sample[
   return labels;
 }
 
-/** A value of each container on each of its GPUs; null where there is none. */
+/** A metric with a value for each container on each of its GPUs; null values are left out. */
 function slice(
   name: string,
   type: NodeMetric['type'],
@@ -56,7 +56,7 @@ function counter(
   return slice(name, 'counter', help, ({ counters }) => (counters === null ? null : value(counters)));
 }
 
-/** A counter of each container, whatever GPUs it has. */
+/** A counter of each container, independent of GPUs. */
 function containerCounter(name: string, help: string, value: (allocation: AllocationSnapshot) => number): NodeMetric {
   return {
     name,
@@ -80,19 +80,19 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   slice(
     'vgpu_container_requested_ratio',
     'gauge',
-    'Fraction of the GPU that the container was given',
+    'Fraction of the GPU that is allocated to the container',
     ({ givenCores }) => givenCores / 100,
   ),
   slice(
     'vgpu_container_limit_ratio',
     'gauge',
-    "Fraction of the GPU that is the container's own now",
+    'Present hard share of the container as a fraction of the GPU',
     ({ share }) => share / 100,
   ),
   slice(
     'vgpu_container_soft_limit_ratio',
     'gauge',
-    'Fraction that it may use while others leave the GPU idle; absent under a hard limit',
+    'Fraction of the GPU that it may use while other containers leave the GPU idle; absent under a hard share',
     ({ softLimit }) => (softLimit === null ? null : softLimit / 100),
   ),
   slice(
@@ -104,25 +104,25 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   slice(
     'vgpu_container_memory_requested_bytes',
     'gauge',
-    'Memory of the GPU that it was given; absent where it has all',
+    'Memory of the GPU that is allocated to it; absent if it has all',
     ({ givenMemoryBytes }) => givenMemoryBytes,
   ),
   slice(
     'vgpu_container_memory_limit_bytes',
     'gauge',
-    'Memory that it may use now; absent where it is not limited',
+    'Memory that it may use now; absent if it is not limited',
     ({ memoryLimitBytes }) => memoryLimitBytes,
   ),
   slice(
     'vgpu_container_memory_used_bytes',
     'gauge',
-    'Memory that it uses, as the driver counts',
+    'Memory that it uses, as the driver counts it',
     ({ usedMemoryBytes }) => usedMemoryBytes,
   ),
   slice(
     'vgpu_container_memory_driver_bytes',
     'gauge',
-    'Part of that which the driver keeps for itself',
+    'Part of the used memory that the driver itself needs',
     ({ driverMemoryBytes }) => driverMemoryBytes,
   ),
   slice(
@@ -152,11 +152,11 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   ),
   counter(
     'vgpu_container_throttled_seconds_total',
-    'Time that its launches waited for its share, summed over threads',
+    'Throttled time of its launches, summed over threads',
     ({ throttledSeconds }) => throttledSeconds,
   ),
   counter('vgpu_container_launches_total', 'Kernel launches', ({ launches }) => launches),
-  counter('vgpu_container_delayed_launches_total', 'Launches that had to wait', ({ waits }) => waits),
+  counter('vgpu_container_delayed_launches_total', 'Throttled launches', ({ waits }) => waits),
   counter(
     'vgpu_container_memory_denied_bytes_total',
     'Memory that was refused to it',
@@ -165,7 +165,7 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_container_memory_denials_total',
     type: 'counter',
-    help: 'Calls that memory was refused to, by kind of call; kinds that never were are absent',
+    help: 'Calls that were refused memory, by kind of call; absent for kinds without refusals',
     labels: [...LABELS, 'api'],
     *read({ snapshot }) {
       for (const allocation of snapshot.allocations) {
@@ -181,35 +181,35 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   slice(
     'vgpu_container_control_error_ratio',
     'gauge',
-    'Fraction of the GPU it should have had less what it had, in the last seconds; absent while it did not want its share',
+    'Wanted minus received share in the last seconds, as a fraction of the GPU; absent while it was not throttled',
     ({ controlError }) => controlError,
   ),
   slice(
     'vgpu_container_charge_correction_ratio',
     'gauge',
-    'Factor on what its launches are charged; away from 1 where the driver reports something else',
+    'Factor on what its launches are charged; it differs from 1 if the driver reports other times than were charged',
     ({ correction }) => correction,
   ),
   slice(
     'vgpu_container_time_drift_ratio',
     'gauge',
-    'GPU time that the driver reports less what was charged, in the last seconds, as a fraction of the GPU; absent where it reports none',
+    'GPU time that the driver reports minus charged time, in the last seconds, as a fraction of the GPU; absent where it reports none',
     ({ timeDrift }) => timeDrift,
   ),
   slice(
     'vgpu_container_memory_drift_bytes',
     'gauge',
-    'Memory that the driver counts less what the container accounts for; absent where it does not count',
+    'Memory that the driver counts minus memory that the container accounts for; absent if the driver does not count it',
     ({ memoryDriftBytes }) => memoryDriftBytes,
   ),
   containerCounter(
     'vgpu_container_refused_connections_total',
-    'Connections to its socket that were cut off: too many, too slow, or in no language of it',
+    'Connections to its socket that were closed: too many, too slow, or with an unknown protocol',
     ({ refusedConnections }) => refusedConnections,
   ),
   containerCounter(
     'vgpu_container_socket_floods_total',
-    'How often its socket was shut for a while because of too many connections',
+    'How often its socket was closed temporarily because of too many connections',
     ({ socketFloods }) => socketFloods,
   ),
   {
@@ -227,7 +227,7 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_container_findings',
     type: 'gauge',
-    help: 'What the audit has against the container now, by code; none is absent',
+    help: 'Present audit findings about the container, by code; absent without findings',
     labels: ['namespace', 'pod', 'container', 'code'],
     *read({ snapshot }) {
       for (const allocation of snapshot.allocations) {

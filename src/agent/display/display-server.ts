@@ -6,7 +6,7 @@ import { usageResponse } from './answers.js';
 import type { Journal } from './journal.js';
 import type { NodeView } from './view.js';
 
-/** `display.GPUDisplay` and `vgpu.Node` on a unix socket that only root can reach, beside other services of root. */
+/** `display.GPUDisplay` and `vgpu.Node`, with other services for root, on a unix socket that only root can open. */
 export function displayServer(
   socketPath: string,
   view: NodeView,

@@ -1,10 +1,10 @@
 /**
- * Messages of proto3 as the original's HTTP gateway prints them (grpc-gateway 1 over Go's jsonpb with the fields' own
- * names): nothing that has its default value, maps in the order of their keys, numbers as the shortest text of a 32 bit
- * float, and HTML's special characters escaped in texts. Fields are printed in the order of the object.
+ * Prints proto3 messages as the original's HTTP gateway does (grpc-gateway 1 over Go's jsonpb with the original field
+ * names): default values are left out, maps are sorted by key, numbers are the shortest text of a 32-bit float, and
+ * HTML's special characters are escaped in texts. Fields are printed in the order of the object.
  */
 
-/** The fields that are maps: their entries are printed even if they are empty. */
+/** Names of map fields: their entries are printed even if they are empty. */
 const MAPS: ReadonlySet<string> = new Set(['usage', 'stat', 'spec']);
 
 /** The JSON text of a message. */
@@ -41,7 +41,7 @@ function text(value: string): string {
   });
 }
 
-/** The shortest decimal that is the same 32 bit float. Whole numbers up to 2^24 are themselves; pids are below that. */
+/** The shortest decimal text of the same 32-bit float. Whole numbers up to 2^24, such as pids, stay exact. */
 export function float(value: number): string {
   const single = Math.fround(value);
   for (let digits = 1; digits < 9; digits++) {

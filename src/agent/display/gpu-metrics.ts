@@ -4,7 +4,7 @@ import type { GpuSnapshot } from './view.js';
 
 const LABELS = ['gpu', 'uuid'] as const;
 
-/** A value of each GPU; GPUs that do not say are left out. */
+/** A metric with a value for each GPU; GPUs without a value are left out. */
 function gpu(
   name: string,
   type: NodeMetric['type'],
@@ -70,14 +70,14 @@ export const GPU_METRICS: readonly NodeMetric[] = [
   gpu(
     'vgpu_gpu_given_ratio',
     'gauge',
-    'Fraction of the GPU that is given to containers',
+    'Fraction of the GPU that is allocated to containers',
     ({ givenCores }) => givenCores / 100,
   ),
   gpu('vgpu_gpu_memory_bytes', 'gauge', 'Memory of the GPU', ({ memoryBytes }) => memoryBytes),
   gpu(
     'vgpu_gpu_memory_given_bytes',
     'gauge',
-    'Memory of the GPU that is given to containers',
+    'Memory of the GPU that is allocated to containers',
     ({ givenMemoryBytes }) => givenMemoryBytes,
   ),
   gpu(
@@ -96,14 +96,9 @@ export const GPU_METRICS: readonly NodeMetric[] = [
   gpu(
     'vgpu_gpu_foreign_processes',
     'gauge',
-    'Processes on the GPU that belong to no container which was given it',
+    'Processes on the GPU that belong to no container with an allocation on it',
     ({ strangerPids }) => strangerPids.length,
   ),
-  gpu('vgpu_gpu_looks_total', 'counter', 'How often the driver was asked about the GPU', ({ looks }) => looks),
-  gpu(
-    'vgpu_gpu_failed_looks_total',
-    'counter',
-    'How often the driver did not answer',
-    ({ failedLooks }) => failedLooks,
-  ),
+  gpu('vgpu_gpu_looks_total', 'counter', 'Samples of the GPU that were taken', ({ looks }) => looks),
+  gpu('vgpu_gpu_failed_looks_total', 'counter', 'Samples of the GPU that failed', ({ failedLooks }) => failedLooks),
 ];

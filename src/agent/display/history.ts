@@ -6,9 +6,11 @@ export const HISTORY_LENGTH = 150;
 
 const MIB = 1024 * 1024;
 
-/** The values of the last minutes, one number per period, the latest last; a series that began later is shorter. */
+/**
+ * The values of the last minutes, one number per period, the latest last; a series that began later has fewer values.
+ */
 export interface GpuSeries {
-  /** Percent; null where the driver did not say. */
+  /** Percent; null if the driver did not report it. */
   readonly used: readonly (number | null)[];
   /** MiB. */
   readonly memory: readonly (number | null)[];
@@ -18,7 +20,7 @@ export interface SliceSeries {
   readonly gpuUuid: string;
   readonly used: readonly number[];
   readonly memory: readonly number[];
-  /** Seconds that launches waited, a second; above 1 where several threads did. */
+  /** Throttled seconds per second; above 1 if several threads were throttled. */
   readonly throttled: readonly number[];
 }
 
@@ -37,9 +39,9 @@ export class History {
   #slices = new Map<string, Map<string, Kept>>();
   #lastMs: number | null = null;
 
-  /** True when a moment that is added now is kept. */
+  /** True when a sample at this time belongs to a new period. */
   isDue(nowMs: number): boolean {
-    // Timers can be late: a tenth of a period must not lose a sample.
+    // Timers can be late; a tolerance of a tenth of a period keeps every sample.
     return this.#lastMs === null || nowMs - this.#lastMs >= HISTORY_PERIOD_MS * 0.9;
   }
 
@@ -83,7 +85,7 @@ export class History {
     return Object.fromEntries([...this.#cards].map(([uuid, { used, memory }]) => [uuid, { used, memory }]));
   }
 
-  /** Of one allocation, a series for each of its GPUs; none for one that is not known. */
+  /** The series of one allocation, one per GPU; empty for an unknown one. */
   slices(allocation: string): SliceSeries[] {
     return [...(this.#slices.get(allocation)?.values() ?? [])].map(({ gpuUuid, used, memory, throttled }) => ({
       gpuUuid,

@@ -23,7 +23,7 @@ export interface HttpServerOptions {
   readonly history: History;
   readonly journal: Journal;
   readonly feed: LiveFeed;
-  /** By path. */
+  /** Files of the page, by URL path. */
   readonly page: ReadonlyMap<string, PageFile>;
   /** Null: plain HTTP. */
   readonly certificate: TlsSource | null;
@@ -34,9 +34,7 @@ export interface HttpServerOptions {
 
 const ALLOCATIONS = '/api/allocations/';
 
-/**
- * The HTTP side of the display: the original's gateway, metrics, probes, and the page with what it needs. Read-only.
- */
+/** The HTTP side of the display: the original's gateway, metrics, probes, and the page with its data. Read-only. */
 export class HttpServer {
   readonly #options: HttpServerOptions;
   readonly #listener: Listener;
@@ -58,12 +56,12 @@ export class HttpServer {
     });
   }
 
-  /** The port in use: of interest where 0 was asked for. */
+  /** The port in use, which matters if port 0 was requested. */
   get port(): number {
     return this.#listener.port;
   }
 
-  /** Rejects when the address cannot be listened on, or the certificate cannot be used. */
+  /** Rejects when the address cannot be used, or the certificate is invalid. */
   async start(): Promise<void> {
     await this.#listener.start();
     this.#options.feed.start();
@@ -97,7 +95,7 @@ export class HttpServer {
         },
       })),
     };
-    // The page itself contains no data of the node, and asks for a token when it needs one.
+    // The page's files contain no data of the node, so they need no token; the page asks for one.
     const files = [...page].map(([path, file]): [string, Route] => [
       path,
       { method: 'GET', isOpen: true, answer: (request) => pageAnswer(request, file) },
@@ -112,7 +110,7 @@ export class HttpServer {
   #allocation(id: string): Answer {
     const { view, history, journal } = this.#options;
     const allocation = view.snapshot().allocations.find((one) => one.id === id);
-    if (allocation === undefined) return plain(404, 'no such allocation');
+    if (allocation === undefined) return plain(404, 'this allocation does not exist');
     const concerns = (owner: ContainerRef | undefined): boolean =>
       owner !== undefined &&
       owner.podUid !== '' &&

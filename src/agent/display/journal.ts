@@ -1,12 +1,12 @@
 import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { Clock } from '../../host/clock.js';
 
-/** What happened on the node, as far as operators care. */
+/** An event on the node, for operators. */
 export interface JournalNote {
   readonly level: 'info' | 'warning';
-  /** One word in CamelCase: what programs filter by. */
+  /** One word in CamelCase, which programs filter by. */
   readonly kind: string;
-  /** A sentence for people. May hold texts that tenants chose. */
+  /** A sentence for people. It may contain text that tenants chose. */
   readonly message: string;
   readonly gpuUuid?: string;
   readonly allocation?: string;
@@ -14,18 +14,18 @@ export interface JournalNote {
 }
 
 export interface JournalEntry extends JournalNote {
-  /** Grows with every event; a repeated event gets a new number and its count grows. */
+  /** Grows with every event; a repeated event gets a new number, and its count grows. */
   readonly sequence: number;
   readonly atMs: number;
   readonly count: number;
 }
 
-/** An event that equals one of this many latest events is counted with it. */
+/** An event that equals one of this many latest events only increases that event's count. */
 const REPEATS_AMONG = 32;
 
 /**
- * The latest events of this node, for the page and the command line. In memory only; lasting records are in the log and
- * on the pods.
+ * The latest events of this node, for the page and the command line, in memory only. Logs and pod events are the
+ * lasting records.
  */
 export class Journal {
   readonly #clock: Clock;
@@ -52,7 +52,7 @@ export class Journal {
     if (this.#entries.length > this.#limit) this.#entries = this.#entries.slice(-this.#limit);
   }
 
-  /** Entries after a number, the oldest first, and of these the latest `most`. */
+  /** The latest `most` entries after a sequence number, oldest first. */
   after(sequence: number, most = this.#limit): readonly JournalEntry[] {
     return this.#entries.filter((entry) => entry.sequence > sequence).slice(-most);
   }

@@ -1,9 +1,8 @@
 import type { NodeSnapshot } from './view.js';
 
 /**
- * A snapshot in two texts: the state, which changes when something happens, and the usage, which changes all the time.
- * The entries of the usage are in the order of the state. A page that follows the node gets the state rarely and the
- * usage every second.
+ * A snapshot in two parts: the state, which changes with events, and the usage, which always changes. Usage entries are
+ * in the order of the state. Pages get the state rarely and the usage every second.
  */
 export interface LiveDocument {
   readonly state: string;

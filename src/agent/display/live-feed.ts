@@ -14,27 +14,27 @@ export interface LiveFeedOptions {
   readonly log: Log;
 }
 
-/** The usage that pages get every second. */
+/** Interval in which pages get the usage. */
 const TICK_MS = 1_000;
 /** A reader with this much unread data gets no more until it has read it. */
 const MAX_UNREAD_BYTES = 512 * 1024;
-/** And one that has taken nothing for so long is let go. */
+/** A reader that has read nothing for this long is disconnected. */
 const MAX_SILENT_MS = 30_000;
-/** Events of the journal that a page begins with. */
+/** Number of journal events that a new page gets. */
 const FIRST_EVENTS = 100;
 export const MAX_READERS = 64;
 
 interface Reader {
   readonly response: ServerResponse;
-  /** It missed something: it needs the whole state again. */
+  /** Whether it missed a message and needs the whole state again. */
   stale: boolean;
   stuckSinceMs: number | null;
 }
 
 /**
  * Server-sent events for pages of the node: `hello` once (history, events), `state` after a change, `usage` every
- * second, `event` for each entry of the event list. One sample per second serves all readers; without readers, samples
- * are taken only for the history. No part waits for a reader: a slow reader misses events, a dead reader is
+ * second, `event` for each new journal entry. One sample per second serves all readers; without readers, samples are
+ * taken only for the history. The feed never waits for a reader: a slow reader misses messages, a dead reader is
  * disconnected.
  */
 export class LiveFeed {
@@ -62,7 +62,7 @@ export class LiveFeed {
     this.#readers.clear();
   }
 
-  /** Adds a reader; false when there are too many. The response's headers are written already. */
+  /** Adds a reader; false if there are too many. The response's headers have been written already. */
   join(response: ServerResponse): boolean {
     if (this.#readers.size >= MAX_READERS) return false;
     const { history, journal, view } = this.#options;
@@ -128,7 +128,7 @@ export class LiveFeed {
   }
 }
 
-/** One event of the stream; JSON texts have no line ends. */
+/** One message of the stream; JSON texts contain no line ends. */
 function message(event: string, data: string): string {
   return `event: ${event}\ndata: ${data}\n\n`;
 }

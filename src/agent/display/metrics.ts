@@ -6,7 +6,7 @@ import { NODE_METRICS } from './node-metrics.js';
 import { ORIGINAL_METRICS } from './original-metrics.js';
 import type { NodeView } from './view.js';
 
-/** Every family that is read from the node at a scrape. */
+/** Every metric whose value is read from the node at a scrape. */
 export const METRICS: readonly NodeMetric[] = [
   ...NODE_METRICS,
   ...GPU_METRICS,
@@ -14,7 +14,7 @@ export const METRICS: readonly NodeMetric[] = [
   ...ORIGINAL_METRICS,
 ];
 
-/** What the kubelet calls. */
+/** Calls of the kubelet. */
 export type KubeletCall = 'preferred' | 'allocate' | 'prestart';
 
 export const CALL_DURATION = {
@@ -25,7 +25,7 @@ export const CALL_DURATION = {
   buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
 } as const;
 
-/** How long the kubelet waited for answers. */
+/** Measures how long the kubelet waited for answers. */
 export class CallTimes {
   readonly durations = histogram(CALL_DURATION);
 

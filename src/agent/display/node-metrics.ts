@@ -36,7 +36,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_allocations',
     type: 'gauge',
-    help: 'Allocations, by how far they are: allocated (the container has not started) or started',
+    help: 'Allocations, by phase: allocated (the container has not started) or started',
     labels: ['phase'],
     read({ snapshot }) {
       const started = snapshot.allocations.filter(({ phase }) => phase === 'started').length;
@@ -49,7 +49,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_allocation_info',
     type: 'gauge',
-    help: 'Always 1; ties an allocation, as logs and directories name it, to its container',
+    help: 'Always 1; its labels connect an allocation id, as in logs and directories, with its container',
     labels: ['allocation', 'namespace', 'pod', 'container'],
     *read({ snapshot }) {
       for (const { id, owners } of snapshot.allocations) {
@@ -69,7 +69,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_allocation_created_timestamp_seconds',
     type: 'gauge',
-    help: 'When the allocation was made, in seconds since 1970',
+    help: 'Time of the allocation, in seconds since 1970',
     labels: ['allocation'],
     *read({ snapshot }) {
       for (const { id, allocatedAtMs } of snapshot.allocations)
@@ -86,7 +86,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_errors_total',
     type: 'counter',
-    help: 'What went wrong in the agent and around it, by cause',
+    help: 'Errors in the agent and around it, by cause',
     labels: ['cause'],
     read: ({ counts }) => byLabel('cause', counts.errors),
   },
@@ -100,7 +100,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_evictions_total',
     type: 'counter',
-    help: 'How often a pod was to be evicted for a finding',
+    help: 'Evictions that were requested for a finding',
     labels: [],
     read: ({ counts }) => only(counts.evictions),
   },
@@ -114,7 +114,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_nri_corrected_containers_total',
     type: 'counter',
-    help: 'With --nri: containers that lacked something of their slice and were corrected before they were created',
+    help: 'With --nri: containers that lacked parts of their slice and were corrected before they were created',
     labels: [],
     read: ({ counts }) => (counts.nri === null ? [] : only(counts.nri.corrected)),
   },
@@ -138,7 +138,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'process_start_time_seconds',
     type: 'gauge',
-    help: 'When the agent started, in seconds since 1970',
+    help: 'Start time of the agent, in seconds since 1970',
     labels: [],
     read: () => only(performance.timeOrigin / 1000),
   },

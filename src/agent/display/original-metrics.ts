@@ -5,8 +5,8 @@ import type { NodeMetric, Scrape } from './node-metric.js';
 const LABELS = ['pod_name', 'namespace', 'node', 'container_name'] as const;
 
 /**
- * A gauge of the original (one that it calls a total carries no type, which promtool would object to), which says
- * `total` and, for what is used, each GPU under a fourth label.
+ * A gauge of the original (untyped if the original calls it a total, because promtool would object). Label `total` has
+ * the sum, and for used amounts a fourth label names each GPU.
  */
 function original(
   name: string,
@@ -39,7 +39,7 @@ function original(
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** The metrics of tkestack gpu-manager, with its names, labels and values: 32 bit floats, memory in MiB. */
+/** The metrics of tkestack gpu-manager, with its names, labels and values: 32-bit floats, memory in MiB. */
 export const ORIGINAL_METRICS: readonly NodeMetric[] = [
   original(
     'container_gpu_utilization',
@@ -57,13 +57,13 @@ export const ORIGINAL_METRICS: readonly NodeMetric[] = [
   ),
   original(
     'container_request_gpu_utilization',
-    'Fraction of a GPU that the container asked for',
+    'Fraction of a GPU that the container requested',
     'req_of_gpu',
     ({ requestedGpu }) => requestedGpu,
   ),
   original(
     'container_request_gpu_memory',
-    'GPU memory that the container asked for, in MiB',
+    'GPU memory that the container requested, in MiB',
     'req_of_gpu_memory',
     ({ requestedMemory }) => requestedMemory,
   ),

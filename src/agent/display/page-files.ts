@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { packageFile } from '../../host/package-files.js';
 
-/** The page as it is shipped: plain files that a browser takes as they are. */
+/** Directory of the page's files, which browsers run without a build step. */
 const PAGE_DIRECTORY = packageFile('src/agent/display/page/');
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ export interface PageFile {
   readonly etag: string;
 }
 
-/** Reads the page into memory, by path of its URL; `/` is its document. Nothing else is ever served from disk. */
+/** Reads the page into memory, by URL path; `/` is its document. No other file is ever served. */
 export async function readPageFiles(directory: string = PAGE_DIRECTORY): Promise<ReadonlyMap<string, PageFile>> {
   const files = new Map<string, PageFile>();
   for (const name of await readdir(directory)) {

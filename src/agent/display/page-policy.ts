@@ -1,6 +1,6 @@
 /**
- * On every answer of the display. The page runs its own scripts and styles and nothing else, talks to its own server
- * only, builds no HTML from text, and is shown in no frame.
+ * Headers of every answer of the display. The page may run only its own scripts and styles, call only its own server,
+ * and build no HTML from text; no frame may contain it.
  */
 export const PAGE_POLICY: Readonly<Record<string, string>> = {
   'content-security-policy':

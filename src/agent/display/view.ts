@@ -2,34 +2,34 @@ import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { Level } from '../../gpu/topology/level.js';
 import type { DeniedApi } from '../../abi/usage-file.js';
 
-/** How a GPU is; `core/health.ts` says what each status means. */
+/** Health of a GPU; `agent/gpus/health.ts` explains each status. */
 export interface HealthSnapshot {
   readonly status: 'healthy' | 'probation' | 'reset' | 'failed' | 'lost';
-  /** Null when healthy. */
+  /** Null if healthy. */
   readonly reason: string | null;
   readonly sinceMs: number;
 }
 
-/** One GPU of the node. Null: the driver does not say. */
+/** One GPU of the node. Null: the driver does not report the value. */
 export interface GpuSnapshot {
-  /** As the driver counts. */
+  /** The driver's index. */
   readonly index: number;
   readonly uuid: string;
   readonly model: string;
   readonly pciBusId: string;
   readonly numaNode: number | null;
   readonly memoryBytes: number;
-  /** New containers may be placed on it. */
+  /** Whether new containers may use it. */
   readonly usable: boolean;
   readonly health: HealthSnapshot;
-  /** Hundredths of the GPU, and bytes, that are given to containers. */
+  /** Hundredths of the GPU, and bytes, that are allocated to containers. */
   readonly givenCores: number;
   readonly givenMemoryBytes: number;
   readonly usedPercent: number | null;
   readonly usedMemoryBytes: number | null;
   readonly temperatureCelsius: number | null;
   readonly powerWatts: number | null;
-  /** Host pids of processes that belong to no container which was given this GPU. */
+  /** Host pids of processes that belong to no container with an allocation on this GPU. */
   readonly strangerPids: readonly number[];
   /** Samples since the agent started, and failed ones. */
   readonly looks: number;
@@ -46,24 +46,24 @@ export interface SliceCounters {
   readonly denied: Readonly<Record<DeniedApi, number>>;
 }
 
-/** What one container has and does on one GPU. */
+/** One container on one GPU: allocation, limits and use. */
 export interface SliceSnapshot {
   readonly gpuUuid: string;
   readonly gpuIndex: number;
   readonly pciBusId: string;
   readonly gpuMemoryBytes: number;
-  /** What it was given: hundredths of the GPU; bytes, null where it has all of the GPU. */
+  /** Its allocation: hundredths of the GPU; bytes, null if it has all of the GPU. */
   readonly givenCores: number;
   readonly givenMemoryBytes: number | null;
-  /** The limits in force: the same, unless its pod or an operator lowered them. */
+  /** The present limits: as allocated, unless its pod or an operator lowered them. */
   readonly share: number;
-  /** Hundredths it may use while others leave the GPU idle; null: no more than its share. */
+  /** Hundredths that it may use while other containers leave the GPU idle; null: no more than its share. */
   readonly softLimit: number | null;
   readonly memoryLimitBytes: number | null;
   /** Percent of the GPU. */
   readonly usedPercent: number;
   readonly usedMemoryBytes: number;
-  /** Of that, what the driver keeps for itself. */
+  /** The driver's own part of `usedMemoryBytes`. */
   readonly driverMemoryBytes: number;
   /** What it may hold beyond its memory limit, on the host, and what it does; no part of the above. */
   readonly hostBackedLimitBytes: number;
@@ -72,19 +72,19 @@ export interface SliceSnapshot {
   readonly pids: readonly number[];
   /** Null while the slice has not been started. */
   readonly counters: SliceCounters | null;
-  /** Asked minus given in the last seconds, as a fraction of the GPU; null while it did not want its share. */
+  /** Wanted minus received GPU time in the last seconds, as a fraction of the GPU; null while it was not throttled. */
   readonly controlError: number | null;
-  /** Factor on what its launches are charged. */
+  /** Factor on the charges of its launches. */
   readonly correction: number;
   /**
-   * The driver's view less the container's own account: GPU time in the last seconds, as a fraction of the GPU; bytes
-   * now. Null where the driver does not say.
+   * The driver's figures minus the container's own account: GPU time in the last seconds, as a fraction of the GPU;
+   * bytes now. Null if the driver does not report them.
    */
   readonly timeDrift: number | null;
   readonly memoryDriftBytes: number | null;
 }
 
-/** What the audit has against a container. */
+/** An audit finding about a container. */
 export interface FindingSnapshot {
   readonly code: string;
   readonly message: string;
@@ -98,16 +98,17 @@ export interface AllocationSnapshot {
   /** Its limits are not enforced, only compared with its use. */
   readonly unenforced: boolean;
   /**
-   * In turn; the last one runs. Empty until the container starts, and with empty texts where the kubelet has not said.
+   * Containers that use it in turn; the last one runs. Empty until the container starts; with empty texts if the
+   * kubelet has not named it.
    */
   readonly owners: readonly ContainerRef[];
   /** Milliseconds since 1970. */
   readonly allocatedAtMs: number;
-  /** Hundredths of a GPU over all GPUs. */
+  /** Hundredths of a GPU, in sum over all GPUs. */
   readonly cores: number;
-  /** Null where no memory was asked for: all of its GPUs. */
+  /** Null if no memory was requested: all memory of its GPUs. */
   readonly memoryBytes: number | null;
-  /** Processes that greeted the agent and live. */
+  /** Number of living processes that sent a greeting. */
   readonly processes: number;
   readonly findings: readonly FindingSnapshot[];
   /** What its socket refused: connections, and how often it was closed because of too many at once. */
@@ -124,14 +125,14 @@ export interface TreeSnapshot {
   readonly children: readonly TreeSnapshot[];
 }
 
-/** The state of the node at one moment; plain values, fit for JSON. */
+/** The state of the node at one moment, as plain values for JSON. */
 export interface NodeSnapshot {
   /** Milliseconds since 1970. */
   readonly atMs: number;
   readonly node: string;
   readonly version: string;
   readonly driverVersion: string | null;
-  /** Why the GPU driver does not answer; null while it does. */
+  /** Why the GPU driver does not answer; null if it does. */
   readonly driverOutage: string | null;
   readonly notReady: readonly string[];
   readonly cards: readonly GpuSnapshot[];
@@ -141,39 +142,39 @@ export interface NodeSnapshot {
   readonly allocations: readonly AllocationSnapshot[];
 }
 
-/** Facts from the pod of a container; none without an API server. */
+/** Facts from the pod of a container; empty without an API server. */
 export interface PodFacts {
-  /** Value of the environment variable SUBMITTER of the first container; empty without. */
+  /** Value of the environment variable SUBMITTER of the first container; empty if it is not set. */
   readonly user: string;
-  /** Value of the annotation clusterName; empty without. */
+  /** Value of the annotation clusterName; empty without it. */
   readonly cluster: string;
-  /** Its containers that hold no GPU. */
+  /** Its containers without a GPU. */
   readonly otherContainers: readonly string[];
 }
 
-/** How the agent is a plugin of the container runtime. */
+/** State of the agent as a plugin of the container runtime. */
 export interface NriCounts {
-  /** The runtime asks about containers. */
+  /** Whether the runtime asks the agent about containers. */
   readonly connected: boolean;
-  /** Containers that were made with a correction. */
+  /** Number of containers that were corrected at their creation. */
   readonly corrected: number;
 }
 
-/** What happened since the agent started, by kind. */
+/** Counts of events since the agent started, by kind. */
 export interface NodeCounts {
-  /** Requests of the kubelet that were refused, by code. */
+  /** Refused requests of the kubelet, by code. */
   readonly refusals: ReadonlyMap<string, number>;
-  /** What went wrong in the agent and around it, by cause. */
+  /** Errors in the agent and around it, by cause. */
   readonly errors: ReadonlyMap<string, number>;
-  /** Findings of the audit that were raised, by code. */
+  /** Raised findings of the audit, by code. */
   readonly findings: ReadonlyMap<string, number>;
-  /** Pods that were to be evicted for one. */
+  /** Evictions that were requested for a finding. */
   readonly evictions: number;
-  /** The Node Resource Interface; null where it is not used. */
+  /** Counts of the Node Resource Interface; null if it is not used. */
   readonly nri: NriCounts | null;
 }
 
-/** What is used at one moment: the part of a snapshot that is kept as history. */
+/** The use at one moment: the part of a snapshot that the history keeps. */
 export interface UseMoment {
   readonly atMs: number;
   readonly cards: readonly Pick<GpuSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
@@ -185,17 +186,17 @@ export interface UseMoment {
   }[];
 }
 
-/** What the display needs of the agent. All answers come from memory. */
+/** The display's interface to the agent. All answers come from memory. */
 export interface NodeView {
   readonly nodeName: string;
   readonly version: string;
   snapshot(): NodeSnapshot;
   /** The part of the snapshot that the history needs, at low cost: counters are as of the last steering tick. */
   use(): UseMoment;
-  /** The topology as the original prints it; extended: with NVLinks, model and whether the GPU may be chosen. */
+  /** The topology as the original prints it; extended: with NVLinks, model and availability. */
   graph(options?: { readonly extended?: boolean }): string;
   pod(podUid: string): PodFacts | null;
   counts(): NodeCounts;
-  /** Empty when the agent can serve pods; else what it waits for. */
+  /** What the agent waits for; empty when it can serve pods. */
   notReady(): readonly string[];
 }

@@ -3,8 +3,8 @@ import { list, record, text, texts, type JsonRecord } from '../../kube/json.js';
 import { wholeQuantity } from '../../quota/core/quantity.js';
 
 /**
- * Reads a ResourceClaim of resource.k8s.io/v1; null for what is none. A result or an amount that cannot be read makes
- * the whole object unreadable: a claim must not get less, or more, than the scheduler gave it.
+ * Reads a ResourceClaim of resource.k8s.io/v1; null for any other object. An invalid result or amount makes the whole
+ * object invalid: a claim must get exactly what the scheduler allocated.
  */
 export function readResourceClaim(object: unknown): ResourceClaim | null {
   const metadata = record(record(object).metadata);

@@ -15,17 +15,17 @@ export interface ClaimPreparerOptions {
   readonly pool: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** How long a call may wait for room, and for pods to become known; tests shorten it. */
+  /** Time limits of a call, for capacity and for pods to become known; tests shorten them. */
   readonly patience?: Partial<Patience>;
 }
 
 export interface Patience {
-  /** For a claim that is not known. */
+  /** For reading an unknown claim. */
   readonly readMs: number;
-  /** For one that is prepared already: what is known of it serves as well. */
+  /** For reading a claim that is prepared already: its known data suffices. */
   readonly rereadMs: number;
   /**
-   * A release may follow the scheduler's news by seconds. The kubelet waits 45 s, and tries again only after a minute.
+   * A release may come seconds after the scheduler's decision. The kubelet waits 45 s, and retries only after a minute.
    */
   readonly roomMs: number;
   readonly podMs: number;
@@ -33,14 +33,15 @@ export interface Patience {
 
 const PATIENCE: Patience = { readMs: 5_000, rereadMs: 1_000, roomMs: 20_000, podMs: 2_000 };
 
-/** What was learned of one claim of a call. */
-type Looked =
+/** Result of reading one claim of a call. */
+type ReadClaim =
   | { readonly ok: true; readonly units: readonly ClaimUnit[]; readonly pods: readonly string[] }
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Prepares claims for the kubelet: reads them, checks what they were allocated, puts units that a container uses
- * together into one slice, and has them booked and made. Reading happens side by side and outside the ledger's queue.
+ * Prepares claims for the kubelet: reads them, checks their allocations, assigns units that a container uses together
+ * to one slice, and lets the allocator charge them and create their files. Claims are read concurrently and outside the
+ * ledger's queue.
  */
 export class ClaimPreparer implements ClaimHandler {
   readonly #options: ClaimPreparerOptions;
@@ -60,7 +61,7 @@ export class ClaimPreparer implements ClaimHandler {
     );
     const answers = new Map<string, PreparedClaim>();
     for (const [at, claim] of claims.entries()) {
-      const entry = looked[at] as Looked;
+      const entry = looked[at] as ReadClaim;
       if (!entry.ok) answers.set(claim.uid, entry);
       else if (!sliced.ok) answers.set(claim.uid, { ok: false, reason: `${describeClaim(claim)}: ${sliced.reason}` });
       else
@@ -81,15 +82,18 @@ export class ClaimPreparer implements ClaimHandler {
     await this.#options.allocator.release(claim.uid);
   }
 
-  async #look(claim: ClaimRef): Promise<Looked> {
+  async #look(claim: ClaimRef): Promise<ReadClaim> {
     const { allocator, claims, pool, clock } = this.#options;
     const known = unitsOfClaim(allocator.state, claim.uid).filter(({ phase }) => phase === 'prepared');
     const read = await claims.read(claim, known.length > 0 ? this.#patience.rereadMs : this.#patience.readMs);
     if (read.kind === 'gone')
-      return { ok: false, reason: `${describeClaim(claim)}: not found with UID ${claim.uid} (deleted and made anew?)` };
+      return {
+        ok: false,
+        reason: `${describeClaim(claim)}: not found with UID ${claim.uid} (was it deleted and created again?)`,
+      };
     if (read.kind === 'unknown') {
       if (known.length === 0)
-        return { ok: false, reason: `${describeClaim(claim)} cannot be read: ${read.reason}; will be tried again` };
+        return { ok: false, reason: `${describeClaim(claim)} cannot be read: ${read.reason}; the kubelet retries` };
       return { ok: true, units: known, pods: known.flatMap(({ consumers }) => consumers.map(({ podUid }) => podUid)) };
     }
     const { gpus } = allocator.state.node;
@@ -102,7 +106,7 @@ export class ClaimPreparer implements ClaimHandler {
     return { ok: true, units: merged, pods: read.claim.pods.map(({ uid }) => uid) };
   }
 
-  /** The containers of these pods. The agent may hear of a pod a little after the kubelet did. */
+  /** The containers of these pods. The agent may learn of a pod a little after the kubelet. */
   async #users(pods: ReadonlySet<string>): Promise<readonly ClaimUser[]> {
     const { clock } = this.#options;
     const deadline = clock.now() + this.#patience.podMs;
@@ -122,7 +126,10 @@ export class ClaimPreparer implements ClaimHandler {
     return sliceUnits(units, users, new Set(settled.map(({ id }) => id)));
   }
 
-  /** Books the units of one claim; without room, once what is over has gone, and then until something is released. */
+  /**
+   * Charges the units of one claim; without capacity it retries after freeing ended claims, and then whenever a unit is
+   * released.
+   */
   async #book(units: readonly ClaimUnit[], givenUp: () => boolean): Promise<PreparedClaim> {
     const { allocator, clock } = this.#options;
     const deadline = clock.now() + this.#patience.roomMs;
@@ -145,9 +152,7 @@ export class ClaimPreparer implements ClaimHandler {
     }
   }
 
-  /**
-   * Frees holders of the same GPUs whose claim is gone, or was allocated elsewhere, without the kubelet having told.
-   */
+  /** Frees holders of the same GPUs whose claim was deleted, or allocated elsewhere, without a call of the kubelet. */
   async #freeGone(units: readonly ClaimUnit[]): Promise<void> {
     const { allocator, claims, pool, clock } = this.#options;
     const { state } = allocator;

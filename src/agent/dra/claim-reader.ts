@@ -5,7 +5,7 @@ import type { KubeClient } from '../../kube/client.js';
 import { readResourceClaim } from './claim-object.js';
 import type { ClaimSource, ReadClaim } from './ports.js';
 
-/** Reads claims from the API server, one by one: a node needs few of a cluster's claims, and cannot select them. */
+/** Reads claims from the API server one by one: a node needs few of a cluster's claims, and cannot select them. */
 export class ClaimReader implements ClaimSource {
   readonly #client: KubeClient;
 
@@ -20,13 +20,13 @@ export class ClaimReader implements ClaimSource {
         ? { kind: 'gone' }
         : { kind: 'unknown', reason: `${answer.code}: ${answer.message}` };
     const claim = readResourceClaim(answer.body);
-    if (claim === null) return { kind: 'unknown', reason: 'the answer is no ResourceClaim that can be read' };
+    if (claim === null) return { kind: 'unknown', reason: 'the answer is not a valid ResourceClaim' };
     return claim.uid === uid ? { kind: 'found', claim } : { kind: 'gone' };
   }
 
   /**
-   * Names of this pool's devices that some claim of the cluster is allocated; null where the API server does not tell
-   * in full.
+   * Names of this pool's devices that are allocated to any claim of the cluster; null without a complete answer of the
+   * API server.
    */
   async allocatedDevices(pool: string): Promise<ReadonlySet<string> | null> {
     const answer = await this.#client.request({ method: 'GET', path: ALL_RESOURCE_CLAIMS });

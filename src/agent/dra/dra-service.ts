@@ -15,8 +15,8 @@ interface ClaimsMessage {
 }
 
 /**
- * The kubelet's DRAPlugin service, in both of its versions. Errors of one claim are its own: a failed call would fail
- * all of them.
+ * The kubelet's DRAPlugin service, in both versions. An error of one claim is part of the answer: a failed call would
+ * fail all claims.
  */
 export function draServices(handler: ClaimHandler, log: Log): RpcService[] {
   const failed = (error: unknown): void => log.error({ err: error }, 'a request of the kubelet about claims failed');
@@ -48,11 +48,11 @@ export function draServices(handler: ClaimHandler, log: Log): RpcService[] {
   ];
 }
 
-const UNANSWERED: PreparedClaim = { ok: false, reason: 'there was no answer for this claim' };
+const UNANSWERED: PreparedClaim = { ok: false, reason: 'the driver returned no result for this claim' };
 
 const refOf = ({ namespace, uid, name }: ClaimMessage): ClaimMessage => ({ namespace, uid, name });
 
-/** What is not there is left out, as the kubelet's own types do. */
+/** Absent errors are left out, as the kubelet's own types do. */
 const errorAnswer = (error: string | undefined): object => (error === undefined ? {} : { error });
 
 function prepareAnswer(answer: PreparedClaim, withShareIds: boolean): object {
@@ -63,7 +63,7 @@ function prepareAnswer(answer: PreparedClaim, withShareIds: boolean): object {
       pool_name: pool,
       device_name: device,
       cdi_device_ids: [cdiDevice],
-      // An empty text would be sent as present.
+      // An empty text would count as present.
       ...(withShareIds && shareId !== null ? { share_id: shareId } : {}),
     })),
   };

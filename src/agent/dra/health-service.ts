@@ -6,13 +6,11 @@ import type { HealthSource } from './ports.js';
 
 type HealthStream = RpcCall<object, object>;
 
-/** Health that is older than 30 s counts as unknown to the kubelet. */
+/** The kubelet treats health that is older than 30 s as unknown. */
 const PERIOD_MS = 10_000;
 const MAX_MESSAGE = 1_024;
 
-/**
- * Streams the health of all devices to kubelets, which show it in the status of pods; in both versions of the service.
- */
+/** Streams the health of all devices to kubelets, which show it in pod status; in both versions of the service. */
 export class HealthService {
   readonly services: readonly RpcService[];
   readonly #source: HealthSource;

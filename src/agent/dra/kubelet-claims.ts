@@ -2,7 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { DRIVER_NAME } from '../../gpu/claims/names.js';
 import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
 
-/** File name below the kubelet's root. It has no contract: what it says is evidence, never truth. */
+/**
+ * File name in the kubelet's root. Its format is not documented, so its content is evidence and never decides alone.
+ */
 export const KUBELET_CLAIMS_FILE = 'dra_manager_state';
 
 /** A claim that the kubelet has prepared by this driver. */
@@ -13,7 +15,7 @@ export interface KubeletClaim {
     readonly pool: string;
     readonly device: string;
     readonly shareId: string | null;
-    /** Main requests. */
+    /** Names of main requests. */
     readonly requests: readonly string[];
   }[];
 }
@@ -82,7 +84,7 @@ function readClaim(entry: unknown): KubeletClaim | null {
   };
 }
 
-/** A set in Go is an object with empty values. */
+/** Go writes a set as an object with empty values. */
 function podUids(set: unknown): string[] {
   if (Array.isArray(set)) return (set as readonly unknown[]).filter((uid): uid is string => typeof uid === 'string');
   return typeof set === 'object' && set !== null ? Object.keys(set) : [];

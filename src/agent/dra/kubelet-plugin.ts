@@ -9,29 +9,29 @@ import { draV1Proto, pluginRegistrationProto } from '../../rpc/proto.js';
 import { UnixRpcServer, type RpcService } from '../../rpc/rpc-server.js';
 import { callUnary, unary } from '../../rpc/unary.js';
 
-/** Best first: the kubelet takes the first of them that it knows. */
+/** Preferred version first: the kubelet uses the first one that it supports. */
 const SUPPORTED_VERSIONS = ['v1.DRAPlugin', 'v1beta1.DRAPlugin', 'v1.DRAResourceHealth', 'v1alpha1.DRAResourceHealth'];
 
 const DRIVER_SOCKET = 'dra.sock';
 const REGISTRATION_SOCKET = `${DRIVER_NAME}-reg.sock`;
 
 const LOOK_PERIOD_MS = 5_000;
-/** After a refusal. */
+/** Delay after a refused registration. */
 const RETRY_MS = 10_000;
-/** A kubelet that watches the directory asks within seconds. */
+/** A kubelet that watches the directory registers the driver within seconds. */
 const SILENCE_MS = 60_000;
 
 export interface KubeletPluginOptions {
-  /** The kubelet's plugins_registry. */
+  /** The kubelet's plugins_registry directory. */
   readonly registryPath: string;
-  /** Where the driver's own socket lies. */
+  /** Directory of the driver's own socket. */
   readonly driverPath: string;
   readonly services: readonly RpcService[];
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The paths of both sockets, for a check before anything is started. */
+/** The paths of both sockets, for checks before the start. */
 export function kubeletPluginSockets(
   registryPath: string,
   driverPath: string,
@@ -40,9 +40,8 @@ export function kubeletPluginSockets(
 }
 
 /**
- * The driver's sockets. The kubelet finds the registration socket by watching its directory, asks it once, and from
- * then on calls the driver's socket. A socket that somebody removed is made anew, and so is one whose registration was
- * refused.
+ * The driver's sockets. The kubelet watches the directory of the registration socket, calls it once, and from then on
+ * calls the driver's socket. Both sockets are created again when one is removed, or when the registration is refused.
  */
 export class KubeletPlugin {
   readonly #options: KubeletPluginOptions;
@@ -62,12 +61,12 @@ export class KubeletPlugin {
     this.#driver = new UnixRpcServer(this.#paths.driver, options.services);
   }
 
-  /** True from the kubelet's word on until its socket is made anew. */
+  /** True from the kubelet's confirmation until the socket is created again. */
   get registered(): boolean {
     return this.#registered;
   }
 
-  /** Serves the driver's socket and proves that it answers; nobody is told of it yet. */
+  /** Opens the driver's socket and checks that it answers, before the kubelet can find it. */
   async serve(): Promise<void> {
     await mkdir(dirname(this.#paths.driver), { recursive: true, mode: 0o750 });
     await this.#driver.start();
@@ -80,7 +79,7 @@ export class KubeletPlugin {
     }
   }
 
-  /** Lets the kubelet find the driver. */
+  /** Opens the registration socket, by which the kubelet finds the driver. */
   async register(): Promise<void> {
     const { clock, log } = this.#options;
     await this.#serveRegistration();
@@ -90,13 +89,13 @@ export class KubeletPlugin {
         if (!this.#asked)
           log.warn(
             { socket: this.#paths.registration },
-            `the kubelet has not asked for ${this.#paths.registration}: is DynamicResourceAllocation on, is this its plugins_registry?`,
+            `the kubelet has not asked for ${this.#paths.registration}: check that DynamicResourceAllocation is enabled and that this is its plugins_registry`,
           );
       }),
     );
   }
 
-  /** The kubelet must hear of the end first. */
+  /** The registration socket is closed first, so that the kubelet learns of the end. */
   async stop(): Promise<void> {
     this.#stopped = true;
     for (const cancel of this.#cancels) cancel();
@@ -140,7 +139,10 @@ export class KubeletPlugin {
     this.#registered = registered;
     if (registered) log.info({ driver: DRIVER_NAME }, 'registered with the kubelet as a DRA driver');
     else {
-      log.error({ driver: DRIVER_NAME, reason: error }, 'the kubelet refused the DRA driver; the socket is made anew');
+      log.error(
+        { driver: DRIVER_NAME, reason: error },
+        'the kubelet refused the DRA driver; the agent creates the socket again',
+      );
       this.#cancels.push(clock.after(RETRY_MS, () => void this.#look(true)));
     }
   }
@@ -162,7 +164,7 @@ export class KubeletPlugin {
         await this.#serveRegistration();
       })
       .catch((error: unknown) =>
-        this.#options.log.warn({ err: error }, 'the sockets of the DRA driver cannot be made; trying again'),
+        this.#options.log.warn({ err: error }, 'the sockets of the DRA driver cannot be created; retrying'),
       );
     return this.#looking;
   }

@@ -4,10 +4,10 @@ import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
 import type { Refusal } from '../../gpu/request.js';
 
-/** Books and makes what claims were allocated. */
+/** Charges allocated claims and creates their files. */
 export interface UnitAllocator {
   readonly state: LedgerState;
-  /** All units of one claim, or none. */
+  /** Prepares all units of one claim, or none. */
   prepare(
     units: readonly ClaimUnit[],
     givenUp: () => boolean,
@@ -19,28 +19,28 @@ export interface UnitAllocator {
     | Refusal
   >;
   release(claimUid: string): Promise<void>;
-  /** Frees units for which there is evidence, unless processes of their containers still run. */
+  /** Frees units for which `isOver` is true, unless processes of their containers still run. */
   freeOver(isOver: (unit: ClaimUnit) => boolean): Promise<void>;
   onReleased(listener: () => void): () => void;
 }
 
-/** Which containers of a pod use which claims; null for a pod that is not known (yet). */
+/** The containers of a pod with the claims that they use; null for a pod that is not known (yet). */
 export interface ClaimPods {
   claimUsers(podUid: string): readonly ClaimUser[] | null;
 }
 
-/** ResourceClaims at the API server. */
+/** Reads ResourceClaims from the API server. */
 export interface ClaimSource {
   read(claim: ClaimRef, timeoutMs: number): Promise<ReadClaim>;
 }
 
 export type ReadClaim =
   | { readonly kind: 'found'; readonly claim: ResourceClaim }
-  /** There is none of this name, or one of another UID. */
+  /** No claim has this name, or it has another UID. */
   | { readonly kind: 'gone' }
   | { readonly kind: 'unknown'; readonly reason: string };
 
-/** A device as the kubelet is told of it. */
+/** A device in the form that the kubelet gets. */
 export interface PreparedDevice {
   readonly request: string;
   readonly pool: string;
@@ -52,9 +52,9 @@ export interface PreparedDevice {
 export type PreparedClaim =
   { readonly ok: true; readonly devices: readonly PreparedDevice[] } | { readonly ok: false; readonly reason: string };
 
-/** What the kubelet asks of a driver. */
+/** The kubelet's calls to a driver. */
 export interface ClaimHandler {
-  /** Answers for every claim, by UID. `givenUp` tells whether the kubelet still waits. */
+  /** Answers for every claim, by UID. `givenUp` returns true once the kubelet no longer waits. */
   prepare(claims: readonly ClaimRef[], givenUp: () => boolean): Promise<ReadonlyMap<string, PreparedClaim>>;
   unprepare(claim: ClaimRef): Promise<void>;
 }
@@ -64,7 +64,7 @@ export interface DeviceHealth {
   readonly pool: string;
   readonly device: string;
   readonly healthy: boolean;
-  /** Why it is not; empty for a healthy one. */
+  /** Why it is unhealthy; empty for a healthy device. */
   readonly message: string;
 }
 

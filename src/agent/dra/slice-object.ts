@@ -10,7 +10,7 @@ import type { ObservedSlice, WantedSlice } from '../../gpu/claims/slice-plan.js'
 import { list, record, text } from '../../kube/json.js';
 import { wholeQuantity } from '../../quota/core/quantity.js';
 
-/** A ResourceSlice as the API server takes it; `owner` is the Node, with which the slice goes. */
+/** Builds the ResourceSlice object; `owner` is the Node, with which the slice is deleted. */
 export function sliceObject(
   slice: WantedSlice,
   owner: { readonly name: string; readonly uid: string },
@@ -60,8 +60,8 @@ function capacityObject(key: string, { value, policy }: DeviceCapacity): object 
 }
 
 /**
- * Reads a ResourceSlice; null for what is not one of this driver on this node. What somebody else wrote into it reads
- * as another device.
+ * Reads a ResourceSlice; null unless it belongs to this driver on this node. Invalid content reads as another device,
+ * so that it is written again.
  */
 export function readSlice(object: unknown, node: string): ObservedSlice | null {
   const [metadata, spec] = [record(record(object).metadata), record(record(object).spec)];
@@ -116,7 +116,7 @@ function readCapacity(entry: unknown): DeviceCapacity {
   };
 }
 
-/** -1 for what is no whole amount: unlike anything that is published. */
+/** -1 for anything but a whole amount, which equals no published amount. */
 function amount(value: unknown): number {
   return (typeof value === 'string' || typeof value === 'number' ? wholeQuantity(value) : null) ?? -1;
 }

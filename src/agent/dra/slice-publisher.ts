@@ -18,28 +18,28 @@ import { readSlice, sliceObject } from './slice-object.js';
 export interface SlicePublisherOptions {
   readonly client: KubeClient;
   readonly nodeName: string;
-  /** What the node offers now, as far as the API server keeps it. */
+  /** The devices that the node offers now, with the features that the API server stores. */
   readonly devices: (features: KeptFeatures) => readonly PublishedDevice[];
-  /** Told when it turns out that the API server drops features, or keeps them again. */
+  /** Called when the API server begins or ceases to store features. */
   readonly onFeatures?: (features: KeptFeatures) => void;
   readonly clock: Clock;
   readonly log: Log;
   readonly timing?: Partial<InformerTiming>;
 }
 
-/** Changes that come together are written together. */
+/** Changes within this time become one write. */
 const MIN_PERIOD_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 
 /**
- * Keeps this node's ResourceSlices as they should be: after changes of the GPUs, and when somebody removes or changes
- * them, as the kubelet does when it starts. What the API server did not keep of a write is not written again.
+ * Keeps this node's ResourceSlices up to date: after changes of the GPUs, and when another client deletes or changes
+ * them, as the kubelet does at its start. Content that the API server did not store is not written again.
  */
 export class SlicePublisher {
   readonly #options: SlicePublisherOptions;
   readonly #watch: WatchInformer<ObservedSlice>;
-  /** What was written last and what became of it, by slice: the server may have dropped some of it. */
+  /** The last write by slice with the stored result, of which the server may have dropped parts. */
   readonly #written = new Map<
     string,
     { readonly sent: readonly PublishedDevice[]; readonly resourceVersion: string }
@@ -65,19 +65,19 @@ export class SlicePublisher {
     this.#watch.onChange(() => this.publish());
   }
 
-  /** What the API server keeps of devices, as far as is known. */
+  /** Features of devices that the API server stores, as far as known. */
   get features(): KeptFeatures {
     return this.#features;
   }
 
-  /** Writes that failed since the start. */
+  /** Number of failed writes since the start. */
   get errors(): number {
     return this.#errors;
   }
 
   start(): void {
     this.#watch.start();
-    // The first list may be empty, and then tells of no change.
+    // The first list may be empty, and then causes no change event.
     this.publish();
   }
 
@@ -88,7 +88,7 @@ export class SlicePublisher {
     await this.#running;
   }
 
-  /** The devices may have changed: they are compared with what is there soon, and written where they differ. */
+  /** Compares the devices with the stored slices soon, and writes the differences. */
   publish(): void {
     if (this.#stopped || this.#wanted) return;
     this.#wanted = true;
@@ -118,7 +118,7 @@ export class SlicePublisher {
     if (failure.code !== 'conflict' && failure.code !== 'already-exists')
       log.warn(
         { code: failure.code, reason: failure.message },
-        'the ResourceSlices of this node cannot be written; trying again',
+        'the ResourceSlices of this node cannot be written; retrying',
       );
     this.#later(Math.max(backoff, failure.retryAfterMs ?? 0));
   }
@@ -151,7 +151,7 @@ export class SlicePublisher {
     return null;
   }
 
-  /** True when what is there is what the server made of the same write. */
+  /** True when `observed` is what the server stored of the same write. */
   #isWritten(slice: WantedSlice, observed: ObservedSlice | null): boolean {
     const last = this.#written.get(slice.name);
     return (
@@ -179,7 +179,7 @@ export class SlicePublisher {
         : { method: 'PUT', path: resourceSlicePath(slice.name), body },
     );
     if (!answer.ok) {
-      // The node was made anew meanwhile: its UID is asked for again.
+      // The node object was created again meanwhile: its UID must be read again.
       if (answer.code === 'invalid') this.#nodeUid = null;
       return answer;
     }
@@ -203,11 +203,11 @@ export class SlicePublisher {
     if (features.shares === this.#features.shares && features.taints === this.#features.taints) return;
     if (this.#features.shares && !features.shares)
       log.warn(
-        'consumable capacity is off at this API server: GPUs are given whole (feature gate DRAConsumableCapacity)',
+        'consumable capacity is disabled at this API server: claims get whole GPUs (feature gate DRAConsumableCapacity)',
       );
     if (this.#features.taints && !features.taints)
       log.warn(
-        'device taints are off at this API server: ill GPUs are left out of the ResourceSlice (feature gate DRADeviceTaints)',
+        'device taints are disabled at this API server: unhealthy GPUs are left out of the ResourceSlice (feature gate DRADeviceTaints)',
       );
     this.#features = features;
     onFeatures?.(features);

@@ -1,20 +1,20 @@
-/** Decides which CPUs a container is bound to that holds GPUs. Pure. */
+/** Decides to which CPUs a container with GPUs is bound. Pure. */
 import { CPU_AFFINITY_KEY } from '../../gpu/annotations.js';
 import { formatCpuList, parseCpuList } from './cpu-list.js';
 
 export const CPU_AFFINITIES = ['off', 'prefer', 'strict'] as const;
-/** `prefer`: CPUs near its GPUs, where there are any. `strict`: these and their memory, or the container fails. */
+/** `prefer`: CPUs near its GPUs, if there are any. `strict`: these CPUs and their memory, or the container fails. */
 export type CpuAffinity = (typeof CPU_AFFINITIES)[number];
 
-/** What the machine has, as far as it is known. */
+/** CPUs and NUMA nodes of the machine, as far as known. */
 export interface CpuTopology {
-  /** CPUs that programs may be put on. */
+  /** CPUs on which programs may run. */
   readonly usable: ReadonlySet<number>;
   /** CPUs of each NUMA node. */
   readonly byNode: ReadonlyMap<number, ReadonlySet<number>>;
 }
 
-/** The kubelet's CPU manager; null where its state cannot be read. */
+/** Policy of the kubelet's CPU manager; null if its state cannot be read. */
 export type CpuManagerPolicy = string | null;
 
 export interface AffinityQuestion {
@@ -22,7 +22,7 @@ export interface AffinityQuestion {
   readonly standard: CpuAffinity;
   readonly podAnnotations: Readonly<Record<string, string>>;
   readonly policy: CpuManagerPolicy;
-  /** What binds the container already, as a list; empty: nothing. */
+  /** CPUs to which the container is bound already, as a list; empty: not bound. */
   readonly cpus: string;
   /** NUMA nodes of its GPUs. */
   readonly numaNodes: readonly number[];
@@ -31,7 +31,7 @@ export interface AffinityQuestion {
 
 export type AffinityAnswer =
   | { readonly kind: 'none'; readonly reason: string }
-  | { readonly kind: 'bind'; readonly cpus: string; /** Empty: memory is not bound. */ readonly mems: string }
+  | { readonly kind: 'bind'; readonly cpus: string; /* Empty: memory is not bound. */ readonly mems: string }
   | { readonly kind: 'refuse'; readonly reason: string };
 
 const none = (reason: string): AffinityAnswer => ({ kind: 'none', reason });
@@ -41,9 +41,9 @@ export function decideAffinity(question: AffinityQuestion): AffinityAnswer {
   const affinity = wantedAffinity(standard, question.podAnnotations);
   if (affinity === 'off') return none('off');
   const numaNodes = [...new Set(question.numaNodes)].sort((a, b) => a - b);
-  if (numaNodes.length === 0) return none('the platform does not say which NUMA node the GPUs are on');
-  if (policy === null) return none("the kubelet's CPU manager is not known: its state cannot be read");
-  // Any other policy writes the CPUs of every container again and again.
+  if (numaNodes.length === 0) return none('the platform does not report the NUMA node of the GPUs');
+  if (policy === null) return none("the policy of the kubelet's CPU manager is unknown: its state cannot be read");
+  // Any other policy rewrites the CPUs of every container periodically.
   if (policy !== 'none') return none(`the kubelet's CPU manager has the policy ${policy}`);
   if (topology === null) return none('the CPUs of the NUMA nodes cannot be read');
   if (topology.byNode.size < 2) return none('the node has one NUMA node');
@@ -60,7 +60,7 @@ export function decideAffinity(question: AffinityQuestion): AffinityAnswer {
   };
 }
 
-/** Somebody else has bound it. A second owner of the setting would fail the container. */
+/** Another component has bound the container. A second owner of the setting would make its creation fail. */
 function decideBound(
   cpus: string,
   near: ReadonlySet<number>,
@@ -68,7 +68,7 @@ function decideBound(
   affinity: CpuAffinity,
 ): AffinityAnswer {
   const bound = parseCpuList(cpus);
-  if (bound === null || [...bound].some((cpu) => near.has(cpu))) return none('it is bound to CPUs already');
+  if (bound === null || [...bound].some((cpu) => near.has(cpu))) return none('it is already bound to CPUs');
   return unavailable(affinity, numaNodes);
 }
 
@@ -77,7 +77,7 @@ function unavailable(affinity: CpuAffinity, numaNodes: readonly number[]): Affin
   return affinity === 'strict' ? { kind: 'refuse', reason } : none(reason);
 }
 
-/** A pod may ask for less or more where the node binds at all. */
+/** The affinity for a pod: its annotation may change the node's setting if the node binds at all. */
 function wantedAffinity(standard: CpuAffinity, annotations: Readonly<Record<string, string>>): CpuAffinity {
   if (standard === 'off') return 'off';
   const wanted = CPU_AFFINITIES.find((affinity) => affinity === annotations[CPU_AFFINITY_KEY]);

@@ -1,9 +1,9 @@
-/** Lists of CPUs and of NUMA nodes as Linux writes them: `0-3,8`. Pure. */
+/** Lists of CPUs and of NUMA nodes in Linux's format: `0-3,8`. Pure. */
 
-/** More than any machine has; a list that names more is malformed. */
-const LARGEST = 65_536;
+/** No machine has more; a list with a higher number is invalid. */
+const CPU_LIMIT = 65_536;
 
-/** Null for a text that is no list. */
+/** Null for invalid text. */
 export function parseCpuList(text: string): ReadonlySet<number> | null {
   const numbers = new Set<number>();
   const trimmed = text.trim();
@@ -13,7 +13,7 @@ export function parseCpuList(text: string): ReadonlySet<number> | null {
     if (match === null) return null;
     const first = Number(match[1]);
     const last = Number(match[2] ?? match[1]);
-    if (last < first || last >= LARGEST) return null;
+    if (last < first || last >= CPU_LIMIT) return null;
     for (let number = first; number <= last; number += 1) numbers.add(number);
   }
   return numbers;

@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { CpuManagerPolicy } from './cpu-affinity.js';
 
-/** In the kubelet's root. */
+/** File name in the kubelet's root. */
 export const CPU_MANAGER_FILE = 'cpu_manager_state';
 
 const STATE = z.object({ policyName: z.string().min(1) });
 
-/** The policy of the kubelet's CPU manager, from the state that it keeps on disk; null where that cannot be read. */
+/** The policy of the kubelet's CPU manager, from its state on disk; null if that cannot be read. */
 export async function readCpuManagerPolicy(path: string): Promise<CpuManagerPolicy> {
   try {
     return STATE.parse(JSON.parse(await readFile(path, 'utf8'))).policyName;

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import type { CpuTopology } from './cpu-affinity.js';
 import { parseCpuList } from './cpu-list.js';
 
-/** Where Linux shows CPUs and NUMA nodes. */
+/** Directory in which Linux describes CPUs and NUMA nodes. */
 export const SYSTEM_DIRECTORY = '/sys/devices/system';
 
-/** The CPUs of this machine and of each of its NUMA nodes; null where that cannot be read. */
+/** The CPUs of this machine and of each of its NUMA nodes; null if they cannot be read. */
 export async function readCpuTopology(directory: string = SYSTEM_DIRECTORY): Promise<CpuTopology | null> {
   const online = await readList(join(directory, 'cpu/online'));
   if (online === null) return null;
-  // CPUs that were taken away from the scheduler are given to programs by name only.
+  // Isolated CPUs are reserved for programs that are bound to them explicitly.
   const isolated = (await readList(join(directory, 'cpu/isolated'))) ?? new Set();
   const names = await readdir(join(directory, 'node')).catch(() => []);
   const byNode = new Map<number, ReadonlySet<number>>();

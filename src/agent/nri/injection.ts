@@ -1,13 +1,12 @@
 /**
- * Compares a container with the slice that it was given, and says what has to change so that the control library is in
- * it. Pure.
+ * Compares a container with its slice, and determines the changes that it needs to load the control library. Pure.
  *
- * The kubelet's answer and CDI bring the same mounts and variables. But the pod's own environment comes after them, and
- * a volume of the pod may lie over a mount: this is what is put right here. What is right already stays untouched, so
- * that plugins of others that change the same container do not collide with this one.
+ * The kubelet's answer and CDI add the same mounts and variables. But the pod's own environment follows them, and a
+ * volume of the pod may cover a mount: these cases are corrected here. Settings that are right stay untouched, so that
+ * this plugin does not conflict with others that change the same container.
  *
  * A variable that is set twice stays as it is: the runtime's generator (containerd/nri v0.12, Generator.AdjustEnv)
- * changes its first occurrence, and the last one counts.
+ * changes its first occurrence, and the last one takes effect.
  */
 import type { BindMount } from '../../gpu/container-edits.js';
 import type { ContainerSlices, GivenSlice } from './ports.js';
@@ -22,17 +21,17 @@ export interface MountChange {
 export interface Injection {
   readonly environment: ReadonlyMap<string, string>;
   readonly mounts: readonly MountChange[];
-  /** What was wrong and is changed, for people; empty where nothing has to change. */
+  /** Problems that are corrected, in words; empty if nothing needs a change. */
   readonly problems: readonly string[];
-  /** What is wrong and cannot be changed. */
+  /** Problems that cannot be corrected. */
   readonly remaining: readonly string[];
 }
 
 const LIBRARY_PATH = 'LD_LIBRARY_PATH';
 const PRELOAD = 'LD_PRELOAD';
-/** The dynamic linker separates the entries of LD_PRELOAD by both. */
+/** The dynamic linker accepts both as separators in LD_PRELOAD. */
 const PRELOAD_SEPARATORS = /[ :]+/;
-/** Libraries of the driver that the control library takes the place of. */
+/** Libraries of the driver that the control library replaces. */
 const DRIVER_LIBRARY = /(^|\/)lib(cuda|nvidia-ml)\.so(\.|$)/;
 
 export function injectionOf(
@@ -46,7 +45,7 @@ export function injectionOf(
   const change = (name: string, value: string, problem: string): void => {
     if (container.repeated.has(name)) {
       remaining.push(
-        `${problem}, and set twice, which no plugin can change (--interposition=cdi keeps it as it has to be)`,
+        `${problem}, and set twice, which no plugin can change (use --interposition=cdi, which avoids this)`,
       );
       return;
     }
@@ -63,7 +62,7 @@ export function injectionOf(
   const entries = preload.split(PRELOAD_SEPARATORS).filter((entry) => entry !== '');
   const kept = entries.filter((entry) => !DRIVER_LIBRARY.test(entry));
   if (kept.length < entries.length) {
-    // Runtimes do not pass on that a variable is to be removed: an empty one is as good.
+    // Runtimes do not support removing a variable: an empty value has the same effect.
     change(PRELOAD, kept.join(':'), `${PRELOAD} is ${shown(preload)}`);
   }
   const mounts = mountChanges(container.mounts, given.mounts, isSameSource);
@@ -84,7 +83,7 @@ export function injectionOf(
   };
 }
 
-/** A search path that begins with `first`; what else it names stays behind it. */
+/** A search path that begins with `first`, followed by its other entries. */
 function withFirst(first: string, present: string): string {
   const ours = first.split(':');
   const others = present.split(':').filter((directory) => directory !== '' && !ours.includes(clean(directory)));
@@ -102,7 +101,7 @@ function mountChanges(
   const destinations = new Set(meant.map(({ containerPath }) => clean(containerPath)));
   for (const mount of meant) {
     const destination = clean(mount.containerPath);
-    // Of several mounts on one place the last one is seen.
+    // The last of several mounts on one path is visible.
     const there = present.filter((entry) => clean(entry.destination) === destination).at(-1);
     const right =
       there !== undefined &&
@@ -119,12 +118,12 @@ function mountChanges(
   return changes;
 }
 
-/** A path without doubled and trailing slashes. */
+/** The path without double and trailing slashes. */
 function clean(path: string): string {
   return path.replace(/\/+/g, '/').replace(/(.)\/$/, '$1');
 }
 
-/** Text that the author of a pod chose. */
+/** Quotes text that the author of a pod chose. */
 function shown(text: string): string {
   const printable = text.replace(/[^\x20-\x7e]/g, '?');
   return JSON.stringify(printable.length > 200 ? `${printable.slice(0, 200)}...` : printable);

@@ -3,17 +3,17 @@ import type { ContainerSlices, KnownContainer } from './ports.js';
 import type { RuntimeContainer } from './runtime-container.js';
 import { CONTAINER_SLICE_DIRECTORY } from '../../gpu/container-edits.js';
 
-/** Containers of a node that may hold slices; a kubelet runs a few hundred at most. */
+/** Limit of tracked containers with slices; a kubelet runs a few hundred at most. */
 const MAX_CONTAINERS = 4_096;
 
 /**
- * The containers of the runtime that hold slices, by id. What the runtime lists is compared with the ledger whenever it
- * is asked for, as the ledger may learn of a container later than the runtime lists it.
+ * The runtime's containers that have slices, by id. Listed containers are compared with the ledger at each query,
+ * because the ledger may learn of a container later than the runtime lists it.
  */
 export class KnownContainers {
   readonly #slices: ContainerSlices;
   readonly #known = new Map<string, KnownContainer>();
-  /** Listed by the runtime with a slice directory, and not in the ledger so far. */
+  /** Listed by the runtime with a slice directory, but not in the ledger yet. */
   readonly #unclaimed = new Map<string, RuntimeContainer>();
 
   constructor(slices: ContainerSlices) {
@@ -29,17 +29,17 @@ export class KnownContainers {
     return [...this.#known.values()];
   }
 
-  /** A container is being made; `problems` are what remains wrong in it. */
+  /** A container is being created; `problems` are those that could not be corrected. */
   created(container: RuntimeContainer, slice: string, problems: readonly string[]): void {
-    // One that was to be made before and never was is not removed by every runtime.
+    // Not every runtime reports the removal of an earlier container whose creation failed.
     for (const [id, known] of this.#known)
       if (known.podUid === container.podUid && known.name === container.name) this.#known.delete(id);
     this.#set({ ...identityOf(container), slice, problems });
   }
 
   /**
-   * The runtime listed a container that exists already; null where it holds no slice. What is known of it counts no
-   * more: the runtime may not have waited for the answer when it made the container.
+   * The runtime listed an existing container; null if it has no slice. Earlier knowledge of it is dropped: the runtime
+   * may not have waited for the plugin when it created the container.
    */
   found(container: RuntimeContainer): KnownContainer | null {
     this.#known.delete(container.id);
@@ -50,7 +50,7 @@ export class KnownContainers {
     return claimed;
   }
 
-  /** Forgets a container; answers what was known of it. */
+  /** Forgets a container; returns what was known of it. */
   remove(id: string): KnownContainer | null {
     const known = this.#known.get(id) ?? null;
     this.#known.delete(id);
@@ -58,7 +58,7 @@ export class KnownContainers {
     return known;
   }
 
-  /** Forgets the containers of a sandbox; answers them. */
+  /** Forgets the containers of a sandbox; returns them. */
   removeSandbox(podSandboxId: string): KnownContainer[] {
     for (const [id, container] of this.#unclaimed)
       if (container.podSandboxId === podSandboxId) this.#unclaimed.delete(id);
@@ -68,7 +68,7 @@ export class KnownContainers {
     });
   }
 
-  /** Forgets every container that the runtime did not list; answers those that held slices. */
+  /** Forgets every container that the runtime did not list; returns those with slices. */
   keepOnly(ids: ReadonlySet<string>): KnownContainer[] {
     for (const id of this.#unclaimed.keys()) if (!ids.has(id)) this.#unclaimed.delete(id);
     return [...this.#known.values()].filter(({ id }) => !ids.has(id) && this.#known.delete(id));

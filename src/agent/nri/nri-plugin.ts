@@ -12,31 +12,34 @@ import { pluginService, type PluginServiceOptions, type RuntimeFacts } from './p
 export interface NriPluginOptions extends PluginServiceOptions {
   /** `--nri-socket`. */
   readonly socketPath: string;
-  /** Hears when the runtime asks this plugin from now on, and when it does not any more, with the reason. */
+  /** Called when the runtime begins to ask this plugin, and when it stops, with the reason. */
   readonly onChange?: (connected: boolean, reason: string | null) => void;
   readonly clock: Clock;
 }
 
 const PLUGIN_NAME = 'gpu-manager';
-/** Plugins are asked in the order of their index: a late one sees what the others changed. */
+/** Plugins are called in the order of their index: a late one sees the changes of the others. */
 const PLUGIN_INDEX = '90';
-/** Connections on the socket: on the first the runtime calls the plugin, on the second the plugin the runtime. */
+/**
+ * Logical connections on the socket: on the first the runtime calls the plugin, on the second the plugin calls the
+ * runtime.
+ */
 const PLUGIN_CONNECTION = 1;
 const RUNTIME_CONNECTION = 2;
-/** What the runtime allows, less a little. */
+/** A little less than the runtime's time limit. */
 const REGISTRATION_MS = 4_500;
-/** From the registration to the end of Synchronize. */
+/** Time limit from the registration to the end of Synchronize. */
 const SYNCHRONIZE_MS = 30_000;
-/** Between two attempts: a restarted runtime is back within a second or two, and pods with it. */
+/** Pause between two attempts: a restarted runtime is back, with pods to start, within a second or two. */
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
-/** A connection that lived so long was a good one: the pauses begin anew. */
-const GOOD_MS = 30_000;
+/** After a connection of this length the pauses start from the shortest again. */
+const STABLE_MS = 30_000;
 
 /**
- * The agent's plugin of the Node Resource Interface: connects to the runtime, serves it, and connects again, for as
- * long as the agent runs. Nothing waits for it and nothing depends on it: without a connection containers start with
- * what the kubelet and CDI give them.
+ * The agent's plugin of the Node Resource Interface: connects to the runtime, serves it, and reconnects as long as the
+ * agent runs. No other part waits for it: without a connection, containers start with the settings of the kubelet and
+ * CDI.
  */
 export class NriPlugin implements Part {
   readonly name = 'nri';
@@ -53,12 +56,12 @@ export class NriPlugin implements Part {
     this.#pause = new Pause(options.clock);
   }
 
-  /** The runtime that asks this plugin about every container that it makes; null while there is none. */
+  /** The runtime that asks this plugin about every new container; null without a connection. */
   get runtime(): RuntimeFacts | null {
     return this.#runtime;
   }
 
-  /** How often a runtime that asked this plugin stopped doing so. */
+  /** How often a connection to a runtime was lost. */
   get losses(): number {
     return this.#losses;
   }
@@ -88,24 +91,24 @@ export class NriPlugin implements Part {
         said = reason;
         log.warn(
           { socket: socketPath, reason },
-          'the container runtime ended the NRI connection; containers start without NRI until it is back',
+          'the container runtime ended the NRI connection; containers start without NRI until it returns',
         );
         this.#options.onChange?.(false, reason);
       } else if (reason !== said) {
         said = reason;
-        log.warn({ socket: socketPath, reason }, 'no NRI connection to the container runtime; trying again');
+        log.warn({ socket: socketPath, reason }, 'no NRI connection to the container runtime; retrying');
       }
-      pauseMs = clock.now() - startedAt >= GOOD_MS ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, MAX_PAUSE_MS);
+      pauseMs = clock.now() - startedAt >= STABLE_MS ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, MAX_PAUSE_MS);
       await this.#pause.for(pauseMs);
     }
   }
 
-  /** TypeScript would take a field for unchanged across an await. */
+  /** A method, because TypeScript assumes that a field does not change across an await. */
   #isStopped(): boolean {
     return this.#stopped;
   }
 
-  /** One connection from its beginning to its end; answers why it ended, and never rejects. */
+  /** Serves one connection until it ends; returns the reason, and never rejects. */
   async #serveOnce(): Promise<string> {
     const { clock, log, socketPath } = this.#options;
     const socket = connect(socketPath);
@@ -166,7 +169,7 @@ export class NriPlugin implements Part {
       const cancelPatience = clock.after(SYNCHRONIZE_MS, () =>
         end(`the runtime did not synchronize within ${SYNCHRONIZE_MS / 1_000} s`),
       );
-      // The runtime calls back before it answers: everything above serves it by now.
+      // The runtime calls back before it answers the registration, so everything above must be served already.
       const { RegisterPlugin } = nriProto().nri.pkg.api.v1alpha1.Runtime.service;
       client
         .call(RegisterPlugin, { plugin_name: PLUGIN_NAME, plugin_idx: PLUGIN_INDEX }, REGISTRATION_MS)

@@ -22,7 +22,7 @@ export interface PluginServiceOptions {
   readonly slices: ContainerSlices;
   readonly containers: KnownContainers;
   readonly events: ContainerEvents;
-  /** Which CPUs a container is to be bound to. */
+  /** The CPUs to which a container is to be bound. */
   readonly affinity: (container: RuntimeContainer, given: GivenSlice) => Promise<AffinityAnswer>;
   readonly log: Log;
 }
@@ -32,18 +32,18 @@ export interface RuntimeFacts {
   readonly version: string;
 }
 
-/** What one connection hears of its own state. */
+/** Receives the state of one connection. */
 export interface ConnectionListener {
   configured(runtime: RuntimeFacts): void;
   synchronized(): void;
 }
 
-/** What is asked for, as bits: removal of pods, creation, stop and removal of containers. */
+/** Subscribed events as bits: removal of pods; creation, stop and removal of containers. */
 export const WANTED_EVENTS = [3, 4, 10, 11].reduce((mask, event) => mask | (1 << (event - 1)), 0);
 
 /**
- * The Plugin service for one connection to the runtime. Answers come from memory: the runtime asks one plugin after the
- * other while a pod waits, and leaves out one that does not answer within 2 seconds.
+ * The Plugin service for one connection to the runtime. Answers come from memory: the runtime calls one plugin after
+ * the other while a pod waits, and skips one that does not answer within 2 seconds.
  */
 export function pluginService(options: PluginServiceOptions, listener: ConnectionListener): RpcService {
   const { containers, events, log } = options;
@@ -66,7 +66,8 @@ export function pluginService(options: PluginServiceOptions, listener: Connectio
         return { events: WANTED_EVENTS };
       }),
       Synchronize: handle(({ pods, containers: found, more }: SynchronizeRequest__Output) => {
-        // A list that does not fit into one message comes in parts, and a container's pod is in its part or before.
+        // A list that is too long for one message comes in parts; a container's pod is in the same part or an earlier
+        // one.
         for (const pod of pods) podsListed.set(pod.id, pod);
         for (const container of found) {
           ids.add(container.id);
@@ -101,7 +102,7 @@ export function pluginService(options: PluginServiceOptions, listener: Connectio
         if (pod !== null) removeSandbox(pod.id);
         return {};
       }),
-      // Runtimes with an NRI before 0.12 tell of these two so.
+      // Runtimes with an NRI before 0.12 report these two events this way.
       StateChange: handle(({ event, pod, container }: StateChangeEvent__Output) => {
         if (event === 'REMOVE_CONTAINER' && container !== null) removed(containers.remove(container.id));
         if (event === 'REMOVE_POD_SANDBOX' && pod !== null) removeSandbox(pod.id);
@@ -120,7 +121,10 @@ async function adjustmentOf(
   const { namespace, pod, name } = container;
   const binding = await affinity(container, given);
   if (binding.kind === 'refuse') {
-    log.warn({ namespace, pod, container: name, reason: binding.reason }, 'a container is refused for its CPUs');
+    log.warn(
+      { namespace, pod, container: name, reason: binding.reason },
+      'a container is refused because its CPUs cannot be bound',
+    );
     throw new RpcRefusal(status.FAILED_PRECONDITION, `container ${name}: ${binding.reason}`);
   }
   const injection = injectionOf(container, given, (meant, mounted) => slices.isSameSource(meant, mounted));
@@ -130,7 +134,7 @@ async function adjustmentOf(
   return adjustment(container, injection, binding);
 }
 
-/** Null where nothing is to be changed: the runtime then has no reason to compare it with what others change. */
+/** Null if nothing is to be changed, so that the runtime need not check for conflicts with other plugins. */
 function adjustment(
   container: RuntimeContainer,
   { environment, mounts }: Injection,
@@ -139,7 +143,8 @@ function adjustment(
   if (environment.size === 0 && mounts.length === 0 && binding.kind !== 'bind') return null;
   const there = new Set(container.mounts.map(({ destination }) => destination));
   return {
-    // Each is removed before it is set, or else one that another plugin has set is a conflict, and the container fails.
+    // Each variable is removed before it is set: otherwise one that another plugin has set is a conflict, and the
+    // container fails.
     env: [...environment].flatMap(([key, value]) => [
       ...(container.environment.has(key) ? [{ key: `-${key}` }] : []),
       { key, value },
@@ -161,7 +166,7 @@ function adjustment(
   };
 }
 
-/** What is not set stays as it is. */
+/** Absent fields keep their values. */
 function cpuOf({ cpus, mems }: Extract<AffinityAnswer, { kind: 'bind' }>): LinuxCPU {
   return mems === '' ? { cpus } : { cpus, mems };
 }

@@ -1,4 +1,4 @@
-/** A container as the runtime describes it to a plugin. Pure: translates messages. */
+/** A container in the form in which the runtime passes it to a plugin. Pure: translates messages. */
 import type { Container__Output } from '../../rpc/gen/nri/pkg/api/v1alpha1/Container.js';
 import type { PodSandbox__Output } from '../../rpc/gen/nri/pkg/api/v1alpha1/PodSandbox.js';
 
@@ -16,14 +16,14 @@ export interface RuntimeContainer {
   readonly pod: string;
   readonly podAnnotations: Readonly<Record<string, string>>;
   readonly name: string;
-  /** False once it was created and has ended. */
+  /** False once it has run and ended. */
   readonly mayRun: boolean;
   /** The last value of each variable. */
   readonly environment: ReadonlyMap<string, string>;
-  /** Variables that are set more than once, as where the kubelet's device plugin and the pod set the same one. */
+  /** Variables that are set more than once, for example by the kubelet's device plugin and by the pod. */
   readonly repeated: ReadonlySet<string>;
   readonly mounts: readonly RuntimeMount[];
-  /** CPUs that it is bound to already, as a list (`0-3,8`); empty: all. */
+  /** CPUs to which it is bound already, as a list (`0-3,8`); empty: all. */
   readonly cpus: string;
 }
 

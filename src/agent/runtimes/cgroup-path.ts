@@ -4,39 +4,42 @@ export interface CgroupPlace {
   readonly containerId: string;
   /** UID of its pod; null for a container that no kubelet started. */
   readonly podUid: string | null;
-  /** How directories are named: plainly by the runtime, or as systemd slices and scopes. */
+  /** How directories are named: plain names of the runtime, or systemd slices and scopes. */
   readonly driver: 'cgroupfs' | 'systemd';
-  /** The cgroup of the whole container, a path within its hierarchy; the process may be in one below it. */
+  /** The cgroup of the whole container, a path within its hierarchy; the process may be in a cgroup below it. */
   readonly path: string;
   /** Controllers of the hierarchy (version 1), or null for the unified one (version 2). */
   readonly controllers: readonly string[] | null;
 }
 
 /**
- * Docker, containerd and cri-o all name containers by 64 digits; the name may have the runtime's before it, and
- * systemd's ending.
+ * Docker, containerd and cri-o all name containers by 64 digits, optionally after the runtime's name and before
+ * systemd's suffix.
  */
 const CONTAINER = /^(?:(.+?)-)?([0-9a-f]{64})(\.scope)?$/;
 
-/** `pod<uid>` of a kubelet with the cgroupfs driver. */
+/** `pod<uid>` under a kubelet with the cgroupfs driver. */
 const POD_DIRECTORY = /^pod([0-9A-Za-z_-]+)$/;
 
-/** `[<root>-]kubepods[-<class>]-pod<uid>.slice` of one with the systemd driver, which has `_` where the UID has `-`. */
+/**
+ * `[<root>-]kubepods[-<class>]-pod<uid>.slice` under a kubelet with the systemd driver, with `_` instead of `-` in the
+ * UID.
+ */
 const POD_SLICE = /^(?:.+-)?kubepods(?:-(?:burstable|besteffort))?-pod([0-9A-Za-z_]+)\.slice$/;
 
 /**
- * containerd with the cgroupfs driver under a kubelet with systemd's takes the slice's name for a part of its own:
- * `<slice>:cri-containerd:<id>`.
+ * containerd with the cgroupfs driver under a kubelet with the systemd driver uses the slice's name as a part of its
+ * own name: `<slice>:cri-containerd:<id>`.
  */
 const MIXED = /^(.+\.slice):[^:]+:([0-9a-f]{64})$/;
 
-/** What lies between a kubelet's root and its pods. */
+/** Directories between a kubelet's root and its pods. */
 const POD_PARENT = /^(?:(?:.+-)?kubepods(?:-(?:burstable|besteffort))?\.slice|kubepods|burstable|besteffort)$/;
 
 /**
- * Roots of the kubelet that runs the process whose `/proc/<pid>/cgroup` this is, one for each hierarchy in which it
- * stands in a pod: where the tree of a cluster in a container begins. The process has to be one that nobody else can
- * move: the agent itself.
+ * Roots of the kubelet that runs the process whose `/proc/<pid>/cgroup` this is, one for each hierarchy in which it is
+ * in a pod; needed if the cluster itself runs in a container. The process must be one that no other process can move:
+ * the agent itself.
  */
 export function kubeletRoots(ownText: string): readonly string[] {
   const roots = linesOf(ownText).flatMap(({ path }) => {
@@ -52,17 +55,16 @@ export function kubeletRoots(ownText: string): readonly string[] {
 
 /**
  * Finds the container of a process in the text of its `/proc/<pid>/cgroup` (cgroups(7):
- * `<hierarchy>:<controllers>:<path>`, where the path itself may have colons). Null when the process is in no container
- * that can be told from its cgroup.
+ * `<hierarchy>:<controllers>:<path>`, where the path itself may have colons). Null if the process is in no container
+ * that its cgroup identifies.
  *
- * It is the container of the outermost pod below one of `roots`, however deep below it the process stands: whoever may
- * make control groups makes them below his own, and can call them like another pod's. With pods within pods (a cluster
- * in containers) the roots of the kubelet say which is meant.
+ * The result is the container of the outermost pod below one of `roots`, however deep the process is: a process that
+ * may create cgroups can create them only below its own, and with names like another pod's. For pods within pods (a
+ * cluster in containers) the roots of the kubelet decide which pod is meant.
  */
 export function parseProcCgroup(text: string, roots: readonly string[] = []): CgroupPlace | null {
   const lines = linesOf(text);
-  // On a machine with both versions the runtime uses one of them; of the first version, `memory` is the one that
-  // runtimes never leave out.
+  // On a machine with both versions the runtime uses one of them; of the first version, runtimes always set `memory`.
   const rank = (controllers: readonly string[] | null) =>
     controllers === null ? 2 : controllers.includes('memory') ? 0 : 1;
   for (const { controllers, path } of lines.sort((a, b) => rank(a.controllers) - rank(b.controllers))) {
@@ -101,7 +103,7 @@ interface Pod {
   readonly index: number;
   readonly uid: string;
   readonly driver: 'cgroupfs' | 'systemd';
-  /** Set where pod and container share one directory. */
+  /** Set if pod and container share one directory. */
   readonly container: string | null;
 }
 
@@ -118,7 +120,7 @@ function podAt(parts: readonly string[], index: number): Pod | null {
 
 function containerIn(part: string): string | null {
   const match = CONTAINER.exec(MIXED.exec(part)?.[2] ?? part);
-  // cri-o's monitor of a container stands beside it under nearly the same name.
+  // cri-o's monitor of a container has a cgroup beside it with nearly the same name.
   if (match === null || match[1]?.endsWith('conmon') === true) return null;
   return match[2] ?? null;
 }

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import type { CgroupPlace } from './cgroup-path.js';
 
 /**
- * Host ids of the processes in a control group and all below it, in ascending order; null when it is not to be found
- * below `cgroups`, where the machine's control groups are mounted: version 2 at the top or in `unified`, version 1 by
- * controller.
+ * Host pids of the processes in a cgroup and all below it, ascending; null if it does not exist in `cgroups`, the mount
+ * point of the machine's cgroups: version 2 at the top or in `unified`, version 1 by controller.
  */
 export async function cgroupProcesses(
   cgroups: string,
@@ -29,7 +28,7 @@ async function processesBelow(directory: string): Promise<number[] | null> {
     text = await readFile(join(directory, 'cgroup.procs'), 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // In a threaded group of version 2 the file cannot be read; its processes are listed by the group above.
+    // The file of a threaded cgroup of version 2 cannot be read; the group above lists its processes.
     if (code === 'EOPNOTSUPP') text = '';
     else if (code === 'ENOENT' || code === 'ENODEV' || code === 'ENOTDIR') return null;
     else throw error;
@@ -46,7 +45,7 @@ async function directoriesIn(directory: string): Promise<string[]> {
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name);
   } catch (error) {
-    // The group went away with its last process.
+    // The cgroup was removed with its last process.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }

@@ -1,4 +1,4 @@
-/** The pod of a container, as the kubelet labels it. */
+/** The pod of a container, from the kubelet's labels. */
 export interface PodName {
   readonly uid: string;
   readonly namespace: string;
@@ -7,11 +7,11 @@ export interface PodName {
 
 export type ContainerState = 'created' | 'running' | 'exited' | 'unknown';
 
-/** A container of this node, the same whatever runs it. */
+/** A container of this node, in the same form for every runtime. */
 export interface Container {
   /** 64 hexadecimal digits. */
   readonly id: string;
-  /** Its name in the pod's specification; for a container without a pod the runtime's name for it. */
+  /** Its name in the pod's spec; for a container without a pod the runtime's name. */
   readonly name: string;
   /** Null for a container that no kubelet started. */
   readonly pod: PodName | null;
@@ -23,20 +23,20 @@ export interface Container {
   readonly createdAtMs: number;
 }
 
-/** A container with the host's id of its first process, null when it does not run. */
+/** A container with the host pid of its first process, null if it does not run. */
 export interface InspectedContainer extends Container {
   readonly pid: number | null;
 }
 
 export interface RuntimeVersion {
-  /** `docker`, `containerd`, `cri-o`. */
+  /** Such as `docker`, `containerd`, `cri-o`. */
   readonly name: string;
   readonly version: string;
   /** Protocol spoken: `docker`, `cri-v1` or `cri-v1alpha2`. */
   readonly protocol: string;
 }
 
-/** Which containers of a runtime are meant; everything that is given must agree. */
+/** Selects containers of a runtime; all given fields must match. */
 export interface ContainerQuery {
   readonly podUid?: string;
   readonly namespace?: string;
@@ -45,28 +45,28 @@ export interface ContainerQuery {
 }
 
 /**
- * A container runtime of this node. Every call queries the runtime and rejects with a {@link RuntimeError} when it does
+ * A container runtime of this node. Every call queries the runtime and rejects with a {@link RuntimeError} if it does
  * not answer. Sandboxes of pods are not listed.
  */
 export interface ContainerRuntime {
   /** Path of the socket. */
   readonly endpoint: string;
   version(): Promise<RuntimeVersion>;
-  /** Null when the runtime knows no container of that id. */
+  /** Null if the runtime has no container with that id. */
   inspect(containerId: string): Promise<InspectedContainer | null>;
   list(query?: ContainerQuery): Promise<Container[]>;
   close(): void;
 }
 
 export type RuntimeErrorCode =
-  /** The socket does not answer, or the connection broke: another try may succeed. */
+  /** The socket does not answer, or the connection broke: a retry may succeed. */
   | 'unavailable'
   /** It did not answer in time. */
   | 'timeout'
-  /** It answered that it cannot do that. */
+  /** It answered with an error. */
   | 'refused';
 
-/** The error of a runtime's client, whatever the cause. */
+/** The error of a runtime's client, with any cause. */
 export class RuntimeError extends Error {
   readonly code: RuntimeErrorCode;
 
@@ -77,7 +77,7 @@ export class RuntimeError extends Error {
   }
 }
 
-/** Labels that a kubelet gives to each container, through the CRI and through docker alike. */
+/** Labels that a kubelet gives to each container, through the CRI and through docker. */
 export const LABEL = {
   containerName: 'io.kubernetes.container.name',
   podName: 'io.kubernetes.pod.name',
@@ -85,7 +85,7 @@ export const LABEL = {
   podUid: 'io.kubernetes.pod.uid',
 } as const;
 
-/** The labels that a query asks for. */
+/** The labels of a query. */
 export function queryLabels(query: ContainerQuery): Record<string, string> {
   const labels = {
     [LABEL.podUid]: query.podUid,

@@ -15,7 +15,7 @@ import {
   type RuntimeVersion,
 } from './container.js';
 
-/** Versions of the protocol, the newest first. Their messages have the same fields; only the service's name differs. */
+/** Versions of the protocol, newest first. Their messages have the same fields; only the service's name differs. */
 export const CRI_VERSIONS = ['v1', 'v1alpha2'] as const;
 export type CriVersion = (typeof CRI_VERSIONS)[number];
 
@@ -89,7 +89,7 @@ export class CriRuntime implements ContainerRuntime {
     this.#client.close();
   }
 
-  /** A method of the service; errors of gRPC become this part's own. */
+  /** Calls a method of the service; gRPC errors become RuntimeErrors. */
   async #call<Name extends 'Version' | 'ListContainers' | 'ContainerStatus'>(
     name: Name,
     request: Parameters<typeof callUnary<RuntimeServiceClient, Name>>[2],
@@ -104,7 +104,7 @@ export class CriRuntime implements ContainerRuntime {
   }
 }
 
-/** containerd's answer, with no status of its own, while it starts and its socket answers already. */
+/** containerd's answer, without a gRPC status of its own, while it starts and its socket answers already. */
 const STARTING = /not initialized yet/;
 
 function errorCode(error: unknown): RuntimeError['code'] {
@@ -130,7 +130,7 @@ function createClient(endpoint: string, version: CriVersion): RuntimeServiceClie
   const Client = makeGenericClientConstructor(Object.fromEntries(methods), 'RuntimeService');
   const client = new Client(`unix:${endpoint}`, credentials.createInsecure(), {
     'grpc.max_receive_message_length': 16 << 20,
-    // A pool of its own: a new client must not inherit the waiting time of one that failed.
+    // A separate pool: a new client must not inherit the back-off of one that failed.
     'grpc.use_local_subchannel_pool': 1,
   });
   return client as unknown as RuntimeServiceClient;
@@ -150,13 +150,13 @@ function translate(
   };
 }
 
-/** containerd and cri-o put a JSON document with the first process's id under `info` when asked to be verbose. */
+/** In verbose mode containerd and cri-o add a JSON document under `info` with the pid of the first process. */
 function pidIn(info: Readonly<Record<string, string>>): number | null {
   try {
     const { pid } = JSON.parse(info['info'] ?? '{}') as { pid?: unknown };
     return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? pid : null;
   } catch {
-    // Verbose information has no schema: a runtime that writes something else there tells no pid.
+    // Verbose information has no schema, so the pid may be missing.
     return null;
   }
 }

@@ -14,7 +14,7 @@ import {
   type RuntimeVersion,
 } from './container.js';
 
-/** cri-dockerd, and the kubelet before 1.24, label a pod's sandbox so. */
+/** Label by which cri-dockerd, and the kubelet before 1.24, mark a pod's sandbox. */
 const TYPE_LABEL = 'io.kubernetes.docker.type';
 const SANDBOX = 'podsandbox';
 const RESTARTS_LABEL = 'annotation.io.kubernetes.container.restartCount';
@@ -43,12 +43,12 @@ export class DockerRuntime implements ContainerRuntime {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Rejects with a {@link RuntimeError} when no docker daemon answers there. */
+  /** Rejects with a {@link RuntimeError} if no docker daemon answers there. */
   static async connect(endpoint: string, options: { readonly timeoutMs?: number } = {}): Promise<DockerRuntime> {
-    // Loaded on demand: it takes 200 ms and 23 MB, which nodes without docker do not have to pay.
+    // Loaded on demand: it takes 200 ms and 23 MB, which nodes without docker save.
     const { default: Client } = await import('dockerode');
     const timeoutMs = options.timeoutMs ?? 5_000;
-    // dockerode's own limit closes the connection, but its error does not tell that from a daemon that died: ours comes
+    // dockerode's own time limit closes the connection with the same error as a daemon that died, so ours must expire
     // first.
     const runtime = new DockerRuntime(
       endpoint,
@@ -75,7 +75,7 @@ export class DockerRuntime implements ContainerRuntime {
   }
 
   async inspect(containerId: string): Promise<InspectedContainer | null> {
-    // The daemon would take a name as well, or what follows a slash for another of its methods.
+    // The daemon would also accept a name, or treat the part after a slash as another method.
     if (!CONTAINER_ID.test(containerId)) return null;
     try {
       const { Id, Name, Config, State, Created } = await this.#call(() =>
@@ -97,7 +97,7 @@ export class DockerRuntime implements ContainerRuntime {
   }
 
   close(): void {
-    // Every request has a connection of its own.
+    // No connection to close: every request opens its own.
   }
 
   async #call<T>(request: () => Promise<T>): Promise<T> {

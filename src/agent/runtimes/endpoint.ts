@@ -16,13 +16,13 @@ export const CRI_ENDPOINTS = [
 export const DOCKER_ENDPOINTS = ['/run/docker.sock', '/var/run/docker.sock'];
 
 export interface RuntimeOptions {
-  /** `--container-runtime-endpoint`: a CRI socket to use, and no other. */
+  /** `--container-runtime-endpoint`: the only CRI socket to use. */
   readonly criEndpoint?: string;
-  /** `--docker-endpoint`: a docker socket to use, and no other. */
+  /** `--docker-endpoint`: the only docker socket to use. */
   readonly dockerEndpoint?: string;
-  /** Longest time that a call may take; `--runtime-request-timeout`. */
+  /** Longest time that a call may take: `--runtime-request-timeout`. */
   readonly timeoutMs?: number;
-  /** Sockets to try when neither is given. */
+  /** Sockets to try if neither flag is given. */
   readonly criEndpoints?: readonly string[];
   readonly dockerEndpoints?: readonly string[];
 }
@@ -38,15 +38,15 @@ export function parseEndpoint(endpoint: string): EndpointResult {
   return {
     ok: false,
     code: 'no-unix-socket',
-    reason: `${endpoint} is no unix socket: give a path, or unix:// and a path`,
+    reason: `${endpoint} is not a unix socket: give a path, or unix:// and a path`,
   };
 }
 
 /**
- * Connects to the runtime that the options name, or else to the one of this node that runs Kubernetes pods. A node may
- * have several: docker brings a containerd of its own, and images are built with docker on nodes whose kubelet uses
- * containerd. The one with pods is the kubelet's (the agent itself is one of them); while none has any, it is the first
- * that answers. Rejects with a {@link RuntimeError}, whose message says what was tried.
+ * Connects to the runtime that the options name, or else to the runtime of this node that runs Kubernetes pods. A node
+ * may have several: docker brings a containerd of its own, and images are built with docker on nodes whose kubelet uses
+ * containerd. The runtime with pods is the kubelet's (the agent itself is in one); while none has pods, the first that
+ * answers is used. Rejects with a {@link RuntimeError}, whose message lists what was tried.
  */
 export async function connectRuntime(options: RuntimeOptions = {}): Promise<ContainerRuntime> {
   const { timeoutMs } = options;
@@ -90,20 +90,20 @@ async function withPods(runtimes: readonly ContainerRuntime[]): Promise<Containe
     try {
       if ((await runtime.list()).some((container) => container.pod !== null)) return runtime;
     } catch {
-      // The runtime stopped answering: another one may be in use.
+      // The runtime stopped answering; try the next one.
     }
   }
   return runtimes[0];
 }
 
-/** Those of the paths that are sockets, each socket once. */
+/** The paths that are sockets, each socket once. */
 async function existing(paths: readonly string[]): Promise<string[]> {
   const sockets = new Set<string>();
   for (const path of paths) {
     try {
       if ((await stat(path)).isSocket()) sockets.add(await realpath(path));
     } catch {
-      // Nothing there.
+      // The path does not exist.
     }
   }
   return [...sockets];

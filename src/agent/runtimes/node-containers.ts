@@ -13,17 +13,17 @@ import {
 } from './container.js';
 
 export interface NodeContainersOptions {
-  /** Finds the runtime; called again whenever it was lost. */
+  /** Finds the runtime; called again whenever the connection was lost. */
   readonly connect: () => Promise<ContainerRuntime>;
-  /** Where the processes of the whole machine are seen. */
+  /** The /proc that shows the processes of the whole machine. */
   readonly processes?: string;
-  /** Where the control groups of the machine are mounted. */
+  /** Mount point of the machine's cgroups. */
   readonly cgroups?: string;
 }
 
 /**
- * The containers of this node, by process and by pod. The runtime is looked for at the first question, and again when
- * it does not answer any more: it may have been restarted, updated to another protocol, or replaced.
+ * The containers of this node, by process and by pod. Connects to the runtime at the first query, and again when it
+ * stops answering: it may have been restarted, updated to another protocol, or replaced.
  */
 export class NodeContainers {
   readonly #options: Required<NodeContainersOptions>;
@@ -45,13 +45,13 @@ export class NodeContainers {
     return this.#ask((runtime) => runtime.list(query));
   }
 
-  /** The container of a host process; null when it is in none, or has ended. */
+  /** The container of a host process; null if it is in none, or has ended. */
   async ofPid(pid: number): Promise<InspectedContainer | null> {
     const place = await this.#placeOf(pid);
     return place === null ? null : this.inspect(place.containerId);
   }
 
-  /** The latest container of that name in a pod: the one that runs, or else the last that did. */
+  /** The latest container of that name in a pod: the running one, or else the last that ran. */
   async ofPod(query: ContainerQuery & { readonly containerName: string }): Promise<InspectedContainer | null> {
     const found = await this.list(query);
     const newest = (a: Container, b: Container) =>
@@ -62,20 +62,20 @@ export class NodeContainers {
     return latest === undefined ? null : this.inspect(latest.id);
   }
 
-  /** Host ids of all processes of a container, in ascending order; none when it does not run. */
+  /** Host pids of all processes of a container, ascending; empty if it does not run. */
   async pids(containerId: string): Promise<number[]> {
     const container = await this.inspect(containerId);
     if (container === null || container.pid === null) return [];
     const place = await this.#placeOf(container.pid);
     if (place?.containerId !== container.id) return [];
     const listed = await cgroupProcesses(this.#options.cgroups, place);
-    // The agent may see another part of the tree of control groups than the one that the path is of.
+    // The agent may see another part of the cgroup tree than the one of the path.
     return listed?.includes(container.pid) === true
       ? listed
       : this.#pidsWhere(({ containerId: id }) => id === container.id);
   }
 
-  /** Host ids of all processes in the control groups of a pod, that of its sandbox among them. Asks no runtime. */
+  /** Host pids of all processes in the cgroups of a pod, including its sandbox. Does not query the runtime. */
   pidsOfPod(podUid: string): Promise<number[]> {
     return this.#pidsWhere((place) => place.podUid === podUid);
   }
@@ -106,13 +106,13 @@ export class NodeContainers {
         ownKubeletRoots(),
       );
     } catch (error) {
-      // The process ended.
+      // The process has ended.
       if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
       throw error;
     }
   }
 
-  /** Asks the runtime; if it does not answer, connects again and asks once more. */
+  /** Queries the runtime; if it does not answer, reconnects and queries once more. */
   async #ask<T>(question: (runtime: ContainerRuntime) => Promise<T>): Promise<T> {
     const known = this.#runtime;
     if (known !== null) {

@@ -3,7 +3,7 @@ import { kubeletRoots } from './cgroup-path.js';
 
 let found: readonly string[] | null = null;
 
-/** Roots of the kubelet that runs this agent, in the tree of control groups; none where no kubelet does. */
+/** Roots of the kubelet that runs this agent, in the cgroup tree; empty if no kubelet does. */
 export function ownKubeletRoots(): readonly string[] {
   if (found !== null) return found;
   try {

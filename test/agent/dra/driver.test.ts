@@ -142,7 +142,10 @@ test('claims that cannot be given are refused one by one, with the reason', asyn
   t.equal(answer['uid-good']?.error, '');
   t.match(answer['uid-gone']?.error, /claim team\/gone: device gpu-\S+ is not on this node any more/);
   t.match(answer['uid-waits']?.error, /claim team\/waits is not allocated/);
-  t.match(answer['uid-anew']?.error, /claim team\/anew: not found with UID uid-anew \(deleted and made anew\?\)/);
+  t.match(
+    answer['uid-anew']?.error,
+    /claim team\/anew: not found with UID uid-anew \(was it deleted and created again\?\)/,
+  );
   t.match(answer['uid-nowhere']?.error, /not found with UID/);
 });
 
@@ -188,7 +191,7 @@ test('without the API server a prepared claim is answered as before, another is 
   const before = await node.given('known');
   await node.cluster.server.stop();
   t.same(await node.given('known'), before);
-  t.match(await node.given('unknown'), /claim team\/unknown cannot be read: .*; will be tried again/);
+  t.match(await node.given('unknown'), /claim team\/unknown cannot be read: .*; the kubelet retries/);
   await node.cluster.server.start();
 });
 

@@ -59,7 +59,7 @@ test('a configured endpoint is the only one tried', async (t) => {
     name: 'RuntimeError',
     message: /absent\.sock/,
   });
-  await t.rejects(connectRuntime({ ...options, criEndpoint: 'tcp://1.2.3.4:5' }), { message: /is no unix socket/ });
+  await t.rejects(connectRuntime({ ...options, criEndpoint: 'tcp://1.2.3.4:5' }), { message: /is not a unix socket/ });
 });
 
 test('with several runtimes, the one that runs pods is taken; without pods, the first that answers', async (t) => {
