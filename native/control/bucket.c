@@ -10,7 +10,8 @@
 /* A detected delay suppresses the agent's grant for at most this long. */
 #define BEHIND_STALE_NS 100000000ull
 
-/* The credit of a low slice beside high ones: with more it would queue more than one kernel before it gives way. */
+/* Upper bound of a low slice's credit while there are high slices: with more credit it would queue more than one kernel
+ * before it gives way. */
 #define LOW_CREDIT_NS 1000000ull
 
 static struct vgpu_device_usage *usage_of(uint32_t device) {

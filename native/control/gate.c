@@ -7,7 +7,8 @@
 #include "os.h"
 #include "yield.h"
 
-/* Upper bound of what a thread takes from the bucket at once. A thread starts with less and doubles the amount. */
+/* Upper bound of the credit that a thread takes from the bucket at once. A thread starts with less and doubles the
+ * amount. */
 #define MOST_CREDIT_NS 500000ull
 /* Maximum time that a launch of unknown cost waits for the sample of an earlier launch. */
 #define UNKNOWN_WAIT_NS 100000000ull

@@ -1,5 +1,8 @@
-/* Every launch passes the gate. The gate charges the launch its estimated cost in tokens, and blocks the thread while
- * the container has no tokens left. With tokens at hand the cost is a hash, two table look-ups and a subtraction. */
+/*
+ * Every launch passes the gate. The gate charges the launch its estimated cost in tokens, and blocks the thread while
+ * the container has no tokens left. If the thread has enough credit, the cost is a hash, two table look-ups and a
+ * subtraction.
+ */
 #ifndef VGPU_GATE_H
 #define VGPU_GATE_H
 

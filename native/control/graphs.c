@@ -16,7 +16,7 @@ void graphs_note_allocation(void) {
   __atomic_store_n(&any, true, __ATOMIC_RELAXED);
 }
 
-static bool none(void) {
+static bool none_allocates(void) {
   return !__atomic_load_n(&any, __ATOMIC_RELAXED);
 }
 
@@ -54,14 +54,14 @@ static uint64_t key_of(CUgraphExec exec, uint32_t device) {
 
 void graphs_destroyed(CUgraphExec exec) {
   struct track_entry entry;
-  if (none()) return;
+  if (none_allocates()) return;
   for (uint32_t device = 0; device < control.limits->header.device_count; device++)
     track_remove(TRACK_GRAPH, key_of(exec, device), &entry);
 }
 
 void graphs_instantiated(CUgraphExec exec, CUgraph graph) {
   uint64_t bytes[VGPU_MAX_DEVICES] = {0};
-  if (none()) return;
+  if (none_allocates()) return;
   graphs_destroyed(exec);
   add_nodes(graph, bytes, 0);
   for (uint32_t device = 0; device < VGPU_MAX_DEVICES; device++) {
@@ -84,7 +84,7 @@ static bool reserve_on(CUgraphExec exec, uint32_t device, struct memory_reservat
 
 bool graphs_reserve(CUgraphExec exec, struct graph_reservation *reservation) {
   reservation->devices = 0;
-  if (none()) return true;
+  if (none_allocates()) return true;
   for (uint32_t device = 0; device < control.limits->header.device_count; device++) {
     reservation->of_device[device].device = DEVICE_UNLISTED;
     if (!reserve_on(exec, device, &reservation->of_device[device])) {

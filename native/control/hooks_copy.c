@@ -10,9 +10,8 @@ enum { ROW = 0x40, PEERS, TO_ARRAY, FROM_ARRAY, ARRAYS, FLAT, DEEP, DEEP_PEERS }
 #define KEY(what, bytes) launch_key(what, magnitude(bytes), 0x636f7079, 0)
 #define OF_THREAD(stream) capture_stream(stream, true)
 
-/*
- * The address itself determines the side, whatever the name of the call. Memory unknown to the driver is host memory.
- */
+/* The address itself determines the side, regardless of the name of the call. Memory unknown to the driver is host
+ * memory. */
 static bool on_device(CUdeviceptr pointer) {
   unsigned int type = 0;
   return driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer) == CUDA_SUCCESS &&

@@ -177,7 +177,8 @@ CUresult cuEventSynchronize(CUevent event) {
   return after_synchronization(result);
 }
 
-/* Where a process has several contexts, work of the others counts as complete too: programs have one. */
+/* In a process with several contexts this also counts work of the other contexts as complete. Programs normally have
+ * one context. */
 static CUresult context_waited(uint64_t mark, CUresult result) {
   if (result == CUDA_SUCCESS)
     activity_waited_for_all(mark);

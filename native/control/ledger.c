@@ -15,10 +15,8 @@ struct sums {
   uint64_t tentative_before; /* of slots with priority when reservations collide */
 };
 
-/*
- * What is counted together: memory on one device, or host-backed memory. Each process slot has a line of two words in
- * it, what it holds and what it is asking for; the lines are `stride` bytes apart.
- */
+/* One account: memory on one device, or host-backed memory. Each process slot has two words in it, the held and the
+ * tentative bytes. The words of consecutive slots are `stride` bytes apart. */
 struct account {
   uint64_t *first;
   size_t stride;

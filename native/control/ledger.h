@@ -26,10 +26,8 @@ void ledger_force(const struct ledger *ledger, uint32_t device, uint64_t bytes);
 /* The sum over all processes, including shared memory. */
 uint64_t ledger_held(const struct ledger *ledger, uint32_t device);
 
-/*
- * The same account of host-backed memory: what the slice holds beyond its memory limit. It is one account, since only
- * slices of one GPU have such memory.
- */
+/* The same for host-backed memory, which the slice holds beyond its memory limit. There is one account for all devices,
+ * because only slices with one GPU have such memory. */
 int ledger_reserve_host_backed(const struct ledger *ledger, uint64_t bytes, uint64_t budget);
 void ledger_give_back_host_backed(const struct ledger *ledger, uint64_t bytes);
 uint64_t ledger_host_backed(const struct ledger *ledger);

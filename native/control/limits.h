@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 enum limits_status {
-  /* nothing to enforce: no directory, and the process runs on the node itself; or the slice is unenforced */
+  /* nothing to enforce: no directory and the process runs on the node itself, or the slice is unenforced */
   LIMITS_ABSENT,
   LIMITS_PRESENT, /* mapped and valid */
   /* the directory exists but the limits are missing or invalid: the library must not fall back to unlimited use */

@@ -7,8 +7,8 @@
 
 #define OTHERS_UNKNOWN UINT32_MAX
 
-/* What all other processes use of the device, in ppm. 0 when the agent reports no other container on the GPU and the
- * container has no other process. OTHERS_UNKNOWN when it cannot be told. */
+/* The share of the device that all other processes use, in ppm. 0 when the agent reports no other container on the GPU
+ * and the container has no other process. OTHERS_UNKNOWN when the share is not known. */
 uint32_t others_ppm(uint32_t device);
 
 #endif

@@ -75,8 +75,8 @@ static struct moment moment_at(unsigned count, const struct overlap_launch *laun
   return moment;
 }
 
-/* The counted launches' part of the time between `from` and `to` in which launches ran. An interval that is too long
- * because another container had the GPU counts as long as an average interval. */
+/* The counted launches' part of the time between `from` and `to` in which launches ran. An interval that is too long,
+ * because another container had the GPU, is replaced by an interval of average length. */
 static uint64_t ran_between(unsigned count, const struct overlap_launch *launches, bool complete, int64_t from,
                             int64_t to) {
   bool busy_before[OVERLAP_MOST];

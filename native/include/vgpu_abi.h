@@ -114,9 +114,10 @@ struct vgpu_limits {
 /*
  * ---- vgpu.activity: written by the processes of one slice, read by low slices on the same GPU ----
  *
- * A claim is a lease: a process of a high slice says until when it has work on the GPU, by what its launches cost. It
- * moves that on while it launches and waits, and sets it to 0 when its work is done. A process that was killed leaves a
- * claim that ends by itself. Readers do not trust it: what lies further ahead than VGPU_CLAIM_MOST_NS is no claim.
+ * A claim is a lease: a process of a high slice publishes the time until which it has work on the GPU, computed from
+ * the cost of its launches. It extends the claim while it launches and waits, and clears it when its work is complete.
+ * The claim of a killed process expires. Readers do not trust claims: one that lies further ahead than
+ * VGPU_CLAIM_MOST_NS is ignored.
  */
 #define VGPU_CLAIM_MOST_NS 1000000000ull
 
@@ -244,8 +245,8 @@ struct vgpu_process_slot {
   uint32_t unhooked;  /* function variants that the driver returned and the library does not hook */
   char name[16];      /* comm, for messages */
   struct vgpu_object object;
-  /* What the process holds beyond the memory limit, on the host, and what it has reserved for driver calls; see
-   * host_backed_limit_bytes. Only slices of one GPU have any. */
+  /* Host-backed bytes that the process holds beyond the memory limit, and those reserved for driver calls; see
+   * host_backed_limit_bytes. Only slices with one GPU have any. */
   uint64_t host_backed_bytes;
   uint64_t host_backed_tentative_bytes;
   uint8_t reserved[24];

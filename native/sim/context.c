@@ -28,8 +28,8 @@ static CUresult open_parts(CUcontext context) {
 static void report(CUcontext context, CUresult error) {
   enum { XID_EVENT = 8, XID_GRAPHICS_ENGINE = 13, XID_MEMORY_PAGE_FAULT = 31 };
   if (error == (CUresult)SIM_ERROR_LOST || atomic_exchange(&context->reported, true)) return;
-  sim_news_tell(driver.machine, context->gpu, XID_EVENT,
-                error == CUDA_ERROR_ILLEGAL_ADDRESS ? XID_MEMORY_PAGE_FAULT : XID_GRAPHICS_ENGINE);
+  sim_nvml_event_publish(driver.machine, context->gpu, XID_EVENT,
+                         error == CUDA_ERROR_ILLEGAL_ADDRESS ? XID_MEMORY_PAGE_FAULT : XID_GRAPHICS_ENGINE);
 }
 
 CUresult driver_context_health(CUcontext context) {

@@ -64,18 +64,18 @@ void sim_fault_clear(struct sim_machine *machine, const char *call) {
   sim_lock_give(&machine->lock);
 }
 
-void sim_news_tell(struct sim_machine *machine, uint32_t gpu, uint64_t type, uint64_t data) {
+void sim_nvml_event_publish(struct sim_machine *machine, uint32_t gpu, uint64_t type, uint64_t data) {
   sim_lock_take(&machine->lock);
-  uint32_t count = atomic_load(&machine->news_count);
-  machine->news[count % SIM_NEWS] = (struct sim_news){.type = type, .data = data, .gpu = gpu};
-  atomic_store(&machine->news_count, count + 1);
+  uint32_t count = atomic_load(&machine->nvml_event_count);
+  machine->nvml_events[count % SIM_NVML_EVENTS] = (struct sim_nvml_event){.type = type, .data = data, .gpu = gpu};
+  atomic_store(&machine->nvml_event_count, count + 1);
   sim_lock_give(&machine->lock);
-  syscall(SYS_futex, &machine->news_count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+  syscall(SYS_futex, &machine->nvml_event_count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void sim_news_wait(struct sim_machine *machine, uint32_t seen, uint64_t limit_ns) {
+void sim_nvml_event_wait(struct sim_machine *machine, uint32_t seen, uint64_t limit_ns) {
   struct timespec limit = {.tv_sec = (time_t)(limit_ns / 1000000000u), .tv_nsec = (long)(limit_ns % 1000000000u)};
-  syscall(SYS_futex, &machine->news_count, FUTEX_WAIT, seen, &limit, NULL, 0);
+  syscall(SYS_futex, &machine->nvml_event_count, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
 void sim_model_lose(struct sim_machine *machine, uint32_t gpu) {

@@ -17,10 +17,10 @@ bool sim_fault_set(struct sim_machine *machine, const char *call, int gpu, uint3
 void sim_fault_clear(struct sim_machine *machine, const char *call);
 
 /* Publishes an event to NVML's event sets. */
-void sim_news_tell(struct sim_machine *machine, uint32_t gpu, uint64_t type, uint64_t data);
+void sim_nvml_event_publish(struct sim_machine *machine, uint32_t gpu, uint64_t type, uint64_t data);
 
 /* Waits at most `limit_ns` until there are more events than `seen`. */
-void sim_news_wait(struct sim_machine *machine, uint32_t seen, uint64_t limit_ns);
+void sim_nvml_event_wait(struct sim_machine *machine, uint32_t seen, uint64_t limit_ns);
 
 /* sim_model_lose: the GPU falls off the bus; its calls fail and its queued work is lost. sim_model_restore: the GPU
  * returns without work. */

@@ -170,7 +170,7 @@ static int ecc(struct sim_machine *machine, uint32_t gpu, const char *kind, cons
   if (!number(text, &errors)) return misuse("how many errors?");
   atomic_fetch_add(&machine->boards[gpu].ecc[uncorrected][0], errors);
   atomic_fetch_add(&machine->boards[gpu].ecc[uncorrected][1], errors);
-  sim_news_tell(machine, gpu, uncorrected ? DOUBLE_BIT_ECC : SINGLE_BIT_ECC, errors);
+  sim_nvml_event_publish(machine, gpu, uncorrected ? DOUBLE_BIT_ECC : SINGLE_BIT_ECC, errors);
   return DONE;
 }
 
@@ -199,13 +199,13 @@ static int on_gpu(struct sim_machine *machine, char **arguments) {
   if (!gpu_of(machine, arguments[1], &gpu)) return misuse("which GPU?");
   if (strcmp(command, "ecc") == 0) return ecc(machine, gpu, arguments[2], arguments[3]);
   if (strcmp(command, "lose") == 0) {
-    sim_news_tell(machine, gpu, XID_EVENT, FALLEN_OFF_THE_BUS);
+    sim_nvml_event_publish(machine, gpu, XID_EVENT, FALLEN_OFF_THE_BUS);
     each_board(machine, gpu, sim_model_lose);
   } else if (strcmp(command, "restore") == 0) {
     each_board(machine, gpu, sim_model_restore);
   } else {
     if (!number(arguments[2], &value)) return misuse("which XID?");
-    sim_news_tell(machine, gpu, XID_EVENT, value);
+    sim_nvml_event_publish(machine, gpu, XID_EVENT, value);
   }
   return DONE;
 }

@@ -19,7 +19,7 @@ enum {
   SIM_MACHINE_VERSION = 4,
   SIM_MAX_FAULTS = 64,
   SIM_FAULT_NAME = 56,
-  SIM_NEWS = 256,
+  SIM_NVML_EVENTS = 256,
   SIM_MAX_OBJECTS = 1024,
   SIM_OBJECT_HOLDERS = 16,
   SIM_MAX_EVENTS = 65536,
@@ -70,7 +70,7 @@ struct sim_fault {
 };
 
 /* An event as NVML reports it. */
-struct sim_news {
+struct sim_nvml_event {
   uint64_t type; /* nvmlEventType... */
   uint64_t data;
   uint32_t gpu;
@@ -102,8 +102,8 @@ struct sim_machine {
   _Atomic uint32_t fault_count; /* most calls only check that it is zero */
   struct sim_fault faults[SIM_MAX_FAULTS];
 
-  _Atomic uint32_t news_count; /* futex: the next event is stored at news_count modulo SIM_NEWS */
-  struct sim_news news[SIM_NEWS];
+  _Atomic uint32_t nvml_event_count; /* futex: the next event is stored at nvml_event_count modulo SIM_NVML_EVENTS */
+  struct sim_nvml_event nvml_events[SIM_NVML_EVENTS];
 
   _Atomic uint64_t ids;
   _Atomic uint32_t descriptors; /* number of descriptors ever created; zero on most machines */

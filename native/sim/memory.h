@@ -27,7 +27,7 @@ struct allocation {
   unsigned int flags;
   unsigned long long id;
   struct {
-    bool on_host;   /* the host is its preferred location: it never comes to the GPU */
+    bool on_host;   /* the preferred location is the host, so the memory never migrates to the GPU */
     bool mapped;    /* the GPU accesses it there; only the first touch is a page fault */
     size_t touched; /* by kernels so far, from its beginning */
   } managed;        /* of MEMORY_MANAGED */

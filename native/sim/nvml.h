@@ -60,7 +60,7 @@ static inline nvmlDevice_t nvml_handle(uint32_t gpu) {
 }
 
 /* Copies a text to the caller; NVML_ERROR_INSUFFICIENT_SIZE if it does not fit. */
-nvmlReturn_t nvml_tell(char *text, unsigned int length, const char *what);
+nvmlReturn_t nvml_copy_text(char *text, unsigned int length, const char *what);
 
 /* The PCI information of a GPU. */
 void nvml_pci_of(uint32_t gpu, nvmlPciInfo_t *pci);

@@ -94,7 +94,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t *br
 
 SIM_API nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsigned int length) {
   ENTER_GPU(device);
-  return nvml_tell(version, length, "88.00.43.00.03");
+  return nvml_copy_text(version, length, "88.00.43.00.03");
 }
 
 /* Pages are not migrated or translated between host and GPU. */

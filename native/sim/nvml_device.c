@@ -7,19 +7,19 @@
 
 SIM_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
   ENTER_DEVICE(device);
-  return nvml_tell(name, length, nvml_gpu(gpu)->model);
+  return nvml_copy_text(name, length, nvml_gpu(gpu)->model);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length) {
   ENTER_DEVICE(device);
-  return nvml_tell(uuid, length, nvml_gpu(gpu)->uuid);
+  return nvml_copy_text(uuid, length, nvml_gpu(gpu)->uuid);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned int length) {
   char text[NVML_DEVICE_SERIAL_BUFFER_SIZE];
   ENTER_GPU(device);
   nvml_serial_of(gpu, text, sizeof text);
-  return nvml_tell(serial, length, text);
+  return nvml_copy_text(serial, length, text);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) {

@@ -73,7 +73,7 @@ SIM_API nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) {
   *set = calloc(1, sizeof **set);
   if (*set == NULL) return NVML_ERROR_MEMORY;
   (*set)->magic = EVENT_SET_MAGIC;
-  (*set)->seen = atomic_load(&nvml.machine->news_count);
+  (*set)->seen = atomic_load(&nvml.machine->nvml_event_count);
   return NVML_SUCCESS;
 }
 
@@ -89,27 +89,27 @@ SIM_API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long
   ENTER_GPU(device);
   NVML_TRY(check(set));
   if (types & ~SUPPORTED) return NVML_ERROR_NOT_SUPPORTED;
-  if (set->types[gpu] == 0) set->since[gpu] = atomic_load(&nvml.machine->news_count);
+  if (set->types[gpu] == 0) set->since[gpu] = atomic_load(&nvml.machine->nvml_event_count);
   set->types[gpu] |= types;
   return NVML_SUCCESS;
 }
 
 /* The next event for this set. */
 static bool next(nvmlEventSet_t set, nvmlEventData_t *data) {
-  uint32_t count = atomic_load(&nvml.machine->news_count);
-  if (count - set->seen > SIM_NEWS) set->seen = count - SIM_NEWS; /* older ones are overwritten */
+  uint32_t count = atomic_load(&nvml.machine->nvml_event_count);
+  if (count - set->seen > SIM_NVML_EVENTS) set->seen = count - SIM_NVML_EVENTS; /* older ones are overwritten */
   while (set->seen != count) {
-    struct sim_news news = nvml.machine->news[set->seen % SIM_NEWS];
+    struct sim_nvml_event event = nvml.machine->nvml_events[set->seen % SIM_NVML_EVENTS];
     /* An event of an instance is its GPU's, and names the instance. */
-    bool of_instance = nvml_is_instance(news.gpu);
-    uint32_t gpu = of_instance ? (uint32_t)nvml_gpu(news.gpu)->parent : news.gpu;
+    bool of_instance = nvml_is_instance(event.gpu);
+    uint32_t gpu = of_instance ? (uint32_t)nvml_gpu(event.gpu)->parent : event.gpu;
     bool early = (int32_t)(set->seen - set->since[gpu]) < 0;
     set->seen++;
-    if (early || (set->types[gpu] & news.type) == 0) continue;
+    if (early || (set->types[gpu] & event.type) == 0) continue;
     *data = (nvmlEventData_t){.device = nvml_handle(gpu),
-                              .eventType = news.type,
-                              .eventData = news.data,
-                              .gpuInstanceId = of_instance ? nvml_gpu(news.gpu)->gpu_instance : 0xFFFFFFFF,
+                              .eventType = event.type,
+                              .eventData = event.data,
+                              .gpuInstanceId = of_instance ? nvml_gpu(event.gpu)->gpu_instance : 0xFFFFFFFF,
                               .computeInstanceId = of_instance ? 0 : 0xFFFFFFFF};
     return true;
   }
@@ -125,12 +125,12 @@ static bool has_lost(const struct nvmlEventSet_st *set) {
 static nvmlReturn_t wait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms) {
   uint64_t end = sim_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
   for (;;) {
-    uint32_t count = atomic_load(&nvml.machine->news_count);
+    uint32_t count = atomic_load(&nvml.machine->nvml_event_count);
     if (next(set, data)) return NVML_SUCCESS;
     if (has_lost(set)) return NVML_ERROR_GPU_IS_LOST;
     uint64_t now = sim_monotonic_ns();
     if (now >= end) return NVML_ERROR_TIMEOUT;
-    sim_news_wait(nvml.machine, count, end - now < POLL_NS ? end - now : POLL_NS);
+    sim_nvml_event_wait(nvml.machine, count, end - now < POLL_NS ? end - now : POLL_NS);
   }
 }
 

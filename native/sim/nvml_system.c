@@ -32,7 +32,7 @@ nvmlReturn_t nvml_enter_device(const char *call, nvmlDevice_t device, uint32_t *
   return atomic_load(&nvml.machine->boards[*gpu].lost) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
-nvmlReturn_t nvml_tell(char *text, unsigned int length, const char *what) {
+nvmlReturn_t nvml_copy_text(char *text, unsigned int length, const char *what) {
   NVML_NEED(text != NULL);
   if (strlen(what) >= length) return NVML_ERROR_INSUFFICIENT_SIZE;
   memcpy(text, what, strlen(what) + 1);
@@ -104,14 +104,14 @@ __attribute__((destructor)) static void leave(void) {
 
 SIM_API nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length) {
   ENTER();
-  return nvml_tell(version, length, nvml.machine->node.driver_version);
+  return nvml_copy_text(version, length, nvml.machine->node.driver_version);
 }
 
 SIM_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length) {
   char text[48];
   ENTER();
   snprintf(text, sizeof text, "%d.%s", nvml.machine->node.cuda_version / 1000, nvml.machine->node.driver_version);
-  return nvml_tell(version, length, text);
+  return nvml_copy_text(version, length, text);
 }
 
 SIM_API nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) {

@@ -1,12 +1,12 @@
 /*
- * What memory on the host costs a kernel that touches it: time for its bytes to cross PCIe, and for page faults. The
- * figures are published ones of an A100's generation:
+ * The time that memory on the host costs a kernel that touches it: the transfer over PCIe and page faults. The figures
+ * are published values for GPUs of the A100's generation:
  *
- * - 25 GB/s: PCIe 4.0 x16 moves 16 GT/s x 16 lanes x 128/130, 31.5 GB/s (PCI Express Base Specification 4.0), less the
- *   headers of packets with 128 bytes of data, about a fifth.
- * - 50 us a fault: a GPU's page fault that the driver on the host serves takes 20 to 50 us (Zheng, Nellans, Zulfiqar,
- *   Stephenson, Keckler: Towards High Performance Paged Memory for GPUs, HPCA 2016). The upper end, since a driver
- * serves faults one batch at a time.
+ * - 25 GB/s: PCIe 4.0 x16 moves 16 GT/s x 16 lanes x 128/130, 31.5 GB/s (PCI Express Base Specification 4.0), minus
+ * about a fifth for the headers of packets with 128 bytes of data.
+ * - 50 us per fault: a GPU page fault that the driver on the host handles takes 20 to 50 us (Zheng, Nellans, Zulfiqar,
+ *   Stephenson, Keckler: Towards High Performance Paged Memory for GPUs, HPCA 2016). The upper bound is used, because a
+ *   driver handles faults one batch at a time.
  * - 2 MiB: the driver of unified memory handles faults in blocks of this size.
  */
 #ifndef SIM_PAGING_H

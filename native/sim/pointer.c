@@ -151,7 +151,7 @@ SIM_API CUresult cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice d
 PER_THREAD_SZ(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream), pointer, size,
               device, own_stream(stream))
 
-/* Advice holds for the whole allocation, whatever part of it is named. */
+/* Advice applies to the whole allocation, even if it names a part. */
 SIM_API CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t size, CUmem_advise advice, CUmemLocation location) {
   ENTER();
   NEED(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);

@@ -71,7 +71,7 @@ void sim_process_leave(struct sim_machine *machine, uint32_t index) {
   sim_unlock_row();
 }
 
-static void let_go_if_dead(struct sim_machine *machine, uint32_t index) {
+static void reclaim_if_dead(struct sim_machine *machine, uint32_t index) {
   struct sim_process *process = &machine->processes[index];
   if (atomic_load(&process->pid) == 0 || sim_is_alive(machine, process)) return;
   sim_lock_take(&machine->lock);
@@ -84,14 +84,14 @@ void sim_process_sweep(struct sim_machine *machine, bool now) {
   if (!now && time - last < SWEEP_NS) return;
   if (!atomic_compare_exchange_strong(&machine->swept_ns, &last, time) && !now) return;
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++)
-    let_go_if_dead(machine, i);
+    reclaim_if_dead(machine, i);
 }
 
 void sim_process_sweep_gpu(struct sim_machine *machine, uint32_t gpu) {
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &machine->processes[i];
     if (atomic_load(&process->contexts[gpu]) != 0 || atomic_load(&process->memory[gpu]) != 0)
-      let_go_if_dead(machine, i);
+      reclaim_if_dead(machine, i);
   }
 }
 

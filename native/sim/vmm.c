@@ -274,7 +274,7 @@ SIM_API CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmem
   return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Whole mappings only, as in the real driver. */
+/* Only whole mappings can be unmapped, as in the real driver. */
 SIM_API CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   ENTER();
