@@ -1,10 +1,12 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { tableOf, type Bench, type Measurement } from './report.js';
 import { machineFacts } from './summary/machine.js';
 import { writeReport, type BenchResult } from './summary/report-file.js';
 
 const directory = fileURLToPath(new URL('.', import.meta.url));
+const SOURCES = fileURLToPath(new URL('../../bench', import.meta.url));
 const REPORT_DIRECTORY = fileURLToPath(new URL('../../bench/out', import.meta.url));
 const NOT_BENCHES = new Set(['run.js', 'report.js']);
 
@@ -14,6 +16,14 @@ function benchNames(): string[] {
     .filter((file) => file.endsWith('.js') && !NOT_BENCHES.has(file))
     .map((file) => file.replace(/\.js$/u, ''))
     .sort();
+}
+
+/** What the source of a benchmark says of itself: what it measures, and its options. */
+function helpOf(name: string): string {
+  const source = readFileSync(join(SOURCES, `${name}.ts`), 'utf8');
+  const comments = [...source.matchAll(/\/\*\*\n((?: \*.*\n)+?) \*\/\nexport (?:async function|const) run\b/g)];
+  const lines = (comments[0]?.[1] ?? '').split('\n').map((line) => line.replace(/^ \* ?/, ''));
+  return lines.join('\n').trim() || `npm run bench -- ${name}`;
 }
 
 async function runBench(name: string, json: boolean, args: readonly string[]): Promise<BenchResult> {
@@ -44,6 +54,8 @@ if (!named) {
   const results: BenchResult[] = [];
   for (const name of benchNames()) results.push(await runBench(name, json, []));
   console.error(`written: ${writeReport(REPORT_DIRECTORY, machineFacts(), results)}`);
+} else if (benchNames().includes(first) && others.some((argument) => argument === '--help' || argument === '-h')) {
+  console.log(helpOf(first));
 } else if (benchNames().includes(first)) {
   await runBench(first, json, others);
 } else {

@@ -1,12 +1,12 @@
 import { Argument, Command } from 'commander';
 
-/** `gpu-manager completion bash|zsh`: a script for the shell that completes commands, flags and their values. */
+/** `gpu-manager completion bash|zsh|fish`: a script for the shell that completes commands, flags and their values. */
 export function completionCommand(program: () => Command): Command {
   return new Command('completion')
     .description('print a script that completes commands and flags: source <(gpu-manager completion bash)')
-    .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
-    .action((shell: 'bash' | 'zsh') => {
-      process.stdout.write(shell === 'bash' ? bashCompletion(program()) : zshCompletion(program()));
+    .addArgument(new Argument('<shell>').choices(Object.keys(SCRIPTS)))
+    .action((shell: keyof typeof SCRIPTS) => {
+      process.stdout.write(SCRIPTS[shell](program()));
     });
 }
 
@@ -104,3 +104,38 @@ ${words}
 compdef _gpu_manager gpu-manager
 `;
 }
+
+/** For fish 3 and later: one line for each place and each flag with fixed values. */
+export function fishCompletion(program: Command): string {
+  const places = placesOf(program);
+  const walk = places.flatMap(({ path }) => (path === '' ? [] : [`'${path}'`])).join(' ');
+  const lines = places.flatMap(({ path, words, values }) => [
+    `complete -c gpu-manager -f -n "__gpu_manager_at '${path}'" -a '${words.join(' ')}'`,
+    ...[...values].map(
+      ([flag, choices]) =>
+        `complete -c gpu-manager -f -n "__gpu_manager_value '${path}' '${flag}'" -a '${choices.join(' ')}'`,
+    ),
+  ]);
+  return `# gpu-manager completion for fish
+function __gpu_manager_place
+  set -l place ''
+  for word in (commandline -opc)[2..-1]
+    set -l next (string trim "$place $word")
+    if contains -- "$next" ${walk}
+      set place $next
+    end
+  end
+  echo $place
+end
+function __gpu_manager_at
+  test (__gpu_manager_place) = "$argv[1]"
+end
+function __gpu_manager_value
+  __gpu_manager_at "$argv[1]"; and test (commandline -opc)[-1] = "$argv[2]"
+end
+complete -c gpu-manager -e
+${lines.join('\n')}
+`;
+}
+
+const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const;

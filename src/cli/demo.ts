@@ -5,12 +5,14 @@ import { Command } from 'commander';
 import { Demo } from '../simulation/demo.js';
 import { keptAlive } from '../host/keep-alive.js';
 import { createLog, silentLog } from '../host/log.js';
+import { portOption } from './flag-values.js';
 import { stopSignal } from './stop-signal.js';
 
 interface DemoOptions {
   readonly once?: boolean;
   readonly verbose?: boolean;
-  readonly queryPort: string;
+  readonly queryPort: number;
+  readonly queryAddr: string;
 }
 
 /** `gpu-manager demo`: the agent on simulated GPUs and an emulated kubelet, taken through its main job. */
@@ -19,15 +21,15 @@ export function demoCommand(): Command {
     .description('run the agent on simulated GPUs and an emulated kubelet; needs no GPU, no cluster and no root')
     .option('--once', 'run the scenario and exit; exit code 0 only if every step passed')
     .option('--verbose', "print the agent's log as well")
-    .option('--query-port <port>', 'HTTP port of the page', '5678')
+    .addOption(portOption('--query-port <port>', 'HTTP port of the page', 5_678))
+    .option('--query-addr <address>', 'HTTP address of the page', 'localhost')
     .action(async (options: DemoOptions) => {
       const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
       const once = options.once === true;
-      const demo = new Demo(
-        directory,
-        options.verbose === true ? createLog('info') : silentLog(),
-        once ? 0 : Number(options.queryPort),
-      );
+      const demo = new Demo(directory, options.verbose === true ? createLog('info') : silentLog(), {
+        port: once ? 0 : options.queryPort,
+        address: options.queryAddr,
+      });
       try {
         await demo.start();
         const failed = await demo.runScenario(({ title, ok, outcome }) =>
@@ -36,7 +38,7 @@ export function demoCommand(): Command {
         if (failed > 0) process.exitCode = 1;
         if (!once) {
           await demo.liveOn();
-          console.log(`look at http://localhost:${demo.node.agent.httpPort()}; Ctrl-C ends`);
+          console.log(whatToTry(demo, options.queryAddr));
           await keptAlive(stopSignal);
         }
       } finally {
@@ -44,4 +46,19 @@ export function demoCommand(): Command {
         await rm(directory, { recursive: true, force: true });
       }
     });
+}
+
+function whatToTry(demo: Demo, address: string): string {
+  const name = ['0.0.0.0', '::', ''].includes(address) ? 'localhost' : address;
+  const host = name.includes(':') ? `[${name}]` : name;
+  const socket = demo.node.config.displaySocket;
+  return [
+    '',
+    `The page of the node: http://${host}:${demo.node.agent.httpPort()}`,
+    'In another terminal:',
+    ...['top', 'usage', 'graph', 'limits', 'events --follow'].map(
+      (command) => `  npx gpu-manager ${command} --display-socket ${socket}`,
+    ),
+    'Ctrl-C ends the demonstration.',
+  ].join('\n');
 }

@@ -1,28 +1,49 @@
 import { Option } from 'commander';
+import type { ServiceError } from '@grpc/grpc-js';
 import type { NodeClient } from './node-client.js';
 
 export type { NodeClient } from './node-client.js';
 
-export const DISPLAY_SOCKET_OPTION = [
-  '--display-socket <path>',
-  'unix socket of the running agent',
-  '/var/run/gpu-manager.sock',
-] as const;
+/** Codes of gRPC; its library takes longer to load than all the rest of a command that only prints help. */
+const DEADLINE_EXCEEDED = 4;
+const UNAVAILABLE = 14;
 
-/** `-o text` for people, `-o json` for programs. */
-export function outputOption(): Option {
-  return new Option('-o, --output <format>', 'text or json').choices(['text', 'json']).default('text');
+/** `--display-socket` of every command that asks the agent of this node. */
+export function displaySocketOption(): Option {
+  return new Option('--display-socket <path>', 'unix socket of the running agent')
+    .env('GPU_MANAGER_DISPLAY_SOCKET')
+    .default('/var/run/gpu-manager.sock');
 }
 
-export type Output = 'text' | 'json';
-
-/** Works with the agent on this node. Help and refusals need no gRPC, which takes longer to load than all the rest. */
+/** Works with the agent on this node. */
 export async function withNode<T>(socketPath: string, work: (node: NodeClient) => Promise<T>): Promise<T> {
   const { NodeClient: Client } = await import('./node-client.js');
-  const node = new Client(socketPath);
+  return withAgent(socketPath, new Client(socketPath), work);
+}
+
+/** Works with a client of the agent and closes it. A failure of the connection says what to do about it. */
+export async function withAgent<C extends { close(): void }, T>(
+  socketPath: string,
+  client: C,
+  work: (client: C) => Promise<T>,
+): Promise<T> {
   try {
-    return await work(node);
+    return await work(client);
+  } catch (error) {
+    const problem = connectionProblem(socketPath, error as Partial<ServiceError>);
+    throw problem === null ? error : new Error(problem, { cause: error });
   } finally {
-    node.close();
+    client.close();
   }
+}
+
+function connectionProblem(
+  socketPath: string,
+  { code, details = '' }: { readonly code?: number; readonly details?: string },
+): string | null {
+  if (code === DEADLINE_EXCEEDED) return `the agent at ${socketPath} did not answer in time: see its log`;
+  if (code !== UNAVAILABLE) return null;
+  return /EACCES|EPERM/.test(details)
+    ? `this user may not connect to ${socketPath}: run the command as root, or name another socket (--display-socket)`
+    : `no agent answers at ${socketPath}: is it running? (--display-socket)`;
 }

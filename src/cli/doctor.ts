@@ -2,8 +2,9 @@ import { Command } from 'commander';
 import { examine, type Diagnosis } from '../agent/doctor.js';
 import { systemClock } from '../host/clock.js';
 import { silentLog } from '../host/log.js';
-import { outputOption, withNode, type Output } from './display-client.js';
+import { withNode } from './display-client.js';
 import { endAnyway } from './end-anyway.js';
+import { outputOption, print, type Output } from './output.js';
 import { addRunFlags, givenRunFlags } from './run-options.js';
 import { agentConfig, flagValues } from './run-flags.js';
 import { printable } from './terminal-text.js';
@@ -28,14 +29,15 @@ export function doctorCommand(): Command {
   return command.action(async (options: Record<string, string>) => {
     const config = agentConfig(flagValues(givenRunFlags(options), process.env), process.env);
     const output = options.output as Output;
+    const isTable = output === 'table' || output === 'wide';
     const agentWaitsFor = () =>
       withNode(config.displaySocket, async (node) => (await node.snapshot()).notReady).catch(() => null);
     const found: Diagnosis[] = [];
     for await (const diagnosis of examine({ config, clock: systemClock, log: silentLog(), agentWaitsFor })) {
       found.push(diagnosis);
-      if (output === 'text') process.stdout.write(lines(diagnosis));
+      if (isTable) process.stdout.write(lines(diagnosis));
     }
-    if (output === 'json') process.stdout.write(`${JSON.stringify(found, null, 2)}\n`);
+    await print(output, { document: () => found, table: () => '' });
     if (found.some(({ state }) => state === 'failed')) process.exitCode = 1;
     endAnyway();
   });

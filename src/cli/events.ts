@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Command } from 'commander';
 import type { JournalEntry } from '../agent/display/journal.js';
-import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
+import { displaySocketOption, withNode } from './display-client.js';
+import { outputOption, printItem, type Output } from './output.js';
 import { stopSignal } from './stop-signal.js';
 import { printable } from './terminal-text.js';
 
@@ -19,7 +20,7 @@ export function eventsCommand(): Command {
     .description('print the events of this node: containers, refusals, GPU health, limits, audit findings')
     .option('-f, --follow', 'keep printing new events')
     .addOption(outputOption())
-    .option(...DISPLAY_SOCKET_OPTION)
+    .addOption(displaySocketOption())
     .action((options: Options) =>
       withNode(options.displaySocket, async (node) => {
         const end = new AbortController();
@@ -28,7 +29,7 @@ export function eventsCommand(): Command {
         for (;;) {
           const events = await node.events(after);
           for (const event of events)
-            process.stdout.write(`${options.output === 'json' ? JSON.stringify(event) : line(event)}\n`);
+            await printItem(options.output, { document: () => event, table: () => `${line(event)}\n` });
           after = events.at(-1)?.sequence ?? after;
           if (options.follow !== true || end.signal.aborted) return;
           await delay(LOOK_MS, undefined, { signal: end.signal }).catch(() => undefined);

@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { buildExtender, explain, type ExtenderConfig } from '../scheduler/run.js';
 import { keptAlive } from '../host/keep-alive.js';
 import { Lifecycle } from '../host/lifecycle.js';
@@ -6,6 +6,8 @@ import { StartupError } from '../host/startup-error.js';
 import { POLICY_NAMES, type PolicyName } from '../scheduler/cluster/policy/policy.js';
 import { explanationText } from '../scheduler/explain.js';
 import { createLog, type LogLevel } from '../host/log.js';
+import { hostAndPort, secondsBetween } from './flag-values.js';
+import { outputOption, print, type Output } from './output.js';
 import { stopSignal } from './stop-signal.js';
 
 interface Options {
@@ -20,7 +22,7 @@ interface Options {
   readonly logLevel: LogLevel;
   readonly explain?: string;
   readonly state?: string;
-  readonly output: 'text' | 'json';
+  readonly output: Output;
 }
 
 /** `gpu-manager extender`: the scheduler extender, or with `--explain` what it would answer and why. */
@@ -29,8 +31,8 @@ export function extenderCommand(): Command {
     .description('serve the scheduler extender: filter, prioritize, bind and preempt for kube-scheduler')
     .addOption(
       new Option('--address <host:port>', 'address to listen on')
-        .default(addressOf('127.0.0.1:3456'), '127.0.0.1:3456')
-        .argParser(addressOf),
+        .default(hostAndPort('127.0.0.1:3456'), '127.0.0.1:3456')
+        .argParser(hostAndPort),
     )
     .addOption(new Option('--policy <name>', 'how nodes are scored').choices(POLICY_NAMES).default('fragmentation'))
     .option('--kubeconfig <file>', 'kubeconfig for the API server; default: the service account of the pod')
@@ -40,7 +42,7 @@ export function extenderCommand(): Command {
     .addOption(
       new Option('--claim-ttl <seconds>', 'how long GPUs stay reserved for a pod that the scheduler has not bound yet')
         .default(30_000, '30')
-        .argParser(seconds),
+        .argParser(milliseconds),
     )
     .addOption(
       new Option(
@@ -48,7 +50,7 @@ export function extenderCommand(): Command {
         'how long a pod waits for decisions on other pods that hold the GPUs it needs',
       )
         .default(500, '0.5')
-        .argParser(seconds),
+        .argParser(milliseconds),
     )
     .addOption(
       new Option('--log-level <level>', 'log level')
@@ -63,7 +65,7 @@ export function extenderCommand(): Command {
       '--state <file>',
       'with --explain: read nodes and pods from a file (kubectl get nodes,pods -A -o yaml) instead of the API server',
     )
-    .addOption(new Option('-o, --output <format>', 'with --explain').choices(['text', 'json']).default('text'))
+    .addOption(outputOption())
     .action((options: Options) =>
       options.explain === undefined ? serve(options) : printExplanation(options, options.explain),
     );
@@ -87,11 +89,10 @@ async function printExplanation(options: Options, podFile: string): Promise<void
     kubeconfig: options.kubeconfig ?? null,
     policy: options.policy,
   });
-  const text =
-    options.output === 'json'
-      ? JSON.stringify({ ...(workload === null ? {} : { workload }), namespace: pod.namespace, name: pod.name, nodes })
-      : explanationText(pod, nodes, workload);
-  process.stdout.write(`${text}\n`);
+  await print(options.output, {
+    document: () => ({ ...(workload === null ? {} : { workload }), namespace: pod.namespace, name: pod.name, nodes }),
+    table: () => `${explanationText(pod, nodes, workload)}\n`,
+  });
   if (!nodes.some(({ fits }) => fits)) process.exitCode = 1;
 }
 
@@ -115,17 +116,6 @@ function configOf(options: Options): ExtenderConfig {
   };
 }
 
-/** `127.0.0.1:3456`, `[::1]:3456`, `:3456` for every address. */
-function addressOf(text: string): { host: string; port: number } {
-  const parts = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]*)):(\d{1,5})$/u.exec(text);
-  const port = Number(parts?.[3]);
-  if (parts === null || port > 65_535) throw new InvalidArgumentError('not host:port');
-  return { host: parts[1] ?? (parts[2] === '' ? '::' : (parts[2] ?? '::')), port };
-}
-
-/** As milliseconds. */
-function seconds(text: string): number {
-  const value = Number(text.replace(/s$/u, ''));
-  if (!(value >= 0 && value <= 3600)) throw new InvalidArgumentError('not a number of seconds up to 3600');
-  return value * 1000;
+function milliseconds(text: string): number {
+  return 1_000 * secondsBetween(0, 3_600)(text);
 }

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
+import { displaySocketOption, withNode } from './display-client.js';
+import { outputOption, print, type Output } from './output.js';
 
 interface Options {
   readonly displaySocket: string;
@@ -13,17 +14,12 @@ export function graphCommand(): Command {
     .description("print the topology of this node's GPUs, and what of them is free")
     .option('--extended', 'include NVLinks, models, and whether each GPU may be chosen')
     .addOption(outputOption())
-    .option(...DISPLAY_SOCKET_OPTION)
+    .addOption(displaySocketOption())
     .action((options: Options) =>
       withNode(options.displaySocket, async (node) => {
-        if (options.output === 'text') {
-          process.stdout.write(await node.graph(options.extended === true));
-          return;
-        }
-        const { cards: gpus, tree, nvlinks } = await node.snapshot();
-        process.stdout.write(
-          `${JSON.stringify({ graph: await node.graph(options.extended === true), cards: gpus, tree, nvlinks }, null, 2)}\n`,
-        );
+        const graph = await node.graph(options.extended === true || options.output === 'wide');
+        const { cards, tree, nvlinks } = await node.snapshot();
+        await print(options.output, { document: () => ({ graph, cards, tree, nvlinks }), table: () => graph });
       }),
     );
 }

@@ -4,7 +4,9 @@ import { StartupError } from '../host/startup-error.js';
 import type { GpuHealth__Output } from '../rpc/gen/vgpu/GpuHealth.js';
 import { healthProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
-import { DISPLAY_SOCKET_OPTION, outputOption, type Output } from './display-client.js';
+import { refuseWords } from './default-subcommand.js';
+import { displaySocketOption, withAgent } from './display-client.js';
+import { outputOption, print, type Output } from './output.js';
 import { age, table } from './terminal-text.js';
 
 interface Connection {
@@ -22,20 +24,23 @@ export function healthCommand(): Command {
     .command('list', { isDefault: true })
     .description('show the health of each GPU and its latest changes, also from before the start of the agent')
     .addOption(outputOption())
-    .option(...DISPLAY_SOCKET_OPTION)
-    .action((options: Connection & { readonly output: Output }) =>
-      connected(options, async (client) => {
+    .addOption(displaySocketOption())
+    .allowExcessArguments()
+    .action((options: Connection & { readonly output: Output }, self: Command) => {
+      refuseWords(self);
+      return connected(options, async (client) => {
         const gpus = await list(client);
-        process.stdout.write(
-          options.output === 'json' ? `${JSON.stringify(gpus.map(asDocument), null, 2)}\n` : asText(gpus, Date.now()),
-        );
-      }),
-    );
+        await print(options.output, {
+          document: () => gpus.map(asDocument),
+          table: () => asText(gpus, Date.now()),
+        });
+      });
+    });
   command
     .command('clear')
     .description('clear the health history of a GPU; the kubelet is offered the GPU again at once')
     .argument('<gpu>', 'index or UUID')
-    .option(...DISPLAY_SOCKET_OPTION)
+    .addOption(displaySocketOption())
     .action((name: string, options: Connection) =>
       connected(options, async (client) => {
         const { uuid } = choose(await list(client), name);
@@ -54,11 +59,7 @@ export function healthCommand(): Command {
 
 async function connected(options: Connection, work: (client: Client) => Promise<void>): Promise<void> {
   const client = new (healthProto().vgpu.Health)(`unix:${options.displaySocket}`, credentials.createInsecure());
-  try {
-    await work(client);
-  } finally {
-    client.close();
-  }
+  await withAgent(options.displaySocket, client, work);
 }
 
 async function list(client: Client): Promise<readonly GpuHealth__Output[]> {

@@ -5,7 +5,9 @@ import { parseHundredths, parseMemory } from '../agent/slices/live-limits.js';
 import type { ContainerLimits__Output } from '../rpc/gen/vgpu/ContainerLimits.js';
 import { limitsProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
-import { DISPLAY_SOCKET_OPTION } from './display-client.js';
+import { refuseWords } from './default-subcommand.js';
+import { displaySocketOption, withAgent } from './display-client.js';
+import { outputOption, print, type Output } from './output.js';
 import { mib, table } from './terminal-text.js';
 
 interface Connection {
@@ -13,7 +15,7 @@ interface Connection {
 }
 
 interface ListOptions extends Connection {
-  readonly output: 'text' | 'json';
+  readonly output: Output;
 }
 
 interface SetOptions extends Connection {
@@ -33,16 +35,19 @@ export function limitsCommand(): Command {
   command
     .command('list', { isDefault: true })
     .description('show the limits, the allocation and the use of each container')
-    .option(...DISPLAY_SOCKET_OPTION)
-    .option('-o, --output <format>', 'text or json', outputFormat, 'text')
-    .action((options: ListOptions) =>
-      connected(options, async (client) => {
+    .addOption(displaySocketOption())
+    .addOption(outputOption())
+    .allowExcessArguments()
+    .action((options: ListOptions, self: Command) => {
+      refuseWords(self);
+      return connected(options, async (client) => {
         const containers = await list(client);
-        process.stdout.write(
-          options.output === 'json' ? `${JSON.stringify(containers.map(asDocument), null, 2)}\n` : asTable(containers),
-        );
-      }),
-    );
+        await print(options.output, {
+          document: () => containers.map(asDocument),
+          table: () => asTable(containers),
+        });
+      });
+    });
   command
     .command('set')
     .description('lower the limits of a running container')
@@ -58,7 +63,7 @@ export function limitsCommand(): Command {
       'cores that the container may use while other containers leave the GPU idle',
       hundredths,
     )
-    .option(...DISPLAY_SOCKET_OPTION)
+    .addOption(displaySocketOption())
     .action((name: string, options: SetOptions) =>
       connected(options, async (client) => {
         if (options.memory === undefined && options.share === undefined && options.soft === undefined)
@@ -77,7 +82,7 @@ export function limitsCommand(): Command {
     .command('release')
     .description('remove the limits that were set; the container gets its allocation or its limit annotations again')
     .argument('<container>', CONTAINER)
-    .option(...DISPLAY_SOCKET_OPTION)
+    .addOption(displaySocketOption())
     .action((name: string, options: Connection) =>
       connected(options, async (client) => {
         const { allocation } = choose(await list(client), name);
@@ -94,13 +99,11 @@ const REFUSALS: ReadonlySet<status> = new Set([status.NOT_FOUND, status.FAILED_P
 async function connected(options: Connection, work: (client: Client) => Promise<void>): Promise<void> {
   const client = new (limitsProto().vgpu.Limits)(`unix:${options.displaySocket}`, credentials.createInsecure());
   try {
-    await work(client);
+    await withAgent(options.displaySocket, client, work);
   } catch (error) {
     const { code, details } = error as Partial<ServiceError>;
     if (code !== undefined && REFUSALS.has(code)) throw new StartupError(details ?? 'refused');
     throw error;
-  } finally {
-    client.close();
   }
 }
 
@@ -190,9 +193,4 @@ function hundredths(text: string): number {
   const value = parseHundredths(text);
   if (value === null) throw new InvalidArgumentError('Expected hundredths of a GPU from 1 to 100.');
   return value;
-}
-
-function outputFormat(text: string): 'text' | 'json' {
-  if (text === 'text' || text === 'json') return text;
-  throw new InvalidArgumentError('Expected text or json.');
 }

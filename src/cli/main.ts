@@ -29,14 +29,15 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   quota: async () => (await import('./quota.js')).quotaCommand(),
   completion: async (program) => (await import('./completion.js')).completionCommand(() => program),
 };
-/** What is asked for when no command is named, as the original is called. */
+/** What runs when no command is named, as the original is started; a person at a terminal gets the help. */
 const DEFAULT = 'run';
 
 const HELP = new Set(['-h', '--help']);
 
 /** The commands that this command line needs: one, or for help, completion and names that are unknown, all. */
 function needed([first]: readonly string[]): readonly string[] {
-  if (first === undefined || (first.startsWith('-') && !HELP.has(first))) return [DEFAULT];
+  if (first === undefined) return process.stdin.isTTY && process.stdout.isTTY ? Object.keys(COMMANDS) : [DEFAULT];
+  if (first.startsWith('-') && !HELP.has(first)) return [DEFAULT];
   return first in COMMANDS && first !== 'completion' ? [first] : Object.keys(COMMANDS);
 }
 
@@ -46,9 +47,11 @@ async function main(argv: readonly string[]): Promise<number> {
     .version(VERSION, '--version')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text) });
-  for (const name of needed(argv)) {
+  const names = needed(argv);
+  for (const name of names) {
     const command = await COMMANDS[name]?.(program);
-    if (command !== undefined) program.addCommand(command, { isDefault: name === DEFAULT });
+    // With all commands at hand there is none that a word could be an argument of: an unknown one is a mistake.
+    if (command !== undefined) program.addCommand(command, { isDefault: names.length === 1 && name === DEFAULT });
   }
   for (const command of program.commands) command.exitOverride();
   try {
@@ -79,5 +82,11 @@ function normalise(argument: string): string {
   if (argument === '--version=true' || argument === '--version=raw') return '--version';
   return [name.replaceAll('_', '-'), ...value].join('=');
 }
+
+/** A reader that has seen enough, such as `head`, ends the command quietly. */
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(process.exitCode ?? 0);
+});
 
 process.exitCode = await main(process.argv.slice(2));

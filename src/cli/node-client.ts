@@ -1,6 +1,7 @@
 import { credentials } from '@grpc/grpc-js';
 import type { JournalEntry } from '../agent/display/journal.js';
 import type { NodeSnapshot } from '../agent/display/view.js';
+import { float } from '../agent/display/gateway-json.js';
 import { displayProto, nodeProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
 
@@ -27,7 +28,7 @@ export class NodeClient {
 
   /** By pod UID, as the original answers. */
   async usages(): Promise<object> {
-    return (await callUnary(this.#display, 'PrintUsages', {}, TIMEOUT_MS))?.usage ?? {};
+    return shortest((await callUnary(this.#display, 'PrintUsages', {}, TIMEOUT_MS))?.usage ?? {});
   }
 
   async version(): Promise<string> {
@@ -48,4 +49,12 @@ export class NodeClient {
     this.#display.close();
     this.#node.close();
   }
+}
+
+/** A message with its 32 bit floats as the decimals that the HTTP service prints: 0.3, and not 0.30000001192092896. */
+function shortest<T>(value: T): T {
+  if (typeof value === 'number') return Number(float(value)) as T;
+  if (Array.isArray(value)) return value.map(shortest) as T;
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, shortest<unknown>(entry)])) as T;
 }

@@ -1,8 +1,9 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { buildPluginProxy } from '../agent/plugin-proxy.js';
 import { systemClock } from '../host/clock.js';
 import { keptAlive } from '../host/keep-alive.js';
 import { createLog, type LogLevel } from '../host/log.js';
+import { secondsBetween } from './flag-values.js';
 import { stopSignal } from './stop-signal.js';
 
 interface Options {
@@ -26,7 +27,7 @@ export function pluginProxyCommand(): Command {
     .addOption(
       new Option('--agent-timeout <seconds>', 'how long calls of the kubelet wait for an agent that has gone')
         .default(10, '10')
-        .argParser(seconds),
+        .argParser(secondsBetween(0.1, 300)),
     )
     .addOption(
       new Option('--log-level <level>', 'how much to log')
@@ -48,11 +49,4 @@ async function serve(options: Options): Promise<void> {
     log.info({ signal: await stopped }, 'stopping');
     await proxy.stop();
   });
-}
-
-function seconds(text: string): number {
-  const value = Number(text);
-  if (!Number.isFinite(value) || value <= 0 || value > 300)
-    throw new InvalidArgumentError('expected seconds between 0 and 300');
-  return value;
 }

@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { keptAlive } from '../host/keep-alive.js';
 import { StartupError } from '../host/startup-error.js';
 import type { KubeApi } from '../kube/client.js';
@@ -15,8 +15,9 @@ import { accountOf, accountText, plainAccount } from '../quota-controller/group-
 import { servedKinds, type ServedKind } from '../quota-controller/kinds.js';
 import { GROUPS_PATH, itemPath } from '../quota-controller/names.js';
 import { findSubject, findKind } from '../quota-controller/subject.js';
+import { wholeNumberBetween } from './flag-values.js';
 import { FILENAME_OPTION, manifestsOf, type FilenameOption } from './quota-file.js';
-import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+import { QUOTA_KUBECONFIG, formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 
 interface Options extends QuotaOutput, FilenameOption {
   readonly namespace: string;
@@ -47,7 +48,7 @@ export function quotaExplainCommand(): Command {
     .argument('[objects...]', 'objects of the cluster: deployment/web, pytorchjobs/train, bizrq/vision')
     .option(...FILENAME_OPTION)
     .option('-n, --namespace <name>', 'namespace of the objects', 'default')
-    .option('--replicas <count>', 'evaluate the objects with this number of replicas', count)
+    .option('--replicas <count>', 'evaluate the objects with this number of replicas', wholeNumberBetween(0, 1_000_000))
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
     .action(async (objects: readonly string[], options: Options) => {
@@ -77,15 +78,16 @@ export function quotaExplainCommand(): Command {
           missing,
         });
         let refused = 0;
-        const show = (answer: WhatIf): void => {
-          process.stdout.write(answer.text);
+        const show = async (answer: WhatIf): Promise<void> => {
+          await printQuota(options.output, answer.text);
           refused += answer.refused;
         };
         for (const { kind, name } of named) {
-          if (GROUP_NAMES.has(kind.toLowerCase())) process.stdout.write(await explainGroup(cluster, name, options));
-          else show(await explainObject(cluster.ledger, reviews, kinds, kind, name, options));
+          if (GROUP_NAMES.has(kind.toLowerCase()))
+            await printQuota(options.output, await explainGroup(cluster, name, options));
+          else await show(await explainObject(cluster.ledger, reviews, kinds, kind, name, options));
         }
-        show(await whatIf(cluster.ledger, manifests, options.output, reviews));
+        await show(await whatIf(cluster.ledger, manifests, formatOf(options.output), reviews));
         if (refused > 0) process.exitCode = 1;
       });
     });
@@ -95,7 +97,7 @@ async function explainGroup({ api, ledger }: ClusterLedger, name: string, { outp
   const answer = await api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
   const account = accountOf(ledger, name, answer.ok ? answer.body : null, Date.now());
   if (account === null) throw new Error(`quota: no group ${name}`);
-  return output === 'table' ? accountText(account) : `${JSON.stringify(plainAccount(account))}\n`;
+  return formatOf(output) === 'table' ? accountText(account) : `${JSON.stringify(plainAccount(account))}\n`;
 }
 
 async function explainObject(
@@ -114,9 +116,9 @@ async function explainObject(
   const found = await findSubject(reviews.reader, kind, namespace, name, replicas ?? null);
   if (!found.ok) throw new Error(found.reason);
   const { subject } = found;
-  const answer = await explainDemand(ledger, subject.evaluation, output, reviews);
+  const answer = await explainDemand(ledger, subject.evaluation, formatOf(output), reviews);
   const owners = subject.owners.map((owner) => `  of ${owner}\n`).join('');
-  return output === 'json' ? answer : { ...answer, text: `${subject.name}\n${owners}${answer.text}` };
+  return formatOf(output) === 'json' ? answer : { ...answer, text: `${subject.name}\n${owners}${answer.text}` };
 }
 
 /** As kubectl sends them: objects that name no namespace are of the one that the command names. */
@@ -131,10 +133,4 @@ function readName(text: string): { readonly kind: string; readonly name: string 
   const [kind = '', name = '', ...rest] = text.split('/');
   if (kind === '' || name === '' || rest.length > 0) throw new StartupError(`quota: "${text}" is not kind/name`);
   return { kind, name };
-}
-
-function count(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 0 || value > 1e6) throw new InvalidArgumentError('not a number of replicas');
-  return value;
 }

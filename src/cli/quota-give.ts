@@ -1,5 +1,5 @@
 import { access } from 'node:fs/promises';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { systemClock } from '../host/clock.js';
 import { StartupError } from '../host/startup-error.js';
 import { addGrant, addLoan, moveQuota, type Changed } from '../quota-controller/group-change.js';
@@ -10,6 +10,7 @@ import { JournalStore, createEngine, type Decision, type GroupGrant, type QuotaE
 import { toGroupGrant } from '../quota/core/declared-grant.js';
 import type { Hard } from '../quota/core/group-spec.js';
 import { readDuration, readMoment } from '../quota/core/time.js';
+import { wholeNumberBetween } from './flag-values.js';
 import { QUOTA_KUBECONFIG } from './quota-output.js';
 
 interface Place {
@@ -46,7 +47,11 @@ export function quotaGrantCommand(): Command {
     .argument('<key>', 'budget of the group: cash/requests.nvidia.com/gpu')
     .argument('<amount>', 'unit-hours')
     .requiredOption('--name <name>', 'name of the grant in its group')
-    .addOption(new Option('--persons <count>', 'the amount is for each of so many persons').argParser(wholeNumber))
+    .addOption(
+      new Option('--persons <count>', 'the amount is for each of so many persons').argParser(
+        wholeNumberBetween(1, 1_000_000),
+      ),
+    )
     .option('--from <time>', 'first time, for example 2026-03-02T08:00:00Z; default: now')
     .option('--every <duration>', 'grant it again after so long: 7d, 168h')
     .option('--expires-after <duration>', 'what is not used ends so long after it was granted')
@@ -177,10 +182,4 @@ function momentOf(written: string, option: string): number {
       `quota: ${option}: "${written}" is neither a time such as 2026-03-02T08:00:00Z nor a duration such as 7d`,
     );
   return Date.now() + duration;
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('not a whole number from 1');
-  return value;
 }

@@ -1,16 +1,29 @@
-import { InvalidArgumentError, Option } from 'commander';
+import type { Option } from 'commander';
 import type { Format } from '../quota/command/replay.js';
+import { outputOption, printItem, type Output } from './output.js';
 
 /** `-o` of the commands of quota. */
 export interface QuotaOutput {
-  readonly output: Format;
+  readonly output: Output;
 }
 
 export function quotaOutputOption(): Option {
-  return new Option('-o, --output <format>', 'table or json').default('table').argParser((value: string): Format => {
-    if (value !== 'table' && value !== 'json') throw new InvalidArgumentError('expected table or json');
-    return value;
-  });
+  return outputOption();
+}
+
+/** What the quota engine prints in this output: its tables, or lines of JSON, of which YAML is made. */
+export function formatOf(output: Output): Format {
+  return output === 'json' || output === 'yaml' ? 'json' : 'table';
+}
+
+/** Prints a text of the quota engine that was made in {@link formatOf} this output. */
+export async function printQuota(output: Output, text: string): Promise<void> {
+  if (output !== 'yaml') {
+    process.stdout.write(text);
+    return;
+  }
+  for (const line of text.split('\n').filter((each) => each !== ''))
+    await printItem(output, { document: () => JSON.parse(line) as unknown, table: () => line });
 }
 
 /** Options of the commands that read a cluster. */

@@ -1,10 +1,11 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { keptAlive } from '../host/keep-alive.js';
 import { Lifecycle } from '../host/lifecycle.js';
 import { buildQuotaServe, type QuotaServeConfig } from '../quota-controller/run.js';
 import { DEFAULT_ARBITRATOR_POLICY } from '../quota/arbitrator/index.js';
 import { StartupError } from '../host/startup-error.js';
 import { createLog, type LogLevel } from '../host/log.js';
+import { portNumber, secondsBetween, wholeNumberBetween } from './flag-values.js';
 import { stopSignal } from './stop-signal.js';
 
 interface Options {
@@ -41,12 +42,12 @@ export function quotaServeCommand(): Command {
   return new Command('serve')
     .description('serve the admission webhooks; the elected replica also runs the controller')
     .option('--address <host>', 'address to listen on', '0.0.0.0')
-    .addOption(new Option('--port <port>', 'port of the webhooks and metrics').default(8443).argParser(port))
+    .addOption(new Option('--port <port>', 'port of the webhooks and metrics').default(8443).argParser(portNumber))
     .addOption(
       new Option(
         '--probe-port <port>',
         'own port of /healthz and /readyz, without TLS; default: --port answers them only',
-      ).argParser(port),
+      ).argParser(portNumber),
     )
     .option('--kubeconfig <file>', 'kubeconfig for the API server; default: the service account of the pod')
     .option('--namespace <name>', 'namespace of the Secret with the certificate and of the Lease', 'kube-system')
@@ -87,7 +88,7 @@ export function quotaServeCommand(): Command {
     .addOption(
       new Option('--refresh-period <seconds>', 'interval of the full refresh')
         .default(300_000, '300')
-        .argParser(seconds),
+        .argParser(milliseconds),
     )
     .addOption(
       new Option(
@@ -95,7 +96,7 @@ export function quotaServeCommand(): Command {
         'how long the Lease of a leader is valid without renewal; then another replica leads',
       )
         .default(15_000, '15')
-        .argParser(seconds),
+        .argParser(milliseconds),
     )
     .addOption(
       new Option(
@@ -108,7 +109,7 @@ export function quotaServeCommand(): Command {
     .addOption(
       new Option('--arbitrator-period <seconds>', 'interval between arbitration cycles')
         .default(1000, '1')
-        .argParser(seconds),
+        .argParser(milliseconds),
     )
     .addOption(
       new Option(
@@ -116,7 +117,7 @@ export function quotaServeCommand(): Command {
         'grace period: how long an overused namespace may delete pods itself before the arbitrator evicts them',
       )
         .default(30_000, '30')
-        .argParser(seconds),
+        .argParser(milliseconds),
     )
     .addOption(
       new Option(
@@ -124,12 +125,12 @@ export function quotaServeCommand(): Command {
         'how long after an eviction no other pod of the namespace is evicted for the same waiting consumer',
       )
         .default(60_000, '60')
-        .argParser(seconds),
+        .argParser(milliseconds),
     )
     .addOption(
       new Option('--arbitrator-writes <count>', 'how many objects the arbitrator writes at once')
         .default(8)
-        .argParser(count),
+        .argParser(wholeNumberBetween(1, 100)),
     )
     .option(
       '--audit <file>',
@@ -207,22 +208,7 @@ function arbitratorOf({
     : { mode, periodMs, writeConcurrency, policy: { ...DEFAULT_ARBITRATOR_POLICY, graceMs, cooldownMs, lendReserved } };
 }
 
-function port(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new InvalidArgumentError('not a port');
-  return value;
-}
-
-function count(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > 100)
-    throw new InvalidArgumentError('not a whole number from 1 to 100');
-  return value;
-}
-
-/** As milliseconds. */
-function seconds(text: string): number {
-  const value = Number(text.replace(/s$/u, ''));
-  if (!(value > 0 && value <= 86_400)) throw new InvalidArgumentError('not a number of seconds up to a day');
-  return value * 1000;
+/** Up to a day. */
+function milliseconds(text: string): number {
+  return 1_000 * secondsBetween(0.001, 86_400)(text);
 }

@@ -10,7 +10,7 @@ import {
   topWorkloadsTable,
 } from '../quota/command/top.js';
 import { subtreeOf } from '../quota/command/tree-order.js';
-import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+import { QUOTA_KUBECONFIG, formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 
 interface Options extends QuotaOutput {
   readonly by?: string;
@@ -30,6 +30,7 @@ export function quotaTopCommand(): Command {
     .action((what: 'groups' | 'workloads', { by: key, group, output, kubeconfig }: Options) =>
       withClusterLedger(kubeconfig, async ({ ledger }) => {
         const by = key ?? null;
+        const isTable = formatOf(output) === 'table';
         const all = statusesOf(ledger, null, Date.now());
         const statuses = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && statuses.length === 0) throw new Error(`quota: no group ${group}`);
@@ -38,14 +39,14 @@ export function quotaTopCommand(): Command {
           rows.map((row) => `${JSON.stringify(row)}\n`).join('');
         if (what === 'groups') {
           const rows = topGroups(statuses, by);
-          process.stdout.write(output === 'table' ? topGroupsTable(rows) : lines(rows.map(plainTopGroup)));
+          await printQuota(output, isTable ? topGroupsTable(rows) : lines(rows.map(plainTopGroup)));
         } else {
           const rows = topWorkloads(
             statuses,
             statuses.flatMap(({ name }) => ledger.charges(name)),
             by,
           );
-          process.stdout.write(output === 'table' ? topWorkloadsTable(rows) : lines(rows.map(plainTopWorkload)));
+          await printQuota(output, isTable ? topWorkloadsTable(rows) : lines(rows.map(plainTopWorkload)));
         }
       }),
     );

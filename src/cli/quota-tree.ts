@@ -3,7 +3,7 @@ import { withClusterLedger } from '../quota-controller/open-cluster-ledger.js';
 import { plainStatus } from '../quota/command/report.js';
 import { reportOf, statusesOf } from '../quota/command/replay.js';
 import { subtreeOf } from '../quota/command/tree-order.js';
-import { QUOTA_KUBECONFIG, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+import { QUOTA_KUBECONFIG, formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 
 /** `gpu-manager quota tree`: what the groups of a cluster have and use. */
 export function quotaTreeCommand(): Command {
@@ -17,8 +17,9 @@ export function quotaTreeCommand(): Command {
         const all = statusesOf(ledger, null, Date.now());
         const shown = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && shown.length === 0) throw new Error(`quota: no group ${group}`);
-        process.stdout.write(
-          output === 'table'
+        await printQuota(
+          output,
+          formatOf(output) === 'table'
             ? reportOf(shown)
             : shown.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''),
         );

@@ -5,7 +5,7 @@ import { StartupError } from '../host/startup-error.js';
 import { openAuditFile, verifyAuditStream } from '../quota/audit/audit-file.js';
 import { linesOf } from '../quota/lines.js';
 import { plainStatus } from '../quota/command/report.js';
-import { replay, reportOf, scriptProblem, statusesOf, type Format } from '../quota/command/replay.js';
+import { replay, reportOf, scriptProblem, statusesOf } from '../quota/command/replay.js';
 import { readTree } from '../quota/command/tree-file.js';
 import { readManifests } from '../quota/command/manifest-file.js';
 import type { Policy } from '../quota/core/policy.js';
@@ -17,7 +17,8 @@ import { quotaClockCommand } from './quota-clock.js';
 import { quotaExplainCommand } from './quota-explain.js';
 import { FILENAME_OPTION, contentOf, manifestsOf, type FilenameOption } from './quota-file.js';
 import { quotaGrantCommand, quotaLendCommand, quotaTransferCommand } from './quota-give.js';
-import { quotaOutputOption, type QuotaOutput } from './quota-output.js';
+import type { Output } from './output.js';
+import { formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 import { quotaServeCommand } from './quota-serve.js';
 import { quotaTopCommand } from './quota-top.js';
 import { quotaTreeCommand } from './quota-tree.js';
@@ -48,7 +49,7 @@ export function quotaCommand(): Command {
     .addOption(quotaOutputOption())
     .action(async (tree: string, { output }: QuotaOutput) => {
       const engine = build(await treeOf(tree));
-      show(engine, output, 0);
+      await show(engine, output, 0);
     });
   quota
     .command('what-if')
@@ -75,8 +76,8 @@ export function quotaCommand(): Command {
       const given = [...(await manifestsOf(policy)), ...manifests];
       const { reviews, enginePolicy, problems } = await offlineReviews([...(read.ok ? read.manifests : []), ...given]);
       for (const problem of problems) process.stderr.write(`quota: ${problem}\n`);
-      const { text: answer, refused } = await whatIf(build(groups, enginePolicy), manifests, output, reviews);
-      process.stdout.write(answer);
+      const { text: answer, refused } = await whatIf(build(groups, enginePolicy), manifests, formatOf(output), reviews);
+      await printQuota(output, answer);
       if (refused > 0) process.exitCode = 1;
     });
   quota
@@ -104,7 +105,7 @@ export function quotaCommand(): Command {
       });
       const engine = await createEngine({ store, clock: () => 0 });
       try {
-        show(engine, output, engine.now);
+        await show(engine, output, engine.now);
       } finally {
         await engine.close();
       }
@@ -155,8 +156,9 @@ async function replayScript(script: string, { output, tree, store, audit, report
       const decision = await engine.execute({ type: 'createGroup', ...group }, engine.now);
       if (!decision.allowed && decision.code !== 'AlreadyExists') throw new Error(`${group.name}: ${decision.message}`);
     }
-    await replay(lines(), engine, output, {}, (row) => process.stdout.write(row));
-    if (report === true) show(engine, output, engine.now);
+    const rows = (row: string): void => void printQuota(output, row);
+    await replay(lines(), engine, formatOf(output), {}, rows);
+    if (report === true) await show(engine, output, engine.now);
   } finally {
     if ('close' in engine) await engine.close();
     const end = await opened?.file.close();
@@ -164,10 +166,11 @@ async function replayScript(script: string, { output, tree, store, audit, report
   }
 }
 
-function show(engine: Pick<Quota, 'groups' | 'status'>, output: Format, at: number): void {
+function show(engine: Pick<Quota, 'groups' | 'status'>, output: Output, at: number): Promise<void> {
   const statuses = statusesOf(engine, null, at);
-  process.stdout.write(
-    output === 'table'
+  return printQuota(
+    output,
+    formatOf(output) === 'table'
       ? reportOf(statuses)
       : statuses.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''),
   );
@@ -180,6 +183,8 @@ async function treeOf(file: string): Promise<readonly GroupSpec[]> {
 function groupsOf(file: string, content: string): readonly GroupSpec[] {
   const read = readTree(content);
   if (!read.ok) throw new StartupError(`quota: ${file}: ${read.problems.join('; ')}`);
+  if (read.groups.length === 0)
+    throw new StartupError(`quota: ${file}: no groups; expected a list of groups, or BizGroupResourceQuota objects`);
   return read.groups;
 }
 

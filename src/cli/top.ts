@@ -1,6 +1,8 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import type { NodeSnapshot } from '../agent/display/view.js';
-import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type NodeClient, type Output } from './display-client.js';
+import { displaySocketOption, withNode, type NodeClient } from './display-client.js';
+import { secondsBetween } from './flag-values.js';
+import { outputOption, printItem, type Output } from './output.js';
 import { stopSignal } from './stop-signal.js';
 import { topFrame, type SortKey } from './top-frame.js';
 
@@ -21,14 +23,15 @@ const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l';
 export function topCommand(): Command {
   return new Command('top')
     .description('watch GPUs and containers of this node; keys: q quit, c m t sort by cores, memory, throttling')
-    .option('-d, --delay <seconds>', 'time between two samples', seconds, 1)
+    .option('-d, --delay <seconds>', 'time between two samples', secondsBetween(0.2, 3_600), 1)
     .option('--once', 'print one sample and exit; the default if the output is not a terminal')
     .addOption(outputOption())
-    .option(...DISPLAY_SOCKET_OPTION)
+    .addOption(displaySocketOption())
     .action((options: Options) =>
       withNode(options.displaySocket, async (node) => {
-        if (options.output === 'json') process.stdout.write(`${JSON.stringify(await node.snapshot())}\n`);
-        else if (options.once === true || !process.stdout.isTTY)
+        if (options.output === 'json' || options.output === 'yaml') {
+          await printItem(options.output, { document: () => node.snapshot(), table: () => '' });
+        } else if (options.once === true || !process.stdout.isTTY)
           process.stdout.write(`${frameOf(await node.snapshot(), new Trails(), 'cores', null, Infinity).join('\n')}\n`);
         else await watch(node, options.delay * 1000);
       }),
@@ -118,10 +121,4 @@ async function watch(node: NodeClient, delayMs: number): Promise<void> {
     if (stdin.isTTY) stdin.setRawMode(false);
     stdin.pause();
   }
-}
-
-function seconds(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0.2 && value <= 3600)) throw new InvalidArgumentError('Expected seconds from 0.2 to 3600.');
-  return value;
 }

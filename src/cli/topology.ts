@@ -3,6 +3,8 @@ import { text } from 'node:stream/consumers';
 import { Command, InvalidArgumentError } from 'commander';
 import { StartupError } from '../host/startup-error.js';
 import { endAnyway } from './end-anyway.js';
+import { wholeNumberBetween } from './flag-values.js';
+import { outputOption, print, type Output } from './output.js';
 import type { GpuSlot } from '../gpu/placement/slot.js';
 import { whatIf, type WhatIf } from '../gpu/placement/what-if.js';
 import { CORES_PER_GPU } from '../gpu/resources.js';
@@ -19,7 +21,7 @@ import { defaultGpu, parseSimNode, printSimNode } from '../agent/gpus/sim/node.j
 interface Options {
   readonly free?: readonly number[];
   readonly count?: number;
-  readonly output: 'text' | 'json';
+  readonly output: Output;
   readonly asNode?: true;
   readonly nvmlLibrary?: string;
 }
@@ -42,8 +44,8 @@ export function topologyCommand(): Command {
       'output of "nvidia-smi topo -m", or the description of a simulated node; - reads standard input; default: this machine',
     )
     .option('--free <indexes>', 'free GPUs, for example 0,1,4; default: all', indexList)
-    .option('-k, --count <n>', 'number of requested GPUs; default: every number', positive)
-    .option('-o, --output <format>', 'text or json', outputFormat, 'text')
+    .option('-k, --count <n>', 'number of requested GPUs; default: every number', wholeNumberBetween(1, 4_096))
+    .addOption(outputOption())
     .option('--as-node', 'print the description of a simulated node with this topology')
     .option('--nvml-library <path>', 'path of libnvidia-ml.so.1; default: search the usual places')
     .action(async (file: string | undefined, options: Options) => {
@@ -55,9 +57,10 @@ export function topologyCommand(): Command {
       const slots = slotsOf(machine, options.free);
       const counts = options.count === undefined ? upTo(slots.filter((slot) => slot.usable).length) : [options.count];
       const answers = whatIf(machine.topology, slots, counts);
-      process.stdout.write(
-        options.output === 'json' ? asJson(machine, slots, answers) : asText(machine, slots, answers),
-      );
+      await print(options.output, {
+        document: () => documentOf(machine, slots, answers),
+        table: () => asText(machine, slots, answers),
+      });
       const wanted = options.count;
       if (wanted !== undefined && answers[0] === null) {
         throw new Error(`${wanted} GPUs cannot be had: ${slots.filter((slot) => slot.usable).length} are free`);
@@ -153,9 +156,9 @@ function answerText({ count, gpus, score, pairs, approximate }: WhatIf): string 
   return `${count} of them: GPU ${gpus.join(', ')}${connected}${pairs.length > 0 && pairs.length <= 6 ? ` (${pairs.join(', ')})` : ''}`;
 }
 
-function asJson(machine: Machine, slots: readonly GpuSlot[], answers: readonly (WhatIf | null)[]): string {
+function documentOf(machine: Machine, slots: readonly GpuSlot[], answers: readonly (WhatIf | null)[]): object {
   const { gpus, topology, notes } = machine;
-  const document = {
+  return {
     gpus: gpus.map(({ index, uuid, model, pciBusId, numaNode }) =>
       machine.described ? { index, numaNode, uuid, model, pciBusId } : { index, numaNode },
     ),
@@ -166,7 +169,6 @@ function asJson(machine: Machine, slots: readonly GpuSlot[], answers: readonly (
     free: slots.filter((slot) => slot.usable).map((slot) => slot.gpu.index),
     chosen: answers.filter((answer) => answer !== null),
   };
-  return `${JSON.stringify(document, null, 2)}\n`;
 }
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1);
@@ -175,15 +177,4 @@ function indexList(value: string): number[] {
   const parts = value.split(',').filter((part) => part !== '');
   if (parts.some((part) => !/^\d{1,4}$/u.test(part))) throw new InvalidArgumentError('expected GPU indexes as 0,1,4');
   return parts.map(Number);
-}
-
-function positive(value: string): number {
-  const count = Number(value);
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('expected a positive number');
-  return count;
-}
-
-function outputFormat(value: string): 'text' | 'json' {
-  if (value !== 'text' && value !== 'json') throw new InvalidArgumentError('expected text or json');
-  return value;
 }

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { AllocationSnapshot, NodeSnapshot } from '../agent/display/view.js';
-import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
+import { displaySocketOption, withNode } from './display-client.js';
+import { outputOption, print, type Output } from './output.js';
 import { mib, table } from './terminal-text.js';
 
 /** `gpu-manager usage`: what the containers of this node asked for and use. */
@@ -8,22 +9,24 @@ export function usageCommand(): Command {
   return new Command('usage')
     .description('print the requests and the use of the containers of this node')
     .addOption(outputOption())
-    .option(...DISPLAY_SOCKET_OPTION)
+    .addOption(displaySocketOption())
     .action((options: { readonly displaySocket: string; readonly output: Output }) =>
-      withNode(options.displaySocket, async (node) => {
-        process.stdout.write(
-          options.output === 'json'
-            ? `${JSON.stringify(await node.usages(), null, 2)}\n`
-            : usageTable(await node.snapshot()),
-        );
-      }),
+      withNode(options.displaySocket, (node) =>
+        print(options.output, {
+          document: () => node.usages(),
+          table: async () => usageTable(await node.snapshot()),
+          wide: async () => usageTable(await node.snapshot(), true),
+        }),
+      ),
     );
 }
 
 const HEADINGS = ['CONTAINER', 'GPU', 'CORES', 'OF', 'MEMORY', 'OF', 'THROTTLED', 'PIDS'];
 
-/** One row for each container on each of its GPUs. */
-export function usageTable({ allocations }: NodeSnapshot): string {
+const MORE_HEADINGS = ['GPU UUID', 'POD UID', 'ALLOCATION'];
+
+/** One row for each container on each of its GPUs; `wide` adds what identifies GPU, pod and allocation. */
+export function usageTable({ allocations }: NodeSnapshot, wide = false): string {
   const rows = allocations.flatMap((allocation) =>
     allocation.slices.map((slice) => [
       containerName(allocation),
@@ -34,9 +37,10 @@ export function usageTable({ allocations }: NodeSnapshot): string {
       mib(slice.memoryLimitBytes ?? slice.gpuMemoryBytes),
       slice.counters === null ? '-' : `${slice.counters.throttledSeconds.toFixed(1)} s`,
       slice.pids.join(',') || '-',
+      ...(wide ? [slice.gpuUuid, allocation.owners.at(-1)?.podUid || '-', allocation.id] : []),
     ]),
   );
-  return table(HEADINGS, rows);
+  return table(wide ? [...HEADINGS, ...MORE_HEADINGS] : HEADINGS, rows);
 }
 
 /** `namespace/pod/container` of the current container, or a substitute; marked where its limits are not enforced. */

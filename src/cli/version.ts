@@ -1,19 +1,21 @@
 import { Command } from 'commander';
 import { VERSION } from '../host/version.js';
-import { DISPLAY_SOCKET_OPTION, outputOption, withNode, type Output } from './display-client.js';
+import { displaySocketOption, withNode } from './display-client.js';
+import { outputOption, print, type Output } from './output.js';
 
 /** `gpu-manager version`: of this program, and of the agent that runs on this node. */
 export function versionCommand(): Command {
   return new Command('version')
     .description('print the versions of this program and of the agent on this node')
     .addOption(outputOption())
-    .option(...DISPLAY_SOCKET_OPTION)
+    .addOption(displaySocketOption())
     .action(async (options: { readonly displaySocket: string; readonly output: Output }) => {
       // That no agent runs is an answer too.
       const agent = await withNode(options.displaySocket, (node) => node.version()).catch(() => null);
       const text = `gpu-manager ${VERSION}\nagent       ${agent ?? 'does not answer'}\nnode.js     ${process.version}\n`;
-      process.stdout.write(
-        options.output === 'json' ? `${JSON.stringify({ version: VERSION, agent, node: process.version })}\n` : text,
-      );
+      await print(options.output, {
+        document: () => ({ version: VERSION, agent, node: process.version }),
+        table: () => text,
+      });
     });
 }

@@ -10,6 +10,7 @@ import { createServer as createHttpsServer, type Server as HttpsServer } from 'n
 import type { AddressInfo, Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { systemClock } from '../host/clock.js';
+import { StartupError } from '../host/startup-error.js';
 import { LimitedLog, type LimitedLogTarget } from '../host/limited-log.js';
 import { plain, RefusedRequest, type Answer } from './answer.js';
 import { BodyReader } from './body-reader.js';
@@ -110,7 +111,10 @@ export class Listener {
     return (this.#server.address() as AddressInfo | null)?.port ?? 0;
   }
 
-  /** Rejects when the address cannot be listened on, or the certificate cannot be used. */
+  /**
+   * Rejects with a `StartupError` when the address cannot be listened on, and with another error when the certificate
+   * cannot be used.
+   */
   async start(): Promise<void> {
     const { port, address, tls } = this.#options;
     if (tls !== null) {
@@ -118,9 +122,10 @@ export class Listener {
       tls.follow((material) => this.renew(material));
     }
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
+      const failed = (error: NodeJS.ErrnoException): void => reject(listenProblem(address, port, error));
+      this.#server.once('error', failed);
       this.#server.listen(port, address, () => {
-        this.#server.off('error', reject);
+        this.#server.off('error', failed);
         resolve();
       });
     });
@@ -256,4 +261,16 @@ async function refusedToken(
     case 'unavailable':
       return plain(503, `the cluster cannot be asked about the token: ${decision.reason}`, { 'retry-after': '5' });
   }
+}
+
+function listenProblem(address: string, port: number, { code, message }: NodeJS.ErrnoException): StartupError {
+  const why =
+    code === 'EADDRINUSE'
+      ? 'another program listens there; stop it or choose another port'
+      : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
+        ? 'this machine has no such address'
+        : code === 'EACCES'
+          ? 'ports below 1024 need root'
+          : message;
+  return new StartupError(`cannot listen on ${address.includes(':') ? `[${address}]` : address}:${port}: ${why}`);
 }

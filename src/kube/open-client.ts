@@ -2,19 +2,22 @@ import type { Clock } from '../host/clock.js';
 import { KubeClient } from './client.js';
 import { inClusterCredentials, kubeconfigCredentials } from './credentials.js';
 import { StartupError } from '../host/startup-error.js';
+import { namedKubeconfig } from './operators-kubeconfig.js';
 import { VERSION } from '../host/version.js';
 
 /**
- * A client with the access that a kubeconfig gives, or without one that of the pod we run in. Rejects with a
- * `StartupError` when the credentials are no use; an API server that does not answer is no reason not to start.
+ * A client with the access that a kubeconfig gives; without one that of the pod this runs in, and outside of a pod
+ * that of KUBECONFIG. Rejects with a `StartupError` when the credentials are no use; an API server that does not answer
+ * is no reason not to start.
  */
 export async function openKubeClient(kubeconfig: string | null, clock: Clock): Promise<KubeClient> {
+  const inPod = process.env.KUBERNETES_SERVICE_HOST !== undefined;
+  const file = kubeconfig ?? (inPod ? null : namedKubeconfig(process.env));
   const credentials = await (
-    kubeconfig === null
-      ? inClusterCredentials({ clock, environment: process.env })
-      : kubeconfigCredentials(kubeconfig, clock)
+    file === null ? inClusterCredentials({ clock, environment: process.env }) : kubeconfigCredentials(file, clock)
   ).catch((error: unknown) => {
-    throw new StartupError(`${kubeconfig === null ? 'no API server' : '--kubeconfig'}: ${(error as Error).message}`);
+    const source = file === null ? 'no API server' : kubeconfig === null ? 'KUBECONFIG' : '--kubeconfig';
+    throw new StartupError(`${source}: ${(error as Error).message}`);
   });
   return new KubeClient({ credentials, clock, userAgent: `gpu-manager/${VERSION}` });
 }

@@ -1,6 +1,3 @@
-import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
 import { keptAlive } from '../host/keep-alive.js';
 import { systemClock } from '../host/clock.js';
 import type { Policy } from '../quota/core/policy.js';
@@ -8,6 +5,7 @@ import type { Quota } from '../quota/index.js';
 import type { KubeApi, KubeClient } from '../kube/client.js';
 import { readClusterLedger } from './cluster-ledger.js';
 import { openKubeClient } from '../kube/open-client.js';
+import { operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
 import { StartupError } from '../host/startup-error.js';
 
 /** A cluster's quota for read-only commands. */
@@ -49,18 +47,4 @@ export async function withClient(
   } finally {
     client.close();
   }
-}
-
-/**
- * Finds the kubeconfig as kubectl does: the first existing file of KUBECONFIG, or the one in the home directory; null
- * inside a pod.
- */
-export function operatorsKubeconfig(
-  environment: Readonly<Record<string, string | undefined>>,
-  home: string = homedir(),
-): string | null {
-  const named = (environment['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
-  if (named.length > 0) return named.find((file) => existsSync(file)) ?? (named[0] as string);
-  const own = join(home, '.kube', 'config');
-  return environment['KUBERNETES_SERVICE_HOST'] === undefined || existsSync(own) ? own : null;
 }

@@ -58,10 +58,16 @@ export class Demo {
   readonly #given = new Map<string, readonly GivenContainer[]>();
 
   /** Everything lies below `directory`; a short path, sockets are among it. */
-  constructor(directory: string, log: Log, queryPort: number) {
+  constructor(directory: string, log: Log, query: { readonly port: number; readonly address: string }) {
     const statePath = join(directory, 'machine');
     const gpus = printSimNode(demoGpus());
-    const config = { queryPort, simStatePath: statePath, nativePath: BUILT_NATIVE, memoryOversubscription: 1.5 };
+    const config = {
+      queryPort: query.port,
+      queryAddress: query.address,
+      simStatePath: statePath,
+      nativePath: BUILT_NATIVE,
+      memoryOversubscription: 1.5,
+    };
     this.node = new SimulatedNode({ directory, gpus, log, knowsPods: true, config, seams: { graceMs: 0 } });
     this.programs = new DemoPrograms(statePath, this.node.config.simNodePath ?? '');
   }

@@ -252,7 +252,7 @@ test('what cannot be is refused before anything starts', (t) => {
     });
     return { status, stderr };
   };
-  t.match(refused('--address', 'nowhere'), { status: 2, stderr: /not host:port/ });
+  t.match(refused('--address', 'nowhere'), { status: 2, stderr: /Expected host:port/ });
   t.match(refused('--policy', 'luck'), {
     status: 2,
     stderr: /Allowed choices are fragmentation, binpack, spread, topology/,

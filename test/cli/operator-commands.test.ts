@@ -75,7 +75,7 @@ test('a command that finds no agent says so, and ends with 1; version answers al
   for (const name of ['graph', 'events'])
     t.match(await command(name, ...socket), { code: 1, err: /^gpu-manager: ./ }, name);
   t.match(await command('version', ...socket), { code: 0, out: /does not answer/ });
-  t.match(await command('usage', '-o', 'xml'), { code: 2, err: /Allowed choices are text, json/ });
+  t.match(await command('usage', '-o', 'xml'), { code: 2, err: /Expected table, wide, json, yaml/ });
 });
 
 const GPUS = [
@@ -160,13 +160,19 @@ test('the shell completes commands, flags and values', async (t) => {
   t.same(complete('to'), ['top', 'topology']);
   t.same(complete('limits', 's'), ['set']);
   t.same(complete('limits', 'set', '--so'), ['--soft']);
-  t.same(complete('usage', '-o', ''), ['text', 'json']);
-  t.same(complete('completion', ''), ['bash', 'zsh', '--help']);
+  t.same(complete('usage', '-o', ''), ['table', 'wide', 'json', 'yaml']);
+  t.same(complete('completion', ''), ['bash', 'zsh', 'fish', '--help']);
   t.ok(complete('run', '--tls').includes('--tls-cert-file'));
   t.match((await command('completion', 'zsh')).out, /^#compdef gpu-manager\n/);
   if (spawnSync('zsh', ['--version']).status === 0) {
     await writeFile(script, (await command('completion', 'zsh')).out);
     t.equal(spawnSync('zsh', ['-n', script]).status, 0);
+  }
+  const fish = (await command('completion', 'fish')).out;
+  t.match(fish, /^complete -c gpu-manager -f -n "__gpu_manager_at 'limits'" -a 'list set release --help'$/m);
+  if (spawnSync('fish', ['--version']).status === 0) {
+    await writeFile(script, fish);
+    t.equal(spawnSync('fish', ['-n', script]).status, 0);
   }
 });
 

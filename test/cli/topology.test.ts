@@ -100,7 +100,7 @@ test('what cannot be had fails, what cannot be read is a mistake of the caller',
   for (const wrong of [
     ['--free', 'all'],
     ['-k', '0'],
-    ['-o', 'yaml'],
+    ['-o', 'xml'],
   ]) {
     t.equal((await run(['-', ...wrong], PAIRS)).code, 2, wrong.join(' '));
   }

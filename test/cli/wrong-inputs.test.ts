@@ -1,0 +1,158 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import tap, { test } from 'tap';
+import { scratchDirectory } from '../scratch.js';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+
+tap.setTimeout(300_000);
+
+/** A command line, the exit code, and what standard error says; `input` is what standard input holds. */
+type Row = readonly [args: string, code: 1 | 2, message: RegExp, input?: string];
+
+/** Mistakes of people at a terminal; the files are those of the test. */
+const ROWS: readonly Row[] = [
+  ['usag', 2, /unknown command 'usag'\n\(Did you mean usage\?\)/],
+  ['nonsense', 2, /unknown command 'nonsense'/],
+  ['--nonsense', 2, /unknown option '--nonsense'/],
+  ['run --shar-mode', 2, /unknown option '--shar-mode'\n\(Did you mean --share-mode\?\)/],
+  ['run extra', 2, /too many arguments/],
+  ['run --driver=amd', 2, /--driver: expected nvidia, sim or dummy \(got "amd"\)/],
+  ['run --query-port=99999', 2, /--query-port: must be at most 65535/],
+  ['run --query-port=web', 2, /--query-port: expected a whole number \(got "web"\)/],
+  ['run --sample-period=0', 2, /--sample-period: must be at least 1/],
+  ['run --wait-timeout=60', 2, /--wait-timeout: expected a duration such as 500ms, 5s or 1m/],
+  ['run --audit-policy=kill', 2, /--audit-policy: .*report.*evict/],
+  ['run --allocation=both', 2, /--allocation: .*plugin.*dra.*mixed/],
+  ['graph --extendd', 2, /unknown option '--extendd'\n\(Did you mean --extended\?\)/],
+  ['graph -o xml', 2, /'xml' is invalid\. Expected table, wide, json, yaml/],
+  ['graph --display-socket', 2, /argument missing/],
+  ['graph --display-socket ./none.sock', 1, /no agent answers at \.\/none\.sock: is it running\? \(--display-socket\)/],
+  ['usage --display-socket ./none.sock', 1, /no agent answers at \.\/none\.sock/],
+  ['usage --display-socket ./tree.yaml', 1, /no agent answers at \.\/tree\.yaml/],
+  ['usage extra', 2, /too many arguments/],
+  ['top --once --display-socket ./none.sock', 1, /no agent answers at/],
+  ['top --delay 0', 2, /Expected seconds from 0\.2 to 3600/],
+  ['top --delay soon', 2, /Expected seconds from 0\.2 to 3600/],
+  ['events --display-socket ./none.sock', 1, /no agent answers at/],
+  ['events --folow', 2, /\(Did you mean --follow\?\)/],
+  ['limits se', 2, /limits: unknown command "se"; expected list, set, release/],
+  ['limits --display-socket ./none.sock', 1, /no agent answers at/],
+  ['limits set', 2, /missing required argument 'container'/],
+  ['limits set web --memory lots', 2, /Expected blocks of 256 MiB such as 16, or an amount with a unit/],
+  ['limits set web --share 101', 2, /Expected hundredths of a GPU from 1 to 100/],
+  ['limits set web --share 0', 2, /Expected hundredths of a GPU from 1 to 100/],
+  ['limits set web --display-socket ./none.sock', 2, /say --memory, --share or --soft/],
+  ['limits release', 2, /missing required argument 'container'/],
+  ['health clea', 2, /health: unknown command "clea"; expected list, clear/],
+  ['health clear', 2, /missing required argument 'gpu'/],
+  ['health list --display-socket ./none.sock', 1, /no agent answers at/],
+  ['demo --query-port 99999', 2, /Expected a port from 0 to 65535/],
+  ['demo --query-port web', 2, /Expected a port from 0 to 65535/],
+  [
+    'demo --query-addr 192.0.2.1 --query-port 0',
+    2,
+    /cannot listen on 192\.0\.2\.1:0: this machine has no such address/,
+  ],
+  ['topology ./none.txt', 2, /topology: \.\/none\.txt: ENOENT/],
+  ['topology ./tree.yaml', 2, /topology: \.\/tree\.yaml: /],
+  ['topology ./matrix.txt -k 0', 2, /Expected a whole number from 1 to 4096/],
+  ['topology ./matrix.txt -k many', 2, /Expected a whole number from 1 to 4096/],
+  ['topology ./matrix.txt --free 7', 2, /there is no GPU 7, only 0, 1/],
+  ['topology ./matrix.txt -k 3', 1, /3 GPUs cannot be had: 2 are free/],
+  ['topology -', 2, /topology: -: /, ''],
+  ['extender --address nowhere', 2, /Expected host:port, such as 127\.0\.0\.1:3456/],
+  ['extender --address 127.0.0.1:99999', 2, /Expected a port from 0 to 65535/],
+  ['extender --policy best', 2, /Allowed choices are/],
+  ['extender --claim-ttl -1', 2, /Expected seconds from 0 to 3600/],
+  ['extender --kubeconfig ./none', 2, /--kubeconfig: ENOENT/],
+  ['extender --tls-cert-file ./tree.yaml', 2, /--tls-cert-file and --tls-private-key-file belong together/],
+  ['extender --explain ./none.yaml --state ./tree.yaml', 2, /none\.yaml/],
+  ['plugin-proxy --agent-timeout never', 2, /Expected seconds from 0\.1 to 300/],
+  ['quota', 2, /Usage: gpu-manager quota/],
+  ['quota tre', 2, /unknown command 'tre'\n\(Did you mean .*tree/],
+  ['quota validate', 2, /missing required argument 'tree'/],
+  ['quota validate ./none.yaml', 2, /quota: \.\/none\.yaml: ENOENT/],
+  ['quota validate -', 2, /quota: -: no groups; expected a list of groups, or BizGroupResourceQuota objects/, ''],
+  ['quota validate ./broken.yaml', 2, /quota: \.\/broken\.yaml: /],
+  ['quota validate ./tree.yaml -o xml', 2, /Expected table, wide, json, yaml/],
+  ['quota what-if ./tree.yaml', 2, /quota: name manifests, or - for standard input/],
+  ['quota what-if ./tree.yaml ./none.yaml', 2, /quota: \.\/none\.yaml: ENOENT/],
+  ['quota report ./none', 2, /quota: \.\/none: no such directory/],
+  ['quota replay ./none.jsonl', 2, /quota: \.\/none\.jsonl: ENOENT/],
+  ['quota verify ./none.jsonl', 2, /quota: \.\/none\.jsonl: ENOENT/],
+  ['quota tree --kubeconfig ./none', 2, /--kubeconfig: ENOENT/],
+  ['quota top nodes', 2, /Allowed choices are groups, workloads/],
+  ['quota explain', 2, /quota: name objects as kind\/name, or give manifests with -f/],
+  ['quota explain web --kubeconfig ./none', 2, /quota: "web" is not kind\/name/],
+  ['quota explain deployment/web --replicas some', 2, /Expected a whole number from 0 to 1000000/],
+  ['quota serve --port 99999', 2, /Expected a port from 0 to 65535/],
+  ['quota serve --kubeconfig ./none', 2, /--kubeconfig: ENOENT/],
+  ['completion', 2, /missing required argument 'shell'/],
+  ['completion tcsh', 2, /Allowed choices are bash, zsh, fish/],
+];
+
+test('a mistake at the command line is refused in a sentence, and with the right exit code', async (t) => {
+  const directory = await scratchDirectory(t);
+  const write = (name: string, text: string): void => writeFileSync(join(directory, name), text);
+  write('tree.yaml', 'groups: [{ name: root, hard: { limits.cpu: 4 } }]\n');
+  write('broken.yaml', 'groups: [\n');
+  write('matrix.txt', '\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n');
+  mkdirSync(join(directory, 'home'));
+  const env = { PATH: process.env.PATH, HOME: join(directory, 'home') };
+  for (const [args, code, message, input = ''] of ROWS) {
+    const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args.split(' ')], {
+      encoding: 'utf8',
+      cwd: directory,
+      env,
+      input,
+      timeout: 30_000,
+    });
+    t.match({ status, stderr }, { status: code, stderr: message }, args);
+    t.notMatch(stderr, /^ +at .*:\d+:\d+\)?$/m, `${args}: no stack trace`);
+  }
+});
+
+test('a port that is in use is named, and what to do', async (t) => {
+  const holder = createServer();
+  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => holder.close());
+  const { port } = holder.address() as { port: number };
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [MAIN, 'demo', '--query-addr', '127.0.0.1', '--query-port', String(port)],
+    { encoding: 'utf8', timeout: 60_000 },
+  );
+  t.equal(status, 2);
+  t.match(stderr, `cannot listen on 127.0.0.1:${port}: another program listens there; stop it or choose another port`);
+});
+
+test('KUBECONFIG names the cluster of every command that needs one, outside of a pod', (t) => {
+  for (const args of [
+    ['run', '--driver=dummy'],
+    ['extender'],
+    ['quota', 'serve'],
+    ['quota', 'tree'],
+    ['quota', 'clock'],
+  ]) {
+    const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, KUBECONFIG: '/nowhere/kubeconfig' },
+      timeout: 30_000,
+    });
+    t.match({ status, stderr }, { status: 2, stderr: /\/nowhere\/kubeconfig/ }, args.join(' '));
+  }
+  t.end();
+});
+
+test('a reader that has seen enough ends the command quietly', (t) => {
+  const { stdout, stderr } = spawnSync('sh', ['-c', `"${process.execPath}" "${MAIN}" --help | true; echo ended`], {
+    encoding: 'utf8',
+  });
+  t.equal(stdout, 'ended\n');
+  t.equal(stderr, '');
+  t.end();
+});
