@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { buildVgpu, type Vgpu } from '../../src/agent/start-slices.js';
 import type { Driver } from '../../src/agent/gpus/driver.js';
 import { simLibraryDriver } from '../../src/agent/gpus/sim/library-driver.js';
+import type { Priority } from '../../src/gpu/priority.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { MEMORY_OVERSUBSCRIBE_KEY } from '../../src/gpu/annotations.js';
@@ -21,6 +22,8 @@ export interface SliceLimits {
   readonly memoryBytes?: number;
   /** It may hold more than that, on the host: as much as the agent's factor allows. */
   readonly lowMemoryClass?: boolean;
+  /** Absent: normal. */
+  readonly priority?: Priority;
 }
 
 /**
@@ -73,14 +76,15 @@ export class SteeringAgent {
   }
 
   /** Makes a slice; its directory is what a container sees as /etc/vcuda. */
-  async slice({ gpu, share, softLimit, memoryBytes, lowMemoryClass }: SliceLimits): Promise<string> {
+  async slice(limits: SliceLimits): Promise<string> {
+    const { gpu, share, softLimit, memoryBytes, lowMemoryClass, priority = 'normal' } = limits;
     this.#made += 1;
     const allocation = this.#made.toString(16).padStart(16, '0');
     const uuid = this.#machine.uuidOf(gpu);
     await this.#vgpu.slices.start({
       allocation,
       owner: lowMemoryClass === true ? LOW : NOBODY,
-      devices: [{ uuid, pciBusId: '', memoryBytes: memoryBytes ?? null, share, softLimit }],
+      devices: [{ uuid, pciBusId: '', memoryBytes: memoryBytes ?? null, share, softLimit, priority }],
     });
     return join(this.#path, allocation);
   }

@@ -6,6 +6,6 @@ BENCH_PROGRAMS := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SOURCES))
 
 $(BUILD)/bench/%: bench/%.c bench/module.mk Makefile $(BUILD)/sim/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $< $(LDFLAGS) $(BUILD)/sim/libcuda.so.1 -pthread -ldl -o $@
+	$(CC) $(CFLAGS) $< $(LDFLAGS) $(BUILD)/sim/libcuda.so.1 -pthread -ldl -lm -o $@
 
 ALL += $(BENCH_PROGRAMS)

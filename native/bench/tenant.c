@@ -13,8 +13,12 @@
  *     shapes              kernels of 20 us, 200 us and 2 ms in turn
  *     grid:US:BLOCKS      one stream, kernels of BLOCKS blocks
  *     idle                one kernel of 200 us, then idle
+ *     serve:US:KERNELS:LOAD  requests of so many kernels that come at random (Poisson) and keep the GPU busy for LOAD
+ *                         of 100; instead of launches, prints how long requests took, a line each in us, less those of
+ *                         the first two seconds
  */
 #include "cuda_abi.h"
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +133,32 @@ static void run_shapes(double end) {
       launch(sizes[i], multiprocessors, 64 + 64 * i, stream);
 }
 
+/* The same requests in every run: exponential times between them from a fixed seed. */
+static double until_next_request(double mean_s) {
+  static uint64_t state = 88172645463325252ull;
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return -mean_s * log(1.0 - (double)(state >> 11) / 9007199254740992.0);
+}
+
+static void run_serve(uint64_t us, unsigned int kernels_each, unsigned int load, double end) {
+  CUstream stream = stream_of_its_own();
+  double mean_s = (double)us * kernels_each / 1e6 * 100 / (load == 0 ? 1 : load);
+  double counted_from = now() + 2;
+  double arrival = now();
+  for (;;) {
+    arrival += until_next_request(mean_s);
+    if (arrival >= end) return;
+    double early_ms = (arrival - now()) * 1000;
+    if (early_ms > 0) rest_ms(early_ms);
+    for (unsigned int i = 0; i < kernels_each; i++)
+      launch(us, multiprocessors, 128, stream);
+    wait_for(stream);
+    if (arrival >= counted_from) printf("%.0f\n", (now() - arrival) * 1e6);
+  }
+}
+
 static void run_idle(double end) {
   launch(200, multiprocessors, 128, NULL);
   while (now() < end)
@@ -163,7 +193,11 @@ int main(int argc, char **argv) {
   if (strcmp(manner, "burst") == 0) run_burst(a, b, c, end);
   if (strcmp(manner, "shapes") == 0) run_shapes(end);
   if (strcmp(manner, "idle") == 0) run_idle(end);
-  printf("%llu\n", (unsigned long long)launches);
+  if (strcmp(manner, "serve") == 0)
+    run_serve(a, b, c, end);
+  else
+    printf("%llu\n", (unsigned long long)launches);
+  fflush(stdout);
   /* The time is over, so queued work is not waited for. */
   _Exit(0);
 }

@@ -12,8 +12,10 @@ import {
   LIVE_FLAGS,
   LOG_LEVEL,
   MAX_DEVICES,
+  MAX_HIGH,
   POLICY,
   PPM_WHOLE,
+  PRIORITY,
   STEERING_STALE_NS,
   TEXT_BYTES,
 } from './vgpu-abi.js';
@@ -52,6 +54,16 @@ export interface DeviceLimit {
   readonly softLimit: number | null;
   /** Bytes that it may hold beyond `memoryBytes`, on the host. Absent: none. */
   readonly hostBackedBytes?: number;
+  /** Absent: normal. */
+  readonly priority?: keyof typeof PRIORITY;
+}
+
+/** What a low slice is told of the high ones on its GPU. */
+export interface GivesWay {
+  /** For each of them, in the order of their links, the hundredths of the time for which its claims are believed. */
+  readonly believed: readonly number[];
+  /** Ten-thousandths of the GPU that the low slice gets beside them. */
+  readonly floor: number;
 }
 
 /** The part of a device's limits that may change while the container runs. */
@@ -59,6 +71,8 @@ export interface LiveLimit extends DeviceLimit {
   /** Contexts and modules that the driver keeps for the container, in bytes: they count towards the limit. */
   readonly driverOverheadBytes: number;
   readonly steering: Steering | null;
+  /** Of a low slice: the high ones that go before it. Absent: none. */
+  readonly givesWay?: GivesWay;
   /** How often memory, share or soft limit were changed. */
   readonly generation: number;
 }
@@ -149,6 +163,9 @@ function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
     checkedBytes(live.hostBackedBytes ?? 0, 'host-backed memory'),
     offset + DEVICE_LIVE.hostBackedLimitBytes,
   );
+  buffer.writeUInt8(PRIORITY[live.priority ?? 'normal'], offset + DEVICE_LIVE.priority);
+  buffer.writeUInt8(live.givesWay?.believed.length ?? 0, offset + DEVICE_LIVE.highCount);
+  buffer.writeUInt16LE(live.givesWay?.floor ?? 0, offset + DEVICE_LIVE.lowFloor);
   const { steering } = live;
   if (steering === null) return;
   buffer.writeBigUInt64LE(steering.atNs, offset + DEVICE_LIVE.steeredAtNs);
@@ -158,7 +175,35 @@ function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
   buffer.writeUInt32LE(steering.othersPpm, offset + DEVICE_LIVE.othersPpm);
 }
 
-function readLive(buffer: Buffer, offset: number): LiveLimit {
+/** Believed parts lie beside the identity of a GPU: there was no room in its live part. */
+function believedOf({ givesWay }: LiveLimit): Buffer {
+  if ((givesWay?.believed.length ?? 0) > MAX_HIGH)
+    throw new RangeError(`more than ${MAX_HIGH} high slices: ${givesWay?.believed.length}`);
+  return Buffer.from([...(givesWay?.believed ?? []), ...Array.from({ length: MAX_HIGH }, () => 0)].slice(0, MAX_HIGH));
+}
+
+const PRIORITY_NAMES = new Map<number, keyof typeof PRIORITY>(
+  Object.entries(PRIORITY).map(([name, value]) => [value, name as keyof typeof PRIORITY]),
+);
+
+function readGivesWay(buffer: Buffer, offset: number, identity: number): { givesWay?: GivesWay } {
+  const count = Math.min(MAX_HIGH, buffer.readUInt8(offset + DEVICE_LIVE.highCount));
+  if (count === 0) return {};
+  const at = identity + DEVICE_IDENTITY.highBelieved;
+  return {
+    givesWay: {
+      believed: [...buffer.subarray(at, at + count)],
+      floor: buffer.readUInt16LE(offset + DEVICE_LIVE.lowFloor),
+    },
+  };
+}
+
+function readPriority(buffer: Buffer, offset: number): { priority?: keyof typeof PRIORITY } {
+  const priority = PRIORITY_NAMES.get(buffer.readUInt8(offset + DEVICE_LIVE.priority)) ?? 'normal';
+  return priority === 'normal' ? {} : { priority };
+}
+
+function readLive(buffer: Buffer, offset: number, identity: number): LiveLimit {
   const memory = buffer.readBigUInt64LE(offset + DEVICE_LIVE.memoryLimitBytes);
   const share = buffer.readUInt32LE(offset + DEVICE_LIVE.share);
   const softLimit = buffer.readUInt32LE(offset + DEVICE_LIVE.softLimit);
@@ -179,6 +224,8 @@ function readLive(buffer: Buffer, offset: number): LiveLimit {
     softLimit: softLimit === 0 ? null : softLimit,
     ...(hostBacked === 0n ? {} : { hostBackedBytes: Number(hostBacked) }),
     generation: buffer.readUInt32LE(offset + DEVICE_LIVE.generation),
+    ...readPriority(buffer, offset),
+    ...readGivesWay(buffer, offset, identity),
     steering: atNs === 0n ? null : steering,
   };
 }
@@ -236,6 +283,16 @@ export function publishLive(
   return {
     sequence: next,
     writes: [
+      ...devices.flatMap((live, index) =>
+        live.givesWay === undefined
+          ? []
+          : [
+              {
+                position: LIMITS_LAYOUT.devices + index * DEVICE_IDENTITY.structSize + DEVICE_IDENTITY.highBelieved,
+                bytes: believedOf(live),
+              },
+            ],
+      ),
       { position: LIMITS_LAYOUT.live + (next & 1) * LIVE_COPY_BYTES, bytes: copy },
       { position: LIMITS_HEADER.sequence, bytes: turn },
     ],
@@ -264,7 +321,7 @@ export function decodeLimits(buffer: Buffer): LimitsDecoded {
     return {
       uuid: readText(buffer, identity + DEVICE_IDENTITY.uuid, TEXT_BYTES.deviceIdentityUuid),
       pciBusId: readText(buffer, identity + DEVICE_IDENTITY.pciBusId, TEXT_BYTES.deviceIdentityPciBusId),
-      ...readLive(buffer, live + index * DEVICE_LIVE.structSize),
+      ...readLive(buffer, live + index * DEVICE_LIVE.structSize, identity),
     };
   });
   return {

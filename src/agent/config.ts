@@ -53,6 +53,8 @@ export interface AgentConfig {
   /** Parts of `--node-labels` that are not pairs of key and value. */
   readonly malformedNodeLabels: readonly string[];
   readonly samplePeriodMs: number;
+  /** Cores of a GPU that its low slices get together while a high slice has work; absent: 5. */
+  readonly lowPriorityFloor?: number;
   readonly virtualManagerPath: string;
   readonly devicePluginPath: string;
   /**

@@ -119,6 +119,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     driverVersion: () => inventory.driverVersion,
     gpus: () => allocator.state.node.gpus.map(({ gpu }) => gpu.uuid),
     samplePeriodMs: config.samplePeriodMs,
+    ...(config.lowPriorityFloor === undefined ? {} : { lowFloor: config.lowPriorityFloor }),
     clock,
     log,
   });

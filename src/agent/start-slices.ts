@@ -4,7 +4,7 @@ import type { AuditPolicy } from './slices/findings.js';
 import type { LegacyHolding } from '../gpu/ledger/legacy-holding.js';
 import { ENFORCEMENT_KEY } from '../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
-import { USAGE_FILE } from '../abi/vgpu-abi.js';
+import { ACTIVITY_FILE, USAGE_FILE } from '../abi/vgpu-abi.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { Auditor, type AuditCounts } from './slices/auditor.js';
@@ -30,6 +30,7 @@ import type {
 } from './slices/ports.js';
 import { OperatorLimits } from './slices/operator-limits.js';
 import { MappedLibraries } from './slices/mapped-libraries.js';
+import { PrecedenceKeeper } from './slices/precedence-keeper.js';
 import { ProcessOwners } from './slices/process-owners.js';
 import { REGISTRATION_PACE, RegistrationPace } from './slices/registration-pace.js';
 import { Resizer } from './slices/resizer.js';
@@ -42,6 +43,7 @@ import type { Part } from '../host/lifecycle.js';
 
 /** Directory in `--virtual-manager-path`, beside the allocations. */
 const TMPFS_DIRECTORY = '.usage';
+const ACTIVITY_TMPFS_DIRECTORY = '.activity';
 
 /** Tells the pod's owner that a container starts without limits. */
 const UNENFORCED: SliceNote = {
@@ -73,6 +75,8 @@ export interface VgpuOptions {
   readonly driverVersion: () => string | null;
   /** UUIDs of the present GPUs of this node. */
   readonly gpus: () => readonly string[];
+  /** `--low-priority-floor`. */
+  readonly lowFloor?: number;
   /** `--sample-period`. */
   readonly samplePeriodMs: number;
   readonly clock: Clock;
@@ -103,13 +107,19 @@ export interface Vgpu {
 }
 
 export function buildVgpu(options: VgpuOptions): Vgpu {
-  const directories = new SliceDirectories(options.path, options.usageTmpfs === true ? openTmpfs(options) : null);
+  const tmpfs = options.usageTmpfs === true ? openTmpfs(options) : null;
+  const directories = new SliceDirectories(
+    options.path,
+    tmpfs,
+    tmpfs === null ? null : join(options.path, ACTIVITY_TMPFS_DIRECTORY),
+  );
   const operator = new OperatorLimits(directories, options.log);
   const policy = new LimitPolicy(options.limitAnnotations, operator, options);
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
   const legacyPods = new LegacyPods({ ...options, pace });
   const resizer = new Resizer({ ...options, slices, policy, operator });
+  const precedence = new PrecedenceKeeper({ ...options, slices, activity: directories.activity });
   const owners = new ProcessOwners(slices, options.knowledge);
   const monitor = new Monitor({
     slices,
@@ -139,7 +149,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   return {
     slices,
     store: {
-      writableFiles: [USAGE_FILE],
+      writableFiles: [USAGE_FILE, ACTIVITY_FILE],
       directoryOf: (id) => directories.pathOf(id),
       prepare: (id, fresh) => slices.prepare(id, fresh),
       async start(limits) {
@@ -176,6 +186,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       async start() {
         await slices.open();
         resizer.start();
+        precedence.start();
         monitor.start();
         auditor.start();
       },
@@ -183,6 +194,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         auditor.stop();
         monitor.stop();
         await resizer.stop();
+        await precedence.stop();
         await legacyPods.close();
         await slices.close();
       },
@@ -212,12 +224,13 @@ function specOf(limits: SliceLimits): SliceSpec {
   return {
     allocation: limits.allocation,
     owner: limits.owner,
-    devices: limits.devices.map(({ gpu, memoryBytes, share, softLimit }) => ({
+    devices: limits.devices.map(({ gpu, memoryBytes, share, softLimit, priority }) => ({
       uuid: gpu.uuid,
       pciBusId: gpu.pciBusId,
       memoryBytes,
       share,
       softLimit,
+      ...(priority === undefined ? {} : { priority }),
     })),
   };
 }

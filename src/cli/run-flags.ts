@@ -148,6 +148,12 @@ export const RUN_FLAGS: readonly Flag[] = [
   { name: 'node-labels', value: 'k=v,...', default: '', help: 'labels to set on this node' },
   { name: 'sample-period', value: 'seconds', default: '1', help: 'polling interval of the GPU driver' },
   {
+    name: 'low-priority-floor',
+    value: 'cores',
+    default: '5',
+    help: 'cores of a GPU that its low slices get together while a high slice has work',
+  },
+  {
     name: 'virtual-manager-path',
     value: 'dir',
     default: '/etc/gpu-manager/vm',
@@ -387,6 +393,7 @@ const SCHEMA = z.object({
   'hostname-override': z.string(),
   'node-labels': labels,
   'sample-period': whole(1, 3_600),
+  'low-priority-floor': whole(1, 50),
   'virtual-manager-path': needed,
   'device-plugin-path': needed,
   'plugin-proxy-path': path,
@@ -449,6 +456,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     nodeLabels: flags['node-labels'].good,
     malformedNodeLabels: flags['node-labels'].malformed,
     samplePeriodMs: flags['sample-period'] * 1_000,
+    lowPriorityFloor: flags['low-priority-floor'],
     virtualManagerPath: flags['virtual-manager-path'],
     devicePluginPath: flags['device-plugin-path'],
     pluginProxyPath: flags['plugin-proxy-path'],

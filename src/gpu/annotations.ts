@@ -28,6 +28,9 @@ export const MEMORY_LIMIT_KEY = 'tencent.com/vcuda-memory-limit';
 /** Pod annotation: hard share of each running container in hundredths of a GPU, lower than its allocation. */
 export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 
+/** Pod annotation: which slices of a GPU go before others: `high`, `normal` or `low`. */
+export const PRIORITY_KEY = 'tencent.com/vcuda-priority';
+
 /**
  * Pod annotation: whether each container may hold device memory beyond what it booked, on the host (`low`), or never
  * (`normal`, as without it, and `high`).

@@ -5,6 +5,8 @@ import { readFileSync, statSync } from 'node:fs';
 const MS_NOSUID = 2;
 const MS_NODEV = 4;
 const MS_NOEXEC = 8;
+const MS_RDONLY = 1;
+const MS_REMOUNT = 32;
 const MS_BIND = 4_096;
 const MNT_DETACH = 2;
 
@@ -47,6 +49,12 @@ export function mountTmpfs(target: string, bytes: number, files: number): void {
 /** Makes `source` appear at `target`, which has to be there and of the same kind. */
 export function bindMount(source: string, target: string): void {
   if (calls().mount(source, target, null, MS_BIND, null) !== 0) refuse(`mount ${source} on`, target);
+}
+
+/** Makes a bind mount read-only; the files that it shows may still change. */
+export function remountReadOnly(target: string): void {
+  const flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  if (calls().mount('none', target, null, flags, null) !== 0) refuse('make read-only', target);
 }
 
 /**

@@ -38,6 +38,7 @@ test('a container gets device nodes, environment, mounts and annotations of its 
     [
       ['/etc/vcuda', true],
       ['/etc/vcuda/usage/vgpu.usage', false],
+      ['/etc/vcuda/usage/vgpu.activity', false],
     ],
   );
   t.equal(given.annotations['tencent.com/vcuda-core'], '30');

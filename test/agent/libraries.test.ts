@@ -59,7 +59,7 @@ test('a part of a GPU comes with the control libraries, a whole GPU with the dri
   for (const given of [part, whole]) {
     for (const { hostPath, containerPath, readOnly } of given.mounts) {
       t.ok(statSync(hostPath), containerPath);
-      t.equal(readOnly, containerPath !== '/etc/vcuda/usage/vgpu.usage', containerPath);
+      t.equal(readOnly, !containerPath.startsWith('/etc/vcuda/usage/'), containerPath);
     }
   }
 });
@@ -148,7 +148,7 @@ test('without a volume.conf nothing is mirrored', async (t) => {
   const given = await runPod(node, simplePod(30, 8));
   t.same(
     given.mounts.map((mount) => mount.containerPath),
-    ['/etc/vcuda', '/etc/vcuda/usage/vgpu.usage'],
+    ['/etc/vcuda', '/etc/vcuda/usage/vgpu.usage', '/etc/vcuda/usage/vgpu.activity'],
   );
 });
 

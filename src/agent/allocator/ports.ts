@@ -5,6 +5,7 @@ import type { Holder } from '../../gpu/ledger/identify.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import type { Refusal } from '../../gpu/request.js';
+import type { Priority } from '../../gpu/priority.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 
 /** The pods of this node as the agent knows them; every answer except `untilPending` comes from memory at once. */
@@ -69,6 +70,8 @@ export interface SliceLimits {
      * Hundredths of the GPU that it may use while other containers leave the GPU idle; null: no more than its share.
      */
     readonly softLimit: number | null;
+    /** The highest that its pod may ask for; absent: any. */
+    readonly priority?: Priority;
   }[];
 }
 

@@ -177,14 +177,22 @@ export class GpuSlice {
     this.#counters = this.#counterTotal.read(reader);
     this.#readAtNs = nowNs;
     if (this.#counters === null) return null;
-    const { share, softLimit } = this.live;
+    const { share, softLimit, priority = 'normal' } = this.live;
     const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
     if (anew || before === null)
-      return { id: this.slice.id, share, softLimit, chargedNs: null, waiting: owes, reportedPpm: this.#reportedPpm };
+      return {
+        id: this.slice.id,
+        share,
+        softLimit,
+        priority,
+        chargedNs: null,
+        waiting: owes,
+        reportedPpm: this.#reportedPpm,
+      };
     const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
     const waiting = owes || this.#counters.waits !== before.waits;
     this.#note(chargedNs, Math.max(0, this.#counters.launches - before.launches), waiting, elapsedNs);
-    return { id: this.slice.id, share, softLimit, chargedNs, waiting, reportedPpm: this.#reportedPpm };
+    return { id: this.slice.id, share, softLimit, priority, chargedNs, waiting, reportedPpm: this.#reportedPpm };
   }
 
   /**

@@ -2,8 +2,9 @@
  * Limits that change while a container runs: the requests of limit annotations and operator, within the allocation.
  * Pure.
  */
-import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
+import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
 import type { DeviceLimit } from '../../abi/limits-file.js';
+import { isHigher, parsePriority, type Priority } from '../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { wholeQuantity } from '../../quota/core/quantity.js';
 
@@ -15,6 +16,8 @@ export interface LimitRequest {
   readonly share: number | null;
   /** Hundredths of each GPU that it may use while other containers leave the GPU idle. */
   readonly softLimit: number | null;
+  /** Null or absent: as allocated. */
+  readonly priority?: Priority | null;
 }
 
 export const NO_REQUEST: LimitRequest = { memoryBytes: null, share: null, softLimit: null };
@@ -31,7 +34,7 @@ export interface ReadRequest {
  */
 export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, container: string): ReadRequest {
   const problems: string[] = [];
-  const read = (key: string, parse: (text: string) => number | null, expected: string): number | null => {
+  const read = <T>(key: string, parse: (text: string) => T | null, expected: string): T | null => {
     const whole = annotations.get(key);
     const text = whole === undefined ? undefined : valueFor(whole, container);
     if (text === undefined) return null;
@@ -48,7 +51,8 @@ export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, c
     share: read(SHARE_LIMIT_KEY, parseHundredths, 'a number of hundredths of a GPU from 1 to 100'),
     softLimit: read(CORE_LIMIT_KEY, parseAnyHundredths, 'a positive number of hundredths of a GPU'),
   };
-  return { request, problems };
+  const priority = read(PRIORITY_KEY, parsePriority, 'high, normal or low');
+  return { request: priority === null ? request : { ...request, priority }, problems };
 }
 
 /** The part of an annotation's value for a container; undefined if it names only other containers. */
@@ -85,10 +89,12 @@ function parseAnyHundredths(text: string): number | null {
 
 /** Fields of `over` that are not null win. */
 export function mergeRequests(request: LimitRequest, over: LimitRequest): LimitRequest {
+  const priority = over.priority ?? request.priority ?? null;
   return {
     memoryBytes: over.memoryBytes ?? request.memoryBytes,
     share: over.share ?? request.share,
     softLimit: over.softLimit ?? request.softLimit,
+    ...(priority === null ? {} : { priority }),
   };
 }
 
@@ -118,9 +124,28 @@ export function holdLimits(given: readonly DeviceLimit[], request: LimitRequest)
       memoryBytes: memory[index] ?? null,
       share,
       softLimit: soft !== null && share < CORES_PER_GPU && soft > share ? soft : null,
+      ...heldPriority(device, share, request.priority ?? null, notes),
     };
   });
   return { devices, notes: [...new Set(notes)] };
+}
+
+/** A priority that was given with a claim may be lowered; without one the pod says what it is. */
+function heldPriority(
+  { priority: given }: DeviceLimit,
+  share: number,
+  asked: Priority | null,
+  notes: string[],
+): Pick<DeviceLimit, 'priority'> {
+  if (asked !== null && given !== undefined && isHigher(asked, given))
+    notes.push(`the priority stays ${given}, which is what was given; ${asked} is higher`);
+  const priority = asked !== null && (given === undefined || !isHigher(asked, given)) ? asked : given;
+  if (priority === undefined || priority === 'normal') return {};
+  if (share >= CORES_PER_GPU) {
+    notes.push(`the priority ${priority} has no effect: the container shares its GPUs with nobody`);
+    return {};
+  }
+  return { priority };
 }
 
 function heldMemory(given: readonly DeviceLimit[], asked: number | null, notes: string[]): (number | null)[] {
@@ -150,10 +175,13 @@ export function lowestLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[
     const share = Math.min(one.share, other.share);
     // A hard limit is lower than any soft limit.
     const soft = one.softLimit === null || other.softLimit === null ? null : Math.min(one.softLimit, other.softLimit);
+    const [first, second] = [one.priority ?? 'normal', other.priority ?? 'normal'];
+    const priority = isHigher(first, second) ? second : first;
     return {
       memoryBytes: lower(one.memoryBytes, other.memoryBytes),
       share,
       softLimit: soft !== null && soft > share ? soft : null,
+      ...(priority === 'normal' ? {} : { priority }),
     };
   });
 }
@@ -174,7 +202,8 @@ export function sameLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[])
     one.memoryBytes === other?.memoryBytes &&
     one.share === other.share &&
     one.softLimit === other.softLimit &&
-    (one.hostBackedBytes ?? 0) === (other.hostBackedBytes ?? 0);
+    (one.hostBackedBytes ?? 0) === (other.hostBackedBytes ?? 0) &&
+    (one.priority ?? 'normal') === (other.priority ?? 'normal');
   return a.length === b.length && a.every((one, index) => same(one, b[index]));
 }
 
@@ -182,5 +211,7 @@ export function sameLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[])
 export function describeLimit(limit: DeviceLimit): string {
   const beyond = limit.hostBackedBytes === undefined ? '' : ` and ${mebibytes(limit.hostBackedBytes)} on the host`;
   const memory = limit.memoryBytes === null ? 'all memory' : `${mebibytes(limit.memoryBytes)}${beyond}`;
-  return `${memory}, share ${limit.share}${limit.softLimit === null ? '' : `, up to ${limit.softLimit}`}`;
+  const upTo = limit.softLimit === null ? '' : `, up to ${limit.softLimit}`;
+  const priority = limit.priority === undefined ? '' : `, priority ${limit.priority}`;
+  return `${memory}, share ${limit.share}${upTo}${priority}`;
 }

@@ -1,7 +1,8 @@
 import { chmod, chown, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { LIMITS_FILE, SOCKET_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
+import { HIGH_DIRECTORY, LIMITS_FILE, SOCKET_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
 import { encodeUsage } from '../../abi/usage-file.js';
+import { ActivityFiles } from './activity-files.js';
 import type { UsageTmpfs } from './usage-tmpfs.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
 
@@ -14,21 +15,27 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   SOCKET_FILE,
   OPERATOR_FILE_NAME,
   dirname(USAGE_FILE),
+  HIGH_DIRECTORY,
 ]);
 
 /**
  * `<base>/<allocation id>/`: the directory that a container sees read-only as /etc/vcuda. It belongs to the agent. The
- * container's user may write only the usage file. That file is a mount of its own, so it can be neither removed nor
- * replaced; the agent treats its content as untrusted.
+ * container's user may write only the usage file and the activity file. Both are mounts of their own, so they can be
+ * neither removed nor replaced; the agent treats their content as untrusted.
  */
 export class SliceDirectories {
   readonly #base: string;
   readonly #tmpfs: UsageTmpfs | null;
+  readonly activity: ActivityFiles;
 
-  /** `tmpfs`: keeps usage files in memory; null: they are on the disk, beside the other files. */
-  constructor(base: string, tmpfs: UsageTmpfs | null = null) {
+  /**
+   * `tmpfs`: keeps usage files in memory; null: they are on the disk, beside the other files. `activityTmpfs`: the
+   * directory of a file system for activity files; null: the same.
+   */
+  constructor(base: string, tmpfs: UsageTmpfs | null = null, activityTmpfs: string | null = null) {
     this.#base = base;
     this.#tmpfs = tmpfs;
+    this.activity = new ActivityFiles((id) => this.pathOf(id), activityTmpfs);
   }
 
   /** True when new usage files are on file systems of a fixed size. */
@@ -63,6 +70,7 @@ export class SliceDirectories {
   async open(): Promise<void> {
     await mkdir(this.#base, { recursive: true });
     await chmod(this.#base, 0o750);
+    this.activity.open();
     for (const id of await this.list()) {
       for (const directory of [this.pathOf(id), dirname(this.usagePathOf(id))])
         await removeHalfWritten(directory).catch(() => undefined);
@@ -78,6 +86,7 @@ export class SliceDirectories {
     await mkdir(dirname(path), { recursive: true });
     // Whatever the agent's umask is, every user in the container must be able to enter.
     for (const directory of [this.pathOf(allocationId), dirname(path)]) await chmod(directory, 0o755);
+    await this.activity.make(allocationId, anew);
     const there = await lstat(path).catch(() => null);
     // A restart of the node empties the tmpfs: the file below the mount is empty.
     if (!anew && there?.isFile() === true && there.size > 0) return;
@@ -103,6 +112,7 @@ export class SliceDirectories {
 
   async remove(allocationId: string): Promise<void> {
     await this.#tmpfs?.remove(allocationId, this.usagePathOf(allocationId));
+    await this.activity.remove(allocationId);
     await rm(this.pathOf(allocationId), { recursive: true, force: true });
   }
 

@@ -1,5 +1,5 @@
 import type { Greeting } from '../../abi/greeting.js';
-import type { DeviceLimit, NewDeviceLimits, NewLimits } from '../../abi/limits-file.js';
+import type { DeviceLimit, GivesWay, NewDeviceLimits, NewLimits } from '../../abi/limits-file.js';
 import { parseDriverVersion, type VcudaConfig } from '../../abi/vcuda-config.js';
 import { sameLimits } from './live-limits.js';
 import type { Clock } from '../../host/clock.js';
@@ -180,8 +180,14 @@ export class Slice {
       this.#limits.live.map((live, index) => {
         const limit = held[index];
         if (limit === undefined || sameLimits([live], [limit])) return live;
-        const { driverOverheadBytes, steering, generation } = live;
-        return { ...limit, driverOverheadBytes, steering, generation: generation + 1 };
+        const { driverOverheadBytes, steering, givesWay, generation } = live;
+        return {
+          ...limit,
+          driverOverheadBytes,
+          steering,
+          generation: generation + 1,
+          ...(givesWay === undefined ? {} : { givesWay }),
+        };
       }),
     );
   }
@@ -197,9 +203,21 @@ export class Slice {
     return this.#usage;
   }
 
-  /** Cuts the usage file to its proper size; returns what was found if it had grown, else null. */
+  /** Cuts usage and activity file to their proper size; returns what was found if one had grown, else null. */
   cutUsage(): string | null {
-    return this.#usage.ok ? this.#usage.reader.cut() : null;
+    const activity = this.#options.directories.activity.cut(this.id);
+    return (this.#usage.ok ? this.#usage.reader.cut() : null) ?? activity;
+  }
+
+  /** Publishes, by position of the GPU, what a low slice has to know of the high ones; undefined: there is none. */
+  tellPrecedence(precedence: readonly (GivesWay | undefined)[]): void {
+    this.#limits.publish(
+      this.#limits.live.map((live, at) => {
+        const givesWay = precedence[at];
+        const { givesWay: _before, ...others } = live;
+        return givesWay === undefined ? others : { ...others, givesWay };
+      }),
+    );
   }
 
   /** Bytes that its living processes hold on the i-th GPU by their own account; null if that cannot be read. */
@@ -268,6 +286,8 @@ export class Slice {
     return () => {
       this.#sessions.delete(session);
       this.#departed.add(session);
+      // What a killed process claims would end by itself a second later.
+      if (this.#sessions.size === 0) this.#options.directories.activity.clear(this.id);
       this.#listener.left(session);
     };
   }

@@ -87,6 +87,7 @@ export class Slices {
     await this.#maintaining;
     await Promise.all([...this.#started.values()].map((slice) => slice.close()));
     this.#started.clear();
+    this.#options.directories.activity.close();
   }
 
   /** Creates the directory of an allocation; with `fresh`, an older directory of the same name is removed first. */

@@ -5,6 +5,7 @@
  * wrong for long. Pure: no clock, no files. Shares are in hundredths of a GPU, `ppm` in parts per million of a GPU.
  */
 import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
+import type { Priority } from '../../gpu/priority.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM, effectivePpm } from '../../gpu/share-law.js';
 
 /** One container on this GPU in one tick. */
@@ -13,6 +14,8 @@ export interface SliceTick {
   readonly share: number;
   /** Null: a hard share. */
   readonly softLimit: number | null;
+  /** Absent: normal. */
+  readonly priority?: Priority;
   /**
    * GPU time that its launches were charged in the tick, before correction; null in its first tick, which has no
    * previous value.
@@ -102,7 +105,7 @@ export function steer(
       correctionPpm: before.correctionPpm,
     };
   });
-  const grants = divide(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
+  const grants = divideByPriority(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
   const creditedPpm = seen.reduce((sum, slice) => sum + slice.creditedPpm, tick.foreignPpm);
   const decisions = seen.map(({ slice, usedPpm, demandPpm, correctionPpm, ...own }, index) => {
@@ -157,6 +160,33 @@ function demandOf(slice: SliceTick, usedPpm: number, beforePpm: number): number 
   const needed = usedPpm > 0 ? usedPpm * HEADROOM + HEADROOM_PPM : 0;
   const demand = Math.min(PPM_WHOLE, Math.max(needed, beforePpm * DEMAND_FADING));
   return demand < MIN_DEMAND_PPM ? 0 : Math.round(demand);
+}
+
+/** What low slices keep of their need beside high ones: the floor that gives way at no time. */
+const LOW_NEED_PPM = 50_000;
+
+/**
+ * As `divide`. Beside each other, high slices need not leave low ones more than their floor, and low ones may use all
+ * that high ones leave: they give way at each launch, so nothing is kept free for the high ones.
+ */
+function divideByPriority(claims: readonly Claim[], capacityPpm: number): number[] {
+  const priorities = claims.map(({ slice }) => slice.priority ?? 'normal');
+  if (!priorities.includes('high') || !priorities.includes('low')) return divide(claims, capacityPpm);
+  const seenBy = (priority: Priority, { slice, demandPpm }: Claim): Claim => {
+    if (priority === 'high' && slice.priority === 'low') return { slice, demandPpm: Math.min(demandPpm, LOW_NEED_PPM) };
+    if (priority === 'low' && slice.priority === 'high') return { slice, demandPpm: 0 };
+    return { slice, demandPpm };
+  };
+  const grants = new Map(
+    [...new Set(priorities)].map((priority) => [
+      priority,
+      divide(
+        claims.map((claim) => seenBy(priority, claim)),
+        capacityPpm,
+      ),
+    ]),
+  );
+  return priorities.map((priority, at) => grants.get(priority)?.[at] ?? 0);
 }
 
 interface Claim {

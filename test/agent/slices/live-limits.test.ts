@@ -204,3 +204,39 @@ test('a list of an annotation counts for the containers that it names', (t) => {
     t.match(memory(broken, 'main'), { request: NO_REQUEST, problems: [/is not a number of blocks/] }, broken);
   t.end();
 });
+
+const PRIORITY = 'tencent.com/vcuda-priority';
+const SLICE: DeviceLimit = { memoryBytes: 4096 * MIB, share: 40, softLimit: null };
+
+test('the priority is one of three words, for all containers or for those that it names', (t) => {
+  const read = (value: string, container = 'main') => readLimitAnnotations(new Map([[PRIORITY, value]]), container);
+  for (const priority of ['high', 'normal', 'low'] as const) t.equal(read(priority).request.priority, priority);
+  t.equal(read('main=low,side=high', 'side').request.priority, 'high');
+  t.equal(read('side=high').request.priority, undefined);
+  for (const wrong of ['', 'High', 'highest', '1', 'main=urgent']) {
+    const { request, problems } = read(wrong);
+    t.equal(request.priority, undefined, wrong);
+    t.match(problems, [/^tencent.com\/vcuda-priority: .* is not high, normal or low$/], wrong);
+  }
+  t.end();
+});
+
+test('a pod chooses the priority of its containers, and not above what a claim was given', (t) => {
+  const held = (given: DeviceLimit, priority: 'high' | 'normal' | 'low') =>
+    holdLimits([given], { ...NO_REQUEST, priority });
+  t.same(held(SLICE, 'high').devices, [{ ...SLICE, priority: 'high' }]);
+  t.same(held(SLICE, 'normal').devices, [SLICE]);
+  t.same(held({ ...SLICE, priority: 'high' }, 'low'), { devices: [{ ...SLICE, priority: 'low' }], notes: [] });
+  t.same(held({ ...SLICE, priority: 'low' }, 'high'), {
+    devices: [{ ...SLICE, priority: 'low' }],
+    notes: ['the priority stays low, which is what was given; high is higher'],
+  });
+  t.same(held({ ...SLICE, share: 100 }, 'low'), {
+    devices: [{ ...SLICE, share: 100 }],
+    notes: ['the priority low has no effect: the container shares its GPUs with nobody'],
+  });
+  t.equal(describeLimit({ ...SLICE, priority: 'low' }), '4096 MiB, share 40, priority low');
+  t.notOk(sameLimits([SLICE], [{ ...SLICE, priority: 'high' }]));
+  t.ok(sameLimits([SLICE], [{ ...SLICE, priority: 'normal' }]));
+  t.end();
+});

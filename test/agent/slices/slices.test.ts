@@ -35,7 +35,7 @@ test('a prepared slice has what is mounted, a started one all of it, with the mo
   t.equal((await stat(at(USAGE_FILE))).size, USAGE_LAYOUT.structSize);
   t.ok((await stat(at(USAGE_FILE))).blocks * 512 >= USAGE_LAYOUT.structSize, 'its room on the disk is taken');
   await node.slices.start(sliceSpec());
-  t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['usage', 'vcuda.sock', 'vgpu.limits']);
+  t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['high', 'usage', 'vcuda.sock', 'vgpu.limits']);
   t.equal(await modeOf(node.base), '750');
   t.equal(await modeOf(at('.')), '755');
   t.equal(await modeOf(at('usage')), '755');
@@ -224,10 +224,10 @@ test('preparing a name anew removes all that an earlier slice of it left', async
   await node.slices.start(sliceSpec());
   await writeFile(join(node.base, ALLOCATION, 'left-over'), '');
   await node.slices.prepare(ALLOCATION, true);
-  t.same(await readdir(join(node.base, ALLOCATION)), ['usage']);
+  t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['high', 'usage']);
   await writeFile(join(node.base, ALLOCATION, 'mine'), '');
   await node.slices.prepare(ALLOCATION, false);
-  t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['mine', 'usage']);
+  t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['high', 'mine', 'usage']);
 });
 
 test('a base path of any length has its sockets', async (t) => {
@@ -243,7 +243,7 @@ test('a base path of any length has its sockets', async (t) => {
   await eventually(() => node.slices.sessionOf(process.pid) !== null, 'the process');
   socket.destroy();
   await node.slices.close();
-  t.same((await readdir(join(base, ALLOCATION))).sort(), ['usage', 'vgpu.limits']);
+  t.same((await readdir(join(base, ALLOCATION))).sort(), ['high', 'usage', 'vgpu.limits']);
 });
 
 test('directories of strangers below the base are none of ours', async (t) => {

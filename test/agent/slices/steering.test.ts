@@ -333,3 +333,38 @@ test('every container is told what all others used lately, strangers included, a
   );
   t.end();
 });
+
+test('low slices may use what high ones leave, and high ones all but the floor of low ones', (t) => {
+  const slice = (
+    id: string,
+    priority: 'high' | 'normal' | 'low',
+    waiting: boolean,
+    usedPercent: number,
+  ): SliceTick => ({
+    id,
+    share: 30,
+    softLimit: 100,
+    priority,
+    chargedNs: (usedPercent / 100) * TICK_NS,
+    waiting,
+  });
+  const grants = (slices: readonly SliceTick[]) =>
+    new Map(
+      steer(NO_SLICES, { elapsedNs: TICK_NS, slices, foreignPpm: 0 }).decisions.map(({ id, grantPpm }) => [
+        id,
+        grantPpm,
+      ]),
+    );
+  const two = grants([slice('high', 'high', true, 30), slice('low', 'low', true, 60)]);
+  t.equal(two.get('high'), 950_000);
+  t.equal(two.get('low'), 1_000_000);
+  const three = grants([
+    slice('high', 'high', true, 30),
+    slice('normal', 'normal', true, 30),
+    slice('low', 'low', true, 40),
+  ]);
+  t.equal(three.get('normal'), 330_000, 'a normal slice shares with both as without priorities');
+  t.ok((three.get('high') ?? 0) <= 650_000, 'a high slice leaves a normal one its share');
+  t.ok((three.get('low') ?? 0) <= 700_000, 'and so does a low one');
+  t.end();
+});

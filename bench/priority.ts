@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { measured, median, type BenchOptions } from './report.js';
+import { SteeringAgent, type SliceLimits } from './sim/agent.js';
+import { SimulatedMachine, stop } from './sim/machine.js';
+
+const RUNS = 3;
+const SECONDS = 15;
+const QUICK_SECONDS = 6;
+/** Ten kernels of 200 us each, 30 % of the GPU: the service leaves 70 % to the batch. */
+const SERVICE = 'serve:200:10:30';
+/** For starting, and for learning what launches cost; the service does not count its first two seconds either. */
+const WARM_UP_S = 2;
+
+/** Goals: p99 of the service beside the batch, and the part of what the service leaves that the batch gets. */
+const GOAL_P99 = 1.2;
+const GOAL_BATCH = 0.9;
+
+type Limits = Omit<SliceLimits, 'gpu'>;
+
+interface Case {
+  readonly name: string;
+  /** Null: the driver itself, without limits. */
+  readonly service: Limits | null;
+  /** Null: the service is alone. */
+  readonly batch: Limits | null;
+  readonly kernelMs: number;
+}
+
+interface Result {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly worstMs: number;
+  /** What the batch got of the GPU time that the service left, by the GPU's own account. */
+  readonly batchPart: number;
+  /** The GPU at work for both. */
+  readonly work: number;
+}
+
+const SOFT: Limits = { share: 50, softLimit: 100 };
+const HARD: Limits = { share: 50, softLimit: null };
+const HIGH: Limits = { ...SOFT, priority: 'high' };
+const LOW: Limits = { ...SOFT, priority: 'low' };
+
+const CASES: readonly Case[] = [
+  { name: 'alone', service: null, batch: null, kernelMs: 2 },
+  { name: 'alone in its slice', service: SOFT, batch: null, kernelMs: 2 },
+  { name: 'hard 50/50, 2 ms kernels', service: HARD, batch: HARD, kernelMs: 2 },
+  { name: 'equal shares, 2 ms kernels', service: SOFT, batch: SOFT, kernelMs: 2 },
+  { name: 'high beside low, 2 ms kernels', service: HIGH, batch: LOW, kernelMs: 2 },
+  { name: 'equal shares, 20 ms kernels', service: SOFT, batch: SOFT, kernelMs: 20 },
+  { name: 'high beside low, 20 ms kernels', service: HIGH, batch: LOW, kernelMs: 20 },
+];
+
+/**
+ * What priority is worth: a service that answers requests as they come, beside a batch that never waits, on one
+ * simulated GPU, by slices as the agent makes and steers them. Baselines of the same run: the service alone, hard
+ * halves, and equal shares of which each lends what it leaves. The simulated GPU gives one context at a time all of its
+ * multiprocessors, in slices of 2 ms, and interrupts kernels at their end, as GPUs do without MPS.
+ *
+ *     npm run bench -- priority [--quick] [CASE...]      cases whose name contains one of these texts
+ */
+export async function run({ args, report, note }: BenchOptions): Promise<void> {
+  const seconds = args.includes('--quick') ? QUICK_SECONDS : SECONDS;
+  const runs = args.includes('--quick') ? 1 : RUNS;
+  const machine = await SimulatedMachine.open(1);
+  const agent = await SteeringAgent.start(machine);
+  const results = new Map<string, Result[]>();
+  const wanted = args.filter((argument) => !argument.startsWith('-'));
+  const cases = CASES.filter(({ name }) => wanted.length === 0 || wanted.some((text) => name.includes(text)));
+  try {
+    for (let at = 0; at < runs; at += 1) {
+      for (const one of cases) {
+        const result = await measure(machine, agent, one, seconds);
+        results.set(one.name, [...(results.get(one.name) ?? []), result]);
+      }
+    }
+  } finally {
+    await agent.stop();
+    await machine.close();
+  }
+
+  const of = (name: string, figure: (result: Result) => number): number[] => (results.get(name) ?? []).map(figure);
+  const aloneP99 = median(of('alone', ({ p99Ms }) => p99Ms));
+  const missed: string[] = [];
+  for (const { name, batch, kernelMs } of cases) {
+    const p99 = of(name, ({ p99Ms }) => p99Ms);
+    const baseline = name === 'alone' ? null : aloneP99;
+    report(measured(`${name}: p50 of a request`, median(of(name, ({ p50Ms }) => p50Ms)), 'ms'));
+    report(measured(`${name}: p99 of a request`, median(p99), 'ms', baseline));
+    note(
+      `${name}: p99 ${spread(p99)} ms, longest ${Math.max(...of(name, ({ worstMs }) => worstMs)).toFixed(1)} ms` +
+        (batch === null ? '' : `, batch ${spread(of(name, ({ batchPart }) => 100 * batchPart))} % of what is left`),
+    );
+    if (batch === null) continue;
+    const part = median(of(name, ({ batchPart }) => batchPart));
+    report(measured(`${name}: the batch's part of what the service leaves`, 100 * part, '%', 100));
+    report(measured(`${name}: GPU at work`, median(of(name, ({ work }) => 100 * work)), '%', 100));
+    if (batch.priority !== 'low') continue;
+    const most = GOAL_P99 * aloneP99 + kernelMs;
+    if (median(p99) > most) missed.push(`${name}: p99 ${median(p99).toFixed(2)} ms, ${most.toFixed(2)} at most`);
+    if (part < GOAL_BATCH) missed.push(`${name}: the batch got ${(100 * part).toFixed(1)} % of what was left`);
+  }
+  note(
+    `goal: p99 of at most ${GOAL_P99} times that alone and one low kernel, ${100 * GOAL_BATCH} % of the rest for the batch`,
+  );
+  note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
+}
+
+async function measure(machine: SimulatedMachine, agent: SteeringAgent, one: Case, seconds: number): Promise<Result> {
+  const serviceSlice = one.service === null ? null : await agent.slice({ gpu: 0, ...one.service });
+  const batchSlice = one.batch === null ? null : await agent.slice({ gpu: 0, ...one.batch });
+  const total = seconds + WARM_UP_S;
+  const batch =
+    batchSlice === null
+      ? null
+      : machine.start({
+          name: 'tenant',
+          args: [String(total + 60), `async:${one.kernelMs * 1000}`],
+          gpu: 0,
+          slice: batchSlice,
+        });
+  await sleep(WARM_UP_S * 1000);
+  const service = machine.start({
+    name: 'tenant',
+    args: [String(total), SERVICE],
+    gpu: 0,
+    slice: serviceSlice,
+    output: 'pipe',
+  });
+  let text = '';
+  service.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  const ended = new Promise((resolve) => service.on('close', resolve));
+  await sleep(WARM_UP_S * 1000);
+  const before = await machine.status();
+  await sleep((seconds - 1) * 1000);
+  const after = await machine.status();
+  await ended;
+  if (batch !== null) await stop(batch);
+  if (serviceSlice !== null) await agent.remove(serviceSlice);
+  if (batchSlice !== null) await agent.remove(batchSlice);
+  const elapsedNs = after.nowNs - before.nowNs;
+  const workOf = (pid: number | undefined): number =>
+    pid === undefined ? 0 : ((after.workNs.get(pid) ?? 0) - (before.workNs.get(pid) ?? 0)) / elapsedNs;
+  const times = text
+    .trim()
+    .split('\n')
+    .map((line) => Number(line) / 1000)
+    .toSorted((a, b) => a - b);
+  const percentile = (part: number): number =>
+    times[Math.min(times.length - 1, Math.floor(part * times.length))] ?? NaN;
+  const [serviceWork, batchWork] = [workOf(service.pid), workOf(batch?.pid)];
+  return {
+    p50Ms: percentile(0.5),
+    p99Ms: percentile(0.99),
+    worstMs: times.at(-1) ?? NaN,
+    batchPart: batchWork / (1 - serviceWork),
+    work: serviceWork + batchWork,
+  };
+}
+
+const spread = (values: readonly number[]): string =>
+  `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)})`;

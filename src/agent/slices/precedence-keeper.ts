@@ -1,0 +1,78 @@
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import { Rounds } from '../../host/rounds.js';
+import type { ActivityFiles } from './activity-files.js';
+import { precedenceOf, type Precedence } from './precedence.js';
+import type { Slice } from './slice.js';
+import type { Slices } from './slices.js';
+
+export interface PrecedenceKeeperOptions {
+  readonly slices: Slices;
+  readonly activity: ActivityFiles;
+  /** Hundredths of a GPU that low slices get beside high ones; absent: the default. */
+  readonly lowFloor?: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How soon a slice that comes, goes or changes its priority is known to the others of its GPU. */
+const ROUND_MS = 500;
+
+/** Tells low slices to which high ones they give way: links to their activity files, and what holds of them. */
+export class PrecedenceKeeper {
+  readonly #options: PrecedenceKeeperOptions;
+  readonly #rounds: Rounds;
+  /** By allocation of a low slice: what it was told, and in which slice; a slice that starts again is told again. */
+  readonly #told = new Map<string, { readonly slice: Slice; readonly text: string }>();
+
+  constructor(options: PrecedenceKeeperOptions) {
+    this.#options = options;
+    this.#rounds = new Rounds(options.clock, ROUND_MS, () => this.round());
+  }
+
+  start(): void {
+    this.#rounds.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#rounds.stop();
+  }
+
+  async round(): Promise<void> {
+    const { slices, lowFloor, log } = this.#options;
+    const started = [...slices.started.values()];
+    const wanted = precedenceOf(
+      started.map((slice) => ({
+        allocation: slice.id,
+        devices: slice.limits.live.map((live, at) => ({ ...live, uuid: slice.spec.devices[at]?.uuid ?? '' })),
+      })),
+      lowFloor,
+    );
+    for (const id of this.#told.keys()) if (!slices.started.has(id)) this.#told.delete(id);
+    for (const slice of started) {
+      try {
+        await this.#tell(slice, wanted.get(slice.id) ?? []);
+      } catch (error) {
+        this.#told.delete(slice.id);
+        log.error({ err: error, allocation: slice.id }, 'a low slice could not be told to which slices it gives way');
+      }
+    }
+  }
+
+  async #tell(slice: Slice, precedence: readonly (Precedence | null)[]): Promise<void> {
+    const { live } = slice.limits;
+    const text = JSON.stringify(precedence);
+    const told = this.#told.get(slice.id);
+    const holds = live.every(
+      ({ givesWay }, at) => JSON.stringify(givesWay) === JSON.stringify(precedence[at]?.givesWay),
+    );
+    if (holds && (precedence.length === 0 || (told?.slice === slice && told.text === text))) return;
+    // Links first: a slice that is told of a claim can read it.
+    await this.#options.activity.linkHigh(
+      slice.id,
+      precedence.map((one) => one?.high ?? []),
+    );
+    slice.tellPrecedence(precedence.map((one) => one?.givesWay));
+    this.#told.set(slice.id, { slice, text });
+  }
+}
