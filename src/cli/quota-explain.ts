@@ -111,7 +111,7 @@ async function explainObject(
   const kind = findKind(kinds, kindName);
   if (kind === null)
     throw new StartupError(
-      `quota: the cluster has no kind "${kindName}" whose pods are known; there are ${kinds.map(({ evaluator }) => evaluator.kind).join(', ')} and bizrq`,
+      `quota: the cluster has no kind "${kindName}" of workloads; there are ${kinds.map(({ evaluator }) => evaluator.kind).join(', ')} and bizrq`,
     );
   const found = await findSubject(reviews.reader, kind, namespace, name, replicas ?? null);
   if (!found.ok) throw new Error(found.reason);

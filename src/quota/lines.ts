@@ -1,10 +1,7 @@
-/** Longer lines are cut off here, and refused by who reads them. */
+/** Longer lines are cut here, and rejected by the reader. */
 const MAX_LINE_BYTES = (1 << 20) + 4096;
 
-/**
- * The lines of a stream of UTF-8, one after the other. A line without end does not fill the memory: what is too long is
- * cut.
- */
+/** The lines of a UTF-8 stream. A long line is cut, so that it does not fill the memory. */
 export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<string> {
   let parts: Buffer[] = [];
   let length = 0;

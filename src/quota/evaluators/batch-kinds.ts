@@ -3,8 +3,8 @@ import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js
 import type { Json, ManifestReader } from './manifest.js';
 
 /**
- * Argo Rollout: as a Deployment; the template may be that of a workload it refers to, and a blue-green update runs
- * twice.
+ * Argo Rollout: like a Deployment; the template may belong to a referenced workload, and a blue-green update runs all
+ * pods twice.
  */
 export const ROLLOUT: Evaluator = {
   apiGroup: 'argoproj.io',
@@ -20,13 +20,12 @@ export const ROLLOUT: Evaluator = {
     const text = (name: string): string =>
       reader.text(reader.at(object, 'spec', 'workloadRef', name), `spec.workloadRef.${name}`);
     const referred = lookup(text('apiVersion'), text('kind'), text('name'));
-    if (referred === undefined)
-      reader.problems.push('spec.workloadRef: that object is not known, and there is no spec.template');
+    if (referred === undefined) reader.problems.push('spec.workloadRef: unknown object, and spec.template is missing');
     return [{ name: '', count, template: reader.at(referred, 'spec', 'template'), path: 'spec.workloadRef' }];
   },
 };
 
-/** Kubeflow's training jobs: pods by role. */
+/** Kubeflow's training jobs: one pod set per role. */
 function trainingJob(kind: string, resource: string, roles: string): Evaluator {
   return {
     apiGroup: 'kubeflow.org',
@@ -56,7 +55,7 @@ function trainingJob(kind: string, resource: string, roles: string): Evaluator {
   };
 }
 
-/** JobSet: several Jobs, each several times. */
+/** JobSet: several Jobs, each with replicas. */
 const JOB_SET: Evaluator = {
   apiGroup: 'jobset.x-k8s.io',
   kind: 'JobSet',
@@ -83,10 +82,10 @@ const JOB_SET: Evaluator = {
   isTerminal: (reader, object) => hasCondition(reader, object, ['Completed', 'Failed']),
 };
 
-/** Label of the jobs of a runtime that the trainer of a TrainJob runs in. */
+/** Label of the runtime's jobs in which the trainer of a TrainJob runs. */
 const TRAINER_STEP = 'trainer.kubeflow.org/trainjob-ancestor-step';
 
-/** Kubeflow's TrainJob: the jobs of the runtime that it refers to, with its own number of nodes and resources. */
+/** Kubeflow's TrainJob: the jobs of the referenced runtime, with the TrainJob's number of nodes and resources. */
 const TRAIN_JOB: Evaluator = {
   apiGroup: 'trainer.kubeflow.org',
   kind: 'TrainJob',
@@ -98,7 +97,7 @@ const TRAIN_JOB: Evaluator = {
       reader.text(reader.at(object, 'spec', 'runtimeRef', name), `spec.runtimeRef.${name}`) || absent;
     const kind = ref('kind', 'ClusterTrainingRuntime');
     const runtime = lookup(`${ref('apiGroup', 'trainer.kubeflow.org')}/v1alpha1`, kind, ref('name', ''));
-    if (runtime === undefined) reader.problems.push(`spec.runtimeRef: that ${kind} is not known`);
+    if (runtime === undefined) reader.problems.push(`spec.runtimeRef: unknown ${kind}`);
     const trainer = reader.at(object, 'spec', 'trainer');
     const nodes = reader.count(
       reader.at(trainer, 'numNodes') ?? reader.at(runtime, 'spec', 'mlPolicy', 'numNodes'),
@@ -127,7 +126,7 @@ const TRAIN_JOB: Evaluator = {
   isTerminal: (reader, object) => hasCondition(reader, object, ['Complete', 'Failed']),
 };
 
-/** The container that trains, named `node` or the first one, with other resources. */
+/** Sets the resources of the training container: the one named `node`, or the first one. */
 function withResources(reader: ManifestReader, template: Json, resources: Json): Json {
   const spec = reader.at(template, 'spec');
   const containers = reader.items(reader.at(spec, 'containers'), 'spec.runtimeRef');
@@ -143,7 +142,7 @@ function withResources(reader: ManifestReader, template: Json, resources: Json):
   };
 }
 
-/** LeaderWorkerSet: groups of one leader and `size - 1` workers. */
+/** LeaderWorkerSet: groups with one leader and `size - 1` workers each. */
 const LEADER_WORKER_SET: Evaluator = {
   apiGroup: 'leaderworkerset.x-k8s.io',
   kind: 'LeaderWorkerSet',
@@ -167,7 +166,7 @@ const LEADER_WORKER_SET: Evaluator = {
   },
 };
 
-/** Kinds that run work to its end, or in groups. */
+/** Kinds of batch jobs and pod groups. */
 export const BATCH_KINDS: readonly Evaluator[] = [
   ROLLOUT,
   trainingJob('TFJob', 'tfjobs.kubeflow.org', 'tfReplicaSpecs'),

@@ -3,12 +3,12 @@ import { DEFAULT_FAMILIES, familyOf, type TypeFamily } from '../core/type-family
 import { KNOWN_KINDS } from './evaluate.js';
 import type { Evaluator } from './evaluator.js';
 
-/** What there is to be charged. */
+/** What keys can be charged. */
 export interface Chargeable {
-  /** Beside the known kinds. */
+  /** In addition to the known kinds. */
   readonly kinds?: readonly Evaluator[] | undefined;
   readonly families?: readonly TypeFamily[] | undefined;
-  /** Resources that nodes have. */
+  /** Resources of the nodes. */
   readonly resources?: Iterable<string> | undefined;
 }
 
@@ -17,13 +17,10 @@ const SIDES = ['requests.', 'limits.'];
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'storage'];
 const OF_CLASS =
   /\.(?:storageclass\.storage\.k8s\.io\/(?:requests\.storage|persistentvolumeclaims)|deviceclass\.resource\.k8s\.io\/devices)$/;
-/** A resource that nobody knows is one of another vendor, unless it is written nearly like a known one. */
-const NEARLY = 2;
+/** Maximum distance of a misspelt name. An unknown name farther from all known names counts as a vendor's resource. */
+const MAX_TYPO_DISTANCE = 2;
 
-/**
- * Why a key would limit nothing, or null: nothing that there is charges it. With the nearest name that something
- * charges.
- */
+/** Why no workload can charge a key, with the nearest known name; null if one can. */
 export function unchargeable(key: Key, chargeable: Chargeable = {}): string | null {
   const target = cashTarget(key) ?? key;
   const cash = key.slice(0, key.length - target.length);
@@ -45,7 +42,7 @@ export function unchargeable(key: Key, chargeable: Chargeable = {}): string | nu
     resource,
     known.filter((each) => !each.endsWith('*')),
   );
-  return resource.includes('/') && distance > NEARLY ? null : problem(key, `${cash}${side}${name}`);
+  return resource.includes('/') && distance > MAX_TYPO_DISTANCE ? null : problem(key, `${cash}${side}${name}`);
 }
 
 function isOrIsTyped(resource: string, name: string, families: readonly TypeFamily[]): boolean {
@@ -57,7 +54,7 @@ function problem(key: Key, name: string): string {
   return `nothing charges "${key.slice(0, 80)}", so it would limit nothing: the nearest known name is ${name}`;
 }
 
-/** The name that is reached with the fewest changes of a character. */
+/** The name with the smallest edit distance. */
 function nearest(text: string, names: readonly string[]): { readonly name: string; readonly distance: number } {
   return names.reduce(
     (best, name) => {
@@ -68,7 +65,7 @@ function nearest(text: string, names: readonly string[]): { readonly name: strin
   );
 }
 
-/** How many characters have to be changed, added or taken away. */
+/** The edit distance (Levenshtein). */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

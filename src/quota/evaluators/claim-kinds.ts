@@ -6,7 +6,7 @@ import type { Json, ManifestReader } from './manifest.js';
 /** Amounts by resource. */
 type Amounts = Record<string, number>;
 
-/** DeviceClasses of this project: shares are counted as the resources of the device plugin are. */
+/** DeviceClasses of this project: shares are charged like the resources of the device plugin. */
 const OWN_CLASSES: ReadonlySet<string> = new Set(['gpu.tencent.com', 'vgpu.tencent.com']);
 const NVIDIA_CLASS = 'gpu.nvidia.com';
 const BLOCK_BYTES = 2 ** 28;
@@ -14,7 +14,7 @@ const WHOLE_CORES = 100;
 
 export const CLAIM_API_VERSION = 'resource.k8s.io/v1';
 
-/** A ResourceClaim of its own, for one pod or several. Pods that name it are not charged for it. */
+/** A ResourceClaim that is charged itself. Pods that use it are not charged for it. */
 const RESOURCE_CLAIM: Evaluator = {
   apiGroup: 'resource.k8s.io',
   kind: 'ResourceClaim',
@@ -27,7 +27,7 @@ const RESOURCE_CLAIM: Evaluator = {
   }),
 };
 
-/** A claim as if a pod named a template of it: what names the type of its devices. */
+/** Presents a claim as the claim template of a pod, so that the type of its devices is found in the same way. */
 export function claimAsPod(
   reader: ManifestReader,
   claim: Json,
@@ -39,18 +39,18 @@ export function claimAsPod(
   };
 }
 
-/** With what the engine compares GPUs by: `gpu.cards`, `gpu.memory`. */
+/** Adds `gpu.cards` and `gpu.memory`, by which the engine compares GPUs. */
 function derived(asked: Readonly<Amounts>, { type, catalog }: GpuOfType): Readonly<Record<string, Quantity>> {
   const { amounts } = deriveGpu(new Map(Object.entries(asked)), type, catalog);
   return Object.fromEntries([...amounts].map(([resource, amount]) => [resource, BigInt(amount)]));
 }
 
-/** Memory of a whole GPU; null where the type is not known. */
+/** Memory of a whole GPU; null for an unknown type. */
 export function cardBytesOf({ type, catalog }: GpuOfType): number | null {
   return Object.hasOwn(catalog, type) ? (catalog[type] as number) : null;
 }
 
-/** A pod with what its claims ask for, as if one more container did. */
+/** Adds the requests of claims to a pod, as one more container. */
 export function withClaims(reader: ManifestReader, spec: Json, claimed: Readonly<Record<string, number>>): Json {
   if (Object.keys(claimed).length === 0) return spec;
   const asked = { cpu: 0, memory: 0, ...claimed };
@@ -61,7 +61,7 @@ export function withClaims(reader: ManifestReader, spec: Json, claimed: Readonly
   };
 }
 
-/** What the claims that are made of templates for each pod ask for. `cardBytes`: memory of a whole GPU. */
+/** Requests of the claims that are created from templates for each pod. `cardBytes` is the memory of a whole GPU. */
 export function claimAmounts(
   reader: ManifestReader,
   spec: Json,
@@ -75,13 +75,13 @@ export function claimAmounts(
     const name = reader.text(reader.at(claim, 'resourceClaimTemplateName'), at);
     if (name === '') continue;
     const template = lookup(CLAIM_API_VERSION, 'ResourceClaimTemplate', name);
-    if (template === undefined) reader.problems.push(`${at}: the ResourceClaimTemplate ${name} is not known`);
+    if (template === undefined) reader.problems.push(`${at}: unknown ResourceClaimTemplate ${name}`);
     add(sum, devicesOf(reader, reader.at(template, 'spec', 'spec', 'devices'), at, cardBytes));
   }
   return sum;
 }
 
-/** DeviceClasses that the claims of a pod name. */
+/** DeviceClasses in the claims of a pod. */
 export function deviceClassesOf(
   reader: ManifestReader,
   spec: Json,
@@ -97,7 +97,7 @@ export function deviceClassesOf(
   });
 }
 
-/** All requests together; of alternatives the most of each resource. */
+/** Sum of all requests; for alternatives, the maximum of each resource. */
 function devicesOf(reader: ManifestReader, devices: Json, path: string, cardBytes: number | null): Amounts {
   const sum: Amounts = {};
   for (const [index, request] of reader.items(reader.at(devices, 'requests'), `${path}.requests`).entries()) {
@@ -119,7 +119,7 @@ function alternativesOf(reader: ManifestReader, request: Json): readonly Json[] 
 
 function deviceAmounts(reader: ManifestReader, asked: Json, path: string, cardBytes: number | null): Amounts {
   if (reader.at(asked, 'allocationMode') === 'All')
-    reader.problems.push(`${path}: all devices that there are cannot be charged; ask for a count`);
+    reader.problems.push(`${path}: allocationMode All cannot be charged; request a count`);
   const count = reader.count(reader.at(asked, 'count'), `${path}.count`, 1);
   const deviceClass = reader.text(reader.at(asked, 'deviceClassName'), `${path}.deviceClassName`);
   const amounts: Amounts = { [`${deviceClass}.deviceclass.resource.k8s.io/devices`]: count };
@@ -133,7 +133,7 @@ function deviceAmounts(reader: ManifestReader, asked: Json, path: string, cardBy
     reader.problems.push(`${path}.capacity.requests: ${parsed.reason}`);
     return 0;
   };
-  // An amount that is not named is all of it.
+  // A missing capacity request means the whole device.
   const bytes = memory === undefined ? cardBytes : read('memory', memory);
   return {
     ...amounts,

@@ -1,14 +1,14 @@
 import type { Json, ManifestReader } from './manifest.js';
 
-/** What a LimitRange says of containers: limits and requests of those that leave them out. */
+/** Default limits and requests of containers, from a LimitRange. */
 export interface ContainerDefaults {
   readonly limits: Readonly<Record<string, Json>>;
   readonly requests: Readonly<Record<string, Json>>;
 }
 
 /**
- * A PodSpec as the API server makes it of a template: containers with the defaults of their namespace, and the overhead
- * of the RuntimeClass.
+ * Completes a PodSpec as the API server does: containers get the defaults of their namespace, and the pod gets the
+ * overhead of its RuntimeClass.
  */
 export function completedPod(
   reader: ManifestReader,
@@ -41,7 +41,7 @@ function withDefaults(reader: ManifestReader, container: Json, { limits, request
     resources: {
       ...(reader.at(container, 'resources') as object | undefined),
       limits: { ...limits, ...given('limits') },
-      // A limit without a request is a request as well, before defaults are looked at.
+      // A limit without a request is also the request; this comes before defaults.
       requests: { ...requests, ...given('limits'), ...given('requests') },
     },
   };

@@ -1,7 +1,7 @@
 import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
 import type { Json, ManifestReader } from './manifest.js';
 
-/** Deployments and their like: `replicas` pods of one template, one where it does not say. */
+/** Deployments and similar kinds: `replicas` pods of one template; default 1. */
 function replicated(apiGroup: string, kind: string, resource: string): Evaluator {
   return {
     apiGroup,
@@ -18,9 +18,7 @@ function replicated(apiGroup: string, kind: string, resource: string): Evaluator
   };
 }
 
-/**
- * Pods beyond the replicas during an update: a count, or a share that is rounded up. Kubernetes' default is a quarter.
- */
+/** Pods that an update adds to the replicas: a count or a percentage, rounded up. Kubernetes' default is 25 %. */
 function surgeOf(reader: ManifestReader, object: Json, replicas: number): number {
   if (reader.at(object, 'spec', 'strategy', 'type') === 'Recreate') return 0;
   const surge = reader.at(object, 'spec', 'strategy', 'rollingUpdate', 'maxSurge') ?? '25%';
@@ -29,7 +27,7 @@ function surgeOf(reader: ManifestReader, object: Json, replicas: number): number
   return reader.count(surge, 'spec.strategy.rollingUpdate.maxSurge', 0);
 }
 
-/** Pods of a Job that run at the same time. `job` is a JobSpec. */
+/** Number of parallel pods of a Job. `job` is a JobSpec. */
 export function jobPods(reader: ManifestReader, job: Json, path: string): number {
   if (reader.flag(reader.at(job, 'suspend'))) return 0;
   const parallelism = reader.count(reader.at(job, 'parallelism'), `${path}.parallelism`, 1);
@@ -41,7 +39,7 @@ const POD: Evaluator = {
   kind: 'Pod',
   resource: 'pods',
   charges: true,
-  // A pod is its own template.
+  // A pod serves as its own template.
   pods: (_reader, object): readonly TemplatedPods[] => [{ name: '', count: 1, template: object, path: '' }],
   isTerminal: (reader, object) =>
     ['Succeeded', 'Failed'].includes(reader.text(reader.at(object, 'status', 'phase'), 'status.phase')),
@@ -63,7 +61,7 @@ const JOB: Evaluator = {
   isTerminal: (reader, object) => hasCondition(reader, object, ['Complete', 'Failed']),
 };
 
-/** One pod on each node that its template allows. */
+/** One pod on each node that the pod template allows. */
 const DAEMON_SET: Evaluator = {
   apiGroup: 'apps',
   kind: 'DaemonSet',
@@ -80,7 +78,7 @@ const DAEMON_SET: Evaluator = {
   },
 };
 
-/** Storage that is asked for, in sum and of its class. */
+/** Requested storage, in total and by storage class. */
 const VOLUME_CLAIM: Evaluator = {
   apiGroup: '',
   kind: 'PersistentVolumeClaim',
@@ -119,7 +117,7 @@ const SERVICE: Evaluator = {
   },
 };
 
-/** Not charged itself: the Jobs that it makes are. */
+/** A CronJob is not charged; its Jobs are. */
 const CRON_JOB: Evaluator = {
   apiGroup: 'batch',
   kind: 'CronJob',
@@ -128,7 +126,7 @@ const CRON_JOB: Evaluator = {
   pods: () => [],
 };
 
-/** Kinds of Kubernetes itself. */
+/** Built-in kinds of Kubernetes. */
 export const CORE_KINDS: readonly Evaluator[] = [
   replicated('apps', 'Deployment', 'deployments.apps'),
   replicated('apps', 'ReplicaSet', 'replicasets.apps'),

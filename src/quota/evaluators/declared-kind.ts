@@ -1,37 +1,37 @@
 import type { Evaluator, TemplatedPods } from './evaluator.js';
 import type { Json, ManifestReader } from './manifest.js';
 
-/** Names of fields one inside the other: `spec.worker.replicas`. */
+/** Path of nested fields, such as `spec.worker.replicas`. */
 export type FieldPath = string;
 
-/** Where an object of some kind has pods. */
+/** The fields that define pods of a kind. */
 export interface DeclaredPods {
-  /** Role of the pods; of `each`, the field of an item that names it, or the key under which it stands. */
+  /** Role of the pods; with `each`, the field of an item with the role, or by default the item's key. */
   readonly name?: string | undefined;
-  /** A list, or an object with one entry a role: the other paths are then inside its entries. */
+  /** A list, or an object with one entry per role; the other paths are relative to its entries. */
   readonly each?: FieldPath | undefined;
-  /** One pod without. */
+  /** By default one pod. */
   readonly replicas?: FieldPath | undefined;
-  /** Where the replicas are not given: 1 without. */
+  /** Number of pods if `replicas` is not set; default 1. */
   readonly defaultReplicas?: number | undefined;
   /** A PodTemplateSpec, or an object with a PodSpec in `spec`. */
   readonly template: FieldPath;
 }
 
-/** A kind that is described instead of programmed: any CRD whose pods stand at fixed places. */
+/** A kind that is described instead of programmed: any custom resource with pods at fixed paths. */
 export interface DeclaredKind {
   readonly apiGroup: string;
   readonly kind: string;
-  /** Plural: `widgets`. */
+  /** Plural, such as `widgets`. */
   readonly plural: string;
   readonly pods: readonly DeclaredPods[];
-  /** True there: no pods run. */
+  /** If this field is true, no pods run. */
   readonly suspend?: FieldPath | undefined;
-  /** It is done when the field has one of the values. */
+  /** The object is finished when the field has one of these values. */
   readonly done?: { readonly field: FieldPath; readonly values: readonly string[] } | undefined;
 }
 
-/** An evaluator made of a description. */
+/** Creates an evaluator from a description. */
 export function declaredKind(declared: DeclaredKind): Evaluator {
   const { apiGroup, kind, plural, suspend, done } = declared;
   return {

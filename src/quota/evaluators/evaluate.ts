@@ -13,10 +13,10 @@ import { RAY_KINDS } from './ray-kinds.js';
 import { SPARK_KINDS } from './spark-kinds.js';
 import { completedPod, type ContainerDefaults } from './completed-pod.js';
 
-/** Label of workloads that names their group; types stand in `<label>/cpu-type` and so on. */
+/** Label with the group of a workload; types are in `<label>/cpu-type` and so on. */
 export const GROUP_LABEL = 'biz.group.resource.quota';
 
-/** The kinds that are known without configuration. */
+/** The built-in kinds. */
 export const KNOWN_KINDS: readonly Evaluator[] = [
   ...CORE_KINDS,
   ...BATCH_KINDS,
@@ -25,7 +25,7 @@ export const KNOWN_KINDS: readonly Evaluator[] = [
   ...CLAIM_KINDS,
 ];
 
-/** Who made an object, as its controller's owner reference says. */
+/** The controller of an object, from its owner references. */
 export interface Owner {
   readonly apiVersion: string;
   readonly kind: string;
@@ -35,54 +35,48 @@ export interface Owner {
 
 export interface EvaluationOptions {
   readonly groupLabel?: string | undefined;
-  /** Families whose types are read from labels: those of cpu, memory and GPUs without. */
+  /** Families whose types are read from labels; default cpu, memory and GPUs. */
   readonly families?: readonly TypeFamily[] | undefined;
-  /** Beside, and before, the known kinds. */
+  /** Kinds that take precedence over the known kinds. */
   readonly kinds?: readonly Evaluator[] | undefined;
   readonly catalog?: CardCatalog | undefined;
   /**
-   * How placement names types. A workload that names no type is of the one that its placement names; one whose
-   * placement contradicts its label is refused.
+   * Rules that map placement to types. A workload without a type label has the type of its placement; a contradiction
+   * between label and placement is refused.
    */
   readonly placement?: readonly PlacementRule[] | undefined;
-  /** Refuse workloads that use a resource of a family with rules of placement and are of none of its types. */
+  /** Refuse workloads that use a resource of a family with placement rules and have none of its types. */
   readonly strictTypes?: boolean | undefined;
-  /**
-   * For objects that exist already: nothing is refused for its type. Where label and placement contradict each other,
-   * the placement counts.
-   */
+  /** For existing objects: no refusal because of types. Placement takes precedence over a contradicting label. */
   readonly observes?: boolean | undefined;
-  /** Labels of nodes, for pods that name their node. */
+  /** Labels of nodes, for pods that are bound to a node. */
   readonly nodeLabels?: NodeLabels | undefined;
   readonly chargeSurge?: boolean | undefined;
-  /** Refuse workloads that name no group. */
+  /** Refuse workloads without a group. */
   readonly requireLabel?: boolean | undefined;
-  /** What the API server fills into containers of a namespace that leave it out: its LimitRanges. */
+  /** Defaults that the API server adds to containers of a namespace, from its LimitRanges. */
   readonly defaultsOf?: ((namespace: string) => ContainerDefaults | null) | undefined;
-  /** What pods of a RuntimeClass need beside their containers. */
+  /** Overhead of pods with a RuntimeClass. */
   readonly overheadOf?: ((runtimeClass: string) => Json) | undefined;
-  /** On how many nodes a pod of a template may run; null where the nodes are not known. */
+  /** Number of nodes on which a pod of a template may run; null while nodes are unknown. */
   readonly matchingNodes?: ((template: Json) => number | null) | undefined;
-  /** Another object of the same namespace, or of the cluster. */
+  /** Looks up another object, in the same namespace or cluster-scoped. */
   readonly lookup?: ((apiVersion: string, kind: string, name: string) => Json) | undefined;
   /**
-   * Whether an owner is really there, with that uid, and so is charged in place of what it owns: a reference alone can
-   * be made up. Without this, references are believed.
+   * Whether an owner exists with its uid, so that it is charged instead of the object. Users can write any owner
+   * reference; without this function, references are trusted.
    */
-  readonly isOwnerThere?: ((owner: Owner, namespace: string) => boolean) | undefined;
+  readonly ownerExists?: ((owner: Owner, namespace: string) => boolean) | undefined;
 }
 
-/** What a manifest asks of its group. */
+/** Result of evaluating a manifest. */
 export type Evaluation =
   | { readonly ok: true; readonly demand: Demand; /** It is done and holds nothing. */ readonly isTerminal: boolean }
-  /** Not charged itself: another object is, or nothing of it runs. */
+  /** Not charged: another object is charged instead, or no pods run. */
   | { readonly ok: true; readonly demand: null; readonly reason: string }
   | Refusal;
 
-/**
- * Reads what a workload asks for from its manifest. Anybody may have written that: what it lacks or has wrong is an
- * answer.
- */
+/** Evaluates the manifest of a workload. A manifest is untrusted input: an invalid one gives a refusal. */
 export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evaluation {
   const reader = new ManifestReader();
   const apiVersion = reader.text(reader.at(manifest, 'apiVersion'), 'apiVersion');
@@ -93,7 +87,7 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   if (evaluator === undefined)
     return refuse(
       'InvalidManifest',
-      `"${apiVersion.slice(0, 80)} ${kind.slice(0, 80)}" is no kind whose pods are known`,
+      `"${apiVersion.slice(0, 80)} ${kind.slice(0, 80)}" is not a known kind of workload`,
     );
   if (!evaluator.charges)
     return { ok: true, demand: null, reason: `a ${kind} is not charged; the objects that it creates are` };
@@ -103,7 +97,7 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
     owner !== null &&
     evaluator.amounts === undefined &&
     isCharged(kinds, owner) &&
-    (options.isOwnerThere?.(owner, namespace) ?? true)
+    (options.ownerExists?.(owner, namespace) ?? true)
   ) {
     return { ok: true, demand: null, reason: `its ${owner.kind} ${owner.name} is charged` };
   }
@@ -148,8 +142,8 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
 }
 
 /**
- * What an object asks for by itself, and who is said to be charged in its place: a reference alone can be made up, so
- * that is to be checked.
+ * Evaluates an object without its owner and returns the owner separately. The caller must verify the owner, because
+ * users can write any owner reference.
  */
 export function evaluateAlone(
   manifest: Json,
@@ -158,7 +152,7 @@ export function evaluateAlone(
   let owner: Owner | null = null;
   const evaluation = evaluate(manifest, {
     ...options,
-    isOwnerThere: (found) => {
+    ownerExists: (found) => {
       owner = found;
       return false;
     },
@@ -166,13 +160,13 @@ export function evaluateAlone(
   return { evaluation, owner };
 }
 
-/** The evaluator of a kind, undefined for a kind whose pods are not known. */
+/** The evaluator of a kind; undefined for an unknown kind. */
 export function evaluatorOf(kinds: readonly Evaluator[], apiVersion: string, kind: string): Evaluator | undefined {
   const apiGroup = apiGroupOf(apiVersion);
   return kinds.find((known) => known.kind === kind && known.apiGroup === apiGroup);
 }
 
-/** `apps` of `apps/v1`; empty for the core. */
+/** The API group of an apiVersion: `apps` of `apps/v1`, empty for the core group. */
 export function apiGroupOf(apiVersion: string): string {
   return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
 }
@@ -185,10 +179,7 @@ function contextOf({ lookup, chargeSurge, matchingNodes }: EvaluationOptions): E
   };
 }
 
-/**
- * The types that a workload is of: those of its labels, and for families without a label the one that the placement of
- * its pods names.
- */
+/** The types of a workload: from its labels, and for families without a label from the placement of its pods. */
 function typesOfWorkload(
   reader: ManifestReader,
   templated: readonly TemplatedPods[],
@@ -226,7 +217,7 @@ function typeOfFamily(
   const catalog = typesOf(rules, family);
   const known = knownType(catalog, declared);
   let type = declared;
-  // A declared type is compared with all placement; without one, only pods that use the family have a type.
+  // A declared type is compared with the placement of all pods; without one, only pods that use the family have a type.
   for (const { template, path } of declared === '' ? users : templated) {
     const deviceClasses = deviceClassesOf(reader, reader.at(template, 'spec'), lookup);
     const placed = placedTypes(reader, template, rules, family, {
@@ -236,19 +227,19 @@ function typeOfFamily(
     });
     if (placed === null) continue;
     const [first, ...others] = placed.types;
-    // A product that the catalog does not have is no type: it says nothing against a type that the catalog lacks too.
+    // A product outside the catalog does not contradict a type outside the catalog.
     const fits = type === '' || (first === undefined ? known === null : placed.types.includes(known ?? type));
     if (!fits && !observes) {
       const from =
         declared === ''
-          ? `other pods of the workload are of ${family}-type ${type}`
-          : `the workload is of ${family}-type ${type}`;
-      return refuse('TypeMismatch', `${from}, but ${path || 'the pod'} asks for ${placed.asked}`);
+          ? `other pods of the workload have ${family}-type ${type}`
+          : `the workload has ${family}-type ${type}`;
+      return refuse('TypeMismatch', `${from}, but ${path || 'the pod'} requests ${placed.asked}`);
     }
     if (strictTypes && !observes && fits && type !== '' && others.length > 0)
       return refuse(
         'TypeMismatch',
-        `the workload is of ${family}-type ${type}, but ${path || 'the pod'} also takes ${family}-type ${placed.types.filter((other) => other !== known).join(', ')}: ${placed.asked}`,
+        `the workload has ${family}-type ${type}, but ${path || 'the pod'} also allows ${family}-type ${placed.types.filter((other) => other !== known).join(', ')}: ${placed.asked}`,
       );
     if (first !== undefined && others.length === 0 && (type === '' || !fits)) type = first;
   }
@@ -260,7 +251,7 @@ function typeOfFamily(
   );
 }
 
-/** Whether some container or claim of a template asks for a resource of the family. */
+/** Whether a container or claim of a template requests a resource of the family. */
 function usesFamily(
   template: Json,
   families: readonly TypeFamily[],
@@ -311,7 +302,7 @@ function podSetsOf(
     const claimed = claimAmounts(reader, spec, at, lookup, catalog[gpuType] ?? null);
     const needs = podNeeds(reader, withClaims(reader, complete, claimed), at, gpuType, catalog);
     if (!needs.ok) return needs;
-    // Roles of one workload may have the same name: a group of workers that is called head.
+    // Roles of one workload may have equal names, such as a worker group called head.
     let own = name;
     for (let number = 2; names.has(own); number++) own = `${name}-${number}`;
     names.add(own);

@@ -2,56 +2,56 @@ import type { Quantity } from '../core/quantity.js';
 import type { CardCatalog } from './gpu-resources.js';
 import type { Json, ManifestReader } from './manifest.js';
 
-/** Pods of a workload that are made of one template. */
+/** Pods of a workload with one template. */
 export interface TemplatedPods {
-  /** Role: `worker`; empty where there is only one. */
+  /** Role of the pods, such as `worker`; empty for the only pod set. */
   readonly name: string;
   readonly count: number;
-  /** A PodTemplateSpec: metadata and spec. */
+  /** A PodTemplateSpec. */
   readonly template: Json;
-  /** Where the template stands in the manifest, for messages. */
+  /** Path of the template in the manifest, for messages. */
   readonly path: string;
 }
 
-/** What evaluators may ask beside the manifest. */
+/** What evaluators may read beside the manifest. */
 export interface EvaluationContext {
-  /** Another object of the same namespace, for workloads that refer to one: an Argo Rollout's `workloadRef`. */
+  /** Looks up another object of the same namespace, such as the `workloadRef` of a Rollout. */
   readonly lookup: (apiVersion: string, kind: string, name: string) => Json;
-  /** Count the pods that a rolling update may have beyond the replicas. */
+  /** Whether to count the pods that a rolling update may add to the replicas. */
   readonly chargeSurge: boolean;
-  /** On how many nodes a pod of this template may run; null where the nodes are not known. */
+  /** Number of nodes on which a pod of this template may run; null while nodes are unknown. */
   readonly matchingNodes: (template: Json) => number | null;
 }
 
-/** The type of GPU that an object is of; empty for none. */
+/** The GPU type of an object; empty for none. */
 export interface GpuOfType {
   readonly type: string;
   readonly catalog: CardCatalog;
 }
 
-/** Knows where a kind of object has its pods. */
+/** Finds the pods of a kind of objects. */
 export interface Evaluator {
-  /** API group: `apps`, empty for the core. */
+  /** API group, such as `apps`; empty for the core group. */
   readonly apiGroup: string;
   readonly kind: string;
-  /** Name for object counts: `deployments.apps`. */
+  /** Resource name for object counts, such as `deployments.apps`. */
   readonly resource: string;
   /**
-   * Objects of this kind are charged themselves; those that they own are not. False for a CronJob, whose Jobs are
+   * Whether objects of this kind are charged instead of the objects that they own. False for a CronJob: its Jobs are
    * charged.
    */
   readonly charges: boolean;
   pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];
   /**
-   * Of objects that are no pods: what one asks for, by resource; names of `isObjectResource` among them. Such an object
-   * is charged whoever owns it.
+   * For objects other than pods: their amounts by resource, including those of `isObjectResource`. Such an object is
+   * charged even if it has an owner.
    */
   amounts?(reader: ManifestReader, object: Json, gpu: GpuOfType): Readonly<Record<string, Quantity>>;
-  /** Whether it is done and holds nothing any more. */
+  /** Whether the object has finished and uses nothing any more. */
   isTerminal?(reader: ManifestReader, object: Json): boolean;
 }
 
-/** Whether an object has a condition of one of these types that is true. */
+/** Whether an object has a true condition of one of these types. */
 export function hasCondition(reader: ManifestReader, object: Json, types: readonly string[]): boolean {
   return reader
     .items(reader.at(object, 'status', 'conditions'), 'status.conditions')

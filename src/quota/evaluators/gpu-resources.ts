@@ -3,13 +3,13 @@ import { amountOf, plus, times, type Amount } from '../core/amount.js';
 /** Amounts by resource in base units. */
 export type Amounts = Map<string, Amount>;
 
-/** Memory of a GPU by its type, in bytes: `A30` -> 24 GiB. */
+/** Memory of GPUs by type, in bytes: `A30` has 24 GiB. */
 export type CardCatalog = Readonly<Record<string, number>>;
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 
-/** GPUs whose name says what they have. Others, and those that come in several sizes, are for the configuration. */
+/** GPU models with a unique memory size. Configure other models in the policy. */
 export const DEFAULT_CATALOG: CardCatalog = {
   P4: 8 * GIB,
   T4: 16 * GIB,
@@ -23,29 +23,29 @@ export const DEFAULT_CATALOG: CardCatalog = {
   H200: 141 * GIB,
 };
 
-/** What one GPU counts as in `gpu.cards`: thousandths. */
+/** Value of one GPU in `gpu.cards`, in thousandths. */
 const CARD = 1000;
-/** tkestack's vcuda: a block of memory. */
+/** Size of a memory block of tkestack's vcuda. */
 const VCUDA_BLOCK_BYTES = 256 * MIB;
-/** A whole GPU in slices of MIG. */
+/** MIG slices of a whole GPU. */
 const MIG_SLICES = 7;
 
-/** What a container asks for of GPUs, whatever it calls them. */
+/** The GPU request of a container, independent of the vendor's resource names. */
 export interface DerivedGpu {
   /**
-   * The container's amounts with what is asked for each device multiplied by the devices, and `gpu.cards`, `gpu.memory`
-   * added.
+   * The container's amounts, with amounts per device multiplied by the number of devices, plus `gpu.cards` and
+   * `gpu.memory`.
    */
   readonly amounts: Amounts;
-  /** True where the memory is that of a whole GPU of a type that the catalog does not know. */
+  /** True if the container requests whole GPUs of a type that the catalog does not have. */
   readonly isMemoryUnknown: boolean;
 }
 
 /**
- * Makes the GPU resources of one container comparable. NVIDIA's plugin counts GPUs; HAMi (`gpucores`, `gpumem`) and
- * vgpu-manager (`vgpu-cores`, `vgpu-memory`) say what each of several devices gets, which is multiplied here;
- * tkestack's vcuda counts hundredths of a GPU and blocks of 256 MiB in sum; MIG names slices of seven and GB in the
- * resource. To be called before replicas are counted.
+ * Derives comparable GPU amounts of one container. NVIDIA's plugin counts GPUs. HAMi (`gpucores`, `gpumem`) and
+ * vgpu-manager (`vgpu-cores`, `vgpu-memory`) give amounts per device, which are multiplied here. tkestack's vcuda
+ * counts hundredths of a GPU and blocks of 256 MiB in total. MIG resources name slices of seven and GB. Call this
+ * before multiplying by replicas.
  */
 export function deriveGpu(asked: ReadonlyMap<string, Amount>, type: string, catalog: CardCatalog): DerivedGpu {
   const amounts: Amounts = new Map(asked);

@@ -1,13 +1,11 @@
-/** A part of a manifest: anything JSON can hold. */
+/** A JSON value in a manifest. */
 export type Json = unknown;
 
-/**
- * Reads manifests, which anybody may have written: what is not as it should be is noted, and read as if it was absent.
- */
+/** Reads untrusted manifests: invalid values are added to `problems` and read as if absent. */
 export class ManifestReader {
   readonly problems: string[] = [];
 
-  /** The value behind some names, undefined where one of them is missing. */
+  /** The value at a path of names; undefined if one of them is missing. */
   at(value: Json, ...names: readonly string[]): Json {
     return names.reduce<Json>(
       (inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
@@ -15,30 +13,30 @@ export class ManifestReader {
     );
   }
 
-  /** The fields of an object, none where it is absent. */
+  /** The fields of an object; empty if it is absent. */
   fields(value: Json, path: string): readonly (readonly [string, Json])[] {
     if (value === undefined || value === null) return [];
     if (isObject(value)) return Object.entries(value);
-    this.problems.push(`${path} is no object`);
+    this.problems.push(`${path} is not an object`);
     return [];
   }
 
-  /** The items of a list, none where it is absent. */
+  /** The items of a list; empty if it is absent. */
   items(value: Json, path: string): readonly Json[] {
     if (value === undefined || value === null) return [];
     if (Array.isArray(value)) return value as readonly Json[];
-    this.problems.push(`${path} is no list`);
+    this.problems.push(`${path} is not a list`);
     return [];
   }
 
   text(value: Json, path: string): string {
     if (value === undefined || value === null) return '';
     if (typeof value === 'string') return value;
-    this.problems.push(`${path} is no text`);
+    this.problems.push(`${path} is not a text`);
     return '';
   }
 
-  /** Labels, annotations, selectors: texts by name. */
+  /** Texts by name, as in labels, annotations and selectors. */
   texts(value: Json, path: string): ReadonlyMap<string, string> {
     return new Map(this.fields(value, path).map(([name, text]) => [name, this.text(text, `${path}.${name}`)]));
   }
@@ -47,11 +45,11 @@ export class ManifestReader {
     return value === true;
   }
 
-  /** A number of pods or of the like; `absent` without one. */
+  /** A number of pods or similar; `absent` if it is missing. */
   count(value: Json, path: string, absent: number): number {
     if (value === undefined || value === null) return absent;
     if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31) return value;
-    this.problems.push(`${path} is no count`);
+    this.problems.push(`${path} is not a count; expected a whole number of at least 0`);
     return absent;
   }
 
@@ -60,7 +58,7 @@ export class ManifestReader {
     const quantities = new Map<string, string | number>();
     for (const [name, quantity] of this.fields(value, path)) {
       if (typeof quantity === 'string' || typeof quantity === 'number') quantities.set(name, quantity);
-      else this.problems.push(`${path}.${name} is no quantity`);
+      else this.problems.push(`${path}.${name} is not a quantity`);
     }
     return quantities;
   }

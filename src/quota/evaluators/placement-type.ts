@@ -1,47 +1,44 @@
 import type { Json, ManifestReader } from './manifest.js';
 
-/**
- * How placement names types of a family: the values of a node label that belong to each type, and what else of a pod
- * says which of them it wants.
- */
+/** Maps placement to types of a family: node label values of each type, and other fields of a pod that select types. */
 export interface PlacementRule {
-  /** Family of types: `gpu`. */
+  /** Family of the types, such as `gpu`. */
   readonly family: string;
-  /** Label of nodes: `nvidia.com/gpu.product`. */
+  /** Node label with the product, such as `nvidia.com/gpu.product`. */
   readonly nodeLabel: string;
-  /** Annotation of pods that names wanted products, separated by commas: `nvidia.com/include-gpu-type`. */
+  /** Pod annotation with wanted products, separated by commas: `nvidia.com/include-gpu-type`. */
   readonly annotation?: string | undefined;
   /**
-   * Values of the label by type: { T4: ['Tesla-T4'] }; one that ends in `*` stands for all that begin so. Types that
-   * are not here are not compared.
+   * Label values by type: { T4: ['Tesla-T4'] }; a trailing `*` matches any suffix. Types that are missing here are not
+   * compared.
    */
   readonly products: Readonly<Record<string, readonly string[]>>;
-  /** DeviceClasses of claims by type. */
+  /** DeviceClasses of claims, by type. */
   readonly deviceClasses?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
-/** Labels of a node by its name; undefined for a node that is not known. */
+/** Labels of a node by name; undefined for an unknown node. */
 export type NodeLabels = (node: string) => Readonly<Record<string, string>> | undefined;
 
-/** Which types of a family the placement of a pod leaves possible. */
+/** The types of a family that the placement of a pod allows. */
 export interface PlacedTypes {
   /** Types of the catalog, in its order. */
   readonly types: readonly string[];
-  /** What the pod asks for, in words: `nvidia.com/gpu.product NVIDIA-A100-SXM4-80GB`. */
+  /** The pod's request as text: `nvidia.com/gpu.product NVIDIA-A100-SXM4-80GB`. */
   readonly asked: string;
 }
 
-/** What is looked at beside the template. */
+/** Input beside the template. */
 export interface PlacementContext {
-  /** Of pods that name their node: by `nodeName`, by the label of the host name, by a field of node affinity. */
+  /** For pods that select a node by `nodeName`, host name label or node affinity. */
   readonly nodeLabels?: NodeLabels | undefined;
-  /** False of a pod that the scheduler has bound: its node was not asked for. */
+  /** False for a bound pod: the scheduler chose its node. */
   readonly readsNodeName?: boolean | undefined;
-  /** DeviceClasses that the pod claims devices of. */
+  /** DeviceClasses in the pod's claims. */
   readonly deviceClasses?: readonly string[] | undefined;
 }
 
-/** One thing that a pod says about nodes: which types it leaves possible, and in which words. */
+/** A constraint of a pod on nodes: the types that it allows, and its text. */
 interface Constraint {
   readonly allows: (type: string) => boolean;
   readonly asked: string;
@@ -49,7 +46,7 @@ interface Constraint {
 
 const HOST_NAME = 'kubernetes.io/hostname';
 
-/** The types of `family` that the placement of a pod leaves possible; null where it says nothing about them. */
+/** The types of `family` that the placement of a pod allows; null if it does not constrain them. */
 export function placedTypes(
   reader: ManifestReader,
   template: Json,
@@ -66,20 +63,20 @@ export function placedTypes(
   };
 }
 
-/** The types of a family that the rules know. */
+/** The types of a family in the rules. */
 export function typesOf(rules: readonly PlacementRule[], family: string): readonly string[] {
   const own = rules.filter((rule) => rule.family === family);
   return [...new Set(own.flatMap((rule) => [...Object.keys(rule.products), ...Object.keys(rule.deviceClasses ?? {})]))];
 }
 
-/** The type of the catalog that `type` is, or is a part of (`A100.40g` of `A100`); null where there is none. */
+/** The catalog type that equals `type` or contains it (`A100` for `A100.40g`); null for none. */
 export function knownType(types: readonly string[], type: string): string | null {
   for (let name = type; name !== ''; name = name.slice(0, Math.max(0, name.lastIndexOf('.'))))
     if (types.includes(name)) return name;
   return null;
 }
 
-/** The type of `family` that a node with these labels has; null where the rules do not say. */
+/** The type of `family` of a node with these labels; null if no rule matches. */
 export function typeOfNode(
   rules: readonly PlacementRule[],
   family: string,
@@ -134,7 +131,7 @@ function constraintsOf(
   ];
 }
 
-/** Terms are alternatives: together they say something only if each of them does. */
+/** Terms are alternatives: they constrain types only if each of them does. */
 function affinityOf(
   reader: ManifestReader,
   spec: Json,

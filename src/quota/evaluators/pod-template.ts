@@ -5,12 +5,12 @@ import type { Refusal } from '../core/refusal.js';
 import { deriveGpu, type Amounts, type CardCatalog } from './gpu-resources.js';
 import type { Json, ManifestReader } from './manifest.js';
 
-/** What one pod of a template asks for. */
+/** Requests and limits of one pod of a template. */
 export interface PodNeeds {
   readonly ok: true;
   readonly requests: Readonly<Record<string, bigint>>;
   readonly limits: Readonly<Record<string, bigint>>;
-  /** What some container leaves out: `limits.cpu`. */
+  /** Quantities that some container does not state, such as `limits.cpu`. */
   readonly unspecified: readonly string[];
 }
 
@@ -20,15 +20,15 @@ interface Needs {
 }
 
 interface Container extends Needs {
-  /** An init container that goes on running beside the others. */
+  /** An init container that runs beside the main containers. */
   readonly isSidecar: boolean;
 }
 
 /**
- * Sums up a pod template as the scheduler does: all containers that run together, or the largest step of initialisation
- * with the sidecars that run by then, whichever is more; with the pod's overhead; and resources of the pod as a whole
- * in place of its containers'. `spec` is a PodSpec. With the `status` of a running pod, what it still holds counts
- * while its resources are changed in place, as for the scheduler.
+ * Sums up a PodSpec as the scheduler does: the larger of the sum over concurrently running containers and the largest
+ * initialisation step with its running sidecars; plus the pod's overhead; pod-level resources replace those of
+ * containers. With the `status` of a running pod, its present allocation counts during an in-place resize, as in the
+ * scheduler.
  */
 export function podNeeds(
   reader: ManifestReader,
@@ -69,8 +69,7 @@ export function podNeeds(
   ] as const) {
     for (const name of given.keys()) missing.delete(`${what}.${name}`);
   }
-  // As the API server fills in pods: a limit of the whole pod is its request where no container requests anything of
-  // it.
+  // As in the API server: a pod-level limit is also the request if no container requests the resource.
   const requested = [...(main as readonly Container[]), ...(init as readonly Container[])];
   for (const [name, amount] of whole.limits) {
     if (whole.requests.has(name) || requested.some(({ requests }) => requests.has(name))) continue;
@@ -102,20 +101,20 @@ function total(
   for (const container of main) running = sum(running, container[what]);
   raise(peak, running);
   for (const [name, amount] of whole) peak.set(name, amount);
-  // Overhead is counted where something is: a pod without a limit has none with it either.
+  // Overhead is added only to existing limits: a pod without a limit stays unlimited.
   for (const [name, amount] of overhead)
     if (what === 'requests' || peak.has(name)) peak.set(name, plus(peak.get(name) ?? 0, amount));
   return Object.fromEntries([...peak].map(([name, amount]) => [name, BigInt(amount)]));
 }
 
-/** What a container holds while its resources are changed in place. */
+/** Allocation of a container during an in-place resize. */
 interface Resize {
   readonly held: Amounts | undefined;
-  /** The kubelet will never grant what is asked for: only what it holds counts. */
+  /** The kubelet will never grant the request: only the present allocation counts. */
   readonly isInfeasible: boolean;
 }
 
-/** What the kubelet says that containers hold: what they run with, and what is reserved for them. */
+/** Allocations of containers according to the kubelet: actual and allocated resources. */
 function heldByName(reader: ManifestReader, statuses: Json): ReadonlyMap<Json, Amounts> {
   const held = new Map<Json, Amounts>();
   for (const status of reader.items(statuses, 'status')) {
@@ -129,7 +128,7 @@ function heldByName(reader: ManifestReader, statuses: Json): ReadonlyMap<Json, A
   return held;
 }
 
-/** Servers before 1.33 say it in a field, later ones in a condition. */
+/** API servers before 1.33 report this in a field, later ones in a condition. */
 function isResizeInfeasible(reader: ManifestReader, status: Json): boolean {
   if (reader.at(status, 'resize') === 'Infeasible') return true;
   return reader
@@ -153,7 +152,7 @@ function containerNeeds(
 ): Container | Refusal {
   const needs = resourcesOf(reader, reader.at(container, 'resources'), `${path}.resources`);
   if ('code' in needs) return needs;
-  // As the API server fills in pods: who gives only a limit requests as much.
+  // As in the API server: a limit without a request is also the request.
   for (const [name, amount] of needs.limits) if (!needs.requests.has(name)) needs.requests.set(name, amount);
   for (const [name, amount] of needs.requests)
     if (isExtended(name) && !needs.limits.has(name)) needs.limits.set(name, amount);

@@ -1,12 +1,12 @@
 import type { Evaluator, TemplatedPods } from './evaluator.js';
 import type { Json, ManifestReader } from './manifest.js';
 
-/** What KubeRay gives the autoscaler's container where the cluster does not say. */
+/** KubeRay's default resources of the autoscaler container. */
 const AUTOSCALER = { requests: { cpu: '500m', memory: '512Mi' }, limits: { cpu: '500m', memory: '512Mi' } };
-/** And the pod that submits a job. */
+/** KubeRay's default resources of the pod that submits a job. */
 const SUBMITTER = { requests: { cpu: '500m', memory: '200Mi' }, limits: { cpu: '1', memory: '1Gi' } };
 
-/** Pods of a RayClusterSpec: one head, and groups of workers; those that are scaled by Ray itself at their largest. */
+/** Pods of a RayClusterSpec: one head and groups of workers; groups that Ray scales count with their maximum. */
 function clusterPods(
   reader: ManifestReader,
   cluster: Json,
@@ -61,8 +61,8 @@ const RAY_CLUSTER: Evaluator = {
 };
 
 /**
- * A cluster of its own, unless it selects one that is there, and what submits the job: a pod of its own or a container
- * beside the head.
+ * The pods of a new cluster, unless the job selects an existing one, and the submitter: a pod, or a container in the
+ * head pod.
  */
 const RAY_JOB: Evaluator = {
   apiGroup: 'ray.io',
@@ -83,7 +83,7 @@ const RAY_JOB: Evaluator = {
       mode === 'K8sJobMode' ? [{ name: 'submitter', count: 1, template, path: 'spec.submitterPodTemplate' }] : [];
     return [...own, ...pod].map((pods) => (isSuspended ? { ...pods, count: 0 } : pods));
   },
-  // A cluster that is not shut down goes on holding what it has.
+  // A cluster that is not shut down keeps its resources.
   isTerminal: (reader, object) =>
     ['Complete', 'Failed'].includes(
       reader.text(reader.at(object, 'status', 'jobDeploymentStatus'), 'status.jobDeploymentStatus'),
@@ -92,7 +92,7 @@ const RAY_JOB: Evaluator = {
       reader.at(object, 'spec', 'rayClusterSpec') === undefined),
 };
 
-/** A cluster that serves; an update runs a second one beside it. */
+/** A serving cluster; an update runs a second cluster beside it. */
 const RAY_SERVICE: Evaluator = {
   apiGroup: 'ray.io',
   kind: 'RayService',

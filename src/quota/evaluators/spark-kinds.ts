@@ -2,15 +2,15 @@ import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js
 import type { Json, ManifestReader } from './manifest.js';
 
 const MIB = 2 ** 20;
-/** Spark gives each process so much beside its heap: a part of it, and at least this. */
-const LEAST_OVERHEAD_BYTES = 384 * MIB;
+/** Minimum of the memory overhead that Spark adds to the heap of a process. */
+const MIN_OVERHEAD_BYTES = 384 * MIB;
 const OVERHEAD = { jvm: 0.1, other: 0.4 };
-/** Without a size. */
+/** Memory without a configured size. */
 const DEFAULT_MEMORY_BYTES = 1024 * MIB;
-/** Sizes as the JVM writes them, `512m`: powers of 1024, and MiB without a unit. */
+/** Units of JVM sizes such as `512m`: powers of 1024; MiB without a unit. */
 const UNITS: Readonly<Record<string, number>> = { b: 1, k: 1024, m: MIB, g: 1024 * MIB, t: MIB * MIB };
 
-/** The Spark operator's application: one driver and its executors, those that it may scale to at the most. */
+/** The Spark operator's application: one driver and the maximum number of executors. */
 const SPARK_APPLICATION: Evaluator = {
   apiGroup: 'sparkoperator.k8s.io',
   kind: 'SparkApplication',
@@ -36,7 +36,7 @@ const SPARK_APPLICATION: Evaluator = {
     ) || hasCondition(reader, object, ['Completed', 'Failed']),
 };
 
-/** The pod that Spark makes of a role: its template, with the role's resources for the container of Spark. */
+/** The pod of a role: its template, with the role's resources for the Spark container. */
 function podOf(reader: ManifestReader, spec: Json, role: string): Pick<TemplatedPods, 'template' | 'path'> {
   const path = `spec.${role}`;
   const at = reader.at(spec, role);
@@ -76,7 +76,7 @@ function podOf(reader: ManifestReader, spec: Json, role: string): Pick<Templated
   };
 }
 
-/** Heap and what Spark adds to it, in bytes. */
+/** Heap and memory overhead in bytes. */
 function memoryOf(reader: ManifestReader, spec: Json, role: Json, path: string): number {
   const heap = bytesOf(reader, reader.at(role, 'memory'), `${path}.memory`) ?? DEFAULT_MEMORY_BYTES;
   const overhead = bytesOf(reader, reader.at(role, 'memoryOverhead'), `${path}.memoryOverhead`);
@@ -84,7 +84,7 @@ function memoryOf(reader: ManifestReader, spec: Json, role: Json, path: string):
   const type = reader.text(reader.at(spec, 'type'), 'spec.type');
   const given = Number(reader.text(reader.at(spec, 'memoryOverheadFactor'), 'spec.memoryOverheadFactor') || NaN);
   const factor = given >= 0 ? given : type === 'Python' || type === 'R' ? OVERHEAD.other : OVERHEAD.jvm;
-  return heap + Math.max(LEAST_OVERHEAD_BYTES, Math.ceil(heap * factor));
+  return heap + Math.max(MIN_OVERHEAD_BYTES, Math.ceil(heap * factor));
 }
 
 function bytesOf(reader: ManifestReader, value: Json, path: string): number | null {
@@ -92,7 +92,7 @@ function bytesOf(reader: ManifestReader, value: Json, path: string): number | nu
   if (text === '') return null;
   const [, amount = '', unit = 'm'] = /^(\d+(?:\.\d+)?)([bkmgt])?(?:i?b)?$/.exec(text) ?? [];
   if (amount !== '') return Math.ceil(Number(amount) * (UNITS[unit] ?? MIB));
-  reader.problems.push(`${path} is no size of memory`);
+  reader.problems.push(`${path} is not a memory size; expected a JVM size such as 512m`);
   return null;
 }
 

@@ -5,9 +5,9 @@ import type { QuotaState } from '../core/state.js';
 import type { Timer } from '../core/timers.js';
 import { refKey } from '../core/workload.js';
 
-/*
- * Names of what commands look at and change: groups, workloads, pods, loans, operations. Two commands without a common
- * name can be decided and committed at the same time.
+/**
+ * Conflict keys: names of the groups, workloads, pods, loans and operations that a command reads or changes. Two
+ * commands without a common key can be decided and committed concurrently.
  */
 
 export const groupKey = (group: string): string => `g ${group}`;
@@ -16,7 +16,7 @@ const podKey = (id: string): string => `p ${id}`;
 const loanKey = (id: string): string => `l ${id}`;
 const operationKey = (id: string): string => `o ${id}`;
 
-/** Gathers names, and with each what hangs on it as far as a state knows. */
+/** Collects keys, with the related keys that the state knows. */
 class ConflictKeys {
   readonly keys = new Set<string>();
   readonly #state: QuotaState;
@@ -33,7 +33,7 @@ class ConflictKeys {
     for (const above of chainOf(this.#state, group)) this.keys.add(groupKey(above.name));
   }
 
-  /** A group and its parent: what a child has is the parent's matter. */
+  /** A group and its parent: a child's quota is charged to the parent. */
   withParent(name: string, parent: string | undefined): void {
     this.group(name);
     this.group(parent ?? this.#state.group(name)?.parent);
@@ -66,7 +66,7 @@ class ConflictKeys {
   }
 }
 
-/** What a command is about, as far as a state can tell; carrying it out shows whether that was all. */
+/** The expected keys of a command; executing it shows whether there are more. */
 export function conflictKeysOf(state: QuotaState, command: Command): ReadonlySet<string> {
   const keys = new ConflictKeys(state);
   switch (command.type) {
@@ -127,7 +127,7 @@ export function conflictKeysOf(state: QuotaState, command: Command): ReadonlySet
   return keys.keys;
 }
 
-/** What something that is due is about; null where it does not apply any more. */
+/** The keys of a due timer; null if it no longer applies. */
 export function conflictKeysOfTimer(state: QuotaState, { kind, subject, group }: Timer): ReadonlySet<string> | null {
   const keys = new ConflictKeys(state);
   if (kind === 'reservation') {
@@ -144,7 +144,7 @@ export function conflictKeysOfTimer(state: QuotaState, { kind, subject, group }:
   return keys.keys;
 }
 
-/** What was changed. */
+/** The keys of changed records. */
 export function conflictKeysOfChanges(fork: QuotaState, changes: readonly Change[]): ReadonlySet<string> {
   const keys = new Set(fork.changedNames().map(groupKey));
   for (const change of changes) {

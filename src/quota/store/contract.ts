@@ -4,20 +4,20 @@ import type { Command } from '../core/command.js';
 import { toRecord } from '../core/record.js';
 import type { Store } from './store.js';
 
-/** A place that stores are opened on, one after the other or, if it is shared, at the same time. */
+/** A location on which stores are opened, one after the other, or concurrently if it is shared. */
 export interface StorePlace {
   open(): Promise<Store>;
-  /** Removes everything. */
+  /** Removes all data. */
   destroy(): Promise<void>;
 }
 
-/** One rule that every store keeps. `run` rejects with an AssertionError where the store does not. */
+/** A rule for every store. `run` rejects with an AssertionError if the store violates it. */
 export interface StoreRule {
   readonly name: string;
   readonly run: () => Promise<void>;
 }
 
-/** The records that an engine holds, sorted: equal texts mean equal content. */
+/** The records of an engine, sorted; equal texts mean equal content. */
 export function contentOf(engine: QuotaEngine): string {
   return [...engine.records()]
     .map((change) => JSON.stringify(toRecord(change, null)))
@@ -26,8 +26,8 @@ export function contentOf(engine: QuotaEngine): string {
 }
 
 /**
- * The rules of a store, to be run by any test runner. `place` makes an empty place; `shared` says whether several
- * engines may write to it at the same time (`Store.exclusive` is false then).
+ * The rules of a store, for any test runner. `place` creates an empty location; `shared` tells whether several engines
+ * may write concurrently (`Store.exclusive` is false then).
  */
 export function storeContract(place: () => Promise<StorePlace>, shared: boolean): readonly StoreRule[] {
   return shared ? [...RULES, ...SHARED_RULES].map(bound(place)) : RULES.map(bound(place));
@@ -65,7 +65,7 @@ const cores = (workload: string, group: string, count: number) => ({
 const usedCores = (engine: QuotaEngine, group: string): bigint | undefined =>
   engine.status(group)?.used.get('limits.cpu');
 
-/** A command of every kind that leaves a record. */
+/** One command of every kind that changes records. */
 const HISTORY: readonly (readonly [number, Command])[] = [
   [0, { type: 'createGroup', name: 'root', hard: { 'limits.cpu': 30, 'cash/limits.cpu': 100 } }],
   [0, { type: 'createGroup', name: 'a', parent: 'root', hard: { 'limits.cpu': 10, 'cash/limits.cpu': 40 } }],
@@ -99,7 +99,7 @@ const HISTORY: readonly (readonly [number, Command])[] = [
 
 const RULES: readonly Rule[] = [
   {
-    name: 'a change that was acknowledged is there after the store is opened again',
+    name: 'an acknowledged change exists after the store is reopened',
     keeps: async (at) => {
       let engine = await opened(at);
       for (const [time, command] of HISTORY) {
@@ -115,7 +115,7 @@ const RULES: readonly Rule[] = [
     },
   },
   {
-    name: 'what is removed is gone after the store is opened again',
+    name: 'a removed record stays removed after the store is reopened',
     keeps: async (at) => {
       const engine = await opened(at);
       for (const [time, command] of HISTORY.slice(0, 5)) await engine.execute(command, time);
@@ -130,7 +130,7 @@ const RULES: readonly Rule[] = [
     },
   },
   {
-    name: 'of many requests that come at once as many are admitted as fit',
+    name: 'of many concurrent requests as many are admitted as fit',
     keeps: async (at) => {
       const engine = await opened(at);
       await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
@@ -144,7 +144,7 @@ const RULES: readonly Rule[] = [
     },
   },
   {
-    name: 'a reservation outlives the engine that made it, and its expiry',
+    name: 'a reservation and its expiry outlive the engine that made it',
     keeps: async (at) => {
       const first = await opened(at);
       await first.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
@@ -164,7 +164,7 @@ const RULES: readonly Rule[] = [
     },
   },
   {
-    name: 'events are told in order, once they are durable',
+    name: 'events are emitted in order, after they are durable',
     keeps: async (at) => {
       const engine = await opened(at);
       const told: string[] = [];
@@ -184,7 +184,7 @@ const RULES: readonly Rule[] = [
 
 const SHARED_RULES: readonly Rule[] = [
   {
-    name: 'a commit on a revision that is not current writes nothing and names the group',
+    name: 'a commit with an outdated revision writes nothing and names the group',
     keeps: async (at) => {
       const engine = await opened(at);
       await engine.createGroup({ name: 'g', hard: { 'limits.cpu': 10 } });
@@ -221,7 +221,7 @@ const SHARED_RULES: readonly Rule[] = [
     },
   },
   {
-    name: 'engines that share a store admit together what fits',
+    name: 'engines that share a store do not admit more than fits',
     keeps: async (at) => {
       const engines = [await opened(at), await opened(at), await opened(at)];
       const [one] = engines as [QuotaEngine];
@@ -242,7 +242,7 @@ const SHARED_RULES: readonly Rule[] = [
     },
   },
   {
-    name: 'children and workloads of one parent, made by several engines, fit it together',
+    name: 'children and workloads that several engines create in one parent fit into it together',
     keeps: async (at) => {
       const engines = [await opened(at), await opened(at)];
       const [one] = engines as [QuotaEngine];

@@ -1,6 +1,6 @@
-/** Work on some names that nobody else works on meanwhile. */
+/** Items that run together while no other batch has their keys. */
 export interface KeyedBatch<T> {
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly items: readonly T[];
   readonly keys: ReadonlySet<string>;
 }
@@ -8,7 +8,7 @@ export interface KeyedBatch<T> {
 interface Waiting<T> {
   readonly item: T;
   readonly keys: ReadonlySet<string>;
-  /** Place in the order of all that ever came. */
+  /** Position in the order of arrival. */
   readonly turn: number;
 }
 
@@ -17,22 +17,22 @@ interface Running<T> extends KeyedBatch<T> {
   readonly turns: ReadonlyMap<T, Waiting<T>>;
 }
 
-/** A batch that is about to begin. */
+/** A batch that is about to start. */
 interface Draft<T> {
   readonly waiting: Waiting<T>[];
   readonly keys: string[];
 }
 
-/** Items of one batch at most. */
-const MOST_ITEMS = 256;
+/** Maximum number of items per batch. */
+const MAX_ITEMS = 256;
 
 /**
- * Lets work on different names go on at the same time and work on the same name one after the other, in the order in
- * which it came. What waits for the same names, directly or through others, is done together: one batch.
+ * Runs work on different keys concurrently, and work on the same key in the order of arrival. Items that wait for
+ * common keys, directly or through other items, run together as one batch.
  *
- * A batch has all its names before it begins and never waits for another one, so that none waits for each other. What
- * waits keeps its names from all that came later: work on many names is not kept waiting by a stream of work on one of
- * them.
+ * A batch has all its keys before it starts and never waits for another batch, so that deadlocks are impossible. A
+ * waiting item reserves its keys against later items, so that work on many keys is not starved by a stream of work on
+ * one of them.
  */
 export class KeyedScheduler<T> {
   readonly #run: (batch: KeyedBatch<T>) => Promise<void>;
@@ -48,14 +48,14 @@ export class KeyedScheduler<T> {
     this.#run = run;
   }
 
-  /** Has an item done when its names are free. */
+  /** Adds an item, which runs when its keys are free. */
   add(item: T, keys: ReadonlySet<string>): void {
     this.#waiting.push({ item, keys, turn: this.#turn++ });
     for (const key of keys) if (this.#held.has(key)) return;
     this.#soon();
   }
 
-  /** Gives a batch that runs more names. False where somebody else has one of them: nothing is taken then. */
+  /** Adds keys to a running batch; false, without any effect, if another batch has one of them. */
   extend(batch: KeyedBatch<T>, keys: Iterable<string>): boolean {
     const more = [...keys].filter((key) => !batch.keys.has(key));
     if (more.some((key) => this.#held.has(key))) return false;
@@ -67,8 +67,8 @@ export class KeyedScheduler<T> {
     return true;
   }
 
-  /** Has items of a batch that is about to end done again, in their old turn, when these names are free as well. */
-  again(batch: KeyedBatch<T>, items: readonly T[], more: Iterable<string>): void {
+  /** Requeues items of a batch at their old positions, to run when these keys are free as well. */
+  requeue(batch: KeyedBatch<T>, items: readonly T[], more: Iterable<string>): void {
     const { turns } = batch as Running<T>;
     const wider = items
       .flatMap((item) => turns.get(item) ?? [])
@@ -77,13 +77,13 @@ export class KeyedScheduler<T> {
     this.#soon();
   }
 
-  /** Returns when nothing waits or runs. */
+  /** Resolves when no item waits or runs. */
   async idle(): Promise<void> {
     while (this.#running > 0 || this.#waiting.length > 0)
       await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
-  /** In the next microtask, so that what comes together is done together. */
+  /** Starts in the next microtask, so that items added together run together. */
   #soon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
@@ -101,7 +101,7 @@ export class KeyedScheduler<T> {
     const nameless: Draft<T>[] = [];
     for (const next of waiting) {
       if (next.keys.size === 0) {
-        // Who names nothing hinders nobody.
+        // An item without keys conflicts with no other item.
         nameless.push({ waiting: [next], keys: [] });
         continue;
       }
@@ -118,12 +118,12 @@ export class KeyedScheduler<T> {
         for (const key of keys) drafts.set(key, home);
       }
     }
-    // All have their names before the first begins: it may take more.
+    // All batches have their keys before the first one starts, because it may extend its keys.
     for (const batch of [...new Set(drafts.values()), ...nameless].map((draft) => this.#open(draft)))
       this.#start(batch);
   }
 
-  /** What is about to begin and has names in common with `next`; null where `next` has to wait. */
+  /** Drafts with keys in common with `next`; null if `next` must wait. */
   #joinable(
     { keys }: Waiting<T>,
     taken: ReadonlySet<string>,
@@ -136,7 +136,7 @@ export class KeyedScheduler<T> {
       if (draft !== undefined) joined.add(draft);
     }
     const count = [...joined].reduce((sum, { waiting }) => sum + waiting.length, 0);
-    return count > 0 && count >= MOST_ITEMS ? null : [...joined];
+    return count > 0 && count >= MAX_ITEMS ? null : [...joined];
   }
 
   #open({ waiting, keys }: Draft<T>): Running<T> {

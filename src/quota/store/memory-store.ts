@@ -2,7 +2,7 @@ import { toRecord, type StoredRecord } from '../core/record.js';
 import type { StateHead } from '../core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from './store.js';
 
-/** What several memory stores can share: as an API server is shared by its clients. */
+/** Memory that several stores share, as clients share an API server. */
 export class SharedMemory {
   readonly records = new Map<string, StoredRecord>();
   readonly revisions = new Map<string, Revision>();
@@ -15,7 +15,7 @@ export class SharedMemory {
 }
 
 /**
- * Keeps records in memory. Several engines may open stores on one SharedMemory: commits are decided on revisions of
+ * Keeps records in memory. Several engines may open stores on one SharedMemory; commits are checked by revisions of
  * groups.
  */
 export class MemoryStore implements Store {
@@ -59,8 +59,7 @@ export class MemoryStore implements Store {
     const groups = [...batch.expected]
       .filter(([name, revision]) => (revisions.get(name) ?? null) !== revision)
       .map(([name]) => name);
-    // One engine may put a workload into a group while another engine puts it into a second one: the two share no
-    // group.
+    // Two engines may put one workload into two groups at the same time; such commits have no group in common.
     for (const { kind, key, group, value } of batch.changes) {
       const there = records.get(`${kind} ${key}`)?.group ?? '';
       if (value !== null && there !== '' && there !== group && !batch.expected.has(there)) groups.push(there);
@@ -68,7 +67,7 @@ export class MemoryStore implements Store {
     if (groups.length > 0) return { ok: false, code: 'Conflict', groups: [...new Set(groups)] };
     for (const change of batch.changes) {
       const name = `${change.kind} ${change.key}`;
-      // What is gone here may be somewhere else meanwhile: a workload that moved.
+      // The record may have moved to another group.
       if (change.value !== null) records.set(name, toRecord(change, null));
       else if (records.get(name)?.group === change.group) records.delete(name);
     }

@@ -18,20 +18,20 @@ import type { Writer } from './writer.js';
 export type Pause = (ms: number) => Promise<unknown>;
 
 /** A command that waits for its decision. */
-interface Asked {
+interface PendingCommand {
   readonly kind: 'asked';
   readonly command: Command;
   readonly at: number;
-  /** False of one that came with an earlier time than one before it. */
+  /** False for a command with an earlier time than a previous command. */
   readonly isInTime: boolean;
-  /** Everything was read since it was asked: its answer is final. */
+  /** All groups were read since the command arrived, so that its decision is final. */
   readonly isCurrent: boolean;
   readonly names: ReadonlySet<string>;
   readonly resolve: (decision: Decision) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Something whose time has come. */
+/** A due timer. */
 interface Due {
   readonly kind: 'due';
   readonly timer: Timer;
@@ -39,7 +39,7 @@ interface Due {
   readonly done: () => void;
 }
 
-/** Groups to be read anew, unless they are known as they were when that was asked for. */
+/** Groups to read again, unless they were read after the request. */
 interface Reading {
   readonly kind: 'reading';
   readonly groups: readonly string[];
@@ -48,14 +48,14 @@ interface Reading {
   readonly reject: (error: unknown) => void;
 }
 
-type Task = Asked | Due | Reading;
+type Task = PendingCommand | Due | Reading;
 
-/** What carrying tasks out on a fork led to. */
+/** Result of executing tasks on a fork. */
 interface Attempt {
   readonly fork: QuotaState;
   readonly changes: readonly Change[];
-  readonly events: ReadonlyMap<Asked | Due, readonly QuotaEvent[]>;
-  readonly decisions: ReadonlyMap<Asked, Decision>;
+  readonly events: ReadonlyMap<PendingCommand | Due, readonly QuotaEvent[]>;
+  readonly decisions: ReadonlyMap<PendingCommand, Decision>;
 }
 
 const MAX_ATTEMPTS = 12;
@@ -63,14 +63,14 @@ const FIRST_PAUSE_MS = 2;
 const PAUSE_GROWTH = 1.6;
 
 /**
- * For a store that others write to as well: what waits is decided on a fork of the state and committed together, on the
- * condition that the groups it was decided on are still what they were. If not, they are read anew and everything is
- * decided again. Nothing is refused for want of room on what may be out of date: either the commit of others in the
- * same batch proves that it was not, or the groups are read anew first.
+ * Writer for a store that several engines share (optimistic concurrency). Waiting commands are decided on a fork of the
+ * state and committed together, with the revisions of the groups that they used as precondition. On a conflict the
+ * groups are read again and all commands are decided again. A command is never refused on outdated data: either a
+ * successful commit in the same batch proves that the groups were current, or they are read first.
  *
- * Decisions about different groups are committed at the same time; those about the same ones wait for the commit under
- * way and are written with the next: see KeyedScheduler. A state is changed only for the names that a batch holds, so
- * that no batch notices another one.
+ * Decisions about different groups are committed concurrently; decisions about the same group wait for the running
+ * commit and join the next one: see KeyedScheduler. A batch changes the state only within its keys, so that batches do
+ * not affect each other.
  */
 export class OptimisticWriter implements Writer {
   wantsEvents = false;
@@ -93,12 +93,12 @@ export class OptimisticWriter implements Writer {
     const isInTime = at >= this.#latest;
     if (isInTime) this.#latest = at;
     this.#state.latest = this.#latest;
-    const due = this.#wake(at);
+    const due = this.#startTimers(at);
     const decided = new Promise<Decision>((resolve, reject) =>
-      this.#ask({ command, at, isInTime, isCurrent: false, resolve, reject }),
+      this.#enqueue({ command, at, isInTime, isCurrent: false, resolve, reject }),
     );
     if (due.length === 0) return decided;
-    // Who asks afterwards finds both done.
+    // Commands that arrive later find both done.
     const [decision] = await Promise.all([decided, ...due]);
     return decision;
   }
@@ -118,7 +118,7 @@ export class OptimisticWriter implements Writer {
   async catchUp(groups?: readonly string[]): Promise<void> {
     const known = new Map(this.#revisions);
     const changed = groups ?? (await changedIn(this.#revisions, this.#store));
-    // Since then this engine may have learnt more.
+    // This engine may have read the groups since then.
     const isNeeded = (group: string): boolean =>
       (this.#revisions.get(group) ?? null) === (known.get(group) ?? null) || groups !== undefined;
     const old = changed.filter((group) => this.#state.group(group) !== undefined && this.#revisions.has(group));
@@ -130,7 +130,7 @@ export class OptimisticWriter implements Writer {
     );
   }
 
-  #ask(asked: Omit<Asked, 'kind' | 'names'>): void {
+  #enqueue(asked: Omit<PendingCommand, 'kind' | 'names'>): void {
     const names = conflictKeysOf(this.#state, asked.command);
     this.#scheduler.add({ kind: 'asked', names, ...asked }, names);
   }
@@ -141,8 +141,8 @@ export class OptimisticWriter implements Writer {
     );
   }
 
-  /** Lets what is due at a time happen, each on its own account; returns what ends when it has. */
-  #wake(at: number): readonly Promise<void>[] {
+  /** Starts the timers that are due at a time; resolves when they have run. */
+  #startTimers(at: number): readonly Promise<void>[] {
     const woken: Promise<void>[] = [];
     for (let timer = this.#state.timers.takeDue(at); timer !== null; timer = this.#state.timers.takeDue(at)) {
       const names = conflictKeysOfTimer(this.#state, timer);
@@ -171,32 +171,34 @@ export class OptimisticWriter implements Writer {
 
   #fail(task: Task, error: unknown): void {
     if (task.kind !== 'due') return task.reject(error);
-    // It is still due: whoever comes next finds it.
+    // The timer stays due, and the next command runs it.
     this.#state.timers.push(task.timer);
     task.done();
   }
 
-  /** Reads groups anew. False where that needs more of them than the batch has: its tasks wait for them then. */
+  /**
+   * Reads groups again. False if this needs groups outside the batch: the tasks are then requeued with these groups.
+   */
   async #sync(batch: KeyedBatch<Task>, open: ReadonlySet<Task>, groups: readonly string[]): Promise<boolean> {
     const missing = await syncGroups(this.#state, this.#revisions, this.#store, groups, (names) =>
       this.#scheduler.extend(batch, names.map(groupKey)),
     );
-    if (missing !== null) this.#scheduler.again(batch, [...open], missing.map(groupKey));
+    if (missing !== null) this.#scheduler.requeue(batch, [...open], missing.map(groupKey));
     return missing === null;
   }
 
-  /** Decides what is `open`, and takes from it what was answered. */
+  /** Decides the open tasks, and removes the answered ones. */
   async #decide(batch: KeyedBatch<Task>, open: Set<Task>): Promise<void> {
     let isFresh = false;
     for (let attempt = 0; open.size > 0;) {
       const attempted = this.#try(open);
       const touched = conflictKeysOfChanges(attempted.fork, attempted.changes);
-      if (!this.#scheduler.extend(batch, touched)) return this.#scheduler.again(batch, [...open], touched);
+      if (!this.#scheduler.extend(batch, touched)) return this.#scheduler.requeue(batch, [...open], touched);
       let proven: ReadonlySet<string> = new Set();
       if (attempted.changes.length > 0) {
         const conflict = await this.#commit(attempted);
         if (conflict !== null) {
-          if (++attempt >= MAX_ATTEMPTS) return this.#giveUp(open);
+          if (++attempt >= MAX_ATTEMPTS) return this.#rejectAll(open);
           await this.#pause(FIRST_PAUSE_MS * PAUSE_GROWTH ** (attempt - 1) * Math.random());
           if (!(await this.#sync(batch, open, [...new Set([...attempted.fork.changedNames(), ...conflict])]))) return;
           isFresh = false;
@@ -204,8 +206,8 @@ export class OptimisticWriter implements Writer {
         }
         proven = new Set(attempted.fork.changedNames().map(groupKey));
       }
-      const isFinal = (task: Asked, decision: Decision): boolean =>
-        isFresh || task.isCurrent || !isDoubtful(decision) || isProven(task.names, proven);
+      const isFinal = (task: PendingCommand, decision: Decision): boolean =>
+        isFresh || task.isCurrent || !isRefusedOnKnownData(decision) || isProven(task.names, proven);
       this.#answer(attempted, open, isFinal);
       if (open.size === 0) return;
       if (!(await this.#readFor(batch, open))) return;
@@ -216,8 +218,8 @@ export class OptimisticWriter implements Writer {
   #try(open: ReadonlySet<Task>): Attempt {
     const fork = this.#state.fork();
     const changes: Change[] = [];
-    const events = new Map<Asked | Due, readonly QuotaEvent[]>();
-    const decisions = new Map<Asked, Decision>();
+    const events = new Map<PendingCommand | Due, readonly QuotaEvent[]>();
+    const decisions = new Map<PendingCommand, Decision>();
     fork.onChange = (change) => changes.push(change);
     for (const task of open) {
       if (task.kind === 'reading') continue;
@@ -230,7 +232,7 @@ export class OptimisticWriter implements Writer {
     return { fork, changes, events, decisions };
   }
 
-  /** Null when it is durable; else the groups that others changed. */
+  /** Null when the commit is durable; otherwise the groups that other engines changed. */
   async #commit({ fork, changes }: Attempt): Promise<readonly string[] | null> {
     const touched = fork.changedNames();
     const expected = new Map(touched.map((name) => [name, this.#revisions.get(name) ?? null]));
@@ -252,10 +254,10 @@ export class OptimisticWriter implements Writer {
   #answer(
     { events, decisions }: Attempt,
     open: Set<Task>,
-    isFinal: (task: Asked, decision: Decision) => boolean,
+    isFinal: (task: PendingCommand, decision: Decision) => boolean,
   ): void {
     const answered = [...open].filter(
-      (task): task is Asked | Due =>
+      (task): task is PendingCommand | Due =>
         task.kind === 'due' || (task.kind === 'asked' && isFinal(task, decisions.get(task) as Decision)),
     );
     const told = answered.flatMap((task) => events.get(task) ?? []);
@@ -267,7 +269,7 @@ export class OptimisticWriter implements Writer {
     }
   }
 
-  /** Reads what could change the answers to what is open. False where that is done elsewhere. */
+  /** Reads the groups that could change the decisions on open tasks; false if a read elsewhere takes over. */
   async #readFor(batch: KeyedBatch<Task>, open: Set<Task>): Promise<boolean> {
     const groups = new Set<string>();
     for (const task of open) {
@@ -276,14 +278,14 @@ export class OptimisticWriter implements Writer {
       for (const name of names ?? []) groups.add(name);
       if (names !== null) continue;
       open.delete(task);
-      // Not from here: who holds names does not wait for others.
-      this.catchUp().then(() => this.#ask({ ...task, isCurrent: true }), task.reject);
+      // Not in this batch: a batch must not wait for the keys of another one.
+      this.catchUp().then(() => this.#enqueue({ ...task, isCurrent: true }), task.reject);
     }
     return open.size > 0 && (await this.#sync(batch, open, [...groups]));
   }
 
-  #giveUp(open: ReadonlySet<Task>): void {
-    const reason = `others changed the same groups ${MAX_ATTEMPTS} times`;
+  #rejectAll(open: ReadonlySet<Task>): void {
+    const reason = `concurrent changes of the same groups made ${MAX_ATTEMPTS} attempts fail; retry the command`;
     for (const task of open) {
       if (task.kind === 'asked')
         task.resolve(new LazyDecision({ allowed: false, code: 'Conflict', reason, revision: this.#state.revision }));
@@ -292,10 +294,7 @@ export class OptimisticWriter implements Writer {
   }
 }
 
-/**
- * The groups that a command is about: what has to be current before it is refused. Null where only the whole state can
- * say.
- */
+/** The groups that must be current before a command is refused; null if the command does not name them. */
 function groupsOf(state: QuotaState, command: Command): readonly string[] | null {
   switch (command.type) {
     case 'createGroup':
@@ -319,12 +318,12 @@ function groupsOf(state: QuotaState, command: Command): readonly string[] | null
   }
 }
 
-/** An answer that might be another one if more was known. */
-function isDoubtful(decision: Decision): boolean {
+/** Whether more recent data could change the decision. */
+function isRefusedOnKnownData(decision: Decision): boolean {
   return !decision.allowed || decision.code === 'NotManaged';
 }
 
-/** Whether all groups among some names are proven to have been current. */
+/** Whether all groups among some keys are proven current. */
 function isProven(names: ReadonlySet<string>, proven: ReadonlySet<string>): boolean {
   if (proven.size === 0) return false;
   let groups = 0;

@@ -15,9 +15,9 @@ interface Waiter {
 }
 
 /**
- * For a store that belongs to this engine alone: commands are carried out at once, one after the other, and answered
- * when what they changed, and all that they were decided on, is durable. While one batch is written the next one
- * gathers: group commit.
+ * Writer for a store that only this engine uses. Commands are executed at once, one after the other, and answered when
+ * all changes that they made or depend on are durable. Commands during a write are committed together with the next one
+ * (group commit).
  */
 export class OwningWriter implements Writer {
   wantsEvents = false;
@@ -46,7 +46,7 @@ export class OwningWriter implements Writer {
     }
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject, decision });
-      // In the next microtask, so that commands given together are written together.
+      // In the next microtask, so that concurrent commands are written together.
       this.#flushing ??= Promise.resolve().then(() => this.#flush());
     });
   }
@@ -93,7 +93,7 @@ export class OwningWriter implements Writer {
     this.#flushing = null;
   }
 
-  /** The state is ahead of the store and nobody knows by how much: only a new start can go on. */
+  /** The state is ahead of the store by an unknown amount; only a restart can recover. */
   #fail(error: Error, waiters: readonly Waiter[]): void {
     this.#failed = error;
     for (const { reject } of [...waiters, ...this.#waiters]) reject(error);

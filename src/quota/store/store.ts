@@ -3,7 +3,7 @@ import type { StoredRecord } from '../core/record.js';
 import type { StateHead } from '../core/restore.js';
 
 /**
- * The state of a group's records in a store: it differs after every commit that touches the group. Opaque, as a
+ * The revision of a group's records in a store: it changes with every commit that touches the group. Opaque, like a
  * resourceVersion.
  */
 export type Revision = string;
@@ -60,10 +60,10 @@ export type Committed =
   | { readonly ok: false; readonly code: 'Conflict'; readonly groups: readonly string[] };
 
 /**
- * Where the state of an engine outlives it. Every implementation keeps the rules of contract.ts.
+ * Durable storage of an engine's state. Every implementation follows the rules of contract.ts.
  *
- * An `exclusive` store belongs to one engine at a time: commits never conflict. The others may be written by many
- * engines; each commit is decided on revisions, and conflicts if one of them is not current any more.
+ * An `exclusive` store belongs to one engine at a time, and its commits never conflict. Other stores may have many
+ * writing engines; a commit conflicts if one of its revisions is outdated.
  */
 export interface Store {
   readonly exclusive: boolean;

@@ -4,16 +4,15 @@ import { ShapeDictionary, toRecord, type GroupRecord, type StoredRecord } from '
 import type { QuotaState } from '../core/state.js';
 import type { GroupImage, Revision, Store } from './store.js';
 
-/** Takes more groups for whoever follows; false where somebody else is changing one of them. */
+/** Adds groups to the keys of a caller; false if another batch is changing one of them. */
 export type AcquireKeys = (groups: readonly string[]) => boolean;
 
 /**
- * Brings some groups of a state to what the store has now, and with them the groups above and below that changed too:
- * what a group may admit depends on what its children hold, and in an elastic tree on the groups above. `revisions` is
- * brought up to date.
+ * Updates groups of a state from the store, together with changed relatives: a group's room depends on its children,
+ * and in an elastic tree on its ancestors. Also updates `revisions`.
  *
- * Nobody else may change the groups meanwhile: those that turn out to be needed as well are claimed first. Null when
- * all is done; where a claim failed, nothing was, and the answer is the groups that were needed.
+ * The groups must be locked by the caller; `acquire` adds further ones. Returns null on success. If `acquire` fails,
+ * nothing was changed and the result names the needed groups.
  */
 export async function syncGroups(
   state: QuotaState,
@@ -31,13 +30,13 @@ export async function syncGroups(
     );
   }
   const order = [...images.values()].sort((a, b) => depthOf(a, images) - depthOf(b, images));
-  // Leaves go before their parents; new parents come before their children.
+  // Leaves are deleted before their parents, and parents are added before their children.
   for (const image of [...order].reverse()) if (image.revision === null) remove(state, revisions, image.name);
   for (const image of order) if (image.revision !== null) put(state, revisions, image, image.revision);
   return null;
 }
 
-/** Groups of which a store has something else than what is known of them. */
+/** Groups whose revision in the store differs from the known one. */
 export async function changedIn(revisions: ReadonlyMap<string, Revision>, store: Store): Promise<readonly string[]> {
   const listed = await store.list();
   const changed = [...listed].filter(([name, revision]) => revisions.get(name) !== revision).map(([name]) => name);
@@ -63,12 +62,12 @@ function relatives(
   return [
     ...changed,
     ...gone,
-    ...(parent === '' || (known !== undefined && written !== null && !isParentsMatter(known, written)) ? [] : [parent]),
+    ...(parent === '' || (known !== undefined && written !== null && !affectsParent(known, written)) ? [] : [parent]),
   ];
 }
 
-/** Whether what a group's record says is not all between the group and its workloads. */
-function isParentsMatter(known: Group, written: GroupRecord): boolean {
+/** Whether a group's record differs in more than the group and its own workloads. */
+function affectsParent(known: Group, written: GroupRecord): boolean {
   if (
     known.mode === 'elastic' ||
     written.mode === 'elastic' ||
@@ -78,9 +77,9 @@ function isParentsMatter(known: Group, written: GroupRecord): boolean {
     return true;
   const before = toRecord({ kind: 'group', key: known.name, group: known.name, value: known }, null)
     .value as GroupRecord;
-  const taken = ({ hard, budgets }: GroupRecord): string =>
+  const quotaOf = ({ hard, budgets }: GroupRecord): string =>
     JSON.stringify([hard, budgets.map(({ key, listed, hard: budget }) => [key, listed, budget])]);
-  return taken(before) !== taken(written);
+  return quotaOf(before) !== quotaOf(written);
 }
 
 function groupRecordOf(image: GroupImage): GroupRecord | null {
@@ -132,7 +131,7 @@ function put(state: QuotaState, revisions: Map<string, Revision>, image: GroupIm
     for (const record of image.records) if (record.kind === kind) applyRecord(state, record, dictionary);
 }
 
-/** Whether something stands in a group still: what left one may be in another already. */
+/** Whether a record still belongs to a group; it may have moved to another one. */
 function isMine(state: QuotaState, name: string, { kind, key }: StoredRecord): boolean {
   switch (kind) {
     case 'group':
@@ -148,7 +147,7 @@ function isMine(state: QuotaState, name: string, { kind, key }: StoredRecord): b
   }
 }
 
-/** What the state has of a group, as records of its removal. */
+/** The state's records of a group, as deletions. */
 function mineOf(state: QuotaState, name: string): readonly StoredRecord[] {
   const group = state.group(name);
   if (group === undefined) return [];

@@ -225,9 +225,9 @@ test('an object of a charged owner is charged with its owner, if the owner exist
   t.equal(pods(owned('apps/v1', 'ReplicaSet')), 'its ReplicaSet owner is charged');
   t.same(pods(owned('batch/v1', 'CronJob')), { '': '1 x 1000m' }, 'a CronJob is not charged');
   t.same(pods(owned('v1', 'Node')), { '': '1 x 1000m' });
-  const isOwnerThere = ({ uid }: { readonly uid: string }) => uid === 'o-1';
-  t.equal(pods(owned('apps/v1', 'ReplicaSet'), { isOwnerThere }), 'its ReplicaSet owner is charged');
-  t.same(pods(owned('apps/v1', 'ReplicaSet', 'made-up'), { isOwnerThere }), { '': '1 x 1000m' });
+  const ownerExists = ({ uid }: { readonly uid: string }) => uid === 'o-1';
+  t.equal(pods(owned('apps/v1', 'ReplicaSet'), { ownerExists }), 'its ReplicaSet owner is charged');
+  t.same(pods(owned('apps/v1', 'ReplicaSet', 'made-up'), { ownerExists }), { '': '1 x 1000m' });
   t.end();
 });
 

@@ -71,7 +71,7 @@ test('a label that the placement contradicts is refused, whatever words the plac
     t.equal(typeOf(pod(spec), 'T4'), 'TypeMismatch', JSON.stringify(spec));
   t.equal(typeOf(pod({ nodeName: 'n1' }), 'A100'), 'A100');
   t.match(evaluate(deployment(1, pod({ nodeName: 'n1' }), { 'biz.group.resource.quota/gpu-type': 'T4' }), options), {
-    reason: /^the workload is of gpu-type T4, but spec\.template asks for node n1 of nvidia\.com\/gpu\.product/,
+    reason: /^the workload has gpu-type T4, but spec\.template requests node n1 of nvidia\.com\/gpu\.product/,
   });
   t.end();
 });

@@ -74,7 +74,7 @@ test('a batch can take free keys, and returns its work where they are taken', as
   bench.add('d', 'd');
   await settle();
   t.same(bench.begun.at(-1), ['d'], 'nothing was taken');
-  bench.batches.again(batch, ['a'], ['b']);
+  bench.batches.requeue(batch, ['a'], ['b']);
   await bench.end('a');
   bench.add('late', 'a');
   t.equal(bench.begun.length, 3);
@@ -100,7 +100,7 @@ test('for any keys that work has and discovers, no key is worked on twice at onc
         for (let turn = 0; turn < (items[batch.items[0] as number]?.ms ?? 0); turn++) await settle();
         const more = batch.items.flatMap((index) => items[index]?.more ?? []);
         if (batches.extend(batch, more)) done.push(...batch.items);
-        else batches.again(batch, batch.items, more);
+        else batches.requeue(batch, batch.items, more);
         for (const each of own) held.delete(each);
       });
       for (const [index, { names }] of items.entries()) {

@@ -82,7 +82,7 @@ test('a store whose snapshot is missing is not opened, a start leaves no file, a
   const names = async (): Promise<readonly string[]> => (await readdir(directory)).sort();
   const live = await opened({ readOnly: true });
   t.same(live.groups(), ['a', 'b', 'c'], 'a live store is read');
-  await t.rejects(live.createGroup({ name: 'd', hard: {} }), /read only/);
+  await t.rejects(live.createGroup({ name: 'd', hard: {} }), /read-only/);
   await live.close();
   await engine.close();
   await (await opened({})).close();

@@ -1,29 +1,29 @@
 import { mkdir, open, readFile, readdir, rename, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What a journal does to its directory: replaced in tests by one that stops at any byte. */
+/** File operations of a journal; tests replace them with ones that stop at any byte. */
 export interface JournalFiles {
-  /** Names of the files of the directory, which is made if it is not there. */
+  /** Names of the files in the directory, which is created if missing. */
   list(): Promise<readonly string[]>;
   read(name: string): Promise<Buffer>;
-  /** Makes a new, empty file. */
+  /** Creates an empty file. */
   create(name: string): Promise<JournalFile>;
-  /** Renames a file and makes that durable. */
+  /** Renames a file durably. */
   rename(from: string, to: string): Promise<void>;
   remove(name: string): Promise<void>;
 }
 
-/** A file that is appended to. */
+/** An append-only file. */
 export interface JournalFile {
   append(bytes: Buffer): Promise<void>;
-  /** Returns when what was appended is on the disk. */
+  /** Resolves when all appended data is on disk. */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Real files of one directory. `durable` false leaves it to the system when they reach the disk; to read only, the
- * directory has to exist.
+ * Real files of one directory. With `durable` false, the system decides when data reaches the disk. A read-only
+ * directory must exist.
  */
 export function directoryFiles(directory: string, durable: boolean, isReadOnly = false): JournalFiles {
   const syncDirectory = async (): Promise<void> => {

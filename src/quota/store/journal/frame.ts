@@ -1,18 +1,17 @@
 import { crc32 } from 'node:zlib';
 
-/*
- * A file of the journal is a sequence of frames: four bytes of magic, the length of the payload and its CRC-32 (both
- * little-endian u32), and the payload. A frame is written with one write and made durable before the next one is begun:
- * only the last frame of a file can be torn, and a torn frame was never acknowledged.
+/**
+ * A journal file is a sequence of frames: four bytes of magic, length and CRC-32 of the payload (both little-endian
+ * u32), and the payload. A frame is written with one write and is durable before the next one begins. Therefore only
+ * the last frame of a file can be torn, and a torn frame was never acknowledged.
  */
 
 const MAGIC = Buffer.from('GQF1', 'latin1');
 const HEADER_BYTES = 12;
 
-/** Longer frames are refused: a length that a damaged header claims must not be believed. */
+/** Longer frames are rejected, because a damaged header may claim any length. */
 export const MAX_PAYLOAD_BYTES = 1 << 30;
 
-/** One payload as a frame. */
 export function frameOf(payload: Buffer): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   MAGIC.copy(header);
@@ -23,13 +22,12 @@ export function frameOf(payload: Buffer): Buffer {
 
 export interface ScannedFrames {
   readonly payloads: readonly Buffer[];
-  /** Bytes of whole frames; what follows is torn. */
+  /** Bytes of complete frames; the rest is torn. */
   readonly goodBytes: number;
-  /** Where a whole frame stands behind bytes that are none: damage that a crash can not explain. Null without. */
+  /** Position of damage before a complete frame, which a crash cannot explain; null for none. */
   readonly damagedAt: number | null;
 }
 
-/** Finds the frames of a file. */
 export function scanFrames(file: Buffer): ScannedFrames {
   const payloads: Buffer[] = [];
   let at = 0;

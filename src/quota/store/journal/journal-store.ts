@@ -7,33 +7,32 @@ import { directoryFiles, type JournalFile, type JournalFiles } from './files.js'
 import { frameOf, scanFrames } from './frame.js';
 import { takeLock, type Lock } from './lock.js';
 
-/** Format of the files; another one is refused. */
+/** Version of the file format; other versions are rejected. */
 const FORMAT = 1;
-/** Records of one slice of a snapshot: between two slices commits go on. */
+/** Records per slice of a snapshot; commits may run between two slices. */
 const SLICE_RECORDS = 1000;
 const NO_REVISIONS: ReadonlyMap<string, string> = new Map();
 
 export interface JournalOptions {
-  /** Bytes of journal after which a snapshot is written. */
+  /** Size of the journal at which a snapshot is written. */
   readonly compactBytes?: number | undefined;
   /**
-   * False leaves it to the system when a commit reaches the disk: faster, and a power cut may lose acknowledged
-   * commits.
+   * False lets the system decide when a commit reaches the disk: faster, but a power cut may lose acknowledged commits.
    */
   readonly durable?: boolean | undefined;
-  /** Reads what is there and changes nothing: also beside the process that owns the directory, which has to exist. */
+  /** Only reads an existing directory, even while another process owns it. */
   readonly readOnly?: boolean | undefined;
-  /** Told of a snapshot that could not be written; the journal goes on without. */
+  /** Called when a snapshot cannot be written; the journal continues without it. */
   readonly onWarning?: ((reason: string) => void) | undefined;
-  /** Instead of the real directory. */
+  /** Replaces the real directory in tests. */
   readonly files?: JournalFiles | undefined;
 }
 
 /**
- * Keeps an engine's state in a directory: `journal-N` files that are only appended to, one frame a commit, and
- * `snapshot-N` files that stand for all journals before N. A snapshot is written while commits go on: records are
- * absolute, so that those which change meanwhile stand in journal N as well and win. Each start begins a new journal,
- * and notes how much of the last one it took for good.
+ * Stores an engine's state in a directory: append-only files `journal-N` with one frame per commit, and files
+ * `snapshot-N` that replace all journals before N. Commits continue while a snapshot is written: records are absolute,
+ * so that records changed meanwhile are also in journal N and take precedence. Every start begins a new journal, which
+ * notes the accepted length of the previous one.
  */
 export class JournalStore implements Store {
   readonly exclusive = true;
@@ -42,9 +41,9 @@ export class JournalStore implements Store {
   readonly #compactBytes: number;
   readonly #warn: (reason: string) => void;
   readonly #isReadOnly: boolean;
-  /** Of the last journal that was read. */
+  /** Number of commits in the last journal that was read. */
   #commitsOfLast = 0;
-  /** Good bytes of the journal before that. */
+  /** Bytes of complete frames in the journal before the last one. */
   #bytesBeforeLast = 0;
   #number = 0;
   #file: JournalFile | null = null;
@@ -65,7 +64,7 @@ export class JournalStore implements Store {
     this.#warn = options.onWarning ?? (() => undefined);
   }
 
-  /** Opens the directory, which no other process may have open. */
+  /** Opens the directory exclusively. */
   static async open(directory: string, options: JournalOptions = {}): Promise<JournalStore> {
     const isReadOnly = options.readOnly ?? false;
     const files = options.files ?? directoryFiles(directory, options.durable ?? true, isReadOnly);
@@ -99,8 +98,8 @@ export class JournalStore implements Store {
     }
     this.#number = (journals.at(-1) ?? start - 1) + 1;
     if (mayWrite) {
-      // A journal without commits is written anew, so that starts do not add files; the first one behind a snapshot has
-      // to stay.
+      // A last journal without commits is replaced, so that starts do not add files; the first journal after a snapshot
+      // must stay.
       const last = journals.at(-1);
       if (last !== undefined && this.#commitsOfLast === 0 && (last > start || start === 0)) {
         await this.#files.remove(`journal-${last}`);
@@ -126,7 +125,7 @@ export class JournalStore implements Store {
 
   async commit(batch: Batch): Promise<Committed> {
     if (this.#failed !== null) throw this.#failed;
-    if (this.#isReadOnly) throw new Error('the journal is open to read only');
+    if (this.#isReadOnly) throw new Error('the journal is open read-only');
     if (this.#file === null || this.#closing) throw new Error('the journal is not open');
     const payload = encode(batch, this.#dictionary);
     try {
@@ -134,14 +133,14 @@ export class JournalStore implements Store {
       this.#durable = batch.head.revision;
       if (this.#bytes > this.#compactBytes && this.#snapshotting === null) await this.#compact(batch);
     } catch (error) {
-      // After a failed write nobody knows what is on the disk: only a new start, which reads it, can go on.
+      // After a failed write the content of the disk is unknown; only a restart, which reads it, can recover.
       this.#failed = new Error(`the journal failed: ${error instanceof Error ? error.message : String(error)}`);
       throw this.#failed;
     }
     return { ok: true, revisions: NO_REVISIONS };
   }
 
-  /** Returns when a snapshot that is being written is done or given up. */
+  /** Resolves when a running snapshot is complete or abandoned. */
   async settled(): Promise<void> {
     await this.#snapshotting;
   }
@@ -174,7 +173,7 @@ export class JournalStore implements Store {
     this.#previousBytes += frame.length;
   }
 
-  /** Begins a new journal, and a snapshot of everything before it. */
+  /** Begins a new journal, and writes a snapshot of everything before it. */
   async #compact(batch: Batch): Promise<void> {
     const old = this.#file;
     this.#number++;
@@ -199,7 +198,7 @@ export class JournalStore implements Store {
       const dictionary = new ShapeDictionary();
       await file.append(frameOf(Buffer.from(JSON.stringify({ format: FORMAT, number }))));
       for (const slice of slices(everything())) {
-        if (this.#closing) throw new Error('closed before it was done');
+        if (this.#closing) throw new Error('the store was closed before the snapshot was complete');
         await file.append(
           frameOf(Buffer.from(slice.map((change) => JSON.stringify(toRecord(change, dictionary))).join('\n'))),
         );
@@ -208,10 +207,11 @@ export class JournalStore implements Store {
       }
       await file.append(frameOf(Buffer.from(JSON.stringify({ end: true, count, head }))));
       await file.sync();
-      // It holds what is decided and not yet committed, too: before it may stand for anything, that has to be in the
-      // journal.
+      // The snapshot also holds decided but uncommitted changes, which must be in the journal before the snapshot may
+      // replace older files.
       for (const goal = reached(); this.#durable < goal;) {
-        if (this.#closing || this.#failed !== null) throw new Error('closed before it was done');
+        if (this.#closing || this.#failed !== null)
+          throw new Error('the store was closed before the snapshot was complete');
         await delay(1);
       }
     } catch (error) {
@@ -246,20 +246,23 @@ export class JournalStore implements Store {
         count++;
       }
     }
-    if (count !== end.count) throw new Error(`snapshot-${number} has ${count} records of ${end.count}`);
+    if (count !== end.count) throw new Error(`snapshot-${number} has ${count} of ${end.count} records`);
     return end.head;
   }
 
   #readJournal(bytes: Buffer, number: number, accepted: number | null, head: StateHead, sink: RecordSink): StateHead {
     const { payloads, goodBytes, damagedAt } = scanFrames(bytes);
-    if (damagedAt !== null) throw new Error(`journal-${number} is damaged at byte ${damagedAt}: whole commits follow`);
+    if (damagedAt !== null)
+      throw new Error(`journal-${number} is damaged at byte ${damagedAt}: complete commits follow`);
     if (accepted !== null && goodBytes < accepted)
-      throw new Error(`journal-${number} is damaged at byte ${goodBytes}: ${accepted} bytes of it were good before`);
+      throw new Error(
+        `journal-${number} is damaged at byte ${goodBytes}: ${accepted} bytes were complete at an earlier start`,
+      );
     this.#bytesBeforeLast = this.#previousBytes;
     this.#previousBytes = goodBytes;
     const [first, ...commits] = payloads;
     this.#commitsOfLast = commits.length;
-    // A start that was cut off before it had written a header has acknowledged nothing.
+    // A start that crashed before writing its header has acknowledged nothing.
     if (first === undefined) return head;
     checkFormat(first, `journal-${number}`);
     sink.newDictionary();
@@ -305,7 +308,7 @@ function numbersOf(names: readonly string[], kind: 'journal' | 'snapshot'): read
     .sort((a, b) => a - b);
 }
 
-/** How much of the journal before it was taken for good when this one was begun. */
+/** The length of the previous journal that was accepted when this one began. */
 function acceptedBytes(next: Buffer | undefined): number | null {
   const [first] = next === undefined ? [] : scanFrames(next).payloads;
   return first === undefined
