@@ -82,6 +82,7 @@ const dropGroup = (name: string): Promise<KubeAnswer> => ask({ method: 'DELETE',
 
 interface Status {
   readonly used?: Readonly<Record<string, string>>;
+  readonly reservations?: number;
   readonly conditions?: readonly { readonly type: string; readonly status: string }[];
 }
 
@@ -225,6 +226,8 @@ test('a replica that is killed is not missed; without any only what is managed w
   await one.end('SIGKILL');
   await until('the other one to be asked', async () => (await deploy('more', 'team', 2, 1)).ok, 20_000);
   await uses('team', '6');
+  // An object that no replica has seen yet holds its room for a minute, also if it is deleted meanwhile.
+  await until('what was admitted to be seen', async () => (await statusOf('team')).reservations === 0);
   await two.end('SIGKILL');
   t.match(await deploy('stuck', 'team', 1, 1), { ok: false, message: /failed calling webhook/ });
   t.match(await deploy('free', '', 1, 1), { ok: true });

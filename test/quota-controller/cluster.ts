@@ -32,13 +32,14 @@ export class QuotaCluster {
   readonly client: KubeClient;
   readonly services: QuotaService[] = [];
   readonly #agent = new Agent({ ca: IDENTITY.authority, keepAlive: true });
-  readonly #guard: Admission;
+  /** Asks the webhooks, as the API server does before every change. */
+  readonly guard: Admission;
   #asked = 0;
 
   private constructor(server: ApiServer) {
     this.server = server;
     this.client = clientTo(server.url);
-    this.#guard = async ({ type, subresource, namespace, name, operation, object, oldObject, dryRun }) => {
+    this.guard = async ({ type, subresource, namespace, name, operation, object, oldObject, dryRun }) => {
       const path = this.#pathOf(type.plural, subresource, [object, oldObject]);
       if (path === null) return null;
       const kind = { group: type.group, version: type.version, kind: type.kind };
@@ -62,7 +63,7 @@ export class QuotaCluster {
       const { allowed, status } = (await this.ask(path, review)).response;
       return allowed ? null : { code: status?.code ?? 500, message: status?.message ?? '' };
     };
-    server.admission = this.#guard;
+    server.admission = this.guard;
   }
 
   static async start(replicas = 1, options: ApiServerOptions = {}): Promise<QuotaCluster> {
@@ -116,7 +117,7 @@ export class QuotaCluster {
   async unguarded(action: () => Promise<unknown>): Promise<void> {
     this.server.admission = null;
     await action();
-    this.server.admission = this.#guard;
+    this.server.admission = this.guard;
   }
 
   async stop(): Promise<void> {

@@ -140,3 +140,26 @@ test('a workload made anew under the name of one that is being deleted is its ow
   t.not(uidOf(on, 'deployments', 'web'), old);
   t.equal(on.server.read('deployments', 'default', 'web')?.metadata.labels?.[GROUP_LABEL], 'team');
 });
+
+test('a group that comes again under the same name is not taken for the one that was deleted', async (t) => {
+  const on = await QuotaCluster.start(0);
+  t.teardown(() => on.stop());
+  await on.join({ refreshMs: 20 });
+  await on.createGroup('team', { 'limits.cpu': 10 });
+  await eventually(() => on.condition('team', 'Ready') === 'True', 'the group to be there');
+  await on.deleteGroup('team');
+  await eventually(() => on.server.read('bizgroupresourcequotas', '', 'team') === null, 'the group to be gone');
+  // The API server takes its time between the review and the object; the controller compares the ledger meanwhile.
+  let isKept = false;
+  on.server.admission = async (request) => {
+    const refused = await on.guard(request);
+    if (request.type.plural !== 'bizgroupresourcequotas' || request.operation !== 'CREATE') return refused;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    isKept = on.server.read('bizgroupledgers', '', 'team') !== null;
+    return refused;
+  };
+  t.match(await on.createGroup('team', { 'limits.cpu': 10 }), { ok: true });
+  t.ok(isKept, 'what was admitted stays in the ledger');
+  t.match(await on.deploy('web', 'team', 1, 1), { ok: true });
+  await eventually(() => on.used('team') === '1', 'the workload to be charged');
+});

@@ -400,7 +400,7 @@ export class Reconciler {
     const known = engine.status(name);
     let decision: Decision | null = null;
     if (object === undefined) {
-      if (known !== null) decision = await this.#removeGroup(name);
+      if (known !== null) decision = await this.#removeGroup(name, known.createdAt);
     } else if (object.terminating) {
       if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
         decision = await engine.execute({ type: 'terminateGroup', name });
@@ -447,12 +447,12 @@ export class Reconciler {
 
   /**
    * A group whose object is gone, or never came. What its creation took from the parent is held until it can not come
-   * any more.
+   * any more: the group that is in the ledger may be another one than the group whose object is gone.
    */
-  async #removeGroup(name: string): Promise<Decision | null> {
+  async #removeGroup(name: string, createdAt: number): Promise<Decision | null> {
     const since = this.#absent.get(name) ?? this.#options.clock.now();
     this.#absent.set(name, since);
-    const waitMs = since + this.#options.reservationMs - this.#options.clock.now();
+    const waitMs = Math.max(since, createdAt) + this.#options.reservationMs - this.#options.clock.now();
     if (waitMs > 0) {
       this.#options.clock.after(waitMs, () => this.#queue.put(groupKey(name), 0));
       return null;

@@ -28,7 +28,7 @@ export interface LimitReservation {
  */
 export interface Group {
   readonly name: string;
-  /** Distinguishes groups that had the same name one after the other. */
+  /** Creation time in milliseconds; distinguishes groups that had the same name one after the other. */
   readonly life: number;
   /** Name of the parent; empty for a root. */
   readonly parent: string;

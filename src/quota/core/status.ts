@@ -39,6 +39,8 @@ export interface BudgetStatus {
 export interface GroupStatus {
   readonly name: string;
   readonly parent: string;
+  /** Time at which the group was created, in milliseconds: a group that comes again under a name has another one. */
+  readonly createdAt: number;
   readonly mode: Mode;
   readonly hard: Amounts;
   /** The usage of the group's own workloads; for cash, the consumption of its own pods. */
@@ -92,6 +94,7 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
     ]),
     used,
     room: new Map(layout.keys.map((key, slot) => [key, BigInt(roomOf(state, chain, slot))])),
+    createdAt: group.life,
     limitsReservedUntil: group.limitReservation?.expiresAt ?? null,
     workloads: group.workloads.size,
     reservations: group.reserved.size,
