@@ -41,6 +41,8 @@ export function oversubscribe(
   const [device] = devices;
   if (device === undefined || devices.length > 1)
     return refused(devices, `only containers with one GPU can hold memory beyond it, this one has ${devices.length}`);
+  if (device.priority === 'high')
+    return refused(devices, 'a container of high priority never holds memory on the host');
   if (device.memoryBytes === null) return refused(devices, 'the container has no memory limit that it could go beyond');
   return { devices: [{ ...device, hostBackedBytes: Math.floor(device.memoryBytes * (factor - 1)) }], notes: [] };
 }

@@ -47,6 +47,11 @@ for (const [name, result, note] of [
     'only containers with one GPU can hold memory beyond it, this one has 2',
   ],
   [
+    'a container of high priority',
+    held('low', 2, [{ ...part, priority: 'high' }]),
+    'a container of high priority never holds memory on the host',
+  ],
+  [
     'a container without a memory limit',
     held('low', 2, [{ ...part, memoryBytes: null }]),
     'the container has no memory limit that it could go beyond',
