@@ -2,6 +2,7 @@ import type { Gpu } from '../../gpu/gpu.js';
 import { memoryLimits, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
 import { partsOfUnits, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { LedgerNode } from '../../gpu/ledger/state.js';
+import { PRIORITIES } from '../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../../gpu/resources.js';
 import type { SliceLimits } from './ports.js';
 
@@ -48,6 +49,8 @@ export function limitsOfUnits(node: LedgerNode, slice: string, units: readonly C
     (most: number | null, { softLimit }) => (softLimit === null ? most : Math.max(most ?? 0, softLimit)),
     null,
   );
+  const priorities = units.flatMap((unit) => unit.priority ?? []);
+  const priority = PRIORITIES.find((one) => priorities.includes(one));
   return {
     allocation: slice,
     owner: units.flatMap(({ consumers }) => consumers)[0] ?? UNNAMED,
@@ -61,6 +64,7 @@ export function limitsOfUnits(node: LedgerNode, slice: string, units: readonly C
           memoryBytes: all ? null : blocks * MEMORY_BLOCK_BYTES,
           share: Math.min(CORES_PER_GPU, cores),
           softLimit: soft,
+          ...(priority === undefined ? {} : { priority }),
         },
       ];
     }),

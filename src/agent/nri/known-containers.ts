@@ -1,7 +1,8 @@
+import { ACTIVITY_FILE } from '../../abi/vgpu-abi.js';
 import { injectionOf } from './injection.js';
 import type { ContainerSlices, KnownContainer } from './ports.js';
 import type { RuntimeContainer } from './runtime-container.js';
-import { CONTAINER_SLICE_DIRECTORY } from '../../gpu/container-edits.js';
+import { CONTAINER_SLICE_DIRECTORY, type BindMount } from '../../gpu/container-edits.js';
 
 /** Limit of tracked containers with slices; a kubelet runs a few hundred at most. */
 const MAX_CONTAINERS = 4_096;
@@ -80,8 +81,10 @@ export class KnownContainers {
     const given = this.#slices.givenTo(container.podUid, container.name);
     if (given === null) return null;
     this.#unclaimed.delete(id);
-    const { problems, remaining } = injectionOf(container, given, (meant, mounted) =>
-      this.#slices.isSameSource(meant, mounted),
+    const { problems, remaining } = injectionOf(
+      container,
+      { ...given, mounts: given.mounts.filter((mount) => !isNewerThan(container, mount)) },
+      (meant, mounted) => this.#slices.isSameSource(meant, mounted),
     );
     const all = container.mayRun ? [...remaining, ...problems] : [];
     return this.#set({ ...identityOf(container), slice: given.slice, problems: all });
@@ -95,6 +98,14 @@ export class KnownContainers {
     this.#known.set(known.id, known);
     return known;
   }
+}
+
+/** Containers of earlier releases lack the activity file: they run as before, and claim nothing. */
+function isNewerThan({ mounts }: RuntimeContainer, { containerPath }: BindMount): boolean {
+  return (
+    containerPath === `${CONTAINER_SLICE_DIRECTORY}/${ACTIVITY_FILE}` &&
+    !mounts.some(({ destination }) => destination === containerPath)
+  );
 }
 
 function identityOf({ id, podSandboxId, podUid, name }: RuntimeContainer): Omit<KnownContainer, 'slice' | 'problems'> {

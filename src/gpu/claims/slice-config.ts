@@ -1,3 +1,4 @@
+import { isHigher, parsePriority, PRIORITIES, type Priority } from '../priority.js';
 import { CONFIG_API_VERSION, CONFIG_KIND, DRIVER_NAME, mainRequest } from './names.js';
 import type { AllocationConfig } from './resource-claim.js';
 
@@ -5,6 +6,8 @@ import type { AllocationConfig } from './resource-claim.js';
 export interface SliceSettings {
   /** Hundredths of the GPU that the slice may use while other containers leave the GPU idle. */
   readonly softLimit: number | null;
+  /** Absent: the pod's annotation says it, else normal. */
+  readonly priority?: Priority;
 }
 
 export const NO_SETTINGS: SliceSettings = { softLimit: null };
@@ -17,13 +20,32 @@ export interface SliceConfig {
   readonly softLimit?: number;
   /** In a class only: the highest `softLimit` that claims may set. */
   readonly maxSoftLimit?: number;
+  readonly priority?: Priority;
+  /** In a class only: the highest `priority` that claims and pods may set. */
+  readonly maxPriority?: Priority;
 }
 
-const FIELDS: Readonly<Record<string, { readonly of: 'claim' | 'class'; readonly min: number; readonly max: number }>> =
-  {
-    softLimit: { of: 'claim', min: 1, max: 100 },
-    maxSoftLimit: { of: 'class', min: 1, max: 100 },
-  };
+interface Field {
+  readonly of: 'claim' | 'class';
+  readonly expected: string;
+  readonly accepts: (value: unknown) => boolean;
+}
+
+const hundredths = {
+  expected: 'a whole number from 1 to 100',
+  accepts: (value: unknown) => typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 100,
+};
+const priority = {
+  expected: `one of ${PRIORITIES.join(', ')}`,
+  accepts: (value: unknown) => typeof value === 'string' && parsePriority(value) !== null,
+};
+
+const FIELDS: Readonly<Record<string, Field>> = {
+  softLimit: { of: 'claim', ...hundredths },
+  maxSoftLimit: { of: 'class', ...hundredths },
+  priority: { of: 'claim', ...priority },
+  maxPriority: { of: 'class', ...priority },
+};
 
 export type ReadConfig =
   { readonly ok: true; readonly config: SliceConfig } | { readonly ok: false; readonly reason: string };
@@ -43,8 +65,7 @@ export function readSliceConfig(parameters: unknown, source: AllocationConfig['s
     const field = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
     if (field === undefined) return wrong(`${name}: no such field; there are ${Object.keys(FIELDS).join(', ')}`);
     if (field.of === 'class' && source !== 'FromClass') return wrong(`${name} may be set by a DeviceClass only`);
-    if (typeof value !== 'number' || !Number.isInteger(value) || value < field.min || value > field.max)
-      return wrong(`${name}: ${JSON.stringify(value)} is not a whole number from ${field.min} to ${field.max}`);
+    if (!field.accepts(value)) return wrong(`${name}: ${JSON.stringify(value)} is not ${field.expected}`);
   }
   return { ok: true, config: fields };
 }
@@ -56,6 +77,7 @@ export function readSliceConfig(parameters: unknown, source: AllocationConfig['s
 export function settingsOf(configs: readonly AllocationConfig[], request: string): ReadSettings {
   let settings = NO_SETTINGS;
   let maxSoftLimit: number | null = null;
+  let maxPriority: Priority | null = null;
   const ordered = [...configs.entries()].sort(([, a], [, b]) => rank(a) - rank(b));
   for (const [at, { driver, source, requests, parameters }] of ordered) {
     if (driver !== DRIVER_NAME) continue;
@@ -63,14 +85,25 @@ export function settingsOf(configs: readonly AllocationConfig[], request: string
     const read = readSliceConfig(parameters, source);
     if (!read.ok) return wrong(`config ${at + 1}: ${read.reason}`);
     maxSoftLimit = read.config.maxSoftLimit ?? maxSoftLimit;
+    maxPriority = read.config.maxPriority ?? maxPriority;
     if (read.config.softLimit !== undefined) {
       if (source === 'FromClaim' && maxSoftLimit !== null && read.config.softLimit > maxSoftLimit)
         return wrong(
           `config ${at + 1}: softLimit: ${read.config.softLimit} is more than the class allows, ${maxSoftLimit}`,
         );
-      settings = { softLimit: read.config.softLimit };
+      settings = { ...settings, softLimit: read.config.softLimit };
+    }
+    if (read.config.priority !== undefined) {
+      if (source === 'FromClaim' && maxPriority !== null && isHigher(read.config.priority, maxPriority))
+        return wrong(
+          `config ${at + 1}: priority: ${read.config.priority} is higher than the class allows, ${maxPriority}`,
+        );
+      settings = { ...settings, priority: read.config.priority };
     }
   }
+  // Where the class allows less than anything and nobody chose, its pods may not choose more either.
+  if (settings.priority === undefined && maxPriority !== null && maxPriority !== 'high')
+    settings = { ...settings, priority: maxPriority };
   return { ok: true, settings };
 }
 

@@ -1,4 +1,5 @@
 import type { ClaimRef } from '../claims/resource-claim.js';
+import type { Priority } from '../priority.js';
 import type { ContainerRef } from './allocation.js';
 
 /** One device of a unit, as the scheduler allocated it. */
@@ -26,6 +27,8 @@ export interface ClaimUnit {
   readonly admin: boolean;
   /** Hundredths that its containers may use while other containers leave the GPU idle; null: no more than its cores. */
   readonly softLimit: number | null;
+  /** The highest that its pods may ask for, and what they have if they do not; absent: their annotation says it. */
+  readonly priority?: Priority;
   /** Id of the slice. Units that one container uses together share the slice of one of them. */
   readonly slice: string;
   /** Containers that use the unit, as far as their pods are known. */

@@ -1,13 +1,18 @@
-import { open, readFile, readdir, stat, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { openSync, readFileSync } from 'node:fs';
+import { open, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { decodeLimits } from '../../../src/abi/limits-file.js';
 import { ACTIVITY, ACTIVITY_FILE, HIGH_DIRECTORY, LIMITS_FILE } from '../../../src/abi/vgpu-abi.js';
+import { UsageTmpfs } from '../../../src/agent/slices/usage-tmpfs.js';
 import { PrecedenceKeeper } from '../../../src/agent/slices/precedence-keeper.js';
 import { SliceDirectories } from '../../../src/agent/slices/slice-directory.js';
 import { systemClock } from '../../../src/host/clock.js';
 import { silentLog } from '../../../src/host/log.js';
 import type { Priority } from '../../../src/gpu/priority.js';
+import { unmount } from '../../../src/host/mounts.js';
+import { scratchDirectory } from '../../scratch.js';
 import { gpuLimits, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
 
 const HIGH = '00000000000000a1';
@@ -81,4 +86,39 @@ test('an activity file that its container lets grow is cut and reported', async 
   await file.truncate(0);
   t.match(slice?.cutUsage(), /the activity file has 0 bytes/);
   t.equal((await file.stat()).size, ACTIVITY.structSize);
+});
+
+const noMounts =
+  process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0 ? false : 'mounting needs root';
+
+test('in memory, links are read-only and survive the agent', { skip: noMounts }, async (t) => {
+  const base = await scratchDirectory(t);
+  const directories = () => new SliceDirectories(base, new UsageTmpfs(join(base, '.usage')), join(base, '.activity'));
+  const first = directories();
+  await first.open();
+  t.teardown(async () => {
+    for (const id of [HIGH, LOW]) await first.remove(id);
+    unmount(join(base, '.activity'));
+    await rm(base, { recursive: true, force: true });
+  });
+  await first.make(HIGH);
+  await first.make(LOW);
+  await first.activity.linkHigh(LOW, [[HIGH]]);
+  const link = join(base, LOW, HIGH_DIRECTORY, '00.0');
+  await writeFile(join(base, HIGH, ACTIVITY_FILE), Buffer.alloc(ACTIVITY.structSize, 5), { flag: 'r+' });
+  t.equal(readFileSync(link)[9], 5, 'what the high slice writes is read');
+  t.throws(() => openSync(link, 'r+'), { code: 'EROFS' });
+  first.activity.close();
+
+  const second = directories();
+  await second.open();
+  await second.make(HIGH);
+  t.equal(readFileSync(link)[9], 5, 'the next agent keeps it');
+  await second.make(HIGH, true);
+  t.equal(readFileSync(link)[9], 0);
+  await second.activity.linkHigh(LOW, [[]]);
+  t.same(await readdir(join(base, LOW, HIGH_DIRECTORY)), []);
+  await second.remove(HIGH);
+  t.same((await readdir(join(base, '.activity'))).sort(), ['.mounted', LOW]);
+  second.activity.close();
 });

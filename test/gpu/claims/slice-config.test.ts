@@ -23,7 +23,11 @@ for (const [what, parameters, reason] of [
     /apiVersion: expected gpu.tencent.com\/v1, found "v2"/,
   ],
   ['another kind', { apiVersion: 'gpu.tencent.com/v1', kind: 'GpuConfig' }, /kind: expected SliceConfig/],
-  ['an unknown field', config({ sofLimit: 3 }), /sofLimit: no such field; there are softLimit, maxSoftLimit/],
+  [
+    'an unknown field',
+    config({ sofLimit: 3 }),
+    /sofLimit: no such field; there are softLimit, maxSoftLimit, priority, maxPriority/,
+  ],
   ['a name of Object', config({ constructor: 3 }), /constructor: no such field/],
   ['too much', config({ softLimit: 120 }), /softLimit: 120 is not a whole number from 1 to 100/],
   ['a fraction', config({ softLimit: 1.5 }), /softLimit: 1.5 is not a whole number/],
@@ -57,5 +61,26 @@ test('parameters of other drivers and other requests are passed over', (t) => {
     ok: true,
     settings: { softLimit: 60 },
   });
+  t.end();
+});
+
+test('a claim chooses its priority up to what the class allows, and without a choice nobody goes above that', (t) => {
+  const ofClass = (fields: object) => entry(config(fields), 'FromClass');
+  const priorityOf = (...entries: Parameters<typeof settingsOf>[0]) => {
+    const read = settingsOf(entries, 'gpu');
+    return read.ok ? read.settings.priority : read.reason;
+  };
+  t.equal(priorityOf(), undefined);
+  t.equal(priorityOf(entry(config({ priority: 'high' }))), 'high');
+  t.equal(priorityOf(ofClass({ priority: 'low' }), entry(config({ priority: 'normal' }))), 'normal');
+  t.equal(priorityOf(ofClass({ maxPriority: 'normal' }), entry(config({ priority: 'low' }))), 'low');
+  t.equal(priorityOf(ofClass({ maxPriority: 'normal' })), 'normal');
+  t.equal(priorityOf(ofClass({ maxPriority: 'high' })), undefined);
+  t.equal(
+    priorityOf(ofClass({ maxPriority: 'normal' }), entry(config({ priority: 'high' }))),
+    'config 2: priority: high is higher than the class allows, normal',
+  );
+  t.match(priorityOf(entry(config({ priority: 'urgent' }))), /priority: "urgent" is not one of high, normal, low/);
+  t.match(priorityOf(entry(config({ maxPriority: 'low' }))), /maxPriority may be set by a DeviceClass only/);
   t.end();
 });
