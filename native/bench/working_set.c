@@ -1,11 +1,11 @@
 /*
- * A program that goes through its memory again and again: a kernel for each buffer, one stream, until its time is over.
- * Prints the buffers that it was refused, the kernels of all rounds but the first, and their time in ns.
+ * A program that uses all of its memory repeatedly: one kernel per buffer on one stream, until its time is over. Prints
+ * the number of refused buffers, the number of kernels in all rounds except the first, and their time in ns.
  *
  *     working_set SECONDS BUFFERS MIB KERNEL_US [renew]
  *
- * A kernel takes KERNEL_US where its buffer is on the GPU. With `renew` every round frees a buffer and allocates it
- * anew.
+ * A kernel takes KERNEL_US if its buffer is on the GPU. With `renew` every round frees one buffer and allocates it
+ * again.
  */
 #include "cuda_abi.h"
 #include <stdbool.h>

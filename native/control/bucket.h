@@ -8,7 +8,7 @@
 /* Charges `gpu_ns`. Blocks first while the debt of the bucket is too large; `waiting` is called before each sleep. */
 void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void));
 
-/* The launches of the last charge go to the GPU only now: they waited for a high slice. */
+/* Reports that the launches of the last charge reach the GPU only now, because they waited for a high slice. */
 void bucket_resume(uint32_t device, uint64_t gpu_ns);
 
 /* Corrects an earlier charge that was a guess: the launch took `by_ns` more (or less, if negative). */

@@ -46,7 +46,9 @@ static int match(CUdevice device) {
   if (driver.cuDeviceGetPCIBusId(pci, sizeof pci, device) != CUDA_SUCCESS) return DEVICE_UNLISTED;
   memcpy(nvml + 4, pci, strlen(pci) + 1);
   int index = limits_find_device(control.limits, NULL, nvml);
-  /* Instances of one GPU share its address: one that is listed does not stand for another. */
+  /*
+   * MIG instances of one GPU share its PCI address, so an address that belongs to another listed instance is no match.
+   */
   bool other = index >= 0 && named && strncmp(control.limits->devices[index].uuid, "MIG-", 4) == 0;
   return other ? DEVICE_UNLISTED : index;
 }

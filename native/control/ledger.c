@@ -20,17 +20,17 @@ struct sums {
 struct account {
   uint64_t *first;
   size_t stride;
-  int device; /* NO_DEVICE: host-backed memory, of which nothing is shared between processes */
+  int device; /* NO_DEVICE: host-backed memory, which is never shared between processes */
 };
 
 #define NO_DEVICE (-1)
-#define ASKED 1 /* the second word of a line */
+#define TENTATIVE 1 /* index of the second word, the tentative bytes */
 
 _Static_assert(offsetof(struct vgpu_ledger_entry, tentative_bytes) ==
-                   offsetof(struct vgpu_ledger_entry, held_bytes) + ASKED * sizeof(uint64_t),
+                   offsetof(struct vgpu_ledger_entry, held_bytes) + TENTATIVE * sizeof(uint64_t),
                "a line of the account of a device");
 _Static_assert(offsetof(struct vgpu_process_slot, host_backed_tentative_bytes) ==
-                   offsetof(struct vgpu_process_slot, host_backed_bytes) + ASKED * sizeof(uint64_t),
+                   offsetof(struct vgpu_process_slot, host_backed_bytes) + TENTATIVE * sizeof(uint64_t),
                "a line of the account of host-backed memory");
 
 static inline struct account account_of(const struct ledger *ledger, uint32_t device) {
@@ -60,7 +60,7 @@ static inline struct sums sum(const struct ledger *ledger, const struct account 
     const uint64_t *line = line_of(account, i);
     /* This order matters: a reservation moves from tentative to held, so the sum may count it twice but never misses
      * it. */
-    uint64_t tentative = __atomic_load_n(&line[ASKED], __ATOMIC_ACQUIRE);
+    uint64_t tentative = __atomic_load_n(&line[TENTATIVE], __ATOMIC_ACQUIRE);
     sums.held = add_saturating(sums.held, __atomic_load_n(line, __ATOMIC_ACQUIRE));
     sums.tentative = add_saturating(sums.tentative, tentative);
     if (i < ledger->slot) sums.tentative_before = add_saturating(sums.tentative_before, tentative);
@@ -71,12 +71,12 @@ static inline struct sums sum(const struct ledger *ledger, const struct account 
 /* After this call the sums of all other processes include the bytes, and a sum taken next includes what other processes
  * announced earlier. */
 static void announce(uint64_t *line, uint64_t bytes) {
-  __atomic_fetch_add(&line[ASKED], bytes, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(&line[TENTATIVE], bytes, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 static void withdraw(uint64_t *line, uint64_t bytes) {
-  __atomic_fetch_sub(&line[ASKED], bytes, __ATOMIC_RELEASE);
+  __atomic_fetch_sub(&line[TENTATIVE], bytes, __ATOMIC_RELEASE);
 }
 
 static bool fits(const struct sums *sums, uint64_t budget) {

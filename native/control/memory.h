@@ -11,24 +11,22 @@
 struct memory_reservation {
   int device; /* index in the limits file; DEVICE_UNLISTED: not accounted */
   uint64_t bytes;
-  bool host_backed; /* beyond the memory limit: the hook allocates it with host_backed_allocate */
+  bool host_backed; /* beyond the memory limit; the hook allocates it with host_backed_allocate */
 };
 
 /* Reserves `bytes` on `device` before the driver call. If they do not fit, memory of dead processes and unused memory
  * of pools is reclaimed first. False: refused and counted; the hook returns CUDA_ERROR_OUT_OF_MEMORY. */
 bool memory_reserve(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api);
 
-/*
- * The same for memory that may be host-backed: if `bytes` do not fit into the memory limit, all of them are reserved
- * beyond it, within the limit of host-backed memory.
- */
+/* Reserves like memory_reserve, with host-backed memory as the fallback: if `bytes` do not fit into the memory limit,
+ * all of them are reserved beyond it, within the limit of host-backed memory. */
 bool memory_reserve_or_host_back(struct memory_reservation *reservation, int device, uint64_t bytes,
                                  enum vgpu_denied_api api);
 
 /* Cancels a reservation after a failed driver call. */
 void memory_cancel(const struct memory_reservation *reservation);
 
-/* Counts a reservation as refused that the driver cannot satisfy. */
+/* Counts a refusal for a reservation that the driver could not satisfy. */
 void memory_count_denied(const struct memory_reservation *reservation, enum vgpu_denied_api api);
 
 /* Adjusts a reservation to the `bytes` that the driver really used. False: that is more than was reserved and does not
@@ -41,7 +39,8 @@ bool memory_track(const struct memory_reservation *reservation, enum track_kind 
 /* memory_untrack removes the entry before the driver frees the memory. memory_finish_free then gives the bytes back, or
  * adds the entry again if the driver refused. */
 bool memory_untrack(enum track_kind kind, uint64_t key, struct track_entry *entry);
-bool memory_untrack_linear(CUdeviceptr pointer, struct track_entry *entry); /* on the device or host-backed */
+/* Untracks a linear allocation, on the device or host-backed. */
+bool memory_untrack_linear(CUdeviceptr pointer, struct track_entry *entry);
 void memory_finish_free(const struct track_entry *entry, bool freed);
 
 /* Marks the memory of an entry as shared: it is charged as an object (objects.h), which importers look up by

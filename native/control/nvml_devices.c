@@ -59,7 +59,8 @@ static nvmlReturn_t if_shown(nvmlReturn_t result, nvmlDevice_t *device) {
   return NVML_ERROR_NOT_FOUND;
 }
 
-/* An instance of another slice is, like a place where none is, NVML_ERROR_NOT_FOUND: callers go on with the next. */
+/* An instance of another slice returns NVML_ERROR_NOT_FOUND, as an empty index does, so callers continue with the next
+ * index. */
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t gpu, unsigned int index, nvmlDevice_t *mig) {
   return if_shown(driver.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index, mig), mig);
 }

@@ -41,7 +41,7 @@ static bool find(const struct nvml_view *seen, nvmlDevice_t device, int *index) 
   char uuid[96];
   nvmlPciInfo_t pci;
   if (driver.nvmlDeviceGetUUID(device, uuid, sizeof uuid) != NVML_SUCCESS) return false;
-  /* Instances of one GPU share its address, so only their names tell them apart. */
+  /* MIG instances of one GPU share its PCI address, so only their UUIDs identify them. */
   bool placed = strncmp(uuid, "MIG-", 4) != 0 && driver.nvmlDeviceGetPciInfo_v3(device, &pci) == NVML_SUCCESS;
   *index = limits_find_device(seen->limits, uuid, placed ? pci.busId : NULL);
   return true;

@@ -93,7 +93,7 @@ bool os_identify(int fd, struct os_file *file) {
   return true;
 }
 
-/* Not waiting: another container may have a lease on the file. */
+/* O_NONBLOCK: another container may hold a lease on the file, and open would wait for it. */
 size_t os_read_now(const char *path, void *data, size_t room) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return 0;

@@ -57,7 +57,7 @@ enum vgpu_live_flags {
 
 enum vgpu_priority {
   VGPU_PRIORITY_NORMAL = 0,
-  VGPU_PRIORITY_HIGH = 1, /* publishes in its activity file when it has work */
+  VGPU_PRIORITY_HIGH = 1, /* publishes claims in its activity file while it has work */
   VGPU_PRIORITY_LOW = 2,  /* launches only its floor while a high slice has work */
 };
 
@@ -78,8 +78,7 @@ struct vgpu_limits_header {
 struct vgpu_device_identity {
   char uuid[64];       /* as NVML prints it: "GPU-..." or "MIG-..." */
   char pci_bus_id[32]; /* "00000000:3B:00.0"; used when the UUID is not available */
-  /* not an identity, changed in place: hundredths of the time for which claims of high slices are believed, by number
-   */
+  /* not an identity, changed in place: per high slice, hundredths of the time for which its claims are believed */
   uint8_t high_believed[VGPU_MAX_HIGH];
   uint8_t reserved[24];
 };
@@ -122,7 +121,7 @@ struct vgpu_limits {
 #define VGPU_CLAIM_MOST_NS 1000000000ull
 
 struct vgpu_activity {
-  uint64_t claimed_until_ns[VGPU_MAX_PROCESSES]; /* by process slot; 0: no work */
+  uint64_t claimed_until_ns[VGPU_MAX_PROCESSES]; /* per process slot; 0: no work */
 };
 
 /* ---- vgpu.usage: mapped read-write by every process of the container, read by the agent as untrusted input ---- */
@@ -217,7 +216,7 @@ struct vgpu_device_usage {
   uint64_t context_bytes;
   uint32_t context_known;    /* 0: not measured yet */
   uint32_t context_measurer; /* process slot + 1 of the process that measures; 0: none */
-  uint64_t floor_at_ns;      /* of a low slice: when it may launch although a high slice has work */
+  uint64_t floor_at_ns;      /* of a low slice: when its floor next allows a launch although a high slice has work */
   uint64_t preempted_ns;     /* time that launches waited for high slices; part of throttled_ns */
   uint64_t launches;
   uint64_t charged_ns;   /* GPU time charged, before correction */

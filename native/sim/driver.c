@@ -27,7 +27,7 @@ static void after_fork(void) {
   child = true;
 }
 
-/* What CUDA enumerates of a GPU: itself, or with MIG its first instance; UINT32_MAX: nothing. */
+/* The board that CUDA enumerates for a GPU: the GPU itself, or its first MIG instance; UINT32_MAX: none. */
 static uint32_t enumerated(uint32_t gpu) {
   const struct sim_node *node = &driver.machine->node;
   if (!node->gpus[gpu].mig) return gpu;
@@ -36,7 +36,8 @@ static uint32_t enumerated(uint32_t gpu) {
   return UINT32_MAX;
 }
 
-/* "MIG-GPU-<uuid>/<GPU instance>/<compute instance>", as drivers before 470 wrote it; newer ones still read it. */
+/* "MIG-GPU-<uuid>/<GPU instance>/<compute instance>", the format of drivers before 470, which newer drivers still
+ * accept. */
 static bool names_by_parent(const char *text, const struct sim_gpu *instance) {
   char old[96];
   snprintf(old, sizeof old, "MIG-%s/%u/0", driver.machine->node.gpus[instance->parent].uuid, instance->gpu_instance);
@@ -64,7 +65,7 @@ static bool adds(const char *word, size_t length, uint32_t *gpu) {
   return false;
 }
 
-/* A process sees one MIG instance, and then no GPU beside it: the first of those that it may see. */
+/* A process sees one MIG instance, the first that is visible to it, and no other GPU. */
 static void keep_one_instance(void) {
   for (uint32_t i = 0; i < driver.count; i++) {
     if (driver.machine->node.gpus[driver.gpus[i]].parent < 0) continue;

@@ -42,7 +42,7 @@ static bool number(const char *text, uint64_t *value) {
   return *end == 0 && errno == 0;
 }
 
-/* "0" is a GPU, "0/7" the MIG instance on it that has this id. */
+/* "0" is a GPU, "0/7" is its MIG instance with GPU instance id 7. */
 static bool gpu_of(const struct sim_machine *machine, const char *text, uint32_t *gpu) {
   uint64_t value, instance;
   char index[24];

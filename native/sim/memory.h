@@ -28,9 +28,9 @@ struct allocation {
   unsigned long long id;
   struct {
     bool on_host;   /* the preferred location is the host, so the memory never migrates to the GPU */
-    bool mapped;    /* the GPU accesses it there; only the first touch is a page fault */
-    size_t touched; /* by kernels so far, from its beginning */
-  } managed;        /* of MEMORY_MANAGED */
+    bool mapped;    /* mapped by the GPU: only the first touch causes a page fault */
+    size_t touched; /* bytes that kernels have touched, from the beginning */
+  } managed;        /* for MEMORY_MANAGED */
   int object;       /* object in the ledger that other processes may share, plus one; 0: none */
   void *detail;     /* data of its kind: pool block, object, mapping */
   void (*forget)(struct allocation *allocation); /* releases `detail` with the allocation; NULL: nothing to release */
@@ -46,7 +46,7 @@ CUresult memory_place(CUcontext context, size_t size, enum memory_kind kind, str
 /* Registers addresses outside the window (host memory, mappings). */
 CUresult memory_enlist(const struct allocation *model, struct allocation **allocation);
 
-/* Sets or clears the host as the preferred location of managed memory. On the host it takes nothing of the GPU. */
+/* Sets or clears the host as the preferred location of managed memory. On the host it uses no GPU memory. */
 void memory_prefer_host(struct allocation *allocation, bool host);
 
 /* Releases an allocation with its addresses and its charge. */

@@ -5,10 +5,8 @@
 
 enum { MEMORY_SLICES = 8 };
 
-/*
- * What `nvidia-smi mig -lgip` prints: the tables of A100 in NVIDIA's MIG user guide, of H100 80GB and H200 as their
- * owners have published them (issue 120 of NVIDIA/mig-parted for the H200). Placements are those of the guide.
- */
+/* MIG profiles as printed by `nvidia-smi mig -lgip`: A100 from NVIDIA's MIG user guide, H100 80GB and H200 as published
+ * by users (H200: issue 120 of NVIDIA/mig-parted). Placements follow the guide. */
 static const struct sim_mig_profile A100_40[] = {
     {"1g.5gb", 19, 7, 1, 1, 4864, 14},  {"1g.10gb", 15, 4, 1, 2, 9984, 14}, {"2g.10gb", 14, 3, 2, 2, 9984, 28},
     {"3g.20gb", 9, 2, 3, 4, 20096, 42}, {"4g.20gb", 5, 1, 4, 4, 20096, 56}, {"7g.40gb", 0, 1, 7, 8, 40448, 98}};
@@ -42,7 +40,7 @@ static bool may_start(const struct sim_mig_profile *profile, uint32_t start) {
   return start % profile->memory_slices == 0 && start + profile->memory_slices <= MEMORY_SLICES;
 }
 
-/* Gives each profile a place among the memory slices; the first answer that there is. */
+/* Places the profiles in the memory slices; the first possible placement is used. */
 static bool fit(const struct sim_mig_profile *const *profiles, uint32_t count, uint32_t taken, uint32_t *starts) {
   if (count == 0) return true;
   for (uint32_t start = 0; start < MEMORY_SLICES; start++) {
@@ -54,7 +52,7 @@ static bool fit(const struct sim_mig_profile *const *profiles, uint32_t count, u
   return false;
 }
 
-/* The driver numbers GPU instances by size and place: 0 the whole, then halves, quarters, eighths. */
+/* The driver numbers GPU instances by size and place: 0 for the whole GPU, then halves, quarters and eighths. */
 static uint32_t id_of(const struct sim_mig_profile *profile, uint32_t start) {
   switch (profile->memory_slices) {
   case 1:
@@ -68,7 +66,7 @@ static uint32_t id_of(const struct sim_mig_profile *profile, uint32_t start) {
   }
 }
 
-/* Another first group of digits than the GPU's: instances of one GPU differ at first sight. */
+/* Changes the first group of digits of the GPU's UUID, so that instances are easy to tell apart. */
 static void name_instance(struct sim_gpu *instance, const char *gpu_uuid) {
   unsigned int first = 0;
   sscanf(gpu_uuid, "GPU-%8x", &first);

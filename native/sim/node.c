@@ -65,7 +65,7 @@ void sim_gpu_uuid(const struct sim_gpu *gpu, unsigned char bytes[16]) {
   }
 }
 
-/* Profiles of the instances that a GPU is divided into. */
+/* Requested profiles of a GPU's instances. */
 struct cut {
   bool given;
   uint32_t count;

@@ -9,7 +9,7 @@
 
 enum {
   SIM_MAX_GPUS = 16,
-  SIM_MAX_CUTS = 7, /* MIG instances of one GPU */
+  SIM_MAX_CUTS = 7, /* maximum number of MIG instances per GPU */
   SIM_MAX_INSTANCES = 56,
   SIM_MAX_BOARDS = SIM_MAX_GPUS + SIM_MAX_INSTANCES,
   SIM_MAX_LINKS = 18,
@@ -19,7 +19,7 @@ enum {
 /* PCIe levels with NVML's numbers. */
 enum sim_level { SIM_SELF = 0, SIM_PIX = 10, SIM_PXB = 20, SIM_PHB = 30, SIM_NODE = 40, SIM_SYS = 50 };
 
-/* A GPU, or an instance that MIG made of a part of one. */
+/* A GPU, or a MIG instance of a GPU. */
 struct sim_gpu {
   char uuid[48];
   char model[96];
@@ -29,17 +29,17 @@ struct sim_gpu {
   uint32_t minor; /* N of /dev/nvidiaN */
   uint32_t pci_domain, pci_bus, pci_device;
   int32_t numa_node; /* -1: unknown */
-  bool mig;          /* MIG is on: programs run on its instances only */
-  /* Of an instance. */
-  int32_t parent; /* its GPU; -1: this is a GPU */
+  bool mig;          /* MIG is enabled: programs run only on its instances */
+  /* Fields of an instance. */
+  int32_t parent; /* index of its GPU; -1: this is a GPU */
   uint32_t gpu_instance, profile, start, compute_slices, memory_slices;
 };
 
 struct sim_node {
   char driver_version[32];
   int32_t cuda_version;
-  uint32_t count;  /* GPUs */
-  uint32_t boards; /* GPUs and, behind them, MIG instances: each with a time model and memory of its own */
+  uint32_t count;  /* number of GPUs */
+  uint32_t boards; /* number of GPUs and MIG instances, in this order; each has its own time model and memory */
   struct sim_gpu gpus[SIM_MAX_BOARDS];
   uint8_t level[SIM_MAX_GPUS][SIM_MAX_GPUS]; /* enum sim_level */
   uint16_t nvlinks[SIM_MAX_GPUS][SIM_MAX_GPUS];
@@ -55,7 +55,7 @@ struct sim_node {
 /* One GPU with default values. */
 void sim_node_default(struct sim_node *node);
 
-/* The sixteen bytes of a GPU's UUID, whose text is "GPU-xxxxxxxx-xxxx-..." (MIG- for an instance). */
+/* The sixteen bytes of a UUID, whose text is "GPU-xxxxxxxx-xxxx-..." (MIG- for an instance). */
 void sim_gpu_uuid(const struct sim_gpu *gpu, unsigned char bytes[16]);
 
 /* Parses a description. False: `why` names the error and its position in one line. */

@@ -23,10 +23,10 @@ extern struct nvml nvml;
 /* Checks that NVML is initialised and returns injected faults. */
 nvmlReturn_t nvml_enter(const char *call);
 
-/* The same for a call that needs a GPU or a MIG instance: which must exist and not be lost. */
+/* The same for a call with a GPU or a MIG instance, which must exist and not be lost. */
 nvmlReturn_t nvml_enter_device(const char *call, nvmlDevice_t device, uint32_t *gpu);
 
-/* The same for a call that says nothing of MIG instances. */
+/* The same for a call that does not accept MIG instances. */
 nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu);
 
 #define NVML_TRY(expression)                                                                                           \
@@ -37,7 +37,7 @@ nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu
 
 #define NVML_NEED(condition) NVML_TRY((condition) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT)
 
-/* At the start of every call. The last two declare `gpu`, a board of the machine. */
+/* At the start of every call. The last two macros declare `gpu`, the index of a board. */
 #define ENTER() NVML_TRY(nvml_enter(__func__))
 #define ENTER_GPU(device)                                                                                              \
   uint32_t gpu;                                                                                                        \

@@ -100,7 +100,7 @@ static bool next(nvmlEventSet_t set, nvmlEventData_t *data) {
   if (count - set->seen > SIM_NVML_EVENTS) set->seen = count - SIM_NVML_EVENTS; /* older ones are overwritten */
   while (set->seen != count) {
     struct sim_nvml_event event = nvml.machine->nvml_events[set->seen % SIM_NVML_EVENTS];
-    /* An event of an instance is its GPU's, and names the instance. */
+    /* An event of an instance is reported for its GPU and names the instance. */
     bool of_instance = nvml_is_instance(event.gpu);
     uint32_t gpu = of_instance ? (uint32_t)nvml_gpu(event.gpu)->parent : event.gpu;
     bool early = (int32_t)(set->seen - set->since[gpu]) < 0;

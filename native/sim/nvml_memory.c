@@ -3,7 +3,8 @@
 #include "ledger.h"
 #include "process.h"
 
-/* Memory of a GPU or an instance in use by all programs and the driver. With MIG, a GPU has that of its instances. */
+/* Memory of a GPU or instance in use by all programs and the driver. With MIG, a GPU reports the sum over its
+ * instances. */
 struct amounts {
   uint64_t total, reserved, used;
 };

@@ -1,13 +1,11 @@
-/*
- * What NVML says of MIG: whether a GPU is divided, and its instances. An instance of the simulation is one GPU instance
- * with one compute instance in it.
- */
+/* MIG in NVML: the mode of a GPU, and its instances. Each simulated instance is one GPU instance with one compute
+ * instance. */
 #include "mig.h"
 #include "nvml.h"
 
 enum { INSTANCES_OF_GPU = 7 };
 
-/* GPUs before Ampere do not know MIG at all. */
+/* GPUs before Ampere do not support MIG. */
 SIM_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending) {
   ENTER_GPU(device);
   NVML_NEED(current != NULL && pending != NULL);
@@ -42,7 +40,7 @@ SIM_API nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned i
   return NVML_SUCCESS;
 }
 
-/* The way in for what only instances have. */
+/* Entry of calls that accept only instances. */
 static nvmlReturn_t enter_instance(const char *call, nvmlDevice_t device, uint32_t *instance) {
   NVML_TRY(nvml_enter_device(call, device, instance));
   return nvml_is_instance(*instance) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
@@ -86,7 +84,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceA
   return NVML_SUCCESS;
 }
 
-/* Which row of the tables each of NVML's numbers of a profile means; the forms with media engines are not there. */
+/* Maps NVML's profile numbers to rows of the tables; variants with media engines are not simulated. */
 SIM_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
                                                          nvmlGpuInstanceProfileInfo_t *info) {
   static const uint32_t ids[] = {

@@ -16,7 +16,7 @@ struct user {
   unsigned long long bytes;
 };
 
-/* Passes every process with a context on the board to `put`, numbered from `count` on. Returns the new count. */
+/* Passes every process with a context on the board to `put`, with indices from `count` on. Returns the new count. */
 static unsigned int each_of(uint32_t board, unsigned int count, unsigned int room, void *out,
                             void (*put)(void *out, unsigned int at, const struct user *user)) {
   unsigned int instance = nvml_is_instance(board) ? nvml_gpu(board)->gpu_instance : NO_INSTANCE;
@@ -33,7 +33,7 @@ static unsigned int each_of(uint32_t board, unsigned int count, unsigned int roo
   return count;
 }
 
-/* Of a GPU with MIG: the processes of its instances. */
+/* For a GPU with MIG: the processes of all its instances. */
 static unsigned int each(uint32_t gpu, unsigned int room, void *out,
                          void (*put)(void *out, unsigned int at, const struct user *user)) {
   unsigned int count = each_of(gpu, 0, room, out, put);

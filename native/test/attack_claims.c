@@ -21,8 +21,8 @@ static double beside_claims(const struct slice *low, const struct slice *high, u
 }
 
 int main(void) {
-  TEST_BEGIN("attack: a high slice that claims without work holds low slices for the part of the time that is its own");
-  TEST_NOT_WRAPPED("it goes by the clock");
+  TEST_BEGIN("attack: a high slice that claims without work delays low slices only for its own part of the time");
+  TEST_NOT_WRAPPED("it measures time");
   struct slice high = slices_make("high", VGPU_PRIORITY_HIGH, 20);
   struct slice low = slices_make("low", VGPU_PRIORITY_LOW, 80);
   slices_link(&low, &high, 40);

@@ -17,7 +17,7 @@ static void refuses_writers(const char *path) {
 }
 
 int main(void) {
-  TEST_BEGIN("attack: root in a low slice reads what high slices claim, and can neither write nor replace nor cut it");
+  TEST_BEGIN("attack: root in a low slice can read the claims of high slices, but not write, replace or truncate them");
   struct slice high = slices_make("high", VGPU_PRIORITY_HIGH, 50);
   struct slice low = slices_make("low", VGPU_PRIORITY_LOW, 50);
   char claims[512], other[512], open_file[64];

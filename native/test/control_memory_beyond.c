@@ -52,8 +52,8 @@ static void kill_a_holder(void) {
 }
 
 int main(void) {
-  TEST_BEGIN(
-      "the newest allocation beyond the limit is host-backed as a whole, within its own limit, and counted apart");
+  TEST_BEGIN("the newest allocation beyond the limit is host-backed as a whole, within its own limit, and accounted "
+             "separately");
   CUdeviceptr booked, beyond, more, other;
   sandbox_make();
   struct vgpu_limits *limits = make_slice(32 * MIB);

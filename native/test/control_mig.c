@@ -4,7 +4,7 @@
 static const char OURS[] = "MIG-06000000-0000-0000-0000-000000000000";
 static const char OTHER[] = "MIG-02000000-0000-0000-0000-000000000000";
 
-/* A GPU of three instances, the second of which is partly this container's. */
+/* A GPU with three instances; this container has a part of the second one. */
 static void make_machine(void) {
   char path[512];
   sandbox_path(path, sizeof path, "node.json");

@@ -2,7 +2,7 @@
 
 #define SHARE 50
 
-/* One stream of 2 ms kernels, never waiting. */
+/* One stream of 2 ms kernels without waits. */
 static void batch(void) {
   CUfunction kernel = gpu_kernel("busy_ms_2");
   CUstream stream;
@@ -31,8 +31,8 @@ static void idle(void) {
 }
 
 int main(void) {
-  TEST_BEGIN("a low slice has its share beside an idle high slice, and its floor while the high slice has work");
-  TEST_NOT_WRAPPED("it goes by the clock");
+  TEST_BEGIN("a low slice gets its share while a high slice is idle, and its floor while the high slice has work");
+  TEST_NOT_WRAPPED("it measures time");
   struct slice high = slices_make("high", VGPU_PRIORITY_HIGH, 95);
   struct slice low = slices_make("low", VGPU_PRIORITY_LOW, SHARE);
   slices_link(&low, &high, 100);

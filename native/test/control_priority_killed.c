@@ -24,8 +24,8 @@ static bool claims(const struct slice *slice) {
 }
 
 int main(void) {
-  TEST_BEGIN("what a killed process of a high slice claims ends by itself within the lease, and low slices go on");
-  TEST_NOT_WRAPPED("it goes by the clock");
+  TEST_BEGIN("the claim of a killed process of a high slice expires within the lease, and low slices continue");
+  TEST_NOT_WRAPPED("it measures time");
   struct slice high = slices_make("high", VGPU_PRIORITY_HIGH, 95);
   struct slice low = slices_make("low", VGPU_PRIORITY_LOW, 50);
   slices_link(&low, &high, 100);

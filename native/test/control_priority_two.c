@@ -1,6 +1,6 @@
 #include "slices.h"
 
-/* One stream of 200 us kernels, never waiting. */
+/* One stream of 200 us kernels without waits. */
 static void work(void) {
   CUfunction kernel = gpu_kernel("busy_us_200");
   CUstream stream;
@@ -10,8 +10,8 @@ static void work(void) {
 }
 
 int main(void) {
-  TEST_BEGIN("high slices share a GPU by their shares, and a low slice beside them gives way to both");
-  TEST_NOT_WRAPPED("it goes by the clock");
+  TEST_BEGIN("high slices share a GPU by their shares, and a low slice gives way to both");
+  TEST_NOT_WRAPPED("it measures time");
   struct slice first = slices_make("first", VGPU_PRIORITY_HIGH, 60);
   struct slice second = slices_make("second", VGPU_PRIORITY_HIGH, 30);
   struct slice low = slices_make("low", VGPU_PRIORITY_LOW, 40);

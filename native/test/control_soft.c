@@ -38,7 +38,7 @@ static void occupy(void) {
 int main(void) {
   TEST_BEGIN(
       "without an agent, a soft limit is granted while the GPU is idle, and withdrawn when another container uses it");
-  TEST_NOT_WRAPPED("it goes by the clock");
+  TEST_NOT_WRAPPED("it measures time");
   sandbox_make();
   sandbox_limits(gpu_uuid(), 0, SHARE, SOFT);
   pid_t other = fork();

@@ -1,7 +1,7 @@
 #include "gpu.h"
 
 int main(void) {
-  TEST_BEGIN("an unenforced slice has the driver as it is: no limit, no account, no process slot");
+  TEST_BEGIN("an unenforced slice uses the driver without limit, accounting or process slot");
   sandbox_make();
   struct vgpu_limits *limits = sandbox_limits(gpu_uuid(), 64 * MIB, 1, 0);
   limits->header.policy |= VGPU_POLICY_UNENFORCED;

@@ -87,7 +87,7 @@ static void shows_instances(void) {
   CHECK_EQ(nvmlDeviceGetGpuInstanceProfileInfo(sim_device(1), 0, &profile), NVML_ERROR_NOT_SUPPORTED);
 }
 
-/* A program that names one instance runs on it; the answer is its exit code. */
+/* A program that selects one instance runs on it; returns its exit code. */
 static int runs_on_instance(void) {
   CUuuid uuid;
   CUdeviceptr pointer;
@@ -152,7 +152,7 @@ static int sees_gpu_beside(void) {
   return TEST_END;
 }
 
-/* The event is the GPU's, and names the instance. */
+/* The event is reported for the GPU and names the instance. */
 static void reports_xid_of_instance(void) {
   char command[512];
   nvmlEventSet_t set;
@@ -169,7 +169,7 @@ static void reports_xid_of_instance(void) {
 }
 
 int main(void) {
-  TEST_BEGIN("a GPU that MIG divides is shown as its instances, and a program runs on one of them");
+  TEST_BEGIN("a GPU divided by MIG shows its instances, and a program runs on one of them");
   refuses_impossible_cuts();
   describe("[\"3g.20gb\", \"2g.10gb\", \"1g.5gb\"]");
   NVML_OK(nvmlInit_v2());

@@ -31,7 +31,7 @@ static void check(double us, uint64_t bytes, unsigned int faults) {
 
 int main(void) {
   CUdeviceptr own, managed, hosted, huge;
-  TEST_BEGIN("a kernel that touches memory on the host waits for its bytes and its page faults");
+  TEST_BEGIN("a kernel that touches memory on the host waits for the transfer and the page faults");
   sim_jump();
   sim_begin();
   OK(cuMemAlloc_v2(&own, 64 * MIB));

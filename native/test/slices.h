@@ -58,7 +58,7 @@ __attribute__((unused)) static void slices_link(const struct slice *low, const s
   sandbox_publish(low->limits, 0, live);
 }
 
-/* Runs a program of the slice. */
+/* Runs a program in the slice. */
 __attribute__((unused)) static pid_t slices_run(const struct slice *slice, void (*program)(void)) {
   pid_t child = fork();
   REQUIRE(child >= 0);
