@@ -44,7 +44,9 @@ export function throughCdi(source: AllocationSource, { specs, kubeletVersion, lo
         return answer;
       }
       const device = await specs.write(answer.allocation, answer.edits);
-      return { ok: true, edits: { ...NO_EDITS, annotations: answer.edits.annotations, cdiDevices: [device] } };
+      // An answer for memory completes the specification of the device that the answer for the cores named.
+      const cdiDevices = kind === 'core' ? [device] : [];
+      return { ok: true, edits: { ...NO_EDITS, annotations: answer.edits.annotations, cdiDevices } };
     },
   };
 }

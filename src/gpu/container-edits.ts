@@ -53,7 +53,8 @@ export interface UnitEdits {
 }
 
 export interface SliceEdits {
-  readonly gpus: readonly Gpu[];
+  /** Null where the answer for the memory names them. */
+  readonly gpus: readonly Gpu[] | null;
   readonly cores: number;
   /** Null if the memory is not known yet; the annotation is then left out. */
   readonly memoryBytes: number | null;
@@ -113,16 +114,14 @@ export function sliceEdits(slice: SliceEdits): ContainerEdits {
   return {
     environment: {
       LD_LIBRARY_PATH: libraryPath(slice.compat32),
-      NVIDIA_VISIBLE_DEVICES: slice.gpus.map((gpu) => gpu.uuid).join(','),
+      ...(slice.gpus === null ? {} : { NVIDIA_VISIBLE_DEVICES: slice.gpus.map((gpu) => gpu.uuid).join(',') }),
     },
     mounts: [...slice.libraryMounts, ...sliceMounts(slice.sliceDirectory, slice.writableFiles)],
     deviceNodes: [...distinct(slice.gpuNodes.flat()), ...slice.commonNodes],
     annotations: {
       [CORE_RESOURCE]: String(slice.cores),
       ...(slice.memoryBytes === null ? {} : { [MEMORY_RESOURCE]: String(slice.memoryBytes) }),
-      [DEVICE_KEY]: distinct(slice.gpuNodes.flatMap((nodes) => nodes.slice(0, 1)))
-        .map((node) => node.containerPath)
-        .join(','),
+      ...(slice.gpus === null ? {} : { [DEVICE_KEY]: deviceNamesOf(slice.gpuNodes) }),
     },
     cdiDevices: [],
   };
@@ -137,4 +136,10 @@ function distinct(nodes: readonly DeviceNode[]): readonly DeviceNode[] {
 function libraryPath(compat32: boolean | null): string {
   const folders = compat32 === null ? ['lib64', 'lib'] : [compat32 ? 'lib' : 'lib64'];
   return folders.map((folder) => `${CONTAINER_LIBRARY_DIRECTORY}/${folder}`).join(':');
+}
+
+function deviceNamesOf(gpuNodes: readonly (readonly DeviceNode[])[]): string {
+  return distinct(gpuNodes.flatMap((nodes) => nodes.slice(0, 1)))
+    .map((node) => node.containerPath)
+    .join(',');
 }

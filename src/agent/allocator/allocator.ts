@@ -3,10 +3,11 @@ import { memoryEdits, NO_EDITS, sliceEdits, type ContainerEdits } from '../../gp
 import type { Gpu } from '../../gpu/gpu.js';
 import { allocate, withoutHalf } from '../../gpu/ledger/allocate.js';
 import { coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
-import { candidatesOf, needsHolders } from '../../gpu/ledger/candidates.js';
-import { identify, type Holder } from '../../gpu/ledger/identify.js';
+import { candidatesOf, isPairingUnsure, needsHolders, pairedByKubelet } from '../../gpu/ledger/candidates.js';
+import { identify, noGpu, type Holder } from '../../gpu/ledger/identify.js';
 import { followLegacy, isLegacyId, noteLegacy } from '../../gpu/ledger/legacy.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
+import { nothingWaits, openAfterRestart } from '../../gpu/ledger/open-gpu.js';
 import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
 import {
@@ -97,6 +98,7 @@ export class Allocator {
         ...emptyLedger(options.node, options.claimGpus),
         allocations: new Map(restored.allocations.map((allocation) => [allocation.id, allocation])),
         halves: restored.halves,
+        open: openAfterRestart(restored.allocations),
         legacy: restored.legacy,
         units: new Map(restored.units.map((unit) => [unit.id, unit])),
         modes: restored.modes,
@@ -172,10 +174,16 @@ export class Allocator {
       this.#state = offered.state;
       await this.#afterFree([...ended.freed, ...offered.freed]);
       const pending = await this.#pendingFor(kind, size);
-      const answer = prefer(this.#state, { kind, available: offer, mustInclude, size, pending });
+      if (isPairingUnsure(this.#state, pending, { kind, size })) await this.#askForPairing();
+      const request = { kind, available: offer, mustInclude, size, pending };
+      let answer = prefer(this.#state, request);
+      if (!answer.ok && answer.code === 'nothing-fits' && this.#state.open !== null) {
+        await this.#askForPairing();
+        answer = prefer(this.#state, request);
+      }
       if (answer.ok) return { ok: true, ids: answer.ids };
       if ('podUid' in answer) this.#failed.add(answer.podUid);
-      this.#state = { ...this.#state, open: null };
+      this.#state = nothingWaits(this.#state);
       const reason = forgotten.length > 0 ? `${answer.reason}; ${forgottenBy(forgotten)}` : answer.reason;
       return this.#refused(kind, size, refuse(answer.code, reason));
     });
@@ -194,19 +202,32 @@ export class Allocator {
       const { slices, clock, log } = this.#options;
       const forgotten = await this.#forgotten(startedWith(this.#state, ids));
       if (forgotten.length > 0) {
-        this.#state = { ...this.#state, open: null };
+        this.#state = nothingWaits(this.#state);
         return this.#refused(kind, ids.length, refuse('devices-in-use', forgottenBy(forgotten)));
       }
       const pending = await this.#pendingFor(kind, ids.length);
       const answer = allocate(this.#state, { kind, ids, pending, now: clock.now() });
       if (!answer.ok) {
-        this.#state = { ...this.#state, open: null };
+        this.#state = nothingWaits(this.#state);
         return this.#refused(kind, ids.length, answer);
       }
       if (kind === 'memory') {
+        const before = this.#state;
         this.#state = answer.state;
         await this.#save();
-        return { ok: true, edits: memoryEdits(ids.length * MEMORY_BLOCK_BYTES), allocation: null };
+        const edits = memoryEdits(ids.length * MEMORY_BLOCK_BYTES);
+        const paired = answer.allocation;
+        if (paired === null || before.allocations.get(paired.id)?.isGpuOpen !== true)
+          return { ok: true, edits, allocation: null };
+        const gpus = gpusOf(this.#state.node, paired);
+        const indexes = gpus.map((gpu) => gpu.index);
+        log.info({ allocation: paired.id, gpus: indexes, memoryBlocks: ids.length }, 'GPU chosen with the memory');
+        const named = this.#editsOf(paired, gpus);
+        return {
+          ok: true,
+          edits: { ...named, annotations: { ...named.annotations, ...edits.annotations } },
+          allocation: paired.id,
+        };
       }
       const { allocation, replaced } = answer;
       if (allocation === null) return { ok: true, edits: NO_EDITS, allocation: null };
@@ -344,6 +365,12 @@ export class Allocator {
     return narrowed.pending;
   }
 
+  /** Corrects from the kubelet's word which container the last answers belong to. */
+  async #askForPairing(): Promise<void> {
+    const holders = await this.#options.holders.all();
+    if (holders !== null) this.#state = pairedByKubelet(this.#state, holders);
+  }
+
   /** A container that the original device plugin started is restarted; it keeps its GPUs and amounts. */
   async #restartLegacy(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
     const holder = await this.#options.holders.holderOf(kind, ids);
@@ -413,6 +440,7 @@ export class Allocator {
         `neither the kubelet nor this agent knows a container that holds these ${ids.length} ${kind} devices`,
       );
     }
+    if (allocation.isGpuOpen === true) return noGpu(allocation);
     const request = { cores: coreIdsOf(allocation).length, memoryBlocks: memoryIdsOf(allocation).length };
     const incomplete = checkPair(request);
     if (incomplete !== null) return incomplete;
@@ -452,11 +480,12 @@ export class Allocator {
     const candidates = this.#options.pods.pending()?.filter((container) => container.cores === cores) ?? [];
     const mayFollow =
       waiting && !(candidates.length > 0 && candidates.every((container) => container.memoryBlocks === 0));
+    const isOpen = allocation.isGpuOpen === true;
     return sliceEdits({
-      gpus,
+      gpus: isOpen ? null : gpus,
       cores,
       memoryBytes: waiting ? null : memory * MEMORY_BLOCK_BYTES,
-      gpuNodes: gpus.map((gpu) => files.gpuNodes(gpu)),
+      gpuNodes: isOpen ? [] : gpus.map((gpu) => files.gpuNodes(gpu)),
       commonNodes: files.commonNodes(),
       libraryMounts: files.libraryMounts(isFraction(cores) || memory > 0 || mayFollow),
       sliceDirectory: slices.directoryOf(allocation.id),

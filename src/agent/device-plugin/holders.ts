@@ -143,11 +143,10 @@ export class KubeletHolders {
         gpuNames: [],
         isListed: false,
       };
-      const mine =
-        entry.resource === CORE_RESOURCE
-          ? { coreIds: entry.deviceIds, gpuNames: entry.gpuNames }
-          : { memoryIds: entry.deviceIds };
-      holders.set(key, { ...known, ...mine });
+      const mine = entry.resource === CORE_RESOURCE ? { coreIds: entry.deviceIds } : { memoryIds: entry.deviceIds };
+      // Either answer may name the GPUs; where both do, they name the same.
+      const gpuNames = entry.gpuNames.length > 0 ? entry.gpuNames : known.gpuNames;
+      holders.set(key, { ...known, ...mine, gpuNames });
     }
     return [...holders.values()];
   }

@@ -2,9 +2,10 @@ import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
 import { checkCores, isFraction, refuse, type Refusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type ResourceKind } from '../resources.js';
-import { allocationId, memoryIdsOf, type Allocation, type Part } from './allocation.js';
+import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type Part } from './allocation.js';
+import { gpuWithRoom, leavesGpuOpen } from './open-gpu.js';
 import type { PendingContainers } from './pending.js';
-import { openCores, openMemory } from './pairing.js';
+import { gpuOfOpenMemory, openCores, openMemory } from './pairing.js';
 import { keptFor, pluginSlots, usage, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
 
 /** The kubelet's Allocate for one resource of one container. */
@@ -51,7 +52,9 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   // The container has not started: an init container of the same pod uses the same ids, and one directory serves both.
   if (existing?.phase === 'allocated') {
     const joined = openMemory(before, request.ids.length, request.pending) ?? [];
-    const state = withAllocation(withoutHalf(before, joined), addMemory(before, existing, joined));
+    const { isGpuOpen, ...named } = addMemory(before, existing, joined);
+    const known = isGpuOpen === true && joined.length === 0 ? { ...named, isGpuOpen } : named;
+    const state = withAllocation(withoutHalf(before, joined), known);
     const open = joined.length > 0 ? null : ({ kind: 'core', allocationId: id } as const);
     return { ok: true, state: { ...state, open }, allocation: state.allocations.get(id) ?? existing, replaced: null };
   }
@@ -66,6 +69,9 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
     owners: [],
     allocatedAt: request.now,
     missingSince: null,
+    ...(request.gpus === undefined && half.length === 0 && leavesGpuOpen(state, request.pending, request.ids.length)
+      ? { isGpuOpen: true }
+      : {}),
   };
   const open = half.length > 0 ? null : ({ kind: 'core', allocationId: id } as const);
   return {
@@ -78,8 +84,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
 
 function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated {
   const waiting = openCores(state, request.ids.length, request.pending);
-  const allocation = waiting === null ? undefined : state.allocations.get(waiting.allocationId);
-  if (allocation === undefined) {
+  if (waiting === null) {
     const half: MemoryHalf = { memoryIds: request.ids, takenAt: request.now };
     const halves = [...withoutHalf(state, request.ids).halves, half];
     return {
@@ -89,12 +94,27 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
       replaced: null,
     };
   }
-  const joined = addMemory(state, allocation, request.ids);
-  const open: OpenHalf = { kind: 'joined', allocationId: allocation.id, memoryIds: request.ids, takenAt: request.now };
+  const { allocation } = waiting;
+  const joined = addMemory(state, withGpu(state, allocation, request.ids), request.ids);
+  const open: OpenHalf = {
+    kind: 'joined',
+    allocationId: allocation.id,
+    memoryIds: request.ids,
+    takenAt: request.now,
+    ...(allocation.isGpuOpen === true ? { gpuUuid: joined.parts[0]?.gpuUuid ?? '' } : {}),
+  };
   const next = { ...withAllocation(state, joined), open };
   const over = overbooked(next, joined);
   if (over !== null) return over;
   return { ok: true, state: next, allocation: joined, replaced: null };
+}
+
+/** The allocation on the GPU that this memory decides, where that is open. */
+function withGpu(state: LedgerState, allocation: Allocation, memoryIds: readonly string[]): Allocation {
+  const { isGpuOpen, ...named } = allocation;
+  if (isGpuOpen !== true) return allocation;
+  const gpu = gpuWithRoom(state, allocation, memoryIds.length);
+  return gpu === null ? named : { ...named, parts: partsOf(state, [gpu], coreIdsOf(allocation), []) };
 }
 
 /** The container already uses these GPUs, so they are recorded even if they have no room. */
@@ -118,12 +138,15 @@ function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: 
     counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
   }
   const own = free.filter((slot) => counts.has(slot.gpu.uuid));
+  const named = memoryIds.length > 0 ? gpuOfOpenMemory(state) : [];
+  const hasNamed = named.every((index) => own.some(({ gpu }) => gpu.index === index));
   const perGpu = isFraction(cores) ? cores : CORES_PER_GPU;
   const room = own.every((slot) => slot.usable && counts.get(slot.gpu.uuid) === perGpu && slot.freeCores >= perGpu);
   const memoryBytes = memoryIds.length * MEMORY_BLOCK_BYTES;
   const memoryFits = own.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes;
-  if (room && memoryFits && own.length * perGpu === cores) return { ok: true, gpus: own.map((slot) => slot.gpu) };
-  const placed = place(state.node.topology, free, { cores, memoryBytes });
+  if (room && memoryFits && hasNamed && own.length * perGpu === cores)
+    return { ok: true, gpus: own.map((slot) => slot.gpu) };
+  const placed = place(state.node.topology, free, { cores, memoryBytes }, { mustInclude: named });
   return placed.ok ? placed : refuse('nothing-fits', placed.reason);
 }
 

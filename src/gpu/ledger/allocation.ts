@@ -31,6 +31,11 @@ export interface Allocation {
   readonly allocatedAt: number;
   /** When the kubelet and the living pods stopped confirming it; null while one of them does. */
   readonly missingSince: number | null;
+  /**
+   * True while the kubelet has not been told the GPU: the answer for the memory names it, and it can still become
+   * another one that has that memory.
+   */
+  readonly isGpuOpen?: boolean;
 }
 
 /**

@@ -1,7 +1,10 @@
 import type { ResourceKind } from '../resources.js';
-import { coreIdsOf } from './allocation.js';
+import { isFraction } from '../request.js';
+import { setMemory, withAllocation } from './allocate.js';
+import { coreIdsOf, memoryIdsOf } from './allocation.js';
 import type { Holder } from './identify.js';
-import { isAmbiguous, type PendingContainer } from './pending.js';
+import { matchingContainers } from './pairing.js';
+import { isAmbiguous, type PendingContainer, type PendingContainers } from './pending.js';
 import type { LedgerState } from './state.js';
 
 /** One request of the kubelet: a number of units of one resource. */
@@ -55,6 +58,45 @@ export function candidatesOf(
     state: other ? { ...state, open: null } : state,
     pending: pending.filter((container) => heldBy(container, kind).length === 0),
   };
+}
+
+/**
+ * True when only the kubelet can tell whether the memory before these cores belongs to them, because their pod is
+ * unknown: the memory was taken for that of whole GPUs, which need none, or for that of a pod that is over.
+ */
+export function isPairingUnsure(
+  { open, allocations }: LedgerState,
+  pending: PendingContainers,
+  { kind, size }: ResourceRequest,
+): boolean {
+  if (kind !== 'core' || open === null || matchingContainers(pending, kind, size).length > 0) return false;
+  if (open.kind === 'memory') return open.isUnsure === true;
+  const before = allocations.get(open.allocationId);
+  return open.kind === 'joined' && (before === undefined || !isFraction(coreIdsOf(before).length));
+}
+
+/**
+ * The state with the last answers paired as the kubelet says, which lists these holders: memory without cores waits for
+ * its own, and ids that nobody holds wait for nothing.
+ */
+export function pairedByKubelet(state: LedgerState, holders: readonly Holder[]): LedgerState {
+  const { open } = state;
+  if (open === null) return state;
+  const listed = holders.filter(({ isListed }) => isListed);
+  const allocation = open.kind === 'memory' ? undefined : state.allocations.get(open.allocationId);
+  if (open.kind === 'core') {
+    const [first = ''] = allocation === undefined ? [] : coreIdsOf(allocation);
+    return listed.some(({ coreIds }) => coreIds.includes(first)) ? state : { ...state, open: null };
+  }
+  const owner = listed.find(({ memoryIds }) => memoryIds.includes(open.memoryIds[0] ?? ''));
+  if (open.kind === 'memory') return owner?.coreIds.length === 0 ? state : { ...state, open: null };
+  if (owner === undefined || allocation === undefined) return state;
+  if (owner.coreIds.length > 0) return { ...state, open: null };
+  const { memoryIds, takenAt } = open;
+  const taken = new Set(memoryIds);
+  const kept = memoryIdsOf(allocation).filter((id) => !taken.has(id));
+  const next = withAllocation(state, setMemory(state, allocation, kept));
+  return { ...next, halves: [...next.halves, { memoryIds, takenAt }], open: { kind: 'memory', memoryIds } };
 }
 
 function keyOf(container: { readonly podUid: string; readonly container: string }): string {

@@ -46,6 +46,7 @@ interface StoredState {
     allocatedAt: number;
     owners: readonly ContainerRef[];
     parts: StoredPart[];
+    gpuOpen?: true;
   }[];
   halves: { memory: CompactIds; takenAt: number }[];
   legacy: readonly Omit<LegacyHolding, 'missingSince'>[];
@@ -69,6 +70,7 @@ export function encodeCheckpoint(
         core: compactIds(part.coreIds),
         memory: compactIds(part.memoryIds),
       })),
+      ...(allocation.isGpuOpen === true ? { gpuOpen: true } : {}),
     })),
     halves: state.halves.map((half) => ({ memory: compactIds(half.memoryIds), takenAt: half.takenAt })),
     legacy: state.legacy.map(({ container, cores, memoryBlocks, parts, gpusKnown }) => ({
@@ -122,6 +124,7 @@ function readState(stored: StoredState): CheckpointContent {
         coreIds: expandIds(part.core),
         memoryIds: expandIds(part.memory),
       })),
+      ...(allocation.gpuOpen === true ? { isGpuOpen: true } : {}),
     })),
     halves: stored.halves.map((half) => ({ memoryIds: expandIds(half.memory), takenAt: half.takenAt })),
     legacy: stored.legacy.map((holding) => ({ ...holding, missingSince: null })),

@@ -1,6 +1,6 @@
 import { checkPair, refuse, type Refusal } from '../request.js';
 import { allocate, overbooked, setMemory, withAllocation, withoutHalf } from './allocate.js';
-import { allocationId, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
+import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
 import { gpusNamed, type LedgerState } from './state.js';
 
 /** A container and the ids that it holds, according to the kubelet. */
@@ -47,6 +47,7 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
     known = { ...taken.state, open: state.open };
   }
   const allocation = known.allocations.get(id);
+  if (allocation?.isGpuOpen === true) return noGpu(allocation);
   if (allocation === undefined)
     return refuse('unknown-container', `no allocation for ${holder.container.pod}/${holder.container.container}`);
 
@@ -66,6 +67,12 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
   if (over !== null) return over;
   const open = next.open !== null && next.open.kind !== 'memory' && next.open.allocationId === id ? null : next.open;
   return { ok: true, state: { ...next, open }, allocation: settled, adopted };
+}
+
+/** The kubelet was never told a GPU for these cores: what it asked for next was taken for that of another container. */
+export function noGpu(allocation: Allocation): Refusal {
+  const cores = coreIdsOf(allocation).length;
+  return refuse('mismatch', `the kubelet was told no GPU for these ${cores} cores; delete the pod to place it again`);
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { ResourceKind } from '../resources.js';
 import { checkCores, checkPair, isFraction, type Refusal } from '../request.js';
-import { coreIdsOf, memoryIdsOf } from './allocation.js';
+import { coreIdsOf, memoryIdsOf, type Allocation } from './allocation.js';
 import { mayBelongTogether, type PendingContainer, type PendingContainers } from './pending.js';
 import { ownersOf, type LedgerState } from './state.js';
 
@@ -20,8 +20,14 @@ export function openMemory(state: LedgerState, cores: number, pending: PendingCo
   return mayBelongTogether(pending, cores, state.open.memoryIds.length) ? state.open.memoryIds : null;
 }
 
+/** The GPU (index) that the answer for the waiting memory ids named, if it named one: their cores have to be there. */
+export function gpuOfOpenMemory({ open, node }: LedgerState): readonly number[] {
+  const uuid = open?.kind === 'memory' ? open.gpuUuid : undefined;
+  return node.gpus.filter(({ gpu }) => gpu.uuid === uuid).map(({ gpu }) => gpu.index);
+}
+
 export interface OpenCores {
-  readonly allocationId: string;
+  readonly allocation: Allocation;
   readonly cores: number;
   readonly gpuUuids: readonly string[];
 }
@@ -33,7 +39,7 @@ export function openCores(state: LedgerState, memoryBlocks: number, pending: Pen
   if (allocation === undefined) return null;
   const cores = allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0);
   if (!mayBelongTogether(pending, cores, memoryBlocks)) return null;
-  return { allocationId: allocation.id, cores, gpuUuids: allocation.parts.map((part) => part.gpuUuid) };
+  return { allocation, cores, gpuUuids: allocation.parts.map((part) => part.gpuUuid) };
 }
 
 /** The waiting containers that ask for exactly this many units of the resource. */

@@ -4,8 +4,10 @@ import type { PlacementOptions } from '../placement/request.js';
 import type { GpuSlot } from '../placement/slot.js';
 import { checkCores, checkMemory, isFraction, refuse, type Refusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, RESOURCE_NAME, memoryBlocks, type ResourceKind } from '../resources.js';
+import { gpuWithRoom } from './open-gpu.js';
 import {
   checkCandidates,
+  gpuOfOpenMemory,
   matchingContainers,
   openCores,
   openMemory,
@@ -61,8 +63,14 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
 
   const half = openMemory(state, request.size, request.pending);
   if (half !== null) {
-    const joined = joinMemory(state, request.size, half, free, must);
+    const named = gpuOfOpenMemory(state);
+    const joined = joinMemory(state, request.size, named.length > 0 ? named : ownersOf(state, half), free, must);
     if (joined !== null) return joined;
+    if (named.length > 0)
+      return refuse(
+        'nothing-fits',
+        `asked for ${request.size} cores beside memory on GPU ${named.join(', ')}, which has too few free`,
+      );
   }
   const candidates = matchingContainers(request.pending, 'core', request.size);
   const paired = checkCandidates(candidates);
@@ -97,8 +105,8 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
 
 /**
  * Memory that may follow a part of a GPU whose pod is unknown: 1.5 times its share of a GPU's memory, or as much as any
- * GPU with the cores has. The part cannot move when its memory is requested, and a part on a GPU that is too free
- * leaves fewer whole GPUs.
+ * GPU with the cores has. If more memory is requested, the part moves and its core ids name another GPU; a part on a
+ * GPU that is too free leaves fewer whole GPUs.
  */
 function expectedMemory(free: readonly GpuSlot[], cores: number): number[] {
   if (!isFraction(cores)) return [];
@@ -116,11 +124,10 @@ function expectedMemory(free: readonly GpuSlot[], cores: number): number[] {
 function joinMemory(
   state: LedgerState,
   cores: number,
-  half: readonly string[],
+  among: readonly number[],
   free: readonly GpuSlot[],
   must: readonly number[],
 ): ChosenGpus | null {
-  const among = ownersOf(state, half);
   const gpus = isFraction(cores) ? 1 : cores / CORES_PER_GPU;
   if (isFraction(cores) && among.length !== 1) return null;
   // The memory of these GPUs is allocated to this container already.
@@ -138,6 +145,9 @@ function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGp
     const own = free.filter((slot) => open.gpuUuids.includes(slot.gpu.uuid));
     const bytes = own.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0);
     if (bytes >= request.size * MEMORY_BLOCK_BYTES) return { ok: true, gpus: own.map((slot) => slot.gpu) };
+    const moved =
+      open.allocation.isGpuOpen === true ? gpuWithRoom(state, open.allocation, request.size, reused.memoryIds) : null;
+    if (moved !== null) return { ok: true, gpus: [moved] };
     const cores = open.cores;
     return (
       tooMuch(state, cores, request.size) ??

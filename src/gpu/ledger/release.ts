@@ -34,8 +34,14 @@ export function observeOffered(state: LedgerState, available: readonly string[],
       freed.push(allocation);
       next = without(next, allocation.id);
       if (open !== null) {
-        const half = { memoryIds: open.memoryIds, takenAt: open.takenAt };
-        next = { ...next, halves: [...next.halves, half], open: { kind: 'memory', memoryIds: open.memoryIds } };
+        const { memoryIds, takenAt, gpuUuid } = open;
+        const named = gpuUuid === undefined ? {} : { gpuUuid };
+        const half = { memoryIds, takenAt, ...named };
+        next = {
+          ...next,
+          halves: [...next.halves, half],
+          open: { kind: 'memory', memoryIds, isUnsure: true, ...named },
+        };
       }
     } else if (lent) {
       const kept = setMemory(

@@ -36,6 +36,8 @@ export function gpusNamed(node: LedgerNode, names: readonly string[]): readonly 
 export interface MemoryHalf {
   readonly memoryIds: readonly string[];
   readonly takenAt: number;
+  /** The GPU that the answer for these ids named; absent where the answer for the cores names it. */
+  readonly gpuUuid?: string;
 }
 
 /**
@@ -45,12 +47,21 @@ export interface MemoryHalf {
  */
 export type OpenHalf =
   | { readonly kind: 'core'; readonly allocationId: string }
-  | { readonly kind: 'memory'; readonly memoryIds: readonly string[] }
+  | {
+      readonly kind: 'memory';
+      readonly memoryIds: readonly string[];
+      /** As in `MemoryHalf`. */
+      readonly gpuUuid?: string;
+      /** True where the pod of these ids may be over. */
+      readonly isUnsure?: boolean;
+    }
   | {
       readonly kind: 'joined';
       readonly allocationId: string;
       readonly memoryIds: readonly string[];
       readonly takenAt: number;
+      /** As in `MemoryHalf`. */
+      readonly gpuUuid?: string;
     };
 
 /** All allocations of the node. Immutable. */

@@ -283,15 +283,19 @@ export class KubeletEmulator {
       coreIds: this.#devices.heldBy(pod.uid, container.name, 'core'),
       memoryIds: this.#devices.heldBy(pod.uid, container.name, 'memory'),
       environment: Object.assign({}, ...merged.map((answer) => answer.envs)) as Record<string, string>,
-      mounts: merged.flatMap((answer) =>
-        answer.mounts.map((mount) => ({
-          hostPath: mount.host_path,
-          containerPath: mount.container_path,
-          readOnly: mount.read_only,
-        })),
+      mounts: onePerPath(
+        merged.flatMap((answer) =>
+          answer.mounts.map((mount) => ({
+            hostPath: mount.host_path,
+            containerPath: mount.container_path,
+            readOnly: mount.read_only,
+          })),
+        ),
       ),
-      deviceNodes: merged.flatMap((answer) =>
-        answer.devices.map((node) => ({ hostPath: node.host_path, containerPath: node.container_path })),
+      deviceNodes: onePerPath(
+        merged.flatMap((answer) =>
+          answer.devices.map((node) => ({ hostPath: node.host_path, containerPath: node.container_path })),
+        ),
       ),
       annotations: Object.assign({}, ...merged.map((answer) => answer.annotations)) as Record<string, string>,
       cdiDevices: merged.flatMap((answer) => answer.cdi_devices.map((device) => device.name)),
@@ -373,4 +377,9 @@ export class KubeletEmulator {
       })),
     };
   }
+}
+
+/** Of entries for the same place in the container a kubelet takes the first. */
+function onePerPath<T extends { readonly containerPath: string }>(entries: readonly T[]): T[] {
+  return [...new Map(entries.map((entry) => [entry.containerPath, entry] as const).reverse()).values()].reverse();
 }

@@ -1,8 +1,9 @@
 import { DeviceIds } from '../../../src/gpu/device-id.js';
 import type { Gpu } from '../../../src/gpu/gpu.js';
 import { allocate } from '../../../src/gpu/ledger/allocate.js';
-import { candidatesOf, needsHolders } from '../../../src/gpu/ledger/candidates.js';
-import { identify } from '../../../src/gpu/ledger/identify.js';
+import { candidatesOf, isPairingUnsure, needsHolders, pairedByKubelet } from '../../../src/gpu/ledger/candidates.js';
+import { identify, type Holder } from '../../../src/gpu/ledger/identify.js';
+import { nothingWaits } from '../../../src/gpu/ledger/open-gpu.js';
 import type { PendingContainer, PendingContainers } from '../../../src/gpu/ledger/pending.js';
 import { prefer } from '../../../src/gpu/ledger/prefer.js';
 import { observeOffered, reconcile } from '../../../src/gpu/ledger/release.js';
@@ -47,6 +48,10 @@ export class KubeletModel {
   readonly pods = new Map<string, ModelPod>();
   /** Refusals of PreStartContainer: the ledger could not keep what it had given. */
   readonly lateRefusals: string[] = [];
+  /** The kubelet itself failed the last pod, after the ledger had answered for one resource. */
+  failedHalfway = false;
+  /** Refusals of the ledger during admission. */
+  readonly refused: string[] = [];
   readonly #node: LedgerNode;
   #serial = 0;
 
@@ -65,6 +70,7 @@ export class KubeletModel {
   }): boolean {
     const uid = `pod-${(this.#serial += 1)}`;
     const given: Record<ResourceKind, readonly string[]> = { core: [], memory: [] };
+    this.failedHalfway = false;
     const listed = wish.knowsPods
       ? [
           ...[...this.pods.values()].filter(({ started }) => !started).map((pod) => waiting(pod.uid, pod)),
@@ -76,17 +82,29 @@ export class KubeletModel {
       if (size === 0) continue;
       if (at >= wish.failAfter) return false;
       const available = this.#available(kind);
-      if (available.length < size) return false;
+      if (available.length < size) {
+        this.failedHalfway = at > 0;
+        return false;
+      }
       this.state = observeOffered(this.state, available, []).state;
+      const holders = this.#holders({ uid, coreIds: given.core, memoryIds: given.memory });
       const pending = this.#candidates(listed, kind, size);
-      const preferred = prefer(this.state, { kind, available, mustInclude: [], size, pending });
+      if (isPairingUnsure(this.state, pending, { kind, size })) this.state = pairedByKubelet(this.state, holders);
+      const request = { kind, available, mustInclude: [], size, pending };
+      let preferred = prefer(this.state, request);
+      if (!preferred.ok && this.state.open !== null) {
+        this.state = pairedByKubelet(this.state, holders);
+        preferred = prefer(this.state, request);
+      }
       if (!preferred.ok) {
-        this.state = { ...this.state, open: null };
+        this.refused.push(preferred.reason);
+        this.state = nothingWaits(this.state);
         return false;
       }
       const booked = allocate(this.state, { kind, ids: preferred.ids, pending, now: this.now });
       if (!booked.ok) {
-        this.state = { ...this.state, open: null };
+        this.refused.push(booked.reason);
+        this.state = nothingWaits(this.state);
         return false;
       }
       this.state = booked.state;
@@ -106,16 +124,20 @@ export class KubeletModel {
   /** As the allocator has it. */
   #candidates(listed: PendingContainers, kind: ResourceKind, size: number): PendingContainers {
     if (listed === null || !needsHolders(this.state, listed, { kind, size })) return listed;
-    const holders = [...this.pods.values()].map(({ uid, coreIds, memoryIds }) => ({
+    const narrowed = candidatesOf(this.state, listed, this.#holders(), { kind, size });
+    this.state = narrowed.state;
+    return narrowed.pending;
+  }
+
+  /** Who holds what; `asking` is being admitted. */
+  #holders(...asking: readonly Pick<ModelPod, 'uid' | 'coreIds' | 'memoryIds'>[]): Holder[] {
+    return [...this.pods.values(), ...asking].map(({ uid, coreIds, memoryIds }) => ({
       container: { podUid: uid, namespace: 'n', pod: uid, container: 'main' },
       coreIds,
       memoryIds,
       gpuNames: [],
       isListed: true,
     }));
-    const narrowed = candidatesOf(this.state, listed, holders, { kind, size });
-    this.state = narrowed.state;
-    return narrowed.pending;
   }
 
   /** Starts, or starts again, the container of a pod. */

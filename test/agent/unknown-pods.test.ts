@@ -1,0 +1,40 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { CHECKPOINT_FILE } from '../../src/gpu/ledger/checkpoint.js';
+import { cards } from './gpus.js';
+import { gpuIndexes, runPod, startedNode } from './node.js';
+import { simplePod } from './pods.js';
+
+const gpuNodes = ({ deviceNodes }: { readonly deviceNodes: readonly { readonly containerPath: string }[] }) =>
+  deviceNodes.map(({ containerPath }) => containerPath).filter((path) => /nvidia\d/.test(path));
+
+test('memory that the GPU of the cores does not have moves the cores to an idle GPU before any is handed out', async (t) => {
+  const node = await startedNode(t, { gpus: cards(2) });
+  t.same(gpuIndexes(await runPod(node, simplePod(50, 32))), [0]);
+  const given = await runPod(node, simplePod(20, 48));
+  t.same(gpuIndexes(given), [1]);
+  t.same(gpuNodes(given), ['/dev/nvidia1'], 'one GPU and no other');
+  t.equal(given.environment.NVIDIA_VISIBLE_DEVICES?.split(',').length, 1);
+  t.same(gpuIndexes(await runPod(node, simplePod(20, 16))), [0], 'memory that is there moves nothing');
+});
+
+test('a restarted agent believes the GPU that the answer for the memory named', async (t) => {
+  const node = await startedNode(t, { gpus: cards(2) });
+  await runPod(node, simplePod(50, 32));
+  const moved = simplePod(20, 48);
+  t.same(gpuIndexes(await runPod(node, moved)), [1]);
+  await node.stopAgent();
+  await rm(join(node.config.checkpointPath, CHECKPOINT_FILE));
+  await node.startAgent();
+  await node.kubelet.startContainer(moved.uid, 'main');
+  t.same(gpuIndexes(await runPod(node, simplePod(60, 16))), [1], 'its ids are of GPU 0, it is on GPU 1');
+  t.notOk((await node.kubelet.admit(simplePod(10, 48))).ok, 'no GPU has that memory');
+});
+
+test('a kubelet that asks for no preference is not refused memory that another GPU has', async (t) => {
+  const node = await startedNode(t, { gpus: cards(2), kubelet: { usesPreferences: false } });
+  await runPod(node, simplePod(50, 32));
+  const given = await runPod(node, simplePod(20, 48));
+  t.same(gpuNodes(given), ['/dev/nvidia1']);
+});
