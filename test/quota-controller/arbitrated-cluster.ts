@@ -23,7 +23,7 @@ const START = Date.UTC(2026, 10, 21, 12);
 export type Amounts = Readonly<Record<string, string | number>>;
 
 export interface PodOptions {
-  /** Null: it waits. */
+  /** Null for a waiting pod. */
   readonly node?: string | null;
   /** Seconds after the start. */
   readonly startedAt?: number;
@@ -34,8 +34,8 @@ export interface PodOptions {
 }
 
 /**
- * A programmable API server with nodes and pods, and an arbitrator with a clock of its own; cycles follow each other at
- * once.
+ * A programmable API server with nodes and pods, and an arbitrator with a manual clock whose cycles follow each other
+ * without pause.
  */
 export class ArbitratedCluster {
   readonly server: ApiServer;
@@ -57,7 +57,7 @@ export class ArbitratedCluster {
     return new ArbitratedCluster(await quotaServer(options));
   }
 
-  /** An arbitrator begins; returns once it has looked at everything. */
+  /** Starts an arbitrator; resolves when it has read everything. */
   async arbitrate(
     mode: 'plan' | 'on' = 'on',
     policy: Partial<typeof DEFAULT_ARBITRATOR_POLICY> = {},
@@ -91,7 +91,7 @@ export class ArbitratedCluster {
     return arbitrator;
   }
 
-  /** Ends the arbitrator; what it knew goes with it. */
+  /** Stops the arbitrator; its state in memory is lost. */
   async end(): Promise<void> {
     await this.#arbitrator?.stop();
     await this.#eventWrites?.stop();
@@ -104,7 +104,7 @@ export class ArbitratedCluster {
     await this.server.stop();
   }
 
-  /** Returns when several cycles have gone by and nothing was written any more. */
+  /** Resolves after several cycles without a write. */
   async resolvePending(): Promise<void> {
     for (let before = -1; before !== this.server.revision;) {
       before = this.server.revision;
@@ -207,12 +207,12 @@ export class ArbitratedCluster {
     });
   }
 
-  /** Names of pods that were to be evicted, one for each request. */
+  /** Names of evicted pods, one per request. */
   evictions(): readonly string[] {
     return this.#evictionRequests(false);
   }
 
-  /** Names of pods of which was asked whether they may be evicted. */
+  /** Names of pods with dry-run evictions. */
   evictionsTried(): readonly string[] {
     return this.#evictionRequests(true);
   }
@@ -223,7 +223,7 @@ export class ArbitratedCluster {
       .map(({ name }) => name ?? '');
   }
 
-  /** Requests that change something. */
+  /** Requests that write. */
   writes(): readonly SeenRequest[] {
     return this.server.requests.filter(({ verb }) => !['get', 'list', 'watch'].includes(verb));
   }

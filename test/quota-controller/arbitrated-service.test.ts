@@ -14,7 +14,7 @@ interface Rule {
   readonly verbs: readonly string[];
 }
 
-/** What the roles of etc/quota/arbitrator.yaml allow: `list pods`, `create pods/eviction`. */
+/** The permissions in etc/quota/arbitrator.yaml: `list pods`, `create pods/eviction`. */
 function allowedBy(...roles: readonly string[]): ReadonlySet<string> {
   const chosen = manifestsOf('etc/quota/arbitrator.yaml').filter(
     ({ kind, metadata }) => kind === 'ClusterRole' && roles.includes(metadata.name ?? ''),
@@ -33,7 +33,7 @@ function allowedBy(...roles: readonly string[]): ReadonlySet<string> {
 const asked = ({ verb, type, subresource }: ApiRequest): string =>
   `${verb} ${type.group}/${type.plural}${subresource === '' ? '' : `/${subresource}`}`;
 
-test('the roles allow what the arbitrator does, and nothing else', async (t) => {
+test('the roles allow exactly what the arbitrator does', async (t) => {
   const allowed = allowedBy('gpu-manager-quota-arbitrator', 'gpu-manager-quota-reclaim');
   t.ok(allowed.size > 10);
   const done = new Set<string>();
@@ -52,7 +52,7 @@ test('the roles allow what the arbitrator does, and nothing else', async (t) => 
     on.addPod('second', 'q1', { cpu: '1' }, { node: null });
     await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
   };
-  // An event that repeats is counted up.
+  // A repeated event increments its count.
   for (const count of [1, 2]) {
     await notice();
     on.server.remove('pods', 'second', 'q1');
@@ -68,7 +68,7 @@ test('the roles allow what the arbitrator does, and nothing else', async (t) => 
   t.same([...done].sort(), [...allowed].sort());
 });
 
-test('the first role is enough to plan, and does not let anything be written', async (t) => {
+test('the first role suffices to plan and allows no writes', async (t) => {
   const allowed = allowedBy('gpu-manager-quota-arbitrator');
   t.same(
     [...allowed].filter((each) => !/^(list|watch) /.test(each)),
@@ -86,7 +86,7 @@ test('the first role is enough to plan, and does not let anything be written', a
 
 const ON = { mode: 'on', periodMs: 5, policy: DEFAULT_ARBITRATOR_POLICY } as const;
 
-test('without being asked to, the service divides nothing and looks at nothing for it', async (t) => {
+test('a service without an arbitrator divides nothing and watches nothing for it', async (t) => {
   const on = await QuotaCluster.start();
   t.teardown(() => on.stop());
   on.server.seed('namespaces', { metadata: { name: 'team' } });
@@ -101,7 +101,7 @@ test('without being asked to, the service divides nothing and looks at nothing f
   );
 });
 
-test('one of two replicas divides the cluster, and when it goes the other one does', async (t) => {
+test('one of two replicas divides the cluster, and the other one takes over when it stops', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   const replicas = [await on.join({ arbitrator: ON }), await on.join({ arbitrator: ON })];
@@ -133,7 +133,7 @@ test('one of two replicas divides the cluster, and when it goes the other one do
   await deserves('2');
 });
 
-test('old servers are asked in the versions that they have', async (t) => {
+test('old API servers are asked in the versions that they serve', async (t) => {
   const server = (versions: readonly string[], eviction: string | null): KubeApi => ({
     request: async ({ path }) => ({
       ok: true,

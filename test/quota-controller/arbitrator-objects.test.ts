@@ -28,7 +28,7 @@ test('a pod counts with its requests, as the scheduler sums them up', (t) => {
   t.end();
 });
 
-test('a pod that is done, gated, or deleted before it had a node neither holds nor waits', (t) => {
+test('a finished or gated pod, and one deleted before its scheduling, neither uses resources nor waits', (t) => {
   t.equal(readClusterPod(pod({ nodeName: 'node1' }, {}, { phase: 'Succeeded' })), null);
   t.equal(readClusterPod(pod({ nodeName: 'node1' }, {}, { phase: 'Failed' })), null);
   t.equal(readClusterPod(pod({ schedulingGates: [{ name: 'later' }] }, {}, { phase: 'Pending' })), null);
@@ -40,7 +40,7 @@ test('a pod that is done, gated, or deleted before it had a node neither holds n
   t.end();
 });
 
-test('a pod that the scheduler finds no node for, whatever is free, does not wait for what others have', (t) => {
+test('a pod that no node would take even if it were empty does not wait for resources', (t) => {
   const told = (message: string): unknown =>
     readClusterPod(
       pod(
@@ -60,7 +60,7 @@ test('a pod that the scheduler finds no node for, whatever is free, does not wai
   t.end();
 });
 
-test('pods of daemon sets, of files on a node, and those that the cluster needs are bound to stay', (t) => {
+test('pods of DaemonSets, static pods and critical pods are not evicted', (t) => {
   const owned = (kind: string): object => ({ ownerReferences: [{ kind, name: 'o', uid: 'o', controller: true }] });
   const stays = (metadata: object, spec: object = {}): boolean | undefined =>
     readClusterPod(pod({ nodeName: 'node1', ...spec }, metadata))?.isUnevictable;
@@ -77,7 +77,7 @@ test('pods of daemon sets, of files on a node, and those that the cluster needs 
   t.end();
 });
 
-test('a node counts with what it has for pods, while pods can come', (t) => {
+test('a node that accepts pods counts with its allocatable resources', (t) => {
   const node = (spec: object, ready = 'True'): unknown => ({
     metadata: { name: 'n' },
     spec,
@@ -145,7 +145,7 @@ test('a disruption budget selects pods by its selector, and allows no eviction u
   t.end();
 });
 
-test('a ResourceQuota counts with its requests, unless it is for some pods only', (t) => {
+test('a ResourceQuota counts with its requests, unless it has scopes', (t) => {
   const quota = (spec: object): unknown => ({ metadata: { name: 'q', namespace: 'team' }, spec });
   const hard = { cpu: '4', 'requests.nvidia.com/gpu': '2', 'limits.cpu': '9', pods: '7', 'count/jobs.batch': '1' };
   t.same(

@@ -13,7 +13,7 @@ const CARD = 'nvidia.com/gpu';
 const ONE = { cpu: '1', [CARD]: '1' };
 const TWO = { cpu: '2', [CARD]: '2' };
 
-/** Two cores and two cards; `first` has all of it, in two pods of which p2 is younger. */
+/** Two cores and two GPUs; `first` uses all of them, in two pods of which p2 is younger. */
 async function fullCluster(t: Test, options: ApiServerOptions = {}): Promise<ArbitratedCluster> {
   const on = await cluster(t, options);
   on.addNode('node1', TWO);
@@ -23,7 +23,7 @@ async function fullCluster(t: Test, options: ApiServerOptions = {}): Promise<Arb
   return on;
 }
 
-test('who asks for everything alone deserves everything; when another one comes both deserve half, and one is overused', async (t) => {
+test('a single consumer gets the whole cluster; with a second one both get half, and the first is overused', async (t) => {
   const on = await fullCluster(t);
   await on.arbitrate();
   await on.deserves('first', TWO);
@@ -44,7 +44,7 @@ test('who asks for everything alone deserves everything; when another one comes 
   t.equal(on.condition('allocations', 'first', 'Reclaiming')?.status, 'True');
 });
 
-test('who is overused while another one waits is told, and after its grace its youngest pod goes, by uid, through the eviction API', async (t) => {
+test('an overused consumer gets a notice, and after the grace period its youngest pod is evicted by uid through the eviction API', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
   await on.arbitrate();
@@ -92,7 +92,7 @@ test('who is overused while another one waits is told, and after its grace its y
   );
 });
 
-test('a notice ends where nobody waits any more, and nobody goes', async (t) => {
+test('a notice ends when no pod waits any more, and nothing is evicted', async (t) => {
   const on = await fullCluster(t);
   on.addConsumer('first', {});
   on.addPod('second', 'q1', ONE, { node: null });
@@ -107,7 +107,7 @@ test('a notice ends where nobody waits any more, and nobody goes', async (t) => 
   t.same(on.evictions(), []);
 });
 
-test('a restart in the middle of a grace takes nothing of it and adds nothing', async (t) => {
+test('a restart during a grace period does not change its end', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
   on.seconds = 0.25;
@@ -124,7 +124,7 @@ test('a restart in the middle of a grace takes nothing of it and adds nothing', 
   t.equal(on.events('ReclaimPending').length, 1, 'told once');
 });
 
-test('after an eviction the same two have peace for a while, across restarts', async (t) => {
+test('after an eviction a cooldown applies between the same two consumers, across restarts', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
   await on.arbitrate();
@@ -132,7 +132,7 @@ test('after an eviction the same two have peace for a while, across restarts', a
   on.seconds = 40;
   await eventually(() => on.statusOf('first').reclaimedFor?.['second'] !== undefined, 'the eviction to be noted');
   await on.end();
-  // Somebody takes the kept room away, and the replacement is faster than who waited.
+  // Another client clears the nomination, and the replacement is scheduled before the waiting pod.
   on.server.edit('pods', 'second', 'q1', (pod) => ({ ...pod, status: { phase: 'Pending' } }));
   on.server.remove('pods', 'first', 'p2');
   on.addPod('first', 'p3', ONE, { startedAt: 41 });
@@ -147,7 +147,7 @@ test('after an eviction the same two have peace for a while, across restarts', a
   t.same(on.evictions(), ['p2', 'p3']);
 });
 
-test('only what changed is written, and when nothing changes nothing is asked', async (t) => {
+test('only changed objects are written, and without changes there are no requests', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', { cpu: '100' });
   on.addNamespaces('a', 'b', 'c');
@@ -170,7 +170,7 @@ test('only what changed is written, and when nothing changes nothing is asked', 
   );
 });
 
-test('a status that somebody else wrote meanwhile is looked at again, and put right', async (t) => {
+test('a status that another client changed is read again and corrected', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', { cpu: '100' });
   on.addNamespaces('a');
@@ -194,7 +194,7 @@ test('a status that somebody else wrote meanwhile is looked at again, and put ri
   await on.deserves('a', { cpu: '2' });
 });
 
-test('a pod that a disruption budget keeps stays, and another one goes in its place', async (t) => {
+test('a pod that a disruption budget protects stays, and another one is evicted instead', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
   on.server.edit('pods', 'first', 'p2', (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { app: 'kept' } } }));
@@ -207,7 +207,7 @@ test('a pod that a disruption budget keeps stays, and another one goes in its pl
   t.same(on.evictions(), ['p1']);
 });
 
-test('a pod that the API refuses to evict is asked for again later, and the one in its place goes at once', async (t) => {
+test('a pod that the API refuses to evict is tried again later, and another one is evicted at once', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
   const refusal = on.server.inject(
@@ -227,7 +227,7 @@ test('a pod that the API refuses to evict is asked for again later, and the one 
   refusal.remove();
 });
 
-test('where budgets keep everybody it is tried again, not at once, until one lets go', async (t) => {
+test('where budgets protect all pods, evictions are retried after a pause until one is allowed', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
   const refusal = on.server.inject({ subresource: 'eviction' }, { do: 'answer', code: 429, reason: 'TooManyRequests' });
@@ -246,7 +246,7 @@ test('where budgets keep everybody it is tried again, not at once, until one let
   t.same(on.evictions(), ['p2']);
 });
 
-test('a pod is evicted once, however late its end is seen', async (t) => {
+test('a pod is evicted only once, even if its end is observed late', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
   await on.arbitrate('on', { cooldownMs: 1 });
@@ -259,7 +259,7 @@ test('a pod is evicted once, however late its end is seen', async (t) => {
   t.same(on.evictions(), ['p2']);
 });
 
-test('an eviction whose answer is lost is not followed by another in its place', async (t) => {
+test('an eviction whose answer is lost does not cause another one', async (t) => {
   const on = await fullCluster(t);
   on.addPod('second', 'q1', ONE, { node: null });
   on.server.inject({ subresource: 'eviction', dryRun: false }, { do: 'lose-answer' }, 1);
@@ -273,7 +273,7 @@ test('an eviction whose answer is lost is not followed by another in its place',
   t.same(on.evictions(), ['p2']);
 });
 
-test('what is leaving counts as free, and nobody goes for it', async (t) => {
+test('resources of leaving pods count as free, and nothing is evicted for them', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', TWO);
   on.addNamespaces('first', 'second');
@@ -285,7 +285,7 @@ test('what is leaving counts as free, and nobody goes for it', async (t) => {
   t.match(on.statusOf('first'), { allocated: ONE, overused: [], reclaimAt: undefined });
 });
 
-test('what is reserved stays with its namespace, and some pods do not go at all', async (t) => {
+test('reserved resources stay with their namespace, and protected pods stay', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', { cpu: '8' });
   on.addNode('cordoned', { cpu: '8' }, { unschedulable: true });
@@ -308,7 +308,7 @@ test('what is reserved stays with its namespace, and some pods do not go at all'
   t.same(on.evictions(), ['p6', 'p5']);
 });
 
-test('a plan is logged once, shows in the metrics, and nothing is written', async (t) => {
+test('a plan is logged once and shown in the metrics, and nothing is written', async (t) => {
   const on = await fullCluster(t);
   on.addConsumer('first', { reserved: { [CARD]: '5' } });
   on.server.edit('consumers', '', 'first', (object) => ({ ...object, spec: {} }));
@@ -335,7 +335,7 @@ test('a plan is logged once, shows in the metrics, and nothing is written', asyn
   t.match(await on.metrics.text(), /quota_arbitrator_deserved\{consumer="second",resource="nvidia.com\/gpu"\} 1\n/);
 });
 
-test('a specification that can not hold is told so', async (t) => {
+test('a specification that cannot be satisfied gets a condition', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', { cpu: '8', [CARD]: '4' });
   on.addNamespaces('a', 'b', 'c', 'd');
@@ -369,7 +369,7 @@ test('a specification that can not hold is told so', async (t) => {
   await eventually(() => accepted('a')?.status === 'True', 'it to be accepted');
 });
 
-test('a namespace that goes takes its Allocation with it', async (t) => {
+test('the Allocation of a deleted namespace is deleted', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', { cpu: '8' });
   on.addNamespaces('a', 'b');
@@ -380,7 +380,7 @@ test('a namespace that goes takes its Allocation with it', async (t) => {
   t.not(on.server.read('allocations', '', 'b'), null);
 });
 
-test('a thousand namespaces: each is written once, and then only who is concerned', async (t) => {
+test('of a thousand namespaces each is written once, and later only those that change', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', { cpu: '100000', [CARD]: '1000' });
   const names = Array.from({ length: 1000 }, (_, at) => `team-${at}`);
@@ -403,7 +403,7 @@ test('a thousand namespaces: each is written once, and then only who is concerne
   t.equal(on.writes().length - before, 1);
 });
 
-/** Two nodes of eight GPUs, all of them in pods of one GPU that have a label. */
+/** Two nodes of eight GPUs, all used by labelled pods with one GPU each. */
 async function singles(t: Test): Promise<ArbitratedCluster> {
   const on = await cluster(t);
   on.addNamespaces('first', 'second');
@@ -415,7 +415,7 @@ async function singles(t: Test): Promise<ArbitratedCluster> {
   return on;
 }
 
-test('for a pod of eight GPUs one node is emptied at once, and its room is kept', async (t) => {
+test('for a pod of eight GPUs one node is emptied at once, and its room is nominated', async (t) => {
   const on = await singles(t);
   on.addPod('second', 'q1', { [CARD]: '8' }, { node: null });
   await on.arbitrate('on', { graceMs: 0 });
@@ -437,7 +437,7 @@ test('for a pod of eight GPUs one node is emptied at once, and its room is kept'
   t.equal(on.evictions().length, 8);
 });
 
-test('nobody goes while one of those who would have to may not', async (t) => {
+test('nothing is evicted if one of the needed victims is protected', async (t) => {
   const on = await singles(t);
   on.addBudget('first', 'one', { app: 'node1' }, 7);
   on.addBudget('first', 'two', { app: 'node2' }, 8);
@@ -452,7 +452,7 @@ test('nobody goes while one of those who would have to may not', async (t) => {
   t.same(on.evictions(), []);
 });
 
-test('taints, selectors and affinity say where a waiting pod may come to', async (t) => {
+test('taints, selectors and affinity decide which nodes a waiting pod can use', async (t) => {
   const on = await cluster(t);
   on.addNamespaces('first', 'second');
   on.addNode('plain', { [CARD]: '1' });
@@ -471,7 +471,7 @@ test('taints, selectors and affinity say where a waiting pod may come to', async
   t.same(on.evictions(), ['p2']);
 });
 
-test('namespaces that a selector selects get a Consumer, and keep one that they have', async (t) => {
+test('selected namespaces get a Consumer, and existing Consumers stay', async (t) => {
   const on = await cluster(t);
   on.addNode('node1', TWO);
   for (const name of ['web', 'shop', 'other'])

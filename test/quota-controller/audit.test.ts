@@ -20,7 +20,7 @@ function eventsOf(lines: string): readonly string[] {
     .map(({ type, group, subject = '', actor = '' }) => `${type} ${group} ${subject} ${actor}`.trim());
 }
 
-test('what a service decides, and who asked, is a chain in a file that the next start goes on with', async (t) => {
+test('decisions of a service with their callers form a chain in a file that the next start continues', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   const path = join(await scratchDirectory(t), 'audit');
@@ -49,7 +49,7 @@ test('what a service decides, and who asked, is a chain in a file that the next 
   t.match(await verifyAuditFile(path), { ok: false, reason: /changed/ });
 });
 
-test('a line that a killed writer left half written is cut off; a broken chain is not gone on with', async (t) => {
+test('a torn last line is cut off; a broken chain is not continued', async (t) => {
   const path = join(await scratchDirectory(t), 'audit');
   const event = { type: 'groupCreated' as const, at: 1, revision: 1, group: 'g' };
   const write = async (): Promise<void> => {
@@ -72,7 +72,7 @@ test('a line that a killed writer left half written is cut off; a broken chain i
   t.match(await openAuditFile(path), { ok: false, line: 2 });
 });
 
-test('a chain in a log is verified among the lines of the log, and a stream that fails is told of once', async (t) => {
+test('a chain is verified among the lines of a log, and a failing stream is reported once', async (t) => {
   const stream = new PassThrough();
   const audit = auditStream(stream);
   for (let at = 1; at <= 3; at++) {

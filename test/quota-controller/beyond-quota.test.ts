@@ -17,7 +17,7 @@ const pod = (uid: string, group: string, startedAt: number | null, cores: number
   needs: () => ({ requests: { cpu: cores }, limits: { cpu: cores } }),
 });
 
-test('of a group that uses more than its quota the pods that came last are beyond it', (t) => {
+test('in a group over its quota the youngest pods are beyond the quota', (t) => {
   const quota = new Quota();
   quota.createGroup({ name: 'root', hard: { 'limits.cpu': 20 }, mode: 'elastic' });
   for (const name of ['lends', 'borrows'])
@@ -44,7 +44,7 @@ test('of a group that uses more than its quota the pods that came last are beyon
   t.end();
 });
 
-test('the arbitrator evicts the pod that its group has beyond its quota, where the policy says so', async (t) => {
+test("the arbitrator evicts a pod beyond its group's quota if the policy says so", async (t) => {
   for (const evictBeyondQuotaFirst of [true, false]) {
     const on = await QuotaCluster.start(0);
     t.teardown(() => on.stop());
@@ -92,7 +92,7 @@ test('the arbitrator evicts the pod that its group has beyond its quota, where t
           conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: at }],
         },
       });
-    // The borrower has one core too many; its pods are older and more important than those of the owner.
+    // The borrower uses one core too many; its pods are older and more important than those of the owner.
     runs('b1', 'borrower', '2026-11-20T10:00:00Z', 5);
     runs('b2', 'borrower', '2026-11-20T11:00:00Z', 5);
     runs('o1', 'owner', '2026-11-20T12:00:00Z', 0);

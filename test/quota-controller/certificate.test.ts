@@ -20,7 +20,7 @@ import { clientTo, quotaServer } from './setting.js';
 
 const DAY = 86_400_000;
 
-/** What the API server has been told to trust. */
+/** The authority in the webhook configuration. */
 function trusted(server: ApiServer): string {
   const [first] = server.read('validatingwebhookconfigurations', '', 'quota')?.['webhooks'] as readonly {
     readonly clientConfig: { readonly caBundle: string };
@@ -28,7 +28,7 @@ function trusted(server: ApiServer): string {
   return Buffer.from(first?.clientConfig.caBundle ?? '', 'base64').toString('utf8');
 }
 
-/** The certificate that a new connection is shown, which has to be trusted. */
+/** The certificate that a new connection gets; the client verifies it. */
 function shown(port: number, ca: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket: TLSSocket = connect({ port, host: '127.0.0.1', ca, servername: '' }, () => {
@@ -42,7 +42,7 @@ function shown(port: number, ca: string): Promise<string> {
 const fingerprint = ({ certificate }: IssuedCertificate): string => new X509Certificate(certificate).fingerprint256;
 
 /**
- * Months pass on the manual clock; what happens every few seconds goes by the machine's, or it would happen millions of
+ * Months pass on the manual clock. Timers of a few seconds use the machine's clock, because they would fire millions of
  * times.
  */
 function patient(clock: ManualClock): Clock {
@@ -87,8 +87,8 @@ async function replica(
 }
 
 /**
- * What replicas are to show: a certificate in a Secret, of a year and then of longer. Replicas that renew it at once
- * issue one each.
+ * Issues a certificate in a Secret, first for one year and then for longer. Replicas that renew at the same time issue
+ * one each.
  */
 function renewing(client: KubeClient, clock: ManualClock): () => Promise<IssuedCertificate> {
   const days = [365];
@@ -103,7 +103,7 @@ function renewing(client: KubeClient, clock: ManualClock): () => Promise<IssuedC
     });
 }
 
-test('a certificate is renewed while replicas run: each is trusted all the time, and connections stay', async (t) => {
+test('a certificate is renewed while replicas run: clients trust every replica at any time, and connections stay open', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   const clock = new ManualClock(Date.now());
@@ -127,7 +127,7 @@ test('a certificate is renewed while replicas run: each is trusted all the time,
     });
   await kept();
   const seen = new Set<string>();
-  /** Every replica is trusted by whoever was told. */
+  /** Every client that reads the authority trusts every replica. */
   const everywhere = async (): Promise<readonly string[]> => {
     const prints = await Promise.all(ports.map((port) => shown(port, trusted(server))));
     for (const print of prints) seen.add(print);
@@ -137,7 +137,7 @@ test('a certificate is renewed while replicas run: each is trusted all the time,
   await eventually(() => server.requests.filter(({ resource }) => resource === 'secrets').length > 4, 'both to look');
   t.same(await everywhere(), [old, old]);
   clock.advance(36 * DAY);
-  // The secret is new before any of them shows it.
+  // The Secret has the new certificate before any replica serves it.
   await eventually(() => trusted(server).split('BEGIN').length === 3, 'both authorities to be announced');
   t.same(await everywhere(), [old, old]);
   for (let round = 0; round < 200 && !(await everywhere()).every((print) => print !== old); round++)
@@ -148,7 +148,7 @@ test('a certificate is renewed while replicas run: each is trusted all the time,
   t.equal(await kept(), true, 'who is connected stays so');
 });
 
-test('a certificate of files is served anew when they change, and not before all have', async (t) => {
+test('certificate files are reloaded when they change, after all of them have changed', async (t) => {
   const server = await quotaServer();
   const clock = new ManualClock(Date.now());
   const directory = await scratchDirectory(t);
@@ -185,7 +185,7 @@ test('a certificate of files is served anew when they change, and not before all
   t.equal(trusted(server), both);
 });
 
-test('while the API server fails nothing is renewed, and what is served goes on', async (t) => {
+test('while the API server fails, nothing is renewed and the served certificate stays', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   const clock = new ManualClock(Date.now());

@@ -9,7 +9,7 @@ tap.setTimeout(180_000);
 
 const HOUR = 3_600_000;
 const CASH = 'cash/requests.tencent.com/vcuda-core';
-/** Hundredths of a GPU: of the claim that each pod has for itself, and of the claims that pods share. */
+/** Hundredths of a GPU, for the claim of each pod and for the shared claims. */
 const OWN = 30;
 const SHARED = 100;
 const POOLS = ['pool-0', 'pool-1'];
@@ -21,16 +21,16 @@ const devices = (cores: number) => ({
   },
 });
 
-/** A pod of the history, with whole seconds, as the API server writes times. */
+/** A pod of the history, with times in whole seconds as the API server writes them. */
 interface Life extends Interval {
   readonly name: string;
   end: number;
   readonly hasOwn: boolean;
-  /** The shared claim that it uses; empty for none. */
+  /** The shared claim of the pod; empty for none. */
   readonly pool: string;
 }
 
-/** A cluster with a LeaderWorkerSet: the pods of the workers are owned by a StatefulSet that a pod owns. */
+/** A cluster with a LeaderWorkerSet: the leader pod owns the StatefulSet of the workers. */
 async function cluster(t: Test): Promise<QuotaCluster> {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
@@ -132,7 +132,7 @@ function endPod(on: QuotaCluster, name: string, at: number): void {
       containerStatuses: [{ state: { terminated: { finishedAt: text(at) } } }],
     },
   }));
-  // Kubernetes deletes claims of a pod's own when it is done.
+  // Kubernetes deletes a pod's own claims when the pod has finished.
   if (on.server.read('resourceclaims', 'default', `${name}-made`) !== null)
     on.server.remove('resourceclaims', 'default', `${name}-made`);
 }
@@ -148,7 +148,7 @@ function rateOf(pods: readonly Life[]): number {
   );
 }
 
-/** Core-hours of all pods until a time: of shared claims the times at which some pod used them. */
+/** Core-hours of all pods until a time; a shared claim counts while at least one pod uses it. */
 function integralOf(pods: readonly Life[], until: number): number {
   const lasting = ({ start, end }: Interval): number => Math.min(end, until) - start;
   const own = pods.filter(({ hasOwn }) => hasOwn).reduce((sum, pod) => sum + lasting(pod), 0);
@@ -188,7 +188,7 @@ test('over random histories with outages the hours of claims are the integral of
         some.end = at;
         endPod(on, some.name, at);
         if (isLed && random(2) === 0) {
-          // The leader has seen the end before the object goes.
+          // The leader observes the end before the object is deleted.
           await eventually(() => amount(on, 'burnRate') === rateOf(pods), 'the end to be charged');
           on.server.remove('pods', 'default', some.name);
         }
@@ -219,7 +219,7 @@ test('over random histories with outages the hours of claims are the integral of
   }
 });
 
-test('what a shared claim may have used while no replica led is reported as uncertain', async (t) => {
+test('possible use of a shared claim while no replica led is reported as uncertain', async (t) => {
   const on = await cluster(t);
   const now = Math.floor(Date.now() / 1000) * 1000;
   const life = { name: 'a', start: now - 10 * HOUR, end: Infinity, hasOwn: false, pool: 'pool-0' };
@@ -233,7 +233,7 @@ test('what a shared claim may have used while no replica led is reported as unce
     spec: { ...(lease.spec as object), renewTime: text(now - 5 * HOUR) },
   }));
   await on.join();
-  // Charged until a leader watched last, and since the next pod; between them nobody knows.
+  // Charged until a leader watched last, and from the next pod on; the use between them is unknown.
   await eventually(() => Math.abs(amount(on, 'used') - (5 + 2) * SHARED) < 1, 'seven hours to be charged');
   t.ok(Math.abs(amount(on, 'uncertain') - 3 * SHARED) < 1, `${amount(on, 'uncertain')} core-hours are uncertain`);
   t.equal(amount(on, 'burnRate'), SHARED);

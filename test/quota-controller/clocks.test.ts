@@ -10,19 +10,19 @@ import { QuotaCluster } from './cluster.js';
 
 const DAY = 86_400_000;
 
-/** A clock of a node that is wrong by so much. */
+/** A node's clock with this error. */
 function off(byMs: number): Clock {
   return { ...systemClock, now: () => Date.now() + byMs };
 }
 
-test('replicas whose clocks are apart agree about reservations: what one holds the other one does not give away', async (t) => {
+test('replicas with different clocks agree about reservations', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   await on.join({ clock: off(0) });
   await on.join({ clock: off(61_000) });
   await on.join({ clock: off(-10 * 365 * DAY) });
   await on.createGroup('team', { 'limits.cpu': 10 });
-  // Reviews go to the replicas in turn. Their objects never come: only reservations hold what is admitted.
+  // The replicas review in turn. The objects never follow, so that only reservations use quota.
   const review = (name: string) => ({
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -54,7 +54,7 @@ test('replicas whose clocks are apart agree about reservations: what one holds t
   t.equal(admitted, 2, 'eight of ten cores');
 });
 
-test('an API server whose clock leaps by ten years forfeits no grant and freezes nothing; an event tells', async (t) => {
+test('an API server whose clock leaps by ten years causes no loss of grants and no freeze, but an event', async (t) => {
   let leapMs = 0;
   const on = await QuotaCluster.start(1, { now: () => Date.now() + leapMs });
   t.teardown(() => on.stop());
@@ -76,7 +76,7 @@ test('an API server whose clock leaps by ten years forfeits no grant and freezes
   await eventually(() => on.used('team') === '2', 'the ledger to follow');
 });
 
-test('a ledger whose time is ten years ahead is set back by a command while no replica runs, and goes on', async (t) => {
+test('a ledger that is ten years ahead is reset by a command while no replica runs, and then continues', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   const objects = new LedgerObjects(on.client, systemClock);
@@ -95,7 +95,7 @@ test('a ledger whose time is ten years ahead is set back by a command while no r
   await on.leave(first);
   t.equal(await leaderOf(on.client, 'kube-system', Date.now()), null);
 
-  // What a service of an earlier version did whose node was ten years ahead: weeks were lived through.
+  // The damage done by an earlier version on a node that was ten years ahead: weekly grants were executed.
   const future = Date.now() + 3650 * DAY;
   const engine = await createEngine({
     store: new KubeStore({ api: on.client, clock: systemClock }),

@@ -8,7 +8,7 @@ import { eventually } from '../harness/eventually.js';
 import { hastyClock } from '../kube/hasty-clock.js';
 import { clientTo, quotaServer } from './setting.js';
 
-/** Lets nothing but reading through. */
+/** Passes only read requests. */
 function readOnly(api: KubeApi): KubeApi {
   return {
     request: (request) => {
@@ -18,7 +18,7 @@ function readOnly(api: KubeApi): KubeApi {
   };
 }
 
-/** Looks at the ledger while a change of two groups is stuck. */
+/** Reads the ledger during an unfinished change of two groups. */
 async function stuck(
   t: Test,
   match: FaultMatch,
@@ -41,19 +41,19 @@ async function stuck(
   return ledger;
 }
 
-test('who looks at the ledger writes nothing, and sees a change without an outcome as one that did not happen', async (t) => {
+test('reading the ledger writes nothing, and an undecided change counts as not executed', async (t) => {
   const ledger = await stuck(t, { verb: 'create', resource: 'bizgrouptransactions' }, { do: 'hang' });
   t.strictSame(ledger.groups(), ['root']);
   t.equal(ledger.status('root')?.used.get('limits.cpu'), 0n);
 });
 
-test('a change that has its outcome is seen, though its pages are not in their places yet', async (t) => {
+test('a decided change is visible even if its pages are not in place yet', async (t) => {
   const ledger = await stuck(t, { verb: 'create', resource: 'bizgrouptransactions' }, { do: 'lose-answer' });
   t.strictSame(ledger.groups(), ['root', 'child']);
   t.equal(ledger.status('root')?.used.get('limits.cpu'), 4000n);
 });
 
-test('what is done to the ledger that were read stays with who read them', async (t) => {
+test('changes to a copy of the ledger stay in the copy', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   t.teardown(async () => {

@@ -26,7 +26,7 @@ interface ReviewAnswer {
   };
 }
 
-/** A programmable API server that asks the webhooks of quota services, as the real one does. */
+/** A programmable API server that calls the webhooks of quota services as a real one does. */
 export class QuotaCluster {
   readonly server: ApiServer;
   readonly client: KubeClient;
@@ -72,7 +72,7 @@ export class QuotaCluster {
     return cluster;
   }
 
-  /** Another replica, ready to decide. */
+  /** Starts another replica; resolves when it is ready. */
   async join(
     options: {
       readonly refreshMs?: number;
@@ -113,7 +113,7 @@ export class QuotaCluster {
     await service.stop();
   }
 
-  /** Something happens that the webhooks are not asked about. */
+  /** Changes objects without calling the webhooks. */
   async unguarded(action: () => Promise<unknown>): Promise<void> {
     this.server.admission = null;
     await action();
@@ -128,7 +128,7 @@ export class QuotaCluster {
     await this.server.stop();
   }
 
-  /** Asks the replicas in turn. */
+  /** Calls the replicas in turn. */
   ask(path: string, review: unknown): Promise<ReviewAnswer> {
     const service = this.services[this.#asked % this.services.length];
     if (service === undefined) throw new Error('no replica');
@@ -155,7 +155,7 @@ export class QuotaCluster {
     });
   }
 
-  /** As the webhook configuration has it. */
+  /** As in the webhook configuration. */
   #pathOf(plural: string, subresource: string, objects: readonly (KubeObject | null)[]): string | null {
     if (plural === 'bizgroupresourcequotas') return subresource === '' ? '/groups' : null;
     if (plural === 'horizontalpodautoscalers') return '/autoscalers';
@@ -235,7 +235,7 @@ export class QuotaCluster {
     return (this.server.read('bizgroupresourcequotas', '', group)?.status ?? {}) as Readonly<Record<string, unknown>>;
   }
 
-  /** What the group's object says it uses of a key. */
+  /** Usage of a key in the status of a group's object. */
   used(group: string, key = 'limits.cpu'): string | undefined {
     return (this.statusOf(group)['used'] as Readonly<Record<string, string>> | undefined)?.[key];
   }

@@ -18,7 +18,7 @@ const uidOf = (on: QuotaCluster, resource: string, name: string): string =>
   on.server.read(resource, 'default', name)?.metadata.uid ?? '';
 const cash = (on: QuotaCluster): number => Number(on.used('team', 'cash/limits.cpu') ?? NaN);
 
-/** A pod of a ReplicaSet of a Deployment, scheduled some hours ago. */
+/** A pod of a Deployment's ReplicaSet, scheduled some hours ago. */
 function addPod(on: QuotaCluster, name: string, owner: string, hours: number, cores: number): void {
   const controller = (kind: string, of: string, uid: string) => [
     { apiVersion: 'apps/v1', kind, name: of, uid, controller: true },
@@ -44,7 +44,7 @@ function addPod(on: QuotaCluster, name: string, owner: string, hours: number, co
   });
 }
 
-test('hours are counted from the scheduling of pods to their end, and a spent budget refuses growth and stops nothing', async (t) => {
+test('hours count from the scheduling of a pod to its end, and an exhausted budget refuses growth without stopping pods', async (t) => {
   const on = await cluster(t);
   await on.createGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 100 });
   t.match(await on.deploy('web', 'team', 2, 4), { ok: true });
@@ -62,7 +62,7 @@ test('hours are counted from the scheduling of pods to their end, and a spent bu
   t.match(await on.scale('web', 1), { ok: true });
 });
 
-test('a pod that succeeded, or is gone, stops to count, also if that happened while nobody looked', async (t) => {
+test('a finished or deleted pod stops counting, even if that happened while no replica watched', async (t) => {
   const on = await cluster(t);
   await on.createGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 1000 });
   await on.deploy('web', 'team', 3, 4);
@@ -94,7 +94,7 @@ test('a pod that succeeded, or is gone, stops to count, also if that happened wh
   t.equal(Math.floor(cash(on)), 100);
 });
 
-test('one replica leads; when it goes another one takes over and goes on reporting', async (t) => {
+test('one replica leads; when it stops, another one takes over and reports', async (t) => {
   const on = await cluster(t, 2);
   await eventually(() => on.services.some(({ leading }) => leading), 'a leader');
   t.equal(on.services.filter(({ leading }) => leading).length, 1);
@@ -107,7 +107,7 @@ test('one replica leads; when it goes another one takes over and goes on reporti
   await eventually(() => on.used('team') === '3', 'its report');
 });
 
-test('a group whose deletion was asked for stays until its workloads are gone, and admits nothing', async (t) => {
+test('a group under deletion stays until its workloads are gone, and admits nothing', async (t) => {
   const on = await cluster(t);
   await on.createGroup('company', { 'limits.cpu': 10 });
   await on.createGroup('team', { 'limits.cpu': 4 }, 'company');
@@ -138,7 +138,7 @@ test('a group whose deletion was asked for stays until its workloads are gone, a
   await eventually(() => on.used('company') === '0', 'the parent to have it back');
 });
 
-test('pods and replica sets are charged only where what they say owns them does not', async (t) => {
+test('pods and ReplicaSets are charged only if their owners are not charged for them', async (t) => {
   const on = await cluster(t);
   await on.createGroup('team', { 'limits.cpu': 4 });
   await on.deploy('web', 'team', 2, 1);
@@ -159,7 +159,7 @@ test('pods and replica sets are charged only where what they say owns them does 
   t.match(await create(owned('another', 'made-up')), { ok: false, message: /QuotaExceeded/ });
 });
 
-test('a refresh finds what nobody told of', async (t) => {
+test('a refresh finds changes without events', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   await on.join({ refreshMs: 200 });
@@ -171,7 +171,7 @@ test('a refresh finds what nobody told of', async (t) => {
   await eventually(() => on.used('team') === '0', 'the refresh to notice');
 });
 
-test('replicas share one certificate, which is replaced before it ends', async (t) => {
+test('replicas share one certificate and replace it before it expires', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   t.teardown(async () => {

@@ -10,13 +10,12 @@ const template = {
   spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 1 }, requests: { cpu: 1 } } }] },
 };
 
-/** An object of a kind, what its controllers make of it, and how many pods that are. */
+/** An object of a kind, the objects that its controllers create, and its number of pods. */
 interface Sample {
   readonly version?: string;
   readonly spec: object;
   /**
-   * For each pod the kinds between it and the object, outermost first; `Pod` names the first pod, which then owns what
-   * follows.
+   * For each pod the kinds between it and the object, outermost first; `Pod` names the first pod, which owns the rest.
    */
   readonly pods: readonly (readonly string[])[];
 }
@@ -26,7 +25,7 @@ const times = (count: number, chain: readonly string[]): readonly (readonly stri
 const replicaSpecs = (...roles: readonly (readonly [string, number])[]) =>
   Object.fromEntries(roles.map(([role, replicas]) => [role, { replicas, template }]));
 
-/** By kind. Every kind that is charged has to be here. */
+/** By kind; all charged kinds must be listed here. */
 const SAMPLES: Readonly<Record<string, Sample>> = {
   Deployment: { spec: { replicas: 3, template }, pods: times(3, ['ReplicaSet']) },
   ReplicaSet: { spec: { replicas: 2, template }, pods: times(2, []) },
@@ -72,14 +71,14 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     spec: {
       rayClusterConfig: {
         headGroupSpec: { template },
-        // A group of workers may be called as the head is.
+        // A worker group may have the name of the head.
         workerGroupSpecs: [{ groupName: 'head', replicas: 2, minReplicas: 2, maxReplicas: 2, template }],
       },
     },
     pods: times(3, ['RayCluster']),
   },
   ReplicationController: { spec: { replicas: 2, template }, pods: times(2, []) },
-  // There are two nodes.
+  // The cluster has two nodes.
   DaemonSet: { spec: { template }, pods: times(2, []) },
   XGBoostJob: { spec: { xgbReplicaSpecs: replicaSpecs(['Master', 1], ['Worker', 2]) }, pods: times(3, []) },
   PaddleJob: { spec: { paddleReplicaSpecs: replicaSpecs(['Worker', 2]) }, pods: times(2, []) },
@@ -96,7 +95,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   },
 };
 
-test('of every kind as many pods are counted by the hour as are charged', async (t) => {
+test('for every kind as many pods are metered as are charged', async (t) => {
   const charged = KNOWN_KINDS.filter((each) => each.charges && each.amounts === undefined);
   t.same(
     charged.map(({ kind }) => kind).filter((kind) => !(kind in SAMPLES)),

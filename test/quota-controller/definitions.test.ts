@@ -23,7 +23,7 @@ const patch = (client: KubeClient, name: string, spec: object) =>
     body: { spec },
   });
 
-test('the server itself refuses groups that can not be, before any webhook is asked', async (t) => {
+test('the API server itself refuses invalid groups before it calls a webhook', async (t) => {
   const client = await server(t);
   t.match(
     await create(client, 'team', {
@@ -52,7 +52,7 @@ test('the server itself refuses groups that can not be, before any webhook is as
   t.match(await create(client, 'x'.repeat(64), { hard: {} }), { ok: false, message: /63 characters at most/ });
 });
 
-test('a group does not move to another parent, whichever way that is said', async (t) => {
+test('a group does not move to another parent by any kind of request', async (t) => {
   const client = await server(t);
   await create(client, 'child', { parentBizGroup: 'root', hard: {} });
   await create(client, 'root', { hard: {} });
@@ -63,7 +63,7 @@ test('a group does not move to another parent, whichever way that is said', asyn
   t.match(await patch(client, 'child', { hard: { pods: 3 } }), { ok: true });
 });
 
-test('what the schema does not know is not kept', async (t) => {
+test('fields outside the schema are dropped', async (t) => {
   const client = await server(t);
   t.strictSame(
     (

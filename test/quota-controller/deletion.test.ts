@@ -16,10 +16,10 @@ const uses = (on: QuotaCluster, cores: string): Promise<unknown> =>
   eventually(() => on.used('team') === cores, `${cores} cores to be used`);
 const uidOf = (on: QuotaCluster, resource: string, name: string): string =>
   on.server.read(resource, 'default', name)?.metadata.uid ?? '';
-/** Long enough for what is seen to be told. */
+/** Long enough for an observed change to be reconciled. */
 const resolvePending = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, 300));
 
-/** A ReplicaSet that names a group, and a Deployment as its controller. */
+/** A ReplicaSet that names a group, controlled by a Deployment. */
 function replicaSet(name: string, owner: string, uid: string): ReturnType<typeof deployment> {
   const bare = deployment(name, 'team', 2, 1);
   return {
@@ -52,7 +52,7 @@ for (const finalizer of ['foregroundDeletion', 'example.com/slow']) {
   });
 }
 
-test('what is left behind by its owner is charged itself from then on', async (t) => {
+test('an object that its owner leaves behind is charged itself from then on', async (t) => {
   const on = await cluster(t);
   await on.deploy('web', 'team', 2, 1);
   t.match(
@@ -64,7 +64,7 @@ test('what is left behind by its owner is charged itself from then on', async (t
     { ok: true },
   );
   await uses(on, '2');
-  // As the garbage collector does where an owner is deleted and its dependents are to stay.
+  // As the garbage collector does when an owner is deleted with orphaned dependents.
   await on.client.request({
     method: 'PATCH',
     path: `${APPS}/replicasets/web-rs`,
@@ -78,7 +78,7 @@ test('what is left behind by its owner is charged itself from then on', async (t
   await uses(on, '0');
 });
 
-test('an owner that was made anew under the old name is not the owner of what the old one left', async (t) => {
+test('an owner that was created again under its old name does not own what the old one left behind', async (t) => {
   const on = await cluster(t);
   await on.deploy('web', 'team', 2, 1);
   const old = uidOf(on, 'deployments', 'web');
@@ -90,7 +90,7 @@ test('an owner that was made anew under the old name is not the owner of what th
   await on.remove('web');
   t.match(await on.deploy('web', 'team', 1, 1), { ok: true });
   t.not(uidOf(on, 'deployments', 'web'), old);
-  // The pods of the ReplicaSet are there until it is collected, and nobody else is charged for them.
+  // The pods of the ReplicaSet exist until it is collected, and no other object is charged for them.
   t.match(
     await on.client.request({
       method: 'PATCH',
@@ -105,7 +105,7 @@ test('an owner that was made anew under the old name is not the owner of what th
   await uses(on, '1');
 });
 
-test('of a namespace that ends, each workload is charged until it is gone', async (t) => {
+test('in a terminating namespace every workload is charged until it is gone', async (t) => {
   const on = await cluster(t);
   const path = '/apis/apps/v1/namespaces/ending/deployments';
   for (const name of ['one', 'two'])
@@ -129,7 +129,7 @@ test('of a namespace that ends, each workload is charged until it is gone', asyn
   await uses(on, '0');
 });
 
-test('a workload made anew under the name of one that is being deleted is its own', async (t) => {
+test('a workload created under the name of one under deletion is charged itself', async (t) => {
   const on = await cluster(t);
   await on.deploy('web', 'team', 3, 1);
   await uses(on, '3');

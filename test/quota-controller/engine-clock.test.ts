@@ -6,7 +6,7 @@ const START = Date.parse('2026-03-02T08:00:00Z');
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-/** Clocks that a test sets: of the API server, of the replica, and the one that only goes forward. */
+/** Manual clocks: the API server's, the replica's, and a monotonic one. */
 function clocks(ledgerTime = 0) {
   const at = { server: START as number | null, local: START, elapsed: 0, ledger: 0 };
   const states: ClockState['is'][] = [];
@@ -22,7 +22,7 @@ function clocks(ledgerTime = 0) {
     at,
     clock,
     states,
-    /** Time passes for all clocks. */
+    /** Advances all clocks. */
     pass: (ms: number): number => {
       if (at.server !== null) at.server += ms;
       at.local += ms;
@@ -32,7 +32,7 @@ function clocks(ledgerTime = 0) {
   };
 }
 
-test("the engine's time is the API server's, whatever the clock of the replica says", (t) => {
+test("the engine's time follows the API server, whatever the clock of the replica shows", (t) => {
   const { at, clock, pass } = clocks();
   at.local += 3600 * DAY;
   t.equal(clock.now(), START);
@@ -44,7 +44,7 @@ test("the engine's time is the API server's, whatever the clock of the replica s
   t.end();
 });
 
-test('the time never goes back: it goes at half speed until the API server has come', (t) => {
+test('the time never goes back: it runs at half speed until the API server has caught up', (t) => {
   const { at, clock, pass, states } = clocks();
   pass(100_000);
   at.server = START + 90_000;
@@ -78,7 +78,7 @@ test('a leap of the API server alone is refused; one that the replica confirms i
   t.end();
 });
 
-test('a service goes on from the time of the ledger', (t) => {
+test('a service continues from the time of the ledger', (t) => {
   t.equal(clocks(START - 5 * DAY).clock.now(), START);
   const far = clocks(START - 100 * DAY);
   t.equal(far.clock.now(), START - 100 * DAY);
@@ -92,7 +92,7 @@ test('a service goes on from the time of the ledger', (t) => {
   t.end();
 });
 
-test('a replica whose clock is wrong is not ready until another one has confirmed the time, in the ledger', (t) => {
+test('a replica with a wrong clock is not ready until another one has confirmed the time in the ledger', (t) => {
   const { at, clock, pass } = clocks(START - DAY);
   t.equal(clock.notReady, null);
   at.local = START - 365 * DAY;
@@ -109,7 +109,7 @@ test('a replica whose clock is wrong is not ready until another one has confirme
   t.end();
 });
 
-test("the API server's time is learnt from Date headers, to half a second and less", (t) => {
+test("the API server's time is read from Date headers, with an error of at most half a second", (t) => {
   let elapsed = 0;
   const time = new ServerTime(() => elapsed);
   const truth = (): number => START + 123_456 + elapsed;

@@ -85,7 +85,7 @@ const definition = (group: string, kind: string, plural: string, subresources: o
 });
 
 const WORKERS = '.spec.pytorchReplicaSpecs.Worker.replicas';
-/** What the cluster has beside groups and workloads. */
+/** The cluster's objects beside groups and workloads. */
 const CLUSTER = [
   POLICY,
   definition('example.com', 'Widget', 'widgets'),
@@ -160,7 +160,7 @@ const autoscaler = (name: string, kind: string, target: string, maxReplicas: num
   },
 });
 
-/** Workloads, and what every one of the three is to answer. */
+/** Workloads with the expected answer of all three. */
 const TABLE: readonly (readonly [string, Manifest, RegExp | null])[] = [
   ['a label of a type with room', deployment('t4', { ...team, 'gpu-type': 'T4' }, template(GPU, T4)), null],
   ['placement on a type without room', deployment('a100', team, template(GPU, A100)), /QuotaExceeded.*gpu\.A100=/],
@@ -217,7 +217,7 @@ const TABLE: readonly (readonly [string, Manifest, RegExp | null])[] = [
   ['an autoscaler of a custom resource that fits', autoscaler('small', 'PyTorchJob', 'train', 3), null],
 ];
 
-/** What one of the three answers: null where it lets the object pass. */
+/** The answer of one of the three; null if it admits the object. */
 type Verdict = string | null;
 
 async function start(t: Test): Promise<QuotaCluster> {
@@ -242,7 +242,7 @@ async function start(t: Test): Promise<QuotaCluster> {
 async function webhook(on: QuotaCluster, object: Manifest): Promise<Verdict> {
   const isAutoscaler = object.kind === 'HorizontalPodAutoscaler';
   const isLabelled = Object.keys(object.metadata.labels ?? {}).length > 0;
-  // As the webhook configuration has it.
+  // As in the webhook configuration.
   if (!isAutoscaler && !isLabelled && object.metadata.namespace !== 'strict') return null;
   const { response } = await on.ask(isAutoscaler ? '/autoscalers' : isLabelled ? '/workloads' : '/unlabelled', {
     apiVersion: 'admission.k8s.io/v1',
@@ -282,13 +282,13 @@ async function commanded(t: Test, directory: string, args: readonly string[]): P
     .map((line) => JSON.parse(line) as { readonly allowed: boolean; readonly code: string; readonly message: string });
   const verdicts = rows.map(({ allowed, code: reason, message }) => {
     if (allowed) return null;
-    // The webhooks put the code before messages that do not begin with it.
+    // The webhooks prefix messages that lack the code.
     return reason === 'Forbidden' || message.startsWith(reason) ? message : `${reason}: ${message}`;
   });
   return { verdicts, code };
 }
 
-test('explain and what-if answer as the webhooks do, by the policy', async (t) => {
+test('explain and what-if answer as the webhooks do, with the policy', async (t) => {
   const on = await start(t);
   const directory = await scratchDirectory(t);
   const write = (name: string, objects: readonly object[]): Promise<void> =>
@@ -296,7 +296,7 @@ test('explain and what-if answer as the webhooks do, by the policy', async (t) =
   await writeFile(join(directory, 'kubeconfig'), kubeconfig(on.server, {}));
   await write('tree.yaml', TREE);
   await write('cluster.yaml', CLUSTER);
-  // What is refused comes first: the commands admit one object after the other.
+  // Refused objects come first, because the commands admit one object after the other.
   const rows = [
     ...TABLE.filter(([, , refused]) => refused !== null),
     ...TABLE.filter(([, , refused]) => refused === null),
@@ -320,7 +320,7 @@ test('explain and what-if answer as the webhooks do, by the policy', async (t) =
   t.strictSame(tried, { verdicts: [null, ...expected], code: 1 });
 });
 
-test('explain scales a custom resource where its definition says, as the webhook does', async (t) => {
+test('explain scales a custom resource as its definition says, like the webhook', async (t) => {
   const on = await start(t);
   const directory = await scratchDirectory(t);
   await writeFile(join(directory, 'kubeconfig'), kubeconfig(on.server, {}));

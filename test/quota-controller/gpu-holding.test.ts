@@ -35,7 +35,7 @@ const holding = (cores: number, blocks: number, gpus: string | null) =>
     }),
   );
 
-test('a part of a GPU fits where one GPU has room for it, not where the sum has', (t) => {
+test('a part of a GPU fits if one GPU has room for it, not if only the sum has', (t) => {
   const halves = [holding(60, 8, '0'), holding(60, 8, '1')];
   t.equal(fitsOnGpus(inventory, holding(50, 8, null), halves), false);
   t.equal(fitsOnGpus(inventory, holding(40, 8, null), halves), true);
@@ -44,7 +44,7 @@ test('a part of a GPU fits where one GPU has room for it, not where the sum has'
   t.end();
 });
 
-test('whole GPUs are free ones, and pods on unknown GPUs may be on any', (t) => {
+test('whole GPUs must be free, and pods on unknown GPUs may be on any GPU', (t) => {
   t.equal(fitsOnGpus(inventory, holding(200, 0, null), []), true);
   t.equal(fitsOnGpus(inventory, holding(200, 0, null), [holding(1, 1, '1')]), false);
   t.equal(fitsOnGpus(inventory, holding(100, 0, null), [holding(100, 0, '0')]), true);

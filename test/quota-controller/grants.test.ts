@@ -5,7 +5,7 @@ import { QuotaCluster } from './cluster.js';
 
 const KEY = 'cash/limits.cpu';
 
-test('grants of a group are given by its specification, and kubectl shows granted, used, left and next', async (t) => {
+test('grants in the spec of a group are given, and kubectl shows granted, used, left and next', async (t) => {
   const on = await QuotaCluster.start(2);
   t.teardown(() => on.stop());
   const from = new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z');
@@ -53,7 +53,7 @@ test('grants of a group are given by its specification, and kubectl shows grante
   t.match(wrong, { ok: false, message: /grant x: the group has no budget cash\/pods in hard/ });
 });
 
-test('a grant that the parent cannot pay is a condition and an event, and is given when the parent can', async (t) => {
+test('a grant that the parent cannot pay gives a condition and an event, and is given when the parent can pay', async (t) => {
   const on = await QuotaCluster.start();
   t.teardown(() => on.stop());
   await on.createGroup('company', { 'limits.cpu': 10, [KEY]: 5 });
@@ -64,7 +64,7 @@ test('a grant that the parent cannot pay is a condition and an event, and is giv
   t.match(on.statusOf('team')['grants'], [{ name: 'extra', refused: /exceeded quota: company/ }]);
 });
 
-test('the levels of a budget are events also when nothing but time passes', async (t) => {
+test('budget levels that time alone reaches give events', async (t) => {
   const on = await QuotaCluster.start();
   t.teardown(() => on.stop());
   // A thousand cores use 80, 90 and 100 percent of half a core-hour within two seconds.

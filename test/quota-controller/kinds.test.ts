@@ -27,7 +27,7 @@ const ROLLOUTS = {
   },
 };
 
-test('a kind that is installed later is followed, and what was charged for it is given back when it goes', async (t) => {
+test('a kind that is installed later is watched, and its charges are released when it is removed', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   await on.join({ kindsMs: 20 });
@@ -53,7 +53,7 @@ test('a kind that is installed later is followed, and what was charged for it is
   await eventually(() => on.server.watches('rollouts').length > 0, 'rollouts to be followed again');
 });
 
-test('while the API server does not say what it has, nothing is dropped, and it is asked again', async (t) => {
+test('kinds stay known while discovery fails, and discovery is retried', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   t.teardown(async () => {
@@ -128,7 +128,7 @@ const template = (cpu: string | number) => ({
   spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu } } }] },
 });
 
-test('a scale of a custom resource is decided where its definition says that the replicas are', async (t) => {
+test('the scale of a custom resource is reviewed with the replica field of its definition', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   on.server.seed(
@@ -186,7 +186,7 @@ test('a scale of a custom resource is decided where its definition says that the
   t.match(response, { allowed: false, status: { message: /QuotaExceeded/ } });
 });
 
-test('a Rollout is charged for the template of the workload that it refers to', async (t) => {
+test('a Rollout is charged for the template of the workload that it references', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   on.server.seed('customresourcedefinitions', ROLLOUTS);
@@ -215,7 +215,7 @@ test('a Rollout is charged for the template of the workload that it refers to', 
   await eventually(() => on.used('team') === '6', 'the Rollout to be charged');
 });
 
-test('an object that cannot be read may shrink, lose finalizers and be deleted, and nothing else', async (t) => {
+test('an object that cannot be evaluated may only shrink, lose finalizers or be deleted', async (t) => {
   const on = await QuotaCluster.start(1);
   t.teardown(() => on.stop());
   await on.createGroup('team', { 'limits.cpu': 10 });

@@ -19,7 +19,7 @@ interface Rule {
   readonly resourceNames?: readonly string[];
 }
 
-test('the role lets every kind of workload be followed, and allows nothing with a star', (t) => {
+test('the role allows watching every kind of workload, without wildcards', (t) => {
   const rules = ['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml']
     .flatMap(manifestsOf)
     .flatMap((object) => (object as unknown as { readonly rules?: readonly Rule[] }).rules ?? []);
@@ -34,7 +34,7 @@ test('the role lets every kind of workload be followed, and allows nothing with 
   t.end();
 });
 
-test('the service creates nothing whose creation a role cannot limit: it is shipped', (t) => {
+test('the service creates no object whose creation a role cannot limit; the manifests contain it', (t) => {
   const objects = manifestsOf('etc/quota/deployment.yaml');
   const rules = objects.flatMap((object) => (object as unknown as { readonly rules?: readonly Rule[] }).rules ?? []);
   const created = rules.filter(({ verbs }) => verbs.includes('create')).flatMap(({ resources }) => resources);
@@ -71,7 +71,7 @@ test('the definitions and the code name the same resources', (t) => {
   t.end();
 });
 
-test('only requests that show a group can be held up while nobody answers, unless that is asked for', (t) => {
+test('by default only requests that show a group fail while no replica answers', (t) => {
   const kinds = KNOWN_KINDS.filter(({ charges }) => charges).map((evaluator) => ({
     evaluator,
     resource: resourceOf(evaluator),

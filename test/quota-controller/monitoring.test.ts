@@ -23,7 +23,7 @@ const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }
   (group) => group.rules,
 );
 
-/** Every expression of the board. */
+/** All expressions of the dashboard. */
 function expressions(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(expressions);
   if (typeof value !== 'object' || value === null) return [];
@@ -32,7 +32,7 @@ function expressions(value: unknown): string[] {
   );
 }
 
-/** Everything that a service says of two groups: one with a grant that its parent cannot pay. */
+/** All metrics of a service with two groups, one of which has a grant that its parent cannot pay. */
 async function metricsText(): Promise<string> {
   const now = Date.parse('2026-03-02T00:00:00Z');
   const engine = await createEngine({ clock: () => now });
@@ -58,7 +58,7 @@ async function metricsText(): Promise<string> {
   return metrics.page.text();
 }
 
-test('alerts and board ask for metrics, labels and amounts that the service has', async (t) => {
+test('alerts and dashboard use existing metrics, labels and amounts', async (t) => {
   const text = await metricsText();
   t.match(text, /quota_group\{group="team",key="cash\/limits.cpu",what="granted"\} 10\n/);
   t.match(text, /quota_group\{group="team",key="cash\/limits.cpu",what="left"\} 10\n/);
@@ -110,7 +110,7 @@ test(
         {
           interval: '1m',
           input_series: [
-            // Two replicas with the same figures: one alert.
+            // Two replicas with equal metrics give one alert.
             ...['a', 'b'].flatMap((replica) => [
               { series: budget('granted', replica), values: '100x200' },
               { series: budget('left', replica), values: '50x20 8x30 0x150' },

@@ -42,7 +42,7 @@ const policy = async (on: QuotaCluster, spec: object): Promise<void> => {
   );
 };
 
-/** A Deployment that uses a GPU. */
+/** A Deployment with one GPU. */
 function gpuDeployment(name: string, type: string | null, spec: object = {}): object {
   const plain = deployment(name, 'team', 1, 1);
   const { template, ...rest } = plain.spec as { readonly template: object };
@@ -77,7 +77,7 @@ const conditionOf = (on: QuotaCluster, type: string) =>
       | undefined
   )?.conditions?.find((each) => each.type === type);
 
-test('a group without A100 runs none, whatever label its workloads have', async (t) => {
+test('a group without A100 runs none, whatever type its workloads declare', async (t) => {
   const on = await start(t);
   await policy(on, { types: TYPES });
   await on.createGroup('team', { 'requests.nvidia.com/gpu': 8, 'requests.nvidia.com/gpu.A100': 0 });
@@ -89,7 +89,7 @@ test('a group without A100 runs none, whatever label its workloads have', async 
   await eventually(() => on.used('team', 'requests.nvidia.com/gpu') === '1', 'the last one to be charged');
 });
 
-test('the policy is watched: strict types hold from the moment it says so, and what exists stays', async (t) => {
+test('the policy is watched: strict types apply at once, and existing workloads stay', async (t) => {
   const on = await start(t);
   await on.createGroup('team', { 'requests.nvidia.com/gpu': 8, 'requests.nvidia.com/gpu.A100': 4 });
   t.match(await deploy(on, 'before', null, { nodeSelector: { [PRODUCT]: A100 } }), { ok: true });
@@ -109,7 +109,7 @@ test('the policy is watched: strict types hold from the moment it says so, and w
   t.match(conditionOf(on, 'Applied'), { status: 'True' });
 });
 
-test('pods that run on another type than declared show at their group', async (t) => {
+test('a group shows pods that run on another type than declared', async (t) => {
   const on = await start(t);
   for (const [name, product] of [
     ['n1', A100],
@@ -147,7 +147,7 @@ test('pods that run on another type than declared show at their group', async (t
   await eventually(() => on.condition('team', 'Misplaced') === 'False', 'the finding to go with the pod');
 });
 
-test('a kind that the policy describes is charged like the known ones', async (t) => {
+test('a kind that the policy describes is charged like the known kinds', async (t) => {
   const on = await start(t);
   on.server.seed('customresourcedefinitions', {
     metadata: { name: 'widgets.example.com' },
@@ -217,7 +217,7 @@ test('a kind that the policy describes is charged like the known ones', async (t
   await eventually(() => on.used('team') === '0', 'what nothing describes to be given back');
 });
 
-test('a policy holds as far as it can be read, and says what cannot', async (t) => {
+test('the readable parts of a policy apply, and a condition names the others', async (t) => {
   const on = await start(t);
   await policy(on, {
     types: [
@@ -238,7 +238,7 @@ test('a policy holds as far as it can be read, and says what cannot', async (t) 
   t.match(await deploy(on, 'wrong', 'T4', { nodeSelector: { [PRODUCT]: A100 } }), { ok: false }, 'the rest holds');
 });
 
-test('families of the policy that is there at the start hold', async (t) => {
+test('families of the policy at the start apply', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   on.server.seed('quotapolicies', {
@@ -264,7 +264,7 @@ test('families of the policy that is there at the start hold', async (t) => {
   });
 });
 
-test('workloads without a group are refused where the policy wants one', async (t) => {
+test('workloads without a group are refused where the policy requires one', async (t) => {
   const on = await start(t);
   await on.createGroup('team', { 'limits.cpu': 10 });
   t.match(await on.deploy('web', 'team', 1, 1), { ok: true });
@@ -315,7 +315,7 @@ test('workloads without a group are refused where the policy wants one', async (
   );
 });
 
-test('a group is refused a key that nothing charges, but for those that it or its parent has', async (t) => {
+test('a group is refused a key that nothing charges, unless it or its parent already has the key', async (t) => {
   const on = await start(t);
   t.match(await on.createGroup('team', { 'requests.nvidia.com/gpus': 4 }), {
     ok: false,
@@ -338,7 +338,7 @@ test('storage of a claim is charged', async (t) => {
   await eventually(() => on.used('team', 'requests.storage') === '4Gi', 'the claim to be charged');
 });
 
-test('only the policy named default holds', (t) => {
+test('only the policy named default applies', (t) => {
   t.equal(readPolicy({ metadata: { name: 'other', uid: 'u' }, spec: { strictTypes: true } }), null);
   const [example] = manifestsOf('etc/quota/policy.yaml');
   t.match(readPolicy(example), { problems: [], policy: { strictTypes: true, kinds: [{ kind: 'Widget' }] } });

@@ -4,23 +4,23 @@ import { Quota, type Demand } from '../../src/quota/index.js';
 const HARD = 10;
 const STEPS = 100;
 const HOLD_MS = 60_000;
-/** Servers give a request up long before what it was admitted for is given away. */
+/** API servers give up a request long before its reservation expires. */
 const REQUEST_MS = 30_000;
 
-/** What decides, and hears later what came of it. */
+/** A quota under test: decides, and observes later what happened. */
 interface LedgerModel {
-  /** Asked before an object of `count` cores is written over one of `before` (0 for a new one) in version `base`. */
+  /** Called before an object of `count` cores replaces one of `before` (0 for a new one) in version `base`. */
   admit(name: string, uid: string, base: number, before: number, count: number): boolean;
-  /** Told late, by several that do not know of each other, of an object as it is or (null) that it went. */
+  /** Called late, by several independent observers, with an object's state or null after its deletion. */
   told(observer: number, name: string, uid: string, version: number, count: number | null): void;
-  /** Everything is counted anew from what an observer knows. */
+  /** Recounts everything from the view of an observer. */
   refresh(observer: number): void;
   pass(ms: number): void;
 }
 
 /**
- * A counter that is raised at admission, lowered at deletion and now and then set to what is known: as quotas are kept
- * in many places.
+ * A counter that admission increments, deletion decrements and a recount sometimes resets, as quotas are often
+ * implemented.
  */
 class Counter implements LedgerModel {
   #used = 0;
@@ -44,7 +44,7 @@ class Counter implements LedgerModel {
   }
 
   pass(): void {
-    // A counter does not know of time.
+    // A counter ignores time.
   }
 }
 
@@ -105,8 +105,8 @@ interface Flight extends Omit<Stored, 'version'> {
 }
 
 /**
- * One history of an API server: requests are admitted, written or not, and told of late. True if more came to be there
- * than fits.
+ * Runs one history of an API server: requests are admitted, written or not, and observed late. True if more objects
+ * exist than fit.
  */
 function goesOver(ledger: LedgerModel, random: (below: number) => number): boolean {
   const objects = new Map<string, Stored>();
@@ -169,7 +169,7 @@ function goesOver(ledger: LedgerModel, random: (below: number) => number): boole
   return false;
 }
 
-/** Numbers that are the same in every run of the tests. */
+/** Deterministic pseudo-random numbers. */
 function generator(seed: number): (below: number) => number {
   let state = seed * 2_654_435_761 + 1;
   return (below) => {
@@ -185,7 +185,7 @@ function countOver(runs: number, make: () => LedgerModel): number {
   return over;
 }
 
-test('histories in which a counter admits too much are common, and in none of 20,000 does the engine', (t) => {
+test('a simple counter often admits too much, and in none of 20,000 histories does the engine', (t) => {
   const counter = countOver(2000, () => new Counter());
   t.comment(`over quota with a counter: ${counter} of 2000`);
   t.ok(counter > 1000, `${counter} of 2000`);

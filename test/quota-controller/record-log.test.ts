@@ -16,7 +16,7 @@ function record(name: string, cores: number | null): StoredRecord {
 const contentOf = (log: RecordLog): string =>
   JSON.stringify([...log.values()].sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1)));
 
-test('a log is read as what it was written, whole or from an earlier state of it, and says what is new', (t) => {
+test('a log is read as it was written, in full or from an earlier state with its changes', (t) => {
   const edits = fc.array(
     fc.tuple(
       fc.nat(30).map((index) => `w${index}`),
@@ -42,7 +42,7 @@ test('a log is read as what it was written, whole or from an earlier state of it
       if (log.text === '') return contentOf(log) === content;
       const whole = RecordLog.read(log.text).log;
       const late = RecordLog.read(log.text, known);
-      // What is read can be gone on with.
+      // A log that was read can be extended.
       const next = new Map([[recordKey(record('next', 1)), record('next', 1)]]);
       const same =
         [contentOf(log), contentOf(whole), contentOf(late.log)].every((each) => each === content) &&
@@ -56,7 +56,7 @@ test('a log is read as what it was written, whole or from an earlier state of it
   t.end();
 });
 
-test('what a change costs to write does not grow with the number of records, and what is written stays in proportion to them', (t) => {
+test('the cost of a change does not grow with the number of records, and the text stays in proportion to them', (t) => {
   let log = RecordLog.empty();
   let written = 0;
   let whole = 0;
@@ -76,7 +76,7 @@ test('what a change costs to write does not grow with the number of records, and
   t.end();
 });
 
-test('half a log, and one whose shapes are missing, is no log', (t) => {
+test('a truncated log and one with missing shapes are rejected', (t) => {
   const log = RecordLog.empty()
     .with(new Map([['workload Job//a', record('a', 1)]]))
     .with(new Map([['workload Job//b', record('b', 1)]]));
@@ -85,7 +85,7 @@ test('half a log, and one whose shapes are missing, is no log', (t) => {
   t.end();
 });
 
-test('a log without records is no empty text, which some API servers store as null; an empty text is read as one', (t) => {
+test('a log without records is not an empty text, which some API servers store as null; an empty text is read as an empty log', (t) => {
   const { text } = RecordLog.empty();
   t.not(text, '');
   for (const written of [text, '']) t.same([...RecordLog.read(written).log.values()], []);

@@ -30,7 +30,7 @@ const pod = (name: string, cores: number, metadata: object) => ({
 });
 const RESIZE = { resource: { group: '', resource: 'pods' }, subResource: 'resize' };
 
-test('a pod that is resized is charged for what it grows by', async (t) => {
+test('a resized pod is charged for its growth', async (t) => {
   const on = await start(t);
   const labels = { labels: { [GROUP_LABEL]: 'team' } };
   const seeded = on.server.seed('pods', pod('alone', 1, labels));
@@ -42,7 +42,7 @@ test('a pod that is resized is charged for what it grows by', async (t) => {
   t.match(await resized(8), { allowed: true });
 });
 
-test('a pod of a workload grows by its template, not by itself', async (t) => {
+test('a pod of a workload grows only by its template', async (t) => {
   const on = await start(t);
   t.match(await on.deploy('web', 'team', 1, 1), { ok: true });
   const owner = (kind: string, name: string, uid: string | undefined) => ({

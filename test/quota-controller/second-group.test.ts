@@ -4,7 +4,7 @@ import { createEngine, type QuotaEngine } from '../../src/quota/index.js';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
 import { clientTo, quotaServer } from './setting.js';
 
-/** The object as it was at a version, in a group. */
+/** The object at a version, in a group. */
 function seen(group: string, version: number) {
   const workload = { kind: 'Deployment.apps', namespace: 'default', name: 'web', uid: 'u', version };
   return { workload, group, demand: { workload, group, podSets: [{ count: 1, limits: { cpu: 4 } }] } };
@@ -24,7 +24,7 @@ for (const order of ['old first', 'new first'] as const) {
     for (const name of ['a', 'b']) await first.createGroup({ name, hard: { 'limits.cpu': 10 } });
     const second = await open();
     const told = [() => first.observe(seen('a', 5)), () => second.observe(seen('b', 6))];
-    // Neither engine knows yet what the other one wrote: the two ledgers have nothing in common.
+    // Neither engine has read the other's write yet: the two ledgers have nothing in common.
     for (const tell of order === 'old first' ? told : told.reverse()) t.match(await tell(), { allowed: true });
     await Promise.all([first.catchUp(), second.catchUp()]);
     const third = await open();
@@ -34,7 +34,7 @@ for (const order of ['old first', 'new first'] as const) {
     await third.observe({ ...seen('b', 7), demand: null });
     await Promise.all([first.catchUp(), second.catchUp()]);
     for (const engine of [first, second, third]) t.same(used(engine), [0n, 0n]);
-    // The record of the earlier state is still there; who starts finds no object for it, and says so.
+    // The record of the earlier state still exists; a restart finds no object for it and logs that.
     const fourth = await open();
     await fourth.observe({ ...seen('a', 5), demand: null });
     for (const engine of [fourth, await open()]) t.same(used(engine), [0n, 0n]);

@@ -14,7 +14,7 @@ async function cluster(t: Test, replicas = 1): Promise<QuotaCluster> {
 const uses = (of: QuotaCluster, group: string, cores: string, key = 'limits.cpu'): Promise<unknown> =>
   eventually(() => of.used(group, key) === cores, `${group} to use ${cores} of ${key}`);
 
-test('a workload that fits comes in and shows in the status; one that does not is refused whole, with the reason', async (t) => {
+test('a workload that fits is admitted and shown in the status; one that does not fit is refused as a whole, with the reason', async (t) => {
   const on = await cluster(t);
   t.match(await on.createGroup('team', { 'limits.cpu': 10 }), { ok: true });
   t.match(await on.deploy('web', 'team', 3, 2), { ok: true });
@@ -33,13 +33,13 @@ test('a workload that fits comes in and shows in the status; one that does not i
   t.equal(on.condition('team', 'Ready'), 'True');
 });
 
-test("what names no group is nobody's business, and a group that is not there admits nothing", async (t) => {
+test('objects without a group are not reviewed, and an unknown group admits nothing', async (t) => {
   const on = await cluster(t);
   t.match(await on.deploy('free', '', 100, 100), { ok: true });
   t.match(await on.deploy('lost', 'nowhere', 1, 1), { ok: false, code: 'forbidden', message: /GroupNotFound/ });
 });
 
-test('200 at once of which one fits: one comes in, with two replicas of the service', async (t) => {
+test('of 200 concurrent requests of which one fits, one is admitted, with two replicas of the service', async (t) => {
   const on = await cluster(t, 2);
   await on.createGroup('team', { 'limits.cpu': 10 });
   t.match(await on.deploy('first', 'team', 1, 1), { ok: true });
@@ -48,7 +48,7 @@ test('200 at once of which one fits: one comes in, with two replicas of the serv
   await uses(on, 'team', '6');
 });
 
-test('growing is charged whichever way it comes, shrinking is given back, images cost nothing', async (t) => {
+test('growth is charged in every form, shrinking is released, new images cost nothing', async (t) => {
   const on = await cluster(t);
   await on.createGroup('team', { 'limits.cpu': 10 });
   await on.deploy('web', 'team', 2, 2);
@@ -80,7 +80,7 @@ test('growing is charged whichever way it comes, shrinking is given back, images
   t.match(await scaler(6), { ok: false, message: /at most 5 replicas fit/ });
 });
 
-test('a label can change to where there is room, and is not dropped while it is charged', async (t) => {
+test('a label can change to a group with room, and cannot be removed while it is charged', async (t) => {
   const on = await cluster(t);
   await on.createGroup('a', { 'limits.cpu': 10 });
   await on.createGroup('b', { 'limits.cpu': 5 });
@@ -99,7 +99,7 @@ test('a label can change to where there is room, and is not dropped while it is 
   t.match(await label(null), { ok: true });
 });
 
-test('a dry run answers as the real thing would and writes nothing', async (t) => {
+test('a dry run answers like the real request and writes nothing', async (t) => {
   const on = await cluster(t);
   await on.createGroup('team', { 'limits.cpu': 4 });
   await uses(on, 'team', '0');
@@ -118,7 +118,7 @@ test('a dry run answers as the real thing would and writes nothing', async (t) =
   t.equal(on.server.read('bizgroupledgers', '', 'team')?.metadata.resourceVersion, ledger);
 });
 
-test('an object that was admitted and refused by somebody else gives back what was held', async (t) => {
+test('the reservation of an admitted object that another webhook refuses is released', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   await on.join({ reservationMs: 300 });
@@ -143,7 +143,7 @@ test('an object that was admitted and refused by somebody else gives back what w
   await eventually(async () => (await on.deploy('web', 'team', 4, 1)).ok, 'the room to come back');
 });
 
-test('the webhook as well refuses to move a group: older servers do not know the rules of custom resources', async (t) => {
+test('the webhook refuses to move a group, because older API servers do not validate custom resources', async (t) => {
   const on = await cluster(t);
   await on.createGroup('company', { 'limits.cpu': 20 });
   await on.createGroup('team', { 'limits.cpu': 8 }, 'company');
@@ -165,7 +165,7 @@ test('the webhook as well refuses to move a group: older servers do not know the
   t.match(response, { allowed: false, status: { message: /ParentImmutable/ } });
 });
 
-test('a tree is carved, resized and taken down from its leaves', async (t) => {
+test('a tree is created, resized and deleted from its leaves', async (t) => {
   const on = await cluster(t);
   t.match(await on.createGroup('company', { 'limits.cpu': 20 }), { ok: true });
   t.match(await on.createGroup('division', { 'limits.cpu': 12 }, 'company'), { ok: true });
@@ -196,7 +196,7 @@ test('a tree is carved, resized and taken down from its leaves', async (t) => {
   await eventually(() => on.server.all('bizgroupledgers').length === 0, 'the ledger to be empty');
 });
 
-test('a group that is shrunk below its use blocks growth and says so', async (t) => {
+test('a group that is reduced below its usage blocks growth and reports it', async (t) => {
   const on = await cluster(t);
   await on.createGroup('team', { 'limits.cpu': 10 });
   await on.deploy('web', 'team', 8, 1);
@@ -208,7 +208,7 @@ test('a group that is shrunk below its use blocks growth and says so', async (t)
   await uses(on, 'team', '7');
 });
 
-test('everything is found again by a service that starts anew, and what happened meanwhile as well', async (t) => {
+test('a restarted service finds everything again, and what changed meanwhile', async (t) => {
   const on = await cluster(t);
   await on.createGroup('team', { 'limits.cpu': 10 });
   await on.deploy('stays', 'team', 2, 1);
@@ -223,7 +223,7 @@ test('everything is found again by a service that starts anew, and what happened
   t.match(await on.deploy('more', 'team', 5, 1), { ok: false, message: /used: limits.cpu=6/ });
 });
 
-test('a replica that starts while the API server fails every third request becomes ready, and its ledger is complete', async (t) => {
+test('a replica that starts while every third request fails becomes ready with a complete ledger', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   for (const [name, parent] of [
@@ -244,7 +244,7 @@ test('a replica that starts while the API server fails every third request becom
     { do: 'reset' },
   ] as const;
   const joining = on.join();
-  // From the first list of the groups on every third request fails.
+  // Every third request fails from the first list of the groups on.
   let left = 0;
   let healthy = -1;
   const timer = setInterval(() => {
@@ -266,7 +266,7 @@ test('a replica that starts while the API server fails every third request becom
     await eventually(() => on.used(`g${index}`) === '8', `the workloads of g${index} to be charged`);
 });
 
-test('what a group was admitted is held until its object is seen, or given back when it does not come', async (t) => {
+test('an increase of a group is reserved until its object is observed, or released when that does not happen', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   await on.join({ reservationMs: 3000 });
@@ -276,7 +276,7 @@ test('what a group was admitted is held until its object is seen, or given back 
   await uses(on, 'root', '10');
   const object = on.server.read('bizgroupresourcequotas', '', 'a');
   const grown = { ...object, spec: { ...(object?.spec as object), hard: { 'limits.cpu': 15 } } };
-  // The API server asks about the growth, and writes the object later, or never.
+  // The API server reviews the growth, and writes the object later or never.
   const { response } = await on.ask('/groups', {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -291,7 +291,7 @@ test('what a group was admitted is held until its object is seen, or given back 
   });
   t.equal(response.allowed, true);
   await uses(on, 'root', '20');
-  // The old object is seen again meanwhile.
+  // The old object is observed again meanwhile.
   on.server.edit('bizgroupresourcequotas', '', 'a', (old) => ({
     ...old,
     metadata: { ...old.metadata, annotations: { 'biz.group.resource.quota/force': 'true' } },

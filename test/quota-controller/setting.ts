@@ -21,7 +21,7 @@ export function manifestsOf(path: string): readonly KubeObject[] {
 
 export const CRDS = manifestsOf('etc/quota/crds.yaml');
 
-/** A programmable API server that knows the engine's objects. */
+/** A programmable API server with the engine's resources. */
 export async function quotaServer(options: ApiServerOptions = {}): Promise<ApiServer> {
   const server = new ApiServer(options);
   await server.start();
@@ -44,7 +44,7 @@ export function clientTo(url: string): KubeClient {
   return new KubeClient({ credentials: openAccess(url), clock: systemClock, userAgent: 'test', timeoutMs: 10_000 });
 }
 
-/** A real API server and its client, where `KUBECONFIG_E2E` names one. */
+/** A real API server and its client, if `KUBECONFIG_E2E` names one. */
 export const REAL_KUBECONFIG = process.env.KUBECONFIG_E2E;
 
 export async function realClient(): Promise<KubeClient> {
@@ -57,7 +57,7 @@ export async function realClient(): Promise<KubeClient> {
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
-/** Makes the engine's resources known to a real server, and waits until it serves them. */
+/** Creates the engine's resource definitions on a real API server, and waits until it serves them. */
 export async function installDefinitions(api: KubeApi): Promise<void> {
   for (const definition of CRDS) {
     await api.request({ method: 'POST', path: DEFINITIONS, body: definition });
@@ -69,7 +69,7 @@ export async function installDefinitions(api: KubeApi): Promise<void> {
   }
 }
 
-/** Removes every object of a collection. */
+/** Deletes all objects of a collection. */
 export async function emptied(api: KubeApi, collection: string): Promise<void> {
   await api.request({ method: 'DELETE', path: collection });
 }

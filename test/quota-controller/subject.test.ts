@@ -25,7 +25,7 @@ function reading(object: object, kind: ServedKind): WorkloadReader {
   return new WorkloadReader({ api: holding(object), evaluation: () => ({}), kinds: () => [kind] });
 }
 
-test('replicas are set where the scale subresource of the kind writes them', async (t) => {
+test('replicas are set in the field that the scale subresource of the kind writes', async (t) => {
   const job = {
     apiVersion: 'kubeflow.org/v1',
     kind: 'PyTorchJob',

@@ -9,7 +9,7 @@ import { clientTo, quotaServer } from './setting.js';
 
 const GROUP = { name: 'child', parent: 'root', hard: { 'limits.cpu': 4 } };
 
-/** An engine fails in the middle of making a child; another one reads what it left behind. */
+/** One engine fails while it creates a child; another one reads what it left behind. */
 async function halfDone(
   match: FaultMatch,
   effect: FaultEffect,
@@ -39,7 +39,7 @@ async function halfDone(
   }
 }
 
-test('a change of two groups whose author dies before its outcome did not happen', async (t) => {
+test('a change of two groups whose author dies before its outcome is not executed', async (t) => {
   await halfDone({ verb: 'create', resource: 'bizgrouptransactions' }, { do: 'hang' }, async (other) => {
     t.equal(other.status('child'), null);
     t.equal(other.status('root')?.used.get('limits.cpu'), 0n);
@@ -47,7 +47,7 @@ test('a change of two groups whose author dies before its outcome did not happen
   });
 });
 
-test('a change of two groups whose author dies after its outcome did happen', async (t) => {
+test('a change of two groups whose author dies after its outcome is executed', async (t) => {
   await halfDone({ verb: 'create', resource: 'bizgrouptransactions' }, { do: 'lose-answer' }, async (other) => {
     t.equal(other.status('child')?.parent, 'root');
     t.equal(other.status('root')?.used.get('limits.cpu'), 4000n);
@@ -58,7 +58,7 @@ test('a change of two groups whose author dies after its outcome did happen', as
   });
 });
 
-test('what dead authors left is ended by the next one that looks, and outcomes are swept up when nobody needs them', async (t) => {
+test('the next reader completes what dead authors left, and unneeded outcomes are deleted', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   const store = new KubeStore({ api: client, clock: hastyClock });
@@ -94,7 +94,7 @@ test('a commit whose answer is lost is found again', async (t) => {
   await server.stop();
 });
 
-test('one group, many at once: a write carries many decisions', async (t) => {
+test('concurrent decisions on one group share a write', async (t) => {
   const server = await quotaServer();
   const client = clientTo(server.url);
   const engine = await createEngine({ store: new KubeStore({ api: client, clock: hastyClock }), clock: () => 0 });

@@ -7,12 +7,12 @@ const HOUR = 3_600_000;
 const CORES = 4;
 const text = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
-/** A pod of the history, with whole seconds, as the API server writes times. */
+/** A pod of the history, with times in whole seconds as the API server writes them. */
 interface Life {
   readonly name: string;
   readonly scheduledAt: number;
   endedAt: number | null;
-  /** Deleted while it ran and no replica led: what it used cannot be known. */
+  /** Deleted while it ran and no replica led: its usage is unknown. */
   isUncertain: boolean;
 }
 
@@ -78,7 +78,7 @@ async function leaveAll(on: QuotaCluster): Promise<void> {
   for (const service of [...on.services]) await on.leave(service);
 }
 
-test('a pod that started and ended while no replica led is charged for its whole life, once', async (t) => {
+test('a pod that started and ended while no replica led is charged once for its whole life', async (t) => {
   const on = await cluster(t);
   const now = Date.now();
   await leaveAll(on);
@@ -117,7 +117,7 @@ test('over random histories with controller outages the hours are the integral o
         some.endedAt = at;
         endPod(on, some.name, at);
         if (random(2) === 0 && isLed) {
-          // The leader has seen the end before the object goes.
+          // The leader observes the end before the object is deleted.
           const left = pods.filter(({ endedAt }) => endedAt === null).length * CORES;
           await eventually(() => rate(on) === left, 'the end to be charged');
           on.server.remove('pods', 'default', some.name);
@@ -153,13 +153,13 @@ test('over random histories with controller outages the hours are the integral o
   }
 });
 
-test('a pod that is deleted while no replica leads counts until the last leader saw it, the rest is reported as uncertain', async (t) => {
+test('a pod that is deleted while no replica leads counts until the last leader observed it, and the rest is reported as uncertain', async (t) => {
   const on = await cluster(t);
   addPod(on, 'vanishes', Date.now() - 10 * HOUR);
   await eventually(() => rate(on) === CORES, 'the pod to be charged');
   await leaveAll(on);
   on.server.remove('pods', 'default', 'vanishes');
-  // The next leader comes an hour later, as far as the lease tells.
+  // By the lease, the next leader starts an hour later.
   const earlier = text(Date.now() - HOUR);
   on.server.edit('leases', 'kube-system', 'gpu-manager-quota', (lease) => ({
     ...lease,

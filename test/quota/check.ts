@@ -2,7 +2,7 @@ import type { Test } from 'tap';
 import { formatAmount, type Decision, type GroupStatus } from '../../src/quota/index.js';
 import type { Expected } from './vectors.js';
 
-/** Compares a decision and what it left behind with a vector. */
+/** Compares a decision and its effects with a vector. */
 export function check(
   t: Test,
   decision: Decision,

@@ -1,20 +1,20 @@
 import type { Command, Demand, Resources, Types } from '../../src/quota/index.js';
 
-/** What has to come of a step. */
+/** Expected result of a step. */
 export interface Expected {
   readonly code: string;
-  /** Keys that are violated, all of them. */
+  /** All violated keys. */
   readonly keys?: readonly string[];
-  /** Of the first violation: hard - used. */
+  /** For the first violation: hard - used. */
   readonly free?: string;
   readonly maxReplicas?: number;
   readonly warns?: string;
-  /** `used` afterwards, of some keys: { root: { 'limits.cpu': '6' } }. Cash in unit-hours. */
+  /** `used` after the step, for some keys: { root: { 'limits.cpu': '6' } }. Cash in unit-hours. */
   readonly used?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly selfUsed?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** One line of the specification's tables. */
+/** A row of the specification's tables. */
 export interface Step {
   readonly id: string;
   readonly says: string;
@@ -24,7 +24,7 @@ export interface Step {
   readonly expected: Expected;
 }
 
-/** Steps that follow each other on one engine; `before` has to be allowed, all of it. */
+/** Consecutive steps on one engine; all commands of `before` must be allowed. */
 export interface Scenario {
   readonly before: readonly Command[];
   readonly steps: readonly Step[];
@@ -43,7 +43,7 @@ const update = (name: string, hard: Record<string, string | number>): Command =>
 const cut = (name: string, force = false): Command => ({ type: 'deleteGroup', name, force });
 const ref = (name: string) => ({ kind: 'Deployment', namespace: 'default', name });
 
-/** A workload of `count` pods with these limits; as requests too where they are extended resources. */
+/** A workload of `count` pods with these limits, which are also the requests of extended resources. */
 function pods(
   name: string,
   to: string,
@@ -92,10 +92,10 @@ const GROUPS: readonly Scenario[] = [
   {
     before: [],
     steps: [
-      step('G01', 'a root is made', group('root', { 'limits.cpu': 10 }), OK),
-      step('G02', 'and not made twice', group('root', { 'limits.cpu': 10 }), { code: 'AlreadyExists' }),
-      step('G03', 'a parent that is not there', group('x', { 'limits.cpu': 1 }, 'ghost'), { code: 'ParentNotFound' }),
-      step('G04', 'a child takes from its parent', group('a', { 'limits.cpu': 6 }, 'root'), {
+      step('G01', 'a root is created', group('root', { 'limits.cpu': 10 }), OK),
+      step('G02', 'a root is not created twice', group('root', { 'limits.cpu': 10 }), { code: 'AlreadyExists' }),
+      step('G03', 'an unknown parent', group('x', { 'limits.cpu': 1 }, 'ghost'), { code: 'ParentNotFound' }),
+      step('G04', 'the quota of a child is taken from its parent', group('a', { 'limits.cpu': 6 }, 'root'), {
         code: 'OK',
         used: { root: { 'limits.cpu': '6' } },
         selfUsed: { root: { 'limits.cpu': '0' } },
@@ -113,7 +113,7 @@ const GROUPS: readonly Scenario[] = [
         code: 'ParentExceeded',
         keys: ['limits.cpu'],
       }),
-      step('G09', 'a child shrinks and gives back', update('a', { 'limits.cpu': 3 }), {
+      step('G09', 'a child shrinks and returns quota', update('a', { 'limits.cpu': 3 }), {
         code: 'OK',
         used: { root: { 'limits.cpu': '7' } },
       }),
@@ -124,12 +124,12 @@ const GROUPS: readonly Scenario[] = [
         { code: 'ParentImmutable' },
       ),
       step('G11', 'only leaves are deleted', cut('root'), { code: 'NotLeaf' }),
-      step('G12', 'a leaf gives back what it had', cut('a'), { code: 'OK', used: { root: { 'limits.cpu': '4' } } }),
+      step('G12', 'a deleted leaf returns its quota', cut('a'), { code: 'OK', used: { root: { 'limits.cpu': '4' } } }),
       step('G13', 'a parent is not lowered below its children', update('root', { 'limits.cpu': 3 }), {
         code: 'BelowChildren',
         keys: ['limits.cpu'],
       }),
-      step('G13', 'but down to them', update('root', { 'limits.cpu': 4 }), OK),
+      step('G13', 'a parent is lowered to the sum of its children', update('root', { 'limits.cpu': 4 }), OK),
     ],
   },
   {
@@ -140,7 +140,7 @@ const GROUPS: readonly Scenario[] = [
       }),
       step(
         'G15',
-        'keys are carved one by one',
+        'every key is charged to the parent separately',
         group('c', { 'limits.cpu': 5, 'limits.cpu.A4': 2, 'limits.memory': '8Gi' }, 'p'),
         {
           code: 'OK',
@@ -177,12 +177,12 @@ const GROUPS: readonly Scenario[] = [
   {
     before: [group('g', { 'limits.cpu': 4 }), cores('w', 'g', 4)],
     steps: [
-      step('G21', 'what own pods use can not be given to a child', group('c', { 'limits.cpu': 1 }, 'g'), {
+      step('G21', 'quota that own pods use cannot be given to a child', group('c', { 'limits.cpu': 1 }, 'g'), {
         code: 'ParentExceeded',
         keys: ['limits.cpu'],
       }),
       step('G22', 'a group with workloads stays', cut('g'), { code: 'HasWorkloads' }),
-      step('G22', 'unless it is forced', cut('g', true), OK),
+      step('G22', 'a group with workloads is deleted by force', cut('g', true), OK),
     ],
   },
 ];
@@ -200,11 +200,11 @@ const WORKLOADS: readonly Scenario[] = [
         keys: ['limits.cpu.A4'],
         free: '0',
       }),
-      step('A03', 'the general key is not', cores('c', 'g', 6), {
+      step('A03', 'the general key has room', cores('c', 'g', 6), {
         code: 'OK',
         used: { g: { 'limits.cpu': '10', 'limits.cpu.A4': '4' } },
       }),
-      step('A04', 'now it is, for every type', cores('d', 'g', 1, 1, 'A3'), {
+      step('A04', 'the general key is full for every type', cores('d', 'g', 1, 1, 'A3'), {
         code: 'QuotaExceeded',
         keys: ['limits.cpu'],
       }),
@@ -223,23 +223,23 @@ const WORKLOADS: readonly Scenario[] = [
   {
     before: [group('g', { 'limits.cpu': 10 }), cores('first', 'g', 1)],
     steps: [
-      step('A06', 'of two that fit alone one is admitted', [cores('a', 'g', 5), cores('b', 'g', 5)], {
+      step('A06', 'of two workloads that fit only alone, one is admitted', [cores('a', 'g', 5), cores('b', 'g', 5)], {
         code: 'QuotaExceeded',
         keys: ['limits.cpu'],
         used: { g: { 'limits.cpu': '6' } },
       }),
-      step('A07', 'nothing is admitted by halves', cores('w', 'g', 3, 2), {
+      step('A07', 'a workload that fits only in part is refused', cores('w', 'g', 3, 2), {
         code: 'QuotaExceeded',
         keys: ['limits.cpu'],
         maxReplicas: 2,
         used: { g: { 'limits.cpu': '6' } },
       }),
-      step('A08', 'what fits is admitted whole', cores('w', 'g', 2, 2), {
+      step('A08', 'a workload that fits is admitted as a whole', cores('w', 'g', 2, 2), {
         code: 'OK',
         used: { g: { 'limits.cpu': '10' } },
       }),
-      step('A09', 'scaling down gives back', scale('w', 1), { code: 'OK', used: { g: { 'limits.cpu': '8' } } }),
-      step('A10', 'the same again costs nothing', cores('w', 'g', 1, 2), {
+      step('A09', 'scaling down releases', scale('w', 1), { code: 'OK', used: { g: { 'limits.cpu': '8' } } }),
+      step('A10', 'a repeated admission charges nothing', cores('w', 'g', 1, 2), {
         code: 'OK',
         used: { g: { 'limits.cpu': '8' } },
       }),
@@ -247,30 +247,38 @@ const WORKLOADS: readonly Scenario[] = [
         code: 'OK',
         warns: 'OverQuota',
       }),
-      step('A11', 'then nothing new is admitted', cores('new', 'g', 1), {
+      step('A11', 'a shrunk group admits no new workload', cores('new', 'g', 1), {
         code: 'QuotaExceeded',
         keys: ['limits.cpu'],
       }),
-      step('A11', 'scaling down still is', scale('a', 3), { code: 'OK', used: { g: { 'limits.cpu': '6' } } }),
-      step('A11', 'and so is a new image', cores('a', 'g', 3), { code: 'OK', used: { g: { 'limits.cpu': '6' } } }),
-      step('A12', 'what is deleted gives back', drop('a'), { code: 'OK', used: { g: { 'limits.cpu': '3' } } }),
-      step('A13', 'and so does what is complete', drop('w'), { code: 'OK', used: { g: { 'limits.cpu': '1' } } }),
+      step('A11', 'a shrunk group allows scaling down', scale('a', 3), {
+        code: 'OK',
+        used: { g: { 'limits.cpu': '6' } },
+      }),
+      step('A11', 'a shrunk group allows a new image', cores('a', 'g', 3), {
+        code: 'OK',
+        used: { g: { 'limits.cpu': '6' } },
+      }),
+      step('A12', 'a deleted workload is released', drop('a'), { code: 'OK', used: { g: { 'limits.cpu': '3' } } }),
+      step('A13', 'a completed workload is released', drop('w'), { code: 'OK', used: { g: { 'limits.cpu': '1' } } }),
     ],
   },
   {
     before: [group('g', { 'limits.cpu': 10 })],
     steps: [
-      step('A14', 'a group that is not there', cores('a', 'nope', 1), { code: 'GroupNotFound' }),
+      step('A14', 'an unknown group', cores('a', 'nope', 1), { code: 'GroupNotFound' }),
       step('A15', 'no group', cores('a', '', 1), { code: 'NotManaged' }),
-      step('A16', 'the label can not be dropped while it charges', [cores('a', 'g', 1), cores('a', '', 1)], {
+      step('A16', 'the label of a charged workload cannot be removed', [cores('a', 'g', 1), cores('a', '', 1)], {
         code: 'LabelRemoved',
       }),
-      step('A17', 'no replicas charge nothing', cores('zero', 'g', 0, 100), {
+      step('A17', 'a workload without replicas charges nothing', cores('zero', 'g', 0, 100), {
         code: 'OK',
         used: { g: { 'limits.cpu': '1' } },
       }),
-      step('A18', 'what is limited has to be said', pods('mute', 'g', 1, { memory: '1Gi' }), { code: 'MustSpecify' }),
-      step('A19', 'nobody asks for less than nothing', cores('neg', 'g', 1, -1), { code: 'NegativeQuantity' }),
+      step('A18', 'a limited resource must be stated', pods('mute', 'g', 1, { memory: '1Gi' }), {
+        code: 'MustSpecify',
+      }),
+      step('A19', 'a negative request is refused', cores('neg', 'g', 1, -1), { code: 'NegativeQuantity' }),
     ],
   },
   {
@@ -290,7 +298,7 @@ const WORKLOADS: readonly Scenario[] = [
         keys: ['limits.cpu'],
         used: { g1: { 'limits.cpu': '4' } },
       }),
-      step('A22', 'smaller it does', [scale('a', 2), cores('a', 'g2', 2)], {
+      step('A22', 'a smaller workload moves', [scale('a', 2), cores('a', 'g2', 2)], {
         code: 'OK',
         used: { g1: { 'limits.cpu': '0' }, g2: { 'limits.cpu': '2' } },
       }),
@@ -308,20 +316,20 @@ const WORKLOADS: readonly Scenario[] = [
   {
     before: [group('g', { 'requests.nvidia.com/gpu': 8, 'requests.nvidia.com/gpu.A30': 2 })],
     steps: [
-      step('A24', 'too many cards of a type', gpus('a', 'g', 3, 'A30'), {
+      step('A24', 'too many GPUs of a type', gpus('a', 'g', 3, 'A30'), {
         code: 'QuotaExceeded',
         keys: ['requests.nvidia.com/gpu.A30'],
       }),
-      step('A25', 'as many as there are', gpus('a', 'g', 2, 'A30'), OK),
-      step('A26', 'a type without a key counts as a card', gpus('b', 'g', 6, 'V100'), {
+      step('A25', 'all GPUs of a type', gpus('a', 'g', 2, 'A30'), OK),
+      step('A26', 'a type without a key charges the general key', gpus('b', 'g', 6, 'V100'), {
         code: 'OK',
         used: { g: { 'requests.nvidia.com/gpu': '8', 'requests.nvidia.com/gpu.A30': '2' } },
       }),
-      step('A27', 'another resource is no type of this one', gpus('c', 'g', 5, '', 'nvidia.com/gpu.shared'), {
+      step('A27', 'another resource is not a type of this one', gpus('c', 'g', 5, '', 'nvidia.com/gpu.shared'), {
         code: 'OK',
         used: { g: { 'requests.nvidia.com/gpu': '8' } },
       }),
-      step('A28', 'nor is one that only begins like it', gpus('d', 'g', 1, '', 'nvidia.com/gpumem'), {
+      step('A28', 'a resource with the same prefix is not a type of it', gpus('d', 'g', 1, '', 'nvidia.com/gpumem'), {
         code: 'OK',
         used: { g: { 'requests.nvidia.com/gpu': '8' } },
       }),
@@ -330,7 +338,7 @@ const WORKLOADS: readonly Scenario[] = [
   {
     before: [group('g', { 'requests.tencent.com/vcuda-core': 250, 'requests.tencent.com/vcuda-core.T4': 100 })],
     steps: [
-      step('A29', 'hundredths of a card', pods('a', 'g', 2, { 'tencent.com/vcuda-core': 50 }, { gpu: 'T4' }), OK),
+      step('A29', 'hundredths of a GPU', pods('a', 'g', 2, { 'tencent.com/vcuda-core': 50 }, { gpu: 'T4' }), OK),
       step(
         'A29',
         'hundredths of a type that is full',
@@ -346,11 +354,11 @@ const WORKLOADS: readonly Scenario[] = [
     before: [group('g', { 'limits.memory': '64Gi', 'limits.memory.A4': '16Gi' })],
     steps: [
       step('A31a', 'typed memory', pods('a', 'g', 2, { memory: '8Gi' }, { memory: 'A4' }), OK),
-      step('A31b', 'of which there is no more', pods('b', 'g', 1, { memory: '1Mi' }, { memory: 'A4' }), {
+      step('A31b', 'typed memory is exhausted', pods('b', 'g', 1, { memory: '1Mi' }, { memory: 'A4' }), {
         code: 'QuotaExceeded',
         keys: ['limits.memory.A4'],
       }),
-      step('A31c', 'the type of cpus says nothing about memory', pods('c', 'g', 1, { memory: '48Gi' }, { cpu: 'A4' }), {
+      step('A31c', 'a cpu type does not apply to memory', pods('c', 'g', 1, { memory: '48Gi' }, { cpu: 'A4' }), {
         code: 'OK',
         used: { g: { 'limits.memory': '64Gi', 'limits.memory.A4': '16Gi' } },
       }),
@@ -363,26 +371,26 @@ const WORKLOADS: readonly Scenario[] = [
         code: 'OK',
         used: { g: { 'limits.cpu': '2', 'limits.cpu.A4': '2', 'limits.cpu.A4.big': '2' } },
       }),
-      step('A32b', 'the narrowest is full first', cores('b', 'g', 1, 1, 'A4.big'), {
+      step('A32b', 'the most specific type is full first', cores('b', 'g', 1, 1, 'A4.big'), {
         code: 'QuotaExceeded',
         keys: ['limits.cpu.A4.big'],
       }),
-      step('A32c', 'its sibling is not', cores('c', 'g', 6, 1, 'A4.small'), OK),
+      step('A32c', 'its sibling type has room', cores('c', 'g', 6, 1, 'A4.small'), OK),
     ],
   },
   {
     before: [group('p', { 'limits.cpu': 10 }), group('c', { 'limits.cpu': 6 }, 'p')],
     steps: [
-      step('A33', 'a group with children has workloads too', cores('a', 'p', 4), {
+      step('A33', 'a group with children admits workloads, too', cores('a', 'p', 4), {
         code: 'OK',
         used: { p: { 'limits.cpu': '10' } },
         selfUsed: { p: { 'limits.cpu': '4' } },
       }),
-      step('A34', 'as far as children left something', cores('b', 'p', 1), {
+      step('A34', 'a parent admits only what its children leave', cores('b', 'p', 1), {
         code: 'QuotaExceeded',
         keys: ['limits.cpu'],
       }),
-      step('A35', 'what a child does not use is not lent', scale('a', 5), {
+      step('A35', 'unused quota of a child is not lent', scale('a', 5), {
         code: 'QuotaExceeded',
         keys: ['limits.cpu'],
         maxReplicas: 4,
@@ -393,13 +401,13 @@ const WORKLOADS: readonly Scenario[] = [
     before: [group('g', { 'limits.cpu': 20 }), cores('a', 'g', 4, 2)],
     steps: [
       step('H01', 'an autoscaler whose maximum fits', hpa('a', 10), { code: 'OK', used: { g: { 'limits.cpu': '8' } } }),
-      step('H02', 'and one whose maximum does not', hpa('a', 11), {
+      step('H02', 'an autoscaler whose maximum does not fit', hpa('a', 11), {
         code: 'QuotaExceeded',
         keys: ['limits.cpu'],
         maxReplicas: 10,
       }),
-      step('H03', 'what others use counts', [cores('other', 'g', 6), hpa('a', 7)], OK),
-      step('H04', 'so that less fits', hpa('a', 8), { code: 'QuotaExceeded', keys: ['limits.cpu'], maxReplicas: 7 }),
+      step('H03', 'usage of other workloads counts', [cores('other', 'g', 6), hpa('a', 7)], OK),
+      step('H04', 'less room is left', hpa('a', 8), { code: 'QuotaExceeded', keys: ['limits.cpu'], maxReplicas: 7 }),
       step('H05', 'scaling up to it charges', scale('a', 7), { code: 'OK', used: { g: { 'limits.cpu': '20' } } }),
     ],
   },
@@ -435,7 +443,7 @@ const CASH: readonly Scenario[] = [
         { code: 'OK', used: { g: { 'cash/limits.cpu': '99.98' } } },
         49.99,
       ),
-      step('C03', 'and running work goes on', start('a-0', 'a'), { code: 'OK' }, 49.99),
+      step('C03', 'running pods continue with an exhausted budget', start('a-0', 'a'), { code: 'OK' }, 49.99),
       step(
         'C03',
         'beyond the budget',
@@ -448,7 +456,7 @@ const CASH: readonly Scenario[] = [
   {
     before: [group('g', { 'cash/limits.cpu': 100 }), cores('a', 'g', 500), start('a-0', 'a', 0), scale('a', 500)],
     steps: [
-      step('C04', 'a spent budget lets workloads shrink', scale('a', 10), OK, 101),
+      step('C04', 'an exhausted budget lets workloads shrink', scale('a', 10), OK, 101),
       step(
         'C05',
         'not grow',
@@ -482,13 +490,13 @@ const CASH: readonly Scenario[] = [
         { code: 'CashExhausted', keys: ['cash/requests.nvidia.com/gpu.A100'] },
         40,
       ),
-      step('C08', 'those of the others are not', gpus('c', 'g', 1, 'T4'), OK, 40),
+      step('C08', 'budgets of other types have hours left', gpus('c', 'g', 1, 'T4'), OK, 40),
     ],
   },
   {
     before: [group('g', { 'cash/limits.cpu': 0 })],
     steps: [
-      step('C09', 'a budget of nothing is spent', cores('a', 'g', 1), {
+      step('C09', 'a budget of zero is exhausted', cores('a', 'g', 1), {
         code: 'CashExhausted',
         keys: ['cash/limits.cpu'],
       }),
@@ -534,15 +542,15 @@ const CASH: readonly Scenario[] = [
       ),
       step(
         'C13',
-        'but down to it',
+        'a budget is lowered to its usage',
         update('c', { 'cash/limits.cpu': 60 }),
         { code: 'OK', used: { p: { 'cash/limits.cpu': '60' } } },
         1,
       ),
-      step('C14', 'a child that is deleted', cut('c'), { code: 'OK' }, 1),
+      step('C14', 'a child with usage is deleted', cut('c'), { code: 'OK' }, 1),
       step(
         'C15',
-        'leaves its parent what it consumed',
+        'the usage of a deleted child counts in its parent',
         { type: 'tick' },
         {
           code: 'OK',
@@ -562,14 +570,14 @@ const CASH: readonly Scenario[] = [
     steps: [
       step(
         'C16',
-        'free cores do not help where cash is spent',
+        'free cores do not help when the budget is exhausted',
         [stop('a-0'), drop('a'), cores('b', 'g', 1)],
         { code: 'CashExhausted', keys: ['cash/limits.cpu'] },
         1,
       ),
       step(
         'C17',
-        'more cash does',
+        'a larger budget helps',
         [update('g', { 'limits.cpu': 2000, 'cash/limits.cpu': 1010 }), cores('b', 'g', 1)],
         OK,
         1,
@@ -579,10 +587,15 @@ const CASH: readonly Scenario[] = [
   {
     before: [group('g', { 'limits.memory': '4Gi', 'cash/limits.cpu': 0 })],
     steps: [
-      step('C18', 'cash of a resource that is not asked for does not matter', pods('a', 'g', 1, { memory: '1Gi' }), OK),
+      step(
+        'C18',
+        'an exhausted budget of an unrequested resource does not matter',
+        pods('a', 'g', 1, { memory: '1Gi' }),
+        OK,
+      ),
     ],
   },
 ];
 
-/** The tables of groups, workloads and cash. */
+/** The tables of groups, workloads and budgets. */
 export const SCENARIOS: readonly Scenario[] = [...GROUPS, ...WORKLOADS, ...CASH];

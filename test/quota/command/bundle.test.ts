@@ -11,7 +11,7 @@ import { scratchDirectory } from '../../scratch.js';
 
 const command = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 
-/** What `helm template` writes: comments, an empty document, objects of all kinds. */
+/** Output in the form of `helm template`: comments, an empty document, objects of all kinds. */
 const BUNDLE = `---
 # Source: shop/templates/config.yaml
 apiVersion: v1
@@ -67,7 +67,7 @@ async function answer(
   return { lines: written.split('\n').filter((line) => /^[a-zA-Z]/.test(line)), refused };
 }
 
-test('of a whole bundle what is managed is decided, and everything else is listed with the reason', async (t) => {
+test('managed objects of a bundle are decided, and all others are listed with a reason', async (t) => {
   const { lines, refused } = await answer(BUNDLE.replace('MAXIMUM', '6'), 10);
   t.strictSame(lines, [
     'unmanaged  ConfigMap//settings: ConfigMap is not a kind of workload',
@@ -81,7 +81,7 @@ test('of a whole bundle what is managed is decided, and everything else is liste
   t.equal(refused, 0);
 });
 
-test('an autoscaler whose maximum does not fit, and a group that its parent has no room for, are refused', async (t) => {
+test('an autoscaler whose maximum does not fit, and a group without room in its parent, are refused', async (t) => {
   const wide = await answer(BUNDLE.replace('MAXIMUM', '7'), 10);
   t.equal(wide.refused, 1);
   t.match(
@@ -93,7 +93,7 @@ test('an autoscaler whose maximum does not fit, and a group that its parent has 
   t.match(small.lines[2], /^REFUSED {2}Deployment.*there is no group team/);
 });
 
-test('what cannot be read is refused by its name, and the lists of kubectl are read', async (t) => {
+test("unreadable objects are refused by name, and kubectl's lists are read", async (t) => {
   t.match(await answer('{ apiVersion: apps/v1 }', 1), {
     refused: 1,
     lines: [/InvalidManifest: .*without apiVersion or kind/],
@@ -113,7 +113,7 @@ test('what cannot be read is refused by its name, and the lists of kubectl are r
   t.strictSame((await answer(list, 1)).lines, ['unmanaged  ConfigMap//a: ConfigMap is not a kind of workload']);
 });
 
-test('a bundle comes through a pipe, and the status says whether all of it fits', async (t) => {
+test('a bundle is read from a pipe, and the exit status shows whether all of it fits', async (t) => {
   const directory = await scratchDirectory(t);
   await writeFile(join(directory, 'tree.yaml'), 'groups: [{ name: shop, hard: { limits.cpu: 10 } }]');
   const piped = (
@@ -126,7 +126,7 @@ test('a bundle comes through a pipe, and the status says whether all of it fits'
       child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
       child.once('error', reject);
       child.once('close', (code) => resolve({ code, out }));
-      // In two pieces, as pipes do.
+      // In two pieces, as a pipe may deliver it.
       child.stdin.write(input.slice(0, 100));
       setImmediate(() => child.stdin.end(input.slice(100)));
     });

@@ -89,13 +89,13 @@ test('an audit file continues where it ended, and verification shows what was ch
   const head = whole.out.trim().split(' ').at(-1) ?? '';
   const lines = (await readFile(file, 'utf8')).split('\n');
   await writeFile(file, `${lines.slice(0, 2).join('\n')}\n`);
-  t.equal((await run(directory, ['verify', 'audit'])).code, 0, 'the end may be cut off unseen');
-  t.equal((await run(directory, ['verify', 'audit', '--head', head])).code, 1, 'but not by who knows the last digest');
+  t.equal((await run(directory, ['verify', 'audit'])).code, 0, 'a truncated end is not detected');
+  t.equal((await run(directory, ['verify', 'audit', '--head', head])).code, 1, 'unless the last digest is known');
   await writeFile(file, lines.join('\n').replace('"3000"', '"2000"'));
   const changed = await run(directory, ['verify', 'audit']);
   t.equal(changed.code, 1);
   t.match(changed.err, /line 2: the line was changed/);
   const refused = await run(directory, ['replay', '-', '--audit', 'audit'], SCRIPT);
-  t.equal(refused.code, 2, 'and nothing is appended to it');
+  t.equal(refused.code, 2, 'nothing is appended to the file');
   t.equal((await run(directory, ['verify', 'nowhere'])).code, 2);
 });

@@ -17,7 +17,7 @@ test('a tree file nests groups, names their parents, or holds custom resources',
   t.same(
     namesOf('groups: [{name: c, parent: b, hard: {}}, {name: b, parent: a, hard: {}}, {name: a, hard: {}}]'),
     ['a<', 'b<a', 'c<b'],
-    'parents first, wherever they stand',
+    'parents first, in any order of the file',
   );
   t.same(
     namesOf(`
@@ -54,7 +54,7 @@ test('all errors of a tree are reported', (t) => {
       'a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]',
     ),
     [/./],
-    'aliases without end',
+    'a recursive alias',
   );
   t.same(namesOf(`# ${'x'.repeat(4 << 20)}`), ['longer than 3145728 bytes']);
   t.end();

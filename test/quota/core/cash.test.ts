@@ -15,7 +15,7 @@ const KEY = 'cash/limits.cpu';
 interface Desk {
   readonly quota: Quota;
   readonly events: QuotaEvent[];
-  /** Lets the pod of `cores` run from one hour to another. */
+  /** Runs the pod of `cores` from one hour to another. */
   readonly burn: (group: string, cores: number, from: number, to: number) => void;
   readonly at: (hour: number) => void;
   readonly hard: (group: string) => string;
@@ -175,7 +175,7 @@ test('a key added to a running group counts from then on; a key that is removed 
   t.end();
 });
 
-test('pods move to another account with their workload', (t) => {
+test('pods are charged to another group when their workload moves', (t) => {
   const { quota, at, used } = desk();
   for (const name of ['g', 'h']) quota.createGroup({ name, hard: { [KEY]: 100 } });
   quota.admit(job('a', 'g'));
@@ -189,7 +189,7 @@ test('pods move to another account with their workload', (t) => {
   t.end();
 });
 
-test('a pod that is resized in place is charged for what it held', (t) => {
+test('a pod that is resized in place is charged for its amounts over time', (t) => {
   const { quota, at, used } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
   const pod = (cpu: number, hour: number) =>
@@ -296,7 +296,7 @@ test('a stop that arrives before the start stops the pod, also in another engine
   t.equal((await one.execute({ ...stop, group: 'nobody', pod: 'q' }, 3 * HOUR)).code, 'GroupNotFound');
 });
 
-test('a retained pod is remembered until its object is gone, however late its events come again', (t) => {
+test('a retained pod is kept until its object is deleted, so that late repeated events count once', (t) => {
   const { quota, at, used } = desk();
   quota.createGroup({ name: 'g', hard: { [KEY]: 100 } });
   const tell = (hour: number): void => {

@@ -4,7 +4,7 @@ import { scratchDirectory } from '../../scratch.js';
 
 const workload = { kind: 'Job', name: 'w' };
 
-/** What a program in JavaScript might give, and the field that is wrong. */
+/** Invalid commands of a JavaScript program, with the field that is wrong. */
 const MISSHAPEN: readonly (readonly [unknown, RegExp])[] = [
   [undefined, /^a command: expected an object, found a value of type undefined/],
   ['tick', /^a command: expected an object/],
@@ -45,7 +45,7 @@ const MISSHAPEN: readonly (readonly [unknown, RegExp])[] = [
   [{ type: 'tick', actor: {} }, /^tick: actor: expected a string/],
 ];
 
-/** What has the right shape and means nothing. */
+/** Commands of the right shape with invalid values. */
 const UNKNOWN: readonly (readonly [unknown, string, RegExp])[] = [
   [
     { type: 'admitt', workload, group: 'g', podSets: [] },

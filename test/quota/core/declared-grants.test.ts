@@ -51,7 +51,7 @@ function burning(cards: number, grants: readonly GroupGrant[], hours = 0) {
   };
 }
 
-test('a thousand card-hours a week for each person: what is left is lost, but for what may be carried over', (t) => {
+test('a weekly grant per person: the unused part is lost, except for the carry-over', (t) => {
   const weekly = {
     name: 'weekly',
     key: KEY,
@@ -78,7 +78,7 @@ test('a thousand card-hours a week for each person: what is left is lost, but fo
   t.end();
 });
 
-test('a grant is given once, whatever the specification says again, and ends when it expires', (t) => {
+test('a grant is given once, even if it is declared again, and ends when it expires', (t) => {
   const extra = { name: 'extra', key: KEY, amount: 50, expiresAfter: '2d' };
   const team = burning(1, [extra], 10);
   const hard = { 'requests.nvidia.com/gpu': 8, [KEY]: 10 };
@@ -95,7 +95,7 @@ test('a grant is given once, whatever the specification says again, and ends whe
   t.end();
 });
 
-test('a series ends at its end, a changed one changes at its next time, one that is not declared any more has none', (t) => {
+test('a series ends at its end; a changed one changes in its next period; a removed one has no next period', (t) => {
   const daily = (amount: number, more: object = {}): GroupGrant => ({
     name: 'daily',
     key: KEY,
@@ -119,7 +119,7 @@ test('a series ends at its end, a changed one changes at its next time, one that
   t.end();
 });
 
-test('80, 90 and 100 percent are of what was granted last, and the time of the next level is known', (t) => {
+test('80, 90 and 100 percent refer to the last grant, and the time of the next level is known', (t) => {
   const team = burning(1, [{ name: 'daily', key: KEY, amount: 20, every: '1d' }]);
   const levels = (): readonly (number | undefined)[] =>
     team.events.filter(({ type }) => type === 'cashThreshold').map(({ percent }) => percent);
@@ -135,7 +135,7 @@ test('80, 90 and 100 percent are of what was granted last, and the time of the n
   t.end();
 });
 
-test('what the parent cannot pay is refused with the reason, and tried again', (t) => {
+test('a grant that the parent cannot pay is refused with the reason and retried', (t) => {
   let now = START;
   const quota = new Quota({ clock: () => now });
   const hard = { 'limits.cpu': 1, 'cash/limits.cpu': 0 };
@@ -175,7 +175,7 @@ test('grants outlive the engine, and engines on one store give each of them once
     t.equal(engine.status('team')?.hard.get('cash/limits.cpu'), 12n * 1000n * 3_600_000n);
 });
 
-test('a grant that cannot be read refuses the group, with its name and what was expected', (t) => {
+test('an unreadable grant refuses the group, with its name and the expected value', (t) => {
   const quota = new Quota({ clock: () => START });
   const grant: GroupGrant = { name: 'weekly', key: 'cash/limits.cpu', amount: 1 };
   const cases: readonly (readonly [object, string, RegExp])[] = [

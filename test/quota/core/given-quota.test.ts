@@ -22,7 +22,7 @@ function siblings(hard: Readonly<Record<string, number>> = { 'limits.cpu': 10, [
   };
 }
 
-test('a transfer moves quota between siblings for good; what both have together stays', (t) => {
+test('a transfer moves quota between siblings permanently, and their sum stays', (t) => {
   const { quota, cores } = siblings();
   t.match(quota.transfer({ from: 'a', to: 'b', amounts: { 'limits.cpu': 4, [CASH]: 30 } }), { allowed: true });
   t.same([cores('a'), cores('b'), cores('a', CASH), cores('b', CASH)], [6, 14, 70, 130]);
@@ -43,7 +43,7 @@ test('a transfer moves quota between siblings for good; what both have together 
   t.end();
 });
 
-test('a loan of a specification begins, is not undone by what the specification says again, and goes back', (t) => {
+test('a declared loan begins, survives a repeated declaration, and returns at its end', (t) => {
   const { quota, cores, at } = siblings();
   const loan = { name: 'sprint', to: 'b', amounts: { 'limits.cpu': 4 }, until: 3 * HOUR };
   const hard = { 'limits.cpu': 10, [CASH]: 100 };
@@ -69,7 +69,7 @@ test('a loan of a specification begins, is not undone by what the specification 
   t.end();
 });
 
-test('a loan that cannot be made refuses the change; where the object says it already, it is a warning', (t) => {
+test('an impossible loan refuses the change; for an observed object it is a warning', (t) => {
   const { quota, cores } = siblings();
   quota.admit({ workload: { kind: 'Job', name: 'w' }, group: 'a', podSets: [{ count: 1, limits: { cpu: 8 } }] });
   const loans = [{ name: 'x', to: 'b', amounts: { 'limits.cpu': 4 }, until: 9 * HOUR }];
@@ -91,7 +91,7 @@ test('a loan that cannot be made refuses the change; where the object says it al
   t.end();
 });
 
-test('whatever is lent, transferred and declared again, the siblings have together what their specifications say', (t) => {
+test('after any loans, transfers and declarations, the sum of the siblings equals their specifications', (t) => {
   fc.assert(
     fc.property(
       fc.array(

@@ -5,7 +5,7 @@ import { recordsOf } from '../../../src/quota/core/restore.js';
 import { toRecord } from '../../../src/quota/core/record.js';
 import type { QuotaState } from '../../../src/quota/core/state.js';
 
-/** A command and the time it comes at. */
+/** A command and its time. */
 export interface Timed {
   readonly command: Command;
   readonly at: number;
@@ -22,7 +22,7 @@ const groupName = fc.constantFrom(...GROUPS);
 const workload = fc.constantFrom(...WORKLOADS).map(ref);
 const type = fc.constantFrom('', 'A3', 'A4', 'A4.big');
 
-/** Limits that children of each other can have: always the general keys, at times more. */
+/** Possible limits of children: the general keys, and sometimes more. */
 const hard = (max: number) =>
   fc.record(
     {
@@ -35,7 +35,7 @@ const hard = (max: number) =>
     { requiredKeys: ['limits.cpu'] },
   );
 
-/** Absent keys are absent, not undefined. */
+/** Absent keys are left out, not undefined. */
 const definite = (limits: Readonly<Record<string, string | undefined>>): Hard =>
   JSON.parse(JSON.stringify(limits)) as Hard;
 
@@ -61,7 +61,7 @@ const elastic = fc.record({
   borrow: fc.constantFrom<Hard>({}, { 'limits.cpu': 3 }),
 });
 
-/** Borrowing and lending are written down only for elastic groups. */
+/** Only elastic groups have limits on borrowing and lending. */
 const modes: fc.Arbitrary<{ readonly mode: 'carved' | 'elastic'; readonly lend?: Hard; readonly borrow?: Hard }> =
   elastic.map(({ mode, lend, borrow }) => (mode === 'carved' ? { mode } : { mode, lend, borrow }));
 
@@ -185,7 +185,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.constant<Command>({ type: 'tick' }) },
 );
 
-/** Commands with times that rise, and at times fall. */
+/** Commands with mostly rising times. */
 export const history = (maxLength: number): fc.Arbitrary<readonly Timed[]> =>
   fc.array(fc.tuple(command, fc.integer({ min: -2, max: 8 })), { minLength: 1, maxLength }).map((steps) => {
     let at = 0;
@@ -195,7 +195,7 @@ export const history = (maxLength: number): fc.Arbitrary<readonly Timed[]> =>
     });
   });
 
-/** Histories whose groups are there from the beginning. */
+/** Histories whose groups exist from the beginning. */
 export const busyHistory = (maxLength: number): fc.Arbitrary<readonly Timed[]> =>
   fc.tuple(fc.constantFrom('carved' as const, 'elastic' as const), history(maxLength)).map(([mode, steps]) => [
     ...(
@@ -220,7 +220,7 @@ export const busyHistory = (maxLength: number): fc.Arbitrary<readonly Timed[]> =
     ...steps,
   ]);
 
-/** Everything of a state, counters too, in an order of its own: equal for equal states. */
+/** The whole state with counters, in a fixed order: equal for equal states. */
 export function dump(state: QuotaState): string {
   const plain = (_: string, value: unknown): unknown =>
     typeof value === 'bigint'

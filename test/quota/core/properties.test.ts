@@ -24,7 +24,7 @@ test('after any history, the incremental counters equal a recount', (t) => {
     fc.property(histories(60), (steps) => {
       const state = fresh();
       run(state, steps);
-      // What a refresh announces is noted in budgets.
+      // Budgets record the thresholds that a refresh announces.
       const counted = () =>
         dump(state)
           .split('\n')
@@ -111,7 +111,7 @@ test('no command raises usage above its limit', (t) => {
     fc.property(histories(60), (steps) => {
       const state = fresh();
       for (const { command: each, at } of steps) {
-        // What is due by time alone, as a loan that goes back, may leave a group over its quota.
+        // Due timers, such as the end of a loan, may leave a group over its quota.
         execute(state, { type: 'tick' }, at);
         const before = over(state);
         execute(state, each, at);
@@ -125,7 +125,7 @@ test('no command raises usage above its limit', (t) => {
   t.end();
 });
 
-/** How far each pool that nobody above backs is overdrawn. */
+/** Overdraft of the pools that no ancestor backs. */
 function over(state: QuotaState): Map<string, Amount> {
   const found = new Map<string, Amount>();
   for (const [, group] of state.groups.entries()) {
@@ -276,7 +276,7 @@ test('decisions about different groups in carved mode do not depend on their ord
       const [there, back] = [fresh(), fresh()];
       run(there, steps);
       run(back, steps);
-      // What is lent to one is not there for the other.
+      // A loan to one group is not available to another.
       if ([...there.groups.entries()].some(([, { mode }]) => mode === 'elastic')) return true;
       compared++;
       const asked = [admit('one', first, one), admit('two', second, two)];
@@ -299,7 +299,7 @@ interface PodLine {
   readonly cores: number;
 }
 
-test('cash is the integral of what pods held, in any order and with any delay of events', (t) => {
+test('cash is the integral of the amounts of pods, in any order and with any delay of events', (t) => {
   const pods = fc.array(
     fc.record<PodLine>({ from: fc.nat(100), long: fc.nat(100), cores: fc.integer({ min: 1, max: 9 }) }),
     { minLength: 1, maxLength: 12 },
@@ -318,7 +318,7 @@ test('cash is the integral of what pods held, in any order and with any delay of
           limits: { cpu: cores },
           since: from,
         },
-        // Every third pod still runs.
+        // Every third pod is still running.
         ...(index % 3 === 2 ? [] : [{ type: 'podStopped' as const, pod: `p${index}`, end: from + long }]),
       ]);
       const order = events
@@ -338,13 +338,13 @@ test('cash is the integral of what pods held, in any order and with any delay of
   t.end();
 });
 
-test('consumed hours of a tree are never returned, whatever happens to its groups', (t) => {
+test('used hours of a tree are never returned, whatever happens to its groups', (t) => {
   fc.assert(
     fc.property(busyHistory(60), (steps) => {
       const state = fresh();
       let consumed = 0n;
       for (const { command: each, at } of steps) {
-        // A late end, a resize and the end of a root are the ways by which a tree may have consumed less.
+        // Usage of a tree can decrease only by a late end, a resize, or the deletion of a root.
         if (
           each.type === 'podStopped' ||
           each.type === 'podStarted' ||

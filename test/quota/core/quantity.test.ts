@@ -168,7 +168,7 @@ test('the fast path for plain quantities gives the same results as the general p
       fc.constantFrom(0, 3),
       fc.constantFrom('up' as const, 'down' as const),
       (number, unit, decimals, round) =>
-        // A sign takes the long way.
+        // A sign uses the general path.
         read(`${number}${unit}`, decimals, round) === read(`+${number}${unit}`, decimals, round),
     ),
     { numRuns: 2000 },

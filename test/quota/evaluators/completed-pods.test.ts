@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { evaluate, Quota, type EvaluationOptions } from '../../../src/quota/index.js';
 import { container, deployment, LABEL, object, template } from './manifests.js';
 
-/** What one pod, or the object itself, asks for: cores in thousandths, memory in bytes. */
+/** Amounts of one pod, or of the object itself: cores in thousandths, memory in bytes. */
 function asks(manifest: unknown, options: EvaluationOptions = {}): unknown {
   const evaluation = evaluate(manifest, options);
   if (!evaluation.ok) return evaluation.code;
@@ -20,15 +20,15 @@ test('the defaults of a namespace and the overhead of a RuntimeClass count as th
   const plain = { spec: { containers: [{ name: 'main' }] } };
   t.same(asks(deployment(1, plain), options), { cpu: '500', memory: String(2 ** 30) });
   const limited = { spec: { containers: [{ name: 'main', resources: { limits: { cpu: '1' } } }] } };
-  t.match(asks(deployment(1, limited), options), { cpu: '1000' }, 'a limit of its own is its request');
+  t.match(asks(deployment(1, limited), options), { cpu: '1000' }, 'its own limit is its request');
   const kata = { spec: { runtimeClassName: 'kata', containers: [container({ cpu: 1, memory: '1Gi' })] } };
   t.same(asks(deployment(1, kata), options), { cpu: '1250', memory: String(2 ** 30 + 64 * 2 ** 20) });
   const filled = { spec: { ...kata.spec, overhead: { cpu: '1' } } };
-  t.match(asks(deployment(1, filled), options), { cpu: '2000' }, 'a pod has it already');
+  t.match(asks(deployment(1, filled), options), { cpu: '2000' }, 'a pod has them already');
   t.end();
 });
 
-test('resources of the pod as a whole stand for containers that say nothing', (t) => {
+test('resources of the whole pod replace those of containers that state none', (t) => {
   const whole = { spec: { resources: { limits: { cpu: '4' } }, containers: [{ name: 'a' }, { name: 'b' }] } };
   const quota = new Quota();
   quota.createGroup({ name: 'g', hard: { 'limits.cpu': 8, 'requests.cpu': 8 } });
@@ -39,7 +39,7 @@ test('resources of the pod as a whole stand for containers that say nothing', (t
   t.end();
 });
 
-test('a DaemonSet is charged a pod for each node that it may come to', (t) => {
+test('a DaemonSet is charged one pod for each eligible node', (t) => {
   const daemons = object('apps/v1', 'DaemonSet', { template: template({ cpu: 1 }) });
   const count = (options: EvaluationOptions): unknown => {
     const evaluation = evaluate(daemons, options);
@@ -47,7 +47,7 @@ test('a DaemonSet is charged a pod for each node that it may come to', (t) => {
   };
   t.equal(count({ matchingNodes: () => 7 }), 7);
   t.equal(count({ matchingNodes: () => 0 }), 0);
-  t.equal(count({}), 1, 'nodes that nobody knows');
+  t.equal(count({}), 1, 'unknown nodes');
   t.end();
 });
 
@@ -102,7 +102,7 @@ test('claims charge the keys of the device plugin', (t) => {
   t.end();
 });
 
-test('a claim of its own has the type that its DeviceClass names', (t) => {
+test('a ResourceClaim has the type of its DeviceClass', (t) => {
   const rules = [{ family: 'gpu', nodeLabel: '', products: {}, deviceClasses: { A100: ['a100.example.com'], T4: [] } }];
   const claim = (deviceClassName: string, type?: string) => ({
     ...object('resource.k8s.io/v1', 'ResourceClaim', {
@@ -124,7 +124,7 @@ test('a claim of its own has the type that its DeviceClass names', (t) => {
   t.end();
 });
 
-test('a type that a claim names by its DeviceClass is compared with the label', (t) => {
+test("the type of a claim's DeviceClass is compared with the label", (t) => {
   const placement = [
     {
       family: 'gpu',
@@ -145,7 +145,7 @@ test('a type that a claim names by its DeviceClass is compared with the label', 
   t.end();
 });
 
-test('storage and services are charged as a ResourceQuota charges them, and are no pods', (t) => {
+test('storage and services are charged as a ResourceQuota charges them, not as pods', (t) => {
   const quota = new Quota();
   const gold = 'gold.storageclass.storage.k8s.io';
   const hard = {
@@ -167,7 +167,7 @@ test('storage and services are charged as a ResourceQuota charges them, and are 
   };
   const volume = (size: string, storageClassName = 'gold') =>
     object('v1', 'PersistentVolumeClaim', { storageClassName, resources: { requests: { storage: size } } });
-  t.equal(admit(volume('60Gi'), 'a'), 'QuotaExceeded', 'of the class');
+  t.equal(admit(volume('60Gi'), 'a'), 'QuotaExceeded', 'limit of the class');
   t.equal(admit(volume('40Gi'), 'b'), 'OK');
   t.equal(admit(volume('1Gi'), 'c'), 'QuotaExceeded', 'one claim of the class');
   t.equal(admit(volume('70Gi', 'slow'), 'd'), 'QuotaExceeded', 'in sum');
@@ -185,7 +185,7 @@ test('storage and services are charged as a ResourceQuota charges them, and are 
   t.end();
 });
 
-test('a Spark application is its driver and as many executors as it may have', (t) => {
+test('a Spark application is charged for its driver and its maximum of executors', (t) => {
   const spark = (spec: object, status: object = {}) =>
     evaluate(object('sparkoperator.k8s.io/v1beta2', 'SparkApplication', spec, { status }));
   t.match(

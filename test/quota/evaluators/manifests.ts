@@ -1,4 +1,4 @@
-/** Manifests of workloads, as small as they can be. */
+/** Minimal manifests of workloads. */
 
 export type Resources = Readonly<Record<string, string | number>>;
 
@@ -15,7 +15,7 @@ export const template = (resources: Resources, more: object = {}) => ({
   spec: { containers: [container(resources)], ...more },
 });
 
-/** An object of some kind in group `g`. */
+/** An object of a kind in group `g`. */
 export function object(
   apiVersion: string,
   kind: string,

@@ -32,34 +32,34 @@ const term = (operator: string, ...values: readonly string[]) => ({
   matchExpressions: [{ key: PRODUCT, operator, values }],
 });
 
-/** The type of GPUs that is charged, or the code of a refusal. */
+/** The charged type of GPUs, or the code of a refusal. */
 function typeOf(template: object, label: string | null, more: EvaluationOptions = {}): unknown {
   const labels = label === null ? {} : { 'biz.group.resource.quota/gpu-type': label };
   const evaluation = evaluate(deployment(1, template, labels), { ...options, ...more });
   return evaluation.ok ? evaluation.demand?.types?.['gpu'] : evaluation.code;
 }
 
-test('a workload without a label is of the type that its placement names', (t) => {
+test('a workload without a type label has the type of its placement', (t) => {
   const a100 = 'NVIDIA-A100-SXM4-80GB';
   t.equal(typeOf(pod({ nodeSelector: { [PRODUCT]: a100 } }), null), 'A100');
   t.equal(typeOf(pod(affinity(term('In', a100, 'NVIDIA-A100-PCIE-40GB'))), null), 'A100');
-  t.equal(typeOf(pod(affinity(term('NotIn', 'Tesla-T4'))), null), 'A100', 'the only type that is left');
+  t.equal(typeOf(pod(affinity(term('NotIn', 'Tesla-T4'))), null), 'A100', 'the only remaining type');
   t.equal(typeOf(pod({ nodeName: 'n1' }), null), 'A100');
   t.equal(typeOf(pod({ nodeSelector: { [HOSTNAME]: 'n1' } }), null), 'A100');
   t.equal(
     typeOf(pod(affinity({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] })), null),
     'A100',
   );
-  t.equal(typeOf(pod({}), null), undefined, 'any node will do');
-  t.equal(typeOf(pod(affinity(term('In', a100), term('In', 'Tesla-T4'))), null), undefined, 'one or the other');
+  t.equal(typeOf(pod({}), null), undefined, 'any node is allowed');
+  t.equal(typeOf(pod(affinity(term('In', a100), term('In', 'Tesla-T4'))), null), undefined, 'two types are allowed');
   t.equal(typeOf(pod(affinity(term('Exists'))), null), undefined);
-  t.equal(typeOf(pod({ nodeName: 'n3' }), null), undefined, 'a node that does not say');
-  t.equal(typeOf(pod({ nodeName: 'n9' }), null), undefined, 'a node that nobody knows');
+  t.equal(typeOf(pod({ nodeName: 'n3' }), null), undefined, 'a node without the label');
+  t.equal(typeOf(pod({ nodeName: 'n9' }), null), undefined, 'an unknown node');
   t.equal(typeOf(pod({ nodeSelector: { [PRODUCT]: a100 } }, { cpu: 1 }), null), undefined, 'no GPU, no type');
   t.end();
 });
 
-test('a label that the placement contradicts is refused, whatever words the placement uses', (t) => {
+test('a label that contradicts the placement is refused for every form of placement', (t) => {
   for (const spec of [
     { nodeSelector: { [PRODUCT]: 'NVIDIA-A100-PCIE-40GB' } },
     affinity(term('In', 'NVIDIA-A100-SXM4-80GB')),
@@ -76,7 +76,7 @@ test('a label that the placement contradicts is refused, whatever words the plac
   t.end();
 });
 
-test('pods of one workload are of one type', (t) => {
+test('all pods of a workload have the same type', (t) => {
   const selecting = (product: string) => pod({ nodeSelector: { [PRODUCT]: product } });
   const job = (master: string, worker: string) =>
     object('kubeflow.org/v1', 'PyTorchJob', {
@@ -87,22 +87,22 @@ test('pods of one workload are of one type', (t) => {
   t.end();
 });
 
-test('strict types: who uses GPUs says which, and asks for no others', (t) => {
+test('strict types: a workload with GPUs must have one type and allow no other', (t) => {
   const strict = { strictTypes: true };
   t.equal(typeOf(pod({}), null, strict), 'TypeRequired');
   t.equal(typeOf(pod({}), 'V100', strict), 'TypeRequired', 'a type that the catalog lacks');
   t.equal(typeOf(pod({}), 'A100', strict), 'A100');
   t.equal(typeOf(pod({}, { cpu: 1 }), null, strict), undefined, 'no GPU');
   t.equal(typeOf(pod({}, { 'nvidia.com/gpu': 0 }), null, strict), undefined, 'no GPU either');
-  t.equal(typeOf(pod({ nodeSelector: { [PRODUCT]: 'Tesla-T4' } }), null, strict), 'T4', 'placement says it');
+  t.equal(typeOf(pod({ nodeSelector: { [PRODUCT]: 'Tesla-T4' } }), null, strict), 'T4', 'the placement has the type');
   t.equal(typeOf(pod({ nodeSelector: { [PRODUCT]: 'Tesla-V100' } }), null, strict), 'TypeRequired');
   const either = pod(affinity(term('In', 'NVIDIA-A100-SXM4-80GB', 'Tesla-T4')));
   t.equal(typeOf(either, 'T4'), 'T4');
-  t.equal(typeOf(either, 'T4', strict), 'TypeMismatch', 'the dearer one would be paid as the cheaper one');
+  t.equal(typeOf(either, 'T4', strict), 'TypeMismatch', 'an A100 would be charged as a T4');
   t.end();
 });
 
-test('what exists already is charged as what it is placed on, and never refused for its type', (t) => {
+test('an existing object is charged for the type of its node, and never refused because of types', (t) => {
   const observing = { observes: true, strictTypes: true };
   t.equal(typeOf(pod({ nodeSelector: { [PRODUCT]: 'NVIDIA-A100-PCIE-40GB' } }), 'T4', observing), 'A100');
   t.equal(typeOf(pod({}), 'T4', observing), 'T4');
@@ -110,7 +110,7 @@ test('what exists already is charged as what it is placed on, and never refused 
   t.end();
 });
 
-test('a pod that the scheduler has bound did not ask for its node', (t) => {
+test('the node of a pod that the scheduler has bound is not a request', (t) => {
   const bound = object(
     'v1',
     'Pod',

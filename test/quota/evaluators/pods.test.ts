@@ -3,7 +3,7 @@ import { test } from 'tap';
 import { Quota, evaluate, formatAmount, type Decision } from '../../../src/quota/index.js';
 import { container, deployment, template, type Resources } from './manifests.js';
 
-/** What one pod asks for, in the words of people. */
+/** Amounts of one pod as quantities. */
 function asked(pod: object, labels: object = {}): unknown {
   const evaluation = evaluate(deployment(1, pod, labels));
   if (!evaluation.ok || evaluation.demand === null) return evaluation;
@@ -63,7 +63,7 @@ test('overhead and pod-level resources count', (t) => {
       },
     }),
     both({ memory: '1Gi', cpu: '2' }),
-    'and say what a container leaves out',
+    'they replace amounts that a container does not state',
   );
   t.end();
 });
@@ -95,16 +95,16 @@ const cards = (resources: Resources, type = 'T4'): unknown => {
   );
 };
 
-test('GPUs and their memory count alike under every resource name', (t) => {
+test('GPUs and their memory count equally under every resource name', (t) => {
   t.same(cards({ 'nvidia.com/gpu': 2 }), ['2', '32Gi']);
   t.same(cards({ 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30, 'nvidia.com/vgpu-memory': 1024 }), [
     '600m',
     '2Gi',
   ]);
-  t.same(cards({ 'nvidia.com/vgpu-number': 1 }), ['1', '16Gi'], 'a whole card where no share is said');
+  t.same(cards({ 'nvidia.com/vgpu-number': 1 }), ['1', '16Gi'], 'a whole GPU without a share');
   t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }), ['400m', '4Gi']);
   t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 50, 'nvidia.com/gpumem-percentage': 25 }), ['1', '8Gi']);
-  t.same(cards({ 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 8 }), ['300m', '2Gi'], 'a sum already');
+  t.same(cards({ 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 8 }), ['300m', '2Gi'], 'already a sum');
   t.same(cards({ 'nvidia.com/mig-1g.5gb': 2 }), ['286m', '10Gi'], 'sevenths, rounded up');
   t.same(cards({ 'nvidia.com/mig-3g.20gb': 1 }), ['429m', '20Gi']);
   t.same(cards({ cpu: 1 }), [null, null]);
@@ -127,7 +127,7 @@ const withGroup = (hard: Record<string, string | number>): Quota => {
 
 const used = (quota: Quota, key: string) => formatAmount(key, quota.status('g')?.used.get(key) ?? -1n);
 
-test('V01, V02, V03: an amount per GPU is multiplied by the number of GPUs, and a GPU without an amount is a whole one', (t) => {
+test('V01, V02, V03: an amount per GPU is multiplied by the number of GPUs, and a GPU without an amount counts as a whole GPU', (t) => {
   const quota = withGroup({ 'gpu.cards': '1.00' });
   const share = { 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30 };
   t.equal(admit(quota, 'a', 1, share).code, 'OK');
@@ -147,7 +147,7 @@ test('A30: an amount per GPU is charged twice for two GPUs', (t) => {
   t.end();
 });
 
-test('a workload must state the memory of a GPU that the catalog does not know, where memory is limited', (t) => {
+test('a workload must state the memory of a GPU outside the catalog where memory is limited', (t) => {
   t.equal(admit(withGroup({ 'gpu.memory': '80Gi' }), 'a', 1, { 'nvidia.com/gpu': 1 }, 'X1').code, 'MustSpecify');
   t.equal(admit(withGroup({ 'gpu.cards': 2 }), 'a', 1, { 'nvidia.com/gpu': 1 }, 'X1').code, 'OK');
   t.end();
@@ -159,7 +159,7 @@ test('amounts beyond 64 bits are refused, not truncated', (t) => {
   t.end();
 });
 
-test('no manifest causes anything but a decision', (t) => {
+test('every manifest gives a decision', (t) => {
   const json = fc.jsonValue({ maxDepth: 4 });
   const kinds = fc.constantFrom(
     ['apps/v1', 'Deployment'],

@@ -10,7 +10,7 @@ import { HOUR, SCENARIOS } from '../vectors.js';
 export { contentOf } from '../../../src/quota/store/contract.js';
 export type { StorePlace as Place } from '../../../src/quota/store/contract.js';
 
-/** The rules that ship with the engine, and beside them every scenario and random histories. */
+/** The store rules of the engine, all scenarios, and random histories. */
 export function storeContract(name: string, place: () => Promise<StorePlace>, shared: boolean): void {
   const opened = async (at: StorePlace, clock = () => 0): Promise<QuotaEngine> =>
     createEngine({ store: await at.open(), clock, pause: () => Promise.resolve() });

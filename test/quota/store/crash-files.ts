@@ -10,7 +10,7 @@ type Operation =
 /** The content of a directory. */
 export type Image = ReadonlyMap<string, Buffer>;
 
-/** Files in memory that write down what is done to them, so that every moment can be made the last one. */
+/** Files in memory that record all operations, so that a crash can be simulated after each of them. */
 export class CrashFiles implements JournalFiles {
   readonly operations: Operation[] = [];
   readonly #files: Map<string, Buffer[]>;
@@ -57,8 +57,8 @@ export class CrashFiles implements JournalFiles {
   }
 
   /**
-   * The directory after a crash behind `count` operations. Of what was appended and not made durable, `kept` of each
-   * file's bytes are there: 1 for all of it.
+   * The directory after a crash following `count` operations. Of appended bytes that were not synced, the fraction
+   * `kept` remains in each file.
    */
   image(count: number, kept: number): Image {
     const files = new Map<string, { readonly durable: Buffer[]; readonly loose: Buffer[] }>();

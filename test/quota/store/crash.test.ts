@@ -10,7 +10,7 @@ import { CrashFiles, type Image } from './crash-files.js';
 const open = (files: CrashFiles, compactBytes: number) =>
   JournalStore.open('', { files, compactBytes }).then((store) => createEngine({ store, clock: () => 0 }));
 
-/** The engine's content after a start on what a crash left. */
+/** The engine's content after a start on the files of a crash. */
 async function recovered(image: Image): Promise<string> {
   const engine = await open(new CrashFiles(image), 1 << 30);
   const content = contentOf(engine);
@@ -25,7 +25,7 @@ test('after a crash at any operation and any byte, the state is the last acknowl
     fc.asyncProperty(busyHistory(14), fc.constantFrom(1, 3000, 1 << 30), async (steps, compactBytes) => {
       const files = new CrashFiles();
       const engine = await open(files, compactBytes);
-      /** What was acknowledged, and after how many operations. */
+      /** Acknowledged content by number of operations. */
       const acknowledged: { readonly operations: number; readonly content: string }[] = [
         { operations: 0, content: contentOf(engine) },
       ];
@@ -64,7 +64,7 @@ test('commands of one commit are restored together or not at all', async (t) => 
   const before = contentOf(engine);
   const operations = files.operations.length;
   await Promise.all(Array.from({ length: 50 }, (_, index) => engine.execute(admit(`w${index}`), 0)));
-  t.equal(files.operations.length, operations + 2, 'one append and one sync');
+  t.equal(files.operations.length, operations + 2, 'one append and one sync per commit');
   const after = contentOf(engine);
   for (const kept of [0, 0.5, 0.9999]) t.equal(await recovered(files.image(operations + 1, kept)), before);
   t.equal(await recovered(files.image(operations + 1, 1)), after);
@@ -140,7 +140,7 @@ test('a full disk stops the engine, and a restart restores every acknowledged co
     second.admit({ workload: { kind: 'Job', name: 'w' }, group: 'g', podSets: [{ count: 1, limits: { cpu: 1 } }] });
   await t.rejects(admit(), /ENOSPC/);
   isFull.now = false;
-  await t.rejects(admit(), /ENOSPC/, 'what is in memory is ahead of the disk: it does not go on');
+  await t.rejects(admit(), /ENOSPC/, 'the memory is ahead of the disk: the engine stops');
   t.equal(await recovered(files.image(files.operations.length, 1)), before);
 });
 

@@ -3,10 +3,10 @@ import { createEngine, type QuotaEngine } from '../../../src/quota/engine.js';
 import { MemoryStore, SharedMemory } from '../../../src/quota/store/memory-store.js';
 import type { Store } from '../../../src/quota/store/store.js';
 
-/** Lets operations of several stores happen one by one, in an order that the test chooses. */
+/** Executes operations of several stores one by one, in an order that the test chooses. */
 class Schedule {
   readonly #choices: readonly number[];
-  /** How many operations could have been next, each time. */
+  /** Number of possible next operations at each step. */
   readonly options: number[] = [];
   #waiting: (() => void)[] = [];
 
@@ -18,14 +18,14 @@ class Schedule {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Lets one operation after the other go until `done`. */
+  /** Executes one operation after the other until `done`. */
   async run(done: Promise<unknown>): Promise<void> {
     let isDone = false;
     void done.then(() => {
       isDone = true;
     });
     for (;;) {
-      // Everything that can go on without another operation does so within these turns.
+      // All code that does not wait for another operation runs within these turns.
       for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
       if (isDone) return;
       if (this.#waiting.length === 0) continue;
@@ -50,7 +50,7 @@ interface World {
   readonly engines: readonly QuotaEngine[];
 }
 
-/** Runs `act` in every order that the engines' operations on the store can have, and `look` after each. */
+/** Runs `act` with every order of the engines' store operations, and `look` after each. */
 async function everyOrder(
   count: number,
   prepare: (engine: QuotaEngine) => Promise<void>,
@@ -123,7 +123,7 @@ test('R1: two commands that read the same usage are not both admitted, in any or
   t.ok(orders > 1, `${orders} orders`);
 });
 
-test('R2: a reservation for an object that is not seen yet survives every refresh', async (t) => {
+test('R2: a reservation for an object that is not observed yet survives every refresh', async (t) => {
   const { orders, failure } = await everyOrder(
     2,
     async (engine) => {
@@ -205,7 +205,7 @@ test('R7: a lowered limit holds for every later command, also in another engine'
     },
     async ({ memory }) => {
       const [warnings, admitted] = answers;
-      // Either the workload was there first, and lowering the limit says so, or it finds the new one.
+      // Either the workload came first, and the decision on the lower limit warns, or it meets the new limit.
       const used = await usedOf(memory, 'g');
       return used === (admitted ? 6000n : 0n) && warnings.includes('OverQuota') === admitted
         ? null

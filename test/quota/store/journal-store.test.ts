@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { JournalStore } from '../../../src/quota/store/journal/journal-store.js';
 import { storeContract } from './contract.js';
 
-// Without waiting for the disk: what that is for is tested by crashes.
+// Without waiting for the disk; the crash tests cover durability.
 for (const [name, compactBytes] of [
   ['journal', undefined],
   ['journal with a snapshot after each commit', 1],

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { test } from 'tap';
 import { KeyedScheduler, type KeyedBatch } from '../../../src/quota/store/keyed-scheduler.js';
 
-/** KeyedScheduler whose work ends when the test says so. */
+/** A KeyedScheduler whose batches end when the test says so. */
 class Bench {
-  /** KeyedScheduler under way. */
+  /** Running batches. */
   readonly running: { readonly batch: KeyedBatch<string>; readonly end: () => void }[] = [];
   readonly begun: (readonly string[])[] = [];
   readonly batches = new KeyedScheduler<string>((batch) => {
@@ -58,7 +58,7 @@ test('work on two keys is not starved by streams of work on each of them', async
   bench.add('a1', 'a');
   bench.add('b1', 'b');
   await bench.end('a0');
-  t.equal(bench.begun.length, 2, 'a is kept for it');
+  t.equal(bench.begun.length, 2, 'key a stays reserved for it');
   await bench.end('b0');
   t.same(bench.begun.at(-1), ['both', 'a1', 'b1']);
 });
@@ -73,13 +73,13 @@ test('a batch can take free keys, and returns its work where they are taken', as
   t.equal(bench.batches.extend(batch, ['d', 'b']), false);
   bench.add('d', 'd');
   await settle();
-  t.same(bench.begun.at(-1), ['d'], 'nothing was taken');
+  t.same(bench.begun.at(-1), ['d'], 'no key was taken');
   bench.batches.requeue(batch, ['a'], ['b']);
   await bench.end('a');
   bench.add('late', 'a');
   t.equal(bench.begun.length, 3);
   await bench.end('b');
-  t.same(bench.begun.at(-1), ['a', 'late'], 'in its old turn, before what came later');
+  t.same(bench.begun.at(-1), ['a', 'late'], 'at its old position, before later work');
 });
 
 test('for any keys that work has and discovers, no key is worked on twice at once and all work is done', async () => {

@@ -1,7 +1,7 @@
 import { createEngine } from '../../../src/quota/engine.js';
 import { JournalStore } from '../../../src/quota/store/journal/journal-store.js';
 
-/** Admits workloads without end, some at a time, and writes down each that was acknowledged. */
+/** Admits workloads without end, some at a time, and prints each acknowledged one. */
 const [, , directory = ''] = process.argv;
 const engine = await createEngine({
   store: await JournalStore.open(directory, { compactBytes: 20_000 }),

@@ -10,10 +10,7 @@ import { takeLock } from '../../../src/quota/store/journal/lock.js';
 
 const writer = fileURLToPath(new URL('./killed-writer.js', import.meta.url));
 
-/**
- * Lets a process admit until `lines` answers came, and kills it there. Returns the workloads that it said were
- * admitted.
- */
+/** Kills a process after `lines` of its answers. Returns the workloads that it reported as admitted. */
 async function admitUntilKilled(directory: string, lines: number): Promise<readonly string[]> {
   const child = spawn(process.execPath, [writer, directory], { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
@@ -59,7 +56,7 @@ test('of many processes that open a directory at once one succeeds, whatever a k
   const directory = await mkdtemp(join(tmpdir(), 'gm-quota-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const path = join(directory, 'lock');
-  // A thousand rounds are run by hand: GPU_MANAGER_LOCK_ROUNDS=1000.
+  // Run a thousand rounds by hand: GPU_MANAGER_LOCK_ROUNDS=1000.
   const rounds = Number(process.env['GPU_MANAGER_LOCK_ROUNDS'] ?? 30);
   let owners = 0;
   for (let round = 0; round < rounds; round++) {
@@ -81,7 +78,7 @@ test('a store whose snapshot is missing is not opened, a start leaves no file, a
   for (const name of ['a', 'b', 'c']) await engine.createGroup({ name, hard: { pods: 1 } });
   const names = async (): Promise<readonly string[]> => (await readdir(directory)).sort();
   const live = await opened({ readOnly: true });
-  t.same(live.groups(), ['a', 'b', 'c'], 'a live store is read');
+  t.same(live.groups(), ['a', 'b', 'c'], 'a store in use can be read');
   await t.rejects(live.createGroup({ name: 'd', hard: {} }), /read-only/);
   await live.close();
   await engine.close();

@@ -12,10 +12,10 @@ const cores = (name: string, group: string, count: number) => ({
 });
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A store whose commits wait until the test lets them go, or fail. */
+/** A store whose commits wait until the test completes them or makes them fail. */
 class HeldStore implements Store {
   readonly exclusive = false;
-  /** Commits under way, by the groups they are about. */
+  /** Running commits, by their groups. */
   readonly commits: {
     readonly groups: string;
     readonly batch: Batch;
@@ -182,7 +182,7 @@ test('a failed commit fails only its own decisions, and its outcome is looked up
   const again = engine.admit(cores('a2', 'a', 6));
   await settle();
   await store.go('a');
-  t.ok((await again).allowed, 'nothing was written');
+  t.ok((await again).allowed, 'the failed commit wrote nothing');
   t.equal(engine.status('a')?.used.get('limits.cpu'), 6000n);
 });
 
@@ -224,7 +224,7 @@ test('due timers of a group run before its decisions, and wait for no other grou
   const other = engine.execute({ type: 'admit', ...cores('w', 'b', 1) }, 2000);
   const mine = engine.execute({ type: 'admit', ...cores('v', 'a', 10) }, 2000);
   await settle();
-  t.same(store.waiting, ['a', 'b'], 'one commit each');
+  t.same(store.waiting, ['a', 'b'], 'one commit per group');
   for (const groups of ['a', 'b']) await store.go(groups);
   t.same([(await other).code, (await mine).code], ['OK', 'OK']);
   t.same(engine.refresh().drift, []);
@@ -274,7 +274,7 @@ test('whatever several engines do with a tree at once, no quota is used twice an
       const pending: Promise<unknown>[] = [];
       for (const [index, [told, which, isLast]] of acts.entries()) {
         const engine = engines[which] as QuotaEngine;
-        // An object is one engine's: where it stands is decided by whoever writes it.
+        // Each object belongs to one engine, which decides its group.
         const what = 'job' in told ? { ...told, job: `${told.job}-${which}` } : told;
         if (what.do === 'admit')
           pending.push(engine.execute({ type: 'admit', ...cores(what.job, what.group, what.count) }, index));
@@ -310,7 +310,7 @@ test('whatever several engines do with a tree at once, no quota is used twice an
   );
 });
 
-/** Operations take some turns of the event loop, not all the same. */
+/** Operations take different numbers of turns of the event loop. */
 function slow(store: Store): Store {
   let turn = 0;
   const wait = async (): Promise<void> => {

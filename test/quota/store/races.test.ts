@@ -10,7 +10,7 @@ const cores = (name: string, count: number) => ({
   podSets: [{ count, limits: { cpu: 1 } }],
 });
 
-/** A store that counts what is written to it, and can have others come before every commit. */
+/** A store that counts writes, and can insert another engine's commit before every commit. */
 function counting(
   memory: SharedMemory,
   isLate: () => boolean = () => false,
@@ -46,7 +46,7 @@ test('R4: an engine with an outdated state decides on the current one, for and a
   t.equal((await late.admit(cores('b', 6))).code, 'OK', 'there is room again');
   const refused = await one.admit(cores('c', 6));
   t.equal(refused.code, 'QuotaExceeded', 'and now there is none');
-  t.equal(refused.violations[0]?.used, 6000n, 'said with the use that is, not that was');
+  t.equal(refused.violations[0]?.used, 6000n, 'the refusal shows the current usage');
 });
 
 test('R5: simultaneous commands for one group are one write, and as many are admitted as fit', async (t) => {
