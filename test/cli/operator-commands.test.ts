@@ -118,6 +118,15 @@ test('top shows GPUs, and containers by what is asked for', (t) => {
   t.end();
 });
 
+test('top shows memory beyond the limit, and which limits are not enforced', (t) => {
+  const low = slice(GPUS[0]!, { usedMemoryBytes: 3 * GIB, hostBackedLimitBytes: 2 * GIB, hostBackedBytes: 1.5 * GIB });
+  const allocations = [allocation('low', [low]), allocation('static', [slice(GPUS[0]!)], { unenforced: true })];
+  const frame = topFrame(node({ gpus: GPUS, allocations }), OPTIONS).join('\n');
+  t.match(frame, /default\/low\/main .* 3\.0\+1\.5\/4\.0 GiB/);
+  t.match(frame, /default\/static\/main \(unenforced\) /);
+  t.end();
+});
+
 test('top keeps to the terminal: no line too wide, none too many', (t) => {
   const many = node({
     gpus: GPUS,

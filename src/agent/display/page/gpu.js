@@ -149,7 +149,11 @@ function row({ allocation, slice }, card) {
       'span',
       { class: 'name' },
       h('span', { class: 'pod' }, pod),
-      h('span', { class: 'quiet' }, [namespace, container].filter((part) => part !== '').join(' · ')),
+      h(
+        'span',
+        { class: 'quiet' },
+        [namespace, container, allocation.unenforced ? 'unenforced' : ''].filter((part) => part !== '').join(' · '),
+      ),
     ),
     h('span', { class: 'use' }, cores, h('span', { class: 'meter', 'aria-hidden': true }, coreFill)),
     h('span', { class: 'use' }, memory, h('span', { class: 'meter', 'aria-hidden': true }, memoryFill)),
