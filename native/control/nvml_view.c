@@ -7,8 +7,7 @@ static struct nvml_view view;
 static bool opened;
 static struct lock opening;
 
-/* A MIG device is listed with the PCI address of its GPU, by which NVML's device is recognised. Without an address it
- * cannot be. */
+/* A listed MIG device is identifiable only if the limits file also has the PCI address of its GPU. */
 static bool is_identifiable(const struct vgpu_device_identity *identity) {
   return strncmp(identity->uuid, "GPU-", 4) == 0 ||
          (strncmp(identity->uuid, "MIG-", 4) == 0 && identity->pci_bus_id[0] != '\0');

@@ -27,8 +27,8 @@ void sim_clock_advance(struct sim_machine *machine, uint64_t by_ns);
 
 enum sim_patience {
   SIM_SLEEP, /* sleep until the end; late by the latency of the machine's timers */
-  SIM_YIELD, /* sleep, then yield the CPU during the last stretch */
-  SIM_SPIN,  /* sleep, then spin during the last stretch */
+  SIM_YIELD, /* sleep, then yield the CPU for the last SPIN_NS */
+  SIM_SPIN,  /* sleep, then spin for the last SPIN_NS */
 };
 
 /*

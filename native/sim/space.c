@@ -16,7 +16,7 @@ enum {
 
 struct block {
   struct allocation *owner; /* of the run that the block belongs to */
-  struct slab *slab;        /* or the slab of small allocations in the block */
+  struct slab *slab;        /* slab of small allocations, if the block is divided */
   int32_t next_free;        /* first block of a free run: next free run of its class */
   bool committed, in_file;
 };
