@@ -109,6 +109,10 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
       '--token-review: tokens would cross the network unprotected; give --tls-cert-file and --tls-private-key-file, --tls-self-signed, or a --query-addr on loopback',
     );
   }
+  if (config.migStrategy === 'whole' && config.pluginProxyPath !== null)
+    throw new StartupError(
+      '--mig-strategy=whole: the device plugin proxy serves cores and memory only; give no --plugin-proxy-path, or use shared',
+    );
   if (config.probes !== null && config.probes.port !== 0 && config.probes.port === config.queryPort)
     throw new StartupError(`--probe-port: ${config.probes.port} is the --query-port already; probes need their own`);
   if (config.allocation !== 'plugin' && config.standalone)

@@ -37,7 +37,7 @@ export async function readHealthPolicy(path: string | null): Promise<HealthPolic
  */
 export function ledgerNode(
   inventory: Inventory,
-  shareMode: boolean,
+  { shareMode, wholeInstances }: Pick<LedgerNode, 'shareMode' | 'wholeInstances'>,
   unusable: ReadonlyMap<string, string> = new Map(),
   foreignProcessCounts: ReadonlyMap<string, number> = new Map(),
 ): LedgerNode {
@@ -50,6 +50,7 @@ export function ledgerNode(
     topology: inventory.topology,
     ids: new DeviceIds(inventory.gpus),
     shareMode,
+    wholeInstances,
   };
 }
 
@@ -129,12 +130,7 @@ export class GpuWatch {
 
   #renew(): void {
     const { health, allocator, foreignProcessCounts, log } = this.#options;
-    const node = ledgerNode(
-      health.inventory,
-      allocator.state.node.shareMode,
-      health.unusable(),
-      foreignProcessCounts(),
-    );
+    const node = ledgerNode(health.inventory, allocator.state.node, health.unusable(), foreignProcessCounts());
     allocator
       .setNode(node)
       .catch((error: unknown) => log.error({ err: error }, 'the changed GPU inventory could not be applied'));

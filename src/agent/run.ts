@@ -9,6 +9,7 @@ import type { Log } from '../host/log.js';
 import type { NodeKube } from './api-server/node-kube.js';
 import { KubeletHolders } from './device-plugin/holders.js';
 import { callsOf } from './device-plugin/plugin-calls.js';
+import { instanceResources } from './device-plugin/whole-instances.js';
 import { DevicePlugin } from './device-plugin/plugin.js';
 import type { ContainerKnowledge, Evictor, SliceNotices } from './slices/ports.js';
 import { CdiSpecs } from './libraries/cdi.js';
@@ -132,7 +133,11 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     log,
   });
   const health = new HealthMonitor({ driver, inventory, policy, restored: healthFile.restored, clock });
-  const node = ledgerNode(inventory, config.shareMode, health.unusable());
+  const node = ledgerNode(
+    inventory,
+    { shareMode: config.shareMode, wholeInstances: config.migStrategy === 'whole' },
+    health.unusable(),
+  );
   const claimGpus = claimGpusOf(config);
   const restored = await restoredCheckpoint(checkpoint, node, log);
   // GPUs that return to the device plugin are served to claims until the last claim is released.
@@ -175,6 +180,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   const plugin = new DevicePlugin({
     directory: config.pluginProxyPath ?? config.devicePluginPath,
     calls: { core: callsOf('core', devices), memory: callsOf('memory', devices) },
+    others: () => instanceResources(() => allocator.wholeInstances(), devices),
     clock,
     log,
   });

@@ -15,6 +15,8 @@ export interface DeviceId {
 const LETTER: Readonly<Record<ResourceKind, string>> = { core: 'c', memory: 'm' };
 const ID_PATTERN = /^([0-9a-zA-Z]+)-([cm])(0|[1-9][0-9]{0,5})$/;
 const SHORTEST_PREFIX = 8;
+/** Ends the id of a whole instance: `3f2a9c01-whole` stands for `3f2a9c01-c0` to `3f2a9c01-c99`. */
+const WHOLE = 'whole';
 
 /** Encodes and decodes the ids of one node's GPUs. */
 export class DeviceIds {
@@ -35,6 +37,11 @@ export class DeviceIds {
     return `${prefix}-${LETTER[id.kind]}${id.number}`;
   }
 
+  /** The id of a whole MIG instance, as the kubelet knows it; `coreIdsOfWhole` gives its cores. */
+  encodeWhole(gpuUuid: string): string {
+    return `${this.encode({ gpuUuid, kind: 'core', number: 0 }).slice(0, -2)}${WHOLE}`;
+  }
+
   /** Null for text of another format, and for ids of a GPU that the node no longer has. */
   decode(text: string): DeviceId | null {
     const match = ID_PATTERN.exec(text);
@@ -49,6 +56,13 @@ export class DeviceIds {
     const count = kind === 'core' ? CORES_PER_GPU : memoryBlocks(gpu.memoryBytes);
     return Array.from({ length: count }, (_, number) => this.encode({ gpuUuid: gpu.uuid, kind, number }));
   }
+}
+
+/** The core ids that the id of a whole MIG instance stands for; empty for another text. */
+export function coreIdsOfWhole(id: string): string[] {
+  if (!id.endsWith(`-${WHOLE}`)) return [];
+  const prefix = id.slice(0, -WHOLE.length);
+  return Array.from({ length: CORES_PER_GPU }, (_, number) => `${prefix}${LETTER.core}${number}`);
 }
 
 /** The first 8 digits of each UUID; if these are equal for several GPUs, the first 12, 16, ... of them. */

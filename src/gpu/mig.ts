@@ -13,14 +13,15 @@ export function isInstance(gpu: Pick<Gpu, 'instance'>): boolean {
   return gpu.instance !== undefined;
 }
 
-const RESOURCE_PREFIX = `${CORE_RESOURCE.split('/')[0] ?? ''}/mig-`;
+/** How the names of resources of whole instances begin. */
+export const MIG_RESOURCE_PREFIX = `${CORE_RESOURCE.split('/')[0] ?? ''}/mig-`;
 
 /** The resource of whole instances of a profile: `tencent.com/mig-1g.10gb`; as NVIDIA's, with `.me` for `+me`. */
 export function migResource(profile: string): string {
-  return `${RESOURCE_PREFIX}${profile.replaceAll('+', '.')}`;
+  return `${MIG_RESOURCE_PREFIX}${profile.replaceAll('+', '.')}`;
 }
 
 /** True for a resource of whole instances. */
 export function isMigResource(resource: string): boolean {
-  return resource.startsWith(RESOURCE_PREFIX);
+  return resource.startsWith(MIG_RESOURCE_PREFIX);
 }

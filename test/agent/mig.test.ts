@@ -1,4 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { SimDriver } from '../../src/agent/gpus/sim/sim-driver.js';
@@ -9,7 +10,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { DemoPrograms } from '../../src/simulation/demo-programs.js';
 import { scratchDirectory } from '../scratch.js';
 import { limitsOf, only, admitted, runPod, startedNode } from './node.js';
-import { simplePod } from './pods.js';
+import { container, pod, simplePod } from './pods.js';
 
 const A100 = { model: 'NVIDIA A100-SXM4-40GB', memoryMiB: 40_960, multiprocessors: 108, computeCapability: '8.0' };
 /** Instances of 20, 10 and 5 GB on GPU 0 of two. */
@@ -70,6 +71,45 @@ test('an XID of the GPU takes all its instances out, and pods go elsewhere', asy
   await node.kubelet.until(() => node.kubelet.allocatable('core') === 100);
   const given = await runPod(node, simplePod(10, 4));
   t.equal(visible(given), WHOLE);
+});
+
+test('a pod gets a whole instance by its profile, and cores never come from instances', async (t) => {
+  const node = await startedNode(t, { gpus: DIVIDED, config: { migStrategy: 'whole' }, knowsPods: true });
+  const small = 'tencent.com/mig-1g.5gb';
+  await node.kubelet.until(() => node.kubelet.allocatable(small) === 1 && node.kubelet.allocatable('core') === 100);
+  const wanted = pod([{ ...container('main', 0, 0), instances: { [small]: 1 } }]);
+  const given = await runPod(node, wanted);
+  t.equal(visible(given), SMALL);
+  t.ok(given.deviceNodes.some(({ containerPath }) => containerPath === '/dev/nvidia-caps/nvidia-cap120'));
+  const [held] = [...node.agent.allocator.state.allocations.values()];
+  t.match(held, { phase: 'started', owners: [{ podUid: wanted.uid, container: 'main' }], parts: [{ gpuUuid: SMALL }] });
+  t.same(
+    (await limitsOf(given)).devices.map(({ uuid, memoryBytes, share }) => ({ uuid, memoryBytes, share })),
+    [{ uuid: SMALL, memoryBytes: null, share: 100 }],
+  );
+  const another = pod([{ ...container('main', 0, 0), instances: { [small]: 1 } }]);
+  t.match(await node.kubelet.admit(another), { ok: false, message: /unavailable for tencent.com\/mig-1g.5gb/u });
+  t.equal(visible(await runPod(node, simplePod(30, 4))), WHOLE);
+
+  await node.stopAgent();
+  await rm(node.config.checkpointPath, { recursive: true });
+  await node.startAgent();
+  await node.agent.allocator.reconcile();
+  const after = [...node.agent.allocator.state.allocations.values()];
+  const again = after.find(({ parts }) => parts.some(({ gpuUuid }) => gpuUuid === SMALL));
+  t.same([again?.id, again?.phase, again?.owners], [held?.id, held?.phase, held?.owners], 'known from the kubelet');
+
+  node.kubelet.remove(wanted.uid);
+  await node.agent.allocator.reconcile();
+  t.equal(visible(await runPod(node, pod([{ ...container('main', 0, 0), instances: { [small]: 1 } }]))), SMALL);
+});
+
+test('an error of a whole instance takes that one out, and no other', async (t) => {
+  const { node, driver } = await dividedNode(t, 'whole');
+  await node.kubelet.until(() => node.kubelet.allocatable('tencent.com/mig-1g.5gb') === 1);
+  driver.raiseXid(SMALL ?? '', 79);
+  await node.kubelet.until(() => node.kubelet.allocatable('tencent.com/mig-1g.5gb') === 0);
+  t.equal(node.kubelet.allocatable('tencent.com/mig-3g.20gb'), 1);
 });
 
 const isBuilt =

@@ -74,7 +74,7 @@ export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<s
   const held = { core: new Set<string>(), memory: new Set<string>() };
   const containers = new Set<string>();
   for (const { podUid, container, kind, ids } of node.kubelet.held) {
-    if (ids.every(isLegacyId)) continue;
+    if (ids.every(isLegacyId) || (kind !== 'core' && kind !== 'memory')) continue;
     for (const id of ids) held[kind].add(id);
     if (kind === 'core') containers.add(allocationId(ids));
     if (!node.kubelet.pods.some(({ uid }) => uid === podUid))

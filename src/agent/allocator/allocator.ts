@@ -20,7 +20,7 @@ import {
 } from '../../gpu/ledger/release.js';
 import { takeOver } from '../../gpu/ledger/take-over.js';
 import { isOffered, type ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
-import { emptyLedger, usage, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
+import { emptyLedger, isGivenWhole, usage, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
 import { checkPair, isFraction, refuse, type Refusal } from '../../gpu/request.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
@@ -127,11 +127,26 @@ export class Allocator {
   devices(kind: ResourceKind): AllocatorDevice[] {
     const state = this.#state;
     return state.node.gpus.flatMap(({ gpu, usable }) => {
+      if (isGivenWhole(state.node, gpu)) return [];
       const all = state.node.ids.all(gpu, kind);
       const held = kind === 'core' ? usage(state).get(gpu.uuid)?.coreIds : usage(state).get(gpu.uuid)?.memoryIds;
       const ids = isOffered(state, gpu.uuid, 'plugin') ? all : all.filter((id) => held?.has(id) === true);
       return ids.map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode }));
     });
+  }
+
+  /** The MIG instances of each profile, where they are given whole. */
+  wholeInstances(): ReadonlyMap<string, readonly AllocatorDevice[]> {
+    const { state } = this;
+    const byProfile = new Map<string, AllocatorDevice[]>();
+    for (const { gpu, usable } of state.node.gpus) {
+      if (gpu.instance === undefined || !isGivenWhole(state.node, gpu)) continue;
+      const known = byProfile.get(gpu.instance.profile) ?? [];
+      byProfile.set(gpu.instance.profile, known);
+      if (isOffered(state, gpu.uuid, 'plugin'))
+        known.push({ id: state.node.ids.encodeWhole(gpu.uuid), healthy: usable, numaNode: gpu.numaNode });
+    }
+    return byProfile;
   }
 
   onDevicesChanged(listener: () => void): () => void {

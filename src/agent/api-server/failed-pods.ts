@@ -1,5 +1,6 @@
 import { usesGpu, type NodePod, type PodContainer } from './node-pod.js';
 import { readRefusal } from '../../gpu/refusal-mark.js';
+import { MIG_RESOURCE_PREFIX } from '../../gpu/mig.js';
 import { RESOURCE_NAME } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
@@ -39,7 +40,7 @@ const ADMISSION_FAILED = 'UnexpectedAdmissionError';
 
 /** The kubelet's messages about a resource whose plugin is disconnected, or has not sent its devices yet. */
 const NO_PLUGIN = /no healthy devices present|cannot allocate unregistered device|endpoint .* has been stopped/;
-const OUR_RESOURCES: readonly string[] = Object.values(RESOURCE_NAME);
+const OUR_RESOURCES: readonly string[] = [...Object.values(RESOURCE_NAME), MIG_RESOURCE_PREFIX];
 
 /**
  * The agent does not delete pods of these controllers: a daemon set deletes them itself with growing delays, which the
@@ -172,7 +173,7 @@ function containersOf(pod: NodePod): readonly PodContainer[] {
  * every other failure.
  */
 function refusedAdmission({ reason, message }: NodePod['failure']): string | null {
-  if (OUR_RESOURCES.some((resource) => reason === `OutOf${resource}`)) return message;
+  if (OUR_RESOURCES.some((resource) => reason.startsWith(`OutOf${resource}`))) return message;
   if (reason !== ADMISSION_FAILED) return null;
   const namesOurs = OUR_RESOURCES.some((resource) => message.includes(resource));
   return readRefusal(message) ?? (namesOurs && NO_PLUGIN.test(message) ? message : null);

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
+import { coreIdsOfWhole } from '../../gpu/device-id.js';
 import type { Holder } from '../../gpu/ledger/identify.js';
+import { isMigResource } from '../../gpu/mig.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE, type ResourceKind } from '../../gpu/resources.js';
 import type { Log } from '../../host/log.js';
 import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint, type CheckpointEntry } from './internal-checkpoint.js';
@@ -111,7 +113,7 @@ export class KubeletHolders {
   }
 
   #fromListed(container: ContainerDevices, fromCheckpoint: ReadonlyMap<string, Holder>): Holder {
-    const coreIds = container.devices.get(CORE_RESOURCE) ?? [];
+    const coreIds = [...container.devices].flatMap(([resource, ids]) => coreIdsIn(resource, ids));
     const memoryIds = container.devices.get(MEMORY_RESOURCE) ?? [];
     const recorded = fromCheckpoint.get(recordKey(container.container, coreIds));
     // A pod that was created again under its old name has a new UID, and the API server's answer may be older than it.
@@ -128,7 +130,8 @@ export class KubeletHolders {
   #fromEntries(entries: readonly CheckpointEntry[]): Holder[] {
     const holders = new Map<string, Holder>();
     for (const entry of entries) {
-      if (entry.resource !== CORE_RESOURCE && entry.resource !== MEMORY_RESOURCE) continue;
+      const coreIds = coreIdsIn(entry.resource, entry.deviceIds);
+      if (coreIds.length === 0 && entry.resource !== MEMORY_RESOURCE) continue;
       const key = `${entry.podUid}/${entry.container}`;
       const name = this.#pods.nameOf(entry.podUid);
       const known = holders.get(key) ?? {
@@ -143,13 +146,22 @@ export class KubeletHolders {
         gpuNames: [],
         isListed: false,
       };
-      const mine = entry.resource === CORE_RESOURCE ? { coreIds: entry.deviceIds } : { memoryIds: entry.deviceIds };
-      // Either answer may name the GPUs; where both do, they name the same.
-      const gpuNames = entry.gpuNames.length > 0 ? entry.gpuNames : known.gpuNames;
+      const mine =
+        entry.resource === MEMORY_RESOURCE
+          ? { memoryIds: entry.deviceIds }
+          : { coreIds: [...known.coreIds, ...coreIds] };
+      // Either answer may name the GPUs; where both do, they name the same. Those of several instances are all named.
+      const gpuNames = [...new Set([...known.gpuNames, ...entry.gpuNames])];
       holders.set(key, { ...known, ...mine, gpuNames });
     }
     return [...holders.values()];
   }
+}
+
+/** The core ids of a resource: its ids, or those that whole MIG instances stand for. */
+function coreIdsIn(resource: string, ids: readonly string[]): readonly string[] {
+  if (resource === CORE_RESOURCE) return ids;
+  return isMigResource(resource) ? ids.flatMap(coreIdsOfWhole) : [];
 }
 
 function recordKey(container: string, coreIds: readonly string[]): string {

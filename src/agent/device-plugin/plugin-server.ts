@@ -14,6 +14,13 @@ import { UnixRpcServer } from '../../rpc/rpc-server.js';
 import { callUnary, unary } from '../../rpc/unary.js';
 import type { PluginCalls } from './plugin-calls.js';
 
+/** A resource with its plugin: the socket's file name below the device plugin directory, and what answers there. */
+export interface PluginResource {
+  readonly resource: string;
+  readonly socket: string;
+  readonly calls: PluginCalls;
+}
+
 /** Socket file names below the device plugin directory, those of tkestack gpu-manager. */
 export const PLUGIN_SOCKET: Readonly<Record<ResourceKind, string>> = { core: 'vcore.sock', memory: 'vmemory.sock' };
 
@@ -30,20 +37,17 @@ type WatchStream = RpcCall<Empty__Output, ListAndWatchResponse>;
 
 /** The device plugin of one resource, on its own socket. Each registration with a kubelet creates a new one. */
 export class PluginServer {
-  readonly kind: ResourceKind;
   readonly #calls: PluginCalls;
   readonly #server: UnixRpcServer;
   readonly #watchers = new Set<WatchStream>();
   #unsubscribe: () => void = () => undefined;
   #identity: string | null = null;
 
-  constructor(kind: ResourceKind, directory: string, calls: PluginCalls, log: Log) {
-    this.kind = kind;
+  constructor({ resource, socket, calls }: PluginResource, directory: string, log: Log) {
     this.#calls = calls;
-    const failed = (error: unknown): void =>
-      log.error({ err: error, resource: kind }, 'a request of the kubelet failed');
+    const failed = (error: unknown): void => log.error({ err: error, resource }, 'a request of the kubelet failed');
     const { DevicePlugin } = devicePluginProto().v1beta1;
-    this.#server = new UnixRpcServer(join(directory, PLUGIN_SOCKET[kind]), [
+    this.#server = new UnixRpcServer(join(directory, socket), [
       {
         definition: DevicePlugin.service,
         handlers: {

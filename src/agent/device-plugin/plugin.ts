@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { watch, type FSWatcher } from 'chokidar';
-import type { ResourceKind } from '../../gpu/resources.js';
+import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { socketIdentity } from '../../host/unix-socket.js';
 import type { PluginCalls } from './plugin-calls.js';
-import { PluginServer } from './plugin-server.js';
+import { PLUGIN_SOCKET, PluginServer, type PluginResource } from './plugin-server.js';
 import { register } from './registration.js';
 
 export const KUBELET_SOCKET = 'kubelet.sock';
@@ -23,6 +23,8 @@ export interface DevicePluginOptions {
   readonly directory: string;
   /** The calls of each resource. */
   readonly calls: Readonly<Record<ResourceKind, PluginCalls>>;
+  /** Resources besides cores and memory; those of a later call may be others. */
+  readonly others?: () => readonly PluginResource[];
   readonly clock: Clock;
   readonly log: Log;
   /** Called when registration with the kubelet succeeds or is lost. */
@@ -38,6 +40,7 @@ export class DevicePlugin {
   readonly #options: DevicePluginOptions;
   readonly #kubeletSocket: string;
   #servers: PluginServer[] = [];
+  #resources: readonly PluginResource[] = [];
   #watcher: FSWatcher | null = null;
   #stopChecking: () => void = () => undefined;
   #registeredWith: string | null = null;
@@ -92,13 +95,17 @@ export class DevicePlugin {
     if (this.#stopped) return;
     const kubelet = await socketIdentity(this.#kubeletSocket);
     const reachable = await Promise.all(this.#servers.map((server) => server.isReachable()));
-    if (kubelet !== null && kubelet === this.#registeredWith && reachable.every(Boolean)) return;
+    const served = reachable.every(Boolean) && namesOf(this.#wanted()) === namesOf(this.#resources);
+    if (kubelet !== null && kubelet === this.#registeredWith && served) return;
     this.#setRegistered(null);
-    if (!reachable.every(Boolean) || this.#servers.length === 0) await this.#serve();
+    if (!served || this.#servers.length === 0) await this.#serve();
     if (kubelet === null) return;
-    await Promise.all(KINDS.map((kind) => register(this.#kubeletSocket, kind)));
+    await Promise.all(this.#resources.map((resource) => register(this.#kubeletSocket, resource)));
     this.#setRegistered(kubelet);
-    this.#options.log.info({ resources: KINDS }, 'registered with the kubelet');
+    this.#options.log.info(
+      { resources: this.#resources.map(({ resource }) => resource) },
+      'registered with the kubelet',
+    );
   }
 
   #setRegistered(identity: string | null): void {
@@ -109,9 +116,24 @@ export class DevicePlugin {
 
   async #serve(): Promise<void> {
     await Promise.all(this.#servers.map((server) => server.stop()));
-    this.#servers = KINDS.map(
-      (kind) => new PluginServer(kind, this.#options.directory, this.#options.calls[kind], this.#options.log),
+    this.#resources = this.#wanted();
+    this.#servers = this.#resources.map(
+      (resource) => new PluginServer(resource, this.#options.directory, this.#options.log),
     );
     await Promise.all(this.#servers.map((server) => server.start()));
   }
+
+  #wanted(): readonly PluginResource[] {
+    const { calls, others } = this.#options;
+    const own = KINDS.map((kind) => ({
+      resource: RESOURCE_NAME[kind],
+      socket: PLUGIN_SOCKET[kind],
+      calls: calls[kind],
+    }));
+    return [...own, ...(others?.() ?? [])];
+  }
+}
+
+function namesOf(resources: readonly PluginResource[]): string {
+  return resources.map(({ resource }) => resource).join(' ');
 }

@@ -1,12 +1,23 @@
 import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
+import { isWhole } from '../placement/slot.js';
 import { checkCores, isFraction, refuse, type Refusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type ResourceKind } from '../resources.js';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type Part } from './allocation.js';
+import { isOffered } from './gpu-mode.js';
 import { gpuWithRoom, leavesGpuOpen } from './open-gpu.js';
 import type { PendingContainers } from './pending.js';
 import { gpuOfOpenMemory, openCores, openMemory } from './pairing.js';
-import { keptFor, pluginSlots, usage, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
+import {
+  isGivenWhole,
+  keptFor,
+  pluginSlots,
+  slots,
+  usage,
+  type LedgerState,
+  type MemoryHalf,
+  type OpenHalf,
+} from './state.js';
 
 /** The kubelet's Allocate for one resource of one container. */
 export interface AllocateRequest {
@@ -51,16 +62,19 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   const existing = before.allocations.get(id);
   // The container has not started: an init container of the same pod uses the same ids, and one directory serves both.
   if (existing?.phase === 'allocated') {
-    const joined = openMemory(before, request.ids.length, request.pending) ?? [];
+    const isWholeInstance = wholeInstances(before, request.ids) !== null;
+    const joined = isWholeInstance ? [] : (openMemory(before, request.ids.length, request.pending) ?? []);
     const { isGpuOpen, ...named } = addMemory(before, existing, joined);
     const known = isGpuOpen === true && joined.length === 0 ? { ...named, isGpuOpen } : named;
     const state = withAllocation(withoutHalf(before, joined), known);
-    const open = joined.length > 0 ? null : ({ kind: 'core', allocationId: id } as const);
+    const open = joined.length > 0 || isWholeInstance ? null : ({ kind: 'core', allocationId: id } as const);
     return { ok: true, state: { ...state, open }, allocation: state.allocations.get(id) ?? existing, replaced: null };
   }
   const state = existing === undefined ? before : without(before, existing.id);
-  const half = openMemory(state, request.ids.length, request.pending) ?? [];
-  const chosen = givenGpus(request) ?? gpusOfCores(state, request.ids, half);
+  const instances = wholeInstances(state, request.ids);
+  // Nothing but its instances belongs to a container that asks for whole ones.
+  const half = instances === null ? (openMemory(state, request.ids.length, request.pending) ?? []) : [];
+  const chosen = givenGpus(request) ?? instances ?? gpusOfCores(state, request.ids, half);
   if (!chosen.ok) return chosen;
   const allocation: Allocation = {
     id,
@@ -73,7 +87,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
       ? { isGpuOpen: true }
       : {}),
   };
-  const open = half.length > 0 ? null : ({ kind: 'core', allocationId: id } as const);
+  const open = half.length > 0 || instances !== null ? null : ({ kind: 'core', allocationId: id } as const);
   return {
     ok: true,
     state: { ...withAllocation(withoutHalf(state, half), allocation), open },
@@ -121,6 +135,20 @@ function withGpu(state: LedgerState, allocation: Allocation, memoryIds: readonly
 function givenGpus({ ids, gpus }: AllocateRequest): CoreGpus | null {
   if (gpus === undefined || gpus === null) return null;
   return gpus.length === (isFraction(ids.length) ? 1 : ids.length / CORES_PER_GPU) ? { ok: true, gpus } : null;
+}
+
+/** The MIG instances that ids of whole instances stand for; null for other ids. No other GPU can stand for them. */
+function wholeInstances(state: LedgerState, coreIds: readonly string[]): CoreGpus | null {
+  const uuids = new Set(coreIds.map((id) => state.node.ids.decode(id)?.gpuUuid));
+  const named = slots(state, { coreIds: new Set(coreIds), memoryIds: new Set() }).filter(({ gpu }) =>
+    uuids.has(gpu.uuid),
+  );
+  if (named.length === 0 || !named.every(({ gpu }) => isGivenWhole(state.node, gpu))) return null;
+  const taken = named.find((slot) => !isWhole(slot) || !isOffered(state, slot.gpu.uuid, 'plugin'));
+  if (taken === undefined && named.length * CORES_PER_GPU === coreIds.length)
+    return { ok: true, gpus: named.map(({ gpu }) => gpu) };
+  const reason = taken?.usable === false ? 'is unhealthy or excluded' : 'is in use';
+  return refuse('nothing-fits', `MIG instance ${taken?.gpu.uuid ?? named[0]?.gpu.uuid ?? ''} ${reason}`);
 }
 
 type CoreGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;

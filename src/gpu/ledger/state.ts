@@ -1,5 +1,6 @@
 import type { DeviceIds } from '../device-id.js';
 import type { Gpu } from '../gpu.js';
+import { isInstance } from '../mig.js';
 import type { GpuSlot } from '../placement/slot.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
 import type { Topology } from '../topology/topology.js';
@@ -16,6 +17,8 @@ export interface LedgerNode {
   readonly ids: DeviceIds;
   /** Whether parts of a GPU may be allocated. */
   readonly shareMode: boolean;
+  /** MIG instances are given whole, by ids of their own; no request for cores gets one. */
+  readonly wholeInstances: boolean;
 }
 
 export interface LedgerGpu {
@@ -24,6 +27,11 @@ export interface LedgerGpu {
   readonly usable: boolean;
   /** Number of foreign processes; a GPU with foreign processes is chosen last. */
   readonly processCount: number;
+}
+
+/** Whether a GPU is a MIG instance that only requests for whole instances get. */
+export function isGivenWhole(node: Pick<LedgerNode, 'wholeInstances'>, gpu: Gpu): boolean {
+  return node.wholeInstances && isInstance(gpu);
 }
 
 /** The GPUs of these names, each a UUID or `/dev/nvidia<minor>`; null unless the node has every one of them. */
@@ -162,7 +170,7 @@ export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuS
 export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
   return slots(state, reused).map((slot) => ({
     ...slot,
-    usable: slot.usable && isOffered(state, slot.gpu.uuid, 'plugin'),
+    usable: slot.usable && isOffered(state, slot.gpu.uuid, 'plugin') && !isGivenWhole(state.node, slot.gpu),
   }));
 }
 

@@ -1,10 +1,10 @@
-import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
+import { resourceName, resourceNamed, type EmulatedResource } from './pod.js';
 
 /** Ids that one container of one pod holds of one resource. */
 export interface HeldDevices {
   readonly podUid: string;
   readonly container: string;
-  readonly kind: ResourceKind;
+  readonly kind: EmulatedResource;
   readonly ids: readonly string[];
   /** The plugin's answer, as the kubelet keeps it in its checkpoint: the bytes of a ContainerAllocateResponse. */
   readonly response: Buffer;
@@ -13,7 +13,7 @@ export interface HeldDevices {
 /** What the kubelet's device manager remembers: which devices exist, and who holds which. */
 export class DeviceManager {
   /** Healthy ids by resource; absent until the plugin has listed them. */
-  readonly healthy = new Map<ResourceKind, ReadonlySet<string>>();
+  readonly healthy = new Map<EmulatedResource, ReadonlySet<string>>();
   #held: HeldDevices[] = [];
 
   get held(): readonly HeldDevices[] {
@@ -24,11 +24,18 @@ export class DeviceManager {
     this.#held.push(entry);
   }
 
-  heldBy(podUid: string, container: string, kind: ResourceKind): readonly string[] {
+  heldBy(podUid: string, container: string, kind: EmulatedResource): readonly string[] {
     return (
       this.#held.find((entry) => entry.podUid === podUid && entry.container === container && entry.kind === kind)
         ?.ids ?? []
     );
+  }
+
+  /** The resources of which a container holds devices. */
+  resourcesOf(podUid: string, container: string): readonly EmulatedResource[] {
+    return this.#held
+      .filter((entry) => entry.podUid === podUid && entry.container === container)
+      .map(({ kind }) => kind);
   }
 
   /** Forgets the devices of pods that are not among the living; a kubelet does so before it admits the next pod. */
@@ -41,7 +48,7 @@ export class DeviceManager {
   }
 
   /** Healthy ids that nobody holds. */
-  available(kind: ResourceKind): string[] {
+  available(kind: EmulatedResource): string[] {
     const taken = new Set(this.#held.filter((entry) => entry.kind === kind).flatMap((entry) => entry.ids));
     return [...(this.healthy.get(kind) ?? [])].filter((id) => !taken.has(id));
   }
@@ -52,11 +59,11 @@ export class DeviceManager {
       PodDeviceEntries: this.#held.map((entry) => ({
         PodUID: entry.podUid,
         ContainerName: entry.container,
-        ResourceName: RESOURCE_NAME[entry.kind],
+        ResourceName: resourceName(entry.kind),
         DeviceIDs: { '-1': entry.ids },
         AllocResp: entry.response.toString('base64'),
       })),
-      RegisteredDevices: Object.fromEntries([...this.healthy].map(([kind, ids]) => [RESOURCE_NAME[kind], [...ids]])),
+      RegisteredDevices: Object.fromEntries([...this.healthy].map(([kind, ids]) => [resourceName(kind), [...ids]])),
     };
     return JSON.stringify({ Data: data, Checksum: 0 });
   }
@@ -77,7 +84,7 @@ export class DeviceManager {
     this.#held = document.Data.PodDeviceEntries.map((entry) => ({
       podUid: entry.PodUID,
       container: entry.ContainerName,
-      kind: entry.ResourceName === RESOURCE_NAME.core ? 'core' : 'memory',
+      kind: resourceNamed(entry.ResourceName) ?? 'memory',
       ids: Object.values(entry.DeviceIDs).flat(),
       response: Buffer.from(entry.AllocResp, 'base64'),
     }));

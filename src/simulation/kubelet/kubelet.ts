@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ServiceError } from '@grpc/grpc-js';
-import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
+import type { ResourceKind } from '../../gpu/resources.js';
 import type { ContainerAllocateResponse__Output } from '../../rpc/gen/v1beta1/ContainerAllocateResponse.js';
 import type { RegisterRequest__Output } from '../../rpc/gen/v1beta1/RegisterRequest.js';
 import { devicePluginProto, podResourcesProto } from '../../rpc/proto.js';
@@ -9,7 +9,7 @@ import { UnixRpcServer } from '../../rpc/rpc-server.js';
 import { unary } from '../../rpc/unary.js';
 import { DeviceManager, type HeldDevices } from './device-manager.js';
 import { PluginEndpoint } from './plugin-endpoint.js';
-import type { EmulatedContainer, EmulatedPod } from './pod.js';
+import { resourceName, resourceNamed, type EmulatedContainer, type EmulatedPod, type EmulatedResource } from './pod.js';
 
 export interface EmulatorOptions {
   /** The device plugin directory; kubelet.sock and the checkpoint are made there. */
@@ -48,7 +48,7 @@ export type Admission =
 export class KubeletEmulator {
   readonly #options: EmulatorOptions;
   readonly #devices = new DeviceManager();
-  readonly #endpoints = new Map<ResourceKind, PluginEndpoint>();
+  readonly #endpoints = new Map<EmulatedResource, PluginEndpoint>();
   readonly #pods = new Map<string, EmulatedPod>();
   readonly #pending = new Set<EmulatedPod>();
   readonly #ended = new Set<string>();
@@ -105,7 +105,7 @@ export class KubeletEmulator {
   }
 
   /** How many healthy devices are registered: the node's allocatable. */
-  allocatable(kind: ResourceKind): number {
+  allocatable(kind: EmulatedResource): number {
     return this.#devices.healthy.get(kind)?.size ?? 0;
   }
 
@@ -131,7 +131,11 @@ export class KubeletEmulator {
   /** Both resources are registered and listed. */
   ready(timeoutMs?: number): Promise<void> {
     return this.until(
-      () => this.#devices.healthy.has('core') && this.#devices.healthy.has('memory') && this.#endpoints.size === 2,
+      () =>
+        this.#devices.healthy.has('core') &&
+        this.#devices.healthy.has('memory') &&
+        this.#endpoints.has('core') &&
+        this.#endpoints.has('memory'),
       timeoutMs,
     );
   }
@@ -157,7 +161,7 @@ export class KubeletEmulator {
 
   /** Calls PreStartContainer for each resource of a container, as before every start and restart of it. */
   async startContainer(podUid: string, container: string): Promise<void> {
-    for (const kind of ['core', 'memory'] as const) {
+    for (const kind of [...new Set(['core', 'memory', ...this.#devices.resourcesOf(podUid, container)] as const)]) {
       const ids = this.#devices.heldBy(podUid, container, kind);
       if (ids.length > 0) await this.#endpoint(kind).preStart(ids);
     }
@@ -262,10 +266,13 @@ export class KubeletEmulator {
   ): Promise<GivenContainer> {
     const order = this.#options.order?.(container) ?? ['core', 'memory'];
     const merged: ContainerAllocateResponse__Output[] = [];
-    for (const kind of order) {
-      const size = kind === 'core' ? container.cores : container.memoryBlocks;
+    const wanted: (readonly [EmulatedResource, number])[] = [
+      ...order.map((kind) => [kind, kind === 'core' ? container.cores : container.memoryBlocks] as const),
+      ...(Object.entries(container.instances ?? {}) as [EmulatedResource, number][]),
+    ];
+    for (const [kind, size] of wanted) {
       if (size === 0) continue;
-      const ids = await this.#choose(kind, size, [...reusable[kind]]);
+      const ids = await this.#choose(kind, size, kind === 'core' || kind === 'memory' ? [...reusable[kind]] : []);
       const response = await this.#endpoint(kind).allocate(ids);
       const answer = response.container_responses[0];
       if (answer === undefined) throw new Error('the plugin answered for no container');
@@ -303,13 +310,13 @@ export class KubeletEmulator {
   }
 
   /** The device manager's choice: devices to be reused first, then the plugin's preference, then any. */
-  async #choose(kind: ResourceKind, size: number, reusable: readonly string[]): Promise<string[]> {
+  async #choose(kind: EmulatedResource, size: number, reusable: readonly string[]): Promise<string[]> {
     const reused = reusable.slice(0, size);
     if (reused.length === size) return reused;
     const available = this.#devices.available(kind);
     if (available.length < size - reused.length) {
       throw new Error(
-        `requested number of devices unavailable for ${RESOURCE_NAME[kind]}. Requested: ${size}, Available: ${available.length}`,
+        `requested number of devices unavailable for ${resourceName(kind)}. Requested: ${size}, Available: ${available.length}`,
       );
     }
     const offered = [...available, ...reused];
@@ -321,15 +328,15 @@ export class KubeletEmulator {
     return [...chosen, ...rest.slice(0, size - chosen.length)];
   }
 
-  #endpoint(kind: ResourceKind): PluginEndpoint {
+  #endpoint(kind: EmulatedResource): PluginEndpoint {
     const endpoint = this.#endpoints.get(kind);
-    if (endpoint === undefined) throw new Error(`no plugin is registered for ${RESOURCE_NAME[kind]}`);
+    if (endpoint === undefined) throw new Error(`no plugin is registered for ${resourceName(kind)}`);
     return endpoint;
   }
 
   async #register(request: RegisterRequest__Output): Promise<object> {
-    const kind = (['core', 'memory'] as const).find((entry) => RESOURCE_NAME[entry] === request.resource_name);
-    if (kind === undefined) throw new Error(`unknown resource ${request.resource_name}`);
+    const kind = resourceNamed(request.resource_name);
+    if (kind === null) throw new Error(`unknown resource ${request.resource_name}`);
     if (request.version !== 'v1beta1') throw new Error(`unsupported version ${request.version}`);
     this.#endpoints.get(kind)?.close();
     const socket = join(this.#options.directory, request.endpoint);
@@ -367,11 +374,11 @@ export class KubeletEmulator {
         namespace: pod.namespace,
         containers: pod.containers.map((container) => ({
           name: container.name,
-          devices: (['core', 'memory'] as const).flatMap((kind) => {
+          devices: this.#devices.resourcesOf(pod.uid, container.name).flatMap((kind) => {
             const ids = this.#devices.heldBy(pod.uid, container.name, kind);
             return ids.length === 0
               ? []
-              : [{ resource_name: RESOURCE_NAME[kind], device_ids: [...ids], topology: null }];
+              : [{ resource_name: resourceName(kind), device_ids: [...ids], topology: null }];
           }),
         })),
       })),

@@ -1,8 +1,25 @@
 import type { ContainerRequest } from '../../gpu/request.js';
+import { isMigResource } from '../../gpu/mig.js';
+import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
+
+/** A resource that the emulated kubelet knows: one of the two, or whole MIG instances of a profile by their name. */
+export type EmulatedResource = ResourceKind | `tencent.com/mig-${string}`;
+
+export function resourceName(resource: EmulatedResource): string {
+  return resource === 'core' || resource === 'memory' ? RESOURCE_NAME[resource] : resource;
+}
+
+/** Null for the name of another resource. */
+export function resourceNamed(name: string): EmulatedResource | null {
+  if (isMigResource(name)) return name as EmulatedResource;
+  return (['core', 'memory'] as const).find((kind) => RESOURCE_NAME[kind] === name) ?? null;
+}
 
 /** A container of an emulated pod, with what it asks for. */
 export interface EmulatedContainer extends ContainerRequest {
   readonly name: string;
+  /** Whole MIG instances, by resource. */
+  readonly instances?: Readonly<Record<`tencent.com/mig-${string}`, number>>;
   /** Its environment, which only the API server shows. */
   readonly env?: Readonly<Record<string, string>>;
 }

@@ -16,7 +16,11 @@ const CALLS: PluginCalls = {
 const TURN_MS = 1_200;
 
 test('a machine that is so busy that a call takes seconds delays the start of a plugin, and does not end it', async (t) => {
-  const server = new PluginServer('core', await scratchDirectory(t), CALLS, silentLog());
+  const server = new PluginServer(
+    { resource: 'tencent.com/vcuda-core', socket: 'vcore.sock', calls: CALLS },
+    await scratchDirectory(t),
+    silentLog(),
+  );
   t.teardown(() => server.stop());
   let isOver = false;
   const started = server.start().finally(() => (isOver = true));

@@ -28,6 +28,7 @@ const NODE: LedgerNode = {
   topology: uniformTopology(2),
   ids: new DeviceIds(GPUS),
   shareMode: true,
+  wholeInstances: false,
 };
 
 const unit = (id: number, gpu: number, cores: number, blocks: number): ClaimUnit => ({

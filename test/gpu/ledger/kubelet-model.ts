@@ -29,6 +29,7 @@ export function nodeOf(cards: number, blocks: number): LedgerNode {
     topology: uniformTopology(cards),
     ids: new DeviceIds(gpus),
     shareMode: true,
+    wholeInstances: false,
   };
 }
 

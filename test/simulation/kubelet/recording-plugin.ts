@@ -1,9 +1,9 @@
 import type { Test } from 'tap';
 import { callsOf, type PluginCalls } from '../../../src/agent/device-plugin/plugin-calls.js';
-import { PluginServer } from '../../../src/agent/device-plugin/plugin-server.js';
+import { PLUGIN_SOCKET, PluginServer } from '../../../src/agent/device-plugin/plugin-server.js';
 import { register } from '../../../src/agent/device-plugin/registration.js';
 import { NO_EDITS } from '../../../src/gpu/container-edits.js';
-import type { ResourceKind } from '../../../src/gpu/resources.js';
+import { RESOURCE_NAME, type ResourceKind } from '../../../src/gpu/resources.js';
 import { silentLog } from '../../../src/host/log.js';
 
 /** One call of a kubelet, with ids in sorted order where their order has no meaning. */
@@ -37,10 +37,17 @@ export class RecordingPlugin {
 
   /** Serves on its socket and registers with the kubelet; ends with the test. */
   async start(t: Test): Promise<void> {
-    this.#server = new PluginServer(this.kind, this.#directory, this.#answers(), silentLog());
+    this.#server = new PluginServer(
+      { resource: RESOURCE_NAME[this.kind], socket: PLUGIN_SOCKET[this.kind], calls: this.#answers() },
+      this.#directory,
+      silentLog(),
+    );
     t.teardown(() => this.stop());
     await this.#server.start();
-    await register(`${this.#directory}/kubelet.sock`, this.kind);
+    await register(`${this.#directory}/kubelet.sock`, {
+      resource: RESOURCE_NAME[this.kind],
+      socket: PLUGIN_SOCKET[this.kind],
+    });
   }
 
   async stop(): Promise<void> {
