@@ -215,6 +215,7 @@ function sliceOf(
     givenMemoryBytes,
     share: device?.share ?? givenCores,
     softLimit: device?.softLimit ?? null,
+    ...(device === null || device.priority === 'normal' ? {} : { priority: device.priority }),
     memoryLimitBytes: device === null ? givenMemoryBytes : device.memoryLimitBytes,
     usedPercent: device?.usedPercent ?? 0,
     usedMemoryBytes: device?.usedMemoryBytes ?? 0,

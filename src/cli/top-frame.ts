@@ -107,10 +107,11 @@ function containers(snapshot: NodeSnapshot, options: FrameOptions): string[] {
         throttled: rate ?? 0,
       };
       const upTo = slice.softLimit === null ? '' : `-${slice.softLimit}`;
+      const priority = slice.priority === undefined ? '' : ` ${slice.priority}`;
       const cells = [
         containerName(allocation),
         String(slice.gpuIndex),
-        `${slice.usedPercent.toFixed(0)}/${slice.share}${upTo} %`,
+        `${slice.usedPercent.toFixed(0)}/${slice.share}${upTo} %${priority}`,
         `${gib(slice.usedMemoryBytes)}${slice.hostBackedBytes === 0 ? '' : `+${gib(slice.hostBackedBytes)}`}/${gib(limit)} GiB`,
         rate === null ? '-' : `${rate.toFixed(2)} s/s`,
         slice.pids.join(' '),

@@ -1,7 +1,10 @@
+import type { Priority } from '../../gpu/priority.js';
 import type { Sample } from '../../http/metrics.js';
 import type { NodeMetric } from './node-metric.js';
 import type { AllocationSnapshot, SliceSnapshot } from './view.js';
 
+/** Absent: nothing is printed. */
+const PRIORITY_VALUES: Readonly<Record<Priority, number | null>> = { high: 1, normal: null, low: -1 };
 const LABELS = ['namespace', 'pod', 'container', 'gpu'] as const;
 
 /** The container that uses an allocation now, if the kubelet has named one. */
@@ -94,6 +97,12 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
     'gauge',
     'Fraction of the GPU that it may use while other containers leave the GPU idle; absent under a hard share',
     ({ softLimit }) => (softLimit === null ? null : softLimit / 100),
+  ),
+  slice(
+    'vgpu_container_priority',
+    'gauge',
+    'Priority beside the slices of its GPU: 1 high, -1 low; absent where it is normal',
+    ({ priority = 'normal' }) => PRIORITY_VALUES[priority],
   ),
   slice(
     'vgpu_container_used_ratio',

@@ -56,13 +56,14 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
         memoryBytes,
         findings,
         slices: slices.map(
-          ({ gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, memoryLimitBytes }) => ({
+          ({ gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, priority, memoryLimitBytes }) => ({
             gpuUuid,
             gpuIndex,
             givenCores,
             givenMemoryBytes,
             share,
             softLimit,
+            priority,
             memoryLimitBytes,
           }),
         ),

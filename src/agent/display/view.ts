@@ -1,4 +1,5 @@
 import type { ContainerRef } from '../../gpu/ledger/allocation.js';
+import type { Priority } from '../../gpu/priority.js';
 import type { Level } from '../../gpu/topology/level.js';
 import type { DeniedApi } from '../../abi/usage-file.js';
 
@@ -59,6 +60,8 @@ export interface SliceSnapshot {
   readonly share: number;
   /** Hundredths that it may use while other containers leave the GPU idle; null: no more than its share. */
   readonly softLimit: number | null;
+  /** Absent: normal. */
+  readonly priority?: Priority;
   readonly memoryLimitBytes: number | null;
   /** Percent of the GPU. */
   readonly usedPercent: number;

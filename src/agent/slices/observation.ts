@@ -1,3 +1,4 @@
+import type { Priority } from '../../gpu/priority.js';
 import type { Finding } from './audit.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { GpuMonitor } from './gpu-monitor.js';
@@ -19,6 +20,7 @@ export interface DeviceObservation {
   readonly share: number;
   /** Hundredths that it may use while other containers leave the GPU idle; null: a hard share. */
   readonly softLimit: number | null;
+  readonly priority: Priority;
   /** Host pids of its processes on this GPU. */
   readonly pids: readonly number[];
   /** Percent of the GPU in the last second as the driver reports it, or else as it was charged. */
@@ -163,13 +165,21 @@ function usedPercent({ processes, decision }: GpuSlice): number {
 }
 
 function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
-  const { memoryBytes, share, softLimit, driverOverheadBytes, hostBackedBytes = 0 } = gpuSlice.live;
+  const {
+    memoryBytes,
+    share,
+    softLimit,
+    driverOverheadBytes,
+    hostBackedBytes = 0,
+    priority = 'normal',
+  } = gpuSlice.live;
   const peakMemoryBytes = gpuSlice.readCounters()?.peakBytes ?? null;
   return {
     gpuUuid: gpuSlice.gpuUuid,
     memoryLimitBytes: memoryBytes,
     share,
     softLimit,
+    priority,
     pids: gpuSlice.processes.map(({ pid }) => pid),
     usedPercent: usedPercent(gpuSlice),
     usedMemoryBytes: gpuSlice.usedMemoryBytes ?? gpuSlice.held() ?? 0,

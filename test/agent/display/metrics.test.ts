@@ -19,6 +19,7 @@ const BASE = slice(GPUS[0]!);
 const TRAIN = slice(GPUS[0]!, {
   share: 20,
   softLimit: 60,
+  priority: 'low' as const,
   memoryLimitBytes: 2 * GIB,
   usedPercent: 25,
   usedMemoryBytes: 1.5 * GIB,
@@ -98,6 +99,7 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
     `vgpu_container_requested_ratio{${train}} 0.3`,
     `vgpu_container_limit_ratio{${train}} 0.2`,
     `vgpu_container_soft_limit_ratio{${train}} 0.6`,
+    `vgpu_container_priority{${train}} -1`,
     `vgpu_container_used_ratio{${train}} 0.25`,
     `vgpu_container_memory_limit_bytes{${train}} ${2 * GIB}`,
     `vgpu_container_memory_used_bytes{${train}} ${1.5 * GIB}`,

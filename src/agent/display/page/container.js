@@ -103,6 +103,7 @@ function fact(name, value) {
 /** What it does on one of its GPUs. */
 function device(slice, series = { used: [], memory: [], throttled: [] }) {
   const { share, softLimit, memoryLimitBytes, cardMemoryBytes, counters } = slice;
+  const precedence = slice.priority === undefined ? '' : `, ${slice.priority} priority`;
   const limit = memoryLimitBytes ?? cardMemoryBytes;
   const cores = chart({
     height: 60,
@@ -137,8 +138,8 @@ function device(slice, series = { used: [], memory: [], throttled: [] }) {
         'Cores',
         `${slice.usedPercent.toFixed(0)} %`,
         softLimit === null
-          ? `at most ${share} %`
-          : `${share} % its own, up to ${softLimit} % while others leave it idle`,
+          ? `at most ${share} %${precedence}`
+          : `${share} % its own, up to ${softLimit} % while others leave it idle${precedence}`,
       ),
       figure(
         memory,
