@@ -1,19 +1,40 @@
 import { Command } from 'commander';
-import { withClusterLedger } from '../quota-controller/open-cluster-ledger.js';
+import { StartupError } from '../host/startup-error.js';
+import { consumerTreeText, readConsumerTree } from '../quota-controller/consumer-tree.js';
+import { withClient, withClusterLedger } from '../quota-controller/open-cluster-ledger.js';
 import { plainStatus } from '../quota/command/report.js';
 import { reportOf, statusesOf } from '../quota/command/replay.js';
 import { subtreeOf } from '../quota/command/tree-order.js';
 import { QUOTA_KUBECONFIG, formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+
+interface Options extends QuotaOutput {
+  readonly kubeconfig?: string;
+  readonly consumers?: true;
+}
 
 /** `gpu-manager quota tree`: what the groups of a cluster have and use. */
 export function quotaTreeCommand(): Command {
   return new Command('tree')
     .description('show quota, usage and remaining quota of the groups of a cluster')
     .argument('[group]', 'only this group and its descendants')
+    .option(
+      '--consumers',
+      'show the Consumers of the arbitrator instead: limits, fair shares and usage, members below their areas',
+    )
     .addOption(quotaOutputOption())
     .option(...QUOTA_KUBECONFIG)
-    .action((group: string | undefined, { output, kubeconfig }: QuotaOutput & { readonly kubeconfig?: string }) =>
-      withClusterLedger(kubeconfig, async ({ ledger }) => {
+    .action(async (group: string | undefined, { output, kubeconfig, consumers }: Options) => {
+      if (consumers === true) {
+        if (group !== undefined) throw new StartupError('quota: --consumers shows all Consumers; leave out the group');
+        await withClient(kubeconfig, async (client) => {
+          const rows = await readConsumerTree(client);
+          process.stdout.write(
+            output === 'table' ? consumerTreeText(rows) : rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
+          );
+        });
+        return;
+      }
+      await withClusterLedger(kubeconfig, async ({ ledger }) => {
         const all = statusesOf(ledger, null, Date.now());
         const shown = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && shown.length === 0) throw new Error(`quota: no group ${group}`);
@@ -23,6 +44,6 @@ export function quotaTreeCommand(): Command {
             ? reportOf(shown)
             : shown.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''),
         );
-      }),
-    );
+      });
+    });
 }

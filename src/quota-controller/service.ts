@@ -240,7 +240,11 @@ export class QuotaService {
       ownership: reader.ownership,
       ...(othersMs === undefined ? {} : { othersMs }),
     });
-    const consumers = new ConsumerReview({ api, nodes: () => facts.nodes() });
+    const consumers = new ConsumerReview({
+      api,
+      nodes: () => facts.nodes(),
+      storageCapacity: () => facts.policy.storageCapacity,
+    });
     const groups = new GroupReview({
       engine,
       api,
@@ -444,6 +448,7 @@ export class QuotaService {
           clock,
           metrics: counted,
           templates: () => facts.policy.consumers,
+          storageCapacity: () => facts.policy.storageCapacity,
           beyondQuota: () =>
             (facts.policy.evictBeyondQuotaFirst ? this.#controller?.podsBeyondQuota() : null) ?? new Set(),
           ...arbitrator,

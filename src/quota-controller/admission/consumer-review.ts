@@ -14,6 +14,8 @@ import { ALLOWED, invalid, type AdmissionResponse, type Review } from './review.
 export interface ConsumerReviewOptions {
   readonly api: KubeApi;
   readonly nodes: () => readonly Node[];
+  /** What there is of storage; no limit for a resource that it does not name. */
+  readonly storageCapacity: () => Quantities;
 }
 
 /**
@@ -60,7 +62,7 @@ export class ConsumerReview {
   }
 
   #capacity(): Quantities {
-    const capacity = new Map<string, number>();
+    const capacity = new Map(this.#options.storageCapacity());
     for (const { takesPods, allocatable } of this.#options.nodes())
       if (takesPods)
         for (const [resource, amount] of allocatable) capacity.set(resource, (capacity.get(resource) ?? 0) + amount);

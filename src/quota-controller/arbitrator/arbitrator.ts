@@ -47,6 +47,8 @@ export interface ArbitratorOptions {
   readonly templates?: () => readonly ConsumerTemplate[];
   /** Uids of pods that are evicted before others, because their groups have them beyond their quota; none without. */
   readonly beyondQuota?: () => ReadonlySet<string>;
+  /** What there is of storage; no limit for a resource that it does not name. */
+  readonly storageCapacity?: () => Quantities;
 }
 
 const PERIOD_MS = 1000;
@@ -86,6 +88,7 @@ export class Arbitrator {
       writeConcurrency: WRITES_AT_ONCE,
       templates: () => [],
       beyondQuota: () => new Set(),
+      storageCapacity: () => new Map(),
       ...options,
     };
     this.#pause = new Pause(options.clock);
@@ -131,7 +134,7 @@ export class Arbitrator {
   async #open(): Promise<Parts> {
     const { api, log, clock, writeConcurrency: concurrency } = this.#options;
     const served = await servedPolicy(api);
-    const view = new ClusterView(api, served);
+    const view = new ClusterView(api, served, this.#options.storageCapacity);
     view.start();
     return {
       view,

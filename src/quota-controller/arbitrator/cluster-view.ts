@@ -5,6 +5,7 @@ import {
   type Quantities,
   type RunningPod,
   type Situation,
+  type StorageSituation,
   type ArbitratedNode,
   type WaitingPod,
 } from '../../quota/arbitrator/index.js';
@@ -24,6 +25,7 @@ import { KnownObjects } from './known-objects.js';
 import { readNode, type Node } from '../../kube/node.js';
 import { readResourceQuota, type NamespaceQuota } from './resource-quota.js';
 import type { ServedPolicy } from './served-policy.js';
+import { readVolumeClaim, type VolumeClaim } from './volume-claim.js';
 
 /** What the arbitrator itself did to a pod and the watch may not show yet. */
 export interface PodMark {
@@ -65,9 +67,13 @@ export class ClusterView {
   readonly #namespaces: Informer<Namespace>;
   readonly #budgets: Informer<DisruptionBudget>;
   readonly #quotas: Informer<NamespaceQuota>;
+  readonly #volumeClaims: Informer<VolumeClaim>;
+  readonly #storageCapacity: () => Quantities;
   #isChanged = true;
 
-  constructor(api: WatchableApi, policy: ServedPolicy) {
+  /** `storageCapacity`: what there is of storage; no limit for a resource that it does not name. */
+  constructor(api: WatchableApi, policy: ServedPolicy, storageCapacity: () => Quantities = () => new Map()) {
+    this.#storageCapacity = storageCapacity;
     this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));
     this.allocations = new KnownObjects(api.informer({ path: ALLOCATIONS_PATH, keep: readAllocation }));
     this.#nodes = api.informer({ path: '/api/v1/nodes', keep: readClusterNode });
@@ -78,6 +84,7 @@ export class ClusterView {
       keep: (object) => readDisruptionBudget(object, policy.budgets),
     });
     this.#quotas = api.informer({ path: '/api/v1/resourcequotas', keep: readResourceQuota });
+    this.#volumeClaims = api.informer({ path: '/api/v1/persistentvolumeclaims', keep: readVolumeClaim });
   }
 
   start(): void {
@@ -180,7 +187,19 @@ export class ClusterView {
       disruptions: new Map(this.#budgets.values().map(({ key, allowed }) => [key, allowed])),
       nodes: this.#arbitratedNodes(),
       waiting,
+      storage: this.#storage(),
     };
+  }
+
+  #storage(): StorageSituation {
+    const [used, pending] = [new Map<string, Map<string, number>>(), new Map<string, Map<string, number>>()];
+    for (const { namespace, asks, isBound } of this.#volumeClaims.values()) {
+      const side = isBound ? used : pending;
+      const sum = side.get(namespace) ?? new Map<string, number>();
+      side.set(namespace, sum);
+      addTo(sum, asks);
+    }
+    return { capacity: this.#storageCapacity(), used, pending };
   }
 
   /** Nodes that accept pods. Where the agent reports GPUs, the fit simulation places requests as the agent would. */
@@ -205,8 +224,9 @@ export class ClusterView {
   }
 
   /** Problems of each Consumer with regard to other Consumers, ResourceQuotas and the capacity. */
-  problems(capacity: Quantities): ReadonlyMap<string, readonly ConsumerProblem[]> {
+  problems(compute: Quantities): ReadonlyMap<string, readonly ConsumerProblem[]> {
     const all = this.consumers.values();
+    const capacity = new Map([...compute, ...this.#storageCapacity()]);
     const reserved = new Map<string, number>();
     for (const { spec } of all) addTo(reserved, spec.reserved ?? new Map<string, number>());
     const quotas = new Map<string, Map<string, number>>();
@@ -251,6 +271,7 @@ export class ClusterView {
       this.#namespaces,
       this.#budgets,
       this.#quotas,
+      this.#volumeClaims,
     ];
   }
 }

@@ -1,4 +1,4 @@
-import type { Quantities } from '../../quota/arbitrator/index.js';
+import { isStorage, type Quantities } from '../../quota/arbitrator/index.js';
 import type { KubeObject } from '../object.js';
 import { readAmounts } from '../../kube/amounts.js';
 
@@ -27,7 +27,7 @@ export function readResourceQuota(object: unknown): NamespaceQuota | null {
   if (scopes.length > 0 || scopeSelector !== undefined) return null;
   const requests = Object.entries(hard).flatMap(([key, amount]) => {
     if (key.startsWith(REQUESTS)) return [[key.slice(REQUESTS.length), amount]];
-    return BARE.has(key) ? [[key, amount]] : [];
+    return BARE.has(key) || isStorage(key) ? [[key, amount]] : [];
   });
   return { namespace: metadata?.namespace ?? '', hard: readAmounts(Object.fromEntries(requests), 'down').amounts };
 }

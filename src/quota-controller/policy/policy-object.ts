@@ -7,6 +7,8 @@ import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-re
 import type { PlacementRule } from '../../quota/evaluators/placement-type.js';
 import { list, record, text, type JsonRecord } from '../../kube/json.js';
 import type { LabelSelector } from '../../kube/label-selector.js';
+import { readAmounts } from '../../kube/amounts.js';
+import { isStorage, type Quantities } from '../../quota/arbitrator/index.js';
 import type { Condition } from '../../kube/condition.js';
 
 /** Name of the only QuotaPolicy in effect. */
@@ -24,6 +26,8 @@ export interface QuotaPolicy {
   readonly kinds: readonly Evaluator[];
   /** Consumers that the arbitrator creates for namespaces without one. */
   readonly consumers: readonly ConsumerTemplate[];
+  /** Storage that Consumers share; no limit for a resource that is not named. */
+  readonly storageCapacity: Quantities;
   /** The arbitrator evicts pods that groups have beyond their quota before pods within a quota. */
   readonly evictBeyondQuotaFirst: boolean;
 }
@@ -56,6 +60,7 @@ export const NO_POLICY: QuotaPolicy = {
   requireLabel: null,
   kinds: [],
   consumers: [],
+  storageCapacity: new Map(),
   evictBeyondQuotaFirst: false,
 };
 
@@ -91,6 +96,7 @@ export function readPolicy(object: unknown): PolicyObject | null {
         namespaceSelector: record(record(value).namespaceSelector),
         spec: record(record(value).spec),
       })),
+      storageCapacity: readStorage(spec, problems),
       evictBeyondQuotaFirst: spec.evictBeyondQuotaFirst === true,
     },
     problems,
@@ -168,6 +174,14 @@ function readTypes(spec: JsonRecord, families: readonly TypeFamily[], problems: 
       },
     ];
   });
+}
+
+function readStorage(spec: JsonRecord, problems: string[]): Quantities {
+  const { amounts, problems: unreadable } = readAmounts(spec.storageCapacity, 'down');
+  const other = [...amounts.keys()].filter((resource) => !isStorage(resource));
+  problems.push(...unreadable.map((problem) => `spec.storageCapacity: ${problem}`));
+  problems.push(...other.map((resource) => `spec.storageCapacity: "${resource.slice(0, 80)}" is no storage`));
+  return new Map([...amounts].filter(([resource]) => isStorage(resource)));
 }
 
 function readMemory(written: unknown, at: string, problems: string[]): number | null {

@@ -6,6 +6,7 @@ import { NOTHING, of, total, type Quantities } from './quantities.js';
 import type { ArbitratedNode } from './node-room.js';
 import { planStarts, type PlannedStart, type StartPlan } from './planned-start.js';
 import type { RunningPod } from './running-pod.js';
+import { storageShares, type StorageSituation, type StorageUsage } from './storage.js';
 import type { WaitingPod } from './waiting-pod.js';
 import { excessOf, missing, waiting, type ConsumerUsage } from './consumer-usage.js';
 
@@ -30,6 +31,8 @@ export interface Situation {
   readonly nodes?: readonly ArbitratedNode[] | undefined;
   /** The waiting pods; used only with `nodes`. */
   readonly waiting?: readonly WaitingPod[] | undefined;
+  /** Storage of the consumers, where it is known. It is divided beside the rest, and no pod is evicted for it. */
+  readonly storage?: StorageSituation | undefined;
 }
 
 export interface ArbitratorPolicy {
@@ -160,13 +163,16 @@ export function arbitrate(
     startPlan === null
       ? planEvictions({ capacity, usages, pods, disruptions, mayReclaim })
       : starts.flatMap(({ victims }) => victims);
-  const allocations = usages.map((usage): Allocation => {
+  const storage = situation.storage === undefined ? null : storageShares(specs, situation.storage, lendReserved);
+  const notGuaranteed = [...shares.notGuaranteed, ...(storage?.notGuaranteed ?? [])].sort();
+  const allocations = usages.map((compute): Allocation => {
+    const usage = withStorage(compute, storage?.of.get(compute.name));
     const since = wantedSince.get(usage.name);
     return {
       ...usage,
-      dominantShare: dominantShare(usage.used, capacity),
+      dominantShare: dominantShare(compute.used, capacity),
       overused: [...excessOf(usage).keys()].sort(),
-      notGuaranteed: shares.notGuaranteed.filter((resource) => of(usage.reserved, resource) > 0),
+      notGuaranteed: notGuaranteed.filter((resource) => of(usage.reserved, resource) > 0),
       reclaimAt: since === undefined ? null : since + graceMs,
     };
   });
@@ -183,6 +189,17 @@ export function arbitrate(
       ]),
       backoffUntil: kept.backoffUntil,
     },
+  };
+}
+
+/** What a consumer uses of all resources. Evictions are planned without storage. */
+function withStorage<T extends ConsumerUsage>(usage: T, storage: StorageUsage | undefined): T {
+  if (storage === undefined) return usage;
+  return {
+    ...usage,
+    used: total([usage.used, storage.used]),
+    pending: total([usage.pending, storage.pending]),
+    deserved: total([usage.deserved, storage.deserved]),
   };
 }
 
@@ -238,9 +255,11 @@ function nominationsOf(
 }
 
 /** All consumers, sorted by name, with those that are named only by pods. */
-function allConsumers({ consumers, pods, pending }: Situation): readonly ConsumerSpec[] {
+function allConsumers({ consumers, pods, pending, storage }: Situation): readonly ConsumerSpec[] {
   const specs = new Map<string, ConsumerSpec>();
-  for (const name of [...pods.map(({ consumer }) => consumer), ...pending.keys()]) specs.set(name, { name });
+  const claiming = storage === undefined ? [] : [...storage.used.keys(), ...storage.pending.keys()];
+  for (const name of [...pods.map(({ consumer }) => consumer), ...pending.keys(), ...claiming])
+    specs.set(name, { name });
   for (const spec of consumers) specs.set(spec.name, spec);
   return [...specs.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -1,4 +1,5 @@
 import { of, total, type Quantities } from './quantities.js';
+import { isStorage } from './storage-resource.js';
 
 /** Limits and reservations of a consumer, which is a namespace. */
 export interface ConsumerSpec {
@@ -60,7 +61,8 @@ export function consumerProblems(
   }
   const reserved = total([...others, spec].map((each) => each.reserved ?? new Map<string, number>()));
   for (const [resource, mine] of spec.reserved ?? []) {
-    const [amount, limit] = [of(reserved, resource), of(capacity, resource)];
+    const limit = capacity.get(resource) ?? (isStorage(resource) ? Infinity : 0);
+    const amount = of(reserved, resource);
     if (mine > 0 && amount > limit) problems.push({ code: 'ReservedAboveCluster', resource, amount, limit });
   }
   return problems;

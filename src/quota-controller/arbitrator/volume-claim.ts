@@ -1,0 +1,26 @@
+import type { Quantities } from '../../quota/arbitrator/index.js';
+import { evaluatorOf, KNOWN_KINDS } from '../../quota/evaluators/evaluate.js';
+import { DEFAULT_CATALOG } from '../../quota/evaluators/gpu-resources.js';
+import { ManifestReader } from '../../quota/evaluators/manifest.js';
+import { readAmounts } from '../../kube/amounts.js';
+import type { KubeObject } from '../object.js';
+
+/** What the arbitrator keeps of a PersistentVolumeClaim. */
+export interface VolumeClaim {
+  readonly namespace: string;
+  /** The storage that it asks for, in sum and of its class, as groups are charged for it. */
+  readonly asks: Quantities;
+  /** Whether it has its volume. */
+  readonly isBound: boolean;
+}
+
+const EVALUATOR = evaluatorOf(KNOWN_KINDS, 'v1', 'PersistentVolumeClaim');
+
+/** Reads a PersistentVolumeClaim; null for one that has lost its volume. */
+export function readVolumeClaim(object: unknown): VolumeClaim | null {
+  const { metadata, status } = object as KubeObject;
+  const phase = status?.['phase'];
+  if (phase === 'Lost') return null;
+  const asked = EVALUATOR?.amounts?.(new ManifestReader(), object, { type: '', catalog: DEFAULT_CATALOG }) ?? {};
+  return { namespace: metadata?.namespace ?? '', asks: readAmounts(asked, 'up').amounts, isBound: phase === 'Bound' };
+}

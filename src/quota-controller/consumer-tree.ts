@@ -1,0 +1,72 @@
+import type { KubeApi } from '../kube/client.js';
+import { KubeError } from '../kube/failure.js';
+import { list, record } from '../kube/json.js';
+import { writeAmounts, type WrittenAmounts } from '../kube/amounts.js';
+import { table } from '../quota/command/report.js';
+import { readAllocation, type AllocationStatus } from './arbitrator/allocation-object.js';
+import { readConsumer } from './arbitrator/consumer-object.js';
+import { ALLOCATIONS_PATH, CONSUMERS_PATH } from './names.js';
+
+/** A Consumer or a namespace without one, with its Allocation. */
+export interface ConsumerRow {
+  readonly name: string;
+  /** Its area; empty for none. */
+  readonly parent: string;
+  readonly hard: WrittenAmounts;
+  readonly reserved: WrittenAmounts;
+  readonly deserved: WrittenAmounts;
+  readonly allocated: WrittenAmounts;
+  readonly pending: WrittenAmounts;
+}
+
+/** Reads the Consumers of a cluster and what the arbitrator gives them; members follow their areas. */
+export async function readConsumerTree(api: KubeApi): Promise<readonly ConsumerRow[]> {
+  const consumers = new Map(
+    (await items(api, CONSUMERS_PATH)).flatMap((item) => {
+      const consumer = readConsumer(item);
+      return consumer === null ? [] : [[consumer.name, consumer.spec] as const];
+    }),
+  );
+  const allocations = new Map<string, AllocationStatus>(
+    (await items(api, ALLOCATIONS_PATH)).flatMap((item) => {
+      const allocation = readAllocation(item);
+      return allocation === null ? [] : [[allocation.name, allocation.status] as const];
+    }),
+  );
+  const rows = [...new Set([...consumers.keys(), ...allocations.keys()])].sort().map((name): ConsumerRow => {
+    const [spec, status] = [consumers.get(name), allocations.get(name)];
+    return {
+      name,
+      parent: spec?.parent ?? '',
+      hard: writeAmounts(spec?.hard ?? new Map<string, number>()),
+      reserved: writeAmounts(spec?.reserved ?? new Map<string, number>()),
+      deserved: status?.deserved ?? {},
+      allocated: status?.allocated ?? {},
+      pending: status?.pending ?? {},
+    };
+  });
+  const tops = rows.filter(({ parent }) => parent === '' || !consumers.has(parent));
+  return tops.flatMap((top) => [top, ...rows.filter((row) => row !== top && row.parent === top.name)]);
+}
+
+/** The same as a table, a line for each resource. */
+export function consumerTreeText(rows: readonly ConsumerRow[]): string {
+  const names = new Set(rows.map(({ name }) => name));
+  const lines = rows.flatMap((row) => {
+    const columns = [row.hard, row.reserved, row.deserved, row.allocated, row.pending];
+    const resources = [...new Set(columns.flatMap((amounts) => Object.keys(amounts)))].sort();
+    const title = `${names.has(row.parent) ? '  ' : ''}${row.name}`;
+    return (resources.length === 0 ? [''] : resources).map((resource, index) => [
+      index === 0 ? title : '',
+      resource,
+      ...columns.map((amounts) => amounts[resource] ?? '-'),
+    ]);
+  });
+  return table([['CONSUMER', 'RESOURCE', 'HARD', 'RESERVED', 'DESERVED', 'ALLOCATED', 'PENDING'], ...lines]);
+}
+
+async function items(api: KubeApi, path: string): Promise<readonly unknown[]> {
+  const answer = await api.request({ method: 'GET', path });
+  if (!answer.ok) throw new KubeError(`${path} cannot be listed`, answer);
+  return list(record(answer.body).items);
+}
