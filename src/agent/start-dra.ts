@@ -205,7 +205,13 @@ function devicesOf(
     };
   });
   return publishedDevices(
-    { gpus, topology: node.topology, driverVersion: inventory.driverVersion, cudaVersion: inventory.cudaVersion },
+    {
+      gpus,
+      topology: node.topology,
+      wholeInstances: node.wholeInstances,
+      driverVersion: inventory.driverVersion,
+      cudaVersion: inventory.cudaVersion,
+    },
     offered,
     features,
   );

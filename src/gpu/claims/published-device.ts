@@ -1,6 +1,6 @@
 import type { Gpu } from '../gpu.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
-import type { Topology } from '../topology/topology.js';
+import { subTopology, type Topology } from '../topology/topology.js';
 import { CORES_CAPACITY, MEMORY_CAPACITY } from './claim-units.js';
 import { LINK_GROUP_SIZES, linkDomains, linkGroups, takingOrder } from './linked-sets.js';
 import { deviceName, HEALTH_TAINT_KEY } from './names.js';
@@ -21,6 +21,8 @@ export interface PublishedNode {
   /** Position i of `topology` is `gpus[i]`. */
   readonly gpus: readonly PublishedGpu[];
   readonly topology: Topology;
+  /** MIG instances are given whole. */
+  readonly wholeInstances: boolean;
   readonly driverVersion: string | null;
   /** 1000 x major + 10 x minor. */
   readonly cudaVersion: number | null;
@@ -82,15 +84,33 @@ export function publishedDevices(
   isOffered: (gpuUuid: string) => boolean,
   features: KeptFeatures = ALL_FEATURES,
 ): PublishedDevice[] {
-  const groups = LINK_GROUP_SIZES.map((count) => [count, linkGroups(node.topology, count)] as const);
-  const domains = linkDomains(node.topology);
-  return takingOrder(node.topology).flatMap((position) => {
-    const gpu = node.gpus[position];
-    if (gpu === undefined || !isOffered(gpu.uuid)) return [];
-    if (gpu.illness !== null && !features.taints) return [];
-    const links: [string, AttributeValue][] = groups.flatMap(([count, of]) => group(`linkGroup${count}`, of[position]));
-    return [deviceOf(node, gpu, [...links, ...group('linkDomain', domains[position])], features)];
+  const whole = [...node.gpus.keys()].filter((position) => node.gpus[position]?.instance === undefined);
+  const topology = subTopology(node.topology, whole);
+  const groups = LINK_GROUP_SIZES.map((count) => [count, linkGroups(topology, count)] as const);
+  const domains = linkDomains(topology);
+  const published = (gpu: PublishedGpu | undefined): gpu is PublishedGpu =>
+    gpu !== undefined && isOffered(gpu.uuid) && (gpu.illness === null || features.taints);
+  const gpus = takingOrder(topology).flatMap((at) => {
+    const gpu = node.gpus[whole[at] ?? -1];
+    if (!published(gpu)) return [];
+    const links: [string, AttributeValue][] = groups.flatMap(([count, of]) => group(`linkGroup${count}`, of[at]));
+    return [deviceOf(node, gpu, [...links, ...group('linkDomain', domains[at])], features)];
   });
+  // The smallest first: larger ones serve more claims.
+  const instances = node.gpus
+    .filter((gpu) => gpu.instance !== undefined && published(gpu))
+    .sort((a, b) => a.memoryBytes - b.memoryBytes || a.index - b.index);
+  const shares = features.shares && !node.wholeInstances;
+  return [...gpus, ...instances.map((gpu) => deviceOf(node, gpu, instanceAttributes(gpu), { ...features, shares }))];
+}
+
+function instanceAttributes({ instance }: PublishedGpu): [string, AttributeValue][] {
+  if (instance === undefined) return [];
+  return [
+    ['profile', { string: instance.profile }],
+    ['parentUUID', { string: instance.parentUuid }],
+    ...group('multiprocessors', instance.multiprocessors),
+  ];
 }
 
 function group(name: string, number: number | null | undefined): [string, AttributeValue][] {
@@ -113,7 +133,7 @@ function deviceOf(
   const cuda =
     cudaVersion === null ? null : `${Math.floor(cudaVersion / 1000)}.${Math.floor((cudaVersion % 1000) / 10)}`;
   const attributes: [string, AttributeValue][] = [
-    ['type', { string: 'gpu' }],
+    ['type', { string: gpu.instance === undefined ? 'gpu' : 'mig' }],
     ...text('uuid', gpu.uuid),
     ...text('model', gpu.modelName),
     ...text('productName', gpu.model),

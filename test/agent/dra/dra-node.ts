@@ -25,7 +25,8 @@ export const DEVICE = (index: number): string => {
 export interface ClaimOptions {
   readonly cores?: number;
   readonly memory?: string;
-  readonly device?: number;
+  /** A GPU by number, or a device by name. */
+  readonly device?: number | string;
   readonly adminAccess?: boolean;
   readonly configs?: readonly object[];
   readonly pods?: readonly string[];
@@ -121,7 +122,7 @@ export class DraNode {
                 request: 'gpu',
                 driver: 'gpu.tencent.com',
                 pool: POOL,
-                device: DEVICE(device),
+                device: typeof device === 'number' ? DEVICE(device) : device,
                 ...(adminAccess ? { adminAccess } : {}),
                 ...capacity,
               },

@@ -39,6 +39,7 @@ const devices = (
     {
       gpus: Array.from({ length: count }, (_, index) => gpu(index, index === 0 ? illness : null)),
       topology: uniformTopology(count),
+      wholeInstances: false,
       driverVersion: '580.95.05',
       cudaVersion: 13_000,
     },
