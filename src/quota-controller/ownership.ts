@@ -22,7 +22,7 @@ export interface OwnedObject {
   readonly demand: Demand | null;
 }
 
-/** What is charged for an owned object itself. */
+/** The charge of an owned object. */
 export type OwnedCharge =
   /** The charge of its owner covers it. */
   | { readonly kind: 'covered' }

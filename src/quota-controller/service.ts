@@ -41,36 +41,38 @@ import { LimitedLog } from '../host/limited-log.js';
 
 export interface QuotaServiceOptions {
   readonly api: WatchableApi;
-  /** What `api` knows of the API server's time; without, the engine goes by this machine's. */
+  /** The clock of the API server; by default this machine's clock. */
   readonly serverTime?: ServerTime;
   readonly log: QuotaLog;
   readonly metrics: QuotaMetrics;
   readonly address: string;
   readonly port: number;
-  /** Own port of the probes on the same address, without TLS; null where `port` answers them only. */
+  /** Separate port of the probes on the same address, without TLS; null: probes only on `port`. */
   readonly probePort?: number | null;
   readonly certificate: IssuedCertificate;
-  /** Who may ask for reviews; without, everybody who reaches the port. */
+  /** Restricts the callers of reviews; by default every caller that reaches the port. */
   readonly callers?: ReviewCallers;
-  /** The certificate that is to be served now, asked for every minute; without, the same for ever. */
+  /** Returns the certificate to serve, called every minute; by default the certificate never changes. */
   readonly currentCertificate?: () => Promise<IssuedCertificate>;
   /**
-   * How the API server reaches us; null to leave the webhook configuration to others. Told the port that is listened
-   * on.
+   * How the API server reaches this service, given its port; null if an administrator manages the webhook
+   * configuration.
    */
   readonly target: ((port: number) => WebhookTarget) | null;
-  /** Whether every namespace may use groups whose chain has no selector of namespaces; true without. */
+  /**
+   * Whether every namespace may use a group if no group on its path to the root has a namespaceSelector; default true.
+   */
   readonly openGroups?: boolean;
   readonly webhookName: string;
   readonly unlabelled: 'Ignore' | 'Fail';
-  /** Of the Lease. */
+  /** Namespace of the Lease. */
   readonly namespace: string;
   readonly identity: string;
   readonly evaluation?: EvaluationOptions;
-  /** Divides the cluster while it runs, on the replica that leads; null for not at all. */
+  /** Configuration of the arbitrator, which runs on the leader; null for no arbitrator. */
   readonly arbitrator?: ArbitratorConfig | null;
   readonly clock?: Clock;
-  /** Told of everything that this replica decides, once it is written. */
+  /** Called with every event of this replica after it is durable. */
   readonly audited?: (event: QuotaEvent) => void;
   readonly kindsMs?: number;
   readonly reservationMs?: number;
@@ -80,23 +82,23 @@ export interface QuotaServiceOptions {
   readonly retryMs?: number;
 }
 
-/** What the replica that leads works with. */
+/** Input of the leader's parts. */
 interface Candidacy {
   readonly engine: QuotaEngine;
   readonly store: KubeStore;
   readonly reconciler: Reconciler;
   readonly served: ServedKinds;
   readonly facts: ClusterFacts;
-  /** The policy that the engine was made with. */
+  /** The policy with which the engine was created. */
   readonly started: QuotaPolicy;
   readonly events: Events;
-  /** Of this machine: how long a lease is held. */
+  /** This machine's clock, for the duration of a lease. */
   readonly clock: Clock;
-  /** The API server's time. */
+  /** Clock with the API server's time. */
   readonly clusterClock: Clock;
 }
 
-/** How the cluster is divided: as `ArbitratorOptions`. */
+/** Configuration of the arbitrator; see `ArbitratorOptions`. */
 export interface ArbitratorConfig {
   readonly mode: 'plan' | 'on';
   readonly policy: ArbitratorPolicy;
@@ -104,20 +106,20 @@ export interface ArbitratorConfig {
   readonly writeConcurrency?: number;
 }
 
-/** How long what was admitted is held for an object that is still to come. */
-const HOLD_MS = 60_000;
-/** Stopped pods are remembered for so long: their ledgers have to hold them. */
+/** How long an admission is reserved until its object is observed. */
+const RESERVATION_MS = 60_000;
+/** How long stopped pods are kept in the ledger for late events. */
 const LATE_EVENTS_MS = 600_000;
-/** Changes of policy and nodes that come together are carried out together. */
+/** Delay in which changes of policy and nodes are collected. */
 const FACTS_MS = 200;
-/** What events name as their source. */
+/** Source of recorded events. */
 const COMPONENT = 'gpu-manager-quota';
-/** Events that wait while the API server is away; the oldest are dropped first. */
-const MOST_EVENTS = 512;
+/** Maximum number of queued events while the API server is unreachable; the oldest are dropped first. */
+const MAX_EVENTS = 512;
 
 /**
- * An object has 1.5 MiB at most, and a review has two of them; one API server asks from one address, some hundred
- * times at once.
+ * An object has at most 1.5 MiB and a review contains two objects. One API server calls from one address, with some
+ * hundred concurrent requests.
  */
 const LIMITS: Partial<ListenerLimits> = {
   connections: 512,
@@ -127,10 +129,7 @@ const LIMITS: Partial<ListenerLimits> = {
   bodiesBytesPerAddress: 32 << 20,
 };
 
-/**
- * Quota on Kubernetes: the webhooks that admit, the reconciler that follows, and on one replica of several the
- * controller.
- */
+/** Quota on Kubernetes: admission webhooks and reconciler on every replica, controller and arbitrator on the leader. */
 export class QuotaService {
   readonly #options: QuotaServiceOptions;
   #engine: QuotaEngine | null = null;
@@ -152,12 +151,12 @@ export class QuotaService {
     this.#options = options;
   }
 
-  /** The port in use. */
+  /** The port that the webhooks listen on. */
   get port(): number {
     return this.#server?.port ?? 0;
   }
 
-  /** The port in use for probes alone; null where there is none. */
+  /** The separate port of the probes; null for none. */
   get probePort(): number | null {
     return this.#probes?.port ?? null;
   }
@@ -166,20 +165,20 @@ export class QuotaService {
     return this.#leader?.leading ?? false;
   }
 
-  /** Why nothing can be decided yet; null once it can. */
+  /** Why the service cannot decide yet; null once it can. */
   get notReady(): string | null {
     if (this.#reconciler?.synced !== true) return 'the ledger is not in sync with the API server yet';
     return this.#engineClock?.notReady ?? null;
   }
 
-  /** Rejects where the API server does not answer or the address cannot be listened on. */
+  /** Rejects if the API server does not answer or the address cannot be listened on. */
   async start(): Promise<void> {
     const {
       api,
       log,
       metrics,
       evaluation = {},
-      reservationMs = HOLD_MS,
+      reservationMs = RESERVATION_MS,
       othersMs,
       certificate,
       clock = systemClock,
@@ -206,7 +205,7 @@ export class QuotaService {
     const { families, strictTypes } = started;
     const events = this.#openEvents(clock);
     const engineClock = this.#openClock(clock, events, store);
-    /** The API server's time, and the timers of this machine. */
+    /** The API server's time with this machine's timers. */
     const clusterClock: Clock = { ...clock, now: () => engineClock.now() };
     const engine = await createEngine({
       store,
@@ -277,7 +276,7 @@ export class QuotaService {
       callers,
       log: new LimitedLog(log, clock),
       notReady: () => this.notReady,
-      decided: (path, verdict, seconds) => metrics.decided(path, verdict, seconds),
+      decided: (path, response, seconds) => metrics.decided(path, response, seconds),
     });
     const others = new Map(Object.entries(probeRoutes({ notReady, metrics: metrics.page })));
     this.#server = new Listener({
@@ -295,7 +294,7 @@ export class QuotaService {
     callers.onChange(() => this.#register());
     this.#kinds = served;
     await this.#register();
-    this.#leader = this.#candidate({ engine, store, reconciler, served, facts, started, events, clock, clusterClock });
+    this.#leader = this.#leaderOf({ engine, store, reconciler, served, facts, started, events, clock, clusterClock });
     this.#leader.start();
     served.onChange(async (kinds) => {
       reconciler.serve(kinds);
@@ -313,10 +312,10 @@ export class QuotaService {
         this.#applying = this.#applying.then(() => this.#applyFacts(served, reconciler, all));
       });
     });
-    this.#keep(clock);
+    this.#keepCertificate(clock);
   }
 
-  /** In this order: nothing new is decided, what was decided is written, another may lead. */
+  /** The order matters: first no new decisions, then pending writes, then another replica may lead. */
   async stop(): Promise<void> {
     this.#factsPending?.();
     const { callers } = this.#options;
@@ -330,14 +329,14 @@ export class QuotaService {
     await this.#engine?.close();
   }
 
-  /** Workloads are read differently now: what is followed, asked about and charged follows. */
+  /** Applies a change of policy or nodes: discovers kinds, updates webhooks, and evaluates workloads again. */
   async #applyFacts(served: ServedKinds, reconciler: Reconciler, all: boolean): Promise<void> {
     try {
       if (all) {
         await served.rediscover();
         await this.#register();
       }
-      // Of what depends on nodes, only the number of pods of a DaemonSet changes while they come and go.
+      // Of all demands, only the number of a DaemonSet's pods depends on the nodes.
       await reconciler.reread(({ evaluator }) => all || evaluator.kind === 'DaemonSet');
       this.#controller?.factsChanged();
     } catch (error) {
@@ -363,7 +362,7 @@ export class QuotaService {
     });
   }
 
-  #keep(clock: Clock): void {
+  #keepCertificate(clock: Clock): void {
     const { currentCertificate, certificate, log } = this.#options;
     if (currentCertificate === undefined) return;
     this.#keeper = new CertificateKeeper({
@@ -380,14 +379,14 @@ export class QuotaService {
 
   #openEvents(clock: Clock): Events {
     const { api, log, identity } = this.#options;
-    this.#eventWrites = new WorkQueue({ clock, log, capacity: MOST_EVENTS, concurrency: 2 });
+    this.#eventWrites = new WorkQueue({ clock, log, capacity: MAX_EVENTS, concurrency: 2 });
     const reporter = { component: COMPONENT, instance: identity, host: null };
     return new Events({ api, queue: this.#eventWrites, reporter, clock });
   }
 
   #openClock(clock: Clock, events: Events, store: KubeStore): EngineClock {
     const { serverTime, webhookName, log, identity } = this.#options;
-    // Of all objects of the quota this one is there as long as the service is.
+    // Events about the clock are recorded on this object, which exists as long as the service.
     const webhooks = {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'ValidatingWebhookConfiguration',
@@ -408,7 +407,7 @@ export class QuotaService {
     });
   }
 
-  #candidate(candidacy: Candidacy): Leader {
+  #leaderOf(candidacy: Candidacy): Leader {
     const { engine, store, reconciler, served, facts, started, events, clock, clusterClock } = candidacy;
     const { api, log, metrics, namespace, identity, refreshMs, leaseMs, retryMs, arbitrator = null } = this.#options;
     const counted = arbitrator === null ? null : new ArbitratorMetrics();

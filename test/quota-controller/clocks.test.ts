@@ -22,7 +22,7 @@ test('replicas with different clocks agree about reservations', async (t) => {
   await on.join({ clock: off(61_000) });
   await on.join({ clock: off(-10 * 365 * DAY) });
   await on.createGroup('team', { 'limits.cpu': 10 });
-  // The replicas review in turn. The objects never follow, so that only reservations use quota.
+  // The replicas review in turn. No object is ever created, so that only reservations use quota.
   const review = (name: string) => ({
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',

@@ -168,7 +168,7 @@ export class WorkloadReview {
     { version, isCurrent, dryRun, user }: AdmissionContext,
   ): Promise<AdmissionResponse> {
     const { engine, reservationMs } = this.#options;
-    // The charge of the previous object covers one that does not grow.
+    // A demand that does not grow is covered by the charge of the previous object.
     if (before !== null && !grows(before, demand)) return ALLOWED;
     if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     const refused = await this.#options.access.refusal(demand.group, demand.workload.namespace ?? '');

@@ -5,7 +5,7 @@ import type { Toleration } from '../../kube/taint.js';
 import { startOf } from '../controller/pod-object.js';
 import { readGpuHolding, type GpuHolding } from './gpu-holding.js';
 
-/** What the arbitrator keeps of a pod. */
+/** The fields of a pod that the arbitrator needs. */
 export interface ClusterPod {
   readonly uid: string;
   readonly namespace: string;

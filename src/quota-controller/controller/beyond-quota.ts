@@ -6,7 +6,7 @@ import { RequestShapeTable } from '../../quota/core/request-shape.js';
 import type { GroupStatus } from '../../quota/core/status.js';
 import type { TypeFamily, Types } from '../../quota/core/type-family.js';
 
-/** A pod that counts for a group. */
+/** A pod that is charged to a group. */
 export interface GroupPod {
   readonly uid: string;
   readonly group: string;
@@ -17,9 +17,9 @@ export interface GroupPod {
 }
 
 /**
- * Finds the pods that their groups have beyond their quota: in a group that uses more than `hard`, because it borrows
- * or because its limit was lowered, those that came last, as many as it has too much. Replicas that have no pod yet
- * count as the last. Budgets do not matter.
+ * Finds the pods beyond the quota of their groups: in a group whose usage exceeds `hard`, because it borrows or because
+ * its limit was lowered, the youngest pods that make up the excess. Replicas without a pod count as the youngest.
+ * Budgets are ignored.
  */
 export function podsBeyondQuota(
   pods: Iterable<GroupPod>,
@@ -70,7 +70,7 @@ function amountsOf({ types, needs }: GroupPod, keys: readonly Key[], shapes: Req
   return new Map(keys.map((key) => [key, BigInt(heldOf(read.podSet, key))]));
 }
 
-/** Pods without a node came last; the order is total. */
+/** Pods without a node are the youngest; the order is total. */
 function youngestFirst(a: GroupPod, b: GroupPod): number {
   const [one, other] = [a.startedAt ?? Infinity, b.startedAt ?? Infinity];
   if (one !== other) return one > other ? -1 : 1;

@@ -8,19 +8,19 @@ import type { WorkloadObject } from '../reconciler/workload-object.js';
 
 export interface ClaimMeterOptions {
   readonly engine: QuotaEngine;
-  /** A workload by its `refKey`; null where there is none that names a group. */
+  /** A workload by its `refKey`; null for none with a group. */
   readonly workload: (key: string) => WorkloadObject | null;
-  /** Decides a command; rejects on a conflict. */
+  /** Executes a command; rejects on a conflict. */
   readonly execute: (command: Command) => Promise<boolean>;
   /** When a meter last watched pods before this one, milliseconds; null if unknown. */
   readonly lastWatchedAt: number | null;
   readonly clock: Clock;
 }
 
-/** A use of a claim in the ledger, where it stands among the pods. */
+/** A use of a claim in the ledger, stored as a record of a pod. */
 interface Segment extends Interval {
   readonly id: string;
-  /** Uid of the pod that uses the claim then; others may as well. */
+  /** Uid of a pod that uses the claim in this time; other pods may use it too. */
   readonly pod: string;
 }
 
@@ -28,15 +28,15 @@ const PREFIX = 'claim/';
 const CLAIM_KIND = 'ResourceClaim.resource.k8s.io';
 
 /**
- * Charges the hours of ResourceClaims that pods share: of each claim the times at which some pod uses it, once however
- * many pods do. The ledger keeps these times as long as a pod exists that used the claim then, so that a new leader
- * charges exactly the times that its predecessor missed.
+ * Charges the hours of ResourceClaims that pods share: the time in which at least one pod uses the claim, once. The
+ * ledger keeps these times as long as a pod exists that used the claim, so that a new leader charges exactly the times
+ * that its predecessor missed.
  */
 export class ClaimMeter {
   readonly #options: ClaimMeterOptions;
-  /** Times of pods by claim and by uid of the pod. */
+  /** Times of use, by claim and by uid of the pod. */
   readonly #uses = new Map<string, Map<string, Interval>>();
-  /** Of these the pods whose objects are deleted. */
+  /** Uids of deleted pods, by claim. */
   readonly #deleted = new Map<string, Set<string>>();
   readonly #segments = new Map<string, Map<string, Segment>>();
 
@@ -44,23 +44,23 @@ export class ClaimMeter {
     this.#options = options;
   }
 
-  /** Whether a record of a pod, or an item of the queue, is about a claim. */
+  /** Whether a pod record or a queue item belongs to a claim. */
   static isAbout(id: string): boolean {
     return id.startsWith(PREFIX);
   }
 
-  /** Takes over a use that the ledger has. */
+  /** Loads a use from the ledger. */
   load(id: string, interval: Interval): void {
     const at = id.lastIndexOf('@');
     this.#segmentsOf(id.slice(0, at)).set(id, { id, pod: id.slice(at + 1).replace(/\++$/, ''), ...interval });
   }
 
-  /** All claims of which something is known. */
+  /** All known claims. */
   claims(): ReadonlySet<string> {
     return new Set([...this.#uses.keys(), ...this.#segments.keys()]);
   }
 
-  /** Notes the claims that a pod uses. Returns them. */
+  /** Records the claims that a pod uses, and returns them. */
   note({ uid, namespace, claims, startedAt, endedAt }: PodObject): readonly string[] {
     if (startedAt === null) return [];
     const keys = claims.flatMap(({ claimName }) => (claimName === '' ? [] : [keyOf(namespace, claimName)]));
@@ -71,19 +71,19 @@ export class ClaimMeter {
     return keys;
   }
 
-  /** Notes that the object of a pod is gone, which ended at `end` at the latest. Returns its claims. */
+  /** Records that a pod, which ended at `end` at the latest, was deleted; returns its claims. */
   noteDeleted(pod: PodObject, end: number): readonly string[] {
     const keys = this.note({ ...pod, endedAt: end });
     for (const key of keys) this.#deleted.set(key, (this.#deleted.get(key) ?? new Set()).add(pod.uid));
     return keys;
   }
 
-  /** Whether the group of a claim is known; it may be seen later than the pods that use it. */
+  /** Whether the group of a claim is known; the claim may be observed later than its pods. */
   isKnown(claim: string): boolean {
     return this.#workload(claim) !== null;
   }
 
-  /** Brings the ledger to the times at which pods use a claim. */
+  /** Updates the ledger to the times in which pods use a claim. */
   async reconcile(claim: string): Promise<void> {
     const uses = this.#uses.get(claim) ?? new Map<string, Interval>();
     const deleted = new Set(this.#deleted.get(claim));
@@ -92,7 +92,7 @@ export class ClaimMeter {
       if (segment.end === Infinity) await this.#end(segments, segment, uses);
     for (const missing of without(union(uses.values()), union(segments.values())))
       for (let at = missing.start; at < missing.end;) {
-        // Of the pods that use the claim then, the one that does so the longest.
+        // Of the pods that use the claim at this time, the one with the longest use.
         const [pod, { end }] = [...uses]
           .filter(([, use]) => use.start <= at && use.end > at)
           .reduce((longest, next) => (next[1].end > longest[1].end ? next : longest));
@@ -111,13 +111,13 @@ export class ClaimMeter {
     }
   }
 
-  /** Ends a use that goes on in the ledger, where its pod does not. */
+  /** Ends a use in the ledger that continues although its pod has ended. */
   async #end(segments: Map<string, Segment>, segment: Segment, uses: ReadonlyMap<string, Interval>): Promise<void> {
     const { lastWatchedAt, clock, execute } = this.#options;
     const { id, start, pod } = segment;
     const now = clock.now();
     const use = uses.get(pod);
-    // A pod that was deleted while no meter watched used the claim until a meter last watched, at least.
+    // A pod that was deleted while no meter watched used the claim at least until a meter last watched.
     const end = Math.max(start, use?.end ?? Math.min(lastWatchedAt ?? now, now));
     if (end === Infinity) return;
     const next = Math.min(now, ...[...uses.values()].filter((other) => other.end > end).map((other) => other.start));
@@ -126,7 +126,7 @@ export class ClaimMeter {
     segments.set(id, { ...segment, end });
   }
 
-  /** Charges a use that the ledger lacks; false where no budget counts it. */
+  /** Charges a use that is missing in the ledger; false where no budget counts it. */
   async #charge(
     claim: string,
     segments: Map<string, Segment>,
@@ -157,7 +157,7 @@ export class ClaimMeter {
     return true;
   }
 
-  /** Lets the ledger forget uses that ended before all pods began that still exist. */
+  /** Removes uses from the ledger that ended before all existing pods began. */
   async #forget(segments: Map<string, Segment>, uses: ReadonlyMap<string, Interval>): Promise<void> {
     const earliest = Math.min(...[...uses.values()].map(({ start }) => start));
     for (const { id, end } of [...segments.values()]) {

@@ -6,17 +6,17 @@ import { KubeError } from '../../kube/failure.js';
 import { record } from '../../kube/json.js';
 import type { PodObject } from './pod-object.js';
 
-/** What the claims give a pod that were made of templates for it alone. */
+/** Amounts from the claims that were created for one pod. */
 export interface ClaimedAmounts {
-  /** By resource, as containers would ask for it. */
+  /** Amounts by resource, in the units of container requests. */
   readonly amounts: Readonly<Record<string, number>>;
-  /** Whether each claim, or the template that it was made of, was found. */
+  /** Whether every claim, or its template, was found. */
   readonly isComplete: boolean;
 }
 
 /**
- * Reads what a pod has by claims of its own: from the claim, or, once the claim is deleted because the pod is done,
- * from its template. Rejects with a KubeError where the API server fails.
+ * Reads the amounts of a pod's own claims: from the claim, or from its template after the claim was deleted because the
+ * pod has finished. Rejects with a KubeError if the API server fails.
  */
 export async function claimedBy(api: KubeApi, pod: PodObject, gpu: GpuOfType): Promise<ClaimedAmounts> {
   const own = pod.claims.filter(({ templateName }) => templateName !== '');

@@ -120,7 +120,7 @@ export class Controller {
     void this.#reportPolicy();
   }
 
-  /** Uids of the pods that groups have beyond their quota. */
+  /** Uids of pods beyond the quota of their groups. */
   podsBeyondQuota(): ReadonlySet<string> {
     const { engine, started } = this.#options;
     return podsBeyondQuota(this.#usageMeter.groupPods(), (name) => engine.status(name), started.families);

@@ -1,10 +1,10 @@
-/** From `start` to `end`, milliseconds; `end` is Infinity while it lasts. */
+/** From `start` to `end`, milliseconds; `end` is Infinity while it continues. */
 export interface Interval {
   readonly start: number;
   readonly end: number;
 }
 
-/** The times that some interval covers: ascending, and none touches the next. */
+/** The union of intervals, as ascending intervals that do not touch. */
 export function union(intervals: Iterable<Interval>): readonly Interval[] {
   const merged: Interval[] = [];
   for (const next of [...intervals].sort((a, b) => a.start - b.start)) {
@@ -15,7 +15,7 @@ export function union(intervals: Iterable<Interval>): readonly Interval[] {
   return merged;
 }
 
-/** The times of a union that another union does not cover. */
+/** The times of one union that another union does not cover. */
 export function without(intervals: readonly Interval[], covered: readonly Interval[]): readonly Interval[] {
   return intervals.flatMap(({ start, end }) => {
     const left: Interval[] = [];

@@ -2,7 +2,7 @@ import type { Resources } from '../../quota/core/demand.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
 import { readPod, type Pod, type PodClaim } from '../../kube/pod.js';
 
-/** What the usage meter keeps of a pod. */
+/** The fields of a pod that the usage meter needs. */
 export interface PodObject {
   readonly uid: string;
   readonly namespace: string;
@@ -17,8 +17,8 @@ export interface PodObject {
   readonly endedAt: number | null;
   readonly claims: readonly PodClaim[];
   /**
-   * The pod's requests and limits, given the GPU type that its workload declares and what the claims of its own give
-   * it; null where they cannot be read.
+   * The pod's requests and limits, given the GPU type that its workload declares and the amounts of its own claims;
+   * null where they cannot be read.
    */
   readonly needs: (
     gpuType: string,

@@ -323,7 +323,7 @@ export class UsageMeter {
   }
 
   /**
-   * Finds the charged workload at the end of the chain of controllers. The chain is informer by uid, because a pod can
+   * Finds the charged workload at the end of the chain of controllers. The chain is followed by uid, because a pod can
    * name any owner.
    */
   #accountOf(pod: PodObject): Account | null {

@@ -27,7 +27,7 @@ export const LIMIT_RANGES_PATH = '/api/v1/limitranges';
 export const RUNTIME_CLASSES_PATH = '/apis/node.k8s.io/v1/runtimeclasses';
 const RETRY_MS = 1_000;
 
-/** What changed: the policy, defaults and overheads (all workloads are read again), or nodes. */
+/** The changed facts: the policy, defaults and overheads (all workloads are read again), or nodes. */
 export type FactsChange = 'policy' | 'nodes';
 
 /** A collection with an informer that is created once the API server serves the collection. */

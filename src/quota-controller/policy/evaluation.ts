@@ -8,7 +8,7 @@ import { toleratesAll } from '../../kube/taint.js';
 import type { LimitRange } from './pod-defaults.js';
 import type { QuotaPolicy } from './policy-object.js';
 
-/** What the evaluation of a workload needs beside the workload itself. */
+/** Facts that the evaluation of a workload needs beside the workload itself. */
 export interface EvaluationFacts {
   readonly policy: QuotaPolicy;
   /** All nodes; null while unknown. */

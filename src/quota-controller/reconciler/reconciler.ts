@@ -24,52 +24,51 @@ export interface ReconcilerOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
   readonly kinds: readonly ServedKind[];
-  /** How workloads are read now. */
+  /** The current options for evaluating workloads. */
   readonly evaluation: () => EvaluationOptions;
-  /** Who is charged for objects with owners. */
+  /** Decides what is charged for objects with owners. */
   readonly ownership: Ownership;
   readonly log: QuotaLog;
   readonly clock: Clock;
-  /** How long this process leaves to others to tell of what they admitted, before it tells of it as well. */
+  /** How long this process leaves objects that other replicas admitted to these replicas. */
   readonly othersMs?: number;
-  /** How long the object of a group that was admitted is waited for. */
+  /** How long an admission is reserved until its object is observed. */
   readonly reservationMs: number;
 }
 
-/** Objects that this process admitted and has not seen yet. */
-const MOST_ADMITTED = 10_000;
+/** Maximum number of remembered admissions of this process. */
+const MAX_ADMITTED = 10_000;
 const FIRST_RETRY_MS = 50;
-const LONGEST_RETRY_MS = 1_000;
+const MAX_RETRY_MS = 1_000;
 
 /**
- * Lets the ledger follow the objects that are at the API server: groups and workloads, as they come, change and go.
- * Every replica does so for all of them; who admitted an object tells of it at once, the others only later, when
- * nobody has. What they tell is the same, and told twice it changes nothing.
+ * Reconciles the ledger with groups and workloads at the API server. Every replica reconciles all objects: the replica
+ * that admitted an object at once, the others after a delay. Reconciling an object twice changes nothing.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #groups: Informer<GroupObject>;
-  /** By path of the kind. */
+  /** Informers by path of the kind. */
   readonly #workloads = new Map<string, Informer<WorkloadObject>>();
   #kinds: readonly ServedKind[];
   readonly #ledgers: LedgerWatch;
   readonly #groupByName = new Map<string, GroupObject>();
   readonly #workloadByKey = new Map<string, WorkloadObject>();
   readonly #workloadByUid = new Map<string, WorkloadObject>();
-  /** Objects that went, with the group they were in, until the ledger knows. */
-  readonly #gone = new Map<string, WorkloadObject>();
+  /** Deleted objects that the ledger still has to release, with their last group. */
+  readonly #deleted = new Map<string, WorkloadObject>();
   readonly #admitted = new Set<string>();
-  /** Groups in the ledger without an object, since when; -Infinity for those whose object was seen to go. */
+  /** Since when groups in the ledger have no object; -Infinity after an observed deletion. */
   readonly #absent = new Map<string, number>();
   readonly #problems = new Map<string, string>();
   readonly #queue: ReconcileQueue;
   readonly #pause: Pause;
   readonly #listeners = new Set<(group: string) => void>();
-  /** Groups whose reserved limits are looked at when the reservation expires, and when that is. */
+  /** Groups with reserved limits, and when the reservation expires. */
   readonly #reservedUntil = new Map<string, number>();
   #synced = false;
-  #tellSynced: () => void = () => undefined;
-  readonly #whenSynced = new Promise<void>((resolve) => (this.#tellSynced = resolve));
+  #resolveSynced: () => void = () => undefined;
+  readonly #whenSynced = new Promise<void>((resolve) => (this.#resolveSynced = resolve));
   #stopped = false;
 
   constructor(options: ReconcilerOptions) {
@@ -95,15 +94,15 @@ export class Reconciler {
       },
     });
     this.#kinds = kinds;
-    this.#follow(kinds);
+    this.#watch(kinds);
   }
 
-  /** True once everything that was there at the beginning is in the ledger. */
+  /** True once all initial objects are in the ledger. */
   get synced(): boolean {
     return this.#synced;
   }
 
-  /** Why a group's object is not what the ledger has, or null. */
+  /** Why the ledger differs from a group's object; null if it does not. */
   problemOf(group: string): string | null {
     return this.#problems.get(group) ?? null;
   }
@@ -121,7 +120,7 @@ export class Reconciler {
     return this.#workloadByKey.get(key) ?? null;
   }
 
-  /** A workload that is there, by its uid. */
+  /** An existing workload by its uid. */
   workloadOf(uid: string): WorkloadObject | null {
     return this.#workloadByUid.get(uid) ?? null;
   }
@@ -130,14 +129,14 @@ export class Reconciler {
     return [...this.#workloadByKey.values()];
   }
 
-  /** Notes that this process admitted an object. */
+  /** Records that this process admitted an object. */
   admitted(uid: string): void {
     this.#admitted.add(uid);
-    if (this.#admitted.size > MOST_ADMITTED)
+    if (this.#admitted.size > MAX_ADMITTED)
       for (const oldest of this.#admitted) if (this.#admitted.delete(oldest)) break;
   }
 
-  /** Calls `listener` with groups of whose object or ledger there is news. Returns what ends that. */
+  /** Calls `listener` with groups whose object or ledger changed. Returns a function that ends this. */
   onChange(listener: (group: string) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -145,46 +144,46 @@ export class Reconciler {
 
   start(): void {
     this.#groups.onChange(({ before, after }) => this.#groupChanged(before, after));
-    for (const followed of this.#followed()) followed.start();
-    void this.#begin();
+    for (const informer of this.#informers()) informer.start();
+    void this.#reconcileInitially();
   }
 
   /**
-   * The API server has these kinds now: those that are new are followed, and what was charged for objects of one that
-   * went is given back.
+   * Updates the set of kinds that the API server serves: new kinds are watched, and charges of removed kinds are
+   * released.
    */
   serve(kinds: readonly ServedKind[]): void {
     if (this.#stopped) return;
     this.#kinds = kinds;
-    for (const followed of this.#follow(kinds)) followed.start();
-    for (const [path, followed] of this.#workloads) {
+    for (const informer of this.#watch(kinds)) informer.start();
+    for (const [path, informer] of this.#workloads) {
       if (kinds.some((kind) => kind.path === path)) continue;
       this.#workloads.delete(path);
-      void followed.stop();
-      for (const object of followed.values())
+      void informer.stop();
+      for (const object of informer.values())
         if (!kinds.some(({ evaluator }) => evaluator === object.kind.evaluator)) this.#workloadChanged(object, null);
     }
   }
 
-  /** Prepares to follow kinds that are not followed yet. */
-  #follow(kinds: readonly ServedKind[]): readonly Informer<WorkloadObject>[] {
+  /** Creates informers for new kinds. */
+  #watch(kinds: readonly ServedKind[]): readonly Informer<WorkloadObject>[] {
     const { api, evaluation } = this.#options;
     const labelSelector = evaluation().groupLabel ?? GROUP_LABEL;
     return kinds
       .filter(({ path }) => !this.#workloads.has(path))
       .map((kind) => {
-        const followed = api.informer({
+        const informer = api.informer({
           path: kind.path,
           labelSelector,
           keep: (object) => readWorkloadObject(kind, object, evaluation()),
         });
-        followed.onChange(({ before, after }) => this.#workloadChanged(before, after));
-        this.#workloads.set(kind.path, followed);
-        return followed;
+        informer.onChange(({ before, after }) => this.#workloadChanged(before, after));
+        this.#workloads.set(kind.path, informer);
+        return informer;
       });
   }
 
-  #followed(): readonly Informer<unknown>[] {
+  #informers(): readonly Informer<unknown>[] {
     return [this.#groups, this.#ledgers.informer, ...this.#workloads.values()];
   }
 
@@ -192,46 +191,38 @@ export class Reconciler {
     this.#stopped = true;
     this.#ledgers.stop();
     this.#pause.end();
-    await Promise.all(this.#followed().map((followed) => followed.stop()));
+    await Promise.all(this.#informers().map((informer) => informer.stop()));
     await this.#queue.stop();
   }
 
-  /**
-   * Compares the ledger with everything that is there, read anew: releases what has no object any more, and tells of
-   * what they do not have.
-   */
+  /** Compares the ledger with freshly listed objects: releases charges without an object, and reconciles all others. */
   async compare(): Promise<void> {
     const { engine, log } = this.#options;
     await engine.catchUp();
-    // In this order: what is charged by now has been seen, so that what is not among the objects below is gone.
+    // The charges are read before the objects: a charged object that is missing in the list was therefore deleted.
     const charged = [...engine.records()].flatMap((change) =>
       change.kind === 'workload' && change.value !== null
         ? [{ key: change.key, uid: change.value.uid, group: change.group }]
         : [],
     );
-    const there = await this.#readAgain();
+    const there = await this.#relist();
     const gone = charged.filter(({ key, uid }) => uid !== '' && there.get(key)?.uid !== uid);
     for (const { key, uid, group } of gone) {
       if (this.#workloadByKey.get(key)?.uid === uid) this.#workloadByKey.delete(key);
-      await this.#observeGone(key, uid, group);
+      await this.#observeDeleted(key, uid, group);
     }
     if (gone.length > 0)
       log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
     for (const name of new Set([...this.#groupByName.keys(), ...engine.groups()])) this.#queue.put(groupKey(name), 0);
   }
 
-  /**
-   * Workloads are read differently now: lists them, or those of the kinds that are concerned, and charges what they ask
-   * for as it is read now.
-   */
+  /** Lists workloads of the affected kinds, and charges them as they are evaluated now. */
   async reread(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<void> {
-    if (this.#synced && !this.#stopped) await this.#readAgain(isConcerned);
+    if (this.#synced && !this.#stopped) await this.#relist(isConcerned);
   }
 
-  /** Everything that is there, by key; what is not older than what is known is charged. */
-  async #readAgain(
-    isConcerned: (kind: ServedKind) => boolean = () => true,
-  ): Promise<ReadonlyMap<string, WorkloadObject>> {
+  /** Lists workloads by key, and queues each of them with its newest known state. */
+  async #relist(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<ReadonlyMap<string, WorkloadObject>> {
     const there = new Map<string, WorkloadObject>();
     for (const kind of this.#kinds.filter(isConcerned))
       for (const object of await listWorkloads(kind, this.#options)) there.set(object.key, object);
@@ -245,35 +236,35 @@ export class Reconciler {
     return there;
   }
 
-  /** Resolves when everything that was there at the beginning is in the ledger. */
+  /** Resolves when all initial objects are in the ledger. */
   whenSynced(): Promise<void> {
     return this.#whenSynced;
   }
 
-  /** Parents before children, groups before workloads. */
-  async #begin(): Promise<void> {
-    // Kinds may come and go meanwhile.
-    while (!this.#stopped && !this.#followed().every(({ synced }) => synced))
-      await Promise.all(this.#followed().map((informer) => informer.whenSynced()));
+  /** Parents come before children, and groups before workloads. */
+  async #reconcileInitially(): Promise<void> {
+    // Kinds may be added or removed during the wait.
+    while (!this.#stopped && !this.#informers().every(({ synced }) => synced))
+      await Promise.all(this.#informers().map((informer) => informer.whenSynced()));
     const { engine } = this.#options;
-    await this.#retried(() => engine.catchUp());
+    await this.#untilSuccess(() => engine.catchUp());
     for (const level of levelsOf([...this.#groupByName.values()]))
-      await Promise.all(level.map(({ spec }) => this.#retried(() => this.#reconcile(groupKey(spec.name)))));
-    await Promise.all(this.workloads().map(({ key }) => this.#retried(() => this.#reconcile(key))));
-    await this.#retried(() => this.compare());
+      await Promise.all(level.map(({ spec }) => this.#untilSuccess(() => this.#reconcile(groupKey(spec.name)))));
+    await Promise.all(this.workloads().map(({ key }) => this.#untilSuccess(() => this.#reconcile(key))));
+    await this.#untilSuccess(() => this.compare());
     if (this.#stopped) return;
     this.#synced = true;
-    this.#tellSynced();
+    this.#resolveSynced();
   }
 
-  /** Does one step of the beginning until it succeeds. What succeeded before is kept. */
-  async #retried(step: () => Promise<void>): Promise<void> {
+  /** Repeats one step of the initial reconciliation until it succeeds. */
+  async #untilSuccess(step: () => Promise<void>): Promise<void> {
     for (let attempt = 0; !this.#stopped; attempt++) {
       try {
         return await step();
       } catch (error) {
         this.#options.log.warn({ err: error }, 'the ledger is not in sync with the API server yet; retrying');
-        await this.#pause.for(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt) * (0.5 + Math.random() / 2));
+        await this.#pause.for(Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt) * (0.5 + Math.random() / 2));
       }
     }
   }
@@ -306,23 +297,23 @@ export class Reconciler {
     if (after === null) this.#workloadByUid.delete(object.uid);
     else this.#workloadByUid.set(after.uid, after);
     if (after === null) {
-      // One of the same name may be there again already.
+      // A new object may have the same name already.
       if (this.#workloadByKey.get(object.key)?.uid === object.uid) this.#workloadByKey.delete(object.key);
-      this.#gone.set(goneKey(object.uid), object);
-      this.#later(goneKey(object.uid), object.uid);
+      this.#deleted.set(deletedKey(object.uid), object);
+      this.#enqueue(deletedKey(object.uid), object.uid);
       return;
     }
     this.#workloadByKey.set(after.key, after);
-    this.#later(after.key, after.uid);
+    this.#enqueue(after.key, after.uid);
   }
 
-  #later(key: string, uid: string): void {
+  #enqueue(key: string, uid: string): void {
     if (!this.#synced) return;
     const { othersMs = 800 } = this.#options;
     this.#queue.put(key, this.#admitted.has(uid) ? 0 : Math.round(othersMs * (0.5 + Math.random())));
   }
 
-  /** Answers whether the engine is to read the ledger. */
+  /** Returns whether the engine should read the ledger. */
   #ledgerChanged(group: string): boolean {
     this.#notify(group);
     if (!this.#synced) return false;
@@ -336,10 +327,10 @@ export class Reconciler {
   }
 
   async #reconcile(key: string): Promise<void> {
-    const gone = this.#gone.get(key);
+    const gone = this.#deleted.get(key);
     if (gone !== undefined) {
-      await this.#observeGone(gone.key, gone.uid, gone.group);
-      this.#gone.delete(key);
+      await this.#observeDeleted(gone.key, gone.uid, gone.group);
+      this.#deleted.delete(key);
       this.#admitted.delete(gone.uid);
       return;
     }
@@ -348,8 +339,8 @@ export class Reconciler {
     if (object !== undefined) await this.#reconcileWorkload(object);
   }
 
-  /** The workload with what it refers to: the object whose template it runs. */
-  async #resolved(seen: WorkloadObject): Promise<WorkloadObject> {
+  /** Evaluates a workload again with the objects that it references. */
+  async #withReferences(seen: WorkloadObject): Promise<WorkloadObject> {
     if (!seen.refers) return seen;
     const { api, evaluation } = this.#options;
     const object = await readObject(api, seen.kind, seen.namespace, seen.name);
@@ -364,32 +355,32 @@ export class Reconciler {
 
   async #reconcileWorkload(seen: WorkloadObject): Promise<void> {
     const { engine, log } = this.#options;
-    const object = await this.#resolved(seen);
+    const object = await this.#withReferences(seen);
     const { key, uid, group } = object;
     if (object.problem !== null) {
       log.warn({ workload: key, group, problem: object.problem }, 'workload not charged: its requests cannot be read');
       return;
     }
     const demand = await this.#ownDemand(object);
-    if (demand === null) return this.#observeGone(key, uid, group);
+    if (demand === null) return this.#observeDeleted(key, uid, group);
     const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
     if (decision.code === 'Conflict') throw new Error(decision.message);
     if (!decision.allowed)
       log.warn({ workload: key, group, code: decision.code, reason: decision.message }, 'workload not charged');
   }
 
-  /** What is charged for an object by itself; null for nothing. */
+  /** The demand that is charged for the object itself; null for none. */
   async #ownDemand(object: WorkloadObject): Promise<Demand | null> {
     const { engine, ownership } = this.#options;
     const { demand, owner, terminating, namespace, labels, kind } = object;
     if (demand === null || owner === null) return demand;
     const charge = await ownership.chargeOf({ kind: kind.evaluator.kind, namespace, labels, owner, demand });
     if (charge.kind === 'covered') return null;
-    // An owner that was scaled to nothing covered it until now: what is about to end is not charged anew.
+    // An owner that was scaled to zero covered the object until now: a terminating object is not charged again.
     return terminating && !engine.isCharged(demand.workload) ? null : charge.demand;
   }
 
-  async #observeGone(key: string, uid: string, group: string): Promise<void> {
+  async #observeDeleted(key: string, uid: string, group: string): Promise<void> {
     const decision = await this.#options.engine.observe({ workload: { ...refOfKey(key), uid }, group, demand: null });
     if (decision.code === 'Conflict') throw new Error(decision.message);
   }
@@ -422,7 +413,9 @@ export class Reconciler {
     this.#notify(name);
   }
 
-  /** Limits that are reserved for an object that does not come are given back when the reservation expires. */
+  /**
+   * Reconciles a group when its limit reservation expires, so that limits of an object that never came are released.
+   */
   #afterReservation(name: string): void {
     const { engine, reservationMs, clock } = this.#options;
     const until = engine.status(name)?.limitsReservedUntil ?? null;
@@ -439,15 +432,15 @@ export class Reconciler {
     const { engine } = this.#options;
     const made = await engine.execute({ type: 'createGroup', ...object.spec });
     if (!made.allowed) return made;
-    // What waited for it.
+    // Workloads and children that were waiting for the group.
     for (const { key, group } of this.workloads()) if (group === object.spec.name) this.#queue.put(key, 0);
     for (const { spec } of this.groups()) if (spec.parent === object.spec.name) this.#queue.put(groupKey(spec.name), 0);
     return made;
   }
 
   /**
-   * A group whose object is gone, or never came. What its creation took from the parent is held until it can not come
-   * any more: the group that is in the ledger may be another one than the group whose object is gone.
+   * Deletes a group whose object was deleted or never came. Its quota stays reserved until the object can no longer
+   * come, because the ledger may have another group than the one whose object was deleted.
    */
   async #removeGroup(name: string, createdAt: number): Promise<Decision | null> {
     const since = this.#absent.get(name) ?? this.#options.clock.now();
@@ -466,4 +459,4 @@ export class Reconciler {
 
 const GROUP = 'group:';
 const groupKey = (name: string): string => `${GROUP}${name}`;
-const goneKey = (uid: string): string => `gone:${uid}`;
+const deletedKey = (uid: string): string => `gone:${uid}`;

@@ -4,7 +4,7 @@ import { evaluateAlone, GROUP_LABEL, type EvaluationOptions, type Owner } from '
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../object.js';
 
-/** What the reconciler keeps of a workload that names a group. */
+/** The fields of a workload that the reconciler needs. */
 export interface WorkloadObject {
   readonly kind: ServedKind;
   /** Key by `refKey`. */

@@ -73,7 +73,7 @@ export interface Nomination {
   readonly node: string;
   /** When the last victim left the node, as far as known; milliseconds. */
   readonly since: number;
-  /** Nominated by the scheduler or another arbitrator; ends when the API server shows it no longer. */
+  /** Nominated by the scheduler or another arbitrator; the nomination ends when the API server no longer shows it. */
   readonly isExternal?: boolean | undefined;
 }
 

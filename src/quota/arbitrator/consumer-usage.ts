@@ -31,7 +31,7 @@ export function lackOf({ used, pending, deserved }: Pick<ConsumerUsage, 'used' |
   );
 }
 
-/** What consumers lack within their fair shares after all leaving pods have left, by resource. */
+/** Amounts that consumers lack within their fair shares after all leaving pods have left, by resource. */
 export function missing(capacity: Quantities, usages: readonly ConsumerUsage[]): Map<string, number> {
   const used = total(usages.map((usage) => usage.used));
   const found = new Map<string, number>();

@@ -26,7 +26,7 @@ export type ConsumerProblem =
     }
   | { readonly code: 'InvalidWeight' | 'InvalidQuantity'; readonly resource: string; readonly amount: number };
 
-/** What a specification must be consistent with. */
+/** Context in which a specification is validated. */
 export interface ConsumerContext {
   readonly capacity: Quantities;
   /** All other consumers of the cluster. */

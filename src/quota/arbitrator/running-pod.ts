@@ -8,7 +8,7 @@ export interface RunningPod {
   /** The pod's requests. */
   readonly uses: Quantities;
   readonly priority: number;
-  /** The pod is one of those that its group has beyond its quota: it is evicted before pods within a quota. */
+  /** The pod is beyond the quota of its group, and is evicted before pods within a quota. */
   readonly isBeyondQuota?: boolean | undefined;
   /** Node of the pod; required for planning with nodes. */
   readonly node?: string | undefined;

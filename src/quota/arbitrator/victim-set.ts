@@ -3,7 +3,7 @@ import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import type { NodeRoom } from './node-room.js';
 import type { WaitingPod } from './waiting-pod.js';
 
-/** What decides whether a consumer may lose pods. */
+/** Usage and bounds of a consumer, which decide whether it may lose pods. */
 export interface ConsumerUse {
   readonly name: string;
   readonly deserved: Quantities;

@@ -7,7 +7,7 @@ export interface WaitingPod {
   /** The pod's requests. */
   readonly uses: Quantities;
   readonly priority: number;
-  /** The pod is one of those that its group has beyond its quota: no pod within a quota is evicted for it. */
+  /** The pod is beyond the quota of its group: no pod within a quota is evicted for it. */
   readonly isBeyondQuota?: boolean | undefined;
   /** Creation of the pod, milliseconds; null if unknown. */
   readonly since: number | null;

@@ -19,7 +19,7 @@ export type BundleEntry =
   /** The object cannot be read. */
   | { readonly is: 'unreadable'; readonly name: string; readonly reason: string };
 
-/** What the webhooks know beside an object's manifest, and how they evaluate it. */
+/** The webhooks' knowledge beside an object's manifest, and their evaluation of it. */
 export interface BundleReviewer {
   /** Label that names the group of a workload. */
   readonly groupLabel: string;

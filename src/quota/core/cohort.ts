@@ -77,7 +77,7 @@ function spillChange(group: Group, slot: number, used: Amount, delta: Amount): A
   return minus(maxOf(0, minus(plus(used, delta), kept)), maxOf(0, minus(used, kept)));
 }
 
-/** What a group lends to its parent's pool and uses of it, for one key. */
+/** The amounts that a group lends to its parent's pool and uses of it, for one key. */
 export interface Flow {
   readonly lends: Amount;
   readonly spills: Amount;

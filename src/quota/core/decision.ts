@@ -21,7 +21,7 @@ export interface Warning {
   readonly reason: string;
 }
 
-/** What the caller could do instead. */
+/** Alternatives for the caller of a refused command. */
 export interface Hints {
   /** The largest number of replicas of the pod set that would be admitted now. */
   readonly maxReplicas?: number;

@@ -1,6 +1,6 @@
 import { DEFAULT_FAMILIES, type TypeFamily } from './type-family.js';
 
-/** Choices of an engine where systems differ. */
+/** Options of an engine. */
 export interface Policy {
   readonly families: readonly TypeFamily[];
   /** Refuse an untyped request in a group that limits only types of the resource. */

@@ -49,7 +49,7 @@ export interface GroupStatus {
   readonly used: Amounts;
   /** The amount that the group could still admit, without cash: in an elastic tree it can differ from hard - used. */
   readonly room: Amounts;
-  /** Time until which limits are reserved for an object that is not seen yet, in milliseconds; null if none are. */
+  /** Time until which limits are reserved for an object that is not observed yet, in milliseconds; null if none are. */
   readonly limitsReservedUntil: number | null;
   readonly workloads: number;
   readonly reservations: number;

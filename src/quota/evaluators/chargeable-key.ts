@@ -3,7 +3,7 @@ import { DEFAULT_FAMILIES, familyOf, type TypeFamily } from '../core/type-family
 import { KNOWN_KINDS } from './evaluate.js';
 import type { Evaluator } from './evaluator.js';
 
-/** What keys can be charged. */
+/** The kinds and resources that can be charged. */
 export interface Chargeable {
   /** In addition to the known kinds. */
   readonly kinds?: readonly Evaluator[] | undefined;

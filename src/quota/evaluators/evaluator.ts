@@ -13,7 +13,7 @@ export interface TemplatedPods {
   readonly path: string;
 }
 
-/** What evaluators may read beside the manifest. */
+/** Data that evaluators may read beside the manifest. */
 export interface EvaluationContext {
   /** Looks up another object of the same namespace, such as the `workloadRef` of a Rollout. */
   readonly lookup: (apiVersion: string, kind: string, name: string) => Json;
