@@ -1,13 +1,13 @@
 /**
- * What the control library says once on `vcuda.sock`; `native/include/vgpu_abi.h` defines it. HTTP/2 clients of the
- * same socket begin with "PRI", so the first byte tells them apart. Nothing in it is believed: the peer credential of
- * the socket names the process.
+ * The control library's greeting on `vcuda.sock`, which each process sends once; `native/include/vgpu_abi.h` defines
+ * it. HTTP/2 clients of the same socket begin with "PRI", so the first byte distinguishes the protocols. Its content is
+ * not trusted: the peer credentials of the socket identify the process.
  */
 import { ABI_VERSION, GREETING, GREETING_MAGIC, MAX_PROCESSES } from './vgpu-abi.js';
 
-/** The line of the usage file that the peer claims to be. */
+/** The slot of the usage file that the peer names as its own. */
 export interface Greeting {
-  /** As the container sees it; the host's pid is the socket's peer credential. */
+  /** Pid in the container; the host's pid is in the socket's peer credentials. */
   readonly pid: number;
   readonly slot: number;
   readonly startTicks: number;
@@ -17,15 +17,15 @@ export type GreetingDecoded =
   | { readonly ok: true; readonly greeting: Greeting }
   | { readonly ok: false; readonly code: 'incomplete' | 'other'; readonly reason: string };
 
-/** Whether a connection that began with `bytes` (at least one) is a library's greeting rather than gRPC. */
+/** Whether a connection that began with `bytes` (at least one) sends a greeting instead of gRPC. */
 export function looksLikeGreeting(bytes: Buffer): boolean {
   return bytes[0] === Number(GREETING_MAGIC & 0xffn);
 }
 
-/** Reads the first `GREETING.structSize` bytes of a connection. `incomplete`: more must be read first. */
+/** Reads the first `GREETING.structSize` bytes of a connection. `incomplete`: more bytes are needed. */
 export function decodeGreeting(bytes: Buffer): GreetingDecoded {
   if (bytes.length < GREETING.structSize)
-    return { ok: false, code: 'incomplete', reason: `${bytes.length} bytes so far` };
+    return { ok: false, code: 'incomplete', reason: `${bytes.length} bytes received` };
   if (bytes.readBigUInt64LE(GREETING.magic) !== GREETING_MAGIC)
     return { ok: false, code: 'other', reason: 'not a greeting' };
   const version = bytes.readUInt32LE(GREETING.version);

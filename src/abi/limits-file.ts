@@ -1,5 +1,5 @@
 /**
- * `vgpu.limits`: what one allocation may use, written by the agent and mapped read-only by the control library in the
+ * `vgpu.limits`: the limits of one allocation, written by the agent and mapped read-only by the control library in the
  * container. `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
  */
 import {
@@ -20,37 +20,37 @@ import {
   TEXT_BYTES,
 } from './vgpu-abi.js';
 
-/** The library stops believing grant, correction and alone flag this long after they were published. */
+/** The control library ignores grant, correction and alone flag this long after their publication. */
 export const STEERING_STALE_MS = STEERING_STALE_NS / 1_000_000;
 
 const LIVE_COPY_BYTES = MAX_DEVICES * DEVICE_LIVE.structSize;
 
 export type LogLevel = keyof typeof LOG_LEVEL;
 
-/** What the steering loop tells the library about one GPU; see `publishLive`. */
+/** Values that the steering loop publishes for one GPU; see `publishLive`. */
 export interface Steering {
-  /** CLOCK_MONOTONIC in ns (`process.hrtime.bigint()`), so that the library knows how old this is. */
+  /** CLOCK_MONOTONIC in ns (`process.hrtime.bigint()`), from which the control library computes the age. */
   readonly atNs: bigint;
   /**
-   * What the container may use now, between share and soft limit, in parts per million of the GPU; null: the library
-   * decides.
+   * GPU time that the container may use now, between share and soft limit, in parts per million of the GPU; null: the
+   * library decides.
    */
   readonly grantPpm: number | null;
   /** Factor on every charge, in parts per million; 1,000,000 changes nothing. */
   readonly correctionPpm: number;
-  /** No other container used this GPU lately: what launches take is their true cost. */
+  /** No other container used this GPU lately, so measured launch times are exact. */
   readonly alone: boolean;
-  /** What everybody else used of the GPU lately, in parts per million of it. */
+  /** Recent use of the GPU by all others, in parts per million of it. */
   readonly othersPpm: number;
 }
 
-/** What the container may use of one GPU. */
+/** The limits of a container on one GPU. */
 export interface DeviceLimit {
   /** Bytes; null: not limited. */
   readonly memoryBytes: number | null;
-  /** Hundredths of the GPU that are the container's own; 100: not limited. */
+  /** Hundredths of the GPU as a hard share; 100: not limited. */
   readonly share: number;
-  /** Hundredths it may use while others leave the GPU idle; null: hard, never more than `share`. */
+  /** Hundredths that it may use while other containers leave the GPU idle; null: never more than `share`. */
   readonly softLimit: number | null;
   /** Bytes that it may hold beyond `memoryBytes`, on the host. Absent: none. */
   readonly hostBackedBytes?: number;
@@ -68,46 +68,46 @@ export interface GivesWay {
 
 /** The part of a device's limits that may change while the container runs. */
 export interface LiveLimit extends DeviceLimit {
-  /** Contexts and modules that the driver keeps for the container, in bytes: they count towards the limit. */
+  /** Memory for contexts and modules that the driver uses for the container, in bytes: it counts towards the limit. */
   readonly driverOverheadBytes: number;
   readonly steering: Steering | null;
-  /** Of a low slice: the high ones that go before it. Absent: none. */
+  /** For a low slice: the high slices that have precedence. Absent: none. */
   readonly givesWay?: GivesWay;
-  /** How often memory, share or soft limit were changed. */
+  /** Number of changes of memory limit, share or soft limit. */
   readonly generation: number;
 }
 
-/** Names one GPU as the container's driver shows it. */
+/** Identifies one GPU as the container's driver shows it. */
 export interface DeviceIdentity {
   /** `GPU-...` or `MIG-...`, as NVML prints it. */
   readonly uuid: string;
-  /** `00000000:3B:00.0`. */
+  /** Such as `00000000:3B:00.0`. */
   readonly pciBusId: string;
 }
 
 /** One GPU of `NewLimits`. */
 export type NewDeviceLimits = DeviceIdentity & DeviceLimit;
 
-/** What `encodeLimits` writes. */
+/** The content that `encodeLimits` writes. */
 export interface NewLimits {
-  /** Id of the allocation; only messages show it. At most 63 bytes. */
+  /** Id of the allocation, used in messages. At most 63 bytes. */
   readonly allocation: string;
   readonly devices: readonly NewDeviceLimits[];
-  /** Refuse memory on GPUs that the container can see but that are not listed. Default true. */
+  /** Whether to refuse memory on GPUs that the container can see but that are not listed. Default true. */
   readonly denyUnlisted?: boolean;
   /** The library passes every call on to the driver. Default false. */
   readonly unenforced?: boolean;
-  /** What the library says on the application's stderr. Default `error`. */
+  /** Level of the library's messages on the application's stderr. Default `error`. */
   readonly logLevel?: LogLevel;
 }
 
-/** A limits file as read. */
+/** The content of a limits file. */
 export interface Limits {
   readonly allocation: string;
   readonly denyUnlisted: boolean;
   readonly unenforced: boolean;
   readonly logLevel: LogLevel;
-  /** Number of live publications so far. */
+  /** Number of publications so far. */
   readonly sequence: number;
   readonly devices: readonly (DeviceIdentity & LiveLimit)[];
 }
@@ -232,7 +232,8 @@ function readLive(buffer: Buffer, offset: number, identity: number): LiveLimit {
 
 /**
  * The bytes of a new limits file. The agent writes them to a temporary file and renames it before the container starts.
- * Throws RangeError for limits that no file can hold; they are programming errors, requests were checked before.
+ * Throws RangeError for limits that the file cannot hold: requests were checked before, so these are programming
+ * errors.
  */
 export function encodeLimits(limits: NewLimits): Buffer {
   if (limits.devices.length > MAX_DEVICES)
@@ -264,9 +265,8 @@ export function encodeLimits(limits: NewLimits): Buffer {
 }
 
 /**
- * The writes, to be done in this order, that make `devices` the current live part of a file whose `sequence` is known.
- * The first fills the copy that nobody reads, the second switches to it: readers never wait, and a writer killed in
- * between changes nothing.
+ * The writes, in this order, that publish `devices` in a file whose `sequence` is known. The first fills the inactive
+ * copy, the second activates it: readers never wait, and a writer killed in between changes nothing.
  */
 export function publishLive(
   sequence: number,
@@ -299,7 +299,7 @@ export function publishLive(
   };
 }
 
-/** Reads a limits file; a longer file of the same version is one of a newer agent and is read as far as it is known. */
+/** Reads a limits file; a longer file of the same version comes from a newer agent, and its known part is read. */
 export function decodeLimits(buffer: Buffer): LimitsDecoded {
   if (buffer.length < LIMITS_LAYOUT.structSize) {
     return { ok: false, code: 'truncated', reason: `${buffer.length} bytes instead of ${LIMITS_LAYOUT.structSize}` };

@@ -1,7 +1,7 @@
 /**
- * `vgpu.usage`: what a container's processes hold and have used, shared by them through memory and read by the agent.
- * Any of them may scribble over it, so nothing read here is believed beyond its shape: numbers saturate, counts are
- * capped, text is cut. `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
+ * `vgpu.usage`: memory and counters of a container's processes, which share the file through a mapping; the agent reads
+ * it. Any process may write anything into it, so only its shape is trusted: numbers saturate, counts are capped, text
+ * is truncated. `native/include/vgpu_abi.h` is the definition; its numbers are in `vgpu-abi.ts`.
  */
 import {
   ABI_VERSION,
@@ -24,7 +24,7 @@ const HOLDERS_IN_WORD = 64;
 
 const LEDGER_DEVICE_BYTES = MAX_PROCESSES * LEDGER_ENTRY.structSize;
 
-/** Kinds of call that memory was refused to. */
+/** Kinds of call that were refused memory. */
 export const DENIED_APIS = (Object.keys(DENIED_API) as (keyof typeof DENIED_API)[]).filter((api) => api !== 'kinds');
 export type DeniedApi = (typeof DENIED_APIS)[number];
 
@@ -32,51 +32,53 @@ export type SelfTest = Readonly<Record<keyof typeof SELF_TEST, boolean>>;
 
 /** Counters of one GPU since the container started; index i is the i-th GPU of the limits file. */
 export interface DeviceUsage {
-  /** When the token bucket is level, CLOCK_MONOTONIC in ns: later than now while launches have to wait. */
+  /**
+   * Time at which the token bucket is level, CLOCK_MONOTONIC in ns; it is in the future while launches are throttled.
+   */
   readonly levelAtNs: bigint;
   readonly launches: number;
   /** GPU time charged for launches, before correction. */
   readonly chargedNs: number;
-  /** Time that launches waited for tokens, summed over threads. */
+  /** Throttled time of launches, summed over threads. */
   readonly throttledNs: number;
   readonly waits: number;
-  /** Launches that were timed, and their GPU time. */
+  /** Launches with a measured time, and their GPU time. */
   readonly samples: number;
   readonly sampledNs: number;
-  /** Launches charged by guess, because their cost was not learned yet. */
+  /** Launches whose charge was estimated because their cost was not known yet. */
   readonly unknownLaunches: number;
   readonly denied: Readonly<Record<DeniedApi, number>>;
   readonly deniedBytes: number;
-  /** Most that was held at once. */
+  /** Most bytes held at once. */
   readonly peakBytes: number;
-  /** Given back on behalf of processes that died. */
+  /** Bytes that were reclaimed from processes that died. */
   readonly reclaimedBytes: number;
 }
 
-/** One process as it describes itself. */
+/** One process in its own words. */
 export interface ProcessSlot {
-  /** Index of its line in the file: what its greeting on `vcuda.sock` names. */
+  /** Index of its slot in the file, which its greeting on `vcuda.sock` names. */
   readonly slot: number;
-  /** As the container sees it. */
+  /** Pid in the container. */
   readonly pid: number;
   /** Field 22 of `/proc/<pid>/stat`, modulo 2^40. */
   readonly startTicks: number;
   readonly name: string;
   readonly selfTest: SelfTest;
-  /** Driver functions of hooked names that the library did not recognise: they pass by it. */
+  /** Number of driver functions with hooked names that the library did not recognise, so that they are not limited. */
   readonly unhooked: number;
 }
 
-/** A process with what it holds. */
+/** A process with the memory that it holds. */
 export interface ProcessUsage extends ProcessSlot {
-  /** By GPU of the limits file: bytes held, reservations under way included. */
+  /** Bytes held, by GPU of the limits file, including running reservations. */
   readonly heldBytes: readonly number[];
 }
 
 export interface Usage {
   readonly devices: readonly DeviceUsage[];
   readonly processes: readonly ProcessUsage[];
-  /** By GPU: the sum over all processes, those that died and are not reclaimed yet included, with what they share. */
+  /** By GPU: the sum over all processes, including dead ones that are not reclaimed yet, and their shared memory. */
   readonly heldBytes: readonly number[];
 }
 
@@ -88,7 +90,7 @@ export type UsageRefusal = {
 export type UsageDecoded = { readonly ok: true; readonly usage: Usage } | UsageRefusal;
 export type UsageSummaryDecoded = { readonly ok: true; readonly devices: readonly DeviceUsage[] } | UsageRefusal;
 
-/** A 64 bit counter as a number; what does not fit exactly saturates. */
+/** A 64-bit counter as a number; a larger value saturates. */
 function readCounter(buffer: Buffer, offset: number): number {
   const value = buffer.readUInt32LE(offset + 4) * 0x1_0000_0000 + buffer.readUInt32LE(offset);
   return Math.min(value, Number.MAX_SAFE_INTEGER);
@@ -96,7 +98,7 @@ function readCounter(buffer: Buffer, offset: number): number {
 
 const saturatingSum = (a: number, b: number): number => Math.min(a + b, Number.MAX_SAFE_INTEGER);
 
-/** Written out, since it is read for every container ten times a second while that works. */
+/** Fields are listed one by one for speed: this runs for every active container ten times a second. */
 function readDevice(buffer: Buffer, offset: number): DeviceUsage {
   const denials = offset + DEVICE_USAGE.denied;
   return {
@@ -135,7 +137,7 @@ export function decodeDeviceUsage(bytes: Buffer): DeviceUsage {
   return readDevice(bytes, 0);
 }
 
-/** Where the entries of one GPU's ledger begin in the file, and how many bytes the first `slots` of them are. */
+/** Position of one GPU's ledger entries in the file, and the length of the first `slots` of them. */
 export function ledgerRange(device: number, slots: number): { readonly position: number; readonly length: number } {
   return {
     position: USAGE_LAYOUT.ledger + device * LEDGER_DEVICE_BYTES,
@@ -143,7 +145,7 @@ export function ledgerRange(device: number, slots: number): { readonly position:
   };
 }
 
-/** Sums what ledger entries hold, reservations under way included; the first entry is that of slot 0. */
+/** Sums the bytes of ledger entries, including running reservations; the first entry is that of slot 0. */
 export function sumLedger(entries: Buffer, without: ReadonlySet<number> = new Set()): number {
   let sum = 0;
   for (let offset = 0; offset + LEDGER_ENTRY.structSize <= entries.length; offset += LEDGER_ENTRY.structSize) {
@@ -171,7 +173,7 @@ export function sumHostBacked(slots: Buffer, without: ReadonlySet<number> = new 
   return sum;
 }
 
-/** How many words of holders have to be read when that many slots were ever used. */
+/** Number of holder words to read if that many slots were ever used. */
 export function holderWords(slotHigh: number): number {
   return Math.ceil(Math.min(slotHigh, MAX_PROCESSES) / HOLDERS_IN_WORD);
 }
@@ -214,7 +216,7 @@ function readHeld(buffer: Buffer, device: number, slot: number): number {
   );
 }
 
-/** Where the process slots begin in the file, and how many bytes the first `slots` of them are. */
+/** Position of the process slots in the file, and the length of the first `slots` of them. */
 export function slotsRange(slots: number): { readonly position: number; readonly length: number } {
   return { position: USAGE_LAYOUT.slots, length: Math.min(slots, MAX_PROCESSES) * PROCESS_SLOT.structSize };
 }
@@ -236,7 +238,7 @@ function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | n
     slot,
     pid: Number((owner >> 2n) & 0x3f_ffffn),
     startTicks: Number(owner >> 24n),
-    // Whatever a process calls itself ends up in logs and on the page: printable ASCII only.
+    // A process chooses its own name, which appears in logs and on the page: only printable ASCII is kept.
     name: name.toString('latin1', 0, end < 0 ? name.length : end).replace(/[^\x20-\x7e]/g, '?'),
     selfTest: {
       driverFound: (bits & SELF_TEST.driverFound) !== 0,
@@ -256,7 +258,7 @@ function readProcess(buffer: Buffer, slot: number): ProcessUsage | null {
     : { ...one, heldBytes: Array.from({ length: MAX_DEVICES }, (_, device) => readHeld(buffer, device, slot)) };
 }
 
-/** Why the first `needed` bytes of a usage file cannot be believed to be one, or null. */
+/** Why the first `needed` bytes are not a valid usage file, or null. */
 export function refuseUsage(buffer: Buffer, needed: number): UsageRefusal | null {
   if (buffer.length < needed)
     return { ok: false, code: 'truncated', reason: `${buffer.length} bytes instead of ${needed}` };
@@ -292,7 +294,7 @@ export function decodeUsageSummary(buffer: Buffer): UsageSummaryDecoded {
   return { ok: true, devices };
 }
 
-/** Reads the whole file: counters, processes and what each holds. */
+/** Reads the whole file: counters, processes and their memory. */
 export function decodeUsage(buffer: Buffer): UsageDecoded {
   const refused = refuseUsage(buffer, USAGE_LAYOUT.structSize);
   if (refused !== null) return refused;

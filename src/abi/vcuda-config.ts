@@ -1,7 +1,7 @@
 /**
- * `vcuda.config` and `pids.config`: what the control library of tkestack vcuda-controller reads in
- * `/etc/vcuda/<containerID>/`. Kept so that a container which still carries that library keeps its limits. Packed
- * little endian structure of 8240 bytes as its x86-64 build has it.
+ * `vcuda.config` and `pids.config`: the files that the control library of tkestack vcuda-controller reads in
+ * `/etc/vcuda/<containerID>/`. They keep the limits of containers that still have that library. Packed little-endian
+ * structure of 8240 bytes, as in its x86-64 build.
  */
 
 /** Byte offsets in `vcuda.config`. */
@@ -26,7 +26,7 @@ const PID_BYTES = 4;
 /** The library reads at most this many pids. */
 export const MAX_PIDS = 1024;
 
-/** What the file tells the library about its container; the library knows one GPU only. */
+/** The limits of a container in the file; the library supports one GPU only. */
 export interface VcudaConfig {
   readonly podUid: string;
   readonly containerName: string;
@@ -35,7 +35,7 @@ export interface VcudaConfig {
   readonly gpuMemoryBytes: number;
   /** Hundredths of a GPU. */
   readonly cores: number;
-  /** Hundredths of a GPU that may be used while others are idle; null: hard limit. */
+  /** Hundredths of a GPU that may be used while others leave it idle; null: hard share. */
   readonly softLimit: number | null;
   readonly driverVersion: { readonly major: number; readonly minor: number };
 }
@@ -55,9 +55,8 @@ function readText(buffer: Buffer, offset: number, room: number): string {
 }
 
 /**
- * Major and minor of a driver version such as `470.57.02`. The original parsed the minor from all that follows the
- * first dot and so wrote 0 for three-part versions; the library only looks at the major, so the right minor harms
- * nobody.
+ * Major and minor of a driver version such as `470.57.02`. The original parsed the minor from everything after the
+ * first dot and so wrote 0 for three-part versions; the library reads only the major, so the right minor is harmless.
  */
 export function parseDriverVersion(version: string): { readonly major: number; readonly minor: number } {
   const [major = '0', minor = '0'] = version.split('.');
@@ -65,8 +64,8 @@ export function parseDriverVersion(version: string): { readonly major: number; r
 }
 
 /**
- * The 8240 bytes of `vcuda.config`. Limits are enabled below a whole GPU, as the original does. Throws RangeError when
- * a text is too long.
+ * The 8240 bytes of `vcuda.config`. Limits are enabled below a whole GPU, as in the original. Throws RangeError for a
+ * text that is too long.
  */
 export function encodeVcudaConfig(config: VcudaConfig): Buffer {
   const buffer = Buffer.alloc(VCUDA_CONFIG.structSize);
@@ -83,7 +82,7 @@ export function encodeVcudaConfig(config: VcudaConfig): Buffer {
   return buffer;
 }
 
-/** Reads `vcuda.config`, for example one that the original daemon left behind. */
+/** Reads `vcuda.config`, for example a file of the original daemon. */
 export function decodeVcudaConfig(buffer: Buffer): VcudaConfigDecoded {
   if (buffer.length !== VCUDA_CONFIG.structSize) {
     return { ok: false, code: 'size', reason: `${buffer.length} bytes instead of ${VCUDA_CONFIG.structSize}` };
@@ -108,8 +107,8 @@ export function decodeVcudaConfig(buffer: Buffer): VcudaConfigDecoded {
 }
 
 /**
- * `pids.config`: host pids, nothing else. Sorted, because the library searches the list by bisection without sorting
- * it, and cut at what it reads.
+ * `pids.config`: only host pids. Sorted, because the library uses a binary search without sorting, and truncated to the
+ * number that it reads.
  */
 export function encodePids(pids: readonly number[]): Buffer {
   const sorted = [...new Set(pids)].sort((a, b) => a - b).slice(0, MAX_PIDS);
@@ -120,7 +119,7 @@ export function encodePids(pids: readonly number[]): Buffer {
   return buffer;
 }
 
-/** Reads `pids.config`; a torn last entry is dropped. */
+/** Reads `pids.config`; an incomplete last entry is dropped. */
 export function decodePids(buffer: Buffer): number[] {
   return Array.from({ length: Math.floor(buffer.length / PID_BYTES) }, (_, index) =>
     buffer.readInt32LE(index * PID_BYTES),

@@ -1,6 +1,6 @@
 import { Argument, Command } from 'commander';
 
-/** `gpu-manager completion bash|zsh|fish`: a script for the shell that completes commands, flags and their values. */
+/** `gpu-manager completion bash|zsh|fish`: a shell script that completes commands, flags and their values. */
 export function completionCommand(program: () => Command): Command {
   return new Command('completion')
     .description('print a script that completes commands and flags: source <(gpu-manager completion bash)')
@@ -10,11 +10,11 @@ export function completionCommand(program: () => Command): Command {
     });
 }
 
-/** What may follow a command: its path from the program (`limits set`), words, and the values of its flags. */
+/** The completions after a command: its path from the program (`limits set`), words, and values of its flags. */
 interface Place {
   readonly path: string;
   readonly words: readonly string[];
-  /** By flag. */
+  /** By flag name. */
   readonly values: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -40,7 +40,7 @@ function placesOf(command: Command, path: readonly string[] = []): Place[] {
   return [own, ...command.commands.flatMap((sub) => placesOf(sub, [...path, sub.name()]))];
 }
 
-/** Lines of a shell's `case`; both shells read the same. */
+/** Lines of a shell's `case`, in the same form for both shells. */
 function cases(
   places: readonly Place[],
   say: (words: readonly string[]) => string,
@@ -57,7 +57,7 @@ function cases(
   };
 }
 
-/** For `complete`, in bash 4 and later. Where nothing fits, files are completed. */
+/** For `complete`, in bash 4 and later. Without a match, file names are completed. */
 export function bashCompletion(program: Command): string {
   const { walk, values, words } = cases(
     placesOf(program),

@@ -15,7 +15,7 @@ interface DemoOptions {
   readonly queryAddr: string;
 }
 
-/** `gpu-manager demo`: the agent on simulated GPUs and an emulated kubelet, taken through its main job. */
+/** `gpu-manager demo`: runs the agent on simulated GPUs and an emulated kubelet, and shows its main functions. */
 export function demoCommand(): Command {
   return new Command('demo')
     .description('run the agent on simulated GPUs and an emulated kubelet; needs no GPU, no cluster and no root')

@@ -1,12 +1,12 @@
 import koffi from 'koffi';
 
-/** So long Node may take to end by itself once everything is stopped. */
+/** Time for Node to end by itself after everything has stopped. */
 const END_MS = 2000;
 
 /**
- * Ends the process soon, even where Node cannot: a call into a driver that never returns holds one of Node's threads,
- * and with it both the event loop and exit(), which waits for them. `_exit` of the C library waits for nothing. Where
- * nothing hangs, Node has ended long before.
+ * Ends the process soon, even if Node cannot: a driver call that never returns blocks one of Node's threads, and with
+ * it the event loop and exit(), which waits for the thread. `_exit` of the C library waits for nothing. Without a
+ * hanging call, Node has ended long before.
  */
 export function endAnyway(): void {
   setTimeout(() => {

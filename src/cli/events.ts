@@ -14,7 +14,7 @@ interface Options {
 
 const LOOK_MS = 1_000;
 
-/** `gpu-manager events`: what happened on this node lately. */
+/** `gpu-manager events`: recent events on this node. */
 export function eventsCommand(): Command {
   return new Command('events')
     .description('print the events of this node: containers, refusals, GPU health, limits, audit findings')

@@ -25,7 +25,7 @@ interface Options {
   readonly output: Output;
 }
 
-/** `gpu-manager extender`: the scheduler extender, or with `--explain` what it would answer and why. */
+/** `gpu-manager extender`: the scheduler extender; with `--explain` it prints its decision and the reasons. */
 export function extenderCommand(): Command {
   return new Command('extender')
     .description('serve the scheduler extender: filter, prioritize, bind and preempt for kube-scheduler')
@@ -99,7 +99,7 @@ async function printExplanation(options: Options, podFile: string): Promise<void
 function configOf(options: Options): ExtenderConfig {
   const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, clientCaFile } = options;
   if ((certFile === undefined) !== (keyFile === undefined))
-    throw new StartupError('--tls-cert-file and --tls-private-key-file belong together');
+    throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
   if (clientCaFile !== undefined && certFile === undefined)
     throw new StartupError('--client-ca-file needs --tls-cert-file');
   return {

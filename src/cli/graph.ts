@@ -8,10 +8,10 @@ interface Options {
   readonly output: Output;
 }
 
-/** `gpu-manager graph`: the topology of the node's GPUs and what is free of them. */
+/** `gpu-manager graph`: the topology of the node's GPUs and their free capacity. */
 export function graphCommand(): Command {
   return new Command('graph')
-    .description("print the topology of this node's GPUs, and what of them is free")
+    .description("print the topology of this node's GPUs, and their free capacity")
     .option('--extended', 'include NVLinks, models, and whether each GPU may be chosen')
     .addOption(outputOption())
     .addOption(displaySocketOption())

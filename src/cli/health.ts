@@ -17,7 +17,7 @@ const TIMEOUT_MS = 5_000;
 
 type Client = InstanceType<ReturnType<typeof healthProto>['vgpu']['Health']>;
 
-/** `gpu-manager health`: what is held against the GPUs of this node, since when; and how an operator ends that. */
+/** `gpu-manager health`: the errors of this node's GPUs and their times; operators clear them with it. */
 export function healthCommand(): Command {
   const command = new Command('health').description('show the health of the GPUs of this node, and clear it');
   command
@@ -75,7 +75,7 @@ function choose(gpus: readonly GpuHealth__Output[], name: string): GpuHealth__Ou
   return found;
 }
 
-/** One table of the GPUs, one of what happened to them. */
+/** One table of the GPUs, one of their health changes. */
 function asText(gpus: readonly GpuHealth__Output[], nowMs: number): string {
   const states = gpus.map(({ index, uuid, status, reason, since_ms, until_ms }) => [
     String(index),

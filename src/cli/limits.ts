@@ -29,7 +29,7 @@ const CONTAINER = 'pod, namespace/pod, namespace/pod/container, or an allocation
 
 type Client = InstanceType<ReturnType<typeof limitsProto>['vgpu']['Limits']>;
 
-/** `gpu-manager limits`: the limits of the containers that run on this node, shown and changed while they run. */
+/** `gpu-manager limits`: shows and changes the limits of running containers on this node. */
 export function limitsCommand(): Command {
   const command = new Command('limits').description('show and set the limits of running containers on this node');
   command
@@ -67,7 +67,7 @@ export function limitsCommand(): Command {
     .action((name: string, options: SetOptions) =>
       connected(options, async (client) => {
         if (options.memory === undefined && options.share === undefined && options.soft === undefined)
-          throw new StartupError('say --memory, --share or --soft');
+          throw new StartupError('give at least one of --memory, --share and --soft');
         const { allocation } = choose(await list(client), name);
         const request = {
           allocation,
@@ -93,7 +93,7 @@ export function limitsCommand(): Command {
   return command;
 }
 
-/** What the agent answers to a request that cannot be; nothing was changed then. */
+/** Codes of the agent's refusals; a refused request changes nothing. */
 const REFUSALS: ReadonlySet<status> = new Set([status.NOT_FOUND, status.FAILED_PRECONDITION, status.INVALID_ARGUMENT]);
 
 async function connected(options: Connection, work: (client: Client) => Promise<void>): Promise<void> {
@@ -117,7 +117,7 @@ async function changed(client: Client, allocation: string, notes: readonly strin
   process.stdout.write(asTable((await list(client)).filter((container) => container.allocation === allocation)));
 }
 
-/** The one container that is meant. */
+/** The container that the name means. */
 function choose(containers: readonly ContainerLimits__Output[], name: string): ContainerLimits__Output {
   const names = (one: ContainerLimits__Output): string[] => [
     one.allocation,
@@ -126,9 +126,11 @@ function choose(containers: readonly ContainerLimits__Output[], name: string): C
     `${one.namespace}/${one.pod}/${one.container}`,
   ];
   const [only, ...others] = containers.filter((one) => names(one).includes(name));
-  if (only === undefined) throw new StartupError(`no container ${name} runs on this node`);
+  if (only === undefined) throw new StartupError(`no running container ${name} on this node`);
   if (others.length === 0) return only;
-  throw new StartupError(`${name} may be any of ${[only, ...others].map((one) => names(one).at(-1)).join(', ')}`);
+  throw new StartupError(
+    `${name} is ambiguous; it may mean any of ${[only, ...others].map((one) => names(one).at(-1)).join(', ')}`,
+  );
 }
 
 const HEADINGS = ['CONTAINER', 'GPU', 'SHARE', 'UP TO', 'MEMORY', 'USED', 'USE', 'ALLOCATION'];
@@ -149,7 +151,7 @@ function asTable(containers: readonly ContainerLimits__Output[]): string {
   return table(HEADINGS, rows);
 }
 
-/** What holds, and of what, where that is more. */
+/** The present limit, with the allocated amount if that is higher. */
 function less(held: number | string, given: number | string): string {
   return held === given ? String(held) : `${held} of ${given}`;
 }

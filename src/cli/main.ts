@@ -9,8 +9,8 @@ const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
 /**
- * Makes each command, in the order of the help. Only the one that is asked for is loaded: an agent's worth of modules
- * takes half a second.
+ * Loaders of the commands, in the order of the help. Only the requested command is loaded, because all modules of the
+ * agent take half a second.
  */
 const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>> = {
   run: async () => (await import('./run.js')).runCommand(),
@@ -29,12 +29,12 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   quota: async () => (await import('./quota.js')).quotaCommand(),
   completion: async (program) => (await import('./completion.js')).completionCommand(() => program),
 };
-/** What runs when no command is named, as the original is started; a person at a terminal gets the help. */
+/** The command if none is named, as in the original; at a terminal, the help is printed instead. */
 const DEFAULT = 'run';
 
 const HELP = new Set(['-h', '--help']);
 
-/** The commands that this command line needs: one, or for help, completion and names that are unknown, all. */
+/** The commands to load: the named one; all of them for help, completion and unknown names. */
 function needed([first]: readonly string[]): readonly string[] {
   if (first === undefined) return process.stdin.isTTY && process.stdout.isTTY ? Object.keys(COMMANDS) : [DEFAULT];
   if (first.startsWith('-') && !HELP.has(first)) return [DEFAULT];
@@ -68,14 +68,14 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** EXTRA_FLAGS is for the agent alone, and comes last: so it wins. */
+/** EXTRA_FLAGS applies only to the agent. It comes last, so its values win. */
 function withExtraFlags(argv: readonly string[]): readonly string[] {
   const isAgent =
     needed(argv)[0] === DEFAULT && !argv.some((argument) => HELP.has(argument) || argument === '--version');
   return isAgent ? [...argv, ...extraFlags(process.env).map(normalise)] : argv;
 }
 
-/** The original takes underscores in flag names for dashes. */
+/** The original accepts underscores instead of dashes in flag names. */
 function normalise(argument: string): string {
   const [name, ...value] = argument.split('=');
   if (name?.startsWith('--') !== true) return argument;

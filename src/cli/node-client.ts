@@ -7,7 +7,7 @@ import { callUnary } from '../rpc/unary.js';
 
 const TIMEOUT_MS = 5_000;
 
-/** The agent on this node, as a command asks it. Rejects with grpc-js's ServiceError when it does not answer. */
+/** A client of this node's agent. Rejects with grpc-js's ServiceError if the agent does not answer. */
 export class NodeClient {
   readonly #display;
   readonly #node;
@@ -26,7 +26,7 @@ export class NodeClient {
     return answer?.graph ?? '';
   }
 
-  /** By pod UID, as the original answers. */
+  /** By pod UID, as in the original's answer. */
   async usages(): Promise<object> {
     return shortest((await callUnary(this.#display, 'PrintUsages', {}, TIMEOUT_MS))?.usage ?? {});
   }
@@ -39,7 +39,7 @@ export class NodeClient {
     return JSON.parse((await callUnary(this.#node, 'Show', {}, TIMEOUT_MS)).json) as NodeSnapshot;
   }
 
-  /** Events with a greater number, the oldest first. */
+  /** Events with a higher number, oldest first. */
   async events(after: number): Promise<readonly JournalEntry[]> {
     const { json } = await callUnary(this.#node, 'Events', { after }, TIMEOUT_MS);
     return (JSON.parse(json) as { readonly events: readonly JournalEntry[] }).events;

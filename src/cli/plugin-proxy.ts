@@ -13,19 +13,19 @@ interface Options {
   readonly logLevel: LogLevel;
 }
 
-/** `gpu-manager plugin-proxy`: keeps the kubelet's connection to the device plugins while agents come and go. */
+/** `gpu-manager plugin-proxy`: keeps the kubelet's connection to the device plugins while agents are replaced. */
 export function pluginProxyCommand(): Command {
   return new Command('plugin-proxy')
     .description('keep the device plugins registered with the kubelet while the agent is restarted or upgraded')
     .allowExcessArguments(false)
     .option(
       '--device-plugin-path <dir>',
-      "where the kubelet's socket lies and ours go",
+      "directory of the kubelet's socket and of the plugin sockets",
       '/var/lib/kubelet/device-plugins',
     )
-    .option('--plugin-proxy-path <dir>', 'where agents register', '/var/run/gpu-manager/plugin-proxy')
+    .option('--plugin-proxy-path <dir>', 'directory in which agents register', '/var/run/gpu-manager/plugin-proxy')
     .addOption(
-      new Option('--agent-timeout <seconds>', 'how long calls of the kubelet wait for an agent that has gone')
+      new Option('--agent-timeout <seconds>', 'how long calls of the kubelet wait for an agent that is being replaced')
         .default(10, '10')
         .argParser(secondsBetween(0.1, 300)),
     )
@@ -44,7 +44,7 @@ async function serve(options: Options): Promise<void> {
   const config = { devicePluginPath, pluginProxyPath, agentTimeoutMs: agentTimeout * 1_000 };
   const proxy = await buildPluginProxy(config, systemClock, log);
   await proxy.start();
-  log.info({ agents: pluginProxyPath }, 'the device plugin proxy runs');
+  log.info({ agents: pluginProxyPath }, 'the device plugin proxy started');
   await keptAlive(async () => {
     log.info({ signal: await stopped }, 'stopping');
     await proxy.stop();

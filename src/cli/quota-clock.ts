@@ -11,10 +11,10 @@ interface Options {
   readonly kubeconfig?: string;
 }
 
-/** What was reserved at the old time is held for so long at the new one. */
+/** Reservations of the old time get this much time at the new one. */
 const RESERVATION_MS = 60_000;
 
-/** `gpu-manager quota clock`: the quota's time beside the API server's, and the way back from a wrong one. */
+/** `gpu-manager quota clock`: shows the quota's time and the API server's, and corrects a wrong one. */
 export function quotaClockCommand(): Command {
   return new Command('clock')
     .description("show the quota's time and the API server's; with --set, set the one to the other")
@@ -27,7 +27,7 @@ export function quotaClockCommand(): Command {
           throw new StartupError(`quota: ${(error as Error).message}`);
         });
         const now = client.serverTime.now();
-        if (now === null) throw new StartupError('quota: the API server does not tell its time');
+        if (now === null) throw new StartupError('quota: the API server does not report its time');
         const leader = await leaderOf(client, namespace, now);
         if (set === true) {
           if (leader !== null)

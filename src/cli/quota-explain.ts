@@ -39,7 +39,7 @@ const NAMESPACED: ReadonlySet<string> = new Set([
   'TrainingRuntime',
 ]);
 
-/** `gpu-manager quota explain`: why something is, or would be, admitted or refused. */
+/** `gpu-manager quota explain`: explains why an object is, or would be, admitted or refused. */
 export function quotaExplainCommand(): Command {
   return new Command('explain')
     .description(

@@ -21,7 +21,7 @@ export const FILENAME_OPTION: readonly [
   [],
 ];
 
-/** The objects of some files, in their order. Rejects with a `StartupError` where one cannot be read. */
+/** The objects of some files, in order. Rejects with a `StartupError` if one cannot be read. */
 export async function manifestsOf(files: readonly string[]): Promise<readonly unknown[]> {
   const manifests: unknown[] = [];
   for (const file of files) {

@@ -37,27 +37,25 @@ interface LendOptions extends Place {
 
 const STORE = ['--store <directory>', 'the journal of a store; default: the cluster of the kubeconfig'] as const;
 
-/** `gpu-manager quota grant`: gives cash to a group. */
+/** `gpu-manager quota grant`: grants hours of usage to a group. */
 export function quotaGrantCommand(): Command {
   return new Command('grant')
-    .description(
-      'grant hours to a group, once or again and again; in a cluster, by the specification of its BizGroupResourceQuota',
-    )
+    .description('grant hours to a group, once or periodically; in a cluster, in the spec of its BizGroupResourceQuota')
     .argument('<group>')
     .argument('<key>', 'budget of the group: cash/requests.nvidia.com/gpu')
     .argument('<amount>', 'unit-hours')
     .requiredOption('--name <name>', 'name of the grant in its group')
     .addOption(
-      new Option('--persons <count>', 'the amount is for each of so many persons').argParser(
+      new Option('--persons <count>', 'number of persons; each gets the amount').argParser(
         wholeNumberBetween(1, 1_000_000),
       ),
     )
     .option('--from <time>', 'first time, for example 2026-03-02T08:00:00Z; default: now')
-    .option('--every <duration>', 'grant it again after so long: 7d, 168h')
-    .option('--expires-after <duration>', 'what is not used ends so long after it was granted')
-    .option('--until <time>', 'nothing is granted from then on, and what is left ends')
-    .addOption(new Option('--mode <mode>', 'add to what is left, or replace it').choices(['topup', 'reset']))
-    .option('--carry-over <amount>', 'of a reset: how much of what is left stays')
+    .option('--every <duration>', 'period of a repeated grant: 7d, 168h')
+    .option('--expires-after <duration>', 'unused hours expire this long after they were granted')
+    .option('--until <time>', 'end of the grant: no further hours, and the remaining ones expire')
+    .addOption(new Option('--mode <mode>', 'add to the remaining hours, or replace them').choices(['topup', 'reset']))
+    .option('--carry-over <amount>', 'with a reset: how many of the remaining hours stay')
     .option(...STORE)
     .option(...QUOTA_KUBECONFIG)
     .action(async (group: string, key: string, amount: string, options: GrantOptions) => {
@@ -67,7 +65,7 @@ export function quotaGrantCommand(): Command {
         inStore: (engine) => {
           const declared = engine.status(group)?.grants ?? [];
           if (declared.some(({ name }) => name === grant.name))
-            throw new Error(`quota: group ${group} has a grant ${grant.name}`);
+            throw new Error(`quota: group ${group} already has a grant ${grant.name}`);
           return engine.updateGroup({ name: group, grants: [...declared.map(toGroupGrant), grant] });
         },
         inCluster: (api) => addGrant(api, group, grant),
@@ -76,10 +74,10 @@ export function quotaGrantCommand(): Command {
     });
 }
 
-/** `gpu-manager quota transfer`: moves quota between siblings for good. */
+/** `gpu-manager quota transfer`: moves quota between siblings permanently. */
 export function quotaTransferCommand(): Command {
   return new Command('transfer')
-    .description('move quota from a group to its sibling, for good')
+    .description('move quota from a group to its sibling permanently')
     .argument('<from>', 'group that gives')
     .argument('<to>', 'its sibling')
     .argument('<amounts...>', 'limits.cpu=10 requests.nvidia.com/gpu=2')
@@ -95,15 +93,15 @@ export function quotaTransferCommand(): Command {
     });
 }
 
-/** `gpu-manager quota lend`: moves quota between siblings for a time. */
+/** `gpu-manager quota lend`: moves quota between siblings for a limited time. */
 export function quotaLendCommand(): Command {
   return new Command('lend')
-    .description('lend quota of a group to its sibling until a time; it goes back by itself')
+    .description('lend quota of a group to its sibling; it returns at the given time')
     .argument('<lender>')
     .argument('<borrower>', 'its sibling')
     .argument('<amounts...>', 'limits.cpu=10 requests.nvidia.com/gpu=2')
     .requiredOption('--name <name>', 'name of the loan')
-    .requiredOption('--until <time>', 'when it goes back: a time, or a duration such as 7d from now on')
+    .requiredOption('--until <time>', 'time of return: a time, or a duration such as 7d from now on')
     .option('--from <time>', 'when it begins; default: now')
     .option(...STORE)
     .option(...QUOTA_KUBECONFIG)
@@ -134,7 +132,7 @@ interface Given {
   readonly inCluster: (api: KubeApi) => Promise<Changed>;
 }
 
-/** Changes a store, or the objects of a cluster. Rejects where it is refused. */
+/** Changes a store, or the objects of a cluster. Rejects if the change is refused. */
 async function give(
   store: string | undefined,
   kubeconfig: string | undefined,
@@ -146,7 +144,9 @@ async function give(
       if (!changed.ok) throw new Error(`quota: ${changed.reason}`);
     });
   await access(store).catch((error: NodeJS.ErrnoException) => {
-    throw new StartupError(`quota: ${store}: ${error.code === 'ENOENT' ? 'no such directory' : error.message}`);
+    throw new StartupError(
+      `quota: ${store}: ${error.code === 'ENOENT' ? 'the directory does not exist' : error.message}`,
+    );
   });
   const journal = await JournalStore.open(store).catch((error: Error) => {
     throw new StartupError(`quota: ${store}: ${error.message}`);
@@ -160,7 +160,7 @@ async function give(
   }
 }
 
-/** `limits.cpu=10` and so on. */
+/** Reads texts such as `limits.cpu=10`. */
 function amountsOf(written: readonly string[]): Hard {
   return Object.fromEntries(
     written.map((text) => {
@@ -172,7 +172,7 @@ function amountsOf(written: readonly string[]): Hard {
   );
 }
 
-/** A time, or a duration from now on; milliseconds. */
+/** Reads a time, or a duration from now; returns milliseconds since 1970. */
 function momentOf(written: string, option: string): number {
   const moment = readMoment(written);
   if (!Number.isNaN(moment)) return moment;

@@ -29,5 +29,5 @@ export async function printQuota(output: Output, text: string): Promise<void> {
 /** Options of the commands that read a cluster. */
 export const QUOTA_KUBECONFIG = [
   '--kubeconfig <file>',
-  'access to the API server; without it, what kubectl would use',
+  'access to the API server; default: the same as kubectl',
 ] as const;

@@ -37,7 +37,7 @@ interface Options {
   readonly logLevel: LogLevel;
 }
 
-/** `gpu-manager quota serve`: quota on Kubernetes. */
+/** `gpu-manager quota serve`: the quota engine on Kubernetes. */
 export function quotaServeCommand(): Command {
   return new Command('serve')
     .description('serve the admission webhooks; the elected replica also runs the controller')
@@ -65,7 +65,7 @@ export function quotaServeCommand(): Command {
     .option('--ca-file <file>', 'CA (PEM) that signed the certificate; the API server verifies it')
     .option(
       '--client-ca-file <file>',
-      'CA (PEM) that signs the client certificates of API servers; only they may ask then. Default: a secret path in the webhook configuration, replaced every day',
+      'CA (PEM) that signs the client certificates of API servers; then only they may call. Default: a secret path in the webhook configuration, replaced every day',
     )
     .option(
       '--client-name <name...>',
@@ -160,11 +160,11 @@ function configOf(options: Options): QuotaServeConfig {
   const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, caFile: authorityFile, url } = options;
   const files = [certFile, keyFile, authorityFile].filter((file) => file !== undefined).length;
   if (files !== 0 && files !== 3)
-    throw new StartupError('--tls-cert-file, --tls-private-key-file and --ca-file belong together');
+    throw new StartupError('--tls-cert-file, --tls-private-key-file and --ca-file must be given together');
   if (options.probePort !== undefined && options.probePort !== 0 && options.probePort === options.port)
-    throw new StartupError(`--probe-port: ${options.probePort} is the --port already; probes need their own`);
+    throw new StartupError(`--probe-port: ${options.probePort} is already the --port; probes need a port of their own`);
   if (url !== undefined && !/^https:\/\/[^/]+\/?$/.test(url))
-    throw new StartupError('--url is to be https://host:port');
+    throw new StartupError('--url must have the form https://host:port');
   return {
     address: options.address,
     port: options.port,

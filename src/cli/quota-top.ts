@@ -18,7 +18,7 @@ interface Options extends QuotaOutput {
   readonly kubeconfig?: string;
 }
 
-/** `gpu-manager quota top`: who uses most of what there is. */
+/** `gpu-manager quota top`: the groups or workloads with the highest use. */
 export function quotaTopCommand(): Command {
   return new Command('top')
     .description('show the groups nearest to their limits, or the workloads that take most of their group')

@@ -12,7 +12,7 @@ interface Options extends QuotaOutput {
   readonly consumers?: true;
 }
 
-/** `gpu-manager quota tree`: what the groups of a cluster have and use. */
+/** `gpu-manager quota tree`: quota and usage of a cluster's groups. */
 export function quotaTreeCommand(): Command {
   return new Command('tree')
     .description('show quota, usage and remaining quota of the groups of a cluster')

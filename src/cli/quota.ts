@@ -35,8 +35,8 @@ interface WhatIfOptions extends QuotaOutput, FilenameOption {
 }
 
 /**
- * `gpu-manager quota`: the quota engine on files, without a cluster; with `serve` in one; `tree`, `top` and `explain`
- * look at one.
+ * `gpu-manager quota`: the quota engine on files, without a cluster; `serve` runs it in a cluster; `tree`, `top` and
+ * `explain` show a cluster's quota.
  */
 export function quotaCommand(): Command {
   const quota = new Command('quota').description(
@@ -71,7 +71,7 @@ export function quotaCommand(): Command {
       const groups = groupsOf(tree, content);
       // What a tree says beside the specifications: which namespaces may use a group.
       const read = readManifests(content);
-      // One bundle: an object of one file may refer to an object of another one.
+      // All files form one bundle: an object of one file may refer to an object of another one.
       const manifests = await manifestsOf(files);
       const given = [...(await manifestsOf(policy)), ...manifests];
       const { reviews, enginePolicy, problems } = await offlineReviews([...(read.ok ? read.manifests : []), ...given]);
@@ -99,9 +99,11 @@ export function quotaCommand(): Command {
     .argument('<directory>', 'the directory of replay --store')
     .addOption(quotaOutputOption())
     .action(async (directory: string, { output }: QuotaOutput) => {
-      // A live store is read as far as it is written.
+      // A store that is in use is read up to its last complete record.
       const store = await JournalStore.open(directory, { readOnly: true }).catch((error: NodeJS.ErrnoException) => {
-        throw new StartupError(`quota: ${directory}: ${error.code === 'ENOENT' ? 'no such directory' : error.message}`);
+        throw new StartupError(
+          `quota: ${directory}: ${error.code === 'ENOENT' ? 'the directory does not exist' : error.message}`,
+        );
       });
       const engine = await createEngine({ store, clock: () => 0 });
       try {
@@ -115,7 +117,7 @@ export function quotaCommand(): Command {
     .description('verify that no line of an audit file was changed, removed or inserted')
     .argument('<file>', 'of replay --audit or serve --audit; - for standard input')
     .option('--head <digest>', 'expected digest of the last line; detects a truncated file')
-    .option('--skip-log', 'pass over lines of a log that are among the audit lines, as kubectl logs prints them')
+    .option('--skip-log', 'skip log lines between the audit lines, as kubectl logs prints them')
     .action(async (file: string, { head, skipLog }: { readonly head?: string; readonly skipLog?: true }) => {
       const input = file === '-' ? process.stdin : createReadStream(file);
       const verified = await verifyAuditStream(input, head, skipLog).catch((error: NodeJS.ErrnoException) => {
@@ -141,7 +143,7 @@ export function quotaCommand(): Command {
 
 async function replayScript(script: string, { output, tree, store, audit, report }: ReplayOptions): Promise<void> {
   const groups = tree === undefined ? [] : await treeOf(tree);
-  // Standard input can be read only once.
+  // Standard input can be read only once, so it is buffered.
   const buffered = script === '-' ? (await text(process.stdin)).split('\n') : null;
   const lines = () => buffered ?? linesOf(createReadStream(script));
   const problem = await scriptProblem(lines(), {}).catch((error: NodeJS.ErrnoException) => error.code ?? error.message);
@@ -188,7 +190,7 @@ function groupsOf(file: string, content: string): readonly GroupSpec[] {
   return read.groups;
 }
 
-/** Makes the groups of a tree, or says what is wrong with all of them. */
+/** Creates the groups of a tree, or reports the problems of all of them. */
 function build(groups: readonly GroupSpec[], policy: Partial<Policy> = {}): Quota {
   const engine = new Quota({ policy });
   const problems: string[] = [];

@@ -9,16 +9,16 @@ import { StartupError } from '../host/startup-error.js';
 import type { LogLevel } from '../host/log.js';
 import { packageFile } from '../host/package-files.js';
 
-/** One flag of `gpu-manager run`: the table below is the only place that knows them. */
+/** One flag of `gpu-manager run`. The table below is the only place that lists them. */
 export interface Flag {
   readonly name: string;
-  /** What the value looks like in the help; null for a switch, which takes `=true` and `=false` too. */
+  /** Placeholder of the value in the help; null for a switch, which also accepts `=true` and `=false`. */
   readonly value: string | null;
   readonly default: string;
   readonly help: string;
 }
 
-/** The flags of tkestack gpu-manager with its defaults, those of its earlier versions, and ours. */
+/** The flags of tkestack gpu-manager with its defaults, those of its earlier versions, and new ones. */
 export const RUN_FLAGS: readonly Flag[] = [
   { name: 'driver', value: 'name', default: 'nvidia', help: 'GPUs to manage: nvidia, sim (simulated) or dummy (none)' },
   {
@@ -107,7 +107,7 @@ export const RUN_FLAGS: readonly Flag[] = [
     name: 'tls-self-signed',
     value: null,
     default: 'false',
-    help: 'without certificate files, serve HTTPS with a certificate that the agent makes for itself; clients cannot verify it',
+    help: 'without certificate files, serve HTTPS with a certificate that the agent creates; clients cannot verify it',
   },
   {
     name: 'token-review',
@@ -200,26 +200,31 @@ export const RUN_FLAGS: readonly Flag[] = [
     name: 'allocation',
     value: 'mode',
     default: 'plugin',
-    help: 'how GPUs are given to pods: plugin (device plugin), dra (resource claims), or mixed (those of --dra-gpus by claims)',
+    help: 'how pods get GPUs: plugin (device plugin), dra (resource claims), or mixed (those of --dra-gpus by claims)',
   },
-  { name: 'dra-gpus', value: 'uuid,...', default: '', help: 'with --allocation=mixed: GPUs that are given by claims' },
+  {
+    name: 'dra-gpus',
+    value: 'uuid,...',
+    default: '',
+    help: 'with --allocation=mixed: GPUs that are allocated by claims',
+  },
   {
     name: 'dra-evict-failed',
     value: null,
     default: 'false',
-    help: 'evict pods with claims from a GPU that failed or is lost',
+    help: 'evict pods with claims from a failed or lost GPU',
   },
   {
     name: 'plugin-registry-path',
     value: 'dir',
     default: '/var/lib/kubelet/plugins_registry',
-    help: 'where the kubelet looks for DRA drivers',
+    help: 'directory in which the kubelet finds DRA drivers',
   },
   {
     name: 'dra-path',
     value: 'dir',
     default: '/var/lib/kubelet/plugins/gpu.tencent.com',
-    help: 'where the socket of the DRA driver is made',
+    help: 'directory of the socket of the DRA driver',
   },
   {
     name: 'allocation-check-period',
@@ -257,7 +262,7 @@ export const RUN_FLAGS: readonly Flag[] = [
     name: 'nri',
     value: null,
     default: 'false',
-    help: "put slices into containers through the container runtime's Node Resource Interface as well (containerd 2.0, CRI-O 1.30 or later)",
+    help: "also correct containers through the container runtime's Node Resource Interface (containerd 2.0, CRI-O 1.30 or later)",
   },
   {
     name: 'nri-socket',
@@ -292,19 +297,19 @@ export const RUN_FLAGS: readonly Flag[] = [
   { name: 'log-dir', value: 'dir', default: '', help: 'accepted for compatibility; logs always go to standard error' },
 ];
 
-/** Where the DaemonSet mounts the host, as the original's does. */
+/** Mount point of the host in the DaemonSet, as in the original's. */
 const MOUNTED_HOST = '/usr/local/host';
 
 const BUILT_NATIVE = packageFile('native/build/');
 
 const ENVIRONMENT_PREFIX = 'GPU_MANAGER_';
 
-/** The environment variable that stands for a flag: `--share-mode` is GPU_MANAGER_SHARE_MODE. */
+/** The environment variable of a flag: GPU_MANAGER_SHARE_MODE for `--share-mode`. */
 export function environmentName(flag: string): string {
   return ENVIRONMENT_PREFIX + flag.toUpperCase().replaceAll('-', '_');
 }
 
-/** What the command line says wins over the environment, which wins over the default. */
+/** Values of all flags: the command line wins over the environment, which wins over the default. */
 export function flagValues(
   given: Readonly<Record<string, string>>,
   environment: NodeJS.ProcessEnv,
@@ -317,7 +322,10 @@ export function flagValues(
   );
 }
 
-/** The level by which the original's manifest sets its verbosity; other programs have words in that variable. */
+/**
+ * The level from LOG_LEVEL, by which the original's manifest sets its verbosity; other programs put words into that
+ * variable, which are ignored.
+ */
 function ofOriginal(flag: string, { LOG_LEVEL: level = '' }: NodeJS.ProcessEnv): string | undefined {
   return flag === 'v' && /^\d+$/.test(level) ? level : undefined;
 }
@@ -346,7 +354,7 @@ const durationMs = z
     const match = DURATION.exec(text);
     return Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ''] ?? 0);
   });
-/** As the original, it does without those that are no pairs. */
+/** As in the original, entries that are not pairs are ignored. */
 const labels = z.string().transform((text) => {
   const [good, malformed] = [new Map<string, string>(), [] as string[]];
   for (const pair of text.split(',').filter((entry) => entry !== '')) {
@@ -357,7 +365,7 @@ const labels = z.string().transform((text) => {
   return { good, malformed };
 });
 
-/** Null where it is left empty. */
+/** Null if the value is empty. */
 const optionalPort = z.string().transform((text, context) => {
   const port = text === '' ? null : whole(0, 65_535).safeParse(text);
   if (port?.success !== false) return port?.data ?? null;
@@ -486,7 +494,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
 
 function tlsFiles(certFile: string | null, keyFile: string | null): AgentConfig['tls'] {
   if ((certFile === null) !== (keyFile === null))
-    throw new StartupError('--tls-cert-file and --tls-private-key-file belong together');
+    throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
   return certFile === null || keyFile === null ? null : { certFile, keyFile };
 }
 

@@ -15,7 +15,7 @@ export function addRunFlags(command: Command): void {
   }
 }
 
-/** Those that were given, by flag name. Attribute names are commander's: --share-mode is shareMode. */
+/** The flags that were given, by flag name. commander's attribute names differ: --share-mode is shareMode. */
 export function givenRunFlags(options: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const given: Record<string, string> = {};
   for (const flag of RUN_FLAGS) {

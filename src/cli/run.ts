@@ -22,9 +22,9 @@ export function runCommand(): Command {
   return command;
 }
 
-/** An agent that does not start in time exits with the reason, and the DaemonSet starts it again. */
+/** If the agent does not start in time, it exits with the reason, and the DaemonSet restarts it. */
 async function startWithin(agent: Agent, timeoutMs: number): Promise<void> {
-  const late = () => new Error(`the device plugins did not come up within ${timeoutMs} ms (--wait-timeout)`);
+  const late = () => new Error(`the device plugins did not start within ${timeoutMs} ms (--wait-timeout)`);
   await keptAlive(async () => {
     try {
       await within(agent.start(), timeoutMs, systemClock, late);
@@ -40,13 +40,13 @@ async function runAgent(values: Readonly<Record<string, string>>): Promise<void>
   await checkConfig(config);
   const log = createLog(config.logLevel);
   if (config.malformedNodeLabels.length > 0)
-    log.warn({ labels: config.malformedNodeLabels }, '--node-labels: expected key=value; these are left out');
+    log.warn({ labels: config.malformedNodeLabels }, '--node-labels: expected key=value; these entries are ignored');
   const stopped = stopSignal();
   const lock = await takeOver(config, systemClock, log, stopped);
   if (lock === null) return;
   const agent = await buildAgent(config, log);
   await startWithin(agent, config.waitTimeoutMs);
-  log.info({ version: VERSION, node: config.nodeName, driver: config.driver, config: values }, 'the agent runs');
+  log.info({ version: VERSION, node: config.nodeName, driver: config.driver, config: values }, 'the agent started');
   await keptAlive(async () => {
     log.info({ signal: await stopped }, 'stopping');
     await agent.stop();

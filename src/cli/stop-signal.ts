@@ -1,8 +1,6 @@
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 
-/**
- * Resolves on the first SIGTERM or SIGINT; from then on the default applies, so that a second one ends a stuck stop.
- */
+/** Resolves on the first SIGTERM or SIGINT; a second signal has its default action and so ends a stop that hangs. */
 export function stopSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     const stop = (signal: NodeJS.Signals): void => {

@@ -1,12 +1,12 @@
 /**
- * Text for a terminal: what could move the cursor or turn the direction of writing becomes a question mark. Names of
- * pods are what tenants chose.
+ * Text that is safe for a terminal: characters that could move the cursor or change the writing direction become
+ * question marks. Tenants choose the names of pods.
  */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, '?');
 }
 
-/** Columns aligned under their headings; two spaces between. */
+/** A table with aligned columns, separated by two spaces. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [headings, ...rows.map((row) => row.map(printable))];
   const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));

@@ -9,9 +9,9 @@ export interface FrameOptions {
   readonly rows: number;
   readonly sort: SortKey;
   readonly color: boolean;
-  /** The look before, for what happened since; null at first. */
+  /** The previous sample, from which rates are computed; null at first. */
   readonly before: NodeSnapshot | null;
-  /** Use of each GPU in percent at the last samples, by UUID, the latest last. */
+  /** Percent of use of each GPU in the last samples, by UUID, the latest last. */
   readonly trails: ReadonlyMap<string, readonly number[]>;
 }
 
@@ -20,8 +20,8 @@ const BLOCKS = '▁▂▃▄▅▆▇█';
 const TRAIL_WIDTH = 20;
 
 /**
- * What `top` shows: a line for each GPU, then the containers, the busiest first. No line is wider than the terminal,
- * and there are no more than its rows.
+ * The screen of `top`: a line for each GPU, then the containers, the busiest first. It fits the terminal's columns and
+ * rows.
  */
 export function topFrame(snapshot: NodeSnapshot, options: FrameOptions): string[] {
   const { columns, rows, sort } = options;
@@ -127,7 +127,7 @@ function secondsWaited(now: SliceSnapshot, before: SliceSnapshot | undefined): n
   return Math.max(0, now.counters.throttledSeconds - before.counters.throttledSeconds);
 }
 
-/** Name first, as wide as there is room; figures in columns of their own. */
+/** The name takes the remaining width; figures have columns of their own. */
 function line([name = '', ...cells]: readonly string[], columns: number): string {
   const widths = [4, 13, 16, 10];
   const fixed = widths.reduce((sum, width) => sum + width + 1, 0);

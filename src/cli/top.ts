@@ -19,7 +19,7 @@ const SORT_KEYS: Readonly<Record<string, SortKey>> = { c: 'cores', m: 'memory', 
 const ENTER_SCREEN = '\u001b[?1049h\u001b[?25l';
 const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l';
 
-/** `gpu-manager top`: GPUs and containers of this node, again and again. */
+/** `gpu-manager top`: shows GPUs and containers of this node, refreshed periodically. */
 export function topCommand(): Command {
   return new Command('top')
     .description('watch GPUs and containers of this node; keys: q quit, c m t sort by cores, memory, throttling')
@@ -38,7 +38,7 @@ export function topCommand(): Command {
     );
 }
 
-/** Use of each GPU at the last samples. */
+/** Use of each GPU in the last samples. */
 class Trails {
   readonly byUuid = new Map<string, number[]>();
 
@@ -69,7 +69,7 @@ function frameOf(
   });
 }
 
-/** Redraws until q or a signal comes; the terminal is left as it was found. */
+/** Redraws until the user presses q or a signal arrives; then restores the terminal. */
 async function watch(node: NodeClient, delayMs: number): Promise<void> {
   const { stdin, stdout } = process;
   const trails = new Trails();

@@ -26,16 +26,16 @@ interface Options {
   readonly nvmlLibrary?: string;
 }
 
-/** The GPUs of a machine, real or described. */
+/** The GPUs of a real or described machine. */
 interface Machine {
   readonly gpus: readonly GpuDetails[];
-  /** False for a bare matrix: the GPUs themselves are not known, only their names. */
+  /** False for a bare matrix, which only has names of GPUs. */
   readonly described: boolean;
   readonly topology: Topology;
   readonly notes: readonly string[];
 }
 
-/** `gpu-manager topology`: how the GPUs are connected, and which of them a request would get. */
+/** `gpu-manager topology`: shows how GPUs are connected, and which of them a request would get. */
 export function topologyCommand(): Command {
   return new Command('topology')
     .description('show how GPUs are connected and which GPUs a request for whole GPUs would get')
@@ -63,7 +63,7 @@ export function topologyCommand(): Command {
       });
       const wanted = options.count;
       if (wanted !== undefined && answers[0] === null) {
-        throw new Error(`${wanted} GPUs cannot be had: ${slots.filter((slot) => slot.usable).length} are free`);
+        throw new Error(`${wanted} GPUs are not available: ${slots.filter((slot) => slot.usable).length} are free`);
       }
     });
 }
@@ -88,20 +88,20 @@ function read(file: string, content: string): Machine {
   const parsed = json ? parseSimNode(content) : parseMatrix(content);
   if (!parsed.ok) throw new StartupError(`topology: ${file}: ${parsed.reason}`);
   if ('node' in parsed) return { gpus: parsed.node.gpus, topology: parsed.node.topology, described: true, notes: [] };
-  // Names stay as they are in the matrix: --free means them.
+  // Names stay as in the matrix, because --free refers to them.
   const gpus = parsed.gpus.map((gpu) => ({ ...defaultGpu(gpu.index), numaNode: gpu.numaNode }));
   return { gpus, topology: parsed.topology, described: false, notes: [] };
 }
 
 async function thisMachine(library: string | undefined): Promise<Machine> {
-  // Who only looks loads no kernel modules.
+  // This command changes nothing, so it loads no kernel modules.
   const kernel = { ...kernelDriver(), ensureLoaded: async () => null };
   const driver = new NvidiaDriver({ kernel, ...(library === undefined ? {} : { libraryPaths: [library] }) });
   try {
     return { ...(await driver.inventory()), described: true };
   } finally {
     endAnyway();
-    // A GPU that hangs is among the notes already.
+    // A GPU that hangs is already in the notes.
     await driver.close().catch(() => undefined);
   }
 }

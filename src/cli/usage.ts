@@ -4,7 +4,7 @@ import { displaySocketOption, withNode } from './display-client.js';
 import { outputOption, print, type Output } from './output.js';
 import { mib, table } from './terminal-text.js';
 
-/** `gpu-manager usage`: what the containers of this node asked for and use. */
+/** `gpu-manager usage`: requests and use of the containers of this node. */
 export function usageCommand(): Command {
   return new Command('usage')
     .description('print the requests and the use of the containers of this node')

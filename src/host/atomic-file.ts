@@ -1,20 +1,20 @@
 import * as nodeFs from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
-/** The file system calls that an atomic write makes; a test passes one that fails where it wants. */
+/** The file system calls of an atomic write; a test passes calls that fail at a chosen point. */
 export type AtomicWriteFs = Pick<typeof nodeFs, 'open' | 'rename' | 'rm'>;
 
 export interface AtomicWriteOptions {
-  /** Permission bits of the new file, whatever the umask; 0640 unless given. */
+  /** Permission bits of the new file, whatever the umask; default 0640. */
   readonly mode?: number;
-  /** False for what a power loss makes worthless anyway: it is not waited for the disk then. */
+  /** False for content that is useless after a power loss, which is not synced. */
   readonly durable?: boolean;
   readonly fs?: AtomicWriteFs;
 }
 
 const TEMPORARY_NAME = /^\..+\.\d+\.tmp$/;
 
-/** Removes partial files that interrupted writes left in `directory`; must be called before the first write there. */
+/** Removes incomplete files of interrupted writes from `directory`; must be called before the first write there. */
 export async function removeHalfWritten(directory: string): Promise<void> {
   for (const name of await nodeFs.readdir(directory)) {
     if (TEMPORARY_NAME.test(name)) await nodeFs.rm(join(directory, name), { force: true });
@@ -22,9 +22,9 @@ export async function removeHalfWritten(directory: string): Promise<void> {
 }
 
 /**
- * Replaces `path` by `content` so that every reader, and every later start after a crash or power loss, sees the old
- * file or the new one whole: written beside it, synced, renamed over it, and the directory synced. Rejects with the
- * file system's error; the old file is then untouched, and no temporary file is left if it can be removed.
+ * Replaces `path` by `content` so that every reader, also after a crash or power loss, sees the whole old file or the
+ * whole new one: the content is written to a temporary file, synced, renamed over `path`, and the directory synced.
+ * Rejects with the file system's error; the old file is then unchanged, and the temporary file is removed if possible.
  */
 export async function writeFileAtomically(
   path: string,
@@ -34,7 +34,7 @@ export async function writeFileAtomically(
   await (await createFileAtomically(path, content, options)).close();
 }
 
-/** The same, and answers the new file, open for reading and writing ever since it was made. */
+/** Like `writeFileAtomically`; returns the new file, open for reading and writing since its creation. */
 export async function createFileAtomically(
   path: string,
   content: string | Uint8Array,
@@ -55,13 +55,13 @@ export async function createFileAtomically(
     return file;
   } catch (error) {
     await file?.close().catch(() => undefined);
-    // On a disk that fails, this may fail too: the first error is the one that tells.
+    // On a failing disk this may fail too: the first error is the relevant one.
     await fs.rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }
 }
 
-/** Never opens a file that is there: whoever can read it may have a lease on it, and would make us wait. */
+/** Never opens an existing file: a process that can read it may hold a lease on it, which would block the open. */
 async function openNew(fs: AtomicWriteFs, path: string, mode: number): Promise<nodeFs.FileHandle> {
   try {
     return await fs.open(path, 'wx+', mode);

@@ -11,7 +11,7 @@ export interface Certificate {
 export interface CertificateAuthority extends Certificate {
   /** A server certificate for these names and addresses. */
   server(names: readonly string[]): Promise<Certificate>;
-  /** A client certificate; Kubernetes takes the common name for the user and organisations for groups. */
+  /** A client certificate; Kubernetes uses the common name as user and the organisations as groups. */
   client(user: string, groups?: readonly string[]): Promise<Certificate>;
 }
 
@@ -21,11 +21,11 @@ const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
 
 /**
- * A certificate authority of its own, made in memory: what it signs is valid from a day ago, for clocks that are late,
- * until `days` from now. No files, no openssl; its key is never shown to anybody but the caller.
+ * A certificate authority in memory. Its certificates are valid from a day ago, for clocks that are late, until `days`
+ * from now. It uses neither files nor openssl, and only the caller has its key.
  */
 export async function certificateAuthority(name: string, days: number): Promise<CertificateAuthority> {
-  // Loaded here and nowhere else: only who makes certificates pays for it.
+  // Loaded only here, so that only programs that create certificates load it.
   await import('reflect-metadata');
   const x509 = await import('@peculiar/x509');
   const { subtle } = globalThis.crypto;
@@ -75,7 +75,7 @@ function pem(key: webcrypto.CryptoKey): string {
   return KeyObject.from(key).export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** Ends with a line end: texts of several certificates are joined into bundles. */
+/** Ends with a line end, so that texts can be joined into bundles. */
 function textOf(certificate: X509Certificate): string {
   return `${certificate.toString('pem')}\n`;
 }

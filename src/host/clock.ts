@@ -1,10 +1,10 @@
-/** Time from outside, so that everything that waits can be tested without waiting. */
+/** Time as a dependency, so that tests need not wait. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
   /** Calls `action` once after `delayMs`; the returned function cancels it. */
   after(delayMs: number, action: () => void): () => void;
-  /** Calls `action` every `periodMs`; the returned function ends it. */
+  /** Calls `action` every `periodMs`; the returned function stops this. */
   every(periodMs: number, action: () => void): () => void;
 }
 

@@ -9,8 +9,8 @@ const run = promisify(execFile);
 const NULL_DEVICE = ['1', '3'] as const;
 
 /**
- * Makes a device node that does nothing, for a simulated GPU. Where making nodes is not allowed (no root, no
- * CAP_MKNOD) an empty file stands for it; answers which of the two it is.
+ * Creates a device node without function, for a simulated GPU, or an empty file if device nodes are not permitted (no
+ * root, no CAP_MKNOD); returns which of the two it created.
  */
 export async function makeHarmlessNode(path: string): Promise<'device' | 'file'> {
   const existing = await stat(path).catch(() => null);

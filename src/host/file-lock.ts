@@ -1,7 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import koffi from 'koffi';
 
-// flock(2), and the error of a lock that another process holds; the numbers are those of Linux.
+// flock(2), and its error when another process holds the lock; numbers of Linux.
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
 const EWOULDBLOCK = 11;
@@ -10,7 +10,7 @@ type Flock = (fd: number, operation: number) => number;
 
 let bound: Flock | null = null;
 
-/** A lock on a file that the kernel takes back when its process ends, however it ends. */
+/** A file lock that the kernel releases when the process ends, however it ends. */
 export class FileLock {
   readonly #file: FileHandle;
 
@@ -19,8 +19,8 @@ export class FileLock {
   }
 
   /**
-   * The lock, or null while another process holds it. Rejects when the file cannot be opened or its file system knows
-   * no locks.
+   * The lock, or null while another process holds it. Rejects if the file cannot be opened or its file system has no
+   * locks.
    */
   static async tryAcquire(path: string): Promise<FileLock | null> {
     const file = await open(path, 'a', 0o600);

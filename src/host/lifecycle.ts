@@ -2,7 +2,7 @@ import { systemClock, type Clock } from './clock.js';
 import type { Log } from './log.js';
 import { within } from './within.js';
 
-/** Something with a life. `stop` is only called after `start` has succeeded. */
+/** A component that can be started and stopped. `stop` is called only after `start` has succeeded. */
 export interface Part {
   readonly name: string;
   start(): Promise<void>;
@@ -10,8 +10,8 @@ export interface Part {
 }
 
 /**
- * Starts parts in order and stops them in reverse. A part that fails to start leaves nothing half started: those before
- * it are stopped again and the failure is passed on. A part that does not stop in time is left behind, and said so.
+ * Starts parts in order and stops them in reverse. If a part fails to start, the parts before it are stopped and the
+ * error is passed on. A part that does not stop in time is logged and abandoned.
  */
 export class Lifecycle {
   readonly #parts: readonly Part[];
@@ -21,7 +21,7 @@ export class Lifecycle {
   #started: Part[] = [];
   #stopped = false;
 
-  /** `stopTimeoutMs` is for all parts together. */
+  /** `stopTimeoutMs` applies to all parts together. */
   constructor(parts: readonly Part[], log: Log, stopTimeoutMs = 4_000, clock: Clock = systemClock) {
     this.#parts = parts;
     this.#log = log;
@@ -47,7 +47,7 @@ export class Lifecycle {
     }
   }
 
-  /** Never rejects: every part gets its chance to stop. */
+  /** Never rejects: every part is stopped. */
   async stop(): Promise<void> {
     this.#stopped = true;
     const parts = this.#started.reverse();
@@ -64,5 +64,5 @@ export class Lifecycle {
   }
 }
 
-/** A part took too long to stop. */
+/** A part did not stop in time. */
 class Late extends Error {}

@@ -1,19 +1,19 @@
 import type { Clock } from './clock.js';
 
-/** Where lines go; pino's logger is one. */
+/** Receives the lines; a pino logger is one. */
 export interface LimitedLogTarget {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
 export interface LogRate {
-  /** Lines of one message in a period. */
+  /** Lines of one message per period. */
   readonly lines: number;
   readonly periodMs: number;
 }
 
 const RATE: LogRate = { lines: 5, periodMs: 60_000 };
-/** Messages are constants of the program; more than these are counted as one. */
+/** Messages are constants of the program; if there are more than this, the rest is counted as one. */
 const MAX_MESSAGES = 64;
 const OTHERS = 'other messages';
 
@@ -23,8 +23,8 @@ interface Period {
 }
 
 /**
- * A log for what callers from outside cause: a few lines of each message in a period, and then one line that counts
- * the rest. Requests cannot fill a disk.
+ * A log for messages that external callers cause: a few lines of each message per period, then one line with the number
+ * of suppressed ones. Requests cannot fill a disk.
  */
 export class LimitedLog implements LimitedLogTarget {
   readonly #target: LimitedLogTarget;
@@ -64,7 +64,8 @@ export class LimitedLog implements LimitedLogTarget {
     this.#clock.after(periodMs, () => {
       this.#periods.delete(message);
       const { omitted } = period;
-      if (omitted > 0) this.#target.warn({ message, omitted, periodMs }, 'log lines of one message were left out');
+      if (omitted > 0)
+        this.#target.warn({ message, omitted, periodMs }, 'further log lines with this message were suppressed');
     });
     return period;
   }

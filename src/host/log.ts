@@ -5,8 +5,8 @@ export type Log = pino.Logger;
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
 /**
- * The daemon's log: one JSON line a record on standard error, so that standard output stays free for answers. Whoever
- * is concerned stands in every line in the same fields: `allocation`, and `namespace`, `pod`, `container`, `podUid`.
+ * The daemon's log: one JSON line per record on standard error; standard output stays free for results. Every line
+ * names its subject in the same fields: `allocation`, and `namespace`, `pod`, `container`, `podUid`.
  */
 export function createLog(level: LogLevel, destination: pino.DestinationStream = pino.destination(2)): Log {
   return pino(
@@ -20,7 +20,7 @@ export function createLog(level: LogLevel, destination: pino.DestinationStream =
   );
 }
 
-/** A log that says nothing, for tests and short commands. */
+/** A log without output, for tests and short commands. */
 export function silentLog(): Log {
   return pino({ level: 'silent' });
 }
@@ -32,10 +32,7 @@ interface Owner {
   readonly container: string;
 }
 
-/**
- * Callers say `container`, `owner` or `owners`, as they know them; of several that use GPUs in turn the last one is
- * meant.
- */
+/** Callers pass `container`, `owner` or `owners`; of several owners that use GPUs in turn, the last one is logged. */
 function withOwner(fields: Record<string, unknown>): Record<string, unknown> {
   const { owner, owners, container, ...rest } = fields;
   const concerned = [owner, Array.isArray(owners) ? (owners as unknown[]).at(-1) : undefined, container].find(isOwner);

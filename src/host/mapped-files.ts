@@ -6,8 +6,8 @@ const PROT_READ = 1;
 const MAP_PRIVATE = 2;
 
 /**
- * A file as /proc/<pid>/maps names it: device and inode. Not always what stat says, since some file systems number
- * their files for stat alone.
+ * A file as /proc/<pid>/maps identifies it: device and inode. They can differ from stat's, since some file systems have
+ * separate numbers for stat.
  */
 export type MappedFile = string;
 
@@ -44,8 +44,8 @@ function calls(): Calls {
 }
 
 /**
- * How maps names this file, which is mapped here for a moment; null where that fails. Throws where it cannot be opened
- * at once.
+ * The identity of this file in maps, found by mapping it for a moment; null if that fails. Throws if it cannot be
+ * opened at once.
  */
 export function mappedNameOf(path: string): MappedFile | null {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

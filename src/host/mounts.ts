@@ -37,8 +37,8 @@ function refuse(call: string, target: string): never {
 }
 
 /**
- * Mounts an empty file system in memory that holds so many bytes in files, and so many files, and no more. Throws where
- * mounting is not allowed.
+ * Mounts an empty file system in memory with room for `bytes` bytes in `files` files. Throws if mounting is not
+ * permitted.
  */
 export function mountTmpfs(target: string, bytes: number, files: number): void {
   const options = `size=${bytes},nr_inodes=${files + 1},mode=0700`;
@@ -46,7 +46,7 @@ export function mountTmpfs(target: string, bytes: number, files: number): void {
     refuse('mount tmpfs on', target);
 }
 
-/** Makes `source` appear at `target`, which has to be there and of the same kind. */
+/** Bind-mounts `source` on `target`, which must exist and be of the same kind. */
 export function bindMount(source: string, target: string): void {
   if (calls().mount(source, target, null, MS_BIND, null) !== 0) refuse(`mount ${source} on`, target);
 }
@@ -57,10 +57,7 @@ export function remountReadOnly(target: string): void {
   if (calls().mount('none', target, null, flags, null) !== 0) refuse('make read-only', target);
 }
 
-/**
- * Takes away what is mounted on `target`, layer by layer; whoever uses it keeps it. Does nothing where nothing is
- * mounted.
- */
+/** Unmounts every layer on `target`; open users keep it. Does nothing without a mount. */
 export function unmount(target: string): void {
   for (;;) {
     if (calls().umount(target, MNT_DETACH) === 0) continue;
@@ -71,7 +68,8 @@ export function unmount(target: string): void {
 }
 
 /**
- * Whether the first process of the machine sees the file system that `path` is on: runtimes mount what that one sees.
+ * Whether the first process of the machine sees the file system of `path`: runtimes can mount only what that process
+ * sees.
  */
 export function isSeenByHost(path: string): boolean {
   const { dev } = statSync(path, { bigint: true });

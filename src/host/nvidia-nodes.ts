@@ -1,20 +1,20 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Nodes that no CUDA program works without; the driver's modules or nvidia-modprobe make them. */
+/** Device nodes that every CUDA program needs; the driver's modules or nvidia-modprobe create them. */
 const NEEDED = ['nvidiactl', 'nvidia-uvm'];
 
-/** Nodes that programs use where the machine has them: profilers and debuggers, graphics. */
+/** Device nodes that are passed on if the machine has them: for profilers, debuggers and graphics. */
 const OPTIONAL = ['nvidia-uvm-tools', 'nvidia-modeset'];
 
 /** Where the driver says which node gives access to what, and where these nodes lie. */
 const CAPABILITIES = '/proc/driver/nvidia/capabilities';
 const CAPABILITY_DIRECTORY = 'nvidia-caps';
 
-/** The device nodes of the NVIDIA driver besides those of the GPUs, as paths below the directory that was looked at. */
+/** The device nodes of the NVIDIA driver besides those of the GPUs, as paths in the searched directory. */
 export interface NvidiaNodes {
   readonly found: readonly string[];
-  /** What no CUDA program works without and is not there. */
+  /** Missing nodes that every CUDA program needs. */
   readonly missing: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** How many descriptors this process may have open at once, by `/proc/self/limits`; null where that is not said. */
+/** Limit of open file descriptors of this process, from `/proc/self/limits`; null if it is not listed. */
 export function openFileLimit(path = '/proc/self/limits'): number | null {
   let text: string;
   try {
@@ -8,7 +8,7 @@ export function openFileLimit(path = '/proc/self/limits'): number | null {
   } catch {
     return null;
   }
-  // The soft limit; Node raises it to the hard one when it starts.
+  // The soft limit, which Node raises to the hard one at its start.
   const limit = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1];
   if (limit === undefined) return null;
   return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit);

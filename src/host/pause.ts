@@ -1,11 +1,11 @@
 import type { Clock } from './clock.js';
 
-/** Waits once; see `Pause` for a wait that can be ended. */
+/** Waits once; `Pause` is a wait that can be ended. */
 export function wait(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.after(ms, resolve));
 }
 
-/** A wait that can be ended early and for good, so that stopping does not wait. */
+/** A wait that can be ended early and permanently, so that stopping does not wait. */
 export class Pause {
   readonly #clock: Clock;
   #ended = false;

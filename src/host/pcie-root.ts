@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises';
 
 /**
- * The PCIe root complex that a device hangs on, as `pci0000:3a`: the first step of its place in sysfs. Null where the
- * machine does not show it, as for a simulated GPU. `pciBusId` as NVML prints it.
+ * The PCIe root complex of a device, such as `pci0000:3a`: the first element of its path in sysfs. Null if the machine
+ * does not show it, as for a simulated GPU. `pciBusId` is in NVML's format.
  */
 export async function pcieRoot(pciBusId: string): Promise<string | null> {
   const address = pciBusId.toLowerCase().replace(/^0000(?=[0-9a-f]{4}:)/, '');

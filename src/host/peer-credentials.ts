@@ -1,9 +1,9 @@
 import koffi from 'koffi';
 import type { Socket } from 'node:net';
 
-/** Who stands at the other end of a unix socket, as the kernel noted it when it connected. */
+/** The process at the other end of a unix socket, as the kernel recorded it at the connect. */
 export interface PeerCredentials {
-  /** In our pid namespace; null where the peer's process cannot be seen from ours. */
+  /** Pid in our pid namespace; null if the peer's process is not visible from it. */
   readonly pid: number | null;
   readonly uid: number;
   readonly gid: number;
@@ -27,14 +27,14 @@ function getsockopt(): GetSockOpt {
   return bound;
 }
 
-/** Node's name for the descriptor of a connection is not part of its types. */
+/** The descriptor of a connection, which is missing in Node's types. */
 interface WithHandle {
   readonly _handle?: { readonly fd?: number } | null;
 }
 
 /**
- * The peer of an accepted connection; null when it is closed already. Throws if the C library is missing, because
- * processes could then not be told apart.
+ * The peer of an accepted connection; null if it is closed already. Throws if the C library is missing, because
+ * processes could then not be identified.
  */
 export function peerCredentials(socket: Socket): PeerCredentials | null {
   const fd = (socket as unknown as WithHandle)._handle?.fd;

@@ -1,16 +1,19 @@
 import { readFileSync } from 'node:fs';
 
-/** What tells a process from a later one with the same number. */
+/** Values that distinguish a process from a later one with the same pid. */
 export interface ProcessStat {
   /** Field 22 of proc(5)'s `stat`: clock ticks after boot. */
   readonly startTicks: number;
   /** At most 15 characters, chosen by the process. */
   readonly name: string;
-  /** It runs no more and only waits for its parent to take notice. */
+  /** Whether it has ended and only waits for its parent (a zombie). */
   readonly ended: boolean;
 }
 
-/** Its numbers in every pid namespace it is in, ours first and its own last; none when there is no such process. */
+/**
+ * Its pids in every pid namespace that it belongs to, ours first and the innermost last; empty if there is no such
+ * process.
+ */
 export function namespacePids(pid: number, proc = '/proc'): number[] {
   let text: string;
   try {
@@ -25,7 +28,7 @@ export function namespacePids(pid: number, proc = '/proc'): number[] {
     .map(Number);
 }
 
-/** Reads `/proc/<pid>/stat`, which answers from memory; null when there is no such process. */
+/** Reads `/proc/<pid>/stat`, which never blocks; null if there is no such process. */
 export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
   let text: string;
   try {
@@ -33,11 +36,11 @@ export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
   } catch {
     return null;
   }
-  // The name is in parentheses and may hold anything, parentheses too: the last one ends it. State is field 3.
+  // The name is in parentheses and may contain parentheses, so the last one ends it. State is field 3.
   const end = text.lastIndexOf(')');
   const fields = text.slice(end + 2).split(' ');
   const [state = '', threads, startTicks] = [fields[0], Number(fields[20 - 3]), Number(fields[22 - 3])];
-  // The first thread of a process may have ended while others go on.
+  // The first thread of a process may have ended while others run.
   const ended = 'ZX'.includes(state) && threads <= 1;
   return end < 0 || !Number.isSafeInteger(startTicks)
     ? null

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.js';
 
-/** Does something again and again, each time so long after the last one ended. */
+/** Runs an action periodically, each time a delay after the previous run has ended. */
 export class Rounds {
   readonly #clock: Clock;
   readonly #everyMs: () => number;
@@ -9,14 +9,14 @@ export class Rounds {
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  /** `round` must not reject; the time between two may differ. */
+  /** `round` must not reject; the delay may be computed for each run. */
   constructor(clock: Clock, everyMs: number | (() => number), round: () => Promise<void>) {
     this.#clock = clock;
     this.#everyMs = typeof everyMs === 'number' ? () => everyMs : everyMs;
     this.#round = round;
   }
 
-  /** The first round is one period away. */
+  /** The first run is one period later. */
   start(): void {
     if (this.#stopped) return;
     this.#cancel = this.#clock.after(this.#everyMs(), () => {
@@ -24,7 +24,7 @@ export class Rounds {
     });
   }
 
-  /** Returns when no round is under way. */
+  /** Resolves when no run is active. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel();

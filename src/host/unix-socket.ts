@@ -2,20 +2,17 @@ import { chmod, mkdir, open, rm, stat, type FileHandle } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 
-/** `sun_path` of Linux holds 108 bytes, the last of which is the terminating NUL. */
+/** `sun_path` of Linux has 108 bytes including the terminating NUL. */
 export const SOCKET_PATH_LIMIT_BYTES = 107;
 
-/** Says why `path` cannot be the name of a unix socket, or null when it can. */
+/** Why `path` cannot be the name of a unix socket, or null if it can. */
 export function socketPathProblem(path: string): string | null {
   const bytes = Buffer.byteLength(path);
   if (bytes <= SOCKET_PATH_LIMIT_BYTES) return null;
   return `socket path is ${bytes} bytes long, ${SOCKET_PATH_LIMIT_BYTES} is the limit: ${path}`;
 }
 
-/**
- * Tells one creation of a socket file from the next: ext4 gives a new file the old inode, so the change time counts
- * too.
- */
+/** Identifies one creation of a socket file: ext4 reuses inodes, so the change time counts too. */
 export async function socketIdentity(path: string): Promise<string | null> {
   try {
     const entry = await stat(path, { bigint: true });
@@ -27,16 +24,16 @@ export async function socketIdentity(path: string): Promise<string | null> {
 }
 
 export interface UnixListenerOptions {
-  /** Permission bits of the socket file; 0600 unless given. */
+  /** Permission bits of the socket file; default 0600. */
   readonly mode?: number;
   /**
-   * Listens also where the path is longer than the kernel takes, by way of the directory's descriptor. For sockets that
-   * clients see under another, shorter path: under this one they could not connect.
+   * Whether to support paths that are longer than the kernel allows, through the directory's descriptor. For sockets
+   * that clients open by another, shorter path: they could not connect by this one.
    */
   readonly anyLength?: boolean;
 }
 
-/** A listening unix socket that owns its file and its connections. */
+/** A listening unix socket that manages its file and its connections. */
 export class UnixListener {
   readonly path: string;
   readonly #onConnection: (socket: Socket) => void;
@@ -44,7 +41,7 @@ export class UnixListener {
   readonly #anyLength: boolean;
   readonly #connections = new Set<Socket>();
   #server: Server | null = null;
-  /** The open directory of a path that is too long by itself. */
+  /** The open directory of a path that is too long. */
   #directory: FileHandle | null = null;
 
   constructor(path: string, onConnection: (socket: Socket) => void, options: UnixListenerOptions = {}) {
@@ -54,12 +51,12 @@ export class UnixListener {
     this.#anyLength = options.anyLength ?? false;
   }
 
-  /** True while new connections are taken. */
+  /** True while new connections are accepted. */
   get listening(): boolean {
     return this.#server !== null;
   }
 
-  /** Listens; a file left behind by an earlier life is replaced. Rejects when the path is too long or not writable. */
+  /** Starts to listen; replaces a socket file of an earlier run. Rejects if the path is too long or not writable. */
   async start(): Promise<void> {
     if (this.#server !== null) return;
     const problem = socketPathProblem(this.path);
@@ -88,11 +85,10 @@ export class UnixListener {
   }
 
   /**
-   * Takes no more connections, from this very moment, and removes the socket file; those that are open go on. `start`
-   * listens again.
+   * Stops accepting connections at once and removes the socket file; open connections continue. `start` listens again.
    */
   pause(): void {
-    // Node's close waits for the connections before it calls back; it has stopped listening when it returns.
+    // Node's close calls back after all connections have ended; it has stopped listening when it returns.
     this.#server?.close();
     this.#server = null;
   }

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.js';
 
-/** Settles as `work` does, or rejects with `late` after a time. */
+/** Settles like `work`, or rejects with `late` after `limitMs`. */
 export async function within<T>(work: Promise<T>, limitMs: number, clock: Clock, late: () => Error): Promise<T> {
   let cancel = (): void => undefined;
   const limit = new Promise<never>((_, reject) => {

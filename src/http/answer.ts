@@ -1,22 +1,19 @@
 import type { ServerResponse } from 'node:http';
 
-/** A whole answer to an HTTP request. */
+/** The answer to an HTTP request. */
 export interface Answer {
   readonly status: number;
   readonly type: string;
   readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /**
-   * Writes the body piece by piece instead, for as long as the caller stays; called once, after the headers were
-   * written.
-   */
+  /** Writes the body in pieces as long as the caller is connected; called once, after the headers. */
   readonly stream?: (response: ServerResponse) => void;
 }
 
 const JSON_TYPE = 'application/json';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 
-/** JSON that is printed already. */
+/** An answer with a body that is JSON text already. */
 export function jsonText(body: string | Buffer, status = 200): Answer {
   return { status, type: JSON_TYPE, body };
 }
@@ -25,12 +22,12 @@ export function json(document: unknown, status = 200): Answer {
   return jsonText(JSON.stringify(document), status);
 }
 
-/** One line of text. */
+/** An answer with one line of text. */
 export function plain(status: number, line: string, headers: Readonly<Record<string, string>> = {}): Answer {
   return { status, type: TEXT_TYPE, body: `${line}\n`, headers };
 }
 
-/** A request that is refused with this answer; thrown where an answer cannot be returned. */
+/** A refusal with this answer, for code that cannot return one. */
 export class RefusedRequest extends Error {
   readonly answer: Answer;
 

@@ -4,8 +4,7 @@ import type { ListenerLimits } from './limits.js';
 
 type BodyLimits = Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes' | 'bodiesBytesPerAddress'>;
 
-/** Reads bodies of requests within limits: of one body, and of all that are held at the same time, in sum and from one
- * address. */
+/** Reads request bodies within limits: of one body, and of all bodies in memory, in total and per address. */
 export class BodyReader {
   readonly #limits: BodyLimits;
   #heldBytes = 0;
@@ -15,15 +14,15 @@ export class BodyReader {
     this.#limits = limits;
   }
 
-  /** Bytes of bodies that are held now. */
+  /** Bytes of bodies that are in memory now. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
   /**
-   * The whole body; `release` says that it is needed no more. Rejects with a RefusedRequest where it is too
-   * large (413), or where all bodies together are (503). A caller that goes on sending is read to the end, up to twice
-   * the limit, so that it sees the answer.
+   * Reads the whole body; call `release` when it is no longer needed. Rejects with a RefusedRequest if it is too large
+   * (413), or if all bodies together are (503). A body beyond the limit is still read, up to twice the limit, so that
+   * the caller sees the answer.
    */
   async read(request: IncomingMessage): Promise<{ readonly bytes: Buffer; readonly release: () => void }> {
     const { bodyBytes } = this.#limits;
@@ -46,7 +45,7 @@ export class BodyReader {
         if (refusal !== null) continue;
         if (bytes > bodyBytes) refusal = tooLarge();
         else if (!this.#hasRoom(address, chunk.length))
-          refusal = new RefusedRequest(503, 'too many requests are read at once; try again', { 'retry-after': '1' });
+          refusal = new RefusedRequest(503, 'too many request bodies in memory; try again', { 'retry-after': '1' });
         if (refusal === null) {
           chunks.push(chunk);
           held += chunk.length;
@@ -58,8 +57,8 @@ export class BodyReader {
       }
     } catch (error) {
       release();
-      // The caller went, or took longer than it may.
-      throw new RefusedRequest(400, `the body was not read to its end: ${(error as Error).message}`);
+      // The caller disconnected, or took too long.
+      throw new RefusedRequest(400, `the body is incomplete: ${(error as Error).message}`);
     }
     if (refusal === null) return { bytes: Buffer.concat(chunks), release };
     release();

@@ -5,19 +5,19 @@ import type { Log } from '../host/log.js';
 import type { TlsMaterial, TlsSource } from './tls.js';
 
 export interface CertificateFilesOptions {
-  /** PEM. */
+  /** Path of a PEM file. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** Callers have to show a certificate of this authority; null: they need none. */
+  /** Authority that must have signed the callers' certificates; null: callers need none. */
   readonly clientCaFile?: string | null;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Files are compared, not watched: a mounted secret changes by a link that moves, and nobody is in a hurry. */
+/** Files are compared instead of watched: a mounted secret changes by a moved link, and this delay is acceptable. */
 const LOOK_MS = 10_000;
 
-/** A certificate in files, followed while they change. */
+/** A certificate in files, reloaded when they change. */
 export class CertificateFiles implements TlsSource {
   readonly #options: CertificateFilesOptions;
   #current: TlsMaterial | null = null;
@@ -39,7 +39,7 @@ export class CertificateFiles implements TlsSource {
       readFile(keyFile, 'utf8'),
       clientCaFile === null ? null : readFile(clientCaFile, 'utf8'),
     ]);
-    // A key that does not belong to the certificate is refused here, not at the first handshake.
+    // Refuses a key that does not belong to the certificate here instead of at the first handshake.
     createSecureContext({ cert: certificate, key, ...(clientAuthority === null ? {} : { ca: clientAuthority }) });
     this.#current = { certificate, key, clientAuthority };
     return this.#current;

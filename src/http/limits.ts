@@ -1,26 +1,23 @@
-/** What one listener lets its callers take. */
+/** Limits of one listener. */
 export interface ListenerLimits {
-  /**
-   * Connections that are open at once, and those of them from one address. For one more, one that waits for a request
-   * is closed.
-   */
+  /** Open connections in total and per address. For a further one, a connection that waits for a request is closed. */
   readonly connections: number;
   readonly connectionsPerAddress: number;
-  /** For the TLS handshake, and then for the header of a request, from the first moment of a connection on. */
+  /** Time for the TLS handshake and for the header of a request, from the start of the connection. */
   readonly headerMs: number;
-  /** For a whole request, body and all. */
+  /** Time for a whole request with its body. */
   readonly requestMs: number;
-  /** For the next request on a connection. */
+  /** Time until the next request on a connection. */
   readonly idleMs: number;
   readonly headerBytes: number;
-  /** Of one body, and of all bodies together that are not answered yet. */
+  /** Bytes of one body, and of all bodies without an answer yet. */
   readonly bodyBytes: number;
   readonly bodiesBytes: number;
-  /** Of all bodies from one address. */
+  /** Bytes of all bodies from one address. */
   readonly bodiesBytesPerAddress: number;
 }
 
-/** Scrapers, probes, pages and one API server; more is a mistake or an attack. */
+/** Enough for scrapers, probes, pages and one API server; more is a mistake or an attack. */
 export const LISTENER_LIMITS: ListenerLimits = {
   connections: 256,
   connectionsPerAddress: 128,

@@ -20,54 +20,53 @@ import { OpenConnections } from './open-connections.js';
 import type { TlsMaterial, TlsSource } from './tls.js';
 import type { TokenAccess } from './token-access.js';
 
-/** A request whose route was found and whose caller may make it. */
+/** A request with a known route and an authorised caller. */
 export interface HttpRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
-  /** Common name of the caller's certificate, where the listener asked for one and verified it. */
+  /** Common name of the caller's certificate if the listener requested and verified one. */
   readonly clientName: string | null;
-  /** The whole body. Rejects with a RefusedRequest where it is too large. */
+  /** The whole body. Rejects with a RefusedRequest if it is too large. */
   body(): Promise<string>;
-  /** The same, for bodies that are too large to make a text of. */
+  /** The whole body as bytes, for bodies that are too large for a text. */
   bytes(): Promise<Buffer>;
 }
 
-/** What is answered on one path. */
+/** The handler of one path. */
 export interface Route {
-  /** GET answers HEAD too. */
+  /** GET also serves HEAD. */
   readonly method: 'GET' | 'POST';
-  /** Answered without a token where the listener asks for one. */
+  /** Whether the route needs no token even if the listener requires one. */
   readonly isOpen?: boolean;
   readonly answer: (request: HttpRequest) => Answer | Promise<Answer>;
 }
 
 export interface ListenerOptions {
   readonly address: string;
-  /** 0 for a free one. */
+  /** 0: a free port. */
   readonly port: number;
   /** Null: plain HTTP. */
   readonly tls: TlsSource | null;
-  /** The route of a path; null where there is none. */
+  /** The route of a path; null if there is none. */
   readonly route: (path: string) => Route | null;
-  /** Who may use routes that are not open; null: everybody who reaches the port. */
+  /** Authorises callers of routes that are not open; null: every caller. */
   readonly access?: TokenAccess | null;
   readonly limits?: Partial<ListenerLimits>;
-  /** On every answer. */
+  /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly log: LimitedLogTarget;
 }
 
-/** How often Node looks for connections that are late. */
+/** Interval in which Node checks the time limits of connections. */
 const LOOK_MS = 1_000;
 
 const MIN_TLS = 'TLSv1.2';
 
 /**
- * The one way in which programs of ours serve HTTP: bounded in connections, time and bytes, TLS 1.2 or later, tokens
- * where they are asked for. What a route does not answer is answered here, and what fails inside is never told to the
- * caller.
+ * The HTTP server of all programs: limits of connections, time and bytes, TLS 1.2 or later, tokens where required.
+ * Requests without a route are answered here, and callers never see internal errors.
  */
 export class Listener {
   readonly #options: ListenerOptions;
@@ -106,7 +105,7 @@ export class Listener {
     this.#server.prependListener('connection', (socket: Socket) => this.#connections.admit(socket));
   }
 
-  /** The port in use: of interest where 0 was asked for; 0 before `start`. */
+  /** The port in use, which matters if port 0 was requested; 0 before `start`. */
   get port(): number {
     return (this.#server.address() as AddressInfo | null)?.port ?? 0;
   }
@@ -131,7 +130,7 @@ export class Listener {
     });
   }
 
-  /** Connections made from now on see this certificate. */
+  /** New connections use this certificate. */
   renew({ certificate, key, clientAuthority }: TlsMaterial): void {
     if (!('setSecureContext' in this.#server)) return;
     const ca = clientAuthority === null ? {} : { ca: clientAuthority };
@@ -139,7 +138,7 @@ export class Listener {
   }
 
   /**
-   * Takes no more connections and lets requests under way be answered; those that take longer than `graceMs` are cut.
+   * Accepts no further connections and lets running requests end; those that take longer than `graceMs` are aborted.
    */
   async stop(graceMs = 2_000): Promise<void> {
     this.#options.tls?.stop();
@@ -152,7 +151,7 @@ export class Listener {
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // A caller that goes is no error of ours.
+    // A caller that disconnects is not an error of the server.
     response.on('error', () => undefined);
     response.once('close', this.#connections.began(request.socket));
     let answer: Answer;
@@ -169,9 +168,9 @@ export class Listener {
   async #answer(request: IncomingMessage): Promise<Answer> {
     const { address, access = null, route } = this.#options;
     const url = readUrl(request.url);
-    if (url === null) return plain(400, 'the request names no path of this server');
+    if (url === null) return plain(400, 'the request target is not a path of this server');
     if (isLoopback(address) && !namesLoopback(request.headers.host))
-      return plain(421, 'this server is known as localhost only');
+      return plain(421, 'this server only answers requests to localhost');
     const { pathname: path, searchParams: query } = url;
     const found = route(path);
     const method = request.method ?? 'GET';
@@ -219,13 +218,13 @@ export class Listener {
   }
 }
 
-/** Whether a body is still to come that nobody will read: the connection is worth nothing more. */
+/** Whether an unread body is still arriving, so that the connection cannot be reused. */
 function hasUnreadBody({ headers, complete }: IncomingMessage): boolean {
   const isAnnounced = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
   return isAnnounced && !complete;
 }
 
-/** For the log: without the query, and no longer than a line. */
+/** The path for the log: without the query, at most one line long. */
 function pathOf(url = ''): string {
   return url.replace(/\?.*$/su, '').slice(0, 200);
 }
@@ -239,12 +238,12 @@ function clientNameOf(socket: Socket): string | null {
 }
 
 function readUrl(text: string | undefined): URL | null {
-  // A path only: `http://other/` would be a request to a proxy, and `//` names a server without a name.
+  // Only paths: `http://other/` is a request to a proxy, and `//` begins a host name.
   if (text?.startsWith('/') !== true || text.startsWith('//')) return null;
   return URL.canParse(text, 'http://localhost') ? new URL(text, 'http://localhost') : null;
 }
 
-/** Why a caller may not read a path; null where it may. */
+/** Why a caller may not read a path; null if it may. */
 async function refusedToken(
   access: TokenAccess,
   authorization: string | undefined,
@@ -255,11 +254,11 @@ async function refusedToken(
     case 'allowed':
       return null;
     case 'unknown':
-      return plain(401, 'a bearer token of this cluster is needed', { 'www-authenticate': 'Bearer' });
+      return plain(401, 'a bearer token of this cluster is required', { 'www-authenticate': 'Bearer' });
     case 'forbidden':
       return plain(403, `${decision.user} may not get the non-resource URL ${path}`);
     case 'unavailable':
-      return plain(503, `the cluster cannot be asked about the token: ${decision.reason}`, { 'retry-after': '5' });
+      return plain(503, `the token cannot be reviewed now: ${decision.reason}`, { 'retry-after': '5' });
   }
 }
 

@@ -1,9 +1,9 @@
 import { Counter, Histogram, Registry } from 'prom-client';
 
-/** What a metric family is: a row of a program's table of metrics. */
+/** A metric family: a row of a program's table of metrics. */
 export interface Family<L extends string = string> {
   readonly name: string;
-  /** Untyped: a gauge by nature whose name must not be that of one. */
+  /** `untyped`: a gauge whose name is not valid for a gauge. */
   readonly type: 'gauge' | 'counter' | 'histogram' | 'untyped';
   /** One line, without backslashes. */
   readonly help: string;
@@ -15,12 +15,14 @@ export interface Sample {
   readonly value: number;
 }
 
-/** A family whose values are read at each scrape, so that nothing is counted twice and removed subjects disappear. */
+/**
+ * A family whose values are read at each scrape, so that values are not stored twice and removed subjects disappear.
+ */
 export interface Metric<S> extends Family {
   readonly read: (source: S) => Iterable<Sample>;
 }
 
-/** A family that observations are counted in. */
+/** A family of observations. */
 export interface HistogramFamily<L extends string = string> extends Family<L> {
   readonly type: 'histogram';
   /** Upper bounds, ascending. */
@@ -32,32 +34,32 @@ export function only(value: number): Sample[] {
   return [{ labels: {}, value }];
 }
 
-/** One sample for each entry, under one label. */
+/** One sample for each entry, with its name as label. */
 export function byLabel(label: string, values: Iterable<readonly [name: string, value: number]>): Sample[] {
   return [...values].map(([name, value]) => ({ labels: { [label]: name }, value }));
 }
 
-/** Counts for one row of a table. */
+/** Creates the counter for one row of a table. */
 export function counter<L extends string>({ name, help, labels }: Family<L>): Counter<L> {
   return new Counter({ name, help, labelNames: labels, registers: [] });
 }
 
-/** Counts observations for one row of a table. */
+/** Creates the histogram for one row of a table. */
 export function histogram<L extends string>({ name, help, labels, buckets }: HistogramFamily<L>): Histogram<L> {
   return new Histogram({ name, help, labelNames: labels, buckets: [...buckets], registers: [] });
 }
 
-/** Families with their samples of one moment, printed. */
+/** Returns printed families with their present samples. */
 export type MetricsPart = () => string[] | Promise<string[]>;
 
-/** Every row of a table, read from one moment of its source. */
+/** Prints every row of a table from one snapshot of the source. */
 export function readAt<S>(table: readonly Metric<S>[], source: () => S): MetricsPart {
   return () => {
     const moment = source();
     const labelText = labelTexts();
     return table.map((metric) => {
-      // Two subjects may have the same labels, as while a container takes the place of another of its name: a sample
-      // may not appear twice.
+      // Two subjects may have equal labels, for example while a container replaces another of its name, but a sample
+      // must not appear twice.
       const samples = new Map<string, number>();
       for (const { labels, value } of metric.read(moment)) {
         const key = labelText(metric.labels, labels);
@@ -70,7 +72,7 @@ export function readAt<S>(table: readonly Metric<S>[], source: () => S): Metrics
   };
 }
 
-/** What counters and histograms have counted. */
+/** Prints the values of counters and histograms. */
 export function counted(counts: readonly (Counter | Histogram)[]): MetricsPart {
   return () =>
     Promise.all(
@@ -90,7 +92,7 @@ export function counted(counts: readonly (Counter | Histogram)[]): MetricsPart {
     );
 }
 
-/** The metrics of a program as text, in Prometheus' exposition format 0.0.4. */
+/** The metrics of a program in Prometheus' text format 0.0.4. */
 export class Metrics {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
   readonly #parts: MetricsPart[];
@@ -99,7 +101,7 @@ export class Metrics {
     this.#parts = [...parts];
   }
 
-  /** Adds families of another part of the program, at the end. */
+  /** Adds the families of another part of the program at the end. */
   include(parts: readonly MetricsPart[]): void {
     this.#parts.push(...parts);
   }
@@ -114,7 +116,7 @@ function header({ name, help, type }: Pick<Family, 'name' | 'help'> & { readonly
   return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`];
 }
 
-/** Prints labels in the order of their names; labels of one object are printed once. */
+/** Prints labels in the order of their names; the text is cached per label object. */
 function labelTexts(): (names: readonly string[], labels: Sample['labels']) => string {
   const printed = new WeakMap<Sample['labels'], { readonly names: readonly string[]; readonly text: string }>();
   return (names, labels) => {

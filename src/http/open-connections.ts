@@ -4,23 +4,23 @@ import type { ListenerLimits } from './limits.js';
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
-  /** No request came on it yet. */
+  /** Whether no request has arrived on it yet. */
   isNew: boolean;
-  /** Requests that are not answered yet. */
+  /** Number of requests without an answer. */
   requests: number;
 }
 
-/** What identifies a connection: a TLS socket has the same peer as the TCP socket below it. */
+/** Identifies a connection: a TLS socket has the same peer as its TCP socket. */
 type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
 
 /**
- * The open connections of a listener, within limits for each address and in sum. Where a new one has no room, the
- * oldest one that waits for a request is closed in its place, first of those on which none ever came: connections
- * that say nothing keep nobody out. The new one is closed where all others have a request under way.
+ * The open connections of a listener, with limits per address and in total. If there is no room for a new one, the
+ * oldest connection that waits for a request is closed, preferably one that never had a request, so that silent
+ * connections keep no caller out. If all others have running requests, the new one is closed.
  */
 export class OpenConnections {
   readonly #limits: Pick<ListenerLimits, 'connections' | 'connectionsPerAddress'>;
-  /** By peer, the oldest first. */
+  /** By peer, oldest first. */
   readonly #open = new Map<string, Connection>();
   readonly #ofAddress = new Map<string, number>();
 
@@ -32,11 +32,11 @@ export class OpenConnections {
     return this.#open.size;
   }
 
-  /** Takes a connection on. Returns false, and closes it, where there is no room for it. */
+  /** Adds a connection. Returns false, and closes it, if there is no room. */
   admit(socket: Socket): boolean {
     const { connections, connectionsPerAddress } = this.#limits;
     const address = socket.remoteAddress;
-    // Without an address it was closed before it was looked at.
+    // A connection without an address has been closed already.
     const hasRoom =
       address !== undefined &&
       ((this.#ofAddress.get(address) ?? 0) < connectionsPerAddress || this.#closeOldest(address)) &&
@@ -52,7 +52,7 @@ export class OpenConnections {
     return true;
   }
 
-  /** A request came. Returns what is to be called when it was answered. */
+  /** A request has arrived. Returns a function to be called after its answer. */
   began(peer: Peer): () => void {
     const connection = this.#open.get(keyOf(peer));
     if (connection === undefined) return () => undefined;
@@ -63,7 +63,7 @@ export class OpenConnections {
     };
   }
 
-  /** Closes a connection that waits for a request: of an address, or of all of them. False where there is none. */
+  /** Closes the oldest connection that waits for a request, of one address or of all. False if there is none. */
   #closeOldest(address: string | null): boolean {
     let found: [string, Connection] | null = null;
     for (const entry of this.#open) {
@@ -77,7 +77,7 @@ export class OpenConnections {
     if (found === null) return false;
     const [key, { socket }] = found;
     socket.destroy();
-    // Its room is free now, not when the socket says that it is closed.
+    // Its room is free at once, before the socket reports the close.
     this.#remove(key, socket);
     return true;
   }

@@ -5,14 +5,14 @@ import { healthRoutes } from './probe-routes.js';
 
 export interface ProbeListenerOptions {
   readonly address: string;
-  /** 0 for a free one. */
+  /** 0: a free port. */
   readonly port: number;
-  /** What requests wait for; nothing once they can be answered. */
+  /** What the program waits for; empty once it can answer requests. */
   readonly notReady: () => readonly string[];
   readonly log: LimitedLogTarget;
 }
 
-/** One kubelet asks, twice in some seconds. */
+/** The only caller is one kubelet, twice in some seconds. */
 const LIMITS: Partial<ListenerLimits> = {
   connections: 64,
   connectionsPerAddress: 16,
@@ -23,8 +23,8 @@ const LIMITS: Partial<ListenerLimits> = {
 };
 
 /**
- * A listener of its own for `/healthz` and `/readyz`: what other callers do on other ports does not keep the kubelet
- * waiting. Plain HTTP, because a probe tells nothing that is worth hiding.
+ * A separate listener for `/healthz` and `/readyz`, so that callers of other ports cannot delay the kubelet. Plain
+ * HTTP, because a probe contains no secret.
  */
 export function probeListener({ address, port, notReady, log }: ProbeListenerOptions): Listener {
   const routes = healthRoutes(notReady);

@@ -2,14 +2,13 @@ import { plain } from './answer.js';
 import type { Route } from './listener.js';
 
 export interface ProbeOptions {
-  /** What requests wait for; nothing once they can be answered. */
+  /** What the program waits for; empty once it can answer requests. */
   readonly notReady: () => readonly string[];
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
 }
 
 /**
- * What every program answers: `/healthz` while it lives, `/readyz` once it can do its work, `/metrics` in Prometheus'
- * format.
+ * The routes of every program: `/healthz` while it runs, `/readyz` once it can work, `/metrics` in Prometheus' format.
  */
 export function probeRoutes({ notReady, metrics }: ProbeOptions): Readonly<Record<string, Route>> {
   return {

@@ -7,19 +7,19 @@ import type { TlsMaterial, TlsSource } from './tls.js';
 const DAY_MS = 86_400_000;
 const VALID_DAYS = 90;
 const RENEW_MS = 60 * DAY_MS;
-/** A timer of Node holds 24 days at most, and a machine may sleep: the age is looked at, not waited for. */
+/** Node's timers are limited to 24 days, and a machine may sleep, so the age is checked periodically. */
 const LOOK_MS = 3_600_000;
 
 export interface SelfSignedOptions {
-  /** Names by which callers know this machine. Its addresses are added. */
+  /** Names of this machine for callers. Its addresses are added. */
   readonly names: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * A certificate that the program makes for itself at its start, as kubelets do: tokens cross the network encrypted.
- * Callers cannot verify it; give files for that.
+ * A certificate that the program creates at its start, as kubelets do, so that tokens are encrypted. Callers cannot
+ * verify it; use certificate files for that.
  */
 export class SelfSigned implements TlsSource {
   readonly asksForCertificate = false;
@@ -34,7 +34,7 @@ export class SelfSigned implements TlsSource {
   async read(): Promise<TlsMaterial> {
     const { names, clock } = this.#options;
     const addresses = Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));
-    // Of IPv6 addresses of a link, the zone is no part of a certificate.
+    // A certificate has no zone of link-local IPv6 addresses.
     const plain = addresses.map((address) => address.replace(/%.*$/u, ''));
     const authority = await certificateAuthority(names[0] ?? 'localhost', VALID_DAYS);
     const issued = await authority.server([...new Set([...names, 'localhost', ...plain])]);

@@ -1,25 +1,25 @@
-/** PEM texts. */
+/** Certificate and key as PEM texts. */
 export interface TlsMaterial {
   readonly certificate: string;
   readonly key: string;
-  /** Callers have to show a certificate that this authority signed; null: they need none. */
+  /** The authority that must have signed the callers' certificates; null: callers need none. */
   readonly clientAuthority: string | null;
 }
 
-/** Where a listener's certificate comes from. */
+/** The source of a listener's certificate. */
 export interface TlsSource {
-  /** Whether the material has a `clientAuthority`: that is decided for the life of a listener. */
+  /** Whether the material has a `clientAuthority`; fixed during the life of a listener. */
   readonly asksForCertificate: boolean;
-  /** Callers without a certificate are let in too: each route decides by `clientName`. */
+  /** Whether callers without a certificate may connect: then each route decides by `clientName`. */
   readonly isCertificateOptional?: boolean;
-  /** Rejects where there is no usable pair. */
+  /** Rejects if there is no valid pair. */
   read(): Promise<TlsMaterial>;
-  /** Calls `use` with every usable pair that replaces the one before, until `stop`. */
+  /** Calls `use` with every valid pair that replaces the previous one, until `stop`. */
   follow(use: (material: TlsMaterial) => void): void;
   stop(): void;
 }
 
-/** A certificate that stays, or that its owner renews at the listener. */
+/** A fixed certificate, or one that its owner renews at the listener. */
 export function fixedTls({
   certificate,
   key,

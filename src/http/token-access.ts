@@ -1,27 +1,24 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../host/clock.js';
 
-/** What the cluster says of a bearer token that asks to read a path. */
+/** The cluster's decision about a bearer token and a path. */
 export type AccessDecision =
   | { readonly kind: 'allowed' }
-  /** Nobody's token. */
+  /** The cluster does not know the token. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'forbidden'; readonly user: string }
-  /** The cluster cannot be asked now. */
+  /** The cluster does not answer now. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
-/** Asks the cluster. Never rejects. */
+/** Asks the cluster; never rejects. */
 export type TokenReviewer = (token: string, path: string) => Promise<AccessDecision>;
 
-/**
- * A token that was taken away is believed for so long at most, and one that is not good is asked about again after so
- * long.
- */
+/** How long an accepted token stays accepted after its revocation at most, and how long a refused one stays refused. */
 const GOOD_MS = 60_000;
 const BAD_MS = 5_000;
-/** Of each kind: answers for tokens that are good never make room for those that are not. */
+/** Limit of cached tokens for each kind: refused tokens never displace accepted ones. */
 const MAX_REMEMBERED = 1_024;
-/** Tokens that were not good before are asked about so many at once: callers cannot use us to flood the API server. */
+/** Limit of concurrent reviews of unknown tokens, so that callers cannot flood the API server. */
 const MAX_REVIEWS = 16;
 
 interface Remembered {
@@ -29,10 +26,7 @@ interface Remembered {
   readonly untilMs: number;
 }
 
-/**
- * Who may read. Answers of the cluster are remembered for a while, so that a scrape every few seconds costs it
- * nothing.
- */
+/** Authorises readers by token. Decisions are cached for a while, so that frequent scrapes do not load the cluster. */
 export class TokenAccess {
   readonly #review: TokenReviewer;
   readonly #clock: Clock;
@@ -45,7 +39,7 @@ export class TokenAccess {
     this.#clock = clock;
   }
 
-  /** `authorization`: the header of the request. */
+  /** `authorization`: the request header. */
   async check(authorization: string | undefined, path: string): Promise<AccessDecision> {
     const token = /^Bearer ([\w.~+/=-]+)$/iu.exec(authorization ?? '')?.[1];
     if (token === undefined) return { kind: 'unknown' };

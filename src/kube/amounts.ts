@@ -2,10 +2,10 @@ import type { Quantities } from '../quota/arbitrator/index.js';
 import { record } from './json.js';
 import { formatQuantity, readQuantity } from '../quota/core/quantity.js';
 
-/** Amounts as objects of Kubernetes have them: `{ cpu: '500m', memory: '8Gi' }`. */
+/** Amounts in the form of Kubernetes objects: `{ cpu: '500m', memory: '8Gi' }`. */
 export type WrittenAmounts = Readonly<Record<string, string>>;
 
-/** Reads amounts in base units: thousandths of cores, bytes, things. What can not be read is left out and told of. */
+/** Reads amounts in base units: thousandths of cores, bytes, counts. Invalid ones are left out and reported. */
 export function readAmounts(
   written: unknown,
   round: 'up' | 'down',
@@ -25,7 +25,7 @@ export function readAmounts(
   return { amounts, problems };
 }
 
-/** Writes amounts by name of the resource, those of `resources` where they are given. */
+/** Writes amounts by resource name; only those of `resources` if given. */
 export function writeAmounts(amounts: Quantities, resources: ReadonlySet<string> | null = null): WrittenAmounts {
   const shown = [...amounts]
     .filter(([resource]) => resources === null || resources.has(resource))

@@ -7,28 +7,28 @@ import { ServerTime } from './server-time.js';
 
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below the server's base URL, already encoded; see api-path.ts. */
+  /** Path below the server's base URL, encoded; see api-path.ts. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** `application/json` unless the body is a patch. */
+  /** Default `application/json`; another one for patches. */
   readonly contentType?: string;
-  /** `application/json` without. */
+  /** Default `application/json`. */
   readonly accept?: string;
-  /** For the whole answer, where it must come sooner than others. */
+  /** Time limit for the whole answer, if it differs from the client's. */
   readonly timeoutMs?: number;
 }
 
 export type KubeAnswer = { readonly ok: true; readonly body: unknown } | KubeFailure;
 
-/** Speaks to an API server. Never rejects. */
+/** A client of an API server. Never rejects. */
 export interface KubeApi {
   request(request: KubeRequest): Promise<KubeAnswer>;
 }
 
 export const MERGE_PATCH = 'application/merge-patch+json';
 
-/** To be accepted where of an object, or of those of a watch, only the metadata is of interest. */
+/** Accept header for requests and watches that need only metadata. */
 export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 export interface KubeClientOptions {
@@ -36,20 +36,20 @@ export interface KubeClientOptions {
   readonly clock: Clock;
   /** Shown in the server's audit log. */
   readonly userAgent: string;
-  /** For a whole answer, and for the first byte of a watch. */
+  /** Time limit for a whole answer, and for the first byte of a watch. */
   readonly timeoutMs?: number;
-  /** Answers and single watch events beyond this are not believed. */
+  /** Larger answers and watch events are refused. */
   readonly largestBytes?: number;
 }
 
-/** What a watch tells while it is open. */
+/** Receives the events of an open watch. */
 export interface WatchHandlers {
   opened(): void;
   event(event: unknown): void;
 }
 
 export interface OpenWatch {
-  /** How it ended: `ok` when the server closed it in order. */
+  /** How it ended: `ok` if the server closed it regularly. */
   readonly ended: Promise<{ readonly ok: true } | KubeFailure>;
   close(): void;
 }
@@ -57,16 +57,16 @@ export interface OpenWatch {
 const KEEP_ALIVE_MS = 15_000;
 
 /**
- * The one place that speaks HTTP to the API server. Every request has a time limit, every failure is a value, nothing
- * is retried but what is safe to repeat at once: a request on a kept connection that turned out to be dead, and one
- * whose credentials had expired.
+ * The only HTTP client of the API server. Every request has a time limit, and every failure is a value. It retries only
+ * what is safe to repeat at once: a request on a kept connection that turned out to be dead, and one with expired
+ * credentials.
  */
 export class KubeClient implements KubeApi {
   readonly #options: KubeClientOptions;
   readonly #timeoutMs: number;
   readonly #largestBytes: number;
   readonly #open = new Set<ClientRequest>();
-  /** What answers say of the API server's time. */
+  /** The API server's time according to its answers. */
   readonly serverTime = new ServerTime();
   #closed = false;
 
@@ -85,7 +85,7 @@ export class KubeClient implements KubeApi {
     return again ? this.#once(request) : first;
   }
 
-  /** Opens a watch; its `idleMs` ends a connection on which nothing comes, which TCP alone notices after minutes. */
+  /** Opens a watch; `idleMs` ends a connection without data, which TCP alone detects after minutes. */
   watch(
     request: { readonly path: string; readonly query: Readonly<Record<string, string>>; readonly idleMs: number },
     handlers: WatchHandlers,
@@ -116,7 +116,7 @@ export class KubeClient implements KubeApi {
     };
   }
 
-  /** Breaks everything that is under way; later requests fail at once. */
+  /** Aborts all running requests; later requests fail at once. */
   close(): void {
     this.#closed = true;
     for (const outgoing of this.#open) outgoing.destroy();
@@ -174,7 +174,7 @@ export class KubeClient implements KubeApi {
     const outgoing = server.protocol === 'http:' ? httpRequest(options) : httpsRequest(options);
     this.#open.add(outgoing);
     outgoing.on('close', () => this.#open.delete(outgoing));
-    // Whoever waits for the answer hears of the error as well; without a listener it would end the process.
+    // The code that waits for the answer gets the error as well; without this listener it would end the process.
     outgoing.on('error', () => undefined);
     outgoing.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
     outgoing.end(body ?? undefined);

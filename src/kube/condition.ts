@@ -1,6 +1,6 @@
 import { list, record, timestamp, type JsonRecord } from './json.js';
 
-/** A condition of an object's status, as Kubernetes writes it. */
+/** A condition in an object's status, in Kubernetes' form. */
 export interface Condition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
@@ -13,7 +13,7 @@ export interface Condition {
 /** A condition without its times. */
 export type Finding = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** The condition of a type; null where the status has none. */
+/** The condition of a type; null if the status has none. */
 export function conditionOf<T extends { readonly type: string }>(
   conditions: readonly T[] | undefined,
   type: string,
@@ -21,7 +21,7 @@ export function conditionOf<T extends { readonly type: string }>(
   return conditions?.find((condition) => condition.type === type) ?? null;
 }
 
-/** The condition of a type in a status that others wrote; null where it has none. */
+/** The condition of a type in a status from other writers; null if it has none. */
 export function readCondition(conditions: unknown, type: string): JsonRecord | null {
   return (
     list(conditions)
@@ -31,8 +31,8 @@ export function readCondition(conditions: unknown, type: string): JsonRecord | n
 }
 
 /**
- * Conditions as they are to be written: each keeps its time until its status changes. `generation` of the object that
- * they describe, where it has one.
+ * Conditions to write: each keeps its time until its status changes. `generation` is that of the described object, if
+ * it has one.
  */
 export function conditionsAt(
   nowMs: number,

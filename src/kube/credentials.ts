@@ -5,19 +5,19 @@ import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../host/clock.js';
 
-/** What every request carries: the way to the server and the proof of who asks. */
+/** Server and credentials of a request. */
 export interface Access {
   readonly agent: HttpAgent | HttpsAgent;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Access to one API server. Tokens and certificates change while we run, so it is asked before every request. */
+/** Access to one API server. Tokens and certificates change, so it is read before every request. */
 export interface Credentials {
-  /** Base URL, with a path where the server lies behind a proxy that wants one. */
+  /** Base URL, with a path if the server is behind a proxy that needs one. */
   readonly server: URL;
-  /** Rejects when the credentials cannot be read. */
+  /** Rejects if the credentials cannot be read. */
   access(): Promise<Access>;
-  /** The server did not accept them: read them again next time. */
+  /** The server refused them: they are read again for the next request. */
   distrust(): void;
   close(): void;
 }
@@ -32,8 +32,8 @@ export interface InClusterOptions {
 }
 
 /**
- * The service account of the pod we run in. Read by ourselves: this is how the daemon runs everywhere, and the
- * Kubernetes client library would cost it 70 MB of memory for two files. Rejects when we do not run in a pod.
+ * The service account of the pod that the program runs in. Read without the Kubernetes client library, which would cost
+ * 70 MB of memory for two files. Rejects outside a pod.
  */
 export async function inClusterCredentials(options: InClusterOptions): Promise<Credentials> {
   const directory = options.directory ?? '/var/run/secrets/kubernetes.io/serviceaccount';
@@ -60,8 +60,8 @@ export async function inClusterCredentials(options: InClusterOptions): Promise<C
 }
 
 /**
- * The current context of a kubeconfig file, with everything that the Kubernetes client library knows of: certificates,
- * tokens, exec plugins, OIDC, proxies. The library is loaded here and nowhere else. Rejects when the file is no use.
+ * The current context of a kubeconfig file, with all authentication of the Kubernetes client library: certificates,
+ * tokens, exec plugins, OIDC, proxies. The library is loaded only here. Rejects if the file is invalid.
  */
 export async function kubeconfigCredentials(path: string, clock: Clock): Promise<Credentials> {
   const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
@@ -76,7 +76,7 @@ export async function kubeconfigCredentials(path: string, clock: Clock): Promise
     await config.applyToHTTPSOptions(applied);
     const { headers, auth, agent: made, ...certificates } = applied;
     const agent = agents.for(JSON.stringify(certificates), () => {
-      if (!(made instanceof HttpAgent)) throw new Error(`${path}: no way to ${server.href}`);
+      if (!(made instanceof HttpAgent)) throw new Error(`${path}: no connection to ${server.href}`);
       return kept(made);
     });
     const basic: Record<string, string> =
@@ -88,13 +88,16 @@ export async function kubeconfigCredentials(path: string, clock: Clock): Promise
   return { server, ...source, close: () => agents.close() };
 }
 
-/** The library's agents make a connection for each request: the same that keeps them, unless it is one for a proxy. */
+/**
+ * The library's agents open a connection per request: replaces them by an equal agent that keeps connections, except
+ * for proxies.
+ */
 function kept(agent: HttpAgent): Access['agent'] {
   if (agent.constructor === HttpsAgent) return new HttpsAgent({ ...(agent as HttpsAgent).options, keepAlive: true });
   return agent.constructor === HttpAgent ? new HttpAgent({ keepAlive: true }) : agent;
 }
 
-/** What the library fills in: headers, an agent, and the certificates that the agent was made with. */
+/** Values that the library sets: headers, an agent, and the agent's certificates. */
 interface Applied {
   headers: Record<string, string>;
   auth?: string;
@@ -105,8 +108,7 @@ interface Applied {
 }
 
 /**
- * One agent for each set of certificates. An older one is left to its open connections, a watch among them, until the
- * end.
+ * One agent for each set of certificates. An older one keeps its open connections, including watches, until they end.
  */
 class Agents {
   readonly #made = new Set<Access['agent']>();
@@ -125,7 +127,7 @@ class Agents {
   }
 }
 
-/** Keeps what `read` brought for a minute, or until it is distrusted; several callers share one reading. */
+/** Caches the result of `read` for a minute, or until the server refuses it; concurrent callers share one read. */
 function rereading(read: () => Promise<Access>, clock: Clock): Pick<Credentials, 'access' | 'distrust'> {
   let current: Promise<Access> | null = null;
   let readAt = 0;

@@ -9,12 +9,12 @@ import type { WorkQueue, WorkResult } from './work-queue.js';
 export interface EventSubject {
   readonly apiVersion: string;
   readonly kind: string;
-  /** Empty for an object of the cluster, such as a node. */
+  /** Empty for a cluster-scoped object, such as a node. */
   readonly namespace: string;
   readonly name: string;
-  /** Of the object; for a node its name, as kubelets do. */
+  /** UID of the object; for a node its name, as kubelets do. */
   readonly uid: string;
-  /** A container of the pod. */
+  /** Name of a container of the pod. */
   readonly container?: string;
 }
 
@@ -35,7 +35,7 @@ export function podSubject(
 
 export interface EventNote {
   readonly type: 'Normal' | 'Warning';
-  /** One word in CamelCase: what programs filter by. */
+  /** One word in CamelCase, which programs filter by. */
   readonly reason: string;
   /** A sentence for people. */
   readonly message: string;
@@ -44,9 +44,9 @@ export interface EventNote {
 /** The program that reports an event. */
 export interface EventReporter {
   readonly component: string;
-  /** Tells the processes of a component apart. */
+  /** Distinguishes the processes of a component. */
   readonly instance: string;
-  /** The node on which it reports; null for a program of the whole cluster. */
+  /** Node of the reporter; null for a program of the whole cluster. */
   readonly host: string | null;
 }
 
@@ -57,20 +57,20 @@ export interface EventsOptions {
   readonly clock: Clock;
 }
 
-/** Takes events; writing them is somebody else's work. */
+/** Accepts events and returns at once; `Events` writes them. */
 export type EventRecorder = Pick<Events, 'record'>;
 
-/** The API server keeps at most 1 KiB of a message. */
+/** The API server allows at most 1 KiB for a message. */
 const MAX_MESSAGE = 1_024;
 
-/** The same note within this time counts up instead of appearing again. */
+/** An equal event within this time increases a count instead of creating an object. */
 const SAME_MS = 600_000;
-/** Different messages for one reason within that time; more are told as one. */
+/** More different messages than this for one reason within that time are combined. */
 const MAX_ALIKE = 10;
-/** What one object may cause: a burst, and one event every five minutes after it. */
+/** Limit for one object: this many at once, then one event every five minutes. */
 const BURST = 25;
 const REFILL_MS = 300_000;
-/** Notes and objects that are remembered for this. */
+/** How many events and objects are remembered for this. */
 const MEMORY_LIMIT = 1_024;
 
 interface Series {
@@ -88,7 +88,7 @@ interface Allowance {
   at: number;
 }
 
-/** Writes events in the background: equal events are counted in one object, floods are limited. */
+/** Writes events in the background: equal events are counted in one object, and their rate is limited. */
 export class Events {
   readonly #options: EventsOptions;
   readonly #series = new Map<string, Series>();
@@ -100,7 +100,7 @@ export class Events {
     this.#options = options;
   }
 
-  /** Events that were not written because their object caused too many. */
+  /** Number of events that were not written because their object had too many. */
   get suppressed(): number {
     return this.#suppressed;
   }
@@ -145,7 +145,7 @@ export class Events {
     return allowed;
   }
 
-  /** The note itself, or one that replaces many equal notes. */
+  /** The event itself, or one that stands for many similar ones. */
   #joined(subject: EventSubject, note: EventNote, now: number): EventNote {
     const { component, instance } = this.#options.reporter;
     const key = [subject.uid, subject.container ?? '', note.type, note.reason].join('\n');
@@ -166,7 +166,7 @@ export class Events {
     const { count, lastAt } = series;
     if (!series.created) {
       const answer = await this.#options.api.request({ method: 'POST', path, body: this.#object(series) });
-      // An earlier attempt whose answer was lost has made it.
+      // An earlier attempt, whose answer was lost, has created it.
       if (answer.ok || answer.code === 'already-exists') series.created = true;
       if (answer.ok) return 'done';
       if (answer.code !== 'already-exists') return answer.code === 'not-found' ? 'gone' : answer;
@@ -180,7 +180,7 @@ export class Events {
     });
     if (answer.ok) return 'done';
     if (answer.code !== 'not-found') return answer;
-    // Events live for an hour: this one is over, the next attempt makes it anew.
+    // Events expire after an hour: the next attempt creates a new one.
     series.created = false;
     return { ...answer, code: 'conflict' };
   }
@@ -214,12 +214,12 @@ export class Events {
   }
 }
 
-/** Events on things without a namespace live in the default one. */
+/** Events of cluster-scoped objects are in the default namespace. */
 function namespaceOf(subject: EventSubject): string {
   return subject.namespace === '' ? 'default' : subject.namespace;
 }
 
-/** The same for every attempt, so that an attempt whose answer was lost is found again. */
+/** The same name for every attempt, so that an attempt whose answer was lost is found again. */
 function eventName(subject: EventSubject, key: string, now: number): string {
   const digest = createHash('sha256').update(`${key}\n${now}`).digest('hex').slice(0, 16);
   return `${subject.name.slice(0, 230)}.${digest}`;

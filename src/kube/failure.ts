@@ -1,35 +1,35 @@
-/** Why a request to the API server did not do what it should; what callers decide by. */
+/** The kinds of failure of a request to the API server that callers distinguish. */
 export type KubeFailureCode =
-  /** No connection, or it broke before the answer was whole. */
+  /** No connection, or it broke before the answer was complete. */
   | 'unreachable'
   | 'timeout'
   | 'unauthorized'
   | 'forbidden'
   | 'not-found'
-  /** Somebody changed the object meanwhile, or a precondition does not hold. */
+  /** Another writer changed the object meanwhile, or a precondition does not hold. */
   | 'conflict'
   | 'already-exists'
-  /** 410: the history or the page that was asked for is gone. */
+  /** 410: the requested history or page has expired. */
   | 'expired'
-  /** The server is behind what was asked for: another replica, or a restored backup. */
+  /** The server is behind the requested version: another replica, or a restored backup. */
   | 'too-new'
   | 'too-many-requests'
-  /** The server understood the request and will never do it. */
+  /** The server refuses the request permanently. */
   | 'invalid'
   | 'server-error'
-  /** What came back is not what the API answers. */
+  /** The answer is not valid API content. */
   | 'malformed';
 
 export interface KubeFailure {
   readonly ok: false;
   readonly code: KubeFailureCode;
-  /** For logs. */
+  /** Text for logs. */
   readonly message: string;
-  /** How long the server asks to be left alone; null where it does not say. */
+  /** Delay that the server asks for; null without one. */
   readonly retryAfterMs: number | null;
 }
 
-/** The API server failed where an answer was needed. */
+/** An exception for a failure where code needs an answer. */
 export class KubeError extends Error {
   readonly code: KubeFailureCode;
 

@@ -4,33 +4,33 @@ import type { KubeClient, OpenWatch } from './client.js';
 import { failure, type KubeFailure, type KubeFailureCode } from './failure.js';
 import { Pause } from '../host/pause.js';
 
-/** A collection that is followed: what is known of it may be late, and is never mixed. */
+/** A collection that is watched: its content may be late, but is always consistent. */
 export interface Informer<T> {
-  /** Begins; does not wait for the server. */
+  /** Starts without waiting for the server. */
   start(): void;
   stop(): Promise<void>;
-  /** True once the collection was listed. */
+  /** True once the collection has been listed. */
   readonly synced: boolean;
-  /** Resolves once the collection was listed and its objects were told of, or the informer was stopped. */
+  /** Resolves once the collection was listed and listeners know its objects, or the informer was stopped. */
   whenSynced(): Promise<void>;
-  /** Everything known, in no particular order; empty before the first list. */
+  /** All known objects, in any order; empty before the first list. */
   values(): readonly T[];
-  /** Calls `listener` with every change. Returns what ends that. */
+  /** Calls `listener` with every change. The returned function unsubscribes. */
   onChange(listener: (change: ObjectChange<T>) => void): () => void;
 }
 
 export interface InformerOptions<T> {
   readonly client: KubeClient;
-  /** Of the collection. */
+  /** Path of the collection. */
   readonly path: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
   /**
-   * Lists in pages of this size, read from the server's storage; null: in one go from its cache, which is cheap for few
-   * objects.
+   * Page size of lists, which then come from the server's storage; null: one list from its cache, which is cheap for
+   * few objects.
    */
   readonly pageSize?: number | null;
-  /** The slim copy to keep of an object; null for what is none of ours, whatever the server thinks. */
+  /** The reduced copy of an object; null for objects that are not wanted, even if the server sends them. */
   readonly keep: (object: unknown) => T | null;
   readonly clock: Clock;
   readonly log: Log;
@@ -40,16 +40,16 @@ export interface InformerOptions<T> {
 }
 
 export interface InformerTiming {
-  /** Least time between the starts of two connections. */
+  /** Shortest time between the starts of two connections. */
   readonly floorMs: number;
-  /** First and longest wait after a failure; it doubles in between. */
+  /** First and longest delay after a failure; it doubles in between. */
   readonly backoffMs: number;
   readonly longestBackoffMs: number;
-  /** Servers send a bookmark every minute: twice nothing means that the peer is gone. */
+  /** Servers send a bookmark every minute: after two missing ones the peer is assumed dead. */
   readonly idleMs: number;
-  /** How long the server is asked to keep a watch open. */
+  /** Lifetime of a watch that is requested from the server. */
   readonly watchMs: number;
-  /** After this long the list is read again even if every watch went well: a lost event must not be lost for good. */
+  /** After this long the collection is listed again even if every watch succeeded, so that a lost event is noticed. */
   readonly relistMs: number;
 }
 
@@ -62,13 +62,16 @@ export const INFORMER_TIMING: InformerTiming = {
   relistMs: 1_800_000,
 };
 
-/** One object came (`before` null), changed, or went (`after` null). */
+/** An object was added (`before` null), changed, or deleted (`after` null). */
 export interface ObjectChange<T> {
   readonly before: T | null;
   readonly after: T | null;
 }
 
-/** After these a watch goes on where it stopped. After others events may be missing, and only a list says what is. */
+/**
+ * After these failures a watch resumes at its last version. After others, events may be missing, so the collection is
+ * listed again.
+ */
 const RESUMABLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
   'unreachable',
   'too-many-requests',
@@ -82,9 +85,9 @@ interface Entry<T> {
 }
 
 /**
- * Follows a collection: lists it, watches it from there, and begins again whenever the watch ends - in order, broken,
- * with 410, or by silence. Keeps slim copies by UID. What it knows may be old, never mixed: a list replaces everything
- * at once.
+ * Follows a collection: lists it, watches it from there, and starts again whenever the watch ends: closed, broken, with
+ * 410, or silent. Keeps reduced copies by UID. Its content may be old but is consistent: a list replaces everything at
+ * once.
  */
 export class WatchInformer<T> implements Informer<T> {
   readonly #options: InformerOptions<T>;
@@ -94,9 +97,9 @@ export class WatchInformer<T> implements Informer<T> {
   readonly #failures = new Map<KubeFailureCode, number>();
   readonly #pause: Pause;
   #entries: Map<string, Entry<T>> | null = null;
-  /** Seen last, in a list or an event; what the next watch and the next list start from. */
+  /** Last version of a list or an event, from which the next watch and the next list start. */
   #resourceVersion = '';
-  /** The server's cache cannot serve us: read its storage. */
+  /** The server's cache is too old: read from its storage. */
   #fresh = false;
   #listedAt = -Infinity;
   #silentSince: number | null;
@@ -140,12 +143,12 @@ export class WatchInformer<T> implements Informer<T> {
     return [...(this.#entries?.values() ?? [])].map((entry) => entry.value);
   }
 
-  /** For how long no connection has stood; 0 while one does. */
+  /** Time without a connection; 0 while connected. */
   get silentMs(): number {
     return this.#silentSince === null ? 0 : this.#options.clock.now() - this.#silentSince;
   }
 
-  /** Counts since the start, for metrics. */
+  /** Counters since the start, for metrics. */
   get counts(): {
     readonly lists: number;
     readonly watches: number;
@@ -169,7 +172,7 @@ export class WatchInformer<T> implements Informer<T> {
       if (this.#stopped) return;
       const lived = clock.now() - startedAt;
       if (end.ok) {
-        // In order, but at once: a proxy that closes every watch must not make us hammer it.
+        // The watch ended regularly but at once: a proxy that closes every watch must not cause constant reconnects.
         failed = lived < this.#timing.floorMs ? failed + 1 : 0;
       } else {
         this.#failures.set(end.code, (this.#failures.get(end.code) ?? 0) + 1);
@@ -186,7 +189,8 @@ export class WatchInformer<T> implements Informer<T> {
   }
 
   /**
-   * 0 without failures; else doubling, and up to half less so that the nodes of a cluster do not come back together.
+   * 0 without failures; else a doubling delay, minus up to half of it at random, so that the nodes of a cluster do not
+   * reconnect together.
    */
   #backoff(failed: number): number {
     if (failed === 0) return 0;
@@ -211,7 +215,7 @@ export class WatchInformer<T> implements Informer<T> {
   async #list(): Promise<{ readonly ok: true } | KubeFailure> {
     const paged = this.#fresh || (this.#options.pageSize ?? null) !== null;
     const limit = String(this.#options.pageSize ?? 500);
-    // From the cache, but never older than what was seen: another replica may lag behind.
+    // From the cache, but not older than the last version: another replica may lag behind.
     const first: Record<string, string> = paged ? { limit } : { resourceVersion: this.#resourceVersion || '0' };
     const entries = new Map<string, Entry<T>>();
     let page: Record<string, string> = first;
@@ -227,7 +231,7 @@ export class WatchInformer<T> implements Informer<T> {
         return answer;
       }
       const list = readList(answer.body);
-      if (list === null) return failure('malformed', 'the answer is no list');
+      if (list === null) return failure('malformed', 'the answer is not a list');
       for (const object of list.items) this.#take(entries, object);
       if (list.next === '') {
         this.#settle(entries, list.resourceVersion);
@@ -308,7 +312,7 @@ export class WatchInformer<T> implements Informer<T> {
     const { uid, resourceVersion } = identityOf(object);
     if (resourceVersion === '') return failure('malformed', 'an event without a resourceVersion');
     if (isOlder(resourceVersion, this.#resourceVersion)) {
-      // The server's storage was set back. It would leave out everything until it has caught up with us.
+      // The server's storage was restored from a backup. A watch would skip everything until it has caught up.
       this.#fresh = true;
       return failure('too-new', `resourceVersion ${resourceVersion} after ${this.#resourceVersion}`);
     }
@@ -339,7 +343,7 @@ export class WatchInformer<T> implements Informer<T> {
   }
 }
 
-/** Within one watch resourceVersions only grow; where they are no numbers nothing can be said. */
+/** Within one watch resourceVersions only grow; versions that are not numbers cannot be compared. */
 function isOlder(resourceVersion: string, than: string): boolean {
   return /^\d+$/.test(resourceVersion) && /^\d+$/.test(than) && BigInt(resourceVersion) < BigInt(than);
 }

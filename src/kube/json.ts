@@ -1,7 +1,7 @@
-/** Tolerant reading of JSON that others wrote: a field of the wrong type counts as absent. */
+/** Tolerant readers of JSON from other writers: a field of the wrong type counts as absent. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
-/** The value where it is an object; else one without fields. */
+/** The value if it is an object; else an empty object. */
 export function record(value: unknown): JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonRecord) : {};
 }
@@ -10,24 +10,24 @@ export function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-/** The value where it is a text; else empty. */
+/** The value if it is a text; else an empty text. */
 export function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Labels, annotations: texts by name. */
+/** Labels or annotations: texts by name. */
 export function texts(value: unknown): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(record(value)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
 }
 
-/** A time as Kubernetes writes it: whole seconds. */
+/** A time in Kubernetes' format: whole seconds. */
 export function timestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Milliseconds since 1970 of a time as Kubernetes writes it; null for what is none. */
+/** Milliseconds since 1970 of a time in Kubernetes' format; null for other values. */
 export function time(value: unknown): number | null {
   const ms = typeof value === 'string' ? Date.parse(value) : NaN;
   return Number.isNaN(ms) ? null : ms;

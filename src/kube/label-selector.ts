@@ -1,12 +1,12 @@
-/** One requirement on a label, as Kubernetes' `LabelSelectorRequirement` and `NodeSelectorRequirement`. */
+/** One requirement on a label, like Kubernetes' `LabelSelectorRequirement` and `NodeSelectorRequirement`. */
 export interface LabelRequirement {
   readonly key: string;
-  /** `In`, `NotIn`, `Exists`, `DoesNotExist`; of nodes also `Gt` and `Lt`. */
+  /** `In`, `NotIn`, `Exists`, `DoesNotExist`; for nodes also `Gt` and `Lt`. */
   readonly operator: string;
   readonly values: readonly string[];
 }
 
-/** A selector as objects have it. */
+/** A label selector in the form of Kubernetes objects. */
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly (Pick<LabelRequirement, 'key' | 'operator'> & Partial<LabelRequirement>)[];
@@ -14,7 +14,7 @@ export interface LabelSelector {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Whether a selector selects these labels. One without terms selects everything. */
+/** Whether a selector selects these labels. An empty selector selects everything. */
 export function selectsLabels({ matchLabels = {}, matchExpressions = [] }: LabelSelector, labels: Labels): boolean {
   return (
     hasLabels(labels, matchLabels) &&
@@ -22,20 +22,17 @@ export function selectsLabels({ matchLabels = {}, matchExpressions = [] }: Label
   );
 }
 
-/** Whether each of the wanted labels is there with that value. */
+/** Whether every wanted label exists with its value. */
 export function hasLabels(labels: Labels, wanted: Labels): boolean {
   return Object.entries(wanted).every(([key, value]) => labelOf(labels, key) === value);
 }
 
-/** The value of a label; null where there is none. */
+/** The value of a label; null if it does not exist. */
 export function labelOf(labels: Labels, key: string): string | null {
   return Object.hasOwn(labels, key) ? (labels[key] as string) : null;
 }
 
-/**
- * Whether a label's value, null where there is none, meets a requirement. An operator of a later Kubernetes is met by
- * no value.
- */
+/** Whether a label's value (null: no label) meets a requirement. No value meets an unknown operator. */
 export function meets({ operator, values }: Omit<LabelRequirement, 'key'>, value: string | null): boolean {
   switch (operator) {
     case 'In':

@@ -4,9 +4,9 @@ import type { Clock } from '../host/clock.js';
 export interface LeaderOptions {
   readonly api: KubeApi;
   readonly namespace: string;
-  /** Of the Lease. */
+  /** Name of the Lease. */
   readonly name: string;
-  /** Tells candidates apart. */
+  /** Distinguishes the candidates. */
   readonly identity: string;
   readonly log: {
     info(fields: object, message: string): void;
@@ -14,13 +14,14 @@ export interface LeaderOptions {
     error(fields: object, message: string): void;
   };
   readonly clock: Clock;
-  /** The time that is written into the Lease, and told to the next one; that of `clock` without. */
+  /** The time that is written into the Lease and passed to the next leader; default: `clock`. */
   readonly leaseTime?: () => number;
   /**
-   * Begins what only one may do; called again after `lost`. Told when the lease was renewed last before, null if never.
+   * Starts the leader's work; called again after `lost`. Gets the time of the lease's last renewal before, null if
+   * there was none.
    */
   readonly won: (renewedBefore: number | null) => Promise<void>;
-  /** Ends it. */
+  /** Ends the leader's work. */
   readonly lost: () => Promise<void>;
   readonly leaseMs?: number;
   readonly retryMs?: number;
@@ -38,16 +39,17 @@ interface Lease {
 }
 
 /**
- * Leadership by a Lease. Whether another holder is alive is judged by how long its lease was seen not to change, on our
- * own clock: the clocks of two nodes need not agree. Who could not renew in time stops before anybody else may begin.
+ * Leader election by a Lease. A candidate decides that the holder is dead by how long the Lease has not changed on the
+ * candidate's own clock, so clocks of nodes need not agree. A leader that could not renew in time stops before another
+ * one may start.
  */
 export class Leader {
   readonly #options: Required<LeaderOptions>;
   #leading = false;
   #renewedAt = 0;
-  /** When the lease was renewed last before this candidate took it, as its holder said. */
+  /** Time of the last renewal before this candidate took the lease, according to its holder. */
   #renewedBefore: number | null = null;
-  /** The lease as it was seen last, and since when. */
+  /** The last seen version of the lease, and since when it is unchanged. */
   #seen = { version: '', at: 0 };
   #cancelRound: () => void = () => undefined;
   #running: Promise<void> = Promise.resolve();
@@ -65,7 +67,7 @@ export class Leader {
     this.#running = this.#round();
   }
 
-  /** Gives leadership back, so that the next one need not wait. */
+  /** Releases the lease, so that the next leader need not wait. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelRound();
@@ -103,7 +105,7 @@ export class Leader {
     await this.#options.lost();
   }
 
-  /** True if the lease is ours now. */
+  /** True if this candidate holds the lease now. */
   async #hold(): Promise<boolean> {
     const { identity, leaseMs, clock } = this.#options;
     const lease = await this.#read();
@@ -125,7 +127,7 @@ export class Leader {
     return this.#write(lease, identity);
   }
 
-  /** Null where there is none, undefined where the server did not say. */
+  /** Null if there is none, undefined if the server did not answer. */
   async #read(): Promise<Lease | null | undefined> {
     const { api, name } = this.#options;
     const answer = await api.request({ method: 'GET', path: `${this.#path()}/${encodeURIComponent(name)}` });

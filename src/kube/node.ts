@@ -4,19 +4,19 @@ import { readCondition } from './condition.js';
 import { list, record, text, texts } from './json.js';
 import type { Taint } from './taint.js';
 
-/** What programs of ours keep of a node. */
+/** The fields of a node that programs keep. */
 export interface Node {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Ours only: those of others may be long. */
+  /** Only annotations of this project: others may be long. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
-  /** What it has for pods, without their number; its capacity where it does not say. */
+  /** Allocatable amounts without the number of pods; the capacity if the node does not report them. */
   readonly allocatable: Quantities;
-  /** How many pods it can hold. */
+  /** Highest number of pods. */
   readonly podSlots: number;
   readonly isCordoned: boolean;
-  /** False while no pod of a tenant can come: it is cordoned, not ready, or a control plane's. */
+  /** False for a node without tenant pods: cordoned, not ready, or part of the control plane. */
   readonly takesPods: boolean;
 }
 
@@ -27,10 +27,10 @@ const CONTROL_PLANES: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/master',
 ]);
 
-/** Where a node does not say how many pods it can hold. */
+/** Number of pods if the node does not report one. */
 const POD_SLOTS = 110;
 
-/** Reads a node: the one place that knows the shape of its JSON. Null for an object without a name. */
+/** Reads a node's JSON; no other code knows its shape. Null for an object without a name. */
 export function readNode(object: unknown): Node | null {
   const { metadata: meta, spec, status } = record(object);
   const metadata = record(meta);
@@ -60,7 +60,7 @@ export function readNode(object: unknown): Node | null {
   };
 }
 
-/** The name of an object; empty where it has none. */
+/** The name of an object; empty without one. */
 export function nameOf(object: unknown): string {
   return text(record(record(object).metadata).name);
 }

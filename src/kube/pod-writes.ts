@@ -2,7 +2,7 @@ import { bindingPath, podPath } from './api-path.js';
 import { MERGE_PATCH, type KubeAnswer, type KubeApi } from './client.js';
 import type { WorkResult } from './work-queue.js';
 
-/** The pod that is meant: a pod of the same name with another UID is another pod. */
+/** Identifies a pod: another UID is another pod, even with the same name. */
 export interface PodName {
   readonly namespace: string;
   readonly name: string;
@@ -12,8 +12,8 @@ export interface PodName {
 type Annotations = Readonly<Record<string, string>>;
 
 /**
- * Creates `pods/binding`, with the pod's UID as precondition. The API server copies the annotations of a binding to the
- * pod in the same write: nobody ever sees the pod on its node without them.
+ * Creates `pods/binding`, with the pod's UID as precondition. The API server copies the binding's annotations to the
+ * pod in the same write, so no reader sees the bound pod without them.
  */
 export function bindPod(api: KubeApi, pod: PodName, node: string, annotations: Annotations): Promise<KubeAnswer> {
   const { namespace, name, uid } = pod;
@@ -33,20 +33,20 @@ export async function annotatePod(
   annotations: Annotations,
 ): Promise<WorkResult> {
   const path = podPath(namespace, name);
-  // A pod that took this one's name must not get what is written for it.
+  // Another pod with the same name must not get these annotations.
   const body = { metadata: { uid, annotations } };
   const answer = await api.request({ method: 'PATCH', path, body, contentType: MERGE_PATCH });
   if (answer.ok) return 'done';
   if (answer.code === 'not-found') return 'gone';
   if (answer.code !== 'conflict' && answer.code !== 'invalid') return answer;
-  // Servers tell another uid apart from other refusals in different ways: look.
+  // Servers report another UID with different errors, so the pod is read.
   const current = await api.request({ method: 'GET', path });
   if (!current.ok) return current.code === 'not-found' ? 'gone' : current;
   const { metadata } = (current.body ?? {}) as { readonly metadata?: { readonly uid?: unknown } };
   return metadata?.uid === uid ? answer : 'gone';
 }
 
-/** Deletes this pod and no other of its name. */
+/** Deletes this pod, and no other pod of its name. */
 export async function deletePod(api: KubeApi, { namespace, name, uid }: PodName): Promise<WorkResult> {
   const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } };
   const answer = await api.request({ method: 'DELETE', path: podPath(namespace, name), body });
@@ -55,8 +55,8 @@ export async function deletePod(api: KubeApi, { namespace, name, uid }: PodName)
 }
 
 /**
- * Has the scheduler keep room for a pod that waits: others of no higher priority are not put there. Null: no room
- * is kept any more. Refused where the pod is gone or another one has its name.
+ * Nominates a node for a waiting pod: the scheduler then keeps pods of no higher priority off the room. Null removes
+ * the nomination. Refused if the pod was deleted or another one has its name.
  */
 export function nominateNode(
   api: KubeApi,
@@ -72,8 +72,7 @@ export function nominateNode(
 }
 
 /**
- * Has a pod evicted: unlike a deletion, a disruption budget may forbid it (`too-many-requests`). A dry run only asks
- * whether it would be.
+ * Evicts a pod: unlike a deletion, a disruption budget may forbid it (`too-many-requests`). A dry run only checks this.
  */
 export function evictPod(
   api: KubeApi,

@@ -10,11 +10,11 @@ import type { Toleration } from './taint.js';
 
 /** A pod from the API server's JSON or from a file. A missing field, or a field of the wrong type, counts as absent. */
 export interface Pod {
-  /** Of its object; see `kubeletUid`. */
+  /** UID of the API object; see `kubeletUid`. */
   readonly uid: string;
-  /** By which the kubelet knows it: another one for static pods, whose object only mirrors them. */
+  /** The UID that the kubelet uses, which differs for static pods: their objects are mirrors. */
   readonly kubeletUid: string;
-  /** `default` where it has none, as for kubectl. */
+  /** `default` if missing, as in kubectl. */
   readonly namespace: string;
   readonly name: string;
   readonly resourceVersion: string;
@@ -22,39 +22,39 @@ export interface Pod {
   readonly annotations: Readonly<Record<string, string>>;
   /** The controller that creates it again; null for a pod without a controller. */
   readonly controller: { readonly kind: string; readonly name: string; readonly uid: string } | null;
-  /** Static: comes from a file on the node, the API server only shows it. */
+  /** Whether it is a static pod: a file on the node defines it, and the API server only has a mirror. */
   readonly isMirror: boolean;
-  /** Null until one was chosen. */
+  /** Null until a node is chosen. */
   readonly node: string | null;
   readonly phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
-  /** Succeeded or failed: it uses no resources, though it may still exist. */
+  /** Whether it succeeded or failed: it uses no resources, though it may still exist. */
   readonly isDone: boolean;
-  /** Being deleted. */
+  /** Whether it is being deleted. */
   readonly isLeaving: boolean;
-  /** Why the pod as a whole is as it is, mostly for failed ones. */
+  /** Reason of the pod's phase, mostly set for failed pods. */
   readonly reason: string;
   readonly message: string;
   readonly priority: number;
-  /** On which others are removed to make room for it; null for none. */
+  /** Node on which others are evicted to make room for it; null if there is none. */
   readonly nominatedNode: string | null;
-  /** Nobody is to schedule it yet. */
+  /** Whether scheduling gates hold it back. */
   readonly isGated: boolean;
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Of which one has to hold; null where any node will do. */
+  /** Terms of which one must match; null if every node matches. */
   readonly nodeTerms: readonly NodeTerm[] | null;
   readonly tolerations: readonly Toleration[];
-  /** Milliseconds since 1970, null where it has not come to that. */
+  /** Milliseconds since 1970; null if it has not happened. */
   readonly createdAt: number | null;
-  /** When the kubelet took the pod on, or refused it. */
+  /** Time at which the kubelet admitted or refused the pod. */
   readonly admittedAt: number | null;
   readonly scheduledAt: number | null;
-  /** When it has to be gone. */
+  /** Time by which it must be removed. */
   readonly deletedAt: number | null;
-  /** When its last container ended. */
+  /** Time at which its last container ended. */
   readonly endedAt: number | null;
-  /** Why the scheduler has found no node; empty where it has, or says nothing. */
+  /** Why the scheduler found no node; empty if it found one, or gives no reason. */
   readonly unscheduled: string;
-  /** In the order of its specification. */
+  /** In the order of the pod's spec. */
   readonly initContainers: readonly PodContainer[];
   readonly containers: readonly PodContainer[];
   /** Its resource claims, in the order of its specification. */
@@ -80,31 +80,31 @@ export interface PodClaim {
 
 export interface PodContainer {
   readonly name: string;
-  /** An init container that goes on running beside the others. */
+  /** Whether it is an init container that keeps running beside the others. */
   readonly isSidecar: boolean;
-  /** An extended resource as it is written, 0 without. Its limit equals its request; either may be left out. */
+  /** An extended resource as written, 0 without it. Its limit equals its request; either may be missing. */
   readonly extended: (resource: string) => string | number;
-  /** Environment variables that have a value of their own. */
+  /** Environment variables with a literal value. */
   readonly env: Readonly<Record<string, string>>;
   readonly running: boolean;
-  /** It has run, ended, and not begun again. */
+  /** Whether it has run, ended, and not started again. */
   readonly terminated: boolean;
-  /** Why it waits, in the kubelet's words; empty where it does not wait, or for nothing. */
+  /** The kubelet's reason why it waits; empty if it does not wait or has no reason. */
   readonly waiting: string;
 }
 
-/** All of the requirements have to hold. */
+/** All requirements must hold. */
 export interface NodeTerm {
   readonly labels: readonly LabelRequirement[];
-  /** Only `metadata.name` exists as a field of nodes. */
+  /** Nodes have only the field `metadata.name`. */
   readonly fields: readonly LabelRequirement[];
 }
 
-/** Annotations of a static pod's object: the UID by which the kubelet calls it, and the mark that it is one. */
+/** Annotations of a static pod's object: the kubelet's UID of the pod, and the mark of a mirror. */
 const CONFIG_HASH_KEY = 'kubernetes.io/config.hash';
 const CONFIG_MIRROR_KEY = 'kubernetes.io/config.mirror';
 
-/** Reads a pod: the one place that knows the shape of its JSON. The UID and name are empty where it has none. */
+/** Reads a pod's JSON; no other code knows its shape. UID and name are empty if missing. */
 export function readPod(object: unknown): Pod {
   const { metadata: meta, spec: rawSpec, status: rawStatus } = record(object);
   const [metadata, spec, status] = [record(meta), record(rawSpec), record(rawStatus)];
@@ -164,9 +164,7 @@ export function readPod(object: unknown): Pod {
   };
 }
 
-/**
- * What containers of a running pod hold while their resources are changed in place; the rest of the status is not kept.
- */
+/** The parts of the status that describe an in-place resize of a running pod. */
 function resizeOf({ conditions, containerStatuses, initContainerStatuses, resize }: JsonRecord): JsonRecord {
   const held = (statuses: unknown): readonly JsonRecord[] =>
     list(statuses).flatMap((status) => {

@@ -3,12 +3,9 @@ import { failure, KubeError } from './failure.js';
 import { WorkQueue, type WorkQueueOptions, type WorkResult } from './work-queue.js';
 
 export interface ReconcileQueueOptions {
-  /**
-   * Brings what is known by this key in line. Where it throws it is called again, after growing pauses, for as long as
-   * it takes.
-   */
+  /** Reconciles the object of this key. If it throws, it is called again after growing delays without limit. */
   readonly reconcile: (key: string) => Promise<void>;
-  /** Told of each failure. */
+  /** Called for each failure. */
   readonly failed: (key: string, error: unknown) => void;
   readonly clock: Clock;
   readonly log: WorkQueueOptions['log'];
@@ -16,13 +13,13 @@ export interface ReconcileQueueOptions {
   readonly random?: () => number;
 }
 
-/** An item that was not reconciled for this long is reconciled without an event: the watch may have lost one. */
+/** Longest delay between two attempts for a key that fails. */
 const MAX_BACKOFF_MS = 30_000;
 
-/** So many keys are reconciled at once: each waits for the API server or the disk most of the time. */
+/** Number of keys that are reconciled concurrently: each mostly waits for the API server or the disk. */
 const CONCURRENCY = 256;
 
-/** Reconciles by key: one at a time for each, many keys at once, and again where it failed. */
+/** Reconciles by key: one run at a time per key, many keys concurrently, with retries. */
 export class ReconcileQueue {
   readonly #options: ReconcileQueueOptions;
   readonly #queue: WorkQueue;
@@ -40,17 +37,17 @@ export class ReconcileQueue {
     });
   }
 
-  /** Keys that are not in line yet, as far as is known. */
+  /** Number of keys that wait or run. */
   get size(): number {
     return this.#queue.counts.waiting;
   }
 
-  /** Has `key` reconciled after `delayMs`, or earlier where it was to be already. */
+  /** Reconciles `key` after `delayMs`, or earlier if it was scheduled earlier. */
   put(key: string, delayMs: number): void {
     this.#queue.put(key, { attempt: () => this.#attempt(key) }, delayMs);
   }
 
-  /** Returns when nothing is under way; what waits is forgotten. */
+  /** Resolves when no run is active; waiting keys are dropped. */
   stop(): Promise<void> {
     return this.#queue.stop();
   }
@@ -61,7 +58,7 @@ export class ReconcileQueue {
       return 'done';
     } catch (error) {
       this.#options.failed(key, error);
-      // The API server's troubles are everybody's; anything else is this key's own.
+      // Errors of the API server delay all keys; any other error only this key.
       return failure(error instanceof KubeError ? error.code : 'conflict', (error as Error).message);
     }
   }

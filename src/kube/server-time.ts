@@ -1,20 +1,20 @@
-/** The time of an API server, as its answers tell it: a Date header says the second in which an answer was made. */
+/** Estimates the time of an API server from its answers: the Date header has the second of the answer. */
 export class ServerTime {
-  /** Milliseconds that only go forward, whatever happens to the clock of this machine. */
+  /** A monotonic clock in milliseconds, independent of changes to this machine's clock. */
   readonly #elapsed: () => number;
-  /** Between these the server's time was at `at`; null before the first answer. */
+  /** Bounds of the server's time at the monotonic time `at`; null before the first answer. */
   #bounds: { readonly low: number; readonly high: number; readonly at: number } | null = null;
 
   constructor(elapsed: () => number = () => performance.now()) {
     this.#elapsed = elapsed;
   }
 
-  /** A moment to be given to `learn`: when a request was sent. */
+  /** A monotonic time to pass to `learn`: the time at which a request was sent. */
   mark(): number {
     return this.#elapsed();
   }
 
-  /** Learns from the Date header of an answer to a request that was sent at `sentAt`. Anything else teaches nothing. */
+  /** Learns from the Date header of an answer to a request that was sent at `sentAt`. An invalid header is ignored. */
   learn(date: string | undefined, sentAt: number): void {
     const second = date === undefined ? NaN : Date.parse(date);
     if (!Number.isFinite(second)) return;
@@ -22,11 +22,11 @@ export class ServerTime {
     const told = { low: second, high: second + 1000 + (at - sentAt), at };
     const known = this.#bounds === null ? told : laterBy(this.#bounds, at);
     const [low, high] = [Math.max(known.low, told.low), Math.min(known.high, told.high)];
-    // Where the two do not meet, one of the clocks was set: what was told last counts.
+    // If the ranges do not overlap, a clock was set: the latest answer counts.
     this.#bounds = low <= high ? { low, high, at } : told;
   }
 
-  /** Milliseconds since 1970, right to half a second and less; null before the first answer. */
+  /** Milliseconds since 1970, with an error of at most half a second; null before the first answer. */
   now(): number | null {
     if (this.#bounds === null) return null;
     const { low, high } = laterBy(this.#bounds, this.#elapsed());
@@ -34,7 +34,7 @@ export class ServerTime {
   }
 }
 
-/** Two clocks part by so much of the time that passes. */
+/** Assumed drift of the two clocks, as a part of the elapsed time. */
 const DRIFT = 200e-6;
 
 function laterBy(

@@ -1,14 +1,14 @@
-/** What keeps pods away from a node that do not tolerate it. */
+/** A taint of a node, which keeps pods without a toleration away. */
 export interface Taint {
   readonly key: string;
   readonly value: string;
   readonly effect: string;
 }
 
-/** A pod's leave to come to nodes with some taints; empty fields stand for any. */
+/** A toleration of a pod; empty fields match anything. */
 export interface Toleration {
   readonly key: string;
-  /** `Exists`, or `Equal`, which an empty one is. */
+  /** `Exists` or `Equal`; empty means `Equal`. */
   readonly operator: string;
   readonly value: string;
   readonly effect: string;
@@ -16,7 +16,7 @@ export interface Toleration {
 
 const KEEPS_AWAY: ReadonlySet<string> = new Set(['NoSchedule', 'NoExecute']);
 
-/** Whether a pod with these tolerations may come to a node with these taints, by the scheduler's rules. */
+/** Whether a pod with these tolerations may run on a node with these taints, by the scheduler's rules. */
 export function toleratesAll(tolerations: readonly Toleration[], taints: readonly Taint[]): boolean {
   return taints.every(
     (taint) => !KEEPS_AWAY.has(taint.effect) || tolerations.some((toleration) => tolerates(toleration, taint)),

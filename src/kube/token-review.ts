@@ -11,7 +11,8 @@ interface UserInfo {
 }
 
 /**
- * Asks whose token it is (TokenReview), and whether its owner may get the path (SubjectAccessReview). Never rejects.
+ * Asks the API server for the token's user (TokenReview), and whether that user may get the path (SubjectAccessReview).
+ * Never rejects.
  */
 export async function reviewToken(client: KubeClient, token: string, path: string): Promise<AccessDecision> {
   const review = await client.request({

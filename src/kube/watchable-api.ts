@@ -3,15 +3,15 @@ import type { Log } from '../host/log.js';
 import type { KubeApi, KubeClient } from './client.js';
 import { WatchInformer, type Informer, type InformerOptions, type InformerTiming } from './informer.js';
 
-/** An API server whose collections can be followed. */
+/** An API client whose collections can be watched. */
 export interface WatchableApi extends KubeApi {
   informer<T>(options: Pick<InformerOptions<T>, 'path' | 'labelSelector' | 'keep'>): Informer<T>;
 }
 
-/** Large clusters have a hundred thousand pods: a page at a time. */
+/** Large clusters have a hundred thousand pods, so lists are read in pages. */
 const PAGE_SIZE = 500;
 
-/** Requests and informers over one client. */
+/** Requests and informers of one client. */
 export function watchableApi(
   client: KubeClient,
   clock: Clock,

@@ -1,23 +1,23 @@
 import type { Clock } from '../host/clock.js';
 import type { KubeFailure, KubeFailureCode } from './failure.js';
 
-/** What became of one attempt: done, its object is gone and with it the reason to write, or a failure. */
+/** Result of one attempt: done, object deleted (so that nothing remains to write), or a failure. */
 export type WorkResult = 'done' | 'gone' | KubeFailure;
 
 export interface Work {
   /** One attempt; must not reject. */
   attempt(): Promise<WorkResult>;
-  /** Told once when the work is over, however that came about. */
+  /** Called once when the work has ended, with any result. */
   ended?(): void;
 }
 
 export interface WorkQueueOptions {
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
-  /** Work beyond this pushes the oldest out; without a limit, none is lost. */
+  /** Beyond this, the oldest work is dropped; without a limit, none is. */
   readonly capacity?: number;
   readonly concurrency?: number;
-  /** False: work is tried until it is done, whatever the answers and however long that takes. */
+  /** False: work is retried until it is done, whatever the answers and however long it takes. */
   readonly givesUp?: boolean;
   readonly longestBackoffMs?: number;
   /** 0 to 1, for jitter. */
@@ -27,13 +27,13 @@ export interface WorkQueueOptions {
 export interface WorkCounts {
   readonly waiting: number;
   readonly done: number;
-  /** Given up, by why: a failure code, or `gone`, `late`, `overflow`. */
+  /** Number of dropped works by reason: a failure code, or `gone`, `late`, `overflow`. */
   readonly dropped: ReadonlyMap<string, number>;
-  /** Attempts that failed, by code; most of them succeed later. */
+  /** Number of failed attempts, by code; most succeed later. */
   readonly failures: ReadonlyMap<KubeFailureCode, number>;
 }
 
-/** These say that the server has trouble, whatever is written: everything waits. */
+/** Failures of the server itself, for which all work waits. */
 const SERVER_TROUBLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
   'unreachable',
   'timeout',
@@ -45,9 +45,9 @@ const SERVER_TROUBLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
 
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 60_000;
-/** Answers of the server that one write takes before it is given up. */
+/** Number of answered attempts after which a write is dropped. */
 const MAX_ATTEMPTS = 10;
-/** An outage may last an hour; a write that is older than this is outdated. */
+/** An outage may last an hour; an older write is outdated. */
 const GIVE_UP_MS = 2 * 3_600_000;
 
 interface Job {
@@ -55,17 +55,17 @@ interface Job {
   readonly work: Work;
   readonly since: number;
   attempts: number;
-  /** Nobody wants it any more: what runs is not tried again. */
+  /** Whether its key was forgotten: a running attempt is not retried. */
   isForgotten: boolean;
   dueAt: number;
-  /** Ends the wait of one that is not due yet; null for one that is. */
+  /** Cancels the timer of work that is not due yet; null if it is due. */
   cancelWait: (() => void) | null;
 }
 
 /**
- * Work at the API server that nobody waits for. One at a time for each key, the latest replacing one that still waits;
- * repeated with growing, jittered pauses. Where the server has trouble everything waits, and one alone asks whether it
- * is over.
+ * Background writes to the API server. One at a time for each key, the latest replacing a waiting one; retried with
+ * growing, jittered delays. While the server has errors everything waits, and a single write tests whether they are
+ * over.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
@@ -73,9 +73,9 @@ export class WorkQueue {
   readonly #concurrency: number;
   readonly #longestBackoffMs: number;
   readonly #random: () => number;
-  /** Due, in the order in which they became so. */
+  /** Due work, in the order in which it became due. */
   readonly #ready = new Map<string, Job>();
-  /** Not due yet. */
+  /** Work that is not due yet. */
   readonly #delayed = new Map<string, Job>();
   readonly #running = new Map<string, { readonly job: Job; readonly ended: Promise<void> }>();
   readonly #dropped = new Map<string, number>();
@@ -94,10 +94,7 @@ export class WorkQueue {
     this.#random = options.random ?? Math.random;
   }
 
-  /**
-   * Has work done after `delayMs`, or earlier where work of that key waits for less. It replaces what waits under the
-   * key.
-   */
+  /** Queues work after `delayMs`, or at the earlier time of waiting work with that key, which it replaces. */
   put(key: string, work: Work, delayMs = 0): void {
     if (this.#stopped) return;
     const replaced = this.#ready.get(key) ?? this.#delayed.get(key);
@@ -112,7 +109,7 @@ export class WorkQueue {
       cancelWait: null,
     };
     if (replaced !== undefined && delayMs > 0 && replaced.dueAt <= job.dueAt) {
-      // What was to come earlier still does, with the newer work.
+      // The earlier time stays, with the newer work.
       Object.assign(job, { dueAt: replaced.dueAt, cancelWait: replaced.cancelWait });
       (this.#ready.has(key) ? this.#ready : this.#delayed).set(key, job);
     } else {
@@ -128,7 +125,7 @@ export class WorkQueue {
     this.#pump();
   }
 
-  /** Forgets what waits under a key, and does not try again what runs. */
+  /** Drops the waiting work of a key, and does not retry a running one. */
   forget(key: string): void {
     this.#remove(key)?.work.ended?.();
     const running = this.#running.get(key);
@@ -171,7 +168,7 @@ export class WorkQueue {
     job.dueAt = this.#options.clock.now() + delayMs;
     this.#delayed.set(key, job);
     job.cancelWait = this.#options.clock.after(delayMs, () => {
-      // Newer work may have taken this place in time over.
+      // Newer work may have replaced it meanwhile.
       const due = this.#delayed.get(key);
       if (due === undefined) return;
       due.cancelWait = null;
@@ -192,13 +189,13 @@ export class WorkQueue {
       });
       return;
     }
-    // After trouble one alone tries whether it is over.
+    // After server errors, a single write tests whether they are over.
     const most = this.#troubles > 0 ? 1 : this.#concurrency;
     for (const job of this.#ready.values()) {
       if (this.#running.size >= most) return;
       if (this.#running.has(job.key)) continue;
       this.#ready.delete(job.key);
-      // Later: whatever the attempt does at once must find its key among those that run.
+      // Starts asynchronously: the attempt must find its key among the running ones.
       this.#running.set(job.key, { job, ended: Promise.resolve().then(() => this.#run(job)) });
     }
   }
@@ -233,7 +230,7 @@ export class WorkQueue {
       delayMs = this.#pause(job.attempts, result.retryAfterMs);
     }
     if (givesUp && now - job.since >= GIVE_UP_MS) return this.#drop(job, 'late', result.message);
-    // Newer work of the same key has come meanwhile: this one is history.
+    // Newer work of the same key has arrived, so this one is not retried.
     const isReplaced = this.#ready.has(job.key) || this.#delayed.has(job.key);
     if (isReplaced || job.isForgotten || this.#stopped) return void job.work.ended?.();
     this.#wait(job, delayMs);
@@ -247,7 +244,7 @@ export class WorkQueue {
 
   #drop(job: Job, why: string, reason?: string): void {
     this.#dropped.set(why, (this.#dropped.get(why) ?? 0) + 1);
-    if (why !== 'gone') this.#options.log.warn({ work: job.key, why, reason }, 'work at the API server is given up');
+    if (why !== 'gone') this.#options.log.warn({ work: job.key, why, reason }, 'a write to the API server is dropped');
     job.work.ended?.();
   }
 }

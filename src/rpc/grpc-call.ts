@@ -1,16 +1,14 @@
 import type { status } from '@grpc/grpc-js';
 
-/**
- * One call, as the method that answers it sees it. Nothing here throws: what is said after the call is over is dropped.
- */
+/** One call for its handler. Its methods never throw: messages after the end of the call are dropped. */
 export interface RpcCall<Request, Response> {
   readonly request: Request;
   send(message: Response): void;
-  /** Ends the call; OK unless a code is given. */
+  /** Ends the call, with OK by default. */
   end(code?: status, details?: string): void;
-  /** Calls back once when the call has ended, on either side. */
+  /** Calls `listener` once when either side has ended the call. */
   onOver(listener: () => void): void;
 }
 
-/** Answers one call. */
+/** Handles one call. */
 export type RpcHandler<Request, Response> = (call: RpcCall<Request, Response>) => void;

@@ -10,7 +10,7 @@ import { status, type MethodDefinition } from '@grpc/grpc-js';
 import type { RpcCall, RpcHandler } from './grpc-call.js';
 import { HEADER_LIST_LIMIT_BYTES } from './http2-authority.js';
 
-/** A method with what answers it. */
+/** A method with its handler. */
 export interface RpcMethod {
   readonly definition: MethodDefinition<unknown, unknown>;
   readonly handler: RpcHandler<never, unknown>;
@@ -20,35 +20,35 @@ export interface GrpcConnectionOptions {
   /** By path, `/package.Service/Method`. */
   readonly methods: ReadonlyMap<string, RpcMethod>;
   readonly messageLimitBytes: number;
-  /** Calls at once. */
+  /** Number of concurrent calls. */
   readonly callsLimit: number;
-  /** Something was thrown where nothing should be; the connection is over then. */
+  /** Called for an unexpected exception; the connection is closed then. */
   readonly onFailure: (error: unknown) => void;
 }
 
 /** Flag and length before each message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 const PREFIX_BYTES = 5;
 const SETTLED_HEADERS = { ':status': 200, 'content-type': 'application/grpc' } as const;
-/** MiB that Node lets one session hold; the least it can be told is 1. */
+/** Node's memory limit per session in MiB; the smallest possible value is 1. */
 const SESSION_MEMORY_MIB = 4;
 
 /**
- * gRPC on one connection, served by Node's HTTP/2. Not by the server of grpc-js, which answers some requests without
- * looking whether their stream is still there: a peer that resets a stream in the same write ends the process. Here
- * each answer looks first. Unary and server-streaming methods; messages are not compressed.
+ * gRPC on one connection, served by Node's HTTP/2. The server of grpc-js is not used, because it answers some requests
+ * without checking that their stream is still open: a peer that resets a stream in the same write ends the process.
+ * Here each answer checks first. Supports unary and server-streaming methods without compression.
  */
 export class GrpcConnection {
   readonly #options: GrpcConnectionOptions;
   readonly #session: ServerHttp2Session;
 
-  /** `connection` is closed with the session, and the session with it. */
+  /** Connection and session close together. */
   constructor(connection: Duplex, options: GrpcConnectionOptions) {
     this.#options = options;
     this.#session = performServerHandshake(connection, {
       maxSessionMemory: SESSION_MEMORY_MIB,
       settings: { maxConcurrentStreams: options.callsLimit, maxHeaderListSize: HEADER_LIST_LIMIT_BYTES },
     });
-    // A connection that broke tells the calls on it.
+    // The calls on it learn of a broken connection.
     this.#session.on('error', () => undefined);
     this.#session.on('stream', (stream, headers) => this.#guarded(() => this.#serve(stream, headers)));
   }
@@ -66,8 +66,8 @@ export class GrpcConnection {
     }
     const method = this.#options.methods.get(headers[':path'] ?? '');
     if (method === undefined) {
-      // What it was called is not repeated: a peer can put anything there.
-      refuse(stream, status.UNIMPLEMENTED, 'no such method on this socket');
+      // The method's name is not repeated, because a peer can put any text there.
+      refuse(stream, status.UNIMPLEMENTED, 'this socket has no such method');
       return;
     }
     this.#read(stream, (message) => this.#call(stream, method, message));
@@ -148,7 +148,7 @@ export class GrpcConnection {
     (handler as RpcHandler<unknown, unknown>)(call);
   }
 
-  /** The last resort: nothing that is thrown while bytes of a peer are handled ends the process. */
+  /** No exception while a peer's bytes are handled may end the process. */
   #guarded(action: () => void): void {
     try {
       action();
@@ -162,7 +162,7 @@ export class GrpcConnection {
 const isOpen = (stream: ServerHttp2Stream): boolean =>
   !stream.destroyed && !stream.closed && stream.session?.destroyed === false && !stream.writableEnded;
 
-/** Answers with nothing but a status, to a request that may not have been read to its end. */
+/** Answers only with a status; the request may not have been read completely. */
 function refuse(stream: ServerHttp2Stream, code: status, details: string): void {
   if (!isOpen(stream) || stream.headersSent) return;
   stream.respond({ ...SETTLED_HEADERS, ...trailersOf(code, details) }, { endStream: true });
@@ -180,7 +180,7 @@ function finish(stream: ServerHttp2Stream, code: status, details: string): void 
   stream.end();
 }
 
-/** Header fields hold printable ASCII only; the rest is percent-encoded, as gRPC says. */
+/** Header fields may contain only printable ASCII; other characters are percent-encoded, as gRPC requires. */
 function trailersOf(code: status, details: string): Record<string, string> {
   if (details === '') return { 'grpc-status': String(code) };
   const message = Buffer.from(details, 'utf8')

@@ -1,15 +1,15 @@
 import hpack, { type HeaderField } from 'hpack.js';
 
-/** Dynamic table of a peer that was told nothing else (RFC 9113 section 6.5.2). */
+/** Default size of a peer's dynamic table (RFC 9113 section 6.5.2). */
 const TABLE_BYTES = 4_096;
-/** What each field counts for beside its characters (RFC 9113 section 6.5.2). */
+/** Overhead of each field (RFC 9113 section 6.5.2). */
 const FIELD_BYTES = 32;
 
 export type HeaderListField = Pick<HeaderField, 'name' | 'value'>;
 
 /**
- * Decodes the header blocks of one connection (HPACK, RFC 7541). A block of a few bytes can name the same long field of
- * the table again and again: the decoded list is measured field by field, and decoding ends where it exceeds the limit.
+ * Decodes the header blocks of one connection (HPACK, RFC 7541). A block of a few bytes can repeat the same long field
+ * of the table many times, so the decoded size is checked field by field, and decoding ends at the limit.
  */
 export class HeaderListDecoder {
   readonly #decompressor = hpack.decompressor.create({ table: { maxSize: TABLE_BYTES } });
@@ -21,13 +21,13 @@ export class HeaderListDecoder {
   constructor(limitBytes: number) {
     this.#limitBytes = limitBytes;
     this.#decompressor.on('error', (error) => (this.#error = error));
-    // Fields are taken as they are decoded: the decompressor's own queue would hold all of a block first.
+    // Fields are read one by one: the decompressor's own queue would hold the whole block first.
     this.#decompressor.push = (field) => this.#take(field);
   }
 
   /**
-   * The fields of a whole block. Throws on one that is malformed or decodes to more than the limit; nothing can be
-   * decoded after that.
+   * The fields of a whole block. Throws if it is malformed or exceeds the limit; the connection cannot be decoded
+   * afterwards.
    */
   decode(block: Buffer): HeaderListField[] {
     this.#fields = [];

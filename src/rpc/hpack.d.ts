@@ -1,4 +1,4 @@
-/** The part of hpack.js (RFC 7541) that is used here; the package ships no types. */
+/** The used part of hpack.js (RFC 7541); the package ships no types. */
 declare module 'hpack.js' {
   export interface HeaderField {
     name: string;
@@ -7,7 +7,8 @@ declare module 'hpack.js' {
   export interface Decompressor {
     write(block: Buffer): void;
     /**
-     * Decodes the bytes and calls `push` for each field; emits `error` on a malformed block, and on what `push` throws.
+     * Decodes the bytes and calls `push` for each field; emits `error` for a malformed block and for exceptions of
+     * `push`.
      */
     execute(): void;
     push: (field: HeaderField) => void;

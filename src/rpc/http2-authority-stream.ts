@@ -3,8 +3,8 @@ import { Duplex } from 'node:stream';
 import { AuthorityRewriter } from './http2-authority.js';
 
 /**
- * A connection whose incoming bytes pass through an AuthorityRewriter. Owns the socket: ends and closes with it. What
- * is no HTTP/2, exceeds a limit of the rewriter, or comes after `bytesLimit` bytes ends it with an error.
+ * A connection whose incoming bytes pass through an AuthorityRewriter. Owns the socket: both end and close together.
+ * Bytes that are not HTTP/2, exceed a limit of the rewriter, or come after `bytesLimit` bytes end it with an error.
  */
 export class AuthorityStream extends Duplex {
   readonly #socket: Socket;
@@ -18,7 +18,7 @@ export class AuthorityStream extends Duplex {
       if (this.destroyed) return;
       let wanted = true;
       try {
-        // Counted before anything is made of them.
+        // Counted before they are processed.
         bytes += chunk.length;
         if (bytes > bytesLimit) throw new Error(`more than ${bytesLimit} bytes on one connection`);
         for (const part of rewriter.feed(chunk)) if (part.length > 0) wanted = this.push(part);
@@ -31,7 +31,7 @@ export class AuthorityStream extends Duplex {
     socket.on('end', () => this.push(null));
     socket.on('error', (error) => this.destroy(error));
     socket.on('close', () => this.destroy());
-    // The server reports a broken connection to its callers itself; without a listener Node would end the process.
+    // The server reports a broken connection to its callers; without this listener Node would end the process.
     this.on('error', () => undefined);
   }
 

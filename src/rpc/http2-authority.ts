@@ -2,14 +2,14 @@ import { HeaderListDecoder, type HeaderListField } from './header-list.js';
 
 /**
  * Kubelets before 1.26, and every grpc-go client that dials a bare socket path, send that path as `:authority`. Node's
- * HTTP/2 answers such a request with PROTOCOL_ERROR before any handler runs. This rewriter stands between socket and
- * server and replaces an authority that Node refuses.
+ * HTTP/2 answers such a request with PROTOCOL_ERROR before any handler runs. This rewriter is between socket and server
+ * and replaces an authority that Node refuses.
  *
- * It is also where header lists are bounded, for every connection: Node's own limits hold only for peers that have
- * acknowledged them, and let 128 fields of a whole table each pass.
+ * It also limits the header lists of every connection: Node's own limits apply only to peers that have acknowledged
+ * them, and allow 128 fields of a whole table each.
  *
- * Frame layout: RFC 9113 section 4.1; header compression: RFC 7541 (decoded with the connection's own table, written
- * again as literals without indexing, so that the server's table stays empty and both ends agree).
+ * Frame layout: RFC 9113 section 4.1; header compression: RFC 7541 (decoded with the connection's own table, and
+ * encoded again as literals without indexing, so that the server's table stays empty and both ends agree).
  */
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
@@ -19,9 +19,9 @@ const FRAME_CONTINUATION = 0x9;
 const FLAG_END_HEADERS = 0x4;
 const FLAG_PADDED = 0x8;
 const FLAG_PRIORITY = 0x20;
-/** The largest frame a peer may send before it was told otherwise; grpc-js's servers never raise it. */
+/** The default limit of a peer's frames; grpc-js's servers never raise it. */
 const FRAME_LIMIT_BYTES = 16_384;
-/** Of one request's fields, encoded and decoded. gRPC clients send a few hundred bytes. */
+/** Limit for the fields of one request, encoded and decoded. gRPC clients send a few hundred bytes. */
 export const HEADER_LIST_LIMIT_BYTES = 8_192;
 const ACCEPTED_AUTHORITY = /^[A-Za-z0-9\-._~%!$&'()*+,;=:@[\]]+$/;
 const REPLACEMENT = 'localhost';
@@ -43,11 +43,11 @@ interface OpenBlock {
 export class AuthorityRewriter {
   #pending: Buffer = Buffer.alloc(0);
   #prefaceSeen = false;
-  /** HEADERS frame whose CONTINUATION frames are still to come. */
+  /** A HEADERS frame whose CONTINUATION frames have not arrived yet. */
   #open: OpenBlock | null = null;
   readonly #decoder = new HeaderListDecoder(HEADER_LIST_LIMIT_BYTES);
 
-  /** Takes bytes from the client, returns those for the server. Throws on bytes that are not HTTP/2. */
+  /** Accepts bytes of the client, returns those for the server. Throws on bytes that are not HTTP/2. */
   feed(chunk: Buffer): Buffer[] {
     this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     const out: Buffer[] = [];
@@ -101,7 +101,7 @@ export class AuthorityRewriter {
 
   #extend(open: OpenBlock, frame: Frame, part: Buffer): Buffer[] {
     open.block.push(part);
-    // An empty frame counts too: a block of many of them never ends.
+    // An empty frame counts too: otherwise a block of empty frames would have no end.
     open.blockBytes += part.length + 1;
     if (open.blockBytes > HEADER_LIST_LIMIT_BYTES)
       throw new Error(`HTTP/2 header block exceeds ${HEADER_LIST_LIMIT_BYTES} bytes`);
@@ -124,7 +124,7 @@ function headerBlockOf(frame: Frame): Buffer {
   return frame.payload.subarray(start, end);
 }
 
-/** Trailers have no pseudo header fields and get none; a request keeps its authority, or gets the replacement. */
+/** Trailers have no pseudo-header fields and get none; a request keeps its authority, or gets the replacement. */
 function withAuthority(fields: readonly HeaderListField[]): readonly HeaderListField[] {
   if (!fields.some((field) => field.name.startsWith(':'))) return fields;
   const authority = fields.find((field) => field.name === ':authority')?.value ?? '';
@@ -152,7 +152,7 @@ function encodeHeaders(original: Frame, fields: readonly HeaderListField[]): Buf
   return frames;
 }
 
-/** A string literal without Huffman coding, RFC 7541 section 5.2. Header text is one byte a character. */
+/** A string literal without Huffman coding, RFC 7541 section 5.2. Header text has one byte per character. */
 function encodeString(text: string): Buffer {
   const bytes = Buffer.from(text, 'latin1');
   return Buffer.concat([encodeLength(bytes.length), bytes]);

@@ -20,8 +20,8 @@ import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
 const PROTO_DIRECTORY = packageFile('proto/');
 
 /**
- * Loads one file of `proto/`. Message objects keep the field names of the protocol, 64 bit numbers are strings,
- * enumerations are names, absent fields have their defaults: the options that `npm run proto` generates types for.
+ * Loads one file of `proto/`. Messages keep the protocol's field names, 64-bit numbers are strings, enumerations are
+ * names, and absent fields have their defaults: the options for which `npm run proto` generates types.
  */
 function load(file: string): GrpcObject {
   return loadPackageDefinition(

@@ -11,27 +11,27 @@ export interface RpcService {
   readonly handlers: Readonly<Record<string, RpcHandler<never, unknown>>>;
 }
 
-/** How much one connection may take; what is not given is not limited, or as for the kubelet. */
+/** Limits of one connection; a missing value means no limit, or the kubelet's. */
 export interface RpcLimits {
   readonly messageLimitBytes?: number;
-  /** All that a connection may send. */
+  /** Total bytes that a connection may send. */
   readonly bytesLimit?: number;
   readonly callsLimit?: number;
 }
 
-/** 16 MiB: a ListAndWatch answer for 16 GPUs of 192 GiB is about 1 MiB; a request never comes near. */
+/** 16 MiB: a ListAndWatch answer for 16 GPUs of 192 GiB is about 1 MiB; requests are much smaller. */
 const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
-/** A kubelet has a stream open for each resource, and asks one thing at a time. */
+/** A kubelet has one open stream per resource, and makes one call at a time. */
 const CALLS_LIMIT = 100;
 
-/** A gRPC server without its own listener: the owner of the connections passes them in. */
+/** A gRPC server without a listener of its own: the owner of the connections passes them in. */
 export class RpcServer {
   readonly #methods: ReadonlyMap<string, RpcMethod>;
   readonly #limits: RpcLimits;
   readonly #onFailure: (error: unknown) => void;
   readonly #connections = new Set<GrpcConnection>();
 
-  /** `onFailure` hears what is thrown while a connection is served, which ends that connection. */
+  /** `onFailure` is called for an exception while a connection is served, which closes that connection. */
   constructor(
     services: readonly RpcService[],
     limits: RpcLimits = {},
@@ -42,9 +42,7 @@ export class RpcServer {
     this.#onFailure = onFailure;
   }
 
-  /**
-   * Serves one connection, which belongs to the server from here on; `onRefused` hears why it was cut off, if it was.
-   */
+  /** Serves one connection, which the server owns from now on; `onRefused` gets the reason if the server closes it. */
   accept(connection: Socket, onRefused: (error: Error) => void = () => undefined): void {
     const { messageLimitBytes = MESSAGE_LIMIT_BYTES, callsLimit = CALLS_LIMIT, bytesLimit } = this.#limits;
     const stream = new AuthorityStream(connection, bytesLimit);
@@ -65,10 +63,7 @@ export class RpcServer {
     this.#connections.clear();
   }
 
-  /**
-   * What answers the calls of a method: the handler itself. Fault injection puts itself before every handler of every
-   * server here.
-   */
+  /** The handler of a method. Fault injection replaces this function to intercept every handler of every server. */
   handlerOf(_method: MethodDefinition<unknown, unknown>, handler: RpcHandler<never, unknown>): RpcMethod['handler'] {
     return handler;
   }

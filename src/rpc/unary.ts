@@ -1,7 +1,7 @@
 import { Metadata, status, type CallOptions, type requestCallback } from '@grpc/grpc-js';
 import type { RpcHandler } from './grpc-call.js';
 
-/** A refusal with a gRPC status; the message is shown by `kubectl describe pod`. */
+/** A refusal with a gRPC status; `kubectl describe pod` shows the message. */
 export class RpcRefusal extends Error {
   readonly code: status;
 
@@ -13,9 +13,9 @@ export class RpcRefusal extends Error {
 }
 
 /**
- * Turns an async function into a handler; `isOver` tells it whether the caller still waits. Without this a rejection
- * would be unhandled - Node then ends the daemon - and the caller would hang until its deadline, or for ever, as the
- * kubelet's Allocate has none.
+ * Turns an async function into a handler; `isOver` returns true once the caller no longer waits. Without this a
+ * rejection would be unhandled, so that Node ends the daemon, and the caller would wait until its deadline, or forever,
+ * as the kubelet's Allocate has none.
  */
 export function unary<Request, Response>(
   answer: (request: Request, isOver: () => boolean) => Promise<Response>,
@@ -48,9 +48,9 @@ type ResponseOf<Method> = Method extends (request: infer _Request, callback: req
   ? Response
   : never;
 
-/** How a call goes about a server that is not there yet. */
+/** How long a call waits for a server that is not available yet. */
 export interface CallPatience {
-  /** Wait for it until the deadline, rather than fail because the last attempt to connect did. */
+  /** Whether to wait for the server until the deadline, even if the last connection attempt failed. */
   readonly waitForReady?: boolean;
 }
 

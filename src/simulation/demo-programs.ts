@@ -6,7 +6,7 @@ import { packageFile } from '../host/package-files.js';
 
 const BUILT = packageFile('native/build');
 
-/** What a container of the demonstration runs: a program of the CUDA driver, which knows nothing of limits. */
+/** The task of a container in the demonstration: a program that calls the CUDA driver and knows no limits. */
 export type ProbeTask =
   | readonly ['total']
   | readonly ['memory']
@@ -14,25 +14,25 @@ export type ProbeTask =
   | readonly ['work', mib: number, ms: number];
 
 /**
- * Runs programs as the containers of a simulated node would: behind the control library, with the container's directory
- * and the simulated GPUs. Instead of mounts they are given that directory by its path, so that nothing here needs root
- * or a container runtime.
+ * Runs programs like the containers of a simulated node: with the control library, the container's directory and the
+ * simulated GPUs. They get that directory by its path instead of a mount, so that neither root nor a container runtime
+ * is needed.
  */
 export class DemoPrograms {
   readonly #environment: Readonly<Record<string, string>>;
   readonly #ending = new AbortController();
 
-  /** `statePath` and `nodePath` are those of the simulated machine. */
+  /** `statePath` and `nodePath` belong to the simulated machine. */
   constructor(statePath: string, nodePath: string) {
     this.#environment = { LD_LIBRARY_PATH: join(BUILT, 'mirror'), GPU_SIM_STATE: statePath, GPU_SIM_NODE: nodePath };
   }
 
-  /** Runs the task in `container` to its end and answers with what it printed. Rejects when it failed or was ended. */
+  /** Runs the task in `container` and returns its output. Rejects if it fails or is killed. */
   async run(container: GivenContainer, task: ProbeTask): Promise<string> {
     const directory = container.mounts.find((mount) => mount.containerPath === '/etc/vcuda')?.hostPath ?? '';
     const { stdout } = await promisify(execFile)(join(BUILT, 'gpu-probe'), task.map(String), {
-      // A container's device nodes are its GPUs; where all of a simulated machine's are within reach, this says which
-      // it may see.
+      // A container sees only its own device nodes; a simulated machine's nodes are all reachable, so this variable
+      // limits them.
       env: {
         ...this.#environment,
         VGPU_SANDBOX_DIRECTORY: directory,
@@ -43,7 +43,7 @@ export class DemoPrograms {
     return stdout.trim();
   }
 
-  /** Ends every program that still runs. */
+  /** Kills every program that still runs. */
   end(): void {
     this.#ending.abort();
   }

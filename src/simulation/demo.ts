@@ -23,12 +23,12 @@ GPU3\tSYS\tSYS\tNV4\tX
 const BUILT_NATIVE = packageFile('native/build');
 /** CUDA_ERROR_OUT_OF_MEMORY. */
 const OUT_OF_MEMORY = '2';
-/** Long enough that the burst a program may begin with does not show. */
+/** Long enough that the initial burst of a program has no effect. */
 const PACED_MS = 3_000;
-/** Hundredths of a GPU that a share may be exceeded by in so short a time. */
+/** Tolerated excess of a share in hundredths of a GPU, because the measurement is short. */
 const TOLERANCE = 5;
 
-/** Pods that `liveOn` starts, what their programs hold, and for how long they work and rest in turn. */
+/** Pods that `liveOn` starts: memory of their programs, and how long these work and rest in turn. */
 const LIVELY = [
   { name: 'training', cores: 50, memoryBlocks: 32, mib: 6_000, workMs: 60_000, restMs: 500 },
   { name: 'inference', cores: 30, memoryBlocks: 16, mib: 2_500, workMs: 4_000, restMs: 3_000 },
@@ -36,13 +36,13 @@ const LIVELY = [
   { name: 'batch', cores: 200, memoryBlocks: 96, mib: 9_000, workMs: 20_000, restMs: 5_000 },
 ] as const;
 
-/** One step of the scenario: what is tried, and what came of it. Throws when the answer is not what it must be. */
+/** One step of the scenario: its title, and its result. Throws if the result is wrong. */
 interface Step {
   readonly title: string;
   readonly run: (demo: Demo) => Promise<string>;
 }
 
-/** Says after each step how it went. */
+/** Reports the result of each step. */
 export type StepReport = (step: { readonly title: string; readonly ok: boolean; readonly outcome: string }) => void;
 
 class WrongAnswer extends Error {}
@@ -57,7 +57,7 @@ export class Demo {
   readonly programs: DemoPrograms;
   readonly #given = new Map<string, readonly GivenContainer[]>();
 
-  /** Everything lies below `directory`; a short path, sockets are among it. */
+  /** All files are in `directory`, whose path must be short because sockets are among them. */
   constructor(directory: string, log: Log, query: { readonly port: number; readonly address: string }) {
     const statePath = join(directory, 'machine');
     const gpus = printSimNode(demoGpus());
@@ -81,7 +81,7 @@ export class Demo {
     await this.node.stop();
   }
 
-  /** Goes through the scenario. Resolves with the number of steps that failed. */
+  /** Runs the scenario. Resolves with the number of failed steps. */
   async runScenario(report: StepReport): Promise<number> {
     let failed = 0;
     for (const step of scenario()) {
@@ -95,7 +95,7 @@ export class Demo {
     return failed;
   }
 
-  /** Admits and starts every container of a pod, and checks that each got exactly what it asked for. */
+  /** Admits and starts every container of a pod, and checks that each got exactly what it requested. */
   async runPod(pod: EmulatedPod): Promise<readonly GivenContainer[]> {
     const { kubelet } = this.node;
     const admission = await kubelet.admit(pod);
@@ -111,8 +111,8 @@ export class Demo {
   }
 
   /**
-   * Starts pods whose programs use their slices by turns until the demonstration stops, so that there is something to
-   * look at.
+   * Starts pods whose programs use their slices in turns until the demonstration stops, so that the page shows
+   * activity.
    */
   async liveOn(): Promise<void> {
     for (const { name, cores, memoryBlocks, mib, workMs, restMs } of LIVELY) {
@@ -128,11 +128,11 @@ export class Demo {
         await delay(restMs, undefined, { ref: false });
       }
     } catch {
-      // The demonstration stops, and its programs with it.
+      // The demonstration stops and kills its programs.
     }
   }
 
-  /** Runs a program in the (first) container of a pod that was started, to its end. */
+  /** Runs a program in the first container of a started pod. */
   runProgram(pod: string, task: ProbeTask): Promise<string> {
     const container = this.#given.get(pod)?.[0];
     if (container === undefined) throw new WrongAnswer(`pod ${pod} was not started`);
@@ -230,8 +230,7 @@ function scenario(): readonly Step[] {
         const shares = await Promise.all(
           Object.entries(asked).map(async ([pod, cores]) => {
             const share = Number(/^share (\d+)$/.exec(await demo.runProgram(pod, ['share', PACED_MS]))?.[1]);
-            // How much a program gets at least depends on the machine that simulates the GPU; how much it gets at most
-            // does not.
+            // The lower bound of a program's use depends on the simulating machine; the upper bound does not.
             expect(share > 0 && share <= cores + TOLERANCE, `${pod} used ${share} % instead of ${cores} %`);
             return share;
           }),
@@ -257,7 +256,7 @@ function scenario(): readonly Step[] {
       run: (demo) => refused(demo, demoPod('late', [main(10, 8)]), /Available: 0|asked for 10 cores/),
     },
     {
-      title: 'a pod ends, and its GPUs are free again',
+      title: 'a pod ends, and its GPUs are released',
       async run(demo) {
         demo.node.kubelet.remove('demo-pair');
         return runOn(demo, demoPod('next-pair', [main(200, 16)]), [2, 3]);
@@ -312,7 +311,7 @@ function scenario(): readonly Step[] {
       async run({ node }) {
         for (const pod of node.kubelet.pods) node.kubelet.remove(pod.uid);
         await node.kubelet.admit(demoPod('without-gpu', []));
-        // Twice: first nobody vouches for the allocations any more, then their time of grace is over.
+        // Twice: the first run finds no holder of the allocations, the second finds their grace period over.
         await node.agent.allocator.reconcile();
         await node.agent.allocator.reconcile();
         const left = await readdir(node.config.virtualManagerPath);

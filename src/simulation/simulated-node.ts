@@ -8,7 +8,7 @@ import { buildAgent, type Agent, type AgentSeams } from '../agent/run.js';
 import { NO_PODS, type AgentPods } from '../agent/no-pods.js';
 
 export interface SimulatedNodeOptions {
-  /** Everything the node needs lies below; keep it short, socket paths are limited. */
+  /** Directory of all files of the node; keep it short, because socket paths are limited. */
   readonly directory: string;
   /** Description of the GPUs: JSON or the output of `nvidia-smi topo -m`. */
   readonly gpus: string;
@@ -16,11 +16,11 @@ export interface SimulatedNodeOptions {
   readonly config?: Partial<AgentConfig>;
   readonly seams?: AgentSeams;
   readonly kubelet?: Partial<EmulatorOptions>;
-  /** Whether the agent knows what the waiting pods ask for, as it does from the API server; false: standalone. */
+  /** Whether the agent knows the requests of waiting pods, as it does with an API server; false: standalone. */
   readonly knowsPods?: boolean;
 }
 
-/** What the agent is told on a simulated node whose files all lie below `directory`. */
+/** The agent's configuration on a simulated node whose files are all in `directory`. */
 export function simulatedConfig(directory: string, config: Partial<AgentConfig> = {}): AgentConfig {
   const at = (name: string): string => join(directory, name);
   return {
@@ -135,7 +135,7 @@ export class SimulatedNode {
   }
 }
 
-/** What an API server would tell the agent of the pods that wait for this kubelet. */
+/** The API server's view of the pods that wait for this kubelet. */
 function podsOf(kubelet: KubeletEmulator): AgentPods {
   const find = (matches: (pod: EmulatedPod) => boolean): EmulatedPod | undefined =>
     [...kubelet.pods, ...kubelet.waiting].find(matches);

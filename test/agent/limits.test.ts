@@ -89,7 +89,10 @@ test('an operator who asks for what cannot be is told why', async (t) => {
     code: 2,
     output: /may be any of default\/pod-\d+\/a, default\/pod-\d+\/b/,
   });
-  t.match(await limits(node, 'set', `default/${two.name}/a`), { code: 2, output: /say --memory, --share or --soft/ });
+  t.match(await limits(node, 'set', `default/${two.name}/a`), {
+    code: 2,
+    output: /give at least one of --memory, --share and --soft/,
+  });
   t.match(await limits(node, 'set', `default/${two.name}/a`, '--share', '101'), {
     code: 2,
     output: /hundredths of a GPU from 1 to 100/,

@@ -257,7 +257,7 @@ test('what cannot be is refused before anything starts', (t) => {
     status: 2,
     stderr: /Allowed choices are fragmentation, binpack, spread, topology/,
   });
-  t.match(refused('--tls-cert-file', 'x'), { status: 2, stderr: /belong together/ });
+  t.match(refused('--tls-cert-file', 'x'), { status: 2, stderr: /must be given together/ });
   t.match(refused('--explain', '/nowhere.yaml', '--state', '/nowhere.yaml'), { status: 2, stderr: /cannot be read/ });
   t.match(refused(), { status: 2, stderr: /no API server/ });
   t.end();

@@ -113,6 +113,6 @@ test('grant, lend and transfer change a store', async (t) => {
   t.match(report.out, /a +cash\/limits\.cpu +42 /);
   t.match(await quota('grant', 'a', 'cash/limits.cpu', '1', '--name', 'x', '--store', 'misspelt'), {
     code: 2,
-    err: /no such directory/,
+    err: /the directory does not exist/,
   });
 });

@@ -51,7 +51,7 @@ for (const [what, args, message] of [
   [
     'a certificate without its key',
     ['--tls-cert-file=/a'],
-    /--tls-cert-file and --tls-private-key-file belong together/,
+    /--tls-cert-file and --tls-private-key-file must be given together/,
   ],
   [
     'tokens that nobody can review',

@@ -122,7 +122,7 @@ async function startBehindProxy(): Promise<AgentProcess> {
     '--agent-timeout=60',
   ]);
   await until('the proxy', async () =>
-    readFileSync(cluster.processes.logOf('plugin-proxy'), 'utf8').includes('the device plugin proxy runs'),
+    readFileSync(cluster.processes.logOf('plugin-proxy'), 'utf8').includes('the device plugin proxy started'),
   );
   await agent.start();
   await cluster.kubeletIsBack(CORE_RESOURCE, MEMORY_RESOURCE);

@@ -1,21 +1,21 @@
 /**
- * Several connections on one stream of bytes, as plugins of the Node Resource Interface have them
- * (https://github.com/containerd/nri, pkg/net/multiplex). The stream is cut into chunks: connection, length, and a
- * piece of what that connection carries. Chunks know nothing of messages. Pure: bytes in, pieces out.
+ * Several connections on one byte stream, as plugins of the Node Resource Interface have them
+ * (https://github.com/containerd/nri, pkg/net/multiplex). The stream consists of chunks: connection, length, and a
+ * piece of that connection's data. Chunks are independent of messages. Pure: bytes in, pieces out.
  */
 import { MESSAGE_HEADER_BYTES, MESSAGE_LIMIT_BYTES } from './message.js';
 
 export const CHUNK_HEADER_BYTES = 8;
-/** A whole message of ttrpc. */
+/** Size of a whole ttrpc message. */
 export const CHUNK_LIMIT_BYTES = MESSAGE_HEADER_BYTES + MESSAGE_LIMIT_BYTES;
 
 /**
- * The Go peer loses its connection to a chunk that is larger than what it is about to read: 4096 bytes at the beginning
- * of a message, then what the message lacks.
+ * The Go peer loses its connection to a chunk that is larger than its next read: 4096 bytes at the beginning of a
+ * message, then the rest of the message.
  */
 const FIRST_CHUNK_BYTES = 4096;
 
-/** One message as chunks of a connection, such that every peer can take them; `message` is a whole one. */
+/** One whole message as chunks of a connection that every peer can read. */
 export function encodeChunks(connection: number, message: Buffer): Buffer {
   const parts = [message.subarray(0, FIRST_CHUNK_BYTES), message.subarray(FIRST_CHUNK_BYTES)];
   return Buffer.concat(parts.filter(({ length }) => length > 0).flatMap((part) => [header(connection, part), part]));
@@ -28,20 +28,20 @@ function header(connection: number, part: Buffer): Buffer {
   return bytes;
 }
 
-/** A piece of what one connection carries. */
+/** A piece of one connection's data. */
 export interface Piece {
   readonly connection: number;
   readonly bytes: Uint8Array;
 }
 
-/** Takes a stream of chunks apart. Holds nothing but a header: pieces are passed on as they come. */
+/** Splits a stream of chunks. Buffers only a header: pieces are passed on as they arrive. */
 export class ChunkReader {
   readonly #header = Buffer.alloc(CHUNK_HEADER_BYTES);
   #headerBytes = 0;
   #connection = 0;
   #leftBytes = 0;
 
-  /** Takes the next bytes; answers what they bring to each connection. Throws on a chunk beyond the limit. */
+  /** Accepts the next bytes; returns the pieces for each connection. Throws on a chunk beyond the limit. */
   feed(bytes: Uint8Array): Piece[] {
     const pieces: Piece[] = [];
     let at = 0;

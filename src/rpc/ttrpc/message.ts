@@ -10,14 +10,14 @@ export const MESSAGE_TYPE = { request: 1, response: 2, data: 3 } as const;
 
 export interface TtrpcMessage {
   readonly streamId: number;
-  /** One of MESSAGE_TYPE, or what a newer peer sends. */
+  /** A MESSAGE_TYPE, or an unknown type of a newer peer. */
   readonly type: number;
   readonly flags: number;
-  /** Null where it exceeded the limit: it was skipped. */
+  /** Null if it exceeded the limit and was skipped. */
   readonly payload: Buffer | null;
 }
 
-/** The bytes of one message. Throws a RangeError on a payload beyond the limit, which no peer would take. */
+/** The bytes of one message. Throws a RangeError for a payload beyond the limit, which every peer refuses. */
 export function encodeMessage(message: {
   readonly streamId: number;
   readonly type: number;
@@ -34,12 +34,12 @@ export function encodeMessage(message: {
   return bytes;
 }
 
-/** What a payload is gathered in at first; it grows with the bytes that came, not with those that were announced. */
+/** Initial buffer of a payload; it grows with the received bytes, not with the announced length. */
 const FIRST_BYTES = 4096;
 
 /**
- * Puts the messages of one connection together from pieces of any size. Holds at most twice what came of one message,
- * and nothing of one whose payload exceeds the limit.
+ * Assembles the messages of one connection from pieces of any size. Buffers at most twice the received part of one
+ * message, and nothing of a message whose payload exceeds the limit.
  */
 export class MessageReader {
   readonly #limitBytes: number;
@@ -54,7 +54,7 @@ export class MessageReader {
     this.#limitBytes = limitBytes;
   }
 
-  /** Takes the next bytes; answers the messages that they complete. */
+  /** Accepts the next bytes; returns the messages that they complete. */
   feed(bytes: Uint8Array): TtrpcMessage[] {
     const messages: TtrpcMessage[] = [];
     let at = 0;

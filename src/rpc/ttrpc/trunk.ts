@@ -1,21 +1,21 @@
 import type { Socket } from 'node:net';
 import { ChunkReader, encodeChunks } from './chunk.js';
 
-/** Bytes that wait for a peer that does not read; more end the connection. */
+/** Bytes that may wait for a peer that does not read; more close the connection. */
 const WRITE_LIMIT_BYTES = 8 * 1024 * 1024;
 
-/** Takes what one of the connections carries; what it throws ends the trunk. */
+/** Receives one connection's data; an exception closes the trunk. */
 export type PieceReceiver = (bytes: Uint8Array) => void;
 
 /**
- * One socket that carries several connections (see `chunk.ts`). Owns the socket. Pieces for connections that nobody
- * receives are dropped, as the Go peer does; whatever cannot be read ends all of them.
+ * One socket with several connections (see `chunk.ts`). Owns the socket. Pieces for connections without a receiver are
+ * dropped, as the Go peer does; invalid bytes close all connections.
  */
 export class Trunk {
   readonly #socket: Socket;
   #failure: Error | null = null;
 
-  /** `onClose` is called once, with what went wrong, or null where the peer or `close` ended it. */
+  /** `onClose` is called once, with the error, or null if the peer or `close` ended it. */
   constructor(socket: Socket, receivers: ReadonlyMap<number, PieceReceiver>, onClose: (failure: Error | null) => void) {
     this.#socket = socket;
     const reader = new ChunkReader();
@@ -28,7 +28,7 @@ export class Trunk {
       }
     });
     socket.on('error', (error) => (this.#failure ??= error));
-    // A peer that has closed its side reads no answers either.
+    // A peer that has closed its side does not read answers either.
     socket.on('end', () => socket.destroy());
     socket.on('close', () => onClose(this.#failure));
   }

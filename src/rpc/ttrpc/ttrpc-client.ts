@@ -4,12 +4,12 @@ import { ttrpcProto } from '../proto.js';
 import { RpcRefusal } from '../unary.js';
 import { encodeMessage, MESSAGE_TYPE, MessageReader, type TtrpcMessage } from './message.js';
 
-/** Answers to a client are short, and one peer may not take more memory for being asked. */
+/** Answers to a client are short, and this limits the memory that a peer can use. */
 const ANSWER_LIMIT_BYTES = 1024 * 1024;
 
 const OK: number = status.OK;
 
-/** What a client needs of a method of a loaded protocol. */
+/** The fields of a loaded protocol's method that a client needs. */
 export interface ClientMethod<Request, Response> {
   /** `/package.Service/Method`. */
   readonly path: string;
@@ -24,7 +24,7 @@ interface Waiting {
 
 /**
  * Calls methods without streams on one ttrpc connection. Pure apart from `write` and the clock. Every call settles:
- * with the answer, or rejecting with an RpcRefusal when it is refused, late, or the connection is over.
+ * with the answer, or rejecting with an RpcRefusal when it is refused, late, or the connection is closed.
  */
 export class TtrpcClient {
   readonly #write: (message: Buffer) => void;
@@ -79,12 +79,14 @@ export class TtrpcClient {
     });
   }
 
-  /** Takes the next bytes of the connection. Throws where they are no answers: the connection cannot go on then. */
+  /**
+   * Accepts the next bytes of the connection. Throws if they are not answers: the connection cannot be used any more.
+   */
   receive(bytes: Uint8Array): void {
     for (const message of this.#reader.feed(bytes)) this.#take(message);
   }
 
-  /** The connection is over: calls that wait are refused. */
+  /** The connection is closed: waiting calls are refused. */
   close(): void {
     this.#closed = true;
     for (const streamId of [...this.#waiting.keys()])
@@ -93,7 +95,7 @@ export class TtrpcClient {
 
   #take({ streamId, type, payload }: TtrpcMessage): void {
     if (type !== MESSAGE_TYPE.response) throw new Error(`ttrpc: a message of type ${type} where an answer belongs`);
-    // An answer to nobody came after its call was given up.
+    // The call may have timed out before its answer arrived.
     this.#settle(streamId, ({ answer, fail }) => {
       if (payload === null)
         return fail(new RpcRefusal(status.RESOURCE_EXHAUSTED, `the answer exceeds ${ANSWER_LIMIT_BYTES} bytes`));

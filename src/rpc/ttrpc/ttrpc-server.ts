@@ -6,11 +6,11 @@ import { encodeMessage, MESSAGE_LIMIT_BYTES, MESSAGE_TYPE, MessageReader, type T
 
 export interface TtrpcServerOptions {
   readonly services: readonly RpcService[];
-  /** Sends one whole message; drops it where the connection is over. */
+  /** Sends one whole message; drops it if the connection is closed. */
   readonly write: (message: Buffer) => void;
-  /** Hears what is thrown while a call is served; its caller gets INTERNAL. */
+  /** Called for an exception of a handler; its caller gets INTERNAL. */
   readonly onFailure?: (error: unknown) => void;
-  /** Calls at once; one more is refused. */
+  /** Number of concurrent calls; further ones are refused. */
   readonly callsLimit?: number;
 }
 
@@ -20,18 +20,18 @@ interface Method {
 }
 
 const CALLS_LIMIT = 64;
-/** Flag of a request that more of the same stream follows. */
+/** Flag of a request whose stream continues. */
 const REMOTE_OPEN = 0x02;
 
 /**
  * Serves calls without streams on one ttrpc connection: the same services as gRPC. Pure apart from `write`. Calls run
- * at the same time and are answered in any order.
+ * concurrently and are answered in any order.
  */
 export class TtrpcServer {
   readonly #options: TtrpcServerOptions;
   readonly #methods: ReadonlyMap<string, Method>;
   readonly #reader = new MessageReader();
-  /** Of calls that are not answered yet: what to call when the connection is over. */
+  /** For each unanswered call, the functions to call when the connection closes. */
   readonly #open = new Map<number, Set<() => void>>();
   #lastStream = 0;
 
@@ -47,12 +47,14 @@ export class TtrpcServer {
     );
   }
 
-  /** Takes the next bytes of the connection. Throws where they are no requests: the connection cannot go on then. */
+  /**
+   * Accepts the next bytes of the connection. Throws if they are not requests: the connection cannot be used any more.
+   */
   receive(bytes: Uint8Array): void {
     for (const message of this.#reader.feed(bytes)) this.#take(message);
   }
 
-  /** The connection is over: calls that are not answered are told. */
+  /** The connection is closed: unanswered calls are notified. */
   close(): void {
     const listeners = [...this.#open.values()].flatMap((of) => [...of]);
     this.#open.clear();
@@ -60,7 +62,7 @@ export class TtrpcServer {
   }
 
   #take({ streamId, type, flags, payload }: TtrpcMessage): void {
-    // What follows a request that was refused for being a stream.
+    // Further data of a request that was refused because it was a stream.
     if (type === MESSAGE_TYPE.data) return;
     if (type !== MESSAGE_TYPE.request) throw new Error(`ttrpc: a message of type ${type} where a request belongs`);
     if (streamId % 2 === 0 || streamId <= this.#lastStream) {
@@ -79,8 +81,8 @@ export class TtrpcServer {
     const request = this.#decode(() => ttrpcProto().ttrpc.Request.deserialize(payload));
     const method = request === null ? undefined : this.#methods.get(`/${request.service}/${request.method}`);
     if (request === null) this.#refuse(streamId, status.INVALID_ARGUMENT, 'the request cannot be read');
-    // What it was called is not repeated: a peer can put anything there.
-    else if (method === undefined) this.#refuse(streamId, status.UNIMPLEMENTED, 'no such method on this connection');
+    // The method's name is not repeated, because a peer can put any text there.
+    else if (method === undefined) this.#refuse(streamId, status.UNIMPLEMENTED, 'this connection has no such method');
     else if ((flags & REMOTE_OPEN) !== 0)
       this.#refuse(streamId, status.UNIMPLEMENTED, 'streams are not supported on this connection');
     else if (this.#open.size >= (this.#options.callsLimit ?? CALLS_LIMIT))

@@ -1,16 +1,16 @@
 import { resourceName, resourceNamed, type EmulatedResource } from './pod.js';
 
-/** Ids that one container of one pod holds of one resource. */
+/** Ids of one resource that one container holds. */
 export interface HeldDevices {
   readonly podUid: string;
   readonly container: string;
   readonly kind: EmulatedResource;
   readonly ids: readonly string[];
-  /** The plugin's answer, as the kubelet keeps it in its checkpoint: the bytes of a ContainerAllocateResponse. */
+  /** The plugin's answer in the kubelet's checkpoint: the bytes of a ContainerAllocateResponse. */
   readonly response: Buffer;
 }
 
-/** What the kubelet's device manager remembers: which devices exist, and who holds which. */
+/** The state of the kubelet's device manager: existing devices and their holders. */
 export class DeviceManager {
   /** Healthy ids by resource; absent until the plugin has listed them. */
   readonly healthy = new Map<EmulatedResource, ReadonlySet<string>>();
@@ -38,7 +38,7 @@ export class DeviceManager {
       .map(({ kind }) => kind);
   }
 
-  /** Forgets the devices of pods that are not among the living; a kubelet does so before it admits the next pod. */
+  /** Drops the devices of pods that are not among the living, as a kubelet does before it admits the next pod. */
   forgetAllBut(livingPods: ReadonlySet<string>): void {
     this.#held = this.#held.filter((entry) => livingPods.has(entry.podUid));
   }
@@ -47,7 +47,7 @@ export class DeviceManager {
     this.#held = this.#held.filter((entry) => entry.podUid !== podUid);
   }
 
-  /** Healthy ids that nobody holds. */
+  /** Healthy ids without a holder. */
   available(kind: EmulatedResource): string[] {
     const taken = new Set(this.#held.filter((entry) => entry.kind === kind).flatMap((entry) => entry.ids));
     return [...(this.healthy.get(kind) ?? [])].filter((id) => !taken.has(id));
@@ -68,7 +68,7 @@ export class DeviceManager {
     return JSON.stringify({ Data: data, Checksum: 0 });
   }
 
-  /** Takes over what an earlier life wrote with `encode`. */
+  /** Restores the state that an earlier run wrote with `encode`. */
   decode(text: string): void {
     const document = JSON.parse(text) as {
       Data: {

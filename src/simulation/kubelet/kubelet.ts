@@ -12,19 +12,19 @@ import { PluginEndpoint } from './plugin-endpoint.js';
 import { resourceName, resourceNamed, type EmulatedContainer, type EmulatedPod, type EmulatedResource } from './pod.js';
 
 export interface EmulatorOptions {
-  /** The device plugin directory; kubelet.sock and the checkpoint are made there. */
+  /** The device plugin directory, with kubelet.sock and the checkpoint. */
   readonly directory: string;
-  /** Where the pod-resources service listens. */
+  /** Socket of the pod-resources service. */
   readonly podResourcesSocket: string;
-  /** In which order the resources of a container are asked for; a kubelet has none. Core first unless given. */
+  /** Order in which the resources of a container are requested; a kubelet has no fixed one. Default: cores first. */
   readonly order?: (container: EmulatedContainer) => readonly ResourceKind[];
-  /** Whether GetPreferredAllocation is used; kubelets before 1.19 did not know it. */
+  /** Whether GetPreferredAllocation is called; kubelets before 1.19 do not have it. */
   readonly usesPreferences?: boolean;
-  /** What is sent as `:authority`; kubelets before 1.26 send the socket path. */
+  /** Value of `:authority`; kubelets before 1.26 send the socket path. */
   readonly authority?: 'localhost' | 'socket-path';
 }
 
-/** What a container was given: the ids, and the plugin's answers merged as a kubelet merges them. */
+/** The allocation of a container: the ids, and the plugin's answers merged as a kubelet merges them. */
 export interface GivenContainer {
   readonly name: string;
   readonly coreIds: readonly string[];
@@ -41,9 +41,9 @@ export type Admission =
   | { readonly ok: false; readonly message: string };
 
 /**
- * A kubelet as far as a device plugin can tell, without pods that really run: registration, ListAndWatch, admission of
- * one pod after another with preferences and reuse of init containers' devices, PreStartContainer, pod-resources, the
- * checkpoint file, restarts. test/simulation/kubelet/contract.ts holds it to what real kubelets do.
+ * A kubelet from the view of a device plugin, without real pods: registration, ListAndWatch, admission of one pod after
+ * another with preferences and reuse of init containers' devices, PreStartContainer, pod-resources, the checkpoint
+ * file, restarts. test/simulation/kubelet/contract.ts compares it with real kubelets.
  */
 export class KubeletEmulator {
   readonly #options: EmulatorOptions;
@@ -62,7 +62,7 @@ export class KubeletEmulator {
     this.#options = options;
   }
 
-  /** Starts as a kubelet does: every socket in the plugin directory is removed, plugins have to register anew. */
+  /** Starts as a kubelet does: removes every socket in the plugin directory, so that plugins must register again. */
   async start(): Promise<void> {
     const { directory, podResourcesSocket } = this.#options;
     await mkdir(directory, { recursive: true });
@@ -98,26 +98,26 @@ export class KubeletEmulator {
     this.#servers = [];
   }
 
-  /** Stops and starts; pods and their devices stay, as they do on a node. */
+  /** Stops and starts; pods keep their devices, as on a real node. */
   async restart(): Promise<void> {
     await this.stop();
     await this.start();
   }
 
-  /** How many healthy devices are registered: the node's allocatable. */
+  /** Number of healthy devices: the node's allocatable amount. */
   allocatable(kind: EmulatedResource): number {
     return this.#devices.healthy.get(kind)?.size ?? 0;
   }
 
   /**
-   * Resolves as soon as `condition` holds, which is looked at whenever a plugin registers or lists. Rejects after
+   * Resolves as soon as `condition` holds, which is checked whenever a plugin registers or lists devices. Rejects after
    * `timeoutMs`.
    */
   async until(condition: () => boolean, timeoutMs = 10_000): Promise<void> {
     const end = Date.now() + timeoutMs;
     while (!condition()) {
       const left = end - Date.now();
-      if (left <= 0) throw new Error('the emulated kubelet waited in vain');
+      if (left <= 0) throw new Error('the emulated kubelet timed out');
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, Math.min(left, 100));
         this.#waiting.push(() => {
@@ -128,7 +128,7 @@ export class KubeletEmulator {
     }
   }
 
-  /** Both resources are registered and listed. */
+  /** Resolves when both resources are registered and listed. */
   ready(timeoutMs?: number): Promise<void> {
     return this.until(
       () =>
@@ -140,7 +140,7 @@ export class KubeletEmulator {
     );
   }
 
-  /** Admits a pod, after all that were handed in before it. A refused pod is gone, with its devices. */
+  /** Admits a pod after all earlier ones. A refused pod is removed with its devices. */
   admit(pod: EmulatedPod): Promise<Admission> {
     this.#pending.add(pod);
     const result = this.#admitting.then(() => this.#admit(pod));
@@ -149,8 +149,8 @@ export class KubeletEmulator {
   }
 
   /**
-   * A pod that an earlier plugin of these resources started and that runs on; `held`: what the kubelet remembers of
-   * that.
+   * Adds a pod that an earlier plugin of these resources started and that still runs; `held` is the kubelet's record of
+   * it.
    */
   async inherit(pod: EmulatedPod, held: readonly HeldDevices[]): Promise<void> {
     this.#pods.set(pod.uid, pod);
@@ -170,7 +170,7 @@ export class KubeletEmulator {
     if (pod?.containers.every(({ name }) => this.#started.has(`${podUid}/${name}`)) === true) this.#pending.delete(pod);
   }
 
-  /** Somebody changes the annotations of a pod; the kubelet itself does not care. */
+  /** Changes the annotations of a pod; the kubelet itself ignores them. */
   annotate(podUid: string, annotations: Readonly<Record<string, string>>): void {
     const pod = this.#pods.get(podUid);
     if (pod === undefined) throw new Error(`no pod ${podUid}`);
@@ -185,7 +185,7 @@ export class KubeletEmulator {
     return () => this.#annotationListeners.delete(listener);
   }
 
-  /** The pod is over. Its devices are free when the next pod is admitted, and no longer listed from now on. */
+  /** Ends a pod. Its devices are free at the next admission, and pod-resources stops listing it now. */
   remove(podUid: string): void {
     const pod = this.#pods.get(podUid);
     if (pod === undefined) return;
@@ -195,15 +195,12 @@ export class KubeletEmulator {
     for (const { name } of [...pod.initContainers, ...pod.containers]) this.#started.delete(`${podUid}/${name}`);
   }
 
-  /**
-   * Pods that were handed in and not refused, and of which some container has never started: Pending, to the API
-   * server.
-   */
+  /** Admitted pods with a container that has never started: Pending for the API server. */
   get waiting(): readonly EmulatedPod[] {
     return [...this.#pending];
   }
 
-  /** UIDs of all pods that are over. */
+  /** UIDs of all ended pods. */
   get ended(): ReadonlySet<string> {
     return this.#ended;
   }
@@ -212,18 +209,18 @@ export class KubeletEmulator {
     return [...this.#pods.values()];
   }
 
-  /** Names of a pod's containers that run, as a container runtime would tell; null for a pod that is over. */
+  /** Names of a pod's running containers, as a container runtime would report; null for an ended pod. */
   runningOf(podUid: string): ReadonlySet<string> | null {
     const pod = this.#pods.get(podUid);
     if (pod === undefined) return null;
     const started = (containers: readonly EmulatedContainer[]): string[] =>
       containers.map(({ name }) => name).filter((name) => this.#started.has(`${podUid}/${name}`));
     const main = started(pod.containers);
-    // Init containers end one by one, the last before the others start.
+    // Init containers run one after another before the other containers start.
     return new Set(main.length > 0 ? main : started(pod.initContainers).slice(-1));
   }
 
-  /** Who holds what, as the checkpoint names it: also pods that are over, until the next one is admitted. */
+  /** Holders of devices as in the checkpoint: it includes ended pods until the next admission. */
   get held(): readonly HeldDevices[] {
     return this.#devices.held;
   }
@@ -351,7 +348,8 @@ export class KubeletEmulator {
         this.#notify();
       },
       () => {
-        // A plugin whose stream ends is gone: its devices count as unhealthy until it registers and lists them again.
+        // A plugin whose stream ends is disconnected: its devices count as unhealthy until it registers and lists them
+        // again.
         if (this.#endpoints.get(kind) !== endpoint) return;
         this.#endpoints.delete(kind);
         this.#devices.healthy.delete(kind);

@@ -6,12 +6,12 @@ import { callUnary } from '../../rpc/unary.js';
 
 const CALL_TIMEOUT_MS = 30_000;
 
-/** The kubelet's side of one registered plugin: a client on the plugin's socket and the list it sends. */
+/** The kubelet's side of one registered plugin: a client of the plugin's socket and the list that the plugin sends. */
 export class PluginEndpoint {
   readonly #client;
   readonly #stream: ClientReadableStream<ListAndWatchResponse__Output>;
 
-  /** `authority` is what kubelets send as HTTP/2 `:authority`: `localhost` since 1.26, the socket's path before. */
+  /** `authority` is the kubelet's HTTP/2 `:authority`: `localhost` since 1.26, the socket's path before. */
   constructor(
     socketPath: string,
     authority: string,

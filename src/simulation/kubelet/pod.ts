@@ -15,7 +15,7 @@ export function resourceNamed(name: string): EmulatedResource | null {
   return (['core', 'memory'] as const).find((kind) => RESOURCE_NAME[kind] === name) ?? null;
 }
 
-/** A container of an emulated pod, with what it asks for. */
+/** A container of an emulated pod, with its request. */
 export interface EmulatedContainer extends ContainerRequest {
   readonly name: string;
   /** Whole MIG instances, by resource. */
@@ -24,7 +24,7 @@ export interface EmulatedContainer extends ContainerRequest {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A pod as the emulated kubelet is given it. Init containers run before, and one after another. */
+/** A pod for the emulated kubelet. Init containers run first, one after another. */
 export interface EmulatedPod {
   readonly uid: string;
   readonly namespace: string;

@@ -72,7 +72,7 @@ test('a script with an unreadable end changes nothing', async (t) => {
   const { code, err } = await run(directory, ['replay', '-', '--store', 'store'], `${SCRIPT}{"type":"oops"}\n`);
   t.equal(code, 2);
   t.match(err, /line 3: unknown type "oops"/);
-  t.match(await run(directory, ['report', 'store']), { code: 2, err: /store: no such directory/ });
+  t.match(await run(directory, ['report', 'store']), { code: 2, err: /store: the directory does not exist/ });
 });
 
 test('an audit file continues where it ended, and verification shows what was changed in it', async (t) => {
