@@ -288,3 +288,20 @@ test('the pod hears what an operator changes', async (t) => {
     { reason: 'GPULimitChanged', message: /share 30, set by an operator of the node$/ },
   ]);
 });
+
+test('the priority of a running pod changes with its annotation, and a word that is none is refused', async (t) => {
+  const { node, pods, notes, live } = await resizable(t);
+  await node.slices.start(sliceSpec());
+  pods.annotate({ 'tencent.com/vcuda-priority': 'main=low,side=high' });
+  t.match(live(), { ...GIVEN, priority: 'low', generation: 1 });
+  pods.annotate({ 'tencent.com/vcuda-priority': 'high' });
+  t.match(live(), { ...GIVEN, priority: 'high', generation: 2 });
+  pods.annotate({ 'tencent.com/vcuda-priority': 'urgent' });
+  t.equal(live().priority, undefined);
+  t.match(notes, [
+    { reason: 'GPULimitChanged', message: 'main: 1024 MiB, share 30, priority low' },
+    { reason: 'GPULimitChanged', message: 'main: 1024 MiB, share 30, priority high' },
+    { reason: 'GPULimitRefused', message: 'tencent.com/vcuda-priority: "urgent" is not high, normal or low' },
+    { reason: 'GPULimitChanged', message: 'main: 1024 MiB, share 30' },
+  ]);
+});
