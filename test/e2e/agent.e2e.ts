@@ -86,7 +86,11 @@ test('a part of a GPU runs to completion with its device node, environment and m
   t.match(seen.devices, ['/dev/nvidia-uvm', '/dev/nvidia0', '/dev/nvidiactl']);
   t.equal(seen.libraryPath, '/usr/local/nvidia/lib64');
   t.equal(seen.uuids.length, 1);
-  t.same(seen.readOnly, { '/etc/vcuda': true, '/etc/vcuda/usage/vgpu.usage': false });
+  t.same(seen.readOnly, {
+    '/etc/vcuda': true,
+    '/etc/vcuda/usage/vgpu.usage': false,
+    '/etc/vcuda/usage/vgpu.activity': false,
+  });
   t.match(seen.text, /vgpu\.limits/);
   t.match(seen.text, /READABLE/, 'the device node can be opened');
   await remove('part');

@@ -175,7 +175,11 @@ test('a share claim is prepared as a slice with its limits, device node and CDI 
   t.equal(seen.devices.filter((path) => /nvidia\d+$/.test(path)).length, 1, 'one GPU');
   t.equal(seen.libraryPath, '/usr/local/nvidia/lib64');
   t.same(seen.uuids, ['void'], 'a default NVIDIA runtime adds no GPU');
-  t.same(seen.readOnly, { '/etc/vcuda': true, '/etc/vcuda/usage/vgpu.usage': false });
+  t.same(seen.readOnly, {
+    '/etc/vcuda': true,
+    '/etc/vcuda/usage/vgpu.usage': false,
+    '/etc/vcuda/usage/vgpu.activity': false,
+  });
   t.same(limitsOnDisk(), ['30/16']);
   t.equal(specFiles().length, 1);
   await remove('share');

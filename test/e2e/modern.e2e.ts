@@ -227,7 +227,11 @@ test(
       const { uuids, devices, readOnly } = await shown('cdi');
       t.equal(uuids.length, 1);
       t.ok(devices.includes('/dev/nvidiactl'));
-      t.same(readOnly, { '/etc/vcuda': true, '/etc/vcuda/usage/vgpu.usage': false });
+      t.same(readOnly, {
+        '/etc/vcuda': true,
+        '/etc/vcuda/usage/vgpu.usage': false,
+        '/etc/vcuda/usage/vgpu.activity': false,
+      });
       const files = readdirSync(specs).filter((name) => name.startsWith('tencent.com-vcuda_'));
       t.equal(files.length, 1);
       t.match(readFileSync(join(specs, files[0] ?? ''), 'utf8'), /NVIDIA_VISIBLE_DEVICES/);

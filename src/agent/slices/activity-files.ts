@@ -2,10 +2,10 @@ import {
   closeSync,
   constants,
   existsSync,
-  fstatSync,
   ftruncateSync,
   mkdirSync,
   openSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -13,7 +13,7 @@ import { chmod, chown, link, lstat, mkdir, readdir, rename, rm } from 'node:fs/p
 import { dirname, join } from 'node:path';
 import { ACTIVITY, ACTIVITY_FILE, HIGH_DIRECTORY } from '../../abi/vgpu-abi.js';
 import { writeFileAtomically } from '../../host/atomic-file.js';
-import { isLeased, NEVER_WAIT } from '../../host/reachable-file.js';
+import { NEVER_WAIT } from '../../host/reachable-file.js';
 import { bindMount, mountTmpfs, remountReadOnly, unmount } from '../../host/mounts.js';
 
 const TMPFS_BYTES = 64 * 2 ** 20;
@@ -33,7 +33,7 @@ const MOST_BYTES = 2 ** 16;
 export class ActivityFiles {
   readonly #directoryOf: (allocation: string) => string;
   readonly #tmpfs: string | null;
-  /** Open for writing, which keeps a container from taking a lease on its file. */
+  /** Files that low slices read, open for writing: this keeps containers from taking a lease on them. */
   readonly #open = new Map<string, number>();
 
   constructor(directoryOf: (allocation: string) => string, tmpfs: string | null) {
@@ -60,15 +60,13 @@ export class ActivityFiles {
     await mkdir(directory, { recursive: true });
     const there = await lstat(path).catch(() => null);
     if (there?.isFile() === true && there.size > 0) {
-      this.#hold(allocation);
       this.cut(allocation);
-      if (anew) this.clear(allocation);
+      if (anew) this.#write(allocation, writeEmpty);
       return;
     }
     if (this.#tmpfs === null) {
       await chmod(directory, 0o755);
       await writeActivity(path);
-      this.#hold(allocation);
       return;
     }
     await this.remove(allocation);
@@ -79,22 +77,20 @@ export class ActivityFiles {
     bindMount(this.#fileOf(allocation), path);
     bindMount(this.#linksOf(allocation), directory);
     remountReadOnly(directory);
-    this.#hold(allocation);
   }
 
-  /** Nothing is claimed any more: the processes of the slice have ended. */
+  /** Nothing is claimed any more: the processes of the slice have ended. Matters where low slices read the file. */
   clear(allocation: string): void {
-    const fd = this.#open.get(allocation);
-    if (fd !== undefined) writeSync(fd, Buffer.alloc(ACTIVITY.structSize), 0, ACTIVITY.structSize, 0);
+    if (this.#open.has(allocation)) this.#write(allocation, writeEmpty);
   }
 
   /** Brings a file back to its size; says what was found where it had another. */
   cut(allocation: string): string | null {
-    const fd = this.#open.get(allocation);
-    if (fd === undefined) return null;
-    const { size, blocks } = fstatSync(fd);
+    const found = statSync(this.pathOf(allocation), { throwIfNoEntry: false });
+    if (found === undefined) return null;
+    const { size, blocks } = found;
     if (size === ACTIVITY.structSize && blocks * BLOCK_BYTES <= MOST_BYTES) return null;
-    ftruncateSync(fd, ACTIVITY.structSize);
+    this.#write(allocation, (fd) => ftruncateSync(fd, ACTIVITY.structSize));
     return `the activity file has ${size} bytes and ${blocks} blocks instead of ${ACTIVITY.structSize} bytes`;
   }
 
@@ -104,14 +100,33 @@ export class ActivityFiles {
     this.#open.clear();
   }
 
-  /** A file on which its container has a lease already is left alone: low slices do not wait for it either. */
-  #hold(allocation: string): void {
-    this.#release(allocation);
+  /**
+   * Null where it cannot be opened now: its container has a lease on it, which low slices do not wait for either, or
+   * the agent has no descriptor left.
+   */
+  #openFile(allocation: string): number | null {
     try {
-      this.#open.set(allocation, openSync(this.pathOf(allocation), constants.O_RDWR | NEVER_WAIT));
-    } catch (error) {
-      if (!isLeased(error)) throw error;
+      return openSync(this.pathOf(allocation), constants.O_RDWR | NEVER_WAIT);
+    } catch {
+      return null;
     }
+  }
+
+  #write(allocation: string, write: (fd: number) => void): void {
+    const held = this.#open.get(allocation);
+    const fd = held ?? this.#openFile(allocation);
+    if (fd === null) return;
+    try {
+      write(fd);
+    } finally {
+      if (held === undefined) closeSync(fd);
+    }
+  }
+
+  #hold(allocation: string): void {
+    if (this.#open.has(allocation)) return;
+    const fd = this.#openFile(allocation);
+    if (fd !== null) this.#open.set(allocation, fd);
   }
 
   #release(allocation: string): void {
@@ -128,6 +143,7 @@ export class ActivityFiles {
     );
     for (const name of await readdir(directory)) if (!wanted.has(name)) await rm(join(directory, name));
     for (const [name, id] of wanted) {
+      this.#hold(id);
       // A reader finds the old file or the new one at any time.
       const fresh = join(directory, `${name}.new`);
       await link(this.#fileOf(id), fresh);
@@ -154,6 +170,10 @@ export class ActivityFiles {
       ? join(this.#directoryOf(allocation), HIGH_DIRECTORY)
       : join(this.#tmpfs, allocation, HIGH_DIRECTORY);
   }
+}
+
+function writeEmpty(fd: number): void {
+  writeSync(fd, Buffer.alloc(ACTIVITY.structSize), 0, ACTIVITY.structSize, 0);
 }
 
 const linkName = (gpu: number, number: number): string => `${String(gpu).padStart(2, '0')}.${number}`;
