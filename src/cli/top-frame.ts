@@ -54,7 +54,8 @@ function gpuLine(gpu: GpuSnapshot, nowMs: number, options: FrameOptions): string
     .slice(-TRAIL_WIDTH)
     .map((percent) => BLOCKS[Math.min(7, Math.floor((percent / 100) * 8))])
     .join('');
-  const name = `GPU ${String(gpu.index).padEnd(2)}`;
+  const profile = gpu.instance === undefined ? '' : ` ${printable(gpu.instance.profile)}`;
+  const name = `GPU ${String(gpu.index).padEnd(2)}${profile}`;
   if (gpu.health.status !== 'healthy')
     return paint(
       clip(

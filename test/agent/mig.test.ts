@@ -51,6 +51,11 @@ test('two pods share an instance: they get its nodes, and no other, and limits t
   t.equal(one.annotations['tencent.com/vcuda-device'], '/dev/nvidia0');
   const { devices } = await limitsOf(one);
   t.match(devices, [{ uuid: SMALL, share: 30 }]);
+  const base = `http://127.0.0.1:${node.agent.httpPort()}`;
+  t.match(
+    await (await fetch(`${base}/metrics`)).text(),
+    `vgpu_gpu_mig_info{gpu="4",uuid="${SMALL}",profile="1g.5gb",parent_uuid="GPU-00000000-0000-0000-0000-000000000000",gpu_instance="13",compute_instance="0"} 1`,
+  );
 });
 
 test('requests for whole GPUs take those that are not divided first, and never a set of instances', async (t) => {

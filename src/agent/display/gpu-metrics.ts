@@ -53,6 +53,28 @@ export const GPU_METRICS: readonly NodeMetric[] = [
     },
   },
   {
+    name: 'vgpu_gpu_mig_info',
+    type: 'gauge',
+    help: 'Always 1, of MIG instances only; its labels say which part of which GPU it is',
+    labels: [...LABELS, 'profile', 'parent_uuid', 'gpu_instance', 'compute_instance'],
+    *read({ snapshot }) {
+      for (const one of snapshot.cards) {
+        if (one.instance === undefined) continue;
+        const { profile, parentUuid, gpuInstance, computeInstance } = one.instance;
+        yield {
+          labels: {
+            ...labelsOf(one),
+            profile,
+            parent_uuid: parentUuid,
+            gpu_instance: String(gpuInstance),
+            compute_instance: String(computeInstance),
+          },
+          value: 1,
+        };
+      }
+    },
+  },
+  {
     name: 'vgpu_gpu_health',
     type: 'gauge',
     help: '1 for the status that the GPU has, 0 for the others',

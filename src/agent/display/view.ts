@@ -1,3 +1,4 @@
+import type { MigInstance } from '../../gpu/gpu.js';
 import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { Priority } from '../../gpu/priority.js';
 import type { Level } from '../../gpu/topology/level.js';
@@ -17,6 +18,8 @@ export interface GpuSnapshot {
   readonly index: number;
   readonly uuid: string;
   readonly model: string;
+  /** Only of an instance of MIG. */
+  readonly instance?: MigInstance;
   readonly pciBusId: string;
   readonly numaNode: number | null;
   readonly memoryBytes: number;

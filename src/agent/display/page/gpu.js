@@ -40,7 +40,11 @@ export function cardPanel(store, card, position, entries) {
     h(
       'p',
       { class: 'quiet facts' },
-      [card.pciBusId.replace(/^0+:/u, ''), card.numaNode === null ? null : `NUMA ${card.numaNode}`]
+      [
+        card.pciBusId.replace(/^0+:/u, ''),
+        card.numaNode === null ? null : `NUMA ${card.numaNode}`,
+        card.instance === undefined ? null : `MIG ${card.instance.profile} of ${card.instance.parentUuid}`,
+      ]
         .filter((fact) => fact !== null)
         .join(' · '),
       more,
