@@ -6,7 +6,7 @@ import { keptAlive } from '../host/keep-alive.js';
 import type { Log } from '../host/log.js';
 import { wait } from '../host/pause.js';
 import { plain } from '../http/answer.js';
-import { Listener, type Route } from '../http/listener.js';
+import { AddressInUse, Listener, type Route } from '../http/listener.js';
 import { probeListener } from '../http/probe-listener.js';
 import { displayTls } from './display-tls.js';
 
@@ -72,7 +72,7 @@ async function answerProbes(config: StandbyConfig, clock: Clock, log: Log): Prom
       await listener.start();
       started.push(listener);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+      if (!(error instanceof AddressInUse)) throw error;
     }
   }
   return async () => {

@@ -262,14 +262,18 @@ async function refusedToken(
   }
 }
 
+/** Another program listens on the address. */
+export class AddressInUse extends StartupError {}
+
 function listenProblem(address: string, port: number, { code, message }: NodeJS.ErrnoException): StartupError {
+  const place = `cannot listen on ${address.includes(':') ? `[${address}]` : address}:${port}`;
+  if (code === 'EADDRINUSE')
+    return new AddressInUse(`${place}: another program listens there; stop it or choose another port`);
   const why =
-    code === 'EADDRINUSE'
-      ? 'another program listens there; stop it or choose another port'
-      : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
-        ? 'this machine has no such address'
-        : code === 'EACCES'
-          ? 'ports below 1024 need root'
-          : message;
-  return new StartupError(`cannot listen on ${address.includes(':') ? `[${address}]` : address}:${port}: ${why}`);
+    code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
+      ? 'this machine has no such address'
+      : code === 'EACCES'
+        ? 'ports below 1024 need root'
+        : message;
+  return new StartupError(`${place}: ${why}`);
 }
