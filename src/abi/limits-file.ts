@@ -58,7 +58,7 @@ export interface DeviceLimit {
   readonly priority?: keyof typeof PRIORITY;
 }
 
-/** What a low slice is told of the high ones on its GPU. */
+/** Published data about the high slices on a low slice's GPU. */
 export interface GivesWay {
   /** For each of them, in the order of their links, the hundredths of the time for which its claims are believed. */
   readonly believed: readonly number[];

@@ -19,7 +19,7 @@ export interface AgentConfig {
   readonly simNodePath: string | null;
   /** Folder of the simulated machine whose libraries programs use; null: GPUs that only the agent knows. */
   readonly simStatePath: string | null;
-  /** Where the simulated device nodes are created. */
+  /** Directory of the simulated device nodes. */
   readonly simDevicePath: string;
   /** Path of libnvidia-ml; null: search the usual places. */
   readonly nvmlPath: string | null;
@@ -32,7 +32,7 @@ export interface AgentConfig {
   /** Directory of the control libraries and gpu-client. */
   readonly nativePath: string;
   readonly interposition: 'library-path' | 'cdi';
-  /** Where CDI specifications are written. */
+  /** Directory of the CDI specifications. */
   readonly cdiPath: string;
   readonly queryAddress: string;
   readonly queryPort: number;
@@ -67,7 +67,7 @@ export interface AgentConfig {
   /** Whether each usage file is on a file system of its own. */
   readonly usageTmpfs: boolean;
   readonly shareMode: boolean;
-  /** What is done with GPUs that MIG divides. */
+  /** How the agent uses GPUs that are partitioned by MIG. */
   readonly migStrategy: MigStrategy;
   /** How pods get GPUs: by the device plugin, by resource claims, or some GPUs by each. */
   readonly allocation: AllocationMode;
@@ -88,7 +88,7 @@ export interface AgentConfig {
   readonly cpuAffinity: CpuAffinity;
   readonly runtimeRequestTimeoutMs: number;
   readonly waitTimeoutMs: number;
-  /** What the agent does about containers that exceed their limits. */
+  /** Action on containers that exceed their limits. */
   readonly auditPolicy: AuditPolicy;
   /** How many times its booked memory a slice of memory class `low` may hold; 1: no slice holds more than it booked. */
   readonly memoryOversubscription: number;

@@ -37,7 +37,7 @@ export interface Diagnosis {
   /** `skipped`: these flags leave nothing to check. */
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
   readonly what: string;
-  /** What to do; null if nothing. */
+  /** The advised action; null if none. */
   readonly advice: string | null;
 }
 
@@ -45,7 +45,7 @@ export interface DoctorOptions {
   readonly config: AgentConfig;
   readonly clock: Clock;
   readonly log: Log;
-  /** What the running agent waits for; null when it does not answer. */
+  /** Reasons why the running agent is not ready; null when it does not answer. */
   readonly agentWaitsFor: () => Promise<readonly string[] | null>;
 }
 

@@ -17,7 +17,7 @@ export function outputOption(): Option {
     });
 }
 
-/** One answer in the forms that a user may ask for; only the form that is asked for is made. */
+/** One answer in all output forms; only the requested form is computed. */
 export interface Answer {
   readonly document: () => unknown;
   readonly table: () => string | Promise<string>;

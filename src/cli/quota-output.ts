@@ -11,7 +11,7 @@ export function quotaOutputOption(): Option {
   return outputOption();
 }
 
-/** What the quota engine prints in this output: its tables, or lines of JSON, of which YAML is made. */
+/** The quota engine's format for this output: its tables, or lines of JSON, from which YAML is made. */
 export function formatOf(output: Output): Format {
   return output === 'json' || output === 'yaml' ? 'json' : 'table';
 }

@@ -69,7 +69,7 @@ export function quotaCommand(): Command {
       if (files.length === 0) throw new StartupError('quota: name manifests, or - for standard input');
       const content = await contentOf(tree);
       const groups = groupsOf(tree, content);
-      // What a tree says beside the specifications: which namespaces may use a group.
+      // The tree also says which namespaces may use a group.
       const read = readManifests(content);
       // All files form one bundle: an object of one file may refer to an object of another one.
       const manifests = await manifestsOf(files);

@@ -28,7 +28,7 @@ export const MEMORY_LIMIT_KEY = 'tencent.com/vcuda-memory-limit';
 /** Pod annotation: hard share of each running container in hundredths of a GPU, lower than its allocation. */
 export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 
-/** Pod annotation: which slices of a GPU go before others: `high`, `normal` or `low`. */
+/** Pod annotation: priority of the pod's slices on their GPUs: `high`, `normal` or `low`. */
 export const PRIORITY_KEY = 'tencent.com/vcuda-priority';
 
 /**

@@ -2,8 +2,8 @@ import type { Gpu } from './gpu.js';
 import { CORE_RESOURCE } from './resources.js';
 
 /**
- * What is done with GPUs that MIG divides. `none`: they are left out. `shared`: each instance is a GPU of its own, of
- * 100 cores and its memory. `whole`: each instance is one unit of a resource that is named after its profile.
+ * How the agent uses GPUs that are partitioned by MIG. `none`: it excludes them. `shared`: each instance is a GPU with
+ * 100 cores and its own memory. `whole`: each instance is one unit of a resource that is named after its profile.
  */
 export const MIG_STRATEGIES = ['none', 'shared', 'whole'] as const;
 export type MigStrategy = (typeof MIG_STRATEGIES)[number];

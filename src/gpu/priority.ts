@@ -1,6 +1,6 @@
 /**
- * Priority between the slices of one GPU. A high slice goes before low ones, launch by launch; normal slices go by
- * their shares.
+ * Priority between the slices of one GPU. A high slice has precedence over low ones at each launch; normal slices only
+ * follow their shares.
  */
 import type { PRIORITY } from '../abi/vgpu-abi.js';
 

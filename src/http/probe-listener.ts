@@ -7,7 +7,7 @@ export interface ProbeListenerOptions {
   readonly address: string;
   /** 0: a free port. */
   readonly port: number;
-  /** What the program waits for; empty once it can answer requests. */
+  /** Reasons why the program cannot answer requests yet; empty once it can. */
   readonly notReady: () => readonly string[];
   readonly log: LimitedLogTarget;
 }

@@ -2,7 +2,7 @@ import { plain } from './answer.js';
 import type { Route } from './listener.js';
 
 export interface ProbeOptions {
-  /** What the program waits for; empty once it can answer requests. */
+  /** Reasons why the program cannot answer requests yet; empty once it can. */
   readonly notReady: () => readonly string[];
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
 }

@@ -59,7 +59,7 @@ export interface Pod {
   readonly containers: readonly PodContainer[];
   /** Its resource claims, in the order of its specification. */
   readonly claims: readonly PodClaim[];
-  /** What it asks for, of a type of GPU that its workload declares; with what its claims give it. */
+  /** The pod's requests including its claims, for the GPU type that its workload declares. */
   readonly needs: (
     gpuType?: string,
     catalog?: CardCatalog,
@@ -70,9 +70,9 @@ export interface Pod {
 /** A resource claim that a pod names. */
 export interface PodClaim {
   readonly name: string;
-  /** Of a claim that pods may share; empty for one that is made of a template. */
+  /** Name of a claim that pods may share; empty for one from a template. */
   readonly claimName: string;
-  /** Of a ResourceClaimTemplate; empty for a claim that exists without the pod. */
+  /** Name of a ResourceClaimTemplate; empty for a claim that exists independently of the pod. */
   readonly templateName: string;
   /** The claim that was made of the template; empty before. */
   readonly madeName: string;

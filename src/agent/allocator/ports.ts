@@ -37,7 +37,7 @@ export interface PodEvidence {
   remainsOf(podUid: string): Promise<PodRemains | null>;
 }
 
-/** Which container holds which ids, according to the kubelet. */
+/** The kubelet's answers about containers and the ids that they hold. */
 export interface HolderKnowledge {
   /** Null if the kubelet names no container or does not answer. */
   holderOf(kind: ResourceKind, ids: readonly string[]): Promise<Holder | null>;
@@ -106,7 +106,7 @@ export interface UnitSpecs {
   remove(unitId: string): Promise<void>;
 }
 
-/** Where the checkpoint lies. */
+/** Storage of the checkpoint. */
 export interface CheckpointStore {
   /** Null if there is no checkpoint. */
   load(): Promise<string | null>;

@@ -75,7 +75,7 @@ export class KubeletHolders {
   async #ask(patience?: CallPatience): Promise<{ holders: Holder[]; complete: boolean }> {
     const [listed, entries] = await Promise.all([this.#listed(patience), this.#entries()]);
     const fromCheckpoint = this.#fromEntries(entries ?? []);
-    // Of several entries with the same name and cores the first is used.
+    // The first of several entries with the same name and cores is used.
     const recorded = new Map(
       fromCheckpoint
         .map((holder) => [recordKey(holder.container.container, holder.coreIds), holder] as const)

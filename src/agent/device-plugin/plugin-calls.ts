@@ -66,7 +66,7 @@ export function callsOf(kind: ResourceKind, devices: DeviceSource): PluginCalls 
   };
 }
 
-/** What tools that read the original's errors look for. */
+/** Text that tools for the original's errors search for. */
 const START_CHECK_FAILED = 'PreStartContainer check failed';
 
 const STATUS: Readonly<Partial<Record<Refusal['code'], status>>> = {

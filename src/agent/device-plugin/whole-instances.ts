@@ -4,7 +4,7 @@ import type { DeviceSource, PluginDevice } from './devices.js';
 import { callsOf, type PluginCalls } from './plugin-calls.js';
 import type { PluginResource } from './plugin-server.js';
 
-/** What hands out whole MIG instances: the cores of one are always given together. */
+/** A source of whole MIG instances: all cores of an instance are allocated together. */
 export type InstanceSource = Pick<DeviceSource, 'allocate' | 'preStart' | 'onDevicesChanged'>;
 
 /** One resource for each profile of the instances that are given whole. */
@@ -24,7 +24,7 @@ function instanceCalls(devices: () => readonly PluginDevice[], source: InstanceS
   return callsOf('core', {
     devices,
     onDevicesChanged: (listener) => source.onDevicesChanged(listener),
-    // Instances of a profile are alike.
+    // All instances of a profile are equal, so any of them will do.
     preferred: async (_kind, available, mustInclude, size) => {
       const free = available.filter((id) => !mustInclude.includes(id)).sort();
       return { ok: true, ids: [...mustInclude, ...free].slice(0, size) };

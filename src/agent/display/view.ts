@@ -71,7 +71,7 @@ export interface SliceSnapshot {
   readonly usedMemoryBytes: number;
   /** The driver's own part of `usedMemoryBytes`. */
   readonly driverMemoryBytes: number;
-  /** What it may hold beyond its memory limit, on the host, and what it does; no part of the above. */
+  /** Limit and use of memory on the host, beyond the memory limit; not part of the figures above. */
   readonly hostBackedLimitBytes: number;
   readonly hostBackedBytes: number;
   readonly peakMemoryBytes: number | null;
@@ -117,7 +117,7 @@ export interface AllocationSnapshot {
   /** Number of living processes that sent a greeting. */
   readonly processes: number;
   readonly findings: readonly FindingSnapshot[];
-  /** What its socket refused: connections, and how often it was closed because of too many at once. */
+  /** Refusals of its socket: connections, and how often it was closed because of too many at once. */
   readonly refusedConnections: number;
   readonly socketFloods: number;
   readonly slices: readonly SliceSnapshot[];
@@ -203,6 +203,6 @@ export interface NodeView {
   graph(options?: { readonly extended?: boolean }): string;
   pod(podUid: string): PodFacts | null;
   counts(): NodeCounts;
-  /** What the agent waits for; empty when it can serve pods. */
+  /** Reasons why the agent cannot serve pods yet; empty when it can. */
   notReady(): readonly string[];
 }

@@ -102,14 +102,14 @@ export interface AuditView {
     readonly gpuUuid: string;
     readonly process: Pick<AuditedProcess, 'pid' | 'name'>;
   }[];
-  /** What is wrong with the usage file as a file; null without a problem. */
+  /** A problem of the usage file as a file; null without one. */
   readonly fileProblem: string | null;
   /**
    * Settings of the container, according to the runtime, that keep the control library out; empty if there are none.
    * Absent: unknown.
    */
   readonly uninjected?: readonly string[];
-  /** What was recently cut off the usage file because it had grown; null if it had not. */
+  /** The part that was recently cut off the usage file because it had grown; null if it had not. */
   readonly fileGrown: string | null;
 }
 

@@ -20,7 +20,7 @@ export interface WantedLimits extends HeldLimits {
   readonly podKnown: boolean;
 }
 
-/** What the node allows; nothing of it by default. */
+/** The node's settings for limits; all off by default. */
 export interface NodeLimitPolicy {
   /** How many times its memory limit a slice of memory class `low` may hold; 1 or absent: no more than that. */
   readonly memoryOversubscription?: number;

@@ -18,11 +18,13 @@ export interface PrecedenceKeeperOptions {
 /** How soon a slice that comes, goes or changes its priority is known to the others of its GPU. */
 const ROUND_MS = 500;
 
-/** Tells low slices to which high ones they give way: links to their activity files, and what holds of them. */
+/**
+ * Publishes to low slices the high slices that have precedence: links to their activity files, and their priority data.
+ */
 export class PrecedenceKeeper {
   readonly #options: PrecedenceKeeperOptions;
   readonly #rounds: Rounds;
-  /** By allocation of a low slice: what it was told, and in which slice; a slice that starts again is told again. */
+  /** Last published text by allocation of a low slice; a slice that starts again gets it again. */
   readonly #told = new Map<string, { readonly slice: Slice; readonly text: string }>();
 
   constructor(options: PrecedenceKeeperOptions) {
@@ -67,7 +69,7 @@ export class PrecedenceKeeper {
       ({ givesWay }, at) => JSON.stringify(givesWay) === JSON.stringify(precedence[at]?.givesWay),
     );
     if (holds && (precedence.length === 0 || (told?.slice === slice && told.text === text))) return;
-    // Links first: a slice that is told of a claim can read it.
+    // The links are created first, so that a notified slice can read them.
     await this.#options.activity.linkHigh(
       slice.id,
       precedence.map((one) => one?.high ?? []),

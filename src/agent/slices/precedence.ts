@@ -1,24 +1,21 @@
-/**
- * Which high slices go before which low ones: pure. Slices meet on the GPUs that they share; a slice that has a GPU for
- * itself neither goes before others nor gives way.
- */
+/** Decides which high slices have precedence over which low ones. Pure. Only slices on the same GPU compete. */
 import type { GivesWay, LiveLimit } from '../../abi/limits-file.js';
 import { FLOOR_WHOLE, MAX_HIGH } from '../../abi/vgpu-abi.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 
-/** A slice by position of its GPUs. */
+/** A slice, with the position of its GPU in the slice. */
 export interface Contender {
   readonly allocation: string;
   readonly devices: readonly (Pick<LiveLimit, 'share' | 'softLimit' | 'priority'> & { readonly uuid: string })[];
 }
 
-/** On one GPU of a low slice: the allocations to which it gives way, and what it is told of them. */
+/** The precedence on one GPU of a low slice: the allocations of the high slices, and the published data about them. */
 export interface Precedence {
   readonly high: readonly string[];
   readonly givesWay: GivesWay;
 }
 
-/** What low slices of one GPU get beside high ones, in hundredths. */
+/** Least share of all low slices of one GPU beside high ones, in hundredths. */
 export const DEFAULT_LOW_FLOOR = 5;
 
 /**

@@ -84,7 +84,7 @@ export class SliceDirectories {
   async make(allocationId: string, anew = false): Promise<void> {
     const path = this.usagePathOf(allocationId);
     await mkdir(dirname(path), { recursive: true });
-    // Whatever the agent's umask is, every user in the container must be able to enter.
+    // Every user in the container must be able to enter, whatever the agent's umask.
     for (const directory of [this.pathOf(allocationId), dirname(path)]) await chmod(directory, 0o755);
     await this.activity.make(allocationId, anew);
     const there = await lstat(path).catch(() => null);

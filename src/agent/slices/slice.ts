@@ -286,7 +286,7 @@ export class Slice {
     return () => {
       this.#sessions.delete(session);
       this.#departed.add(session);
-      // What a killed process claims would end by itself a second later.
+      // A killed process cannot withdraw its claim, which would otherwise end a second later.
       if (this.#sessions.size === 0) this.#options.directories.activity.clear(this.id);
       this.#listener.left(session);
     };

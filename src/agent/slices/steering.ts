@@ -162,12 +162,12 @@ function demandOf(slice: SliceTick, usedPpm: number, beforePpm: number): number 
   return demand < MIN_DEMAND_PPM ? 0 : Math.round(demand);
 }
 
-/** What low slices keep of their need beside high ones: the floor that gives way at no time. */
+/** The part of their demand that low slices always keep beside high ones. */
 const LOW_NEED_PPM = 50_000;
 
 /**
- * As `divide`. Beside each other, high slices need not leave low ones more than their floor, and low ones may use all
- * that high ones leave: they give way at each launch, so nothing is kept free for the high ones.
+ * Like `divide`, with priorities: high slices leave low ones only their floor, and low ones may use all that the high
+ * ones leave. Low slices wait at each launch, so no time is reserved for high ones.
  */
 function divideByPriority(claims: readonly Claim[], capacityPpm: number): number[] {
   const priorities = claims.map(({ slice }) => slice.priority ?? 'normal');

@@ -168,7 +168,7 @@ export class UsageReader {
     return this.#read(slots, length, position) ? decodeSlots(slots.subarray(0, length)) : null;
   }
 
-  /** What is wrong with the header of the file, or null. */
+  /** The problem of the file's header, or null. */
   malformed(): UsageRefusal | null {
     const length = this.#fd === null ? 0 : readSync(this.#fd, head, 0, head.length, 0);
     return refuseUsage(head.subarray(0, length), head.length);

@@ -76,8 +76,8 @@ export function isPairingUnsure(
 }
 
 /**
- * The state with the last answers paired as the kubelet says, which lists these holders: memory without cores waits for
- * its own, and ids that nobody holds wait for nothing.
+ * The state with its last answers paired according to the kubelet's holders: memory without cores waits for its cores,
+ * and ids without a holder wait for nothing.
  */
 export function pairedByKubelet(state: LedgerState, holders: readonly Holder[]): LedgerState {
   const { open } = state;

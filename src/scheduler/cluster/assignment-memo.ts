@@ -14,7 +14,7 @@ const MOST_SUMS = 1_024;
 /** A GPU that none of the containers that are left can use. */
 const USELESS = -1;
 
-/** What the containers from one step on can tell of a GPU. */
+/** The requests of the containers from one step on. */
 interface Rest {
   /** For each number of free cores the most of them that some of these containers can take together. */
   readonly cores: Uint8Array;
@@ -115,7 +115,7 @@ export class AssignmentMemo {
 
 const memos = new WeakMap<Demand, Map<boolean, AssignmentMemo>>();
 
-/** What is known of a demand on nodes of which the memory of the GPUs is known, or is an estimate. */
+/** The memo for a demand on nodes whose GPU memory is known, or is an estimate. */
 export function assignmentMemo(demand: Demand, { memoryKnown }: NodeShape): AssignmentMemo {
   const both = memos.get(demand) ?? new Map<boolean, AssignmentMemo>();
   memos.set(demand, both);

@@ -54,7 +54,7 @@ export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], de
     memo.learn(key, false);
     return null;
   };
-  /** What was found for another node leads through every state of the same key. */
+  /** The assignment of another node is valid for every state with the same key. */
   const follow = (stage: PlacementStage, at: number): PlacementStage | null => {
     const step = steps[at];
     if (step === undefined) return stage;

@@ -20,7 +20,7 @@ export interface PlacementStep {
 /** Capacity that init containers leave to the containers after them, by position. */
 type Left = ReadonlyMap<number, Amount>;
 
-/** What is kept of one GPU. */
+/** Reserved amounts of one GPU. */
 export interface Amount {
   readonly cores: number;
   readonly memoryBytes: number;

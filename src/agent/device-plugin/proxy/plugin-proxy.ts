@@ -13,9 +13,9 @@ import { ForwardedCalls } from './forwarded-calls.js';
 const KINDS: readonly ResourceKind[] = ['core', 'memory'];
 
 export interface PluginProxyOptions {
-  /** Where the kubelet's socket lies and ours go, usually /var/lib/kubelet/device-plugins. */
+  /** Directory of the kubelet's socket and of the plugin sockets, usually /var/lib/kubelet/device-plugins. */
   readonly kubeletDirectory: string;
-  /** Where agents register: it holds a socket like the kubelet's, and theirs. */
+  /** Directory in which agents register: it has a socket like the kubelet's, and the agents' sockets. */
   readonly agentDirectory: string;
   readonly agentTimeoutMs: number;
   readonly clock: Clock;

@@ -8,7 +8,7 @@ import type { Handle } from './question.js';
 /** A GPU that answered when the session was opened, or a MIG instance on it. */
 export interface NvmlGpu {
   readonly handle: Handle;
-  /** What is asked for temperature, power and energy: of an instance its GPU. */
+  /** Handle for temperature, power and energy: an instance uses its GPU's. */
   readonly board: Handle;
   /** Target of its calls, which run one after another; messages use it as the GPU's name. */
   readonly target: string;

@@ -45,7 +45,10 @@ export class Watch {
     return news;
   }
 
-  /** What befalls a GPU befalls its MIG instances; what is attributed to one of them, that one alone. */
+  /**
+   * UUIDs that an event affects: an event of a GPU affects all its MIG instances, an event of one instance only that
+   * one.
+   */
   #hitBy(uuid: string, gpuInstance: number | null = null): readonly string[] {
     const instances = [...this.#session.gpus.values()].filter(({ details }) => details.instance?.parentUuid === uuid);
     const one = instances.find(({ details }) => details.instance?.gpuInstance === gpuInstance);

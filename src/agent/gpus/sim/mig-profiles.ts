@@ -32,7 +32,7 @@ function profiles(names: string, memoryMib: readonly number[], multiprocessors: 
   }));
 }
 
-/** What `nvidia-smi mig -lgip` prints; native/sim/mig.c has the same tables and says where they come from. */
+/** The output of `nvidia-smi mig -lgip`; native/sim/mig.c has the same tables and names their source. */
 const MODELS = [
   {
     pattern: /A100/u,

@@ -180,7 +180,7 @@ export class SimDriver implements Driver {
     for (const listener of [...this.#listeners]) listener(event);
   }
 
-  /** What befalls a GPU befalls its MIG instances. */
+  /** UUIDs that an event affects: an event of a GPU affects all its MIG instances. */
   #hitBy(uuid: string): readonly string[] {
     const parts = this.#node.instances.filter(({ instance }) => instance?.parentUuid === uuid);
     return [uuid, ...parts.map((part) => part.uuid)];

@@ -3,10 +3,7 @@ import { sumCores } from '../node.js';
 import { FragmentationScore } from '../fragmentation-score.js';
 import { inGpus, type Policy } from './policy.js';
 
-/**
- * What a large node has; sets how a thousandth of a CPU weighs against a hundredth of a GPU in choosing the fuller of
- * two nodes.
- */
+/** CPUs of a large node, the scale by which CPU is weighed against GPU cores when the fuller of two nodes is chosen. */
 const LARGE_NODE_CPU_MILLI = 128_000;
 const LARGE_NODE_CORES = 800;
 

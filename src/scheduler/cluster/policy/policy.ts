@@ -3,7 +3,7 @@ import type { Demand } from '../demand.js';
 import type { ClusterNode, FreeState } from '../node.js';
 import type { TypicalMix } from '../typical-mix.js';
 
-/** What it costs to place a pod on a node; less is better. `second` decides between nodes of equal `first`. */
+/** The cost of placing a pod on a node; less is better. `second` decides between nodes of equal `first`. */
 export interface Cost {
   readonly first: number;
   readonly second: number;
@@ -25,7 +25,7 @@ export interface Policy {
   readonly usesMix: boolean;
   /** `nodes` are those of the cluster, in the state in which they are when the mix is made. */
   judge(mix: TypicalMix, nodes: Iterable<ClusterNode>): Judge;
-  /** What a cost of this policy says, for people. */
+  /** The cost in words. */
   inWords(cost: Cost): string;
 }
 

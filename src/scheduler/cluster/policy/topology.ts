@@ -44,8 +44,8 @@ class TopologyJudge implements Judge {
   }
 
   /**
-   * What sets of later jobs lose when `taken` of the free GPUs go, at the least: per pair, summed over the sizes of
-   * job.
+   * The least loss in value of later jobs' sets when `taken` of the free GPUs are used: per pair, summed over the job
+   * sizes.
    */
   #lost(machine: Topology, free: BitSet, taken: number): number {
     const { exact } = machineOf(machine);
@@ -68,7 +68,7 @@ class TopologyJudge implements Judge {
 /** One NVLink as points of `setScore`. */
 const LINK_POINTS = 100;
 
-/** What the best sets of the free GPUs are worth for later jobs: points of a pair, summed over the sizes of job. */
+/** The value of the best sets of the free GPUs for later jobs: points per pair, summed over the job sizes. */
 function worthOf({ nvlink, pcie }: Exact, free: BitSet): number {
   const [links, near] = [nvlink.futureValue.of(free), pcie.futureValue.of(free)];
   return JOB_SIZES.reduce((sum, jobSize, at) => {
