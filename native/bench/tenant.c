@@ -13,9 +13,9 @@
  *     shapes              kernels of 20 us, 200 us and 2 ms in turn
  *     grid:US:BLOCKS      one stream, kernels of BLOCKS blocks
  *     idle                one kernel of 200 us, then idle
- *     serve:US:KERNELS:LOAD  requests of so many kernels that come at random (Poisson) and keep the GPU busy for LOAD
- *                         of 100; instead of launches, prints how long requests took, a line each in us, less those of
- *                         the first two seconds
+ *     serve:US:KERNELS:LOAD  requests of KERNELS kernels with random arrival times (Poisson) that keep the GPU busy for
+ *                         LOAD percent; prints the latency of each request in us, one per line, except those of the
+ *                         first two seconds, instead of the number of launches
  */
 #include "cuda_abi.h"
 #include <math.h>
@@ -133,7 +133,7 @@ static void run_shapes(double end) {
       launch(sizes[i], multiprocessors, 64 + 64 * i, stream);
 }
 
-/* The same requests in every run: exponential times between them from a fixed seed. */
+/* Exponential times between requests, from a fixed seed, so that every run has the same requests. */
 static double until_next_request(double mean_s) {
   static uint64_t state = 88172645463325252ull;
   state ^= state << 13;

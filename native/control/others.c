@@ -14,8 +14,8 @@ uint32_t others_ppm(uint32_t device) {
   struct vgpu_device_live live;
   limits_read(control.limits, device, &live);
   if (!limits_steering_is_fresh(&live, os_now_ns()) || has_siblings()) return OTHERS_UNKNOWN;
-  /* A low slice launches while high ones have no work: most of its launches have the GPU for themselves, and the others
-   * are much longer. */
+  /* A low slice launches only while high slices have no work: most of its launches have the GPU to themselves, and the
+   * interrupted ones are much longer. */
   if (live.priority == VGPU_PRIORITY_LOW && live.high_count > 0) return OTHERS_UNKNOWN;
   if ((live.flags & VGPU_LIVE_ALONE) != 0) return 0;
   if (live.others_ppm == 0) return OTHERS_UNKNOWN;
