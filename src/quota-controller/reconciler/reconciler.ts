@@ -1,21 +1,20 @@
-import type { Decision } from '../../quota/core/decision.js';
 import type { Demand } from '../../quota/core/demand.js';
 import { refOfKey } from '../../quota/core/workload.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import { GROUP_LABEL, type EvaluationOptions } from '../../quota/evaluators/evaluate.js';
-import { KubeError } from '../../kube/failure.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { readObject, withReferences, type ServedKind } from '../kinds.js';
 import type { QuotaLog } from '../log.js';
-import { GROUPS_PATH, itemPath } from '../names.js';
+import { GROUPS_PATH } from '../names.js';
 import type { Ownership } from '../ownership.js';
 import { NO_GROUP } from '../store/ledger.js';
 import type { Clock } from '../../host/clock.js';
 import { Pause } from '../../host/pause.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
-import { isUpToDate, levelsOf } from './group-drift.js';
+import { levelsOf } from './group-drift.js';
+import { GroupReconciler } from './group-reconciler.js';
 import { LedgerWatch } from './ledger-watch.js';
 import { listWorkloads } from './list-workloads.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
@@ -47,25 +46,20 @@ const MAX_RETRY_MS = 1_000;
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
-  readonly #groups: Informer<GroupObject>;
+  readonly #groupInformer: Informer<GroupObject>;
+  readonly #groups: GroupReconciler;
   /** Informers by path of the kind. */
   readonly #workloads = new Map<string, Informer<WorkloadObject>>();
   #kinds: readonly ServedKind[];
   readonly #ledgers: LedgerWatch;
-  readonly #groupByName = new Map<string, GroupObject>();
   readonly #workloadByKey = new Map<string, WorkloadObject>();
   readonly #workloadByUid = new Map<string, WorkloadObject>();
   /** Deleted objects that the ledger still has to release, with their last group. */
   readonly #deleted = new Map<string, WorkloadObject>();
   readonly #admitted = new Set<string>();
-  /** Since when groups in the ledger have no object; -Infinity after an observed deletion. */
-  readonly #absent = new Map<string, number>();
-  readonly #problems = new Map<string, string>();
   readonly #queue: ReconcileQueue;
   readonly #pause: Pause;
   readonly #listeners = new Set<(group: string) => void>();
-  /** Groups with reserved limits, and when the reservation expires. */
-  readonly #reservedUntil = new Map<string, number>();
   #synced = false;
   #resolveSynced: () => void = () => undefined;
   readonly #whenSynced = new Promise<void>((resolve) => (this.#resolveSynced = resolve));
@@ -81,7 +75,18 @@ export class Reconciler {
       clock,
       log,
     });
-    this.#groups = api.informer({ path: GROUPS_PATH, keep: readGroup });
+    this.#groupInformer = api.informer({ path: GROUPS_PATH, keep: readGroup });
+    this.#groups = new GroupReconciler({
+      api,
+      engine,
+      clock,
+      reservationMs: options.reservationMs,
+      enqueue: (name, delayMs) => this.#queue.put(groupKey(name), delayMs),
+      changed: (name) => this.#notify(name),
+      created: (name) => {
+        for (const { key, group } of this.workloads()) if (group === name) this.#queue.put(key, 0);
+      },
+    });
     this.#ledgers = new LedgerWatch({
       api,
       engine,
@@ -89,7 +94,7 @@ export class Reconciler {
       log,
       changed: (group) => this.#ledgerChanged(group),
       read: (group, isNews) => {
-        this.#afterReservation(group);
+        this.#groups.awaitReservation(group);
         if (isNews) this.#notify(group);
       },
     });
@@ -104,15 +109,15 @@ export class Reconciler {
 
   /** Why the ledger differs from a group's object; null if it does not. */
   problemOf(group: string): string | null {
-    return this.#problems.get(group) ?? null;
+    return this.#groups.problemOf(group);
   }
 
   groups(): readonly GroupObject[] {
-    return [...this.#groupByName.values()];
+    return this.#groups.groups();
   }
 
   group(name: string): GroupObject | null {
-    return this.#groupByName.get(name) ?? null;
+    return this.#groups.group(name);
   }
 
   /** A workload by its `refKey`. */
@@ -143,7 +148,7 @@ export class Reconciler {
   }
 
   start(): void {
-    this.#groups.onChange(({ before, after }) => this.#groupChanged(before, after));
+    this.#groupInformer.onChange(({ before, after }) => this.#groupChanged(before, after));
     for (const informer of this.#informers()) informer.start();
     void this.#reconcileInitially();
   }
@@ -184,7 +189,7 @@ export class Reconciler {
   }
 
   #informers(): readonly Informer<unknown>[] {
-    return [this.#groups, this.#ledgers.informer, ...this.#workloads.values()];
+    return [this.#groupInformer, this.#ledgers.informer, ...this.#workloads.values()];
   }
 
   async stop(): Promise<void> {
@@ -213,7 +218,8 @@ export class Reconciler {
     }
     if (gone.length > 0)
       log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
-    for (const name of new Set([...this.#groupByName.keys(), ...engine.groups()])) this.#queue.put(groupKey(name), 0);
+    for (const name of new Set([...this.groups().map(({ spec }) => spec.name), ...engine.groups()]))
+      this.#queue.put(groupKey(name), 0);
   }
 
   /** Lists workloads of the affected kinds, and charges them as they are evaluated now. */
@@ -248,7 +254,7 @@ export class Reconciler {
       await Promise.all(this.#informers().map((informer) => informer.whenSynced()));
     const { engine } = this.#options;
     await this.#untilSuccess(() => engine.catchUp());
-    for (const level of levelsOf([...this.#groupByName.values()]))
+    for (const level of levelsOf(this.groups()))
       await Promise.all(level.map(({ spec }) => this.#untilSuccess(() => this.#reconcile(groupKey(spec.name)))));
     await Promise.all(this.workloads().map(({ key }) => this.#untilSuccess(() => this.#reconcile(key))));
     await this.#untilSuccess(() => this.compare());
@@ -271,13 +277,7 @@ export class Reconciler {
 
   #groupChanged(before: GroupObject | null, after: GroupObject | null): void {
     const name = (after ?? before)?.spec.name ?? '';
-    if (after === null) {
-      this.#groupByName.delete(name);
-      this.#absent.set(name, -Infinity);
-    } else {
-      this.#groupByName.set(name, after);
-      this.#absent.delete(name);
-    }
+    this.#groups.observe(name, after);
     this.#notify(name);
     if (
       before !== null &&
@@ -317,8 +317,7 @@ export class Reconciler {
   #ledgerChanged(group: string): boolean {
     this.#notify(group);
     if (!this.#synced) return false;
-    if (group !== NO_GROUP && !this.#groupByName.has(group))
-      this.#queue.put(groupKey(group), this.#options.reservationMs);
+    if (group !== NO_GROUP && this.group(group) === null) this.#queue.put(groupKey(group), this.#options.reservationMs);
     return true;
   }
 
@@ -334,7 +333,7 @@ export class Reconciler {
       this.#admitted.delete(gone.uid);
       return;
     }
-    if (key.startsWith(GROUP)) return this.#reconcileGroup(key.slice(GROUP.length));
+    if (key.startsWith(GROUP)) return this.#groups.reconcile(key.slice(GROUP.length));
     const object = this.#workloadByKey.get(key);
     if (object !== undefined) await this.#reconcileWorkload(object);
   }
@@ -383,77 +382,6 @@ export class Reconciler {
   async #observeDeleted(key: string, uid: string, group: string): Promise<void> {
     const decision = await this.#options.engine.observe({ workload: { ...refOfKey(key), uid }, group, demand: null });
     if (decision.code === 'Conflict') throw new Error(decision.message);
-  }
-
-  async #reconcileGroup(name: string): Promise<void> {
-    const { engine } = this.#options;
-    const object = this.#groupByName.get(name);
-    const known = engine.status(name);
-    let decision: Decision | null = null;
-    if (object === undefined) {
-      if (known !== null) decision = await this.#removeGroup(name, known.createdAt);
-    } else if (object.terminating) {
-      if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
-        decision = await engine.execute({ type: 'terminateGroup', name });
-    } else if (known === null) decision = await this.#addGroup(object);
-    else if (!isUpToDate(object, known, engine.now)) {
-      decision = await engine.execute({
-        type: 'updateGroup',
-        ...object.spec,
-        force: true,
-        observed: object.generation,
-      });
-      this.#afterReservation(name);
-    }
-    if (decision?.code === 'Conflict') throw new Error(decision.message);
-    const refusedLoan = decision?.warnings.find(({ code }) => code === 'LoanRefused')?.reason ?? null;
-    const problem = decision === null || decision.allowed ? refusedLoan : decision.message;
-    if (problem === null) this.#problems.delete(name);
-    else this.#problems.set(name, problem);
-    this.#notify(name);
-  }
-
-  /**
-   * Reconciles a group when its limit reservation expires, so that limits of an object that never came are released.
-   */
-  #afterReservation(name: string): void {
-    const { engine, reservationMs, clock } = this.#options;
-    const until = engine.status(name)?.limitsReservedUntil ?? null;
-    if (until === null || this.#reservedUntil.get(name) === until) return;
-    this.#reservedUntil.set(name, until);
-    const waitMs = Math.min(Math.max(0, until - engine.now), reservationMs) + 50;
-    clock.after(waitMs, () => {
-      if (this.#reservedUntil.get(name) === until) this.#reservedUntil.delete(name);
-      this.#queue.put(groupKey(name), 0);
-    });
-  }
-
-  async #addGroup(object: GroupObject): Promise<Decision> {
-    const { engine } = this.#options;
-    const made = await engine.execute({ type: 'createGroup', ...object.spec });
-    if (!made.allowed) return made;
-    // Workloads and children that were waiting for the group.
-    for (const { key, group } of this.workloads()) if (group === object.spec.name) this.#queue.put(key, 0);
-    for (const { spec } of this.groups()) if (spec.parent === object.spec.name) this.#queue.put(groupKey(spec.name), 0);
-    return made;
-  }
-
-  /**
-   * Deletes a group whose object was deleted or never came. Its quota stays reserved until the object can no longer
-   * come, because the ledger may have another group than the one whose object was deleted.
-   */
-  async #removeGroup(name: string, createdAt: number): Promise<Decision | null> {
-    const since = this.#absent.get(name) ?? this.#options.clock.now();
-    this.#absent.set(name, since);
-    const waitMs = Math.max(since, createdAt) + this.#options.reservationMs - this.#options.clock.now();
-    if (waitMs > 0) {
-      this.#options.clock.after(waitMs, () => this.#queue.put(groupKey(name), 0));
-      return null;
-    }
-    const answer = await this.#options.api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
-    if (answer.ok) return null;
-    if (answer.code !== 'not-found') throw new KubeError(`group ${name} cannot be read`, answer);
-    return this.#options.engine.deleteGroup(name);
   }
 }
 

@@ -1,0 +1,132 @@
+import type { Clock } from '../../host/clock.js';
+import type { KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
+import type { Decision } from '../../quota/core/decision.js';
+import type { QuotaEngine } from '../../quota/engine.js';
+import type { GroupObject } from '../group-object.js';
+import { GROUPS_PATH, itemPath } from '../names.js';
+import { isUpToDate } from './group-drift.js';
+
+export interface GroupReconcilerOptions {
+  readonly api: KubeApi;
+  readonly engine: QuotaEngine;
+  readonly clock: Clock;
+  /** How long an admission is reserved until its object is observed. */
+  readonly reservationMs: number;
+  /** Queues the reconciliation of a group after a delay. */
+  readonly enqueue: (group: string, delayMs: number) => void;
+  /** Called after each reconciliation. */
+  readonly changed: (group: string) => void;
+  /** Called when a group was created in the ledger: its workloads can be charged now. */
+  readonly created: (group: string) => void;
+}
+
+/** Reconciles the groups of the ledger with their objects. */
+export class GroupReconciler {
+  readonly #options: GroupReconcilerOptions;
+  readonly #byName = new Map<string, GroupObject>();
+  /** Since when groups in the ledger have no object; -Infinity after an observed deletion. */
+  readonly #absent = new Map<string, number>();
+  readonly #problems = new Map<string, string>();
+  /** Groups with reserved limits, and when the reservation expires. */
+  readonly #reservedUntil = new Map<string, number>();
+
+  constructor(options: GroupReconcilerOptions) {
+    this.#options = options;
+  }
+
+  groups(): readonly GroupObject[] {
+    return [...this.#byName.values()];
+  }
+
+  group(name: string): GroupObject | null {
+    return this.#byName.get(name) ?? null;
+  }
+
+  /** Why the ledger differs from a group's object; null if it does not. */
+  problemOf(name: string): string | null {
+    return this.#problems.get(name) ?? null;
+  }
+
+  /** Records the observed object of a group; null after its deletion. */
+  observe(name: string, object: GroupObject | null): void {
+    if (object === null) {
+      this.#byName.delete(name);
+      this.#absent.set(name, -Infinity);
+    } else {
+      this.#byName.set(name, object);
+      this.#absent.delete(name);
+    }
+  }
+
+  /** Brings the ledger to the state of a group's object. Rejects on a conflict or if the API server fails. */
+  async reconcile(name: string): Promise<void> {
+    const { engine } = this.#options;
+    const object = this.#byName.get(name);
+    const known = engine.status(name);
+    let decision: Decision | null = null;
+    if (object === undefined) {
+      if (known !== null) decision = await this.#remove(name, known.createdAt);
+    } else if (object.terminating) {
+      if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
+        decision = await engine.execute({ type: 'terminateGroup', name });
+    } else if (known === null) decision = await this.#add(object);
+    else if (!isUpToDate(object, known, engine.now)) {
+      decision = await engine.execute({
+        type: 'updateGroup',
+        ...object.spec,
+        force: true,
+        observed: object.generation,
+      });
+      this.awaitReservation(name);
+    }
+    if (decision?.code === 'Conflict') throw new Error(decision.message);
+    const refusedLoan = decision?.warnings.find(({ code }) => code === 'LoanRefused')?.reason ?? null;
+    const problem = decision === null || decision.allowed ? refusedLoan : decision.message;
+    if (problem === null) this.#problems.delete(name);
+    else this.#problems.set(name, problem);
+    this.#options.changed(name);
+  }
+
+  /**
+   * Reconciles a group when its limit reservation expires, so that limits of an object that never came are released.
+   */
+  awaitReservation(name: string): void {
+    const { engine, reservationMs, clock } = this.#options;
+    const until = engine.status(name)?.limitsReservedUntil ?? null;
+    if (until === null || this.#reservedUntil.get(name) === until) return;
+    this.#reservedUntil.set(name, until);
+    const waitMs = Math.min(Math.max(0, until - engine.now), reservationMs) + 50;
+    clock.after(waitMs, () => {
+      if (this.#reservedUntil.get(name) === until) this.#reservedUntil.delete(name);
+      this.#options.enqueue(name, 0);
+    });
+  }
+
+  async #add(object: GroupObject): Promise<Decision> {
+    const { engine, created, enqueue } = this.#options;
+    const decision = await engine.execute({ type: 'createGroup', ...object.spec });
+    if (!decision.allowed) return decision;
+    created(object.spec.name);
+    for (const { spec } of this.#byName.values()) if (spec.parent === object.spec.name) enqueue(spec.name, 0);
+    return decision;
+  }
+
+  /**
+   * Deletes a group whose object was deleted or never came. Its quota stays reserved until the object can no longer
+   * come, because the ledger may have another group than the one whose object was deleted.
+   */
+  async #remove(name: string, createdAt: number): Promise<Decision | null> {
+    const since = this.#absent.get(name) ?? this.#options.clock.now();
+    this.#absent.set(name, since);
+    const waitMs = Math.max(since, createdAt) + this.#options.reservationMs - this.#options.clock.now();
+    if (waitMs > 0) {
+      this.#options.clock.after(waitMs, () => this.#options.enqueue(name, 0));
+      return null;
+    }
+    const answer = await this.#options.api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
+    if (answer.ok) return null;
+    if (answer.code !== 'not-found') throw new KubeError(`group ${name} cannot be read`, answer);
+    return this.#options.engine.deleteGroup(name);
+  }
+}
