@@ -37,7 +37,8 @@ import type {
   SliceStore,
 } from './ports.js';
 import { LedgerKeeper } from './ledger-keeper.js';
-import { podsGone, runningOf } from './pod-life.js';
+import { describeForgotten, ForgottenAllocations } from './forgotten-allocations.js';
+import { podsGone } from './pod-life.js';
 import { gpusOf, limitsOf } from './slice-limits.js';
 import { SliceUpkeep } from './slice-upkeep.js';
 
@@ -85,14 +86,14 @@ export class Allocator {
   readonly #upkeep: SliceUpkeep;
   /** UIDs of pods whose request was refused; the API server may still list them as pending. */
   readonly #failed = new Set<string>();
-  /** Ids of allocations that the kubelet has forgotten although their containers run, and that are logged already. */
-  readonly #loggedForgotten = new Set<string>();
+  readonly #forgotten: ForgottenAllocations;
   /** How many more times the kubelet is asked for held devices before an allocation; 0 after it has answered. */
   #kubeletQueriesLeft = MAX_KUBELET_QUERIES;
 
   constructor(options: AllocatorOptions, restored: CheckpointContent = EMPTY_CHECKPOINT) {
     this.#options = options;
     this.#upkeep = new SliceUpkeep(options.slices, options.log);
+    this.#forgotten = new ForgottenAllocations(options);
     this.ledger = new LedgerKeeper(
       {
         ...emptyLedger(options.node, options.claimGpus),
@@ -181,7 +182,7 @@ export class Allocator {
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
       let [offer, offered] = [available, observeOffered(ended.state, available, mustInclude)];
-      const forgotten = await this.#forgotten(offered.freed);
+      const forgotten = await this.#forgotten.among(offered.freed);
       if (forgotten.length > 0) {
         offer = withoutIdsOf(forgotten, available, mustInclude);
         offered = observeOffered(ended.state, offer, mustInclude);
@@ -199,7 +200,7 @@ export class Allocator {
       if (answer.ok) return { ok: true, ids: answer.ids };
       if ('podUid' in answer) this.#failed.add(answer.podUid);
       this.#state = nothingWaits(this.#state);
-      const reason = forgotten.length > 0 ? `${answer.reason}; ${forgottenBy(forgotten)}` : answer.reason;
+      const reason = forgotten.length > 0 ? `${answer.reason}; ${describeForgotten(forgotten)}` : answer.reason;
       return this.#refused(kind, size, refuse(answer.code, reason));
     });
   }
@@ -215,10 +216,10 @@ export class Allocator {
     await this.#ensureReconciled();
     return this.#enqueue(async () => {
       const { slices, clock, log } = this.#options;
-      const forgotten = await this.#forgotten(startedWith(this.#state, ids));
+      const forgotten = await this.#forgotten.among(startedWith(this.#state, ids));
       if (forgotten.length > 0) {
         this.#state = nothingWaits(this.#state);
-        return this.#refused(kind, ids.length, refuse('devices-in-use', forgottenBy(forgotten)));
+        return this.#refused(kind, ids.length, refuse('devices-in-use', describeForgotten(forgotten)));
       }
       const pending = await this.#pendingFor(kind, ids.length);
       const answer = allocate(this.#state, { kind, ids, pending, now: clock.now() });
@@ -306,7 +307,7 @@ export class Allocator {
       const heldIds = new Set(living.flatMap((holder) => [...holder.coreIds, ...holder.memoryIds]));
       const compare = () => reconcile(taken.state, { heldIds, endedPods, now, graceMs });
       let { state, freed } = compare();
-      const forgotten = await this.#forgotten(freed.filter(({ owners }) => !owners.some(isEnded(endedPods))));
+      const forgotten = await this.#forgotten.among(freed.filter(({ owners }) => !owners.some(isEnded(endedPods))));
       if (forgotten.length > 0) {
         for (const allocation of forgotten)
           for (const id of [...coreIdsOf(allocation), ...memoryIdsOf(allocation)]) heldIds.add(id);
@@ -396,25 +397,6 @@ export class Allocator {
       await this.#options.legacy.open(this.#state.legacy);
       return { ok: true };
     });
-  }
-
-  /**
-   * The allocations whose containers run although the kubelet counts their devices as free, because it lost its
-   * checkpoint. They stay allocated until the containers end.
-   */
-  async #forgotten(allocations: readonly Allocation[]): Promise<readonly Allocation[]> {
-    const started = allocations.filter(({ phase }) => phase === 'started');
-    if (started.length === 0) return started;
-    const forgotten = await runningOf(started, this.#options.pods, this.#options.evidence);
-    for (const { id, owners } of forgotten) {
-      if (this.#loggedForgotten.has(id)) continue;
-      this.#loggedForgotten.add(id);
-      this.#options.log.error(
-        { allocation: id, owners },
-        'the kubelet counts devices of a running container as free: it has lost its checkpoint; the agent keeps them allocated',
-      );
-    }
-    return forgotten;
   }
 
   #logLegacy(begun: readonly LegacyHolding[], ended: readonly LegacyHolding[]): void {
@@ -519,7 +501,7 @@ export class Allocator {
     if (freed.length === 0) return;
     await this.#save();
     for (const allocation of freed) {
-      this.#loggedForgotten.delete(allocation.id);
+      this.#forgotten.freed(allocation.id);
       await this.#upkeep.remove(allocation.id);
       this.#options.log.info({ allocation: allocation.id, owners: allocation.owners }, 'freed');
       this.#options.notices.freed(allocation);
@@ -537,12 +519,6 @@ export class Allocator {
 
 function isEnded(endedPods: ReadonlySet<string>): (owner: ContainerRef) => boolean {
   return ({ podUid }) => endedPods.has(podUid);
-}
-
-function forgottenBy(allocations: readonly Allocation[]): string {
-  const containers = allocations.flatMap(({ owners }) => owners.map((owner) => `${owner.pod}/${owner.container}`));
-  const names = containers.slice(0, 3).join(', ') + (containers.length > 3 ? ', ...' : '');
-  return `the kubelet offers devices that running containers use (${names}): it has lost its checkpoint; wait until these containers have ended`;
 }
 
 /** Whether a request's container wants 32-bit libraries; null if its candidates differ, false without candidates. */
