@@ -45,7 +45,7 @@ export interface ArbitratorOptions {
   readonly writeConcurrency?: number;
   /** Templates of Consumers for namespaces without one; the first template that selects a namespace applies. */
   readonly templates?: () => readonly ConsumerTemplate[];
-  /** Uids of pods that are evicted before others, because their groups have them beyond their quota; none without. */
+  /** Uids of pods that are evicted before others, because they are beyond their group's quota; default none. */
   readonly beyondQuota?: () => ReadonlySet<string>;
   /** What there is of storage; no limit for a resource that it does not name. */
   readonly storageCapacity?: () => Quantities;

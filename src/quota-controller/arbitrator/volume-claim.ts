@@ -5,12 +5,12 @@ import { ManifestReader } from '../../quota/evaluators/manifest.js';
 import { readAmounts } from '../../kube/amounts.js';
 import type { KubeObject } from '../object.js';
 
-/** What the arbitrator keeps of a PersistentVolumeClaim. */
+/** The fields of a PersistentVolumeClaim that the arbitrator needs. */
 export interface VolumeClaim {
   readonly namespace: string;
-  /** The storage that it asks for, in sum and of its class, as groups are charged for it. */
+  /** Requested storage, in total and by storage class, as groups are charged for it. */
   readonly asks: Quantities;
-  /** Whether it has its volume. */
+  /** Whether the claim is bound to a volume. */
   readonly isBound: boolean;
 }
 

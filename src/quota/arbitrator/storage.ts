@@ -13,7 +13,7 @@ export interface StorageSituation {
   readonly pending: ReadonlyMap<string, Quantities>;
 }
 
-/** What a consumer has of storage. */
+/** Storage usage of a consumer. */
 export interface StorageUsage {
   readonly used: Quantities;
   readonly pending: Quantities;
