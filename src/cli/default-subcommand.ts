@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { StartupError } from '../host/startup-error.js';
 
 /**
- * Refuses words after a command whose default subcommand takes none: they are a misspelt subcommand. For the action of
- * that subcommand, made with `allowExcessArguments()`.
+ * Refuses words after a command whose default subcommand takes none: they are a misspelt subcommand. The default
+ * subcommand calls this in its action and needs `allowExcessArguments()`.
  */
 export function refuseWords(subcommand: Command): void {
   const [word] = subcommand.args;

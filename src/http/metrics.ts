@@ -22,7 +22,7 @@ export interface Metric<S> extends Family {
   readonly read: (source: S) => Iterable<Sample>;
 }
 
-/** A family of observations. */
+/** A histogram family with its bucket bounds. */
 export interface HistogramFamily<L extends string = string> extends Family<L> {
   readonly type: 'histogram';
   /** Upper bounds, ascending. */

@@ -1,6 +1,4 @@
-/**
- * Memory beyond what a container booked: which slices may hold it, and how much. Pure.
- */
+/** Decides which slices may hold memory beyond their booked amount, and how much. Pure. */
 import { MEMORY_OVERSUBSCRIBE_KEY } from '../../gpu/annotations.js';
 import type { DeviceLimit } from '../../abi/limits-file.js';
 import { valueFor, type HeldLimits } from './live-limits.js';

@@ -286,7 +286,7 @@ export class Slice {
     return () => {
       this.#sessions.delete(session);
       this.#departed.add(session);
-      // A killed process cannot withdraw its claim, which would otherwise end a second later.
+      // Clears the activity of killed processes at once; it would expire a second later.
       if (this.#sessions.size === 0) this.#options.directories.activity.clear(this.id);
       this.#listener.left(session);
     };
