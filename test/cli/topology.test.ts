@@ -87,7 +87,7 @@ test('a description of a simulated node can be made from a matrix, and be shown'
 
 test('what cannot be had fails, what cannot be read is a mistake of the caller', async (t) => {
   const tooMany = await run(['-', '-k', '5'], PAIRS);
-  t.same([tooMany.code, tooMany.err], [1, 'gpu-manager: 5 GPUs cannot be had: 4 are free\n']);
+  t.same([tooMany.code, tooMany.err], [1, 'gpu-manager: 5 GPUs are not available: 4 are free\n']);
   const noMatrix = await run(['-'], 'No devices were found\n');
   t.same(
     [noMatrix.code, noMatrix.err],

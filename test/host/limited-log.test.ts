@@ -12,7 +12,7 @@ test('a message is logged a few times in a period, and then counted', (t) => {
   t.same(lines, ['refused {"request":0}', 'refused {"request":1}', 'failed {}'], 'each message for itself');
   clock.advance(1_000);
   t.same(lines.slice(3), [
-    'log lines of one message were left out {"message":"refused","omitted":998,"periodMs":1000}',
+    'further log lines with this message were suppressed {"message":"refused","omitted":998,"periodMs":1000}',
   ]);
   log.warn({}, 'refused');
   t.equal(lines.at(-1), 'refused {}', 'in the next period again');
