@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodeLimits } from '../abi/limits-file.js';
-import { MEMORY_OVERSUBSCRIBE_KEY } from '../gpu/annotations.js';
+import { CORE_LIMIT_KEY, ENFORCEMENT_KEY, MEMORY_OVERSUBSCRIBE_KEY, PRIORITY_KEY } from '../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { parseSimNode, printSimNode, type SimNode } from '../agent/gpus/sim/node.js';
 import type { GivenContainer } from './kubelet/kubelet.js';
@@ -27,6 +27,16 @@ const OUT_OF_MEMORY = '2';
 const PACED_MS = 3_000;
 /** Tolerated excess of a share in hundredths of a GPU, because the measurement is short. */
 const TOLERANCE = 5;
+
+/** Hundredths of a GPU that a batch of low priority stays below beside a service; its floor is 5. */
+const MOST_LOW = 25;
+const DIVIDED_GPU = {
+  model: 'NVIDIA A100-SXM4-40GB',
+  memoryMiB: 40_960,
+  multiprocessors: 108,
+  computeCapability: '8.0',
+  mig: ['3g.20gb', '2g.10gb', '1g.5gb'],
+};
 
 /** Pods that `liveOn` starts: memory of their programs, and how long these work and rest in turn. */
 const LIVELY = [
@@ -55,10 +65,14 @@ function expect(condition: boolean, otherwise: string): void {
 export class Demo {
   readonly node: SimulatedNode;
   readonly programs: DemoPrograms;
+  readonly directory: string;
+  readonly log: Log;
   readonly #given = new Map<string, readonly GivenContainer[]>();
 
   /** All files are in `directory`, whose path must be short because sockets are among them. */
   constructor(directory: string, log: Log, query: { readonly port: number; readonly address: string }) {
+    this.directory = directory;
+    this.log = log;
     const statePath = join(directory, 'machine');
     const gpus = printSimNode(demoGpus());
     const config = {
@@ -67,6 +81,7 @@ export class Demo {
       simStatePath: statePath,
       nativePath: BUILT_NATIVE,
       memoryOversubscription: 1.5,
+      allowUnenforced: true,
     };
     this.node = new SimulatedNode({ directory, gpus, log, knowsPods: true, config, seams: { graceMs: 0 } });
     this.programs = new DemoPrograms(statePath, this.node.config.simNodePath ?? '');
@@ -189,6 +204,31 @@ async function refused({ node }: Demo, pod: EmulatedPod, reason: RegExp): Promis
   return message;
 }
 
+/** On a node of its own, whose GPU is divided into three instances. */
+async function shareInstance({ directory, log }: Demo): Promise<string> {
+  const gpus = JSON.stringify({ gpus: [DIVIDED_GPU] });
+  const config = { migStrategy: 'shared' } as const;
+  const node = new SimulatedNode({ directory: join(directory, 'mig'), gpus, log, knowsPods: true, config });
+  try {
+    await node.start();
+    const visible: string[] = [];
+    for (const name of ['one', 'two']) {
+      const admission = await node.kubelet.admit(demoPod(name, [main(40, 8)]));
+      expect(admission.ok, admission.ok ? '' : `refused: ${admission.message}`);
+      const [given] = admission.ok ? admission.containers : [];
+      visible.push(given?.environment['NVIDIA_VISIBLE_DEVICES'] ?? '');
+    }
+    expect(/^MIG-/.test(visible[0] ?? '') && visible[0] === visible[1], `they got ${visible.join(' and ')}`);
+    return `${visible[0]}, the smallest that has room`;
+  } finally {
+    await node.stop();
+  }
+}
+
+function annotated(pod: EmulatedPod, annotations: Readonly<Record<string, string>>): EmulatedPod {
+  return { ...pod, annotations };
+}
+
 function allocations(node: SimulatedNode): string {
   return [...node.agent.allocator.state.allocations.values()]
     .map((allocation) => JSON.stringify([allocation.id, allocation.parts]))
@@ -305,6 +345,37 @@ function scenario(): readonly Step[] {
         expect(/^ROOT:1\n/.test(graph), `unexpected graph: ${graph}`);
         return 'ROOT:1, one GPU is free';
       },
+    },
+    {
+      title: 'a batch of low priority leaves the GPU to a service of high priority',
+      async run(demo) {
+        const withAll = { [CORE_LIMIT_KEY]: '100' };
+        await demo.runPod(annotated(demoPod('service', [main(50, 16)]), { ...withAll, [PRIORITY_KEY]: 'high' }));
+        await demo.runPod(annotated(demoPod('batch-low', [main(50, 16)]), { ...withAll, [PRIORITY_KEY]: 'low' }));
+        const [service, batch] = await Promise.all(
+          ['service', 'batch-low'].map(async (pod) =>
+            Number(/^share (\d+)$/.exec(await demo.runProgram(pod, ['share', PACED_MS]))?.[1]),
+          ),
+        );
+        for (const pod of ['demo-service', 'demo-batch-low']) demo.node.kubelet.remove(pod);
+        expect((batch ?? 100) < MOST_LOW, `the batch used ${batch} % beside the service`);
+        return `${service} % and ${batch} %; by shares both had half`;
+      },
+    },
+    {
+      title: 'an unenforced slice sees the whole GPU, and is only audited',
+      async run(demo) {
+        await demo.runPod(annotated(demoPod('tool', [main(20, 8)]), { [ENFORCEMENT_KEY]: 'none' }));
+        const total = await demo.runProgram('tool', ['total']);
+        demo.node.kubelet.remove('demo-tool');
+        const mib = Number(/^total (\d+)$/.exec(total)?.[1]);
+        expect(mib > 15_000, `sees ${total}`);
+        return `${mib} MiB, of which it booked 2048`;
+      },
+    },
+    {
+      title: 'two pods share a MIG instance of another node',
+      run: shareInstance,
     },
     {
       title: 'all pods end, and nothing of them is left',
