@@ -13,7 +13,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 test('a version goes when another took its place long ago and no container has it mounted', (t) => {
   const state = { versions: ['a', 'b', 'c'], current: 'c', mounted: new Set(['b']), switchedAgoMs: REMOVAL_GRACE_MS };
-  t.match(planRemovals(state), [{ version: 'a', reason: /c took its place/ }]);
+  t.match(planRemovals(state), [{ version: 'a', reason: /c replaced it/ }]);
   t.same(planRemovals({ ...state, switchedAgoMs: REMOVAL_GRACE_MS - 1 }), []);
   t.same(planRemovals({ ...state, mounted: new Set(['a', 'b']) }), []);
   t.end();
