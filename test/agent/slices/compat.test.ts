@@ -85,7 +85,7 @@ test('when both are named the id counts', async (t) => {
   await register(node.socketPath(), { container_id: CONTAINER_ID, container_name: 'main' });
   t.same(
     (await readdir(join(node.base, ALLOCATION))).sort(),
-    [CONTAINER_ID, 'usage', 'vcuda.sock', 'vgpu.limits'].sort(),
+    [CONTAINER_ID, 'high', 'usage', 'vcuda.sock', 'vgpu.limits'].sort(),
   );
 });
 
@@ -185,7 +185,7 @@ test('a container that invents ids gets so many directories and no more', async 
   await node.slices.start(sliceSpec());
   t.same(
     (await readdir(join(node.base, ALLOCATION))).sort(),
-    ['usage', 'vcuda.sock', 'vgpu.limits'],
+    ['high', 'usage', 'vcuda.sock', 'vgpu.limits'],
     'its next start begins anew',
   );
   await register(node.socketPath(), { container_id: 'c16' });
