@@ -105,7 +105,10 @@ test('grant, lend and transfer change a store', async (t) => {
     err: /has a grant/,
   });
   t.match(await quota('transfer', 'a', 'b', 'limits.cpu=1', ...store), { code: 0 });
-  t.match(await quota('transfer', 'a', 'b', 'limits.cpu=100', ...store), { code: 1, err: /group a needs its limits.cpu itself/ });
+  t.match(await quota('transfer', 'a', 'b', 'limits.cpu=100', ...store), {
+    code: 1,
+    err: /group a needs its limits.cpu itself/,
+  });
   t.match(await quota('lend', 'b', 'a', 'limits.cpu=5', '--name', 'l', '--until', '1d', ...store), { code: 0 });
   const report = await quota('report', 'store');
   t.match(report.out, /a +limits\.cpu +14 /);
