@@ -150,9 +150,9 @@ test('a usage file that runs as a program cannot be, while the agent has it open
   await truncate(usage, 2 ** 31);
   await pass(100);
   t.equal((await stat(usage)).size, USAGE_LAYOUT.structSize, 'cut back at the next tick');
-  t.match(notes, [{ reason: 'GPUAudit', message: /it took 2147483648 bytes/ }], 'and said, once');
+  t.match(notes, [{ reason: 'GPUAudit', message: /it used 2147483648 bytes/ }], 'and said, once');
   await pass(20_000);
-  t.equal(notes.filter(({ message }) => message.includes('it took')).length, 1);
+  t.equal(notes.filter(({ message }) => message.includes('it used')).length, 1);
 });
 
 for (const [what, hold] of [
@@ -192,7 +192,7 @@ test('blocks behind the end of a usage file are given back at the next tick', { 
   t.ok((await stat(usage)).blocks * 512 > 60 * 2 ** 20);
   await pass(100);
   t.ok((await stat(usage)).blocks * 512 < 2 * 2 ** 20, 'given back');
-  t.match(notes, [{ reason: 'GPUAudit', message: /it took \d{8} bytes/ }]);
+  t.match(notes, [{ reason: 'GPUAudit', message: /it used \d{8} bytes/ }]);
 });
 
 test('in a file system of its own a usage file takes no more than its size', { skip }, async (t) => {
