@@ -14,25 +14,25 @@ function greeting(change: (bytes: Buffer) => void = () => undefined): Buffer {
   return bytes;
 }
 
-test('one byte tells the greeting from HTTP/2', (t) => {
+test('the first byte distinguishes a greeting from HTTP/2', (t) => {
   t.equal(looksLikeGreeting(greeting().subarray(0, 1)), true);
   t.equal(looksLikeGreeting(Buffer.from('PRI * HTTP/2.0')), false);
   t.end();
 });
 
-test('a greeting names the line of the usage file', (t) => {
+test('a greeting names the slot of its process in the usage file', (t) => {
   t.same(decodeGreeting(greeting()), { ok: true, greeting: { pid: 42, slot: 3, startTicks: 987_654 } });
   t.end();
 });
 
-test('half a greeting asks for the rest', (t) => {
+test('an incomplete greeting asks for more bytes', (t) => {
   for (let length = 0; length < GREETING.structSize; length++) {
     t.match(decodeGreeting(greeting().subarray(0, length)), { ok: false, code: 'incomplete' });
   }
   t.end();
 });
 
-test('other magic, version or slot is refused', (t) => {
+test('a greeting with another magic, version or slot is refused', (t) => {
   t.match(decodeGreeting(greeting((bytes) => bytes.writeUInt8(0, 7))), { ok: false, code: 'other' });
   t.match(decodeGreeting(greeting((bytes) => bytes.writeUInt32LE(9, GREETING.version))), {
     code: 'other',

@@ -57,7 +57,7 @@ const liveLimit: fc.Arbitrary<LiveLimit> = fc
   })
   .map(({ hostBackedBytes, ...live }) => (hostBackedBytes === 0 ? live : { ...live, hostBackedBytes }));
 
-test('limits come back as they were written', (t) => {
+test('encoded limits decode to the same limits', (t) => {
   const limits = fc.record({
     allocation: fc.stringMatching(/^[a-z0-9-]{0,63}$/),
     devices: fc.array(newDevice, { maxLength: MAX_DEVICES }),
@@ -84,7 +84,7 @@ test('a new file denies unlisted GPUs and reports errors only', (t) => {
   t.end();
 });
 
-test('publishing replaces the live part and nothing else, however often', (t) => {
+test('publishing replaces the live part of the file and leaves the rest unchanged', (t) => {
   fc.assert(
     fc.property(fc.array(liveLimit, { minLength: 1, maxLength: 5 }), (rounds) => {
       let file = encodeLimits(oneDevice);
@@ -120,7 +120,7 @@ test('a writer that dies before its last write leaves the old limits in force', 
   t.end();
 });
 
-test('the sequence wraps round', (t) => {
+test('the sequence number wraps around', (t) => {
   const file = encodeLimits(oneDevice);
   file.writeUInt32LE(0xffff_ffff, LIMITS_HEADER.sequence);
   const live: LiveLimit = {
@@ -137,7 +137,7 @@ test('the sequence wraps round', (t) => {
   t.end();
 });
 
-test('no memory at all is a limit, not the absence of one', (t) => {
+test('a memory limit of zero bytes is a limit, not the absence of one', (t) => {
   const limits = decoded(encodeLimits({ ...oneDevice, devices: [{ ...device, memoryBytes: 0 }] }));
   t.equal(limits.devices[0]?.memoryBytes, 1);
   t.end();
@@ -152,7 +152,7 @@ test('a share outside of 1..100 in a file means a whole GPU', (t) => {
   t.end();
 });
 
-test('what no file can hold is refused before anything is written', (t) => {
+test('limits that no file can hold are refused before any write', (t) => {
   const of = (change: Partial<NewDeviceLimits>) => () =>
     encodeLimits({ ...oneDevice, devices: [{ ...device, ...change }] });
   t.throws(of({ share: 0 }), RangeError);
@@ -196,7 +196,7 @@ test('a file that is short, foreign, of another version or with too many GPUs is
   t.end();
 });
 
-test('no bytes make the decoder throw', (t) => {
+test('the decoder does not throw, whatever the bytes', (t) => {
   const file = encodeLimits(oneDevice);
   const damage = fc.array(fc.tuple(fc.integer({ min: 0, max: file.length - 1 }), fc.integer({ min: 0, max: 255 })), {
     maxLength: 40,

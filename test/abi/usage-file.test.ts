@@ -37,7 +37,7 @@ test('a new file holds no process and no bytes', (t) => {
   t.end();
 });
 
-test('processes are read with their identity, self test and bytes by GPU', (t) => {
+test('processes are read with their identity, self test result and bytes per GPU', (t) => {
   const file = withProcess(withProcess(encodeUsage(), 0, 17, 123_456), 9, 4_194_303, 2 ** 40 - 1);
   file.writeUInt32LE(0b01101, slotAt(9) + PROCESS_SLOT.selfTest);
   file.writeUInt32LE(3, slotAt(9) + PROCESS_SLOT.unhooked);
@@ -65,7 +65,7 @@ test('processes are read with their identity, self test and bytes by GPU', (t) =
   t.end();
 });
 
-test('counters are read by name, refusals by kind of call', (t) => {
+test('counters are read by name, and refusals by kind of call', (t) => {
   const file = encodeUsage();
   const at = USAGE_LAYOUT.devices + 3 * DEVICE_USAGE.structSize;
   file.writeBigUInt64LE(7n, at + DEVICE_USAGE.launches);
@@ -77,7 +77,7 @@ test('counters are read by name, refusals by kind of call', (t) => {
   t.end();
 });
 
-test('numbers too large to be exact saturate, sums too', (t) => {
+test('numbers and sums beyond the exact integers saturate', (t) => {
   const file = withProcess(withProcess(encodeUsage(), 0, 1, 1), 1, 2, 1);
   file.writeBigUInt64LE(2n ** 64n - 1n, entryAt(0, 0) + LEDGER_ENTRY.heldBytes);
   file.writeBigUInt64LE(2n ** 64n - 1n, entryAt(0, 1) + LEDGER_ENTRY.heldBytes);
@@ -85,7 +85,7 @@ test('numbers too large to be exact saturate, sums too', (t) => {
   t.end();
 });
 
-test('what a process calls itself reaches nobody unprintable', (t) => {
+test('the name that a process gives itself is read without unprintable characters', (t) => {
   const file = withProcess(encodeUsage(), 0, 1, 1);
   Buffer.from('\x1b[31m<\xff>\n0123456789', 'latin1').copy(file, slotAt(0) + PROCESS_SLOT.name, 0, 16);
   t.equal(decoded(file).processes[0]?.name, '?[31m<?>?0123456');
@@ -110,7 +110,7 @@ test('short, foreign and newer files are refused with the reason', (t) => {
   t.end();
 });
 
-test('whatever a container scribbles, the agent reads numbers within their range', (t) => {
+test('the agent reads numbers within their range, whatever a container writes into its usage file', (t) => {
   const damage = fc.array(
     fc.tuple(fc.integer({ min: 16, max: USAGE_LAYOUT.structSize - 8 }), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })),
     { maxLength: 30 },

@@ -23,7 +23,7 @@ const sample: VcudaConfig = {
 
 test('the tail has the bytes that the original daemon writes', (t) => {
   const bytes = encodeVcudaConfig(sample);
-  // The memory of the known sample is larger than a double can say, so it is put in by hand.
+  // The memory of the reference sample exceeds the exact integers of a double, so the test writes its bytes itself.
   bytes.writeBigUInt64LE(0x1122_3344_5566_7788n, VCUDA_CONFIG.gpuMemoryBytes);
   t.equal(bytes.length, 8240);
   t.equal(
@@ -35,7 +35,7 @@ test('the tail has the bytes that the original daemon writes', (t) => {
   t.end();
 });
 
-test('a soft limit turns the hard limit off, a whole GPU turns limits off', (t) => {
+test('a soft limit turns the hard limit off, and a whole GPU turns limits off', (t) => {
   const soft = encodeVcudaConfig({ ...sample, softLimit: 80 });
   t.equal(soft.readInt32LE(48), 80);
   t.equal(soft.readInt32LE(8220), 0);
@@ -44,7 +44,7 @@ test('a soft limit turns the hard limit off, a whole GPU turns limits off', (t) 
   t.end();
 });
 
-test('configurations come back as they were written', (t) => {
+test('encoded configurations decode to the same configurations', (t) => {
   const config = fc.record({
     podUid: fc.uuid(),
     containerName: fc.stringMatching(/^[a-z0-9-]{1,63}$/),
@@ -81,7 +81,7 @@ test('driver versions of two and three parts have a major and a minor', (t) => {
   t.end();
 });
 
-test('pids are sorted, unique and no more than the library reads', (t) => {
+test('pids are sorted, unique and at most as many as the library reads', (t) => {
   t.equal(encodePids([300, 2, 300, 17]).toString('hex'), '02000000' + '11000000' + '2c010000');
   t.equal(encodePids(Array.from({ length: 3000 }, (_, pid) => pid)).length, MAX_PIDS * 4);
   t.same(decodePids(encodePids([9, 8, 7])), [7, 8, 9]);

@@ -35,7 +35,7 @@ const ENUMS = {
   VGPU_DESCRIPTOR: abi.DESCRIPTOR_FILE,
 } as const;
 
-/** What a compiler has to find true of the header. */
+/** Statements about the header that a compiler has to confirm. */
 function assertions(): string[] {
   const lines = Object.entries(STRUCTS).flatMap(([struct, fields]) =>
     Object.entries(fields).map(([field, value]) =>
@@ -64,16 +64,20 @@ function compile(lines: readonly string[]): string {
   return stderr;
 }
 
-test('src/abi/vgpu-abi.ts is what the C header says', (t) => {
+test('src/abi/vgpu-abi.ts agrees with the C header', (t) => {
   t.equal(execFileSync('node', ['scripts/generate-abi.mjs', '--check'], { cwd: root, encoding: 'utf8' }), '');
   t.end();
 });
 
-test('a compiler finds every offset, size and constant where the codecs look for it', { skip: noCompiler }, (t) => {
+test('a compiler confirms every offset, size and constant that the codecs use', { skip: noCompiler }, (t) => {
   const lines = assertions();
   t.ok(lines.length > 100, `${lines.length} numbers`);
   t.equal(compile(lines), '');
-  t.match(compile(['sizeof(struct vgpu_limits) == 1']), /static assertion failed/, 'and would say otherwise');
+  t.match(
+    compile(['sizeof(struct vgpu_limits) == 1']),
+    /static assertion failed/,
+    'the compiler rejects a wrong number',
+  );
   t.equal(STEERING_STALE_MS, 2000);
   t.end();
 });
