@@ -11,7 +11,7 @@ import { container, pod, simplePod } from './pods.js';
 const watched = (cluster: Cluster): Promise<true> =>
   eventually(() => cluster.server.watches('pods').length === 1, 'the watch');
 
-test("a started container's GPUs are written on its pod, and told as an event", async (t) => {
+test('the GPUs of a started container appear in the annotations of its pod and in an event', async (t) => {
   const cluster = await startedCluster(t);
   const wanted = pod([container('log', 0, 0), container('main', 200, 16)]);
   cluster.submit(wanted);
@@ -28,7 +28,7 @@ test("a started container's GPUs are written on its pod, and told as an event", 
   });
 });
 
-test("the extender's GPU is taken where it has room, and corrected on the pod where it has not", async (t) => {
+test('the agent uses the GPU that the extender chose if it has room, and corrects the pod otherwise', async (t) => {
   const cluster = await startedCluster(t);
   const predicted = {
     'tencent.com/predicate-gpu-idx-0': '4',
@@ -52,7 +52,7 @@ test("the extender's GPU is taken where it has room, and corrected on the pod wh
   }
 });
 
-test('a refused pod says why; its controller gets to try again, a naked one stays', async (t) => {
+test('a refused pod carries the reason; a pod with a controller is deleted, a pod without one stays', async (t) => {
   const cluster = await startedCluster(t);
   const [owned, naked] = [simplePod(150, 16), simplePod(150, 16)];
   cluster.submit(owned, { controller: { kind: 'ReplicaSet', name: 'web-5d' } });
@@ -70,7 +70,7 @@ test('a refused pod says why; its controller gets to try again, a naked one stay
   t.ok(cluster.object(naked));
 });
 
-test('the node shows its cards: labels, and an inventory that follows the ledger', async (t) => {
+test('the node publishes its GPUs as labels and as an inventory that follows the ledger', async (t) => {
   const cluster = await startedCluster(t, {
     config: {
       nodeLabels: new Map([
@@ -102,7 +102,7 @@ test('the node shows its cards: labels, and an inventory that follows the ledger
   });
 });
 
-test('a pod that the kubelet admits before the agent has heard of it is judged by all that it asks for', async (t) => {
+test('a pod that the kubelet admits before the agent knows it is judged by its whole request', async (t) => {
   const cluster = await startedCluster(t);
   await watched(cluster);
   const wanted = simplePod(20, 0);
@@ -114,7 +114,7 @@ test('a pod that the kubelet admits before the agent has heard of it is judged b
   });
 });
 
-test('programs of 32 bits find libraries of theirs, and of both kinds where it is not known which container it is', async (t) => {
+test('32-bit programs find 32-bit libraries, and containers that are not identified find libraries of both widths', async (t) => {
   const cluster = await startedCluster(t);
   const old = pod([{ ...container('main', 30, 8), env: { compat32: 'true' } }]);
   const [same, other] = [simplePod(30, 8), simplePod(20, 8)];
@@ -137,7 +137,7 @@ test('programs of 32 bits find libraries of theirs, and of both kinds where it i
 
 interface Trouble {
   readonly name: string;
-  /** Makes the server misbehave; returns how it recovers. */
+  /** Injects a fault into the server; returns the function that ends it. */
   begin(cluster: Cluster): Promise<() => Promise<void>>;
 }
 
@@ -154,7 +154,7 @@ const lie = (list: Readonly<Record<string, unknown>>): unknown => ({
   })),
 });
 
-/** Lists are distorted, events denied, and the agent is made to list again, now and when it is over. */
+/** Lists are distorted, events are denied, and the agent has to list again, now and after the fault ends. */
 async function lyingLists(
   { server }: Cluster,
   change: (list: Readonly<Record<string, unknown>>) => unknown,
@@ -164,7 +164,7 @@ async function lyingLists(
   server.inject({ verb: 'list' }, { do: 'distort', change });
   server.inject({ verb: 'watch' }, { do: 'distort', change: (event) => ({ ...event, type: 'DELETED' }) });
   for (const stream of server.watches()) stream.expire();
-  await eventually(() => lists() > before && server.watches().length === 1, 'the lies are heard');
+  await eventually(() => lists() > before && server.watches().length === 1, 'the distorted list to arrive');
   return async () => {
     server.clearFaults();
     for (const stream of server.watches()) stream.expire();
@@ -211,7 +211,7 @@ const TROUBLES: readonly Trouble[] = [
   },
 ];
 
-/** Admits and starts pods; says what is wrong with what they and those before them have now. */
+/** Admits and starts pods; returns the faults of what they and the earlier pods hold now. */
 async function wrongAnswers(
   cluster: Cluster,
   pods: readonly EmulatedPod[],
@@ -245,7 +245,7 @@ async function wrongAnswers(
 }
 
 for (const trouble of TROUBLES) {
-  test(`pods are admitted and started while the API server is ${trouble.name}, and it is told afterwards`, async (t: Test) => {
+  test(`pods are admitted and started while the API server is ${trouble.name}, and the agent reports them afterwards`, async (t: Test) => {
     const cluster = await startedCluster(t);
     await watched(cluster);
     const given: GivenContainer[] = [];
@@ -265,7 +265,7 @@ for (const trouble of TROUBLES) {
   });
 }
 
-test('an agent starts and admits without an API server, and tells what an earlier run could not', async (t) => {
+test('an agent starts and admits pods without an API server, and later reports what an earlier run could not report', async (t) => {
   const cluster = await startedCluster(t);
   await watched(cluster);
   await cluster.server.stop();

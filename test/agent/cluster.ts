@@ -16,11 +16,11 @@ export const NODE_NAME = 'simulated';
 
 export interface SubmitOptions {
   readonly annotations?: Readonly<Record<string, string>>;
-  /** What re-creates the pod. */
+  /** The owner that re-creates the pod. */
   readonly controller?: { readonly kind: string; readonly name: string };
 }
 
-/** A simulated node whose agent has an API server, and what a kubelet would write there. */
+/** A simulated node whose agent has an API server, which also receives what a kubelet would write. */
 export class Cluster {
   readonly server = new ApiServer();
   readonly node: SimulatedNode;
@@ -54,7 +54,7 @@ export class Cluster {
     this.server.seed('pods', podObject(pod, options));
   }
 
-  /** The kubelet takes the pod on, or fails it with the words of a real one. */
+  /** The kubelet admits the pod, or fails it with the message of a real one. */
   async admit(pod: EmulatedPod): Promise<Admission> {
     const admission = await this.node.kubelet.admit(pod);
     this.server.edit('pods', pod.namespace, pod.name, (object) => ({ ...object, status: admissionStatus(admission) }));
@@ -105,7 +105,7 @@ export function podObject(pod: EmulatedPod, { annotations = {}, controller }: Su
   };
 }
 
-/** What a kubelet writes of a pod that it took on, or failed, in the words of a real one. */
+/** The status that a kubelet writes for an admitted or a failed pod, with the messages of a real one. */
 export function admissionStatus(admission: Admission): Record<string, unknown> {
   const startTime = new Date().toISOString();
   if (admission.ok) return { phase: 'Pending', startTime };

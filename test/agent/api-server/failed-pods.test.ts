@@ -12,7 +12,7 @@ const NOW = Date.UTC(2026, 10, 21, 10);
 const at = (ms: number): string => new Date(ms).toISOString();
 const OWNER = { kind: 'ReplicaSet', name: 'web-5d' };
 
-/** As kubelets write it. */
+/** The status as a kubelet writes it. */
 const failed = (reason: string): Record<string, unknown> => ({
   phase: 'Failed',
   reason: 'UnexpectedAdmissionError',
@@ -80,7 +80,7 @@ class Scene {
   }
 }
 
-test('a pod that failed by our refusal is told why, and deleted for its controller', (t) => {
+test('a pod that failed because the agent refused it gets an event with the reason, and is deleted for its controller', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'web', owner: OWNER });
   scene.see({ name: 'web', owner: OWNER, status: OURS });
@@ -92,7 +92,7 @@ test('a pod that failed by our refusal is told why, and deleted for its controll
   t.end();
 });
 
-test('a naked pod is told why and left', (t) => {
+test('a pod without a controller gets an event with the reason and is not deleted', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'naked', status: OURS });
   scene.clock.advance(3_600_000);
@@ -149,7 +149,7 @@ for (const [what, reason, message] of [
     "Pod was rejected: Node didn't have enough resource: tencent.com/vcuda-memory, requested: 8, used: 30, capacity: 36",
   ],
 ] as const) {
-  test(`a pod that failed ${what} is told, and deleted for its controller`, (t) => {
+  test(`a pod that failed ${what} gets an event, and is deleted for its controller`, (t) => {
     const scene = new Scene(t);
     scene.see({ name: 'web', owner: OWNER, status: { phase: 'Failed', reason, message, startTime: at(NOW) } });
     t.match(scene.told, [/tencent\.com\/vcuda-.*deleted, so that ReplicaSet web-5d can create it anew/]);
@@ -159,7 +159,7 @@ for (const [what, reason, message] of [
   });
 }
 
-test('pods that failed for any other reason are never touched', (t) => {
+test('the agent leaves pods alone that failed for any other reason', (t) => {
   const scene = new Scene(t);
   for (const [what, spec] of NOT_OURS) {
     scene.see({ ...spec, owner: OWNER });
@@ -170,7 +170,7 @@ test('pods that failed for any other reason are never touched', (t) => {
   t.end();
 });
 
-test('pods whose controller deletes or makes them itself are left to it', (t) => {
+test('the agent leaves pods alone whose controller deletes or replaces them itself', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'agent', owner: { kind: 'DaemonSet', name: 'agent' }, status: OURS });
   scene.see({ name: 'owned', owner: { kind: 'ConfigMap', name: 'x', controller: false }, status: OURS });
@@ -186,7 +186,7 @@ test('pods whose controller deletes or makes them itself are left to it', (t) =>
   t.end();
 });
 
-test('a failed pod is dealt with once, however often it is seen', (t) => {
+test('a failed pod is handled once, however often it is observed', (t) => {
   const scene = new Scene(t);
   for (let i = 0; i < 5; i += 1) scene.see({ name: 'web', owner: OWNER, status: OURS });
   scene.clock.advance(3_600_000);
@@ -204,7 +204,7 @@ test('a pod that is being deleted already is not deleted again', (t) => {
   t.end();
 });
 
-test('another pod of the same name is another matter', (t) => {
+test('a later pod with the same name is handled on its own', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'web', owner: OWNER, status: OURS });
   scene.lose('web');
@@ -214,7 +214,7 @@ test('another pod of the same name is another matter', (t) => {
   t.end();
 });
 
-test('what is refused again and again is deleted slower each time', (t) => {
+test('pods that are refused repeatedly are deleted more slowly each time', (t) => {
   const scene = new Scene(t);
   const deletedAfter: number[] = [];
   for (let i = 0; i < 12; i += 1) {
@@ -228,15 +228,15 @@ test('what is refused again and again is deleted slower each time', (t) => {
   t.same(deletedAfter, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
   scene.see({ name: 'other', owner: { kind: 'Job', name: 'train' }, status: OURS });
   scene.clock.advance(1_000);
-  t.ok(scene.removed.includes('other'), 'other owners do not wait for it');
+  t.ok(scene.removed.includes('other'), 'pods of other owners are not delayed');
   scene.clock.advance(3_600_000);
   scene.see({ name: 'web-x', owner: OWNER, status: OURS });
   scene.clock.advance(1_000);
-  t.ok(scene.removed.includes('web-x'), 'an hour later it is forgotten');
+  t.ok(scene.removed.includes('web-x'), 'the delay is forgotten after an hour');
   t.end();
 });
 
-test('failures from before the agent started are not told again, but still cleared away', (t) => {
+test('failures from before the start of the agent cause no event, but their pods are deleted', (t) => {
   const scene = new Scene(t);
   const status = { ...OURS, startTime: at(NOW - 600_000) };
   scene.see({ name: 'naked', createdAt: at(NOW - 600_000), status });
@@ -247,7 +247,7 @@ test('failures from before the agent started are not told again, but still clear
   t.end();
 });
 
-test('a container whose start we refused is told at once, and its pod deleted when it still waits a minute later', (t) => {
+test('a refused container start is reported at once, and its pod is deleted if the container still waits a minute later', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'web', owner: OWNER, status: refusedStart() });
   scene.see({ name: 'web', owner: OWNER, status: refusedStart() });
@@ -270,7 +270,7 @@ test('a container whose start we refused is told at once, and its pod deleted wh
   t.end();
 });
 
-test('a container that started after all is forgiven', (t) => {
+test('a pod stays if its refused container starts after all', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'web', owner: OWNER, status: refusedStart() });
   scene.see({
@@ -283,7 +283,7 @@ test('a container that started after all is forgiven', (t) => {
   t.end();
 });
 
-test('a naked pod whose start we refused is left to its user', (t) => {
+test('a pod without a controller stays when its container start is refused', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'naked', status: refusedStart() });
   scene.clock.advance(3_600_000);
@@ -292,7 +292,7 @@ test('a naked pod whose start we refused is left to its user', (t) => {
   t.end();
 });
 
-test('a pod that goes takes its timers along, and so does stopping', (t) => {
+test('the deletion of a pod ends its timers, and stopping the agent ends all timers', (t) => {
   const scene = new Scene(t);
   scene.see({ name: 'web', owner: OWNER, status: refusedStart() });
   scene.lose('web');

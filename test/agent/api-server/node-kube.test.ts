@@ -24,7 +24,7 @@ const HELD: Allocation = {
   missingSince: null,
 };
 
-test('from a start to its annotations and event at the API server', async (t) => {
+test('a container start leads to annotations and an event at the API server', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
   const kube = connect(t, server);
@@ -37,7 +37,7 @@ test('from a start to its annotations and event at the API server', async (t) =>
   t.match(event, { reason: 'GPUAssigned', involvedObject: { uid: 'u1' } });
 });
 
-test("from a refusal in the pod's status to its event and its deletion", async (t) => {
+test('a refusal in the status of a pod leads to an event and to the deletion of the pod', async (t) => {
   const server = await apiServer(t);
   const kube = connect(t, server);
   await kube.start();
@@ -57,7 +57,7 @@ test("from a refusal in the pod's status to its event and its deletion", async (
   );
 });
 
-test('starting and answering need no API server, and what was to be told is told when it comes', async (t) => {
+test('container starts and answers need no API server, and pending reports are sent when it is reachable', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
   server.seed('nodes', { metadata: { name: NODE } });
@@ -75,7 +75,7 @@ test('starting and answering need no API server, and what was to be told is told
   await eventually(() => server.read('nodes', '', NODE)?.metadata.labels?.a === 'b');
 });
 
-test('stopping waits for no server, whatever is under way', async (t) => {
+test('stopping does not wait for the API server, whatever requests are pending', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
   const kube = connect(t, server);

@@ -26,7 +26,7 @@ function labelling(
 const idle = (queue: WorkQueue): Promise<true> => eventually(() => queue.counts.waiting === 0);
 const labelsOf = (server: ApiServer): unknown => server.read('nodes', '', NODE)?.metadata.labels;
 
-test('labels are added to the node and others are left alone', async (t) => {
+test('labels are added to the node and other labels are left alone', async (t) => {
   const server = await apiServer(t);
   server.seed('nodes', { metadata: { name: NODE, labels: { 'kubernetes.io/os': 'linux', old: 'x' } } });
   const { labels, queue } = labelling(t, server);
@@ -44,7 +44,7 @@ test('labels are added to the node and others are left alone', async (t) => {
   t.same(server.read('nodes', '', NODE)?.metadata.annotations, { 'tencent.com/gpus': '[]' });
 });
 
-test('a node whose labels nobody asked for is not written at all', async (t) => {
+test('a node is not written when no labels are configured', async (t) => {
   const server = await apiServer(t);
   const { labels, queue } = labelling(t, server);
   labels.start();
@@ -52,7 +52,7 @@ test('a node whose labels nobody asked for is not written at all', async (t) => 
   t.equal(server.requests.length, 0);
 });
 
-test('a bad label does not keep the good ones away', async (t) => {
+test('an invalid label does not prevent the valid ones', async (t) => {
   const server = await apiServer(t);
   server.seed('nodes', { metadata: { name: NODE } });
   const { labels, queue } = labelling(t, server);
@@ -68,7 +68,7 @@ test('a bad label does not keep the good ones away', async (t) => {
   t.same(labelsOf(server), { good: 'yes' });
 });
 
-test('a node that is registered later gets its labels then, and a label that was removed comes back', async (t) => {
+test('a node that registers later gets its labels then, and a label that was removed is restored', async (t) => {
   const server = await apiServer(t);
   const { labels, queue, clock } = labelling(t, server);
   labels.label(new Map([['good', 'yes']]));
@@ -83,7 +83,7 @@ test('a node that is registered later gets its labels then, and a label that was
   t.same(labelsOf(server), { good: 'yes' });
 });
 
-test('labels that Kubernetes takes are told from those it refuses', (t) => {
+test('labels that Kubernetes accepts are distinguished from those that it refuses', (t) => {
   for (const [key, value] of [
     ['a', ''],
     ['a.b/c', 'd'],
@@ -108,7 +108,7 @@ test('labels that Kubernetes takes are told from those it refuses', (t) => {
   t.end();
 });
 
-test("the kubelet's version is known from the first answer on", async (t) => {
+test('the version of the kubelet is known after the first answer', async (t) => {
   const server = await apiServer(t);
   server.seed('nodes', { metadata: { name: NODE }, status: { nodeInfo: { kubeletVersion: 'v1.31.2' } } });
   const { labels, queue } = labelling(t, server);

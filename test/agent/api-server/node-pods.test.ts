@@ -7,7 +7,7 @@ import type { KubeObject } from '../../harness/api-server/kube-object.js';
 import { eventually } from '../../harness/eventually.js';
 import { apiServer, clientOf, NODE, podObject, QUICK, type PodSpec } from '../../kube/setting.js';
 
-/** The real clock, moved forward by hand where a test wants it. */
+/** The real clock, which a test can advance. */
 function shiftableClock(): Clock & { shift(ms: number): void } {
   let offset = 0;
   return { ...systemClock, now: () => Date.now() + offset, shift: (ms) => void (offset += ms) };
@@ -39,7 +39,7 @@ const waiting = (pods: NodePods): string | null =>
 const waits = (pods: NodePods, wanted: string): Promise<true> =>
   eventually(() => waiting(pods) === wanted, `"${wanted}" (there is "${waiting(pods) ?? 'null'}")`);
 
-test('before the first list, what waits is not known; that nothing waits is an answer of its own', async (t) => {
+test('before the first list the waiting pods are unknown, which differs from an empty list', async (t) => {
   const server = await apiServer(t);
   const pods = new NodePods({
     client: clientOf(t, server.url),
@@ -59,7 +59,7 @@ test('before the first list, what waits is not known; that nothing waits is an a
   t.same(pods.pending(), []);
 });
 
-test('an empty node name is refused: it would match every pod that is not scheduled yet', async (t) => {
+test('an empty node name is refused: it would select every pod that is not scheduled yet', async (t) => {
   const server = await apiServer(t);
   t.throws(
     () => new NodePods({ client: clientOf(t, server.url), nodeName: '', clock: systemClock, log: silentLog() }),
@@ -67,7 +67,7 @@ test('an empty node name is refused: it would match every pod that is not schedu
   );
 });
 
-test('containers that wait come with their requests, init containers first, and without those that want no GPU', async (t) => {
+test('waiting containers are listed with their requests, init containers first, without containers that request no GPU', async (t) => {
   const server = await apiServer(t);
   add(server, {
     name: 'a',
@@ -82,13 +82,13 @@ test('containers that wait come with their requests, init containers first, and 
   ]);
 });
 
-test('a request that breaks the rules is told as well: whoever serves it can refuse it with the reason', async (t) => {
+test('an invalid request is listed too, so that the plugin can refuse it with the reason', async (t) => {
   const server = await apiServer(t);
   add(server, { name: 'a', containers: [{ name: 'main', memory: 16 }] });
   t.match((await knowing(t, server)).pending(), [{ cores: 0, memoryBlocks: 16 }]);
 });
 
-test("pods wait in the order of the extender's decisions, then of their creation", async (t) => {
+test('pods wait in the order of the decisions of the extender, then of their creation', async (t) => {
   const server = await apiServer(t);
   const at = (second: number): string => `2026-11-21T10:00:0${second}Z`;
   const nanoseconds = (second: number, rest: number): string =>
@@ -110,7 +110,7 @@ test("pods wait in the order of the extender's decisions, then of their creation
   t.equal(waiting(pods), 'created-2/main decided-3a/main decided-3b/main created-4/main garbled-5/main');
 });
 
-test('an init container is predicted by the containers that take its GPUs over', async (t) => {
+test('the GPU of an init container is predicted from the containers that take over its GPUs', async (t) => {
   const server = await apiServer(t);
   add(server, {
     name: 'a',
@@ -132,7 +132,7 @@ test('an init container is predicted by the containers that take its GPUs over',
   ]);
 });
 
-test("the extender's GPU is a hint, counted over all containers, and only if it was chosen for this node", async (t) => {
+test('the GPU that the extender chose is a hint, indexed over all containers, and valid only for this node', async (t) => {
   const server = await apiServer(t);
   const main = { name: 'main', cores: 200, memory: 16 };
   add(server, {
@@ -163,7 +163,7 @@ test("the extender's GPU is a hint, counted over all containers, and only if it 
   );
 });
 
-test('a pod waits until it runs, failed or goes, whether the kubelet has admitted it or not', async (t) => {
+test('a pod waits until it runs, fails or is deleted, whether the kubelet has admitted it or not', async (t) => {
   const server = await apiServer(t);
   for (const name of ['admitted', 'assigned', 'deleted', 'failed', 'leaving', 'running', 'waiting'])
     add(server, { name });
@@ -191,11 +191,11 @@ test('a pod waits until it runs, failed or goes, whether the kubelet has admitte
       ?.map((entry) => entry.podUid)
       .sort(),
     ['uid-admitted', 'uid-assigned', 'uid-leaving', 'uid-waiting'],
-    'what leaves may still hold its devices',
+    'a pod that is being deleted may still hold its devices',
   );
 });
 
-test('a container that starts waits no longer, before the API server knows; its neighbours do', async (t) => {
+test('a container that starts stops waiting before the API server reports it, and its neighbours keep waiting', async (t) => {
   const server = await apiServer(t);
   const gpu = { cores: 30, memory: 16 };
   add(server, {
@@ -213,7 +213,7 @@ test('a container that starts waits no longer, before the API server knows; its 
   await waits(pods, 'a/two');
 });
 
-test('without a connection for a minute, what waits is no longer known; what has ended is', async (t) => {
+test('after a minute without a connection the waiting pods are unknown, and the ended pods are still known', async (t) => {
   const server = await apiServer(t);
   const clock = shiftableClock();
   add(server, { name: 'a' });
@@ -233,7 +233,7 @@ test('without a connection for a minute, what waits is no longer known; what has
 const RUNNING = { phase: 'Running', containerStatuses: [{ name: 'main', state: { running: {} } }] };
 const TERMINATED = { phase: 'Running', containerStatuses: [{ name: 'main', state: { terminated: { exitCode: 0 } } }] };
 
-test('pods end by success, failure and deletion, but not while a container of theirs runs', async (t) => {
+test('pods end by success, failure and deletion, but not while one of their containers runs', async (t) => {
   const server = await apiServer(t);
   add(server, { name: 'evicted', status: { ...RUNNING, phase: 'Failed', reason: 'Evicted' } });
   for (const name of ['failed', 'succeeded', 'deleted', 'stays']) add(server, { name, status: RUNNING });
@@ -247,7 +247,7 @@ test('pods end by success, failure and deletion, but not while a container of th
   t.same(pods.ended(), new Set(['uid-failed', 'uid-succeeded', 'uid-deleted']));
 });
 
-test('a pod that vanishes while it runs is over a minute later, unless it is back by then', async (t) => {
+test('a pod that disappears while it runs counts as ended a minute later, unless it reappears', async (t) => {
   const server = await apiServer(t);
   const clock = shiftableClock();
   for (const name of ['forced', 'starting', 'flickering'])
@@ -267,10 +267,10 @@ test('a pod that vanishes while it runs is over a minute later, unless it is bac
   await eventually(() => pods.all().length === 2);
   server.remove('pods', 'default', 'starting');
   await eventually(() => pods.all().length === 1);
-  t.same(pods.ended(), new Set(['uid-forced']), 'that it was started is not forgotten with it');
+  t.same(pods.ended(), new Set(['uid-forced']), 'the pod is still known as started');
 });
 
-test('a pod deleted while nobody watched has ended, too', async (t) => {
+test('a pod that was deleted while no watch was open has ended, too', async (t) => {
   const server = await apiServer(t);
   add(server, { name: 'a' });
   const pods = await knowing(t, server);
@@ -279,11 +279,11 @@ test('a pod deleted while nobody watched has ended, too', async (t) => {
   server.compact();
   await server.start();
   await eventually(() => pods.ended().has('uid-a'));
-  t.same(pods.nameOf('uid-a'), { namespace: 'default', pod: 'a' }, 'its name is still known for the log');
+  t.same(pods.nameOf('uid-a'), { namespace: 'default', pod: 'a' }, 'the log still knows its name');
   t.equal(pods.uidOf('default', 'a'), null);
 });
 
-test('pods that are gone are remembered for a bounded time', async (t) => {
+test('deleted pods are remembered for a limited time', async (t) => {
   const server = await apiServer(t);
   const clock = shiftableClock();
   add(server, { name: 'a' });
@@ -295,7 +295,7 @@ test('pods that are gone are remembered for a bounded time', async (t) => {
   t.equal(pods.nameOf('uid-a'), null);
 });
 
-test('not more than a bounded number of them, the latest', async (t) => {
+test('the latest deleted pods are kept, up to a limit', async (t) => {
   const server = await apiServer(t);
   const pods = await knowing(t, server);
   const stream = await eventually(() => server.watches()[0]);
@@ -312,7 +312,7 @@ test('not more than a bounded number of them, the latest', async (t) => {
   t.notOk(pods.ended().has('u103'));
 });
 
-test('a pod re-created under its name is another pod', async (t) => {
+test('a pod created again under the same name is another pod', async (t) => {
   const server = await apiServer(t);
   add(server, { name: 'web-0', uid: 'old' });
   const pods = await knowing(t, server);
@@ -323,7 +323,7 @@ test('a pod re-created under its name is another pod', async (t) => {
   t.same(pods.nameOf('old'), { namespace: 'default', pod: 'web-0' });
 });
 
-test('the deletion of a pod does not hide the one that took its name, in whatever order they are told', async (t) => {
+test('the deletion of a pod does not hide the pod that took its name, whatever the order of the events', async (t) => {
   const server = await apiServer(t);
   add(server, { name: 'web-0', uid: 'old' });
   const pods = await knowing(t, server);
@@ -357,7 +357,7 @@ test('deleting the entry of a static pod ends nothing', async (t) => {
   t.same(pods.ended(), new Set());
 });
 
-test('annotations of a pod that is known are at hand, and follow it', async (t) => {
+test('the annotations of a known pod are available and follow its changes', async (t) => {
   const server = await apiServer(t);
   add(server, { name: 'a', annotations: { 'tencent.com/vcuda-core-limit': '50' } });
   const pods = await knowing(t, server);
@@ -367,7 +367,7 @@ test('annotations of a pod that is known are at hand, and follow it', async (t) 
   t.equal(pods.annotations('uid-b'), null);
 });
 
-test('changes are told after they count', async (t) => {
+test('listeners are called after the state has changed', async (t) => {
   const server = await apiServer(t);
   const pods = await knowing(t, server);
   const told: string[] = [];
@@ -378,7 +378,7 @@ test('changes are told after they count', async (t) => {
   t.same(told, ['>a 1', 'a> 0']);
 });
 
-test('pods that a server invents for other nodes are not ours', async (t) => {
+test('pods that a faulty server lists for other nodes are ignored', async (t) => {
   const server = await apiServer(t);
   server.inject(
     { verb: 'list' },

@@ -78,7 +78,7 @@ const RIGHT = {
   'tencent.com/predicate-time': '7',
 };
 
-test('a start is written on the pod: which GPUs, confirmed, and since when', (t) => {
+test('a container start writes the GPUs, the confirmation and the start time on the pod', (t) => {
   const scene = new Scene(t);
   scene.see({ containers: [{ name: 'log' }, { name: 'main', cores: 200, memory: 16 }] });
   scene.notices.started(allocation(ref(), 200, 16), ref(), [1, 3]);
@@ -94,7 +94,7 @@ test('a start is written on the pod: which GPUs, confirmed, and since when', (t)
   t.end();
 });
 
-test("the time of the extender's decision stays, its wrong prediction is corrected", (t) => {
+test('the time of the decision of the extender stays, and its wrong prediction is corrected', (t) => {
   const scene = new Scene(t);
   scene.see({
     annotations: {
@@ -109,7 +109,7 @@ test("the time of the extender's decision stays, its wrong prediction is correct
   t.end();
 });
 
-test('what the pod says already is neither written nor told again', (t) => {
+test('annotations that the pod already has are neither written nor reported again', (t) => {
   const scene = new Scene(t);
   scene.see({ annotations: RIGHT });
   scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
@@ -118,7 +118,7 @@ test('what the pod says already is neither written nor told again', (t) => {
   t.end();
 });
 
-test('a pod that is not known yet is written when it appears', (t) => {
+test('a pod that is not known yet is annotated when it appears', (t) => {
   const scene = new Scene(t);
   scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
   t.same(scene.annotated, []);
@@ -127,7 +127,7 @@ test('a pod that is not known yet is written when it appears', (t) => {
   t.end();
 });
 
-test('each container of a pod gets its own index, and init containers have none', (t) => {
+test('each container of a pod gets its own index, and init containers get none', (t) => {
   const scene = new Scene(t);
   const gpu = { cores: 30, memory: 16 };
   scene.see({
@@ -146,7 +146,7 @@ test('each container of a pod gets its own index, and init containers have none'
   t.end();
 });
 
-test('changes on the way to the right annotations start no second write; overwritten ones are put right', (t) => {
+test('intermediate states on the way to the right annotations start no second write, and overwritten ones are restored', (t) => {
   const scene = new Scene(t);
   scene.see();
   scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
@@ -158,7 +158,7 @@ test('changes on the way to the right annotations start no second write; overwri
   t.end();
 });
 
-test('whoever insists on other annotations gets his way in the end', (t) => {
+test('the agent stops restoring annotations that another writer keeps overwriting', (t) => {
   const scene = new Scene(t);
   scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
   for (let i = 0; i < 20; i += 1) {
@@ -169,7 +169,7 @@ test('whoever insists on other annotations gets his way in the end', (t) => {
   t.end();
 });
 
-test('what was freed, or whose pod is gone, is not written any more', (t) => {
+test('the annotations of a freed allocation or a deleted pod are not written any more', (t) => {
   const scene = new Scene(t);
   const held = allocation(ref(), 30, 16);
   scene.notices.started(held, ref(), [3]);
@@ -183,7 +183,7 @@ test('what was freed, or whose pod is gone, is not written any more', (t) => {
   t.end();
 });
 
-test('freeing one allocation of a pod keeps what another container of it has', (t) => {
+test('freeing one allocation of a pod keeps the annotations of its other container', (t) => {
   const scene = new Scene(t);
   const gpu = { cores: 30, memory: 16 };
   const [one, two] = [allocation(ref('one'), 30, 16, 'a1'), allocation(ref('two'), 30, 16, 'a2')];
@@ -201,7 +201,7 @@ test('freeing one allocation of a pod keeps what another container of it has', (
   t.end();
 });
 
-test("a container that the kubelet could not name is nobody's", (t) => {
+test('a container that the kubelet cannot name is written on no pod', (t) => {
   const scene = new Scene(t);
   const nobody = { podUid: '', namespace: '', pod: '', container: '' };
   scene.notices.started(allocation(nobody, 30, 16), nobody, [3]);
@@ -224,7 +224,7 @@ test('refusals are counted by their code', (t) => {
   t.end();
 });
 
-test('whoever holds a GPU that failed is told', (t) => {
+test('the pods that hold a failed GPU get an event', (t) => {
   const scene = new Scene(t);
   scene.notices.gpuUnhealthy([ref(), { podUid: '', namespace: '', pod: '', container: '' }], 'GPU-7', 'XID 79');
   t.same(scene.told, ['main Warning GPUUnhealthy: GPU-7 of node node1: XID 79']);

@@ -9,7 +9,7 @@ const read = (spec: PodSpec) => {
   return pod;
 };
 
-test('a pod is cut down to what is looked at', (t) => {
+test('a pod is reduced to the fields that the agent reads', (t) => {
   const pod = read({
     name: 'train',
     namespace: 'team',
@@ -62,13 +62,13 @@ test('a pod is cut down to what is looked at', (t) => {
   t.end();
 });
 
-test('an owner that does not control the pod does not re-create it', (t) => {
+test('an owner that is not the controller does not re-create the pod', (t) => {
   t.equal(read({ name: 'a', owner: { kind: 'ConfigMap', name: 'x', controller: false } }).controller, null);
   t.equal(read({ name: 'a' }).controller, null);
   t.end();
 });
 
-test('a static pod goes by the UID that the kubelet gave it', (t) => {
+test('a static pod is known by the UID that the kubelet gave it', (t) => {
   const pod = read({
     name: 'static',
     annotations: { 'kubernetes.io/config.hash': 'hash', 'kubernetes.io/config.mirror': 'hash' },
@@ -77,24 +77,24 @@ test('a static pod goes by the UID that the kubelet gave it', (t) => {
   t.equal(
     read({ name: 'a', annotations: { 'kubernetes.io/config.hash': 'forged' } }).uid,
     'u1',
-    'the hash alone makes no static pod',
+    'the hash annotation alone does not make a static pod',
   );
   t.end();
 });
 
-test('SUBMITTER counts in the first container only, and may be empty', (t) => {
+test('the SUBMITTER variable counts in the first container only, and may be empty', (t) => {
   t.equal(read({ name: 'a', containers: [{ name: 'x' }, { name: 'y', env: { SUBMITTER: 'eve' } }] }).submitter, null);
   t.equal(read({ name: 'a', containers: [{ name: 'x', env: { SUBMITTER: '' } }] }).submitter, '');
   t.end();
 });
 
-test('limits that are no whole numbers count as none', (t) => {
+test('limits that are not whole numbers count as absent', (t) => {
   for (const cores of ['0.5', '-3', 'many', ''])
     t.equal(read({ name: 'a', containers: [{ name: 'x', cores }] }).containers[0]?.cores, 0, cores);
   t.end();
 });
 
-test('what is no pod is no pod', (t) => {
+test('values that are not pods are refused', (t) => {
   for (const object of [
     null,
     undefined,
@@ -110,7 +110,7 @@ test('what is no pod is no pod', (t) => {
   t.end();
 });
 
-test('nonsense in any field is read without harm', (t) => {
+test('invalid values in any field are read without harm', (t) => {
   const field = fc.constantFrom(
     'metadata',
     'spec',

@@ -18,7 +18,7 @@ function writing(t: Test, server: ApiServer): { readonly writer: PodWriter; read
 
 const annotationsOf = (server: ApiServer): unknown => server.read('pods', 'default', 'a')?.metadata.annotations;
 
-test('annotations are merged into the pod, and the caller goes on at once', async (t) => {
+test('annotations are merged into the pod, and the caller does not wait', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1', annotations: { kept: 'yes', changed: 'old' } }));
   const { writer, queue } = writing(t, server);
@@ -27,7 +27,7 @@ test('annotations are merged into the pod, and the caller goes on at once', asyn
   t.same(annotationsOf(server), { kept: 'yes', changed: 'new', added: '1' });
 });
 
-test('what is added while a write waits goes out with it', async (t) => {
+test('annotations that are added while a write waits are sent with it', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
   const { writer, queue } = writing(t, server);
@@ -41,7 +41,7 @@ test('what is added while a write waits goes out with it', async (t) => {
 });
 
 for (const code of [409, 429, 500, 503]) {
-  test(`an answer of ${code} is lived through`, async (t) => {
+  test(`the writer recovers from an answer of ${code}`, async (t) => {
     const server = await apiServer(t);
     server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
     const { writer, queue } = writing(t, server);
@@ -52,7 +52,7 @@ for (const code of [409, 429, 500, 503]) {
   });
 }
 
-test('a server that is slow, dead or loses its answers is lived through', async (t) => {
+test('the writer recovers from a server that is slow, dead or loses its answers', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
   const { writer, queue } = writing(t, server);
@@ -68,7 +68,7 @@ test('a server that is slow, dead or loses its answers is lived through', async 
   t.ok((queue.counts.failures.get('timeout') ?? 0) >= 1);
 });
 
-test('a pod that is gone is not asked for again', async (t) => {
+test('a deleted pod is not written again', async (t) => {
   const server = await apiServer(t);
   const { writer, queue } = writing(t, server);
   writer.annotate(POD, { a: '1' });
@@ -76,7 +76,7 @@ test('a pod that is gone is not asked for again', async (t) => {
   t.equal(server.requests.length, 1);
 });
 
-test('a pod that took the name of the one meant is left alone', async (t) => {
+test('another pod that took the same name is left alone', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'another' }));
   const { writer, queue } = writing(t, server);
@@ -86,7 +86,7 @@ test('a pod that took the name of the one meant is left alone', async (t) => {
   t.same(annotationsOf(server), undefined);
 });
 
-test('what the server will never accept is dropped and counted', async (t) => {
+test('a write that the server will never accept is dropped and counted', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
   const { writer, queue } = writing(t, server);
@@ -96,10 +96,10 @@ test('what the server will never accept is dropped and counted', async (t) => {
   writer.annotate(POD, { b: '2' });
   server.clearFaults();
   await eventually(() => queue.counts.done === 1);
-  t.same(annotationsOf(server), { b: '2' }, 'what was given up does not come back');
+  t.same(annotationsOf(server), { b: '2' }, 'a dropped write is not repeated');
 });
 
-test('a deletion names the one pod it means', async (t) => {
+test('a deletion carries the UID of the pod', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1', status: { phase: 'Failed' } }));
   const { writer, queue } = writing(t, server);
@@ -110,21 +110,24 @@ test('a deletion names the one pod it means', async (t) => {
   t.match(JSON.parse(server.requests[0]?.body ?? ''), { preconditions: { uid: 'u1' } });
 });
 
-test('an evicted pod goes, and only the one that was meant', async (t) => {
+test('an eviction removes only the pod with the given UID', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u2' }));
   const { writer, queue } = writing(t, server);
   writer.evict(POD);
   await eventually(() => queue.counts.waiting === 0);
-  t.ok(server.read('pods', 'default', 'a'), 'another pod of that name');
+  t.ok(server.read('pods', 'default', 'a'), 'another pod with that name');
   writer.evict({ ...POD, objectUid: 'u2' });
   await eventually(() => queue.counts.done === 1);
   const pod = server.read('pods', 'default', 'a');
-  t.ok(pod === null || pod === undefined || pod.metadata.deletionTimestamp !== undefined, 'gone, or on its way');
+  t.ok(
+    pod === null || pod === undefined || pod.metadata.deletionTimestamp !== undefined,
+    'the pod is deleted or being deleted',
+  );
   t.equal(queue.counts.dropped.get('gone'), 1);
 });
 
-test('a server that knows only the older Eviction is asked for that', async (t) => {
+test('the older Eviction version is used for a server that knows only that one', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
   const { writer, queue } = writing(t, server);

@@ -17,7 +17,7 @@ import { gpu, node, served, viewOf } from './fixture.js';
 
 const VIEW = viewOf(() => node({ gpus: [gpu(0)] }));
 
-test('with token review data needs a token of the cluster that may read it; the page and probes do not', async (t) => {
+test('with token review, data needs a cluster token with read access, and the page and the probes need none', async (t) => {
   const clock = new ManualClock();
   const asked: string[] = [];
   const verdicts: Record<string, AccessDecision> = {
@@ -47,7 +47,7 @@ test('with token review data needs a token of the cluster that may read it; the 
     t.equal(status, 401, path);
     t.equal(headers.get('www-authenticate'), 'Bearer');
   }
-  t.same(asked, [], 'nobody is asked about no token');
+  t.same(asked, [], 'a request without a token causes no review');
   t.equal((await get('/metrics', as('good'))).status, 200);
   t.equal((await get('/metrics', as('bad'))).status, 401);
   t.match(await get('/metrics', as('other')), {
@@ -59,15 +59,15 @@ test('with token review data needs a token of the cluster that may read it; the 
   t.same(
     asked,
     ['good /metrics', 'bad /metrics', 'other /metrics', 'away /metrics'],
-    'answers are remembered, by token and path',
+    'answers are cached by token and path',
   );
   verdicts.good = { kind: 'unknown' };
   clock.advance(60_001);
-  t.equal((await get('/metrics', as('good'))).status, 401, 'but not for long');
+  t.equal((await get('/metrics', as('good'))).status, 401, 'cached answers expire');
   t.equal((await get('/metrics', { headers: { authorization: 'Basic Z29vZA==' } })).status, 401);
 });
 
-test('a flood of made-up tokens is not passed on to the cluster, and readers that are known are served', async (t) => {
+test('a flood of invalid tokens is not passed on to the cluster, and known readers are still served', async (t) => {
   const clock = new ManualClock();
   let underWay = 0;
   const waiting: (() => void)[] = [];
@@ -84,17 +84,17 @@ test('a flood of made-up tokens is not passed on to the cluster, and readers tha
   t.equal(underWay, 16);
   t.match(await flood.at(-1), { kind: 'unavailable', reason: /too many/ });
   clock.advance(60_001);
-  t.same(await check('good'), { kind: 'allowed' }, 'asked about again, beside the flood');
+  t.same(await check('good'), { kind: 'allowed' }, 'a known token is reviewed again during the flood');
   waiting.forEach((go) => go());
   await Promise.all(flood);
   t.equal(underWay, 0);
   const more = check('made-up');
-  t.equal(underWay, 1, 'room again');
+  t.equal(underWay, 1, 'a new token is reviewed after the flood');
   waiting.at(-1)?.();
   t.same(await more, { kind: 'unknown' });
 });
 
-test('an agent without certificate files serves HTTPS by itself, for its names and addresses', async (t) => {
+test('an agent without certificate files serves HTTPS with its own certificate for its names and addresses', async (t) => {
   const clock = new ManualClock();
   const tls = new SelfSigned({ names: ['node1'], clock, log: silentLog() });
   const { server } = await served(t, VIEW, { certificate: tls });
@@ -115,7 +115,7 @@ test('an agent without certificate files serves HTTPS by itself, for its names a
   await eventually(async () => (await peer()).fingerprint256 !== first.fingerprint256, 'the renewal');
 });
 
-test("on loopback only names of loopback are answered: nobody else's page reads the node through a browser here", async (t) => {
+test('the server on loopback answers requests for loopback names only, so that no foreign web page reads the node', async (t) => {
   t.same(['localhost', 'LOCALHOST:5678', '127.0.0.1:5678', '[::1]:5678', undefined].map(namesLoopback), [
     true,
     true,
@@ -134,7 +134,7 @@ test("on loopback only names of loopback are answered: nobody else's page reads 
   t.match(answer, /^HTTP\/1.1 421 /);
 });
 
-test('every answer carries the policy that keeps the page to its own scripts', async (t) => {
+test('every answer carries the content security policy that limits the page to its own scripts', async (t) => {
   const { get } = await served(t, VIEW);
   for (const path of ['/', '/metrics', '/nothing', '/page/main.js']) {
     const { headers } = await get(path);
@@ -152,7 +152,7 @@ test('every answer carries the policy that keeps the page to its own scripts', a
 
 const ca = await certificateAuthority();
 
-/** The common name that a server shows. */
+/** The common name of the certificate that a server presents. */
 function shownName(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
@@ -167,7 +167,7 @@ function shownName(port: number): Promise<string> {
   });
 }
 
-test('it serves HTTPS with the certificate in the files, and follows them when they are renewed', async (t) => {
+test('the server uses the certificate in the files, and reloads them when they are renewed', async (t) => {
   const directory = await scratchDirectory(t);
   const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
   const place = async (pair: Certificate): Promise<void> => {
@@ -189,7 +189,7 @@ test('it serves HTTPS with the certificate in the files, and follows them when t
   await writeFile(certFile, (await ca.server(['wrong'])).certificate);
   clock.advance(10_000);
   await new Promise((resolve) => setTimeout(resolve, 50));
-  t.equal(await shownName(server.port), '127.0.0.1', 'a certificate without its key is not taken');
+  t.equal(await shownName(server.port), '127.0.0.1', 'a certificate without its key is not loaded');
   await place(await ca.server(['renewed', '127.0.0.1']));
   await eventually(async () => {
     clock.advance(10_000);
@@ -197,7 +197,7 @@ test('it serves HTTPS with the certificate in the files, and follows them when t
   });
 });
 
-test('files that are no certificate are said at the start', async (t) => {
+test('files that are not certificates are reported at the start', async (t) => {
   const directory = await scratchDirectory(t);
   const files = new CertificateFiles({
     certFile: join(directory, 'none.crt'),

@@ -6,10 +6,10 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from 'p
 const EXECUTABLE = '/usr/bin/chromium';
 const ARTEFACTS = fileURLToPath(new URL('../../../../test/artefacts/', import.meta.url));
 
-/** Why there is no browser to test with, or false. */
+/** Reason why no browser can run here; false where one can. */
 export const noBrowser: string | false = existsSync(EXECUTABLE) ? false : `${EXECUTABLE} is not installed`;
 
-/** A browser that shows nothing and talks to nobody but our own server. */
+/** A headless browser that connects to the server of the test only. */
 export function openBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: EXECUTABLE,
@@ -35,7 +35,7 @@ export const PHONE: BrowserContextOptions = {
   isMobile: true,
 };
 
-/** A page that fails its test when a script fails, a policy is broken, or anything but the agent is asked. */
+/** A page that fails its test on a script error, a policy violation or a request to another host. */
 export async function openPage(
   browser: Browser,
   base: string,
@@ -56,7 +56,7 @@ export async function openPage(
   return { page, complaints };
 }
 
-/** Keeps a picture for people, under test/artefacts. */
+/** Keeps a screenshot under test/artefacts for people to look at. */
 export async function keep(page: Page, name: string, fullPage = false): Promise<void> {
   mkdirSync(ARTEFACTS, { recursive: true });
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage });

@@ -102,7 +102,7 @@ export function allocation(
   };
 }
 
-/** A node with what is given filled in; sums on the GPUs follow from the allocations. */
+/** A node with the given fields; the sums of each GPU follow from the allocations. */
 export function node(
   parts: {
     readonly gpus: readonly GpuSnapshot[];
@@ -150,14 +150,14 @@ export function node(
   };
 }
 
-/** A topology from the text of `nvidia-smi topo -m`. */
+/** A topology parsed from the text of `nvidia-smi topo -m`. */
 export function topologyOf(matrix: string): Topology {
   const parsed = parseMatrix(matrix);
   if (!parsed.ok) throw new Error(parsed.reason);
   return parsed.topology;
 }
 
-/** A view of whatever snapshot holds at the moment. */
+/** A view of the current snapshot. */
 export function viewOf(snapshot: () => NodeSnapshot, changes: Partial<NodeView> = {}): NodeView {
   return {
     nodeName: 'node1',
@@ -174,7 +174,7 @@ export function viewOf(snapshot: () => NodeSnapshot, changes: Partial<NodeView> 
 
 type Teardown = { teardown(action: () => Promise<void>): void };
 
-/** An HTTP server of that view on a port of its own, with all that belongs to it. */
+/** An HTTP server of that view on its own port, with everything that it needs. */
 export async function served(
   t: Teardown,
   view: NodeView,

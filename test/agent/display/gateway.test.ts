@@ -22,7 +22,7 @@ const STATE = node({
 });
 
 /**
- * Worked out by hand from the original's rules: fields by name, defaults left out, maps sorted, 32 bit floats, whole
+ * Derived by hand from the rules of the original: fields by name, defaults left out, maps sorted, 32-bit floats, whole
  * MiB.
  */
 const USAGE =
@@ -36,7 +36,7 @@ const VIEW = viewOf(() => STATE, {
   pod: (uid) => (uid === 'uid-train' ? { user: 'ann & <bob>', cluster: 'c1', otherContainers: ['sidecar'] } : null),
 });
 
-test('the gateway answers byte for byte as the original', async (t) => {
+test('the gateway answers with the same bytes as the original', async (t) => {
   const { get } = await served(t, VIEW);
   t.match(await get('/usage'), { status: 200, type: 'application/json', text: USAGE });
   t.equal((await get('/graph')).text, '{"graph":"ROOT:1\\n"}');
@@ -46,10 +46,10 @@ test('the gateway answers byte for byte as the original', async (t) => {
     t,
     viewOf(() => node({ gpus: GPUS })),
   );
-  t.equal((await getEmpty('/usage')).text, '{}', 'a node that nobody uses');
+  t.equal((await getEmpty('/usage')).text, '{}', 'an unused node');
 });
 
-test('gRPC gives the same answers, and the node beside them', async (t) => {
+test('gRPC gives the same answers, and the node resource beside them', async (t) => {
   const socket = join(await scratchDirectory(t), 'display.sock');
   const journal = new Journal(systemClock);
   journal.note({ level: 'info', kind: 'Started', message: 'first' });
@@ -93,7 +93,7 @@ test('gRPC gives the same answers, and the node beside them', async (t) => {
   });
 });
 
-test("containers that hold the same devices do so in turn: what is used is the last one's", async (t) => {
+test('containers that hold the same devices use them in turn: the usage is that of the last one', async (t) => {
   const owners = ['warm-up', 'main'].map((container) => ({ podUid: 'u', namespace: 'n', pod: 'p', container }));
   const { get } = await served(
     t,
@@ -106,7 +106,7 @@ test("containers that hold the same devices do so in turn: what is used is the l
   t.same(usage.u?.stat.main?.dev[0]?.pids, [4711, 4712]);
 });
 
-test('texts and numbers are printed as Go prints them', (t) => {
+test('texts and numbers are formatted as Go formats them', (t) => {
   t.equal(
     gatewayJson({ version: '<\u2028>"\\b\\ \b\f\n\t\u0001\ud800é' }),
     '{"version":"\\u003c\\u2028\\u003e\\"\\\\b\\\\ \\u0008\\u000c\\n\\t\\u0001\ufffdé"}',
@@ -122,12 +122,12 @@ test('texts and numbers are printed as Go prints them', (t) => {
   t.equal(
     gatewayJson({ usage: { b: {}, a10: {}, a2: {}, 9: {}, 10: {} } }),
     '{"usage":{"10":{},"9":{},"a10":{},"a2":{},"b":{}}}',
-    'keys in the order of their bytes',
+    'keys are in the order of their bytes',
   );
   t.end();
 });
 
-test('ready only when there is nothing to wait for, and what that is is said', async (t) => {
+test('the agent is ready when it waits for nothing more, and otherwise names what it waits for', async (t) => {
   let waiting = ['not registered with the kubelet'];
   const { get } = await served(
     t,
@@ -139,7 +139,7 @@ test('ready only when there is nothing to wait for, and what that is is said', a
   t.equal((await get('/readyz')).status, 200);
 });
 
-test('it is read-only, and knows what it does not have', async (t) => {
+test('the gateway is read-only and answers 404 for unknown paths', async (t) => {
   const { get } = await served(t, VIEW);
   for (const method of ['POST', 'PUT', 'DELETE']) t.equal((await get('/graph', { method })).status, 405);
   t.match(await get('/graph', { method: 'HEAD' }), { status: 200, text: '' });
@@ -147,7 +147,7 @@ test('it is read-only, and knows what it does not have', async (t) => {
     t.equal((await get(path)).status, 404, path);
 });
 
-test('a view that fails costs its own request and nothing else, and says nothing to the caller', async (t) => {
+test('a failing view fails its own request only, and the caller learns no details', async (t) => {
   const { get } = await served(
     t,
     viewOf(() => STATE, {

@@ -4,7 +4,7 @@ import { Journal } from '../../../src/agent/display/journal.js';
 import { ManualClock } from '../../manual-clock.js';
 import { allocation, gpu, node, slice } from './fixture.js';
 
-test('events are numbered, kept up to a limit, and asked for by number', (t) => {
+test('events are numbered, kept up to a limit, and queried by number', (t) => {
   const clock = new ManualClock();
   const journal = new Journal(clock, 3);
   for (const message of ['a', 'b', 'c', 'd']) journal.note({ level: 'info', kind: 'K', message });
@@ -28,7 +28,7 @@ test('events are numbered, kept up to a limit, and asked for by number', (t) => 
   t.end();
 });
 
-test('what repeats counts up and comes to the end again: a controller that tries for ever does not push everything else out', (t) => {
+test('a repeated event increments its count and moves to the end, so it does not displace the other events', (t) => {
   const clock = new ManualClock();
   const journal = new Journal(clock);
   journal.note({ level: 'info', kind: 'Started', message: 'x', allocation: '1' });
@@ -46,7 +46,7 @@ test('what repeats counts up and comes to the end again: a controller that tries
   t.end();
 });
 
-test('history of a container: percent, MiB and how long its launches waited, from its begin to its end', (t) => {
+test('the history of a container holds percent, MiB and launch waiting time, from its start to its end', (t) => {
   const history = new History();
   const one = gpu(0);
   const at = (atMs: number, throttledSeconds: number | null) => {
@@ -71,7 +71,7 @@ test('history of a container: percent, MiB and how long its launches waited, fro
   t.same(
     history.slices(id),
     [{ gpuUuid: one.uuid, used: [12.3, 12.3, 12.3], memory: [3, 3, 3], throttled: [0, 0.5, 0] }],
-    'what it waited before it was met is not of now',
+    'waiting time from before the first sample does not count',
   );
   t.equal(history.cards()[one.uuid]?.used.length, 4);
   at(8_000, null);

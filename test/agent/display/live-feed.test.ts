@@ -8,7 +8,7 @@ import { Scene } from './scene.js';
 
 const GPU = gpu(0);
 
-/** A reader of the stream that says nothing to anybody: a raw connection. */
+/** A reader of the stream that sends nothing but its request: a raw connection. */
 async function reader(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined);
@@ -17,13 +17,13 @@ async function reader(port: number): Promise<Socket> {
   return socket;
 }
 
-/** What came, as [event, data] pairs. */
+/** The received events, as [event, data] pairs. */
 function collect(socket: Socket): [string, Record<string, unknown>][] {
   const events: [string, Record<string, unknown>][] = [];
   let rest = '';
   socket.setEncoding('utf8');
   socket.on('data', (chunk: string) => {
-    // Chunks of HTTP come with their sizes between; events are told by their own marks.
+    // HTTP chunks have their sizes between them; events are found by their own separators.
     rest += chunk.replaceAll(/\r\n[0-9a-f]+\r\n|\r\n/gu, '');
     const messages = rest.split('\n\n');
     rest = messages.pop() ?? '';
@@ -35,7 +35,7 @@ function collect(socket: Socket): [string, Record<string, unknown>][] {
   return events;
 }
 
-test('a reader is told everything once, then what changes and what is used', async (t) => {
+test('a reader gets the whole state once, then the changes and the usage', async (t) => {
   const clock = new ManualClock();
   let state = node({ atMs: clock.now(), gpus: [GPU] });
   const { server, journal } = await served(
@@ -61,10 +61,10 @@ test('a reader is told everything once, then what changes and what is used', asy
   t.same(
     events.slice(3).map(([name]) => name),
     ['state', 'usage', 'event'],
-    'the first look has nothing to compare with',
+    'the first sample has nothing to compare with',
   );
   await tick(7);
-  t.same(events.at(-1)?.[0], 'usage', 'nothing changed');
+  t.same(events.at(-1)?.[0], 'usage', 'no change');
   state = node({ gpus: [GPU], allocations: [allocation('new', [slice(GPU, { usedPercent: 12.34 })])] });
   journal.note({ level: 'info', kind: 'Started', message: 'new' });
   await tick(10);
@@ -78,13 +78,13 @@ test('a reader is told everything once, then what changes and what is used', asy
   ]);
 });
 
-test('a reader that stops reading misses what it cannot take, costs nobody anything, and is let go', async (t) => {
+test('a reader that stops reading loses events, does not delay others, and is disconnected', async (t) => {
   const clock = new ManualClock();
   const scene = new Scene({ gpus: 16, slices: 500 });
   let looks = 0;
   const view = viewOf(() => {
     looks += 1;
-    // Every sample sees another state: each reader is owed all of it each second.
+    // Every sample has another state: each reader gets all of it each second.
     return { ...scene.snapshot(), version: String(looks) };
   });
   const { server, feed } = await served(t, view, { clock });
@@ -101,12 +101,12 @@ test('a reader that stops reading misses what it cannot take, costs nobody anyth
     clock.advance(1_000);
     await eventually(() => events.filter(([name]) => name === 'usage').length >= second + 1, `second ${second}`);
   }
-  await eventually(() => feed.readers === 1, 'the dead reader is let go');
-  t.equal(looks, 62, 'one look for each reader that comes, and one a second for all of them');
-  t.equal(events.filter(([name]) => name === 'state').length, 61, 'the other one missed nothing');
+  await eventually(() => feed.readers === 1, 'the stalled reader to be disconnected');
+  t.equal(looks, 62, 'each new reader causes one sample, and all readers together cause one per second');
+  t.equal(events.filter(([name]) => name === 'state').length, 61, 'the other reader missed no event');
 });
 
-test('nobody looks at the node for nobody but the history', async (t) => {
+test('without readers the node is sampled for the history only', async (t) => {
   const clock = new ManualClock();
   const { history } = await served(
     t,
@@ -119,7 +119,7 @@ test('nobody looks at the node for nobody but the history', async (t) => {
   t.ok(used.every((percent) => percent === 50) && memory.every((mib) => mib === null));
 });
 
-test('a view that fails is a line in the log, and the feed goes on', async (t) => {
+test('a failing view writes a log line, and the feed continues', async (t) => {
   const clock = new ManualClock();
   let broken = false;
   const view = viewOf(() => {
@@ -139,7 +139,7 @@ test('a view that fails is a line in the log, and the feed goes on', async (t) =
   t.pass();
 });
 
-test('too many readers are sent away', async (t) => {
+test('readers beyond the limit are refused', async (t) => {
   const { base, feed, get } = await served(
     t,
     viewOf(() => node({ gpus: [GPU] })),

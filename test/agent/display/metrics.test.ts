@@ -73,7 +73,7 @@ async function scraped(t: Parameters<typeof served>[0]): Promise<string> {
   return answer.text;
 }
 
-test('the metrics carry the original names, labels and values, on both paths', async (t) => {
+test('the metrics have the original names, labels and values, on both paths', async (t) => {
   const { get } = await served(t, VIEW);
   const { text: all, type } = await get('/metric');
   t.match(type, /^text\/plain/);
@@ -91,7 +91,7 @@ test('the metrics carry the original names, labels and values, on both paths', a
   t.match((await get('/metrics')).text, /container_gpu_memory_total\{/);
 });
 
-test('beside them stand base units, and what nobody knows is absent', async (t) => {
+test('metrics in base units stand beside the original ones, and unknown values are absent', async (t) => {
   const lines = (await scraped(t)).split('\n');
   const train = 'namespace="default",pod="train",container="main",gpu="0"';
   const gpu = (at: number): string => `gpu="${at}",uuid="${GPUS[at]?.uuid}"`;
@@ -131,28 +131,28 @@ test('beside them stand base units, and what nobody knows is absent', async (t) 
   }
   t.notOk(
     lines.some((line) => line.startsWith(`vgpu_gpu_utilization_ratio{${gpu(1)}`)),
-    'a GPU that does not say',
+    'a GPU that does not report the value',
   );
   t.notOk(
     lines.some((line) => line.startsWith('vgpu_container_memory_limit_bytes') && line.includes('"whole"')),
-    'a container without limit',
+    'a container without a limit',
   );
   t.notOk(
     lines.some((line) => line.startsWith('vgpu_container_host_backed') && line.includes('"whole"')),
-    'a container that holds nothing on the host',
+    'a container that holds no host memory',
   );
   t.notOk(
     lines.some((line) => line.startsWith('vgpu_container_time_drift_ratio') && line.includes('"whole"')),
-    'a driver that says nothing of single processes',
+    'a driver that does not report single processes',
   );
   t.equal(
     lines.filter((line) => line.startsWith('vgpu_container_memory_denials_total{')).length,
     1,
-    'no series for what never happened',
+    'events that never happened have no series',
   );
 });
 
-test('a name that comes twice, as when a pod takes the place of another, is one sample; texts are escaped', async (t) => {
+test('a name that occurs twice, as when a pod replaces another, is one sample, and texts are escaped', async (t) => {
   const twice = (podUid: string, seconds: number) =>
     allocation(
       `twice-${podUid}`,
@@ -176,7 +176,7 @@ test('a name that comes twice, as when a pod takes the place of another, is one 
 });
 
 test(
-  'promtool has nothing to say against them',
+  'promtool finds no fault in the metrics',
   { skip: spawnSync('promtool', ['--version']).status === 0 ? false : 'promtool is not installed' },
   async (t) => {
     const metrics = await scraped(t);
@@ -192,7 +192,7 @@ test(
   },
 );
 
-test('the table in the documents is that of the code', (t) => {
+test('the table of metrics in the documents agrees with the code', (t) => {
   const document = readFileSync(fileURLToPath(new URL('../../../../docs/operators-view.md', import.meta.url)), 'utf8');
   const rows = [
     ...document.matchAll(/^\| `([a-z_]+)` \| (gauge|counter|histogram|untyped) \| ([^|]*) \| ([^|]*) \|$/gmu),

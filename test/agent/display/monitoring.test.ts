@@ -37,7 +37,7 @@ function expressions(value: unknown): string[] {
   );
 }
 
-test('alerts and dashboard ask for metrics and labels that the agent has', (t) => {
+test('alerts and dashboard use metrics and labels that the agent exports', (t) => {
   const labels = new Map<string, readonly string[]>(METRICS.map((metric) => [metric.name, metric.labels]));
   labels.set(`${CALL_DURATION.name}_bucket`, [...CALL_DURATION.labels, 'le']);
   const asked = [...rules.map(({ expr }) => expr), ...expressions(JSON.parse(readFileSync(DASHBOARD, 'utf8')))];
@@ -56,7 +56,7 @@ test('alerts and dashboard ask for metrics and labels that the agent has', (t) =
 });
 
 test(
-  'promtool takes the rules, and they fire when they should and not otherwise',
+  'promtool accepts the rules, and alerts fire under their conditions only',
   { skip: installed('promtool') },
   async (t) => {
     const check = spawnSync('promtool', ['check', 'rules', RULES], { encoding: 'utf8' });
@@ -91,7 +91,7 @@ test(
               uuid: 'GPU-1',
               status: 'lost',
             }),
-            // A tenth of a second a second is nobody's concern.
+            // A rate of 0.1 seconds per second is below the threshold.
             firing('GpuContainerThrottled', '60m'),
             firing('GpuShareNotKept', '60m'),
             firing('GpuMemoryDenied', '15m'),
@@ -109,7 +109,7 @@ test(
       ],
     };
     const file = join(await scratchDirectory(t), 'cases.yaml');
-    // Annotations are texts for people: names and labels decide.
+    // Alerts are compared by name and labels; annotations are texts for people.
     const texts = Object.fromEntries(rules.map(({ alert, annotations }) => [alert, annotations]));
     for (const group of cases.tests)
       for (const one of group.alert_rule_test)
@@ -136,7 +136,7 @@ function rendered(
   );
 }
 
-test('Prometheus itself scrapes the agent, and knows the rules', { skip: installed('prometheus') }, async (t) => {
+test('Prometheus scrapes the agent and loads the rules', { skip: installed('prometheus') }, async (t) => {
   const node = await startedNode(t, { knowsPods: true });
   const wanted = simplePod(30, 8);
   await runPod(node, wanted);
@@ -190,7 +190,7 @@ test('Prometheus itself scrapes the agent, and knows the rules', { skip: install
   t.match(
     requested,
     { metric: { namespace: 'default', pod: wanted.name, container: 'main', gpu: '0' }, value: [Number, '0.3'] },
-    'labels are those of the container',
+    'the labels name the container',
   );
   t.equal((await query('vgpu_gpus'))[0]?.value[1], '6');
   t.equal((await query('container_request_gpu_utilization'))[0]?.value[1], '0.30000001192092896');
@@ -212,7 +212,7 @@ test('Prometheus itself scrapes the agent, and knows the rules', { skip: install
   t.same(
     known.filter(({ health, state }) => health !== 'ok' || state !== 'inactive'),
     [],
-    'a node in order raises no alarm',
+    'a healthy node fires no alert',
   );
 });
 

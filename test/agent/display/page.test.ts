@@ -19,7 +19,7 @@ function browser(): Promise<Browser> {
 test('the page', { skip }, async (t) => {
   t.teardown(async () => (await shared)?.close());
 
-  t.test('a new container appears within two seconds of its start, and goes when it ends', async (t) => {
+  t.test('a new container appears within two seconds of its start, and disappears when it ends', async (t) => {
     const agent = await startedNode(t, { gpus: cards(2), knowsPods: true, seams: { graceMs: 0 } });
     const { page, complaints } = await openPage(
       await browser(),
@@ -31,7 +31,7 @@ test('the page', { skip }, async (t) => {
     t.equal(await page.locator('a.slice').count(), 0);
     const wanted = simplePod(30, 8);
     await runPod(agent, wanted);
-    // The limit is generous for a loaded machine; the feed looks every second.
+    // The limit is generous for a loaded machine; the feed samples every second.
     await page.locator('a.slice', { hasText: wanted.name }).waitFor({ timeout: 15_000 });
     t.match(
       await page.locator('.events').textContent(),
@@ -52,7 +52,7 @@ test('the page', { skip }, async (t) => {
     await page.context().close();
   });
 
-  t.test('a GPU that falls ill is shown as ill at once, with the reason', async (t) => {
+  t.test('a GPU that becomes unhealthy is shown as unhealthy at once, with the reason', async (t) => {
     const scene = new Scene({ gpus: 4 });
     const { base } = await served(
       t,
@@ -67,7 +67,7 @@ test('the page', { skip }, async (t) => {
     };
     await page.locator('#card-2.lost .reason', { hasText: 'fallen off the bus' }).waitFor();
     t.match(await page.locator('.problems').textContent(), /GPU 2: fallen off the bus/);
-    t.equal(await page.locator('.tile.lost.unusable').count(), 1, 'and in the picture');
+    t.equal(await page.locator('.tile.lost.unusable').count(), 1, 'the picture shows it, too');
     t.same(complaints, []);
     await page.context().close();
   });
@@ -76,7 +76,7 @@ test('the page', { skip }, async (t) => {
     ['desktop', DESKTOP],
     ['phone', PHONE],
   ] as const) {
-    t.test(`16 GPUs with 200 containers stand beside each other and not upon each other: ${name}`, async (t) => {
+    t.test(`16 GPUs with 200 containers do not overlap: ${name}`, async (t) => {
       const scene = new Scene({ gpus: 16, slices: 200, links: () => 18 });
       const { base } = await served(
         t,
@@ -85,17 +85,20 @@ test('the page', { skip }, async (t) => {
       const { page, complaints } = await openPage(await browser(), base, '/', options);
       await page.locator('a.slice').nth(199).waitFor();
       t.same(await overlaps(page, '.tile'), [], 'GPUs of the picture');
-      t.same(await overlaps(page, '.card'), [], 'cards');
+      t.same(await overlaps(page, '.card'), [], 'panels of GPUs');
       t.same(await overlaps(page, 'a.slice'), [], 'containers');
       t.same(await overlaps(page, '.slice .use, .slice .name', 'a.slice'), [], 'figures of a container');
-      t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'nothing sticks out sideways');
+      t.ok(
+        await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
+        'the page does not scroll sideways',
+      );
       if (options === DESKTOP) await keep(page, 'sixteen-cards');
       t.same(complaints, []);
       await page.context().close();
     });
   }
 
-  t.test('the keyboard reaches everything', async (t) => {
+  t.test('every control is reachable by keyboard', async (t) => {
     const scene = new Scene({ gpus: 2 });
     const { base } = await served(
       t,
@@ -107,12 +110,12 @@ test('the page', { skip }, async (t) => {
     t.equal(await focused(page), 'Skip to the GPUs');
     await page.keyboard.press('j');
     await page.keyboard.press('ArrowDown');
-    // By its name: the figures beside it move between the two samples.
+    // Selected by its name: the figures beside it change between the two samples.
     const second = await page.locator('a.slice').nth(1).locator('.pod').textContent();
     t.match(await focused(page), new RegExp(`^${second}`));
     scene.allocations = scene.allocations.filter((_, at) => at !== 0);
     await eventually(async () => (await page.locator('a.slice').count()) === scene.allocations.length);
-    t.match(await focused(page), /^bert-serve/, 'who was on a container stays on it when the page changes');
+    t.match(await focused(page), /^bert-serve/, 'the focus stays on its container when the page changes');
     await page.keyboard.press('Enter');
     await page.locator('.container h2', { hasText: 'bert-serve' }).waitFor();
     await page.keyboard.press('Escape');
@@ -135,7 +138,7 @@ test('the page', { skip }, async (t) => {
     await page.context().close();
   });
 
-  t.test('what tenants call their pods is text and nothing else', async (t) => {
+  t.test('pod names are shown as text and never interpreted', async (t) => {
     const evil = '"><img src=x onerror="document.title=1"><script>document.title=2</script>\u202e';
     const one = gpu(0, { model: evil });
     const owners = [{ podUid: 'u', namespace: evil, pod: evil, container: evil }];
@@ -162,28 +165,31 @@ test('the page', { skip }, async (t) => {
     await page.context().close();
   });
 
-  t.test('the page says that the agent is away, and goes on by itself when it is back', async (t) => {
-    const state = node({ gpus: [gpu(0)] });
-    const first = await served(
-      t,
-      viewOf(() => state),
-    );
-    const { port } = first.server;
-    const { page } = await openPage(await browser(), first.base, '/', DESKTOP);
-    await page.locator('#connection[data-kind="live"]').waitFor();
-    await first.server.stop();
-    await page.locator('#connection[data-kind="lost"]').waitFor();
-    t.equal(await page.locator('.card').count(), 1, 'what was known stays');
-    await served(
-      t,
-      viewOf(() => state),
-      { port },
-    );
-    await page.locator('#connection[data-kind="live"]').waitFor();
-    await page.context().close();
-  });
+  t.test(
+    'the page reports that the agent is unreachable, and continues by itself when the agent is back',
+    async (t) => {
+      const state = node({ gpus: [gpu(0)] });
+      const first = await served(
+        t,
+        viewOf(() => state),
+      );
+      const { port } = first.server;
+      const { page } = await openPage(await browser(), first.base, '/', DESKTOP);
+      await page.locator('#connection[data-kind="live"]').waitFor();
+      await first.server.stop();
+      await page.locator('#connection[data-kind="lost"]').waitFor();
+      t.equal(await page.locator('.card').count(), 1, 'the last known state stays visible');
+      await served(
+        t,
+        viewOf(() => state),
+        { port },
+      );
+      await page.locator('#connection[data-kind="live"]').waitFor();
+      await page.context().close();
+    },
+  );
 
-  t.test('pictures for people', async (t) => {
+  t.test('screenshots for people', async (t) => {
     const scene = new Scene({ gpus: 8, links: (a, b) => (a < 4 === b < 4 ? 4 : 0) });
     scene.gpus[5] = {
       ...scene.gpus[5]!,
@@ -226,7 +232,7 @@ test('the page', { skip }, async (t) => {
   });
 });
 
-/** Which of the elements lie upon each other, within `each` where that is given. Runs in the browser. */
+/** The elements that overlap, within `each` where that is given. Runs in the browser. */
 function overlaps(page: Page, selector: string, each: string | null = null): Promise<string[]> {
   return page.evaluate(
     `(() => {

@@ -3,7 +3,7 @@ import type { Level } from '../../../src/gpu/topology/level.js';
 import type { AllocationSnapshot, GpuSnapshot, NodeSnapshot } from '../../../src/agent/display/view.js';
 import { allocation, gpu, GIB, node, slice } from './fixture.js';
 
-/** A machine of `count` cards: switches of two, sockets of half the GPUs, NVLink as `links` says. */
+/** A machine of `count` GPUs: switches of two, sockets of half the GPUs, NVLink as `links` says. */
 export function machine(count: number, links: (a: number, b: number) => number): Topology {
   const level = (a: number, b: number): Level => {
     if (a >> 1 === b >> 1) return 'PIX';
@@ -28,7 +28,7 @@ const WORDS = [
 ];
 const NAMESPACES = ['research', 'serving', 'team-vision', 'batch'];
 
-/** Cores of the containers of one GPU, together at most 100. */
+/** Cores of the containers of one GPU; their sum is at most 100. */
 const SPLITS = [
   [30, 20, 20, 10, 10],
   [50, 50],
@@ -42,13 +42,13 @@ const SPLITS = [
 
 export interface SceneOptions {
   readonly gpus: number;
-  /** Containers altogether, spread over all GPUs; without it, as the splits say. */
+  /** Number of containers, spread over all GPUs; without it, as `splits` says. */
   readonly slices?: number;
   readonly links?: (a: number, b: number) => number;
   readonly memoryGib?: number;
 }
 
-/** A busy node whose use goes up and down with time: what a page is looked at with. */
+/** A busy node whose usage rises and falls with time, to look at the page with. */
 export class Scene {
   gpus: GpuSnapshot[];
   allocations: readonly AllocationSnapshot[];
@@ -69,7 +69,7 @@ export class Scene {
     );
   }
 
-  /** The node at this moment. */
+  /** The state of the node at this moment. */
   snapshot(atMs = Date.now()): NodeSnapshot {
     const phase = (atMs - this.#begin) / 1000;
     const allocations = this.allocations.map((one, at) => ({
