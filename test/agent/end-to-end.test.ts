@@ -14,7 +14,7 @@ test('both resources are registered: 100 cores and its memory blocks for each GP
   t.equal(node.kubelet.allocatable('memory'), 6 * 64);
 });
 
-test('parts that fill a GPU share it, and a part that does not fit goes elsewhere', async (t) => {
+test('parts that fill a GPU share it, and a part that does not fit goes to another GPU', async (t) => {
   const node = await startedNode(t);
   const indexes: number[] = [];
   for (const cores of [30, 50, 20]) indexes.push(...gpuIndexes(await runPod(node, simplePod(cores, 8))));
@@ -22,7 +22,7 @@ test('parts that fill a GPU share it, and a part that does not fit goes elsewher
   t.same(gpuIndexes(await runPod(node, simplePod(10, 8))), [1]);
 });
 
-test('a container gets device nodes, environment, mounts and annotations of its own GPU', async (t) => {
+test('a container gets the device nodes, environment, mounts and annotations of its own GPU', async (t) => {
   const node = await startedNode(t);
   const given = await runPod(node, simplePod(30, 16));
   t.same(
@@ -46,7 +46,7 @@ test('a container gets device nodes, environment, mounts and annotations of its 
 });
 
 for (const first of ['core', 'memory'] as const) {
-  test(`the limits on disk are those of the pod when the kubelet asks for ${first} first`, async (t) => {
+  test(`the limits on disk are those of the pod when the kubelet requests ${first} first`, async (t) => {
     const second = first === 'core' ? 'memory' : 'core';
     const node = await startedNode(t, { kubelet: { order: () => [first, second] } });
     for (const [cores, blocks] of [
@@ -66,7 +66,7 @@ for (const first of ['core', 'memory'] as const) {
 }
 
 for (const first of ['core', 'memory'] as const) {
-  test(`a part goes where its memory is likely to fit if pods are not known, ${first} first`, async (t) => {
+  test(`without pod knowledge a part goes where its memory probably fits, ${first} first`, async (t) => {
     const second = first === 'core' ? 'memory' : 'core';
     const node = await startedNode(t, { kubelet: { order: () => [first, second] } });
     const full = gpuIndexes(await runPod(node, simplePod(70, 60)));
@@ -76,7 +76,7 @@ for (const first of ['core', 'memory'] as const) {
   });
 }
 
-test('whole GPUs: one keeps subtrees whole, two are a linked pair', async (t) => {
+test('one whole GPU keeps subtrees of the topology whole, and two GPUs are a linked pair', async (t) => {
   const node = await startedNode(t);
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [4]);
   t.same(gpuIndexes(await runPod(node, simplePod(200, 0))), [0, 1]);
@@ -97,15 +97,15 @@ for (const [cores, blocks, why] of [
     if (!admission.ok) {
       t.match(admission.message, why);
     } else {
-      // Without an API server a missing half shows only when the container starts.
+      // Without an API server a missing resource shows only when the container starts.
       await t.rejects(node.kubelet.startContainer(wanted.uid, 'main'), { message: why });
       node.kubelet.remove(wanted.uid);
     }
-    t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), [4], 'nothing of it is left');
+    t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), [4], 'nothing of the container remains');
   });
 }
 
-test('two containers and an init container of one pod each get what they asked for', async (t) => {
+test('two containers and an init container of one pod each get what they requested', async (t) => {
   const node = await startedNode(t);
   const wanted = pod([container('a', 30, 8), container('b', 40, 12)], [container('init', 50, 16)]);
   const containers = admitted(await node.kubelet.admit(wanted));
@@ -119,10 +119,10 @@ test('two containers and an init container of one pod each get what they asked f
     if (given === undefined) throw new Error('container missing');
     t.match((await limitsOf(given)).devices, [{ share: cores, memoryBytes: blocks * 268_435_456 }], given.name);
   }
-  t.equal(new Set(containers.flatMap(gpuIndexes)).size, 1, 'the containers follow the init container to its GPU');
+  t.equal(new Set(containers.flatMap(gpuIndexes)).size, 1, 'the containers use the GPU of the init container');
 });
 
-test('a restarted kubelet gets its plugins back, and pods keep what they hold', async (t) => {
+test('a restarted kubelet gets its plugins back, and pods keep their allocations', async (t) => {
   const node = await startedNode(t);
   const first = await runPod(node, simplePod(60, 16));
   await node.kubelet.restart();
@@ -153,21 +153,21 @@ test('a restarted agent knows its allocations, with and without its checkpoint',
   await node.kubelet.startContainer(running.uid, 'main');
 });
 
-test('when a pod is over its slice is freed and its directory removed', async (t) => {
+test('the end of a pod frees its slice and removes its directory', async (t) => {
   const node = await startedNode(t, { seams: { graceMs: 0 } });
   const over = simplePod(100, 64);
   const given = await runPod(node, over);
   node.kubelet.remove(over.uid);
-  t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), gpuIndexes(given), 'offered again, so it was free');
+  t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), gpuIndexes(given), 'the device is offered again');
   t.equal((await readdir(node.config.virtualManagerPath)).length, 1);
 });
 
-test('ids that nobody holds any more are freed without a new request', async (t) => {
+test('ids that no pod holds any more are freed without a new request', async (t) => {
   const node = await startedNode(t, { seams: { graceMs: 0 } });
   const over = simplePod(30, 8);
   await runPod(node, over);
   node.kubelet.remove(over.uid);
-  // The kubelet's checkpoint still names the pod until the next admission; a pod without GPUs is one.
+  // The checkpoint of the kubelet still names the pod until the next admission; a pod without GPUs causes one.
   await node.kubelet.admit(pod([container('main', 0, 0)]));
   await node.agent.allocator.reconcile();
   await node.agent.allocator.reconcile();
@@ -175,12 +175,12 @@ test('ids that nobody holds any more are freed without a new request', async (t)
   t.same(await readdir(node.config.virtualManagerPath), []);
 });
 
-test('a kubelet of before 1.26, which sends its socket path as authority, is served', async (t) => {
+test('a kubelet before 1.26, which sends its socket path as authority, is served', async (t) => {
   const node = await startedNode(t, { kubelet: { authority: 'socket-path' } });
   t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [0]);
 });
 
-test("a kubelet that asks for no preference gets the ledger's choice under its own ids", async (t) => {
+test('a kubelet that asks for no preference gets the choice of the ledger under its own ids', async (t) => {
   const node = await startedNode(t, { gpus: cards(2), kubelet: { usesPreferences: false } });
   const indexes: number[] = [];
   for (const cores of [60, 60, 40, 40]) indexes.push(...gpuIndexes(await runPod(node, simplePod(cores, 16))));
@@ -197,7 +197,7 @@ test('stopping leaves no socket behind', async (t) => {
   t.same(left, ['kubelet.sock']);
 });
 
-test('a pod is not refused for the faults of another one of its size that was refused before and is still listed as waiting', async (t) => {
+test('a refused pod that is still listed as waiting does not cause the refusal of another pod of the same size', async (t) => {
   const broken = simplePod(30, 0);
   const listed = { podUid: broken.uid, container: 'main', cores: 30, memoryBlocks: 0, hint: [] };
   const node = await startedNode(t, { seams: { pods: { ...NO_PODS, pending: () => [listed] } } });
@@ -205,7 +205,7 @@ test('a pod is not refused for the faults of another one of its size that was re
   t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [0]);
 });
 
-test('an agent that comes back knowing nothing, before the kubelet does, asks it before it gives anything away', async (t) => {
+test('an agent that restarts without state, before the kubelet does, asks the kubelet before it allocates', async (t) => {
   const node = await startedNode(t, { gpus: cards(2) });
   for (const gpu of [0, 1]) t.same(gpuIndexes(await runPod(node, simplePod(60, 8))), [gpu]);
   await node.stopAgent();

@@ -2,13 +2,13 @@ import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
 import type { EmulatedContainer, EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { gpuIndexes, limitsOf, sliceDirectory } from './node.js';
 
-/** An admitted pod and what its containers were given, init containers first. */
+/** An admitted pod and what its containers received, init containers first. */
 export interface Living {
   readonly pod: EmulatedPod;
   readonly given: readonly GivenContainer[];
 }
 
-/** What is wrong with a container that was admitted and started; empty when it has exactly what it asked for. */
+/** Faults of an admitted and started container; empty when it has exactly what it requested. */
 async function faultsOf(wanted: EmulatedContainer, given: GivenContainer): Promise<string[]> {
   const faults: string[] = [];
   const gpus = gpuIndexes(given);
@@ -25,7 +25,7 @@ async function faultsOf(wanted: EmulatedContainer, given: GivenContainer): Promi
   return faults;
 }
 
-/** What is wrong with all living pods together: a GPU given twice, an id held twice, a directory shared by two pods. */
+/** Faults of all living pods together: a GPU given twice, an id held twice, a directory shared by two pods. */
 export function conflicts(living: readonly Living[]): string[] {
   const faults: string[] = [];
   const load = new Map<number, number>();
@@ -50,12 +50,12 @@ export function conflicts(living: readonly Living[]): string[] {
   return faults;
 }
 
-/** Which GPU an id belongs to: the GPUs of this node are numbered in the first digits of their UUIDs. */
+/** The GPU of an id: the first digits of a UUID number the GPUs of this node. */
 export function gpuOf(id: string): number {
   return Number.parseInt(id.slice(0, 8), 16);
 }
 
-/** What is wrong with the started containers of one pod. */
+/** Faults of the started containers of one pod. */
 export async function faultsOfPod(wanted: EmulatedPod, given: readonly GivenContainer[]): Promise<string[]> {
   const faults: string[] = [];
   for (const [at, asked] of wanted.containers.entries()) {

@@ -8,7 +8,7 @@ GPU4\tNODE\tNODE\tNODE\tNODE\tX\tPIX
 GPU5\tNODE\tNODE\tNODE\tNODE\tPIX\tX
 `;
 
-/** `count` GPUs of `memoryMiB` each, all alike. */
+/** `count` equal GPUs of `memoryMiB` each. */
 export function cards(count: number, memoryMiB = 16_384): string {
   return JSON.stringify({ gpus: Array.from({ length: count }, () => ({ memoryMiB })) });
 }

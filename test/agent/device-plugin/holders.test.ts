@@ -7,7 +7,7 @@ import { KubeletHolders, type PodNames } from '../../../src/agent/device-plugin/
 import { container, pod } from '../pods.js';
 import { scratchDirectory } from '../../scratch.js';
 
-/** A kubelet that remembers pods without ever having allocated: what it says is all that matters here. */
+/** A kubelet that knows pods without any allocation; the test needs its answers only. */
 async function kubeletOf(t: Test, pods: PodNames): Promise<{ kubelet: KubeletEmulator; holders: KubeletHolders }> {
   const directory = await scratchDirectory(t);
   const [plugins, podResourcesSocket] = [join(directory, 'plugins'), join(directory, 'pod-resources.sock')];
@@ -24,7 +24,7 @@ async function kubeletOf(t: Test, pods: PodNames): Promise<{ kubelet: KubeletEmu
 
 const response = Buffer.alloc(0);
 
-test("the kubelet's own record tells which pod of that name holds the ids, whatever the API server says", async (t) => {
+test('the record of the kubelet decides which pod of that name holds the ids, whatever the API server lists', async (t) => {
   const { kubelet, holders } = await kubeletOf(t, { uidOf: () => 'the one of before', nameOf: () => null });
   const web = pod([container('main', 30, 4)]);
   await kubelet.inherit(web, [
@@ -41,7 +41,7 @@ test("the kubelet's own record tells which pod of that name holds the ids, whate
   t.match(await holders.holderOf('core', ['a-c1', 'a-c0']), { container: { podUid: web.uid } });
 });
 
-test('cores that an init container and the container after it have in turn come with the memory of both', async (t) => {
+test('cores that an init container and a later container hold in turn come with the memory of both', async (t) => {
   const { kubelet, holders } = await kubeletOf(t, { uidOf: () => null, nameOf: () => null });
   const batch = pod([container('main', 2, 1)], [container('init', 2, 2)]);
   const held = (name: string, memoryIds: readonly string[]) => [

@@ -36,7 +36,7 @@ for (const [format, document] of [
   });
 }
 
-test("the GPUs that a container was given are read from the plugin's answer: by UUID, or by device file", (t) => {
+test('the GPUs of a container are read from the answer of the plugin, by UUID or by device file', (t) => {
   const { ContainerAllocateResponse } = devicePluginProto().v1beta1;
   const annotations = { 'tencent.com/vcuda-device': '/dev/nvidia3' };
   for (const [envs, expectedNames] of [
@@ -52,7 +52,7 @@ test("the GPUs that a container was given are read from the plugin's answer: by 
   t.end();
 });
 
-test('a kubelet that never handed out a device has no entries', (t) => {
+test('a kubelet that never allocated a device has no entries', (t) => {
   t.same(parseKubeletCheckpoint('{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":0}'), {
     ok: true,
     entries: [],

@@ -52,7 +52,7 @@ test('the kubelet knows the devices from the proxy, and pods are admitted throug
   t.match(admission, { containers: [{ environment: { NVIDIA_VISIBLE_DEVICES: /^GPU-/ } }] });
 });
 
-test('while the agent restarts the devices stay, and a pod that comes then waits and is admitted', async (t) => {
+test('the devices stay while the agent restarts, and a pod that arrives then waits and is admitted', async (t) => {
   const { node } = await setting(t);
   await node.stopAgent();
   const admission = node.kubelet.admit(simplePod(30, 8));
@@ -60,10 +60,10 @@ test('while the agent restarts the devices stay, and a pod that comes then waits
   await node.startAgent();
   t.match(await admission, { ok: true });
   const state = node.agent.allocator.state;
-  t.equal(state.allocations.size, 1, 'the new agent decided');
+  t.equal(state.allocations.size, 1, 'the new agent decided the admission');
 });
 
-test('ten restarts among pods that come and go fail none of them', async (t) => {
+test('ten restarts of the agent fail no pod', async (t) => {
   const { node } = await setting(t);
   const admissions: Promise<{ readonly ok: boolean }>[] = [];
   for (let restart = 0; restart < 10; restart += 1) {
@@ -91,7 +91,7 @@ test('the reason of a refusal reaches the kubelet', async (t) => {
   t.match(admission, { ok: false, message: /150 is more than one GPU and not a multiple of 100/ });
 });
 
-test('an agent that stays away takes its devices with it, until another one comes', async (t) => {
+test('the devices disappear when the agent stays away, and return with the next agent', async (t) => {
   const { node } = await setting(t, 50);
   await node.stopAgent();
   await node.kubelet.until(() => node.kubelet.allocatable('core') === 0);
@@ -101,7 +101,7 @@ test('an agent that stays away takes its devices with it, until another one come
   t.match(await node.kubelet.admit(simplePod(30, 8)), { ok: true });
 });
 
-test('a kubelet that restarts while no agent runs has the devices at once', async (t) => {
+test('a kubelet that restarts while no agent runs gets the devices at once', async (t) => {
   const { node } = await setting(t);
   await node.stopAgent();
   await node.kubelet.restart();
@@ -111,7 +111,7 @@ test('a kubelet that restarts while no agent runs has the devices at once', asyn
   t.match(await node.kubelet.admit(simplePod(30, 8)), { ok: true });
 });
 
-test('a proxy that restarts is found again by the agent', async (t) => {
+test('the agent finds a restarted proxy again', async (t) => {
   const { node, proxy, agentDirectory } = await setting(t);
   await proxy.stop();
   await node.kubelet.until(() => node.kubelet.allocatable('core') === 0);
@@ -125,6 +125,6 @@ test('a proxy that restarts is found again by the agent', async (t) => {
   t.same(
     (await readdir(agentDirectory)).filter((name) => name.endsWith('.sock')),
     [],
-    'no socket is left',
+    'no socket file remains',
   );
 });

@@ -12,10 +12,10 @@ const CALLS: PluginCalls = {
   preStartContainer: () => Promise.reject(new Error('not asked for here')),
 };
 
-/** Longer than any turn of a loaded machine, and short enough for a call that takes some ten turns. */
+/** Longer than any turn of the event loop on a loaded machine, and short enough for a call that takes ten turns. */
 const TURN_MS = 1_200;
 
-test('a machine that is so busy that a call takes seconds delays the start of a plugin, and does not end it', async (t) => {
+test('calls that take seconds on a loaded machine delay the start of a plugin and do not end it', async (t) => {
   const server = new PluginServer(
     { resource: 'tencent.com/vcuda-core', socket: 'vcore.sock', calls: CALLS },
     await scratchDirectory(t),

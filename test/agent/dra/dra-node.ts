@@ -16,7 +16,7 @@ import { cards } from '../gpus.js';
 
 export const POOL = `${NODE_NAME}/vcuda`;
 
-/** The simulated node's i-th GPU, as it is published. */
+/** The i-th GPU of the simulated node, as published. */
 export const DEVICE = (index: number): string => {
   const digit = index.toString(16);
   return deviceName(`GPU-${digit.padStart(8, '0')}-0000-0000-0000-${digit.padStart(12, '0')}`);
@@ -42,7 +42,7 @@ export type PrepareAnswer = Readonly<
   >
 >;
 
-/** A node in mode `dra` with an API server, and the test in the kubelet's place. */
+/** A node in mode `dra` with an API server; the test acts as the kubelet. */
 export class DraNode {
   readonly cluster: Cluster;
   readonly directory: string;
@@ -86,7 +86,7 @@ export class DraNode {
     return kubeletPluginSockets(this.node.config.pluginRegistryPath, this.node.config.draPath);
   }
 
-  /** Registers the driver as a kubelet does; answers what it said of itself. */
+  /** Registers the driver as a kubelet does; returns the information of the driver. */
   async register(): Promise<{
     readonly name: string;
     readonly endpoint: string;
@@ -152,7 +152,7 @@ export class DraNode {
     return (await this.#call('NodeUnprepareResources', names)) as Readonly<Record<string, { readonly error: string }>>;
   }
 
-  /** Writes the kubelet's own record of prepared claims. */
+  /** Writes the record of prepared claims that the kubelet keeps. */
   async recordClaims(...names: readonly string[]): Promise<void> {
     const state = {
       kind: 'DRACheckpoint',

@@ -58,7 +58,7 @@ test('the driver tells the kubelet its name, socket and versions, best first', a
   t.ok(node.agent.dra?.plugin.registered);
 });
 
-test('slices that somebody removes or changes come back', async (t) => {
+test('ResourceSlices that are deleted or changed by others are restored', async (t) => {
   const node = await startedDraNode(t);
   const { server } = node.cluster;
   const [slice] = server.all('resourceslices');
@@ -68,18 +68,18 @@ test('slices that somebody removes or changes come back', async (t) => {
     spec: { nodeName: 'simulated', driver: 'gpu.tencent.com' },
   });
   server.remove('resourceslices', '', name);
-  await eventually(() => server.all('resourceslices').length === 1, 'the slice is back');
+  await eventually(() => server.all('resourceslices').length === 1, 'the ResourceSlice to be restored');
   server.edit('resourceslices', '', name, (object) => ({
     ...object,
     spec: { ...(object.spec as object), devices: [] },
   }));
   await eventually(
     () => (server.read('resourceslices', '', name)?.spec as { devices: unknown[] }).devices.length === 2,
-    'its devices are back',
+    'its devices to be restored',
   );
 });
 
-test('a share becomes a slice with its limits and a CDI device, and goes without a trace', async (t) => {
+test('a share of a GPU becomes a slice with limits and a CDI device, and is removed completely', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('a', { cores: 30 });
   const [device] = (await node.given('a')) as readonly string[];
@@ -90,13 +90,13 @@ test('a share becomes a slice with its limits and a CDI device, and goes without
   t.match(spec?.containerEdits.env, ['LD_LIBRARY_PATH=/usr/local/nvidia/lib64', 'NVIDIA_VISIBLE_DEVICES=void']);
   t.ok(spec?.containerEdits.mounts.some(({ containerPath }) => containerPath === '/etc/vcuda'));
   t.match(spec?.devices[0]?.containerEdits.deviceNodes, [{ path: '/dev/nvidia0' }]);
-  t.same(await node.given('a'), [device], 'asked again, the answer is the same');
+  t.same(await node.given('a'), [device], 'a repeated request gets the same answer');
   t.same(node.booked(), ['30/16']);
   t.same(await node.unprepare('a', 'never-seen'), { 'uid-a': { error: '' }, 'uid-never-seen': { error: '' } });
   t.same([await limits(node), await specs(node), node.booked()], [[], [], []]);
 });
 
-test('a whole GPU has no limits, admin access no slice, and parameters of the claim hold', async (t) => {
+test('a whole GPU has no limits, admin access has no slice, and the parameters of the claim apply', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('whole', { device: 1 });
   node.allocate('admin', { device: 1, adminAccess: true });
@@ -124,7 +124,7 @@ test('a whole GPU has no limits, admin access no slice, and parameters of the cl
   t.match(await node.given('wrong'), /claim team\/wrong, config 1: softLimit: 120 is not a whole number from 1 to 100/);
 });
 
-test('claims that cannot be given are refused one by one, with the reason', async (t) => {
+test('claims that cannot be satisfied are refused one by one, with the reason', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('good', { cores: 30 });
   node.allocate('gone', { cores: 30, device: 7 });
@@ -157,14 +157,14 @@ test('a claim without room waits for the release that makes room', async (t) => 
   const waiting = node.given('second');
   await eventually(
     () => node.cluster.server.requests.some((request) => JSON.stringify(request).includes('second')),
-    'the second is read',
+    'the second claim to be read',
   );
   await node.unprepare('first');
   t.type(await waiting, Array);
   t.same(node.booked(), ['30/16']);
 });
 
-test('a holder whose claim was deleted by force makes room at once', async (t) => {
+test('the holder of a claim that was deleted by force makes room at once', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('first', { cores: 80 });
   await node.given('first');
@@ -174,7 +174,7 @@ test('a holder whose claim was deleted by force makes room at once', async (t) =
   t.same(node.booked(), ['30/16']);
 });
 
-test('a claim that was allocated anew loses what it had', async (t) => {
+test('a claim that was allocated anew loses its old allocation', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('a', { cores: 30 });
   await node.given('a');
@@ -184,7 +184,7 @@ test('a claim that was allocated anew loses what it had', async (t) => {
   t.same(await limits(node), ['50/16/hard']);
 });
 
-test('without the API server a prepared claim is answered as before, another is refused', async (t) => {
+test('without the API server a prepared claim gets its answer as before, and another claim is refused', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('known', { cores: 30 });
   node.allocate('unknown', { cores: 30 });
@@ -195,20 +195,20 @@ test('without the API server a prepared claim is answered as before, another is 
   await node.cluster.server.start();
 });
 
-test('an agent that starts again knows its claims, and makes what is missing of them', async (t) => {
+test('an agent that starts again knows its claims and restores their missing files', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('a', { cores: 30 });
   await node.given('a');
   const [limitsBefore, specsBefore] = [await limits(node), await specs(node)];
   await node.node.stopAgent();
-  // What a reboot takes from tmpfs.
+  // The files that a reboot removes from tmpfs.
   await rm(node.node.config.virtualManagerPath, { recursive: true });
   await rm(node.node.config.cdiPath, { recursive: true });
   await node.node.startAgent();
   t.same([await limits(node), await specs(node), node.booked()], [limitsBefore, specsBefore, ['30/16']]);
 });
 
-test('without a checkpoint claims are booked as the API server has them, or whole by the kubelet alone', async (t) => {
+test('without a checkpoint claims are booked as the API server lists them, or whole if only the kubelet knows them', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('a', { cores: 30 });
   await node.given('a');
@@ -226,7 +226,7 @@ test('without a checkpoint claims are booked as the API server has them, or whol
   }
 });
 
-test('hostile bytes on the sockets end a connection, never the agent', async (t) => {
+test('invalid bytes on the sockets end a connection, never the agent', async (t) => {
   const node = await startedDraNode(t);
   for (const path of [node.sockets.driver, node.sockets.registration]) {
     for (const bytes of [Buffer.from('GET / HTTP/1.1\r\n\r\n'), Buffer.alloc(100_000, 0xff)]) {
@@ -246,7 +246,7 @@ test('hostile bytes on the sockets end a connection, never the agent', async (t)
   await node.register();
 });
 
-test('32 claims of 3 cores at once all fit on one GPU, and all go', async (t) => {
+test('32 concurrent claims of 3 cores all fit on one GPU, and all are released', async (t) => {
   const node = await startedDraNode(t, 1);
   const names = Array.from({ length: 32 }, (_, index) => `c${index}`);
   for (const name of names) node.allocate(name, { cores: 3, memory: '512Mi' });

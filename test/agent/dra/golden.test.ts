@@ -10,7 +10,7 @@ import {
   pluginRegistrationProto,
 } from '../../../src/rpc/proto.js';
 
-/** Bytes that the kubelet's own Go types made; see golden/main.go. */
+/** Bytes that the Go types of the kubelet encoded; see golden/main.go. */
 const VECTORS = JSON.parse(
   readFileSync(fileURLToPath(new URL('../../../../test/agent/dra/vectors.json', import.meta.url)), 'utf8'),
 ) as readonly { readonly protocol: string; readonly message: string; readonly case: string; readonly hex: string }[];
@@ -72,22 +72,22 @@ const codecs = (protocol: string, message: string): Codec[] => {
   return (packages[protocol] ?? []).map((types) => (types as Readonly<Record<string, Codec>>)[message] as Codec);
 };
 
-test('every message of the kubelet has the bytes that its own Go types make', (t) => {
+test('every message of the kubelet has the bytes that its own Go types encode', (t) => {
   t.equal(VECTORS.length, Object.keys(OURS).length);
   for (const vector of VECTORS) {
     const name = `${vector.protocol} ${vector.message} ${vector.case}`;
     const ours = OURS[name];
     t.ok(ours, name);
     for (const codec of codecs(vector.protocol, vector.message)) {
-      t.equal(codec.serialize(ours as object).toString('hex'), vector.hex, `${name} is written the same`);
+      t.equal(codec.serialize(ours as object).toString('hex'), vector.hex, `${name} is encoded the same`);
       const read = codec.deserialize(Buffer.from(vector.hex, 'hex'));
-      t.match(read, ours, `${name} is read without loss`);
+      t.match(read, ours, `${name} is decoded without loss`);
     }
   }
   t.end();
 });
 
-test('fields that this agent does not know are passed over', (t) => {
+test('fields that this agent does not know are skipped', (t) => {
   const [codec] = codecs('v1', 'NodePrepareResourcesRequest');
   const known = codec?.serialize({ claims: [CLAIM] }) ?? Buffer.alloc(0);
   // Field 15, a text.

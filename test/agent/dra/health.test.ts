@@ -23,7 +23,7 @@ function published(node: DraNode, index: number): Published | undefined {
   return (slice?.spec as { readonly devices: readonly Published[] }).devices.find(({ name }) => name === DEVICE(index));
 }
 
-test('a GPU that is lost is tainted, its claims stay, and one that was allocated before is still given', async (t) => {
+test('a lost GPU gets a taint, its claims stay, and a claim that was allocated earlier is still prepared', async (t) => {
   const driver = twoGpus();
   const node = await startedDraNode(t, 2, { driver });
   node.allocate('before', { cores: 30 });
@@ -34,7 +34,7 @@ test('a GPU that is lost is tainted, its claims stay, and one that was allocated
   t.match(published(node, 0)?.taints, [{ key: 'gpu.tencent.com/health', value: 'lost', effect: 'NoSchedule' }]);
   t.same(published(node, 1)?.taints ?? [], []);
   t.same(node.booked(), ['30/16']);
-  t.type(await node.given('late'), Array, 'it fell ill after the scheduler had decided');
+  t.type(await node.given('late'), Array, 'the GPU became unhealthy after the decision of the scheduler');
 });
 
 test('kubelets of both versions follow the health of every device', async (t) => {
@@ -66,8 +66,14 @@ test('kubelets of both versions follow the health of every device', async (t) =>
     });
   }
   const all = (...health: readonly string[]): string => health.map((text, index) => `${DEVICE(index)} ${text}`).join();
-  await eventually(() => heard.every((lines) => lines.join() === all('HEALTHY', 'HEALTHY')), 'both to be healthy');
+  await eventually(
+    () => heard.every((lines) => lines.join() === all('HEALTHY', 'HEALTHY')),
+    'both devices to be healthy',
+  );
   driver.lose((await driver.inventory()).gpus[1]?.uuid ?? '');
-  await eventually(() => heard.every((lines) => lines.join() === all('HEALTHY', 'UNHEALTHY')), 'the second to be ill');
+  await eventually(
+    () => heard.every((lines) => lines.join() === all('HEALTHY', 'UNHEALTHY')),
+    'the second device to be unhealthy',
+  );
   t.pass('without asking again');
 });

@@ -16,7 +16,7 @@ const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url))
 const ROUNDS = Number(process.env.GPU_MANAGER_DRA_KILLS ?? 8);
 const CLAIMS = 8;
 
-/** The same numbers at every run. */
+/** The same random numbers in every run. */
 function pseudoRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -25,7 +25,7 @@ function pseudoRandom(seed: number): () => number {
   };
 }
 
-test('an agent that is killed at any moment neither loses a claim nor keeps one', async (t) => {
+test('an agent that is killed at any moment neither loses nor keeps a claim', async (t) => {
   const directory = await scratchDirectory(t);
   const node = new DraNode(directory, 2);
   const { config } = node.node;
@@ -80,7 +80,7 @@ test('an agent that is killed at any moment neither loses a claim nor keeps one'
   };
 
   const random = pseudoRandom(7);
-  /** What the scheduler has given out: never more than there is. */
+  /** What the scheduler has allocated: never more than the capacity. */
   const allocated = new Map<string, { readonly cores: number; readonly device: number }>();
   const leaving = new Set<string>();
   const free = (device: number): number =>
@@ -88,7 +88,7 @@ test('an agent that is killed at any moment neither loses a claim nor keeps one'
   let made = 0;
   for (let round = 0; round <= ROUNDS; round += 1) {
     await start();
-    // A kubelet asks again for all that its calls did not come to an end with.
+    // A kubelet repeats every call that did not return.
     for (const name of leaving) {
       t.same((await node.unprepare(name))[`uid-${name}`], { error: '' });
       node.cluster.server.remove('resourceclaims', 'team', name);

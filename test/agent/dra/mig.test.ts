@@ -23,7 +23,7 @@ async function dividedNode(t: Parameters<typeof startedDraNode>[0], migStrategy:
   return { node, devices: (slice?.spec as { devices: readonly Device[] }).devices };
 }
 
-test('instances are devices of their own class, after the GPUs and the smallest first', async (t) => {
+test('MIG instances are devices of their own class, after the GPUs and the smallest first', async (t) => {
   const { devices } = await dividedNode(t, 'shared');
   t.same(
     devices.map(({ name, attributes }) => [name.slice(0, 4), attributes['type'], attributes['profile']]),
@@ -48,7 +48,7 @@ test('instances are devices of their own class, after the GPUs and the smallest 
   );
 });
 
-test('instances that are given whole are not shared, while GPUs are', async (t) => {
+test('MIG instances that are allocated whole are not shared, and GPUs are', async (t) => {
   const { devices } = await dividedNode(t, 'whole');
   t.same(
     devices.map(({ allowMultipleAllocations }) => allowMultipleAllocations),
@@ -56,7 +56,7 @@ test('instances that are given whole are not shared, while GPUs are', async (t) 
   );
 });
 
-test('claims get a share of an instance, and a whole one, with the nodes of that instance', async (t) => {
+test('claims get a share of an instance, or a whole one, with the device nodes of that instance', async (t) => {
   const { node, devices } = await dividedNode(t, 'shared');
   const [, small, middle] = devices.map(({ name }) => name);
   node.allocate('share', { cores: 30, memory: '1Gi', device: small ?? '' });

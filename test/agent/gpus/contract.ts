@@ -2,7 +2,7 @@ import { test, type Test } from 'tap';
 import { DriverError, type Driver } from '../../../src/agent/gpus/driver.js';
 
 /**
- * What holds for every driver, whoever made the GPUs. `open` gives a driver of its own to each test; the machine may
+ * The contract of every driver, for GPUs of any vendor. `open` gives each test a driver of its own; the machine may
  * have any number of GPUs.
  */
 export function driverContract(name: string, open: () => Promise<Driver>): void {
@@ -14,7 +14,7 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     });
   };
 
-  contract('the topology has one place for each GPU, connected both ways alike', async (t, driver) => {
+  contract('the topology has one place for each GPU, and its links are symmetric', async (t, driver) => {
     const { gpus, topology } = await driver.inventory();
     t.equal(topology.levels.length, gpus.length);
     t.equal(topology.nvlinks.length, gpus.length);
@@ -27,7 +27,7 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     }
   });
 
-  contract('every GPU has its own index, UUID, minor and bus id, and some memory', async (t, driver) => {
+  contract('every GPU has its own index, UUID, minor and bus id, and a memory size', async (t, driver) => {
     const { gpus, excluded } = await driver.inventory();
     const cards = [...gpus, ...excluded.map(({ gpu }) => gpu)];
     const physical = cards.filter(({ instance }) => instance === undefined);
@@ -43,11 +43,11 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     t.same(
       gpus.map((gpu) => gpu.index),
       gpus.map((gpu) => gpu.index).sort((a, b) => a - b),
-      'in the order of indexes',
+      'GPUs are in the order of their indexes',
     );
   });
 
-  contract('a MIG instance is a part of a GPU that is left out, with its node and address', async (t, driver) => {
+  contract('a MIG instance belongs to a GPU that is not listed, and has its node and address', async (t, driver) => {
     const { gpus, excluded, topology } = await driver.inventory();
     const instances = [...gpus.entries()].filter(([, { instance }]) => instance !== undefined);
     if (instances.length === 0) t.pass('there is none');
@@ -58,12 +58,12 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
       t.match(gpu.instance?.profile, /^\d+g\.\d+gb/u);
       t.ok(
         topology.nvlinks[at]?.every((links) => links === 0),
-        'no NVLink joins it to another',
+        'an instance has no NVLink',
       );
     }
   });
 
-  contract('the inventory is the same when nothing changed', async (t, driver) => {
+  contract('the inventory stays the same without a change', async (t, driver) => {
     t.same(await driver.inventory(), await driver.inventory());
   });
 
@@ -79,7 +79,7 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     }
   });
 
-  contract('a GPU that is not there is refused by name', async (t, driver) => {
+  contract('an unknown GPU is refused by name', async (t, driver) => {
     const unknown = 'GPU-ffffffff-ffff-ffff-ffff-ffffffffffff';
     for (const call of [() => driver.sample(unknown), () => driver.processes(unknown)]) {
       await t.rejects(async () => void (await call()), {
@@ -90,23 +90,23 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     }
   });
 
-  contract('what is wrong with the machine is said in whole lines', async (t, driver) => {
+  contract('problems of the machine are reported as complete lines', async (t, driver) => {
     const { gpus, notes } = await driver.inventory();
     t.same(
       notes.filter((note) => !/^\S[^\n]*$/.test(note)),
       [],
     );
-    if (gpus.length === 0) t.ok(notes.length > 0, 'no GPU is worth a word');
+    if (gpus.length === 0) t.ok(notes.length > 0, 'no GPU is reported');
   });
 
-  contract('a listener hears nothing after it has left', async (t, driver) => {
+  contract('a listener receives no event after it has unsubscribed', async (t, driver) => {
     const leave = driver.subscribe(() => t.fail('heard something'));
     leave();
     leave();
     t.pass('left twice');
   });
 
-  contract('closing twice is as good as once', async (t, driver) => {
+  contract('closing twice has the effect of closing once', async (t, driver) => {
     await driver.close();
     await driver.close();
     const after = await driver.inventory().catch((error: unknown) => error);

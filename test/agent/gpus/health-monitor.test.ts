@@ -23,13 +23,13 @@ async function watched(t: Test) {
   return { clock, driver, monitor, news, uuid, statuses: () => [0, 1, 2].map((at) => monitor.health(uuid(at)).status) };
 }
 
-test('at first every GPU is healthy', async (t) => {
+test('every GPU is healthy at first', async (t) => {
   const { monitor, statuses } = await watched(t);
   t.same(statuses(), ['healthy', 'healthy', 'healthy']);
   t.equal(monitor.unusable().size, 0);
 });
 
-test('a transient error is news at once, and so is the end of the probation', async (t) => {
+test('a transient error is reported at once, and so is the end of the probation', async (t) => {
   const { clock, driver, monitor, news, uuid } = await watched(t);
   driver.raiseXid(uuid(1), 94);
   t.match(news, [{ kind: 'health', uuid: uuid(1), before: { status: 'healthy' }, after: { status: 'probation' } }]);
@@ -41,7 +41,7 @@ test('a transient error is news at once, and so is the end of the probation', as
   t.equal(monitor.unusable().size, 0);
 });
 
-test('probations of several GPUs end each at its own time', async (t) => {
+test('the probations of several GPUs end each at its own time', async (t) => {
   const { clock, driver, news, uuid, statuses } = await watched(t);
   driver.raiseXid(uuid(0), 94);
   clock.advance(20_000);
@@ -53,14 +53,14 @@ test('probations of several GPUs end each at its own time', async (t) => {
   t.equal(news.length, 4);
 });
 
-test("an application's error is a remark and nothing more", async (t) => {
+test('an application error is logged and changes no health', async (t) => {
   const { driver, news, uuid, statuses } = await watched(t);
   driver.raiseXid(uuid(0), 31);
   t.same(news, [{ kind: 'remark', uuid: uuid(0), text: 'XID 31 (page fault: an illegal address)' }]);
   t.same(statuses(), ['healthy', 'healthy', 'healthy']);
 });
 
-test('a GPU that falls off the bus is out, and back on probation when it answers', async (t) => {
+test('a GPU that falls off the bus is unhealthy, and on probation when it answers again', async (t) => {
   const { clock, driver, uuid, statuses, monitor } = await watched(t);
   driver.raiseXid(uuid(2), 79);
   driver.lose(uuid(2));
@@ -72,7 +72,7 @@ test('a GPU that falls off the bus is out, and back on probation when it answers
   t.same(statuses(), ['healthy', 'healthy', 'healthy']);
 });
 
-test('while the driver does not answer no GPU is usable; afterwards those that were healthy are', async (t) => {
+test('no GPU is usable while the driver does not answer; afterwards the healthy ones are', async (t) => {
   const { driver, monitor, news, uuid, statuses } = await watched(t);
   driver.raiseEcc(uuid(1));
   driver.breakDown('driver reload');
@@ -88,7 +88,7 @@ test('while the driver does not answer no GPU is usable; afterwards those that w
   );
 });
 
-test('a GPU that is taken out has no health, and is fresh when put back', async (t) => {
+test('a GPU that is removed has no health, and is healthy when it is added again', async (t) => {
   const { driver, monitor, news, uuid } = await watched(t);
   driver.raiseXid(uuid(0), 48);
   driver.remove(uuid(0));
@@ -102,7 +102,7 @@ test('a GPU that is taken out has no health, and is fresh when put back', async 
   t.equal(monitor.inventory.gpus.length, 3);
 });
 
-test('an inventory that cannot be read is read when the driver is back', async (t) => {
+test('an unreadable inventory is read when the driver is back', async (t) => {
   const { driver, monitor, uuid } = await watched(t);
   driver.remove(uuid(0));
   driver.breakDown('gone');
@@ -113,7 +113,7 @@ test('an inventory that cannot be read is read when the driver is back', async (
   t.equal(monitor.inventory.gpus.length, 2);
 });
 
-test('after stop nothing is heard, not even the end of a probation', async (t) => {
+test('a stopped monitor reports nothing, not even the end of a probation', async (t) => {
   const { clock, driver, monitor, news, uuid } = await watched(t);
   driver.raiseXid(uuid(0), 94);
   await monitor.stop();

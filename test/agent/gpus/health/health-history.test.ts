@@ -19,7 +19,7 @@ function afterXid(xid: number, atMs = 10 * MINUTE): HealthRecord {
   return withChange(freshRecord('GPU-1', LIFE, 0), health, LIFE, atMs);
 }
 
-test('what only a reset cures is held against a GPU as long as it lives, with its age', (t) => {
+test('an error that only a reset cures is kept with its age as long as the GPU is not reset', (t) => {
   const later: GpuLife = { ...LIFE, energyMillijoules: 5_000 };
   for (const [xid, status] of [
     [48, 'reset'],
@@ -29,7 +29,7 @@ test('what only a reset cures is held against a GPU as long as it lives, with it
   t.end();
 });
 
-test('a boot, another driver and a reset end it: the GPU is on probation', (t) => {
+test('a boot, another driver and a reset end the error: the GPU is on probation', (t) => {
   for (const [life, reason] of [
     [{ ...LIFE, bootId: 'second' }, 'the machine was booted'],
     [{ ...LIFE, driverVersion: '560.2' }, 'the driver was changed to 560.2'],
@@ -46,13 +46,13 @@ test('a boot, another driver and a reset end it: the GPU is on probation', (t) =
   t.end();
 });
 
-test('what is not known tells nothing of a new life', (t) => {
+test('unknown values are no evidence of a boot, another driver or a reset', (t) => {
   t.equal(newLife(LIFE, { bootId: null, driverVersion: null, energyMillijoules: null }), null);
   t.equal(newLife({ bootId: null, driverVersion: null, energyMillijoules: null }, LIFE), null);
   t.end();
 });
 
-test('probation goes on where it was, and one that ended meanwhile is over', (t) => {
+test('a probation continues after a restart, and one that ended meanwhile is over', (t) => {
   const resting = afterXid(94);
   t.match(restoredHealth(resting, LIFE, 10.5 * MINUTE, POLICY), { status: 'probation', untilMs: 11 * MINUTE });
   t.match(restoredHealth(resting, LIFE, 12 * MINUTE, POLICY), {
@@ -62,19 +62,19 @@ test('probation goes on where it was, and one that ended meanwhile is over', (t)
   t.end();
 });
 
-test('a clock that was set back makes no probation longer', (t) => {
+test('a clock that was set back does not prolong a probation', (t) => {
   t.match(restoredHealth(afterXid(94), LIFE, 2 * MINUTE, POLICY), { sinceMs: 2 * MINUTE, untilMs: 3 * MINUTE });
   t.end();
 });
 
-test('a GPU that was lost and answers is on probation', (t) => {
+test('a GPU that was lost and answers again is on probation', (t) => {
   const lost = afterEvent(freshHealth(0), { kind: 'lost', reason: 'fell off' }, MINUTE, POLICY);
   const record = withChange(freshRecord('GPU-1', LIFE, 0), lost, LIFE, MINUTE);
   t.match(restoredHealth(record, LIFE, 5 * MINUTE, POLICY), { status: 'probation' });
   t.end();
 });
 
-test('what is written is read again; anything else has a reason', (t) => {
+test('a written history is read again; anything else is refused with a reason', (t) => {
   const record = afterXid(48);
   t.same(decodeHistory(encodeHistory([record])), { ok: true, records: [record] });
   t.match(decodeHistory('{"version":1,'), { ok: false, reason: /not JSON/ });
@@ -83,7 +83,7 @@ test('what is written is read again; anything else has a reason', (t) => {
   t.end();
 });
 
-test('the latest changes are kept, and not more', (t) => {
+test('the latest changes are kept, up to a limit', (t) => {
   let record = freshRecord('GPU-1', LIFE, 0);
   for (let at = 1; at <= 100; at += 1) record = withChange(record, freshHealth(at), LIFE, at);
   t.equal(record.changes.length, 32);

@@ -17,7 +17,7 @@ function refused(document: unknown): string {
   return result.ok ? 'read without complaint' : result.reason;
 }
 
-test('the shipped table takes what NVIDIA calls application errors for that, and the bus for fatal', (t) => {
+test('the shipped table classifies application errors as NVIDIA does, and bus errors as fatal', (t) => {
   const { xids, otherwise, uncorrectedEcc, probationMs } = policy(shipped);
   for (const xid of [13, 31, 43, 45, 68, 109]) t.equal(xids.get(xid)?.class, 'ignored', `XID ${xid}`);
   for (const xid of [48, 62, 64, 74, 95, 119, 120]) t.equal(xids.get(xid)?.class, 'reset', `XID ${xid}`);
@@ -34,7 +34,7 @@ test('the shipped table takes what NVIDIA calls application errors for that, and
   t.end();
 });
 
-test('an empty table has every default', (t) => {
+test('an empty table gets every default', (t) => {
   t.match(policy('{}'), {
     otherwise: 'transient',
     uncorrectedEcc: 'reset',
@@ -47,7 +47,7 @@ test('an empty table has every default', (t) => {
   t.end();
 });
 
-test('what an operator writes is taken', (t) => {
+test('the values of an operator are used', (t) => {
   const read = policy(
     '{"probationSeconds": 5, "strikes": 1, "otherwise": "ignored", "uncorrectedEcc": "fatal", "classes": {"fatal": {"13": "not here"}}}',
   );
@@ -56,7 +56,7 @@ test('what an operator writes is taken', (t) => {
   t.end();
 });
 
-test('what is wrong is said in one line that names the place', (t) => {
+test('an error is one line that names the place', (t) => {
   t.match(refused('{'), /^not JSON: /);
   t.equal(refused([]), 'the document: expected an object, got []');
   t.equal(refused({ otherwise: 'bad' }), 'otherwise: expected ignored, transient, reset, fatal, got "bad"');

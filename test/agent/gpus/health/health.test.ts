@@ -24,13 +24,13 @@ function history(...events: readonly (readonly [minute: number, event: HealthEve
   return health;
 }
 
-test("an application's own error says nothing against the GPU", (t) => {
+test('an application error does not change the health of the GPU', (t) => {
   const fresh = freshHealth(0);
   t.equal(afterEvent(fresh, xid(13), MINUTE, POLICY), fresh);
   t.end();
 });
 
-test('after a transient error the GPU rests and comes back', (t) => {
+test('a transient error puts the GPU on probation, which ends by time', (t) => {
   const resting = history([0, xid(94)]);
   t.match(resting, { status: 'probation', reason: 'XID 94 (contained memory error)', sinceMs: 0, untilMs: MINUTE });
   t.equal(afterTime(resting, MINUTE - 1), resting);
@@ -38,18 +38,18 @@ test('after a transient error the GPU rests and comes back', (t) => {
   t.end();
 });
 
-test('an error that the table does not know is of the class for those', (t) => {
+test('an error that the table does not list has the class for unlisted errors', (t) => {
   t.match(history([0, xid(999)]), { status: 'probation', reason: 'XID 999' });
   t.end();
 });
 
-test('every further transient error doubles the rest, up to the longest', (t) => {
+test('every further transient error doubles the probation, up to the longest', (t) => {
   t.equal(history([0, xid(94)], [10, xid(94)]).untilMs, 12 * MINUTE);
   t.equal(history([0, xid(94)], [10, xid(94)], [20, xid(94)]).untilMs, 23 * MINUTE, 'four minutes would be too long');
   t.end();
 });
 
-test('an error during probation starts it again, and since is when it began', (t) => {
+test('an error during probation starts it again, and its beginning moves', (t) => {
   const health = history([0, xid(94)], [0.5, xid(94)]);
   t.match(health, { status: 'probation', sinceMs: 0, untilMs: 2.5 * MINUTE });
   t.end();
@@ -61,7 +61,7 @@ test('too many transient errors within the window need a reset', (t) => {
   t.match(
     history([0, xid(94)], [30, xid(94)], [61, xid(94)], [91, xid(94)]),
     { status: 'probation' },
-    'old ones do not count',
+    'old errors do not count',
   );
   t.end();
 });
@@ -72,13 +72,13 @@ test('memory errors that ECC could not correct need a reset', (t) => {
   t.end();
 });
 
-test('what needs a reset does not come back by waiting', (t) => {
+test('a GPU that needs a reset does not recover by waiting', (t) => {
   const health = history([0, xid(48)]);
   t.equal(afterTime(health, 1e12), health);
   t.end();
 });
 
-test('a lost GPU that answers again is on probation, with a clean record', (t) => {
+test('a lost GPU that answers again is on probation, without its earlier errors', (t) => {
   t.match(history([0, xid(79)]), { status: 'failed', reason: 'XID 79 (off the bus)' });
   t.match(history([0, xid(79)], [0, LOST]), { status: 'lost', reason: 'fell off' });
   t.match(history([0, xid(94)], [0, xid(79)], [0, LOST], [5, FOUND]), {
@@ -88,7 +88,7 @@ test('a lost GPU that answers again is on probation, with a clean record', (t) =
     strikesMs: [],
   });
   const failed = history([0, xid(79)]);
-  t.equal(afterEvent(failed, FOUND, MINUTE, POLICY), failed, 'only what was lost can be found');
+  t.equal(afterEvent(failed, FOUND, MINUTE, POLICY), failed, 'only a lost GPU can be found');
   t.end();
 });
 
@@ -103,7 +103,7 @@ test('a restart of the driver puts broken GPUs on probation and leaves healthy o
   t.end();
 });
 
-test('an XID is worded with its meaning where that is known', (t) => {
+test('the message of an XID names its meaning where that is known', (t) => {
   t.equal(xidReason(79, POLICY), 'XID 79 (off the bus)');
   t.equal(xidReason(7, POLICY), 'XID 7');
   t.end();
@@ -114,7 +114,7 @@ const anyError = fc.constantFrom<HealthEvent>(xid(13), xid(94), xid(48), xid(79)
 const anyEvent = fc.oneof(anyError, fc.constantFrom(FOUND, RESTARTED));
 const anyHistory = fc.array(fc.tuple(fc.integer({ min: 0, max: 20 }), anyEvent), { maxLength: 25 });
 
-/** Every health on the way through a history. */
+/** Every health in the course of a history. */
 function walk(
   steps: readonly (readonly [number, HealthEvent])[],
 ): { before: GpuHealth; event: HealthEvent; after: GpuHealth; nowMs: number }[] {
@@ -128,7 +128,7 @@ function walk(
   });
 }
 
-test('whatever happens, an error never makes a GPU look better', (t) => {
+test('an error never improves the health of a GPU, whatever the history', (t) => {
   fc.assert(
     fc.property(anyHistory, (steps) =>
       walk(steps).every(({ before, event, after }) => {
@@ -142,7 +142,7 @@ test('whatever happens, an error never makes a GPU look better', (t) => {
   t.end();
 });
 
-test('whatever happens, a GPU that is not healthy has a reason, and probation an end within the longest', (t) => {
+test('an unhealthy GPU has a reason, and a probation ends within the longest time, whatever the history', (t) => {
   fc.assert(
     fc.property(anyHistory, (steps) =>
       walk(steps).every(({ after, nowMs }) => {
@@ -162,7 +162,7 @@ test('whatever happens, a GPU that is not healthy has a reason, and probation an
   t.end();
 });
 
-test('whatever happened, a GPU whose driver restarts and that stays quiet is healthy again', (t) => {
+test('a GPU is healthy again after a restart of the driver and a quiet time, whatever the history', (t) => {
   fc.assert(
     fc.property(anyHistory, (steps) => {
       const last = walk(steps).at(-1) ?? { after: freshHealth(0), nowMs: 0 };
