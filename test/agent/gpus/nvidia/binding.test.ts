@@ -47,7 +47,7 @@ if (skip === false) {
   );
 }
 
-test('a GPU is described by what NVML says of it', { skip }, async (t) => {
+test('a GPU is described as NVML describes it', { skip }, async (t) => {
   const inventory = await open(t).inventory();
   t.equal(inventory.driverVersion, '999.1');
   t.equal(inventory.cudaVersion, 12080);
@@ -66,16 +66,20 @@ test('a GPU is described by what NVML says of it', { skip }, async (t) => {
   t.same(inventory.excluded, []);
 });
 
-test('links count when both ends see them, through switches as many as the GPU with fewer has', { skip }, async (t) => {
-  command('cards 4');
-  const { topology } = await open(t).inventory();
-  t.same(topology.nvlinks, [
-    [0, 2, 1, 1],
-    [2, 0, 1, 1],
-    [1, 1, 0, 1],
-    [1, 1, 1, 0],
-  ]);
-});
+test(
+  'an NVLink counts when both ends report it, and through switches the GPU with fewer links decides',
+  { skip },
+  async (t) => {
+    command('cards 4');
+    const { topology } = await open(t).inventory();
+    t.same(topology.nvlinks, [
+      [0, 2, 1, 1],
+      [2, 0, 1, 1],
+      [1, 1, 0, 1],
+      [1, 1, 1, 0],
+    ]);
+  },
+);
 
 test('two GPUs of one board are PIX, a level that NVML does not define counts as the farthest', { skip }, async (t) => {
   command('cards 4');
@@ -84,35 +88,39 @@ test('two GPUs of one board are PIX, a level that NVML does not define counts as
   t.equal(topology.levels[0]?.[2], 'SYS');
 });
 
-test('a driver with the first version of every function works, and says once what it lacks', { skip }, async (t) => {
-  const said: string[] = [];
-  const driver = open(t, { libraryPaths: [oldLibrary], report: (note) => said.push(note) });
-  const { gpus, topology, driverVersion } = await driver.inventory();
-  t.match(gpus[1], { minor: 1, pciBusId: '00000000:3B:00.0', model: 'unknown', numaNode: null, mig: null });
-  t.equal(driverVersion, null);
-  t.equal(topology.levels[0]?.[1], 'SYS');
-  t.same(await driver.processes(uuid(0)), [
-    { pid: 100, usedMemoryBytes: 1 << 20, utilizationPercent: null },
-    { pid: 101, usedMemoryBytes: null, utilizationPercent: null },
-  ]);
-  await driver.sample(uuid(0));
-  await driver.sample(uuid(0));
-  const missing = 'the driver has no such function';
-  t.same(said.filter((note) => !note.startsWith('GPU 1')).sort(), [
-    `GPU 0: no PCIe topology (its pairs count as SYS): ${missing}`,
-    `GPU 0: no compute capability: ${missing}`,
-    `GPU 0: no minor number: ${missing}`,
-    `GPU 0: no product name: ${missing}`,
-    `GPU 0: no utilisation by process: ${missing}`,
-    `GPU 0: no utilisation: ${missing}`,
-    `no CUDA version: ${missing}`,
-    `no driver version: ${missing}`,
-    `no reports of errors (without them only a lost GPU is detected): ${missing}`,
-  ]);
-  t.same((await driver.inventory()).notes, said);
-});
+test(
+  'a driver with the first version of every function works, and its missing functions are reported once',
+  { skip },
+  async (t) => {
+    const said: string[] = [];
+    const driver = open(t, { libraryPaths: [oldLibrary], report: (note) => said.push(note) });
+    const { gpus, topology, driverVersion } = await driver.inventory();
+    t.match(gpus[1], { minor: 1, pciBusId: '00000000:3B:00.0', model: 'unknown', numaNode: null, mig: null });
+    t.equal(driverVersion, null);
+    t.equal(topology.levels[0]?.[1], 'SYS');
+    t.same(await driver.processes(uuid(0)), [
+      { pid: 100, usedMemoryBytes: 1 << 20, utilizationPercent: null },
+      { pid: 101, usedMemoryBytes: null, utilizationPercent: null },
+    ]);
+    await driver.sample(uuid(0));
+    await driver.sample(uuid(0));
+    const missing = 'the driver has no such function';
+    t.same(said.filter((note) => !note.startsWith('GPU 1')).sort(), [
+      `GPU 0: no PCIe topology (its pairs count as SYS): ${missing}`,
+      `GPU 0: no compute capability: ${missing}`,
+      `GPU 0: no minor number: ${missing}`,
+      `GPU 0: no product name: ${missing}`,
+      `GPU 0: no utilisation by process: ${missing}`,
+      `GPU 0: no utilisation: ${missing}`,
+      `no CUDA version: ${missing}`,
+      `no driver version: ${missing}`,
+      `no reports of errors (without them only a lost GPU is detected): ${missing}`,
+    ]);
+    t.same((await driver.inventory()).notes, said);
+  },
+);
 
-test('a GPU that is cut by MIG is left out, and said', { skip }, async (t) => {
+test('a GPU that is divided by MIG is left out and reported', { skip }, async (t) => {
   command('cards 3', 'mig 1');
   const { gpus, excluded, topology, notes } = await open(t).inventory();
   t.same(
@@ -131,7 +139,7 @@ test('a GPU that is cut by MIG is left out, and said', { skip }, async (t) => {
   );
 });
 
-test('a GPU that does not answer at start is left out, and said', { skip }, async (t) => {
+test('a GPU that does not answer at start is left out and reported', { skip }, async (t) => {
   command('cards 2', 'lost 0');
   const { gpus, notes } = await open(t).inventory();
   t.same(
@@ -144,7 +152,7 @@ test('a GPU that does not answer at start is left out, and said', { skip }, asyn
   );
 });
 
-test('a GPU that did not answer at start joins when it does', { skip }, async (t) => {
+test('a GPU that did not answer at start joins when it answers', { skip }, async (t) => {
   command('lost 0');
   const driver = open(t);
   t.equal((await driver.inventory()).gpus.length, 1);
@@ -162,7 +170,7 @@ test('a machine without GPUs has an inventory', { skip }, async (t) => {
   t.ok(notes.includes('no GPU that can be shared'));
 });
 
-test('processes come once each, with their larger figure, however many there are', { skip }, async (t) => {
+test('each process is listed once, with the larger of its figures, however many there are', { skip }, async (t) => {
   const driver = open(t);
   t.same(await driver.processes(uuid(0)), []);
   command('processes 2');
@@ -176,7 +184,7 @@ test('processes come once each, with their larger figure, however many there are
   t.same(many[150], { pid: 1150, usedMemoryBytes: 151_000, utilizationPercent: 0 });
 });
 
-test('XIDs and memory errors arrive with the GPU that has them', { skip }, async (t) => {
+test('XIDs and memory errors arrive with the GPU that reported them', { skip }, async (t) => {
   const driver = open(t);
   const { until } = listen(driver);
   command('events 1 79');
@@ -185,17 +193,17 @@ test('XIDs and memory errors arrive with the GPU that has them', { skip }, async
   t.same((await until(2))[1], { kind: 'ecc', uuid: uuid(0) });
 });
 
-test('memory errors that are only counted are noticed when they become more', { skip }, async (t) => {
+test('memory errors that the driver only counts are noticed when the count rises', { skip }, async (t) => {
   command('errors 1 3');
   const driver = open(t);
   const { heard, until } = listen(driver);
   await sleep(100);
-  t.same(heard, [], 'old errors are the past');
+  t.same(heard, [], 'errors from before the start do not count');
   command('errors 1 4');
   t.same(await until(1), [{ kind: 'ecc', uuid: uuid(1) }]);
 });
 
-test('a GPU that is lost is noticed, refuses its calls, and is found again', { skip }, async (t) => {
+test('a lost GPU is noticed, refuses its calls, and is found again', { skip }, async (t) => {
   const driver = open(t);
   await driver.inventory();
   const { until } = listen(driver);
@@ -209,7 +217,7 @@ test('a GPU that is lost is noticed, refuses its calls, and is found again', { s
   t.same((await until(2))[1], { kind: 'found', uuid: uuid(1) });
 });
 
-test('a GPU whose calls hang is lost after the time limit, and the others go on', { skip }, async (t) => {
+test('a GPU whose calls hang is lost after the time limit, and the other GPUs continue', { skip }, async (t) => {
   const driver = open(t, { callTimeoutMs: 200 });
   await driver.inventory();
   const { until } = listen(driver);
@@ -221,7 +229,7 @@ test('a GPU whose calls hang is lost after the time limit, and the others go on'
   t.same((await until(2))[1], { kind: 'found', uuid: uuid(0) });
 });
 
-test('when calls hang on every thread the driver is unreachable, and comes back', { skip }, async (t) => {
+test('the driver is unreachable when calls hang on every thread, and is found again', { skip }, async (t) => {
   const driver = open(t, { callTimeoutMs: 200 });
   await driver.inventory();
   const { heard, until } = listen(driver);
@@ -235,7 +243,7 @@ test('when calls hang on every thread the driver is unreachable, and comes back'
   t.equal((await driver.inventory()).gpus.length, 2);
 });
 
-test('a driver that goes away is told once, and when it is back', { skip }, async (t) => {
+test('a driver that disappears is reported once, and its return is reported', { skip }, async (t) => {
   const driver = open(t);
   await driver.inventory();
   const { heard, until } = listen(driver);
@@ -253,7 +261,7 @@ test('a driver that goes away is told once, and when it is back', { skip }, asyn
   t.equal((await driver.inventory()).gpus.length, 2);
 });
 
-test('GPUs that come, go or are cut are noticed without a restart', { skip }, async (t) => {
+test('GPUs that are added, removed or divided are noticed without a restart', { skip }, async (t) => {
   const driver = open(t);
   t.equal((await driver.inventory()).gpus.length, 2);
   const { until } = listen(driver);
@@ -268,7 +276,7 @@ test('GPUs that come, go or are cut are noticed without a restart', { skip }, as
   );
 });
 
-test('a GPU that the kernel takes over is noticed, even while the count stays', { skip }, async (t) => {
+test('a GPU that the kernel driver binds is noticed, even if the count stays the same', { skip }, async (t) => {
   let held = ['0000:3a:00.0', '0000:3b:00.0'];
   const kernel: KernelDriver = { ...noKernelDriver, gpus: async () => held };
   const driver = open(t, { kernel });
@@ -278,7 +286,7 @@ test('a GPU that the kernel takes over is noticed, even while the count stays', 
   t.same(await until(1), [{ kind: 'changed' }]);
 });
 
-test('a question that fails in part costs its answer only', { skip }, async (t) => {
+test('a query that fails in part loses only that part of the answer', { skip }, async (t) => {
   const driver = open(t);
   await driver.inventory();
   t.match(await driver.sample(uuid(0)), {
@@ -294,7 +302,7 @@ test('a question that fails in part costs its answer only', { skip }, async (t) 
   });
 });
 
-test('without the library the reason names where it was looked for', async (t) => {
+test('without the library the reason names the searched paths', async (t) => {
   const driver = new NvidiaDriver({
     libraryPaths: ['/nowhere/libnvidia-ml.so.1', '/nowhere/else.so'],
     kernel: noKernelDriver,
@@ -306,7 +314,7 @@ test('without the library the reason names where it was looked for', async (t) =
   await driver.close();
 });
 
-test('missing kernel modules are loaded before the first call, and what came of it is said', { skip }, async (t) => {
+test('missing kernel modules are loaded before the first call, and the result is logged', { skip }, async (t) => {
   const said: string[] = [];
   const kernel: KernelDriver = { ...noKernelDriver, ensureLoaded: async () => 'loaded kernel modules' };
   const driver = open(t, { kernel, report: (note) => said.push(note) });
@@ -314,7 +322,7 @@ test('missing kernel modules are loaded before the first call, and what came of 
   t.ok(said.includes('loaded kernel modules'));
 });
 
-test('closing says when a call will not return, since Node cannot end then', { skip }, async (t) => {
+test('closing reports a call that will not return, because Node cannot exit then', { skip }, async (t) => {
   const driver = new NvidiaDriver({ libraryPaths: [oddLibrary], kernel: noKernelDriver, callTimeoutMs: 100 });
   await driver.inventory();
   command('hang 0');
@@ -328,7 +336,7 @@ test('closing says when a call will not return, since Node cannot end then', { s
   await driver.close();
 });
 
-test('after close nothing is asked and nothing is heard', { skip }, async (t) => {
+test('a closed driver makes no calls and reports no events', { skip }, async (t) => {
   const driver = open(t);
   await driver.inventory();
   const { heard } = listen(driver);

@@ -10,7 +10,7 @@ interface Pending {
   fail(error: Error): void;
 }
 
-/** A gate whose calls a test answers by hand. */
+/** A gate whose calls the test answers. */
 function bench(limit = 2) {
   const clock = new ManualClock();
   const gate = new CallGate({ clock, timeoutMs: 5000, limit });
@@ -38,7 +38,7 @@ function bench(limit = 2) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('calls of one GPU go one after another, in order', async (t) => {
+test('calls to one GPU run one after another, in order', async (t) => {
   const { ask, call, startedNames, outcome } = bench();
   for (const name of ['a', 'b', 'c']) ask('GPU 0', name);
   t.same(startedNames(), ['a']);
@@ -66,7 +66,7 @@ test('GPUs do not wait for each other, up to the limit', async (t) => {
   t.same(startedNames(), ['GPU 0', 'GPU 1', 'GPU 2']);
 });
 
-test('a call that takes too long rejects, and its GPU is shut until it returns', async (t) => {
+test('a call that exceeds the time limit rejects, and its GPU is closed until the call returns', async (t) => {
   const { clock, ask, call, startedNames, outcome } = bench();
   ask('GPU 0', 'slow');
   ask('GPU 0', 'behind');
@@ -88,7 +88,7 @@ test('a call that takes too long rejects, and its GPU is shut until it returns',
   t.equal(outcome.get('again'), 'fine');
 });
 
-test('when every thread is taken by calls that do not return, others are told so in time', async (t) => {
+test('when calls that hang hold every thread, other callers get an error in time', async (t) => {
   const { clock, ask, call, startedNames, outcome } = bench();
   ask('GPU 0', 'dead 0');
   ask('GPU 1', 'dead 1');
@@ -102,12 +102,12 @@ test('when every thread is taken by calls that do not return, others are told so
   );
   call('dead 1').answer('');
   await settled();
-  t.same(startedNames(), ['dead 0', 'dead 1'], 'who gave up waiting is not called any more');
+  t.same(startedNames(), ['dead 0', 'dead 1'], 'a caller that gave up waiting is not called any more');
   ask('GPU 2', 'next');
   t.same(startedNames(), ['dead 0', 'dead 1', 'next']);
 });
 
-test('whatever happens, a GPU has one call at a time, the limit holds, and every caller gets an answer', async (t) => {
+test('a GPU has one call at a time, the limit holds, and every caller gets an answer, whatever happens', async (t) => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('ask' as const), target: fc.nat(3) }),
     fc.record({ kind: fc.constant('answer' as const), which: fc.nat(20) }),

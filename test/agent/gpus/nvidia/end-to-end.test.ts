@@ -11,7 +11,7 @@ import { command, noCompiler, oddLibrary } from './odd-library.js';
 
 const skip = noCompiler;
 
-/** So long may it take from a fault to the kubelet. */
+/** Longest time from a fault until the kubelet knows of it. */
 const NOTICED_MS = 2000;
 
 /** The agent on two GPUs of the odd library, through FFI, and an emulated kubelet. */
@@ -35,18 +35,22 @@ async function startedNode(t: Test): Promise<SimulatedNode> {
 const offered = (node: SimulatedNode, cores: number) =>
   node.kubelet.until(() => node.kubelet.allocatable('core') === cores, NOTICED_MS);
 
-test('a GPU that falls off the bus is unhealthy for the kubelet, and pods go to the other', { skip }, async (t) => {
-  const node = await startedNode(t);
-  t.equal(node.kubelet.allocatable('core'), 200);
-  command('cards 2', 'lost 0');
-  await offered(node, 100);
-  // The odd GPUs have their device nodes the other way round.
-  t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [6]);
-  t.same(gpuIndexes(await runPod(node, simplePod(70, 4))), [6]);
-  t.match(await node.kubelet.admit(simplePod(30, 4)), { ok: false });
-});
+test(
+  'the kubelet sees a GPU that falls off the bus as unhealthy, and pods go to the other GPU',
+  { skip },
+  async (t) => {
+    const node = await startedNode(t);
+    t.equal(node.kubelet.allocatable('core'), 200);
+    command('cards 2', 'lost 0');
+    await offered(node, 100);
+    // The device nodes of the odd GPUs are in reverse order.
+    t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [6]);
+    t.same(gpuIndexes(await runPod(node, simplePod(70, 4))), [6]);
+    t.match(await node.kubelet.admit(simplePod(30, 4)), { ok: false });
+  },
+);
 
-test('an XID that needs a reset takes a GPU out, one of the application does not', { skip }, async (t) => {
+test('an XID that needs a reset makes a GPU unhealthy, an XID of the application does not', { skip }, async (t) => {
   const node = await startedNode(t);
   command('cards 2', 'events 0 31');
   command('cards 2', 'events 0 31', 'events 1 48');
@@ -54,16 +58,20 @@ test('an XID that needs a reset takes a GPU out, one of the application does not
   t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [7]);
 });
 
-test('while the driver is away nothing is offered; when it is back the GPUs are', { skip }, async (t) => {
-  const node = await startedNode(t);
-  command('code 1', 'init 9');
-  await offered(node, 0);
-  command('cards 2');
-  await node.kubelet.until(() => node.kubelet.allocatable('core') === 200, 10_000);
-  t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [7]);
-});
+test(
+  'no GPU is offered while the driver is away, and the GPUs are offered again when it is back',
+  { skip },
+  async (t) => {
+    const node = await startedNode(t);
+    command('code 1', 'init 9');
+    await offered(node, 0);
+    command('cards 2');
+    await node.kubelet.until(() => node.kubelet.allocatable('core') === 200, 10_000);
+    t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [7]);
+  },
+);
 
-test('a GPU that is added is offered without a restart', { skip }, async (t) => {
+test('an added GPU is offered without a restart', { skip }, async (t) => {
   const node = await startedNode(t);
   command('cards 3');
   await node.kubelet.until(

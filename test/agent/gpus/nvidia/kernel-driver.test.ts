@@ -16,7 +16,7 @@ function machine(t: Test) {
   return { paths, put, calls: [] as string[] };
 }
 
-test('nothing is loaded where the device nodes are there', async (t) => {
+test('no module is loaded where the device nodes exist', async (t) => {
   const { paths, put, calls } = machine(t);
   put(join(paths.dev, 'nvidiactl'));
   put(join(paths.dev, 'nvidia-uvm'));
@@ -25,7 +25,7 @@ test('nothing is loaded where the device nodes are there', async (t) => {
   t.same(calls, []);
 });
 
-test('missing modules are loaded, and that is said', async (t) => {
+test('missing modules are loaded and reported', async (t) => {
   const { paths, put, calls } = machine(t);
   put(join(paths.dev, 'nvidiactl'));
   const kernel = kernelDriver(paths, async (program, args) => {
@@ -39,7 +39,7 @@ test('missing modules are loaded, and that is said', async (t) => {
   t.same(calls, ['modprobe -a nvidia nvidia-uvm']);
 });
 
-test('where modprobe makes no nodes, nvidia-modprobe does', async (t) => {
+test('nvidia-modprobe makes the device nodes where modprobe does not', async (t) => {
   const { paths, put } = machine(t);
   const kernel = kernelDriver(paths, async (program) => {
     if (program !== 'nvidia-modprobe') return;
@@ -52,7 +52,7 @@ test('where modprobe makes no nodes, nvidia-modprobe does', async (t) => {
   );
 });
 
-test('modules that cannot be loaded are named with what was tried', async (t) => {
+test('a failure to load modules names the modules and the commands that were tried', async (t) => {
   const { paths } = machine(t);
   const kernel = kernelDriver(paths, async (program) => {
     if (program === 'nvidia-modprobe') throw new Error('spawn nvidia-modprobe ENOENT');
@@ -65,7 +65,7 @@ test('modules that cannot be loaded are named with what was tried', async (t) =>
   );
 });
 
-test('the kernel names the GPUs it holds, or says nothing', async (t) => {
+test('the kernel driver lists the GPUs that it binds, or nothing', async (t) => {
   const { paths } = machine(t);
   const kernel = kernelDriver(paths, async () => undefined);
   t.equal(await kernel.gpus(), null);
@@ -74,7 +74,7 @@ test('the kernel names the GPUs it holds, or says nothing', async (t) => {
   t.same(await kernel.gpus(), ['0000:04:00.0', '0000:3b:00.0']);
 });
 
-test('the NUMA node of a GPU is the one of its PCI device', async (t) => {
+test('the NUMA node of a GPU is that of its PCI device', async (t) => {
   const { paths, put } = machine(t);
   const kernel = kernelDriver(paths, async () => undefined);
   put(join(paths.sys, 'bus/pci/devices/0000:3b:00.0/numa_node'), '1\n');
@@ -84,7 +84,7 @@ test('the NUMA node of a GPU is the one of its PCI device', async (t) => {
   t.equal(await kernel.numaNode('00000000:3E:00.0'), null);
 });
 
-test('a library that needs no kernel driver has one that says nothing', async (t) => {
+test('a library that needs no kernel driver gets an empty one', async (t) => {
   t.equal(await noKernelDriver.ensureLoaded(), null);
   t.equal(await noKernelDriver.gpus(), null);
   t.equal(await noKernelDriver.numaNode('00000000:3B:00.0'), null);

@@ -17,7 +17,7 @@ function build(name: string, flags: readonly string[]): string {
   return library;
 }
 
-/** Why the library cannot be built here; false where it can. */
+/** Reason why the library cannot be built here; false where it can. */
 export const noCompiler: string | false = (() => {
   try {
     execFileSync('gcc', ['--version'], { stdio: 'ignore' });
@@ -27,11 +27,11 @@ export const noCompiler: string | false = (() => {
   }
 })();
 
-/** The odd library as today's drivers are named, and one with the first version of each function only. */
+/** The odd library with the names of current drivers, and one with the first version of each function only. */
 export const oddLibrary = noCompiler === false ? build('libodd.so', []) : '';
 export const oldLibrary = noCompiler === false ? build('libold.so', ['-DOLD']) : '';
 
-/** Tells the library what to do from now on: the lines that odd-nvml.c describes. */
+/** Sets the behaviour of the library from now on: the lines that odd-nvml.c describes. */
 export function command(...lines: readonly string[]): void {
   writeFileSync(orders, lines.map((line) => `${line}\n`).join(''));
 }

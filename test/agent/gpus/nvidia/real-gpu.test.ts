@@ -5,10 +5,10 @@ import { kernelDriver } from '../../../../src/agent/gpus/nvidia/kernel-driver.js
 import { NvidiaDriver } from '../../../../src/agent/gpus/nvidia/nvidia-driver.js';
 import { driverContract } from '../contract.js';
 
-/** A test looks, it loads no kernel modules. */
+/** The test only reads; it loads no kernel modules. */
 const open = () => new NvidiaDriver({ kernel: { ...kernelDriver(), ensureLoaded: async () => null } });
 
-/** Why there is no GPU to try; false where there is one. */
+/** Reason why no real GPU can be tested here; false where one can. */
 async function missingGpu(): Promise<string | false> {
   const driver = open();
   try {
@@ -24,7 +24,7 @@ const skip = await missingGpu();
 
 if (skip === false) driverContract('nvidia, a real GPU', async () => open());
 
-test('a real GPU says what nvidia-smi says of it', { skip }, async (t) => {
+test('a real GPU is described as nvidia-smi describes it', { skip }, async (t) => {
   const fields = 'index,uuid,name,pci.bus_id,memory.total,compute_cap';
   const lines = execFileSync('nvidia-smi', [`--query-gpu=${fields}`, '--format=csv,noheader,nounits'])
     .toString()
@@ -47,7 +47,7 @@ test('a real GPU says what nvidia-smi says of it', { skip }, async (t) => {
   );
 });
 
-test('the topology that NVML tells is the one that nvidia-smi prints', { skip }, async (t) => {
+test('the topology from NVML is the one that nvidia-smi prints', { skip }, async (t) => {
   const printed = parseMatrix(execFileSync('nvidia-smi', ['topo', '-m']).toString());
   const driver = open();
   const { gpus, topology } = await driver.inventory();

@@ -11,12 +11,12 @@ import { SimulatedMachine, notBuilt } from './simulated-machine.js';
 
 const skip = notBuilt;
 
-/** So long may it take from a fault to the kubelet. */
+/** Longest time from a fault until the kubelet knows of it. */
 const NOTICED_MS = 2000;
 
 const MACHINE = new SimulatedMachine(cards(3));
 
-/** The agent on the simulated libraries, asked through NVML, and an emulated kubelet. */
+/** The agent on the simulated libraries, called through NVML, and an emulated kubelet. */
 async function startedNode(t: Test) {
   const told: string[] = [];
   const notices: Notices = {
@@ -37,7 +37,7 @@ async function startedNode(t: Test) {
 }
 
 test(
-  'a GPU that falls off the bus is unhealthy for the kubelet in time, its pod hears of it, and nothing new goes there',
+  'the kubelet sees a lost GPU as unhealthy in time, its pod gets an event, and new pods go elsewhere',
   { skip },
   async (t) => {
     const { node, told, offers } = await startedNode(t);
@@ -53,7 +53,7 @@ test(
   },
 );
 
-test('uncorrected memory errors take a GPU out, errors of applications do not', { skip }, async (t) => {
+test('uncorrected memory errors make a GPU unhealthy, application errors do not', { skip }, async (t) => {
   const { node, told, offers } = await startedNode(t);
   await offers(300);
   t.same(gpuIndexes(await runPod(node, simplePod(50, 4))), [0]);
@@ -65,14 +65,18 @@ test('uncorrected memory errors take a GPU out, errors of applications do not', 
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [2]);
 });
 
-test('while every call to the driver fails nothing is offered, and afterwards the GPUs are', { skip }, async (t) => {
-  const { node, offers } = await startedNode(t);
-  await offers(300);
-  // Codes of NVML: not initialised; the kernel driver is not loaded.
-  await MACHINE.order('fault', 'nvmlDevice*', '1');
-  await MACHINE.order('fault', 'nvmlInit*', '9');
-  await offers(0);
-  await MACHINE.order('clear');
-  await offers(300, 10_000);
-  t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [0]);
-});
+test(
+  'no GPU is offered while every call to the driver fails, and the GPUs are offered afterwards',
+  { skip },
+  async (t) => {
+    const { node, offers } = await startedNode(t);
+    await offers(300);
+    // Codes of NVML: not initialised; the kernel driver is not loaded.
+    await MACHINE.order('fault', 'nvmlDevice*', '1');
+    await MACHINE.order('fault', 'nvmlInit*', '9');
+    await offers(0);
+    await MACHINE.order('clear');
+    await offers(300, 10_000);
+    t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [0]);
+  },
+);

@@ -48,7 +48,7 @@ test('events reach every listener, in order', (t) => {
   t.end();
 });
 
-test('a lost GPU stays in the inventory and answers nothing', async (t) => {
+test('a lost GPU stays in the inventory and refuses its calls', async (t) => {
   const driver = new SimDriver(FOUR);
   driver.lose(uuid(0));
   t.equal((await driver.inventory()).gpus.length, 4);
@@ -57,7 +57,7 @@ test('a lost GPU stays in the inventory and answers nothing', async (t) => {
   await t.resolves(driver.sample(uuid(0)));
 });
 
-test('a removed GPU leaves inventory and topology, those behind move up, and it can come back', async (t) => {
+test('a removed GPU leaves inventory and topology, the GPUs behind it move up, and it can return', async (t) => {
   const driver = new SimDriver(FOUR);
   const events: DriverEvent[] = [];
   driver.subscribe((event) => events.push(event));
@@ -83,7 +83,7 @@ test('a removed GPU leaves inventory and topology, those behind move up, and it 
   t.equal((await driver.inventory()).gpus.length, 4);
 });
 
-test('in an outage every call rejects, and works again afterwards', async (t) => {
+test('every call rejects during an outage, and works again afterwards', async (t) => {
   const driver = new SimDriver(FOUR);
   driver.breakDown('driver reload');
   for (const call of [() => driver.inventory(), () => driver.sample(uuid(0)), () => driver.processes(uuid(0))]) {
@@ -93,7 +93,7 @@ test('in an outage every call rejects, and works again afterwards', async (t) =>
   t.equal((await driver.inventory()).gpus.length, 4);
 });
 
-test('a load shows as utilisation, memory and processes', async (t) => {
+test('a load appears as utilisation, memory and processes', async (t) => {
   const driver = new SimDriver(FOUR, { ...systemClock, now: () => 1234 });
   const processes = [
     { pid: 41, usedMemoryBytes: 1000, utilizationPercent: 60 },
@@ -105,7 +105,7 @@ test('a load shows as utilisation, memory and processes', async (t) => {
   t.same(await driver.processes(uuid(2)), []);
 });
 
-test('unequal GPUs and an empty machine are said', async (t) => {
+test('unequal GPUs and an empty machine are reported', async (t) => {
   const mixed = new SimDriver(node('{"gpus":[{"model":"Tesla T4"},{"model":"NVIDIA H200","memoryMiB":143771}]}'));
   t.match((await mixed.inventory()).notes, [/^unequal GPUs: Tesla T4 \(16.0 GiB\), NVIDIA H200 \(140.4 GiB\)/]);
   t.same((await new DummyDriver().inventory()).notes, ['no GPU that can be shared']);

@@ -53,7 +53,7 @@ function listen(driver: Driver) {
 
 if (skip === false) driverContract('the simulated libraries, through NVML', async () => MACHINE.open());
 
-test('what is described is what NVML tells', { skip }, async (t) => {
+test('the driver describes the GPUs as NVML does', { skip }, async (t) => {
   const driver = MACHINE.open();
   t.equal(driver.name, 'sim');
   const inventory = await driver.inventory();
@@ -87,7 +87,7 @@ test('what is described is what NVML tells', { skip }, async (t) => {
 });
 
 test(
-  'a program on a GPU shows as a process, with its memory and its share of the time',
+  'a program on a GPU appears as a process, with its memory and its share of the time',
   { skip: skip || noCompiler },
   async (t) => {
     const driver = MACHINE.open();
@@ -108,7 +108,7 @@ test(
   },
 );
 
-test('errors that are put into the machine arrive', { skip }, async (t) => {
+test('injected errors of the machine arrive', { skip }, async (t) => {
   const driver = MACHINE.open({ tickMs: 20 });
   await driver.inventory();
   const { until } = listen(driver);
@@ -139,7 +139,7 @@ for (const [call, code, survives] of [
   ['nvmlDeviceGetPowerUsage', 'no-permission', { powerMilliwatts: null }],
   ['nvmlDeviceGetTemperature', 'unknown', { temperatureCelsius: null }],
 ] as const) {
-  test(`${call} that answers ${code} costs its own figure only`, { skip }, async (t) => {
+  test(`${call} that returns ${code} loses its own figure only`, { skip }, async (t) => {
     await MACHINE.order('fault', call, code);
     const driver = MACHINE.open();
     t.match(await driver.sample(uuid(0)), { ...survives, usedMemoryBytes: Number });
@@ -149,7 +149,7 @@ for (const [call, code, survives] of [
 }
 
 test(
-  'whatever call fails in whatever way, the driver answers or says why, and works again afterwards',
+  'whatever call fails in whatever way, the driver answers or gives the reason, and works again afterwards',
   { skip },
   async (t) => {
     const calls = [

@@ -17,7 +17,7 @@ const A100 = {
   numaNode: 1,
 };
 
-/** A divided GPU between two that are not, all linked. */
+/** A divided GPU between two undivided ones, all linked. */
 const MACHINE = new SimulatedMachine(
   JSON.stringify({
     gpus: [{ ...A100, mig: ['3g.20gb', '2g.10gb', '1g.5gb'] }, A100, A100],
@@ -36,7 +36,7 @@ const throughNvml = async (): Promise<Driver> => MACHINE.open({ migInstances: tr
 driverContract('sim with a divided GPU', inProcess);
 if (skip === false) driverContract('NVML of a divided GPU', throughNvml);
 
-test('both simulations show the same instances, as NVIDIA numbers and sizes them', { skip }, async (t) => {
+test('both simulations show the same instances, with the numbers and sizes of NVIDIA', { skip }, async (t) => {
   const [one, other] = [await inProcess(), await throughNvml()];
   const [expected, found] = [await one.inventory(), await other.inventory()];
   await other.close();
@@ -67,7 +67,7 @@ test('both simulations show the same instances, as NVIDIA numbers and sizes them
   t.match(found.notes.join('\n'), `GPU 0 (${parent}) is excluded: its MIG instances are offered`);
 });
 
-test('without instances a divided GPU is left out', { skip }, async (t) => {
+test('a divided GPU without instances is left out', { skip }, async (t) => {
   for (const driver of [new SimDriver(MACHINE.node), MACHINE.open()]) {
     const { gpus, excluded } = await driver.inventory();
     t.same([gpus.map(({ index }) => index), excluded.map(({ gpu }) => gpu.uuid)], [[1, 2], [parent]]);
@@ -76,7 +76,7 @@ test('without instances a divided GPU is left out', { skip }, async (t) => {
 });
 
 test(
-  'an instance tells its memory and processes, and what its GPU tells of heat',
+  'an instance has its own memory and processes, and the temperature of its GPU',
   { skip: skip || noCompiler },
   async (t) => {
     const driver = await throughNvml();
@@ -84,18 +84,21 @@ test(
     const instances = (await driver.inventory()).gpus.filter(({ instance }) => instance !== undefined);
     const [first, second] = instances.map(({ uuid }) => uuid);
     const child = MACHINE.startProgram(t, { CUDA_VISIBLE_DEVICES: second ?? '' });
-    await eventually(async () => (await driver.processes(second ?? '')).length > 0, 'the program is on its instance');
+    await eventually(
+      async () => (await driver.processes(second ?? '')).length > 0,
+      'the program to be on its instance',
+    );
     t.match(await driver.processes(second ?? ''), [{ pid: child.pid, utilizationPercent: null }]);
     t.same(await driver.processes(first ?? ''), []);
     const sample = await driver.sample(second ?? '');
     t.ok((sample.usedMemoryBytes ?? 0) > 64 * 2 ** 20);
-    t.equal(sample.utilizationPercent, null, 'NVML does not say how busy an instance is');
+    t.equal(sample.utilizationPercent, null, 'NVML does not report the utilisation of an instance');
     t.ok((sample.temperatureCelsius ?? 0) > 0);
     t.ok(((await driver.sample(first ?? '')).usedMemoryBytes ?? Infinity) < sample.usedMemoryBytes!);
   },
 );
 
-/** Events of one kind that follow from `act`: at least `count` of them. */
+/** Events of one kind that `act` causes: at least `count` of them. */
 async function heardOf(
   driver: Driver,
   act: () => Promise<unknown>,
@@ -111,26 +114,30 @@ async function heardOf(
   return heard;
 }
 
-test('an error of the GPU is one of all its instances; one of an instance is its own', { skip }, async (t) => {
-  const driver = MACHINE.open({ migInstances: true, tickMs: 20 });
-  t.teardown(() => driver.close());
-  const { gpus } = await driver.inventory();
-  const instances = gpus.flatMap(({ uuid, instance }) => (instance === undefined ? [] : uuid));
-  const uuids = (events: readonly DriverEvent[]) =>
-    events.flatMap((event) => ('uuid' in event ? [event.uuid] : [])).sort();
-  const all = [parent, ...instances].sort();
-  // Listens throughout: a driver without listeners does not look.
-  driver.subscribe(() => undefined);
-  t.same(uuids(await heardOf(driver, () => MACHINE.order('xid', '0', '79'), 'xid', 4)), all);
-  t.same(await heardOf(driver, () => MACHINE.order('xid', '0/5', '94'), 'xid', 1), [
-    { kind: 'xid', uuid: instances[1], xid: 94 },
-  ]);
-  t.same(uuids(await heardOf(driver, () => MACHINE.order('lose', '0'), 'lost', 4)), all);
-  t.same(uuids(await heardOf(driver, () => MACHINE.order('restore', '0'), 'found', 4)), all);
-  t.notOk(all.includes(whole));
-});
+test(
+  'an error of the GPU is an error of all its instances, and an error of one instance is its own',
+  { skip },
+  async (t) => {
+    const driver = MACHINE.open({ migInstances: true, tickMs: 20 });
+    t.teardown(() => driver.close());
+    const { gpus } = await driver.inventory();
+    const instances = gpus.flatMap(({ uuid, instance }) => (instance === undefined ? [] : uuid));
+    const uuids = (events: readonly DriverEvent[]) =>
+      events.flatMap((event) => ('uuid' in event ? [event.uuid] : [])).sort();
+    const all = [parent, ...instances].sort();
+    // Subscribed throughout: a driver without listeners does not poll.
+    driver.subscribe(() => undefined);
+    t.same(uuids(await heardOf(driver, () => MACHINE.order('xid', '0', '79'), 'xid', 4)), all);
+    t.same(await heardOf(driver, () => MACHINE.order('xid', '0/5', '94'), 'xid', 1), [
+      { kind: 'xid', uuid: instances[1], xid: 94 },
+    ]);
+    t.same(uuids(await heardOf(driver, () => MACHINE.order('lose', '0'), 'lost', 4)), all);
+    t.same(uuids(await heardOf(driver, () => MACHINE.order('restore', '0'), 'found', 4)), all);
+    t.notOk(all.includes(whole));
+  },
+);
 
-test('impossible divisions are refused, with the place', (t) => {
+test('impossible divisions are refused with the place', (t) => {
   const read = (gpu: object): string => {
     const parsed = parseSimNode(JSON.stringify({ gpus: [gpu] }));
     return parsed.ok ? 'accepted' : parsed.reason;

@@ -41,7 +41,7 @@ test('an empty GPU gets every default', (t) => {
   t.end();
 });
 
-test('what is given is taken', (t) => {
+test('given values are used', (t) => {
   const text = JSON.stringify({
     driverVersion: '550.1',
     cudaVersion: 12040,
@@ -75,7 +75,7 @@ test('what is given is taken', (t) => {
   t.end();
 });
 
-test('a matrix of nvidia-smi is a node of default GPUs', (t) => {
+test('a matrix of nvidia-smi becomes a node of default GPUs', (t) => {
   const { gpus, topology } = node('GPU0 GPU3 NUMA Affinity\nGPU0 X PIX 1\nGPU3 PIX X 1\n');
   t.same(
     gpus.map((gpu) => [gpu.index, gpu.minor, gpu.numaNode]),
@@ -88,7 +88,7 @@ test('a matrix of nvidia-smi is a node of default GPUs', (t) => {
   t.end();
 });
 
-test('what is wrong is said in one line that names the place', (t) => {
+test('an error is one line that names the place', (t) => {
   t.match(refused('{"gpus": ['), /^not JSON: /);
   t.equal(refused({}), 'gpus: expected a list, got nothing');
   t.equal(refused({ gpus: [] }), 'gpus: expected 1 to 16 GPUs, got []');

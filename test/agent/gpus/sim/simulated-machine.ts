@@ -12,11 +12,11 @@ const built = fileURLToPath(new URL('../../../../../native/build/sim', import.me
 export const libraryPath = join(built, 'libnvidia-ml.so.1');
 const control = join(built, '../gpu-sim');
 
-/** Why there is no simulated machine here; false where there is one. */
+/** Reason why no simulated machine can run here; false where one can. */
 export const notBuilt: string | false =
   existsSync(libraryPath) && existsSync(control) ? false : 'the simulated driver is not built (npm run native)';
 
-/** Why no program can be built for it; false where one can. */
+/** Reason why no program can be built for it; false where one can. */
 export const noCompiler: string | false = spawnSync('gcc', ['--version']).status === 0 ? false : 'gcc is not installed';
 
 const programSource = fileURLToPath(new URL('../../../../../test/agent/gpus/sim/busy-program.c', import.meta.url));
@@ -67,7 +67,7 @@ export class SimulatedMachine {
     return child;
   }
 
-  /** Lets something happen to the machine: see the usage of gpu-sim. */
+  /** Changes the state of the machine: see the usage of gpu-sim. */
   async order(...args: readonly string[]): Promise<string> {
     const { stdout } = await promisify(execFile)(control, [...args], {
       env: { ...process.env, GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath },
