@@ -65,7 +65,7 @@ function extension(header: Buffer, end: number, hardwareOffsets: readonly number
   header.writeUInt32LE(start, 32);
   const list = start + 8 + 2 * 16;
   const directory = Buffer.alloc(8 + 2 * 16);
-  // A generator string of no length first, as glibc writes one there: the reader has to search for its tag.
+  // An empty generator string first, as glibc writes it there: the reader has to search for its tag.
   [0xeaa42174, 2, 0, 0, list, 0, 1, 0, list, hardwareOffsets.length * 4].forEach((value, index) =>
     directory.writeUInt32LE(value, index * 4),
   );

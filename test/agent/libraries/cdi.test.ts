@@ -35,7 +35,7 @@ const EDITS: ContainerEdits = {
   cdiDevices: [],
 };
 
-test('a specification says what the edits say', (t) => {
+test('a specification holds the edits', (t) => {
   t.same(cdiSpec(ID, EDITS), {
     cdiVersion: '0.3.0',
     kind: 'tencent.com/vcuda',
@@ -64,7 +64,7 @@ test('a specification says what the edits say', (t) => {
   t.end();
 });
 
-test('a node under another name needs a later version of the specification', (t) => {
+test('a device node under another name needs a later version of the specification', (t) => {
   const spec = cdiSpec(ID, {
     ...EDITS,
     deviceNodes: [{ hostPath: '/run/sim/nvidia0', containerPath: '/dev/nvidia0' }],
@@ -76,7 +76,7 @@ test('a node under another name needs a later version of the specification', (t)
   t.end();
 });
 
-test('specifications are written, listed and removed; files of others are left alone', async (t) => {
+test('specifications are written, listed and removed, and other files are left alone', async (t) => {
   const directory = join(await scratchDirectory(t), 'cdi');
   const specs = new CdiSpecs(directory);
   t.same(await specs.list(), []);
@@ -109,7 +109,7 @@ const podmanSkip =
         ? 'needs /bin/busybox (busybox-static)'
         : false;
 
-test('a real runtime gives a container what the specification says', { skip: podmanSkip }, async (t) => {
+test('a real runtime applies the specification to a container', { skip: podmanSkip }, async (t) => {
   const scratch = await scratchDirectory(t);
   for (const name of ['root/bin', 'root/proc', 'root/dev', 'root/sys', 'root/etc', 'mirror', 'usage'])
     mkdirSync(join(scratch, name), { recursive: true });

@@ -4,9 +4,9 @@ export interface ElfDescription {
   readonly architecture?: Extract<Architecture, 'x86-64' | 'i386' | 'x32' | 'aarch64' | 'arm'>;
   readonly soname?: string;
   readonly needed?: readonly string[];
-  /** Oldest Linux of the ABI tag, `[2, 3, 99]`; no such note unless given. */
+  /** Oldest Linux of the ABI tag, `[2, 3, 99]`; without it there is no such note. */
   readonly minimumLinux?: readonly [number, number, number];
-  /** Text that makes one library's bytes differ from another's. */
+  /** Text that makes the bytes of one library differ from those of another. */
   readonly content?: string;
 }
 

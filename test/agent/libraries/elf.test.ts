@@ -45,7 +45,7 @@ test('a library without SONAME, needed libraries or notes has none', (t) => {
   t.end();
 });
 
-test('what is no ELF file, or not all of one, is refused with the reason', (t) => {
+test('a file that is not a complete ELF file is refused with the reason', (t) => {
   const library = buildElf({ soname: 'liba.so.1', minimumLinux: [2, 3, 99] });
   t.match(readElf(Buffer.from('/* GNU ld script */ GROUP ( libm.so.6 )')), { ok: false, code: 'not-elf' });
   t.match(readElf(Buffer.alloc(0)), { ok: false, code: 'not-elf' });
@@ -64,7 +64,7 @@ test('what is no ELF file, or not all of one, is refused with the reason', (t) =
   t.end();
 });
 
-test('a library of any names is read back, and from its file as from its bytes', async (t) => {
+test('a library with any names is read back, from its file and from its bytes', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'elf-'));
   t.teardown(() => rmSync(directory, { recursive: true }));
   const name = fc.string({
@@ -95,7 +95,7 @@ test('a library of any names is read back, and from its file as from its bytes',
   t.pass('100 libraries');
 });
 
-test('files that are no libraries are refused from disk as well', async (t) => {
+test('files that are not libraries are refused from disk, too', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'elf-'));
   t.teardown(() => rmSync(directory, { recursive: true }));
   const path = join(directory, 'file');
@@ -110,7 +110,7 @@ test('files that are no libraries are refused from disk as well', async (t) => {
   await t.rejects(readElfFile(join(directory, 'absent')), { code: 'ENOENT' });
 });
 
-test('mutated libraries are read or refused, never thrown at', (t) => {
+test('mutated libraries are read or refused, and never cause an exception', (t) => {
   const originals = (['x86-64', 'i386', 'aarch64'] as const).map((architecture) =>
     buildElf({
       architecture,
@@ -135,7 +135,7 @@ const skipReadelf =
   existsSync(READELF) && existsSync('/etc/ld.so.cache') ? false : 'needs readelf (binutils) and /etc/ld.so.cache';
 
 test(
-  "this machine's libraries, and those of the builder, are read as readelf prints them",
+  'the libraries of this machine and of the builder are read as readelf prints them',
   { skip: skipReadelf },
   async (t) => {
     const cache = parseLdSoCache(readFileSync('/etc/ld.so.cache'));

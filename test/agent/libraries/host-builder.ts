@@ -12,7 +12,7 @@ export interface HostDescription {
   readonly architecture: 'x86-64' | 'aarch64';
   /** Whether the 32 bit libraries are installed too; only drivers for x86-64 have them. */
   readonly with32Bit?: boolean;
-  /** Text in every library, to make one installation differ from the next. */
+  /** Text in every library that makes one installation differ from the next. */
   readonly content?: string;
 }
 
@@ -35,7 +35,10 @@ interface Library {
   readonly elf: ElfDescription;
 }
 
-/** What the driver's installer puts into a library directory, as far as the shipped volume.conf asks for it. */
+/**
+ * The files that the installer of the driver puts into a library directory, as far as the shipped volume.conf lists
+ * them.
+ */
 export function driverLibraries(driver: string): Library[] {
   const major = Number(driver.split('.')[0]);
   const glvnd = ['libGLdispatch.so.0'];
@@ -72,9 +75,9 @@ export function driverLibraries(driver: string): Library[] {
       : []),
     ...(major >= 535 ? [versioned('libnvidia-gpucomp.so', null)] : []),
     ...(major >= 550 ? [versioned('libnvidia-sandboxutils.so', 'libnvidia-sandboxutils.so.1')] : []),
-    // Mesa's, beside the driver's.
+    // The libraries of Mesa beside those of the driver.
     { file: 'libEGL.so.1.0.0', elf: { soname: 'libEGL.so.1', needed: ['libgbm.so.1'] } },
-    // No part of a driver.
+    // Not a part of any driver.
     { file: 'libz.so.1.2.13', elf: { soname: 'libz.so.1', needed: ['libc.so.6'] } },
   ];
 }
@@ -95,7 +98,7 @@ export function buildHost(root: string, host: HostDescription): void {
       entries.push({ name: soname, path: `/${directory}/${soname}`, architecture, hardware: null });
     }
   }
-  // A script among the programs: not every program of a driver is an ELF file on every distribution.
+  // A script among the programs: some distributions ship programs of the driver that are not ELF files.
   for (const binary of BINARIES)
     install(
       join(root, 'usr/bin', binary),

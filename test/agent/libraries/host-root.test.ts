@@ -18,7 +18,7 @@ async function hostWithLinks(t: Parameters<typeof scratchDirectory>[0]): Promise
   return root;
 }
 
-test('links of the host are followed within its root, absolute ones too', async (t) => {
+test('links of the host, absolute ones too, are followed within its root', async (t) => {
   const path = await hostWithLinks(t);
   const root = await openHostRoot(path);
   t.equal(root.extent, 'whole');
@@ -32,7 +32,7 @@ test('links of the host are followed within its root, absolute ones too', async 
   t.equal(await root.resolve('/'), path);
 });
 
-test("where only the host's /usr is mounted, paths below it and below merged directories are found", async (t) => {
+test('with only /usr of the host mounted, paths below it and below merged directories are found', async (t) => {
   const path = await hostWithLinks(t);
   mkdirSync(join(path, 'usr/etc'));
   const usr = await openHostRoot(join(path, 'usr'));
@@ -44,7 +44,7 @@ test("where only the host's /usr is mounted, paths below it and below merged dir
   t.equal(
     await usr.resolve('/usr/lib/x86_64-linux-gnu/libcuda.so.1'),
     null,
-    'a link by way of /etc leads out of what is mounted',
+    'a link through /etc leads out of the mounted part',
   );
   t.equal(await usr.read('/etc/ld.so.cache'), null);
   t.same(await usr.list('/usr/lib/x86_64-linux-gnu'), ['libcuda.so.1', 'nvidia']);

@@ -3,7 +3,7 @@ import { defaultPathMounts } from '../../../src/agent/libraries/interposition.js
 
 const MIRROR = '/etc/gpu-manager/vdriver/nvidia/current';
 
-test("a limited container finds the control libraries, and they find the driver's, in both default directories", (t) => {
+test('a limited container finds the control libraries, and these find the driver, in both default directories', (t) => {
   const mounts = defaultPathMounts(MIRROR, true, 'x86-64');
   t.same(
     mounts.map(({ containerPath }) => containerPath),
@@ -33,7 +33,7 @@ test('a container with whole GPUs finds the driver itself', (t) => {
   t.end();
 });
 
-test('where no default directory is known, nothing is mounted', (t) => {
+test('no library is mounted where no default directory is known', (t) => {
   t.same(defaultPathMounts(MIRROR, true, 'other'), []);
   t.end();
 });

@@ -48,14 +48,14 @@ test('a cache written for another byte order is refused', (t) => {
   t.end();
 });
 
-test('entries that are no ELF libraries are left out', (t) => {
+test('entries that are not ELF libraries are left out', (t) => {
   const cache = buildLdSoCache(ENTRIES);
   cache.writeUInt32LE(0x0302, 48);
   t.same(parseLdSoCache(cache), { ok: true, entries: ENTRIES.slice(1) });
   t.end();
 });
 
-test('what is no cache, or not all of one, is refused with the reason', (t) => {
+test('a file that is not a complete cache is refused with the reason', (t) => {
   const cache = buildLdSoCache(ENTRIES);
   t.match(parseLdSoCache(Buffer.alloc(0)), { ok: false, code: 'unknown-format' });
   t.match(parseLdSoCache(Buffer.from('ld.so-1.7.0\0')), { ok: false, code: 'truncated' });
@@ -72,7 +72,7 @@ test('what is no cache, or not all of one, is refused with the reason', (t) => {
   t.end();
 });
 
-test('whatever entries ldconfig writes are read back', (t) => {
+test('any entries that ldconfig writes are read back', (t) => {
   const text = fc.string({ unit: fc.constantFrom('a', 'Z', '9', '.', '_', '-', 'ä', '/'), maxLength: 40 });
   const entry: fc.Arbitrary<CacheEntry> = fc.record(
     {
@@ -93,7 +93,7 @@ test('whatever entries ldconfig writes are read back', (t) => {
   t.end();
 });
 
-test('mutated caches are read or refused, never thrown at', (t) => {
+test('mutated caches are read or refused, and never cause an exception', (t) => {
   const originals = [buildLdSoCache(ENTRIES), buildLdSoCache(ENTRIES, { oldHeader: true })];
   const next = seededNumbers(4);
   let read = 0;
@@ -101,7 +101,7 @@ test('mutated caches are read or refused, never thrown at', (t) => {
     const result = parseLdSoCache(mutate(originals[input % 2] as Buffer, next));
     if (!result.ok) continue;
     read += 1;
-    // Nothing that lies outside of the input can have come out of it.
+    // No text from outside of the input may appear in the result.
     if (result.entries.some((entry) => entry.path.length > 4096)) t.fail('a path longer than the input');
   }
   t.ok(read > 0 && read < FUZZ_INPUTS, `${read} of ${FUZZ_INPUTS} were still caches`);
@@ -109,7 +109,7 @@ test('mutated caches are read or refused, never thrown at', (t) => {
 });
 
 test(
-  "this machine's cache is read as ldconfig prints it",
+  'the cache of this machine is read as ldconfig prints it',
   { skip: existsSync(CACHE) ? false : 'no /etc/ld.so.cache here' },
   (t) => {
     const listed = execFileSync('/sbin/ldconfig', ['-p'], { encoding: 'utf8' })

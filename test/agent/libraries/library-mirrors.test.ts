@@ -28,7 +28,7 @@ import { buildHost, LIBRARY_DIRECTORY, type HostDescription } from './host-build
 const LDCONFIG = '/sbin/ldconfig';
 const SHIPPED = fileURLToPath(new URL('../../../../etc/volume.conf', import.meta.url));
 
-/** The shipped volumes under another base. */
+/** The shipped volumes under another base directory. */
 function shippedVolumes(base: string): VolumeDescription[] {
   const parsed = parseVolumeConfig(readFileSync(SHIPPED, 'utf8'));
   if (!parsed.ok) throw new Error(parsed.reason);
@@ -69,7 +69,7 @@ async function mirrorsOf({
   });
 }
 
-/** A log that keeps its warnings. */
+/** A log that collects its warnings. */
 function recordingLog(): { log: Log; warnings: string[] } {
   const warnings: string[] = [];
   const log = silentLog();
@@ -85,7 +85,7 @@ const HOSTS: readonly HostDescription[] = ['470.256.02', '535.54.03', '580.95.05
 );
 
 for (const host of HOSTS) {
-  test(`driver ${host.driver} for ${host.architecture} is mirrored with the control libraries and as it is`, async (t) => {
+  test(`driver ${host.driver} for ${host.architecture} is mirrored with and without the control libraries`, async (t) => {
     const scratch = await scratchDirectory(t);
     buildHost(join(scratch, 'host'), host);
     const mirrors = await mirrorsOf({ scratch, architecture: host.architecture });
@@ -111,7 +111,7 @@ for (const host of HOSTS) {
     t.ok(libraries.includes('libGLX_indirect.so.0'));
     t.notOk(
       libraries.some((name) => /^(libEGL\.so|libz\.so)/.test(name)),
-      "neither Mesa's libraries nor those of the system",
+      'no library of Mesa or of the system',
     );
     t.equal(libraries.includes(`libnvidia-gpucomp.so.${host.driver}`), !host.driver.startsWith('470'));
     t.same(readdirSync(join(shared, 'bin')), [
@@ -139,12 +139,12 @@ for (const host of HOSTS) {
           );
       }
     }
-    t.notOk(existsSync(join(shared, 'lib/libcuda.so.1')), 'no 32 bit driver that nothing controls');
+    t.notOk(existsSync(join(shared, 'lib/libcuda.so.1')), 'no 32-bit driver without a control library');
     t.equal(existsSync(join(origin, 'lib/libcuda.so.1')), host.with32Bit === true);
   });
 }
 
-test("with only the host's /usr mounted and no cache in it, the same libraries are found", async (t) => {
+test('with only /usr of the host mounted and no cache in it, the same libraries are found', async (t) => {
   const scratch = await scratchDirectory(t);
   buildHost(join(scratch, 'host'), { driver: '580.95.05', architecture: 'x86-64', with32Bit: true });
   const whole = await mirrorsOf({ scratch, architecture: 'x86-64' });
@@ -160,7 +160,7 @@ test("with only the host's /usr mounted and no cache in it, the same libraries a
   t.same(['bin', 'lib', 'lib64'].map(names), expected);
 });
 
-test('a cache full of garbage is reported, and the library directories are searched instead', async (t) => {
+test('a corrupt cache is reported, and the library directories are searched instead', async (t) => {
   const scratch = await scratchDirectory(t);
   buildHost(join(scratch, 'host'), { driver: '580.95.05', architecture: 'x86-64' });
   writeFileSync(join(scratch, 'host/etc/ld.so.cache'), 'garbage');
@@ -176,7 +176,7 @@ test('a cache full of garbage is reported, and the library directories are searc
 });
 
 test(
-  "ldconfig's own cache of the host gives the same libraries",
+  'the cache that ldconfig of the host writes gives the same libraries',
   { skip: existsSync(LDCONFIG) ? false : 'no ldconfig here' },
   async (t) => {
     const scratch = await scratchDirectory(t);
@@ -218,13 +218,13 @@ test('a host without a driver is refused with the reason, and mirrored once it h
   });
   buildHost(join(scratch, 'host'), { driver: '580.95.05', architecture: 'x86-64' });
   await mirrors.check();
-  t.equal(mirrors.driverVersion(), null, 'one look is not enough: the installation may be under way');
+  t.equal(mirrors.driverVersion(), null, 'one reading is not enough: the installation may be in progress');
   await mirrors.check();
   t.equal(mirrors.driverVersion(), '580.95.05');
   await mirrors.stop();
 });
 
-test('a driver update on the host becomes a new version by itself; what was mounted stays', async (t) => {
+test('a driver update on the host becomes a new version without a restart, and mounted versions stay', async (t) => {
   const scratch = await scratchDirectory(t);
   buildHost(join(scratch, 'host'), { driver: '535.54.03', architecture: 'x86-64' });
   const mirrors = await mirrorsOf({ scratch, architecture: 'x86-64' });
@@ -233,7 +233,7 @@ test('a driver update on the host becomes a new version by itself; what was moun
   const before = readlinkSync(current);
   await mirrors.check();
   await mirrors.check();
-  t.equal(readlinkSync(current), before, 'nothing changed');
+  t.equal(readlinkSync(current), before, 'no change');
 
   rmSync(join(scratch, 'host'), { recursive: true });
   buildHost(join(scratch, 'host'), { driver: '580.95.05', architecture: 'x86-64' });
@@ -245,7 +245,7 @@ test('a driver update on the host becomes a new version by itself; what was moun
   t.ok(existsSync(join(scratch, 'vdriver/nvidia', before, 'lib64/libcuda.so.535.54.03')));
 });
 
-test('a driver that vanishes leaves the mirror as it was, and says so once', async (t) => {
+test('a driver that disappears leaves the mirror as it was and is reported once', async (t) => {
   const scratch = await scratchDirectory(t);
   const { log, warnings } = recordingLog();
   buildHost(join(scratch, 'host'), { driver: '535.54.03', architecture: 'x86-64' });
@@ -260,14 +260,14 @@ test('a driver that vanishes leaves the mirror as it was, and says so once', asy
   t.ok(existsSync(join(scratch, 'vdriver/nvidia/current/lib64/libcuda.so.1')));
 });
 
-test('libraries that volume.conf lists and the host does not have are warned about once', async (t) => {
+test('libraries of volume.conf that the host lacks cause one warning', async (t) => {
   const scratch = await scratchDirectory(t);
   const { log, warnings } = recordingLog();
   buildHost(join(scratch, 'host'), { driver: '535.54.03', architecture: 'x86-64' });
   const mirrors = await mirrorsOf({ scratch, architecture: 'x86-64', log });
   await mirrors.start();
   const listings = warnings.filter((warning) => warning.includes('libnvidia-rtcore.so'));
-  t.equal(listings.length, 1, 'for both volumes together');
+  t.equal(listings.length, 1, 'one warning for both volumes');
   rmSync(join(scratch, 'host'), { recursive: true });
   buildHost(join(scratch, 'host'), { driver: '535.54.03', architecture: 'x86-64', content: 'reinstalled' });
   for (let look = 0; look < 2; look += 1) await mirrors.check();
@@ -275,7 +275,7 @@ test('libraries that volume.conf lists and the host does not have are warned abo
   t.equal(warnings.filter((warning) => warning.includes('libnvidia-rtcore.so')).length, 1);
 });
 
-test('a file among the libraries that is no ELF file is skipped', async (t) => {
+test('a file among the libraries that is not an ELF file is skipped', async (t) => {
   const scratch = await scratchDirectory(t);
   buildHost(join(scratch, 'host'), { driver: '535.54.03', architecture: 'x86-64' });
   const library = join(scratch, 'host', LIBRARY_DIRECTORY['x86-64'], 'libnvcuvid.so.535.54.03');
@@ -286,7 +286,7 @@ test('a file among the libraries that is no ELF file is skipped', async (t) => {
   t.notOk(readdirSync(join(mirrors.directory('shared') ?? '', 'lib64')).includes('libnvcuvid.so.1'));
 });
 
-test('a library that is not a control library is not taken for one', async (t) => {
+test('a library that is not a control library is not used as one', async (t) => {
   const scratch = await scratchDirectory(t);
   const path = join(scratch, 'lib.so');
   writeFileSync(path, buildElf({ soname: 'libcuda.so.1', needed: ['libc.so.6'] }));

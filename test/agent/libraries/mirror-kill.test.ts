@@ -8,7 +8,7 @@ import { scratchDirectory } from '../../scratch.js';
 
 const SWITCHER = fileURLToPath(new URL('./mirror-switcher.js', import.meta.url));
 
-test('a process killed while it switches between two drivers leaves one of them whole, every time', async (t) => {
+test('a process that is killed while it switches between two drivers always leaves one of them complete', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');
   for (let round = 0; round < 8; round += 1) {
@@ -20,7 +20,7 @@ test('a process killed while it switches between two drivers leaves one of them 
     t.ok(existsSync(join(directory, 'current')));
     const names = readdirSync(join(directory, 'current/lib64'));
     const driver = /535|580/.exec(names.join())?.[0] ?? '';
-    t.equal(names.length, 40, `all files of ${driver} are there`);
+    t.equal(names.length, 40, `all files of ${driver} exist`);
     t.ok(names.every((name) => readFileSync(join(directory, 'current/lib64', name), 'utf8') === `driver ${driver}`));
   }
 });

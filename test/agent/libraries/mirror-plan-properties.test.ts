@@ -19,7 +19,7 @@ const NAMES = [
 ];
 const VERSIONS = ['1', '1.1', '470.256.02', '580.95.05'];
 
-/** Any library at all: of any architecture, under any name, with any SONAME, wherever it lies. */
+/** Any library: of any architecture, under any name, with any SONAME, at any place. */
 const library: fc.Arbitrary<HostLibrary> = fc
   .record({
     stem: fc.constantFrom(...NAMES),
@@ -69,7 +69,7 @@ function planOf(libraries: readonly HostLibrary[], controls: readonly ControlLib
   return result.ok ? result.plan : null;
 }
 
-/** The file that a name of the plan leads to, through its links; null where it leads nowhere. */
+/** The file to which a name of the plan leads through its links; null where it leads nowhere. */
 function fileBehind(plan: MirrorPlan, name: string): { path: string } | null {
   const seen = new Set<string>();
   for (let at = name; !seen.has(at);) {
@@ -82,7 +82,7 @@ function fileBehind(plan: MirrorPlan, name: string): { path: string } | null {
   return null;
 }
 
-test('a plan makes every name once, below its directories, and every link leads to a file', (t) => {
+test('a plan makes every name once, after its directories, and every link leads to a file', (t) => {
   fc.assert(
     fc.property(fc.array(library, { maxLength: 25 }), fc.boolean(), (libraries, controlled) => {
       const plan = planOf(libraries, controlled ? CONTROLS : null);
@@ -102,7 +102,7 @@ test('a plan makes every name once, below its directories, and every link leads 
   t.end();
 });
 
-test('each directory holds libraries of its own width, and none of another machine', (t) => {
+test('each directory holds libraries of its own width, and none of another architecture', (t) => {
   fc.assert(
     fc.property(fc.array(library, { maxLength: 25 }), fc.boolean(), (libraries, controlled) => {
       for (const step of planOf(libraries, controlled ? CONTROLS : null)?.steps ?? []) {
@@ -120,7 +120,7 @@ test('each directory holds libraries of its own width, and none of another machi
   t.end();
 });
 
-test('in a controlled mirror the names that programs ask for lead to the control library, never to a driver', (t) => {
+test('in a controlled mirror the names that programs load lead to the control library, never to a driver', (t) => {
   let planned = 0;
   fc.assert(
     fc.property(fc.array(library, { maxLength: 25 }), (libraries) => {

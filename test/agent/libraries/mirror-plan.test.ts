@@ -14,7 +14,7 @@ interface LibrarySketch {
   readonly soname?: string;
   readonly needed?: readonly string[];
   readonly architecture?: Architecture;
-  /** Name under which it is found; the SONAME, or the file's own, unless given. */
+  /** Name under which it is found; by default the SONAME, or else the name of the file. */
   readonly name?: string;
   readonly directory?: string;
   readonly minimumLinux?: readonly [number, number, number];
@@ -102,7 +102,7 @@ const show = (step: MirrorStep): string => {
   }
 };
 
-test('the originals stand under their own name, their SONAME and the name without a version', (t) => {
+test('the original libraries have their own name, their SONAME and the name without a version', (t) => {
   t.same(plan([CUDA]).steps.map(show), [
     'lib64/',
     'lib64/libcuda.so.535.54.03 = /host/x86-64/libcuda.so.535.54.03',
@@ -112,7 +112,7 @@ test('the originals stand under their own name, their SONAME and the name withou
   t.end();
 });
 
-test('control libraries stand where the driver would be, and the driver under the name that they look for', (t) => {
+test('control libraries take the names of the driver libraries, and those get the names that the control libraries load', (t) => {
   t.same(plan([CUDA, NVML], { controls: CONTROLS }).steps.map(show), [
     'lib64/',
     'lib64/libcuda.so.535.54.03 = /host/x86-64/libcuda.so.535.54.03',
@@ -127,7 +127,7 @@ test('control libraries stand where the driver would be, and the driver under th
   t.end();
 });
 
-test('a driver whose file is named like the SONAME is kept under the name of the origin alone', (t) => {
+test('a driver library whose file has the name of its SONAME is kept under the original name only', (t) => {
   const unversioned = library('libcuda.so.1', { soname: 'libcuda.so.1' });
   const result = plan([unversioned], { controls: CONTROLS });
   t.same(result.steps.map(show), [
@@ -140,7 +140,7 @@ test('a driver whose file is named like the SONAME is kept under the name of the
   t.end();
 });
 
-test('the 32 bit directory never gets a 64 bit library, and no driver that nothing controls', (t) => {
+test('the 32-bit directory holds no 64-bit library, and no driver library without its control library', (t) => {
   const narrow = library('libcuda.so.535.54.03', { soname: 'libcuda.so.1', architecture: 'i386' });
   const gl = library('libGLdispatch.so.0.0.0', { soname: 'libGLdispatch.so.0', architecture: 'i386' });
   const shared = plan([CUDA, narrow, gl], { controls: CONTROLS, volume: volume(['libcuda.so', 'libGLdispatch.so']) });
@@ -195,19 +195,19 @@ test('a host without libcuda is refused, and so is a shared mirror without its c
   t.end();
 });
 
-test('a volume that does not list libcuda needs none', (t) => {
+test('a volume that does not list libcuda needs no libcuda', (t) => {
   const result = plan([library('libfoo.so.2', { soname: 'libfoo.so.2' })], { volume: volume(['libfoo.so']) });
   t.match(result, { driverVersion: null, version: /^unknown-/ });
   t.end();
 });
 
-test('what volume.conf lists and the host does not have is missing, no more and no less', (t) => {
+test('the missing libraries are exactly those that volume.conf lists and the host lacks', (t) => {
   const result = plan([CUDA], { volume: volume(['libcuda.so', 'libnvidia-nvvm.so'], ['nvidia-smi']) });
   t.same(result.missing, ['libnvidia-nvvm.so', 'nvidia-smi']);
   t.end();
 });
 
-test('GL libraries of other implementations and the old variant of libnvidia-tls are left out with the reason', (t) => {
+test('GL libraries of other vendors and the old variant of libnvidia-tls are left out with the reason', (t) => {
   const mesa = library('libEGL.so.1.0.0', { soname: 'libEGL.so.1', needed: ['libgbm.so.1'], directory: 'mesa' });
   const glvnd = library('libEGL.so.1.1.0', { soname: 'libEGL.so.1', needed: ['libGLdispatch.so.0'] });
   const oldTls = library('libnvidia-tls.so.535.54.03', {
@@ -229,13 +229,13 @@ test('GL libraries of other implementations and the old variant of libnvidia-tls
   t.end();
 });
 
-test('a libnvidia-tls that does not say for which kernels it is, is taken', (t) => {
+test('a libnvidia-tls without a kernel version note is mirrored', (t) => {
   const tls = library('libnvidia-tls.so.580.95.05', { soname: 'libnvidia-tls.so.580.95.05' });
   t.ok(plan([CUDA, tls]).steps.some((step) => step.to === 'lib64/libnvidia-tls.so.580.95.05'));
   t.end();
 });
 
-test('what a listed library needs of the same driver comes with it, and what that needs as well', (t) => {
+test('libraries of the same driver that a listed library needs are mirrored, with those that they need', (t) => {
   const eglcore = library('libnvidia-eglcore.so.580.95.05', {
     needed: ['libnvidia-gpucomp.so.580.95.05', 'libc.so.6'],
   });
@@ -254,7 +254,7 @@ test('what a listed library needs of the same driver comes with it, and what tha
   t.end();
 });
 
-test('of two libraries of one name, the one that programs load is taken', (t) => {
+test('of two libraries with one name, the one that programs load is mirrored', (t) => {
   const stale = library('libcuda.so.470.1', { soname: 'libcuda.so.1', name: 'libcuda.so.470.1' });
   const result = plan([stale, CUDA]);
   t.equal(result.driverVersion, '535.54.03');
@@ -262,7 +262,7 @@ test('of two libraries of one name, the one that programs load is taken', (t) =>
   t.end();
 });
 
-test('what an earlier driver left behind is library mirror: file skipped', (t) => {
+test('a file of an earlier driver is skipped and logged', (t) => {
   const stale = library('libnvidia-tls.so.470.1', { soname: 'libnvidia-tls.so.470.1' });
   const tls = library('libnvidia-tls.so.535.54.03', { soname: 'libnvidia-tls.so.535.54.03' });
   const result = plan([CUDA, stale, tls]);
@@ -270,7 +270,7 @@ test('what an earlier driver left behind is library mirror: file skipped', (t) =
   t.end();
 });
 
-test('a SONAME that is not a file name is no way out of the mirror', (t) => {
+test('a SONAME that is not a file name does not lead out of the mirror', (t) => {
   for (const soname of ['../../etc/passwd', '..', '', 'a/b']) {
     const result = plan([CUDA, { ...library('libGL-evil.so', { soname }), name: 'libGL-evil.so' }]);
     t.match(result.leftOut, [{ reason: /not a file name/ }], soname);
@@ -279,7 +279,7 @@ test('a SONAME that is not a file name is no way out of the mirror', (t) => {
   t.end();
 });
 
-test("programs and this project's own files lie where volume.conf asks for them", (t) => {
+test('programs and the files of this project are where volume.conf places them', (t) => {
   const file = (fileName: string): HostFile => ({ fileName, path: `/agent/${fileName}`, identity: fileName });
   const ownFiles = new Map([
     ['gpu-client', file('gpu-client')],
@@ -302,7 +302,7 @@ test("programs and this project's own files lie where volume.conf asks for them"
   t.end();
 });
 
-test('the version is named after the driver and everything that the mirror is made of', (t) => {
+test('the version is named after the driver and the contents of the mirror', (t) => {
   const first = plan([CUDA]);
   t.match(first.version, /^535\.54\.03-[0-9a-f]{12}$/);
   t.equal(plan([CUDA]).version, first.version);
@@ -312,7 +312,7 @@ test('the version is named after the driver and everything that the mirror is ma
   t.end();
 });
 
-test('a three part version is kept whole, and a name without a version tells none', (t) => {
+test('a three-part version is kept whole, and a name without a version gives none', (t) => {
   t.equal(plan([library('libcuda.so.460.106.00', { soname: 'libcuda.so.1' })]).driverVersion, '460.106.00');
   t.equal(plan([library('libcuda.so.1', { soname: 'libcuda.so.1' })]).driverVersion, null);
   t.equal(plan([library('libcuda.so.1.1', { soname: 'libcuda.so.1' })]).driverVersion, '1.1');

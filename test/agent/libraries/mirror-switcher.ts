@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { MirrorPlan } from '../../../src/agent/libraries/mirror-plan.js';
 import { applyMirror } from '../../../src/agent/libraries/mirror.js';
 
-// Switches the mirror of `<scratch>/nvidia` between two drivers of 40 libraries until it is killed; says "ready" once
-// there is one.
+// Switches the mirror of `<scratch>/nvidia` between two drivers of 40 libraries until it is killed; prints "ready"
+// once there is one.
 const scratch = process.argv[2] ?? '';
 const reason = 'test';
 

@@ -11,7 +11,7 @@ import { scratchDirectory } from '../../scratch.js';
 
 const NONE: ReadonlySet<string> = new Set();
 
-test('a version goes when another took its place long ago and no container has it mounted', (t) => {
+test('a version is removed when another replaced it long ago and no container has it mounted', (t) => {
   const state = { versions: ['a', 'b', 'c'], current: 'c', mounted: new Set(['b']), switchedAgoMs: REMOVAL_GRACE_MS };
   t.match(planRemovals(state), [{ version: 'a', reason: /c replaced it/ }]);
   t.same(planRemovals({ ...state, switchedAgoMs: REMOVAL_GRACE_MS - 1 }), []);
@@ -19,12 +19,12 @@ test('a version goes when another took its place long ago and no container has i
   t.end();
 });
 
-test('without a current version nothing is removed', (t) => {
+test('no version is removed without a current version', (t) => {
   t.same(planRemovals({ versions: ['a'], current: null, mounted: NONE, switchedAgoMs: null }), []);
   t.end();
 });
 
-test('mounted versions are known by their directory, one of its files, or what was removed under a mount', (t) => {
+test('mounted versions are known by their directory, by one of their files, or by a removed directory under a mount', (t) => {
   const mountinfo = [
     '36 35 98:0 / / rw,noatime master:1 - ext4 /dev/root rw',
     '40 36 98:0 /etc/gpu-manager/vdriver/nvidia/versions/535-a /usr/local/nvidia ro - ext4 /dev/root rw',
@@ -65,7 +65,7 @@ test('unused versions are removed from disk, used and current ones stay', async 
   t.same(
     await removeUnusedVersions(directory, 1000_000 + REMOVAL_GRACE_MS, processes),
     [],
-    'not by an agent that does not see every process',
+    'an agent that does not see every process removes nothing',
   );
   rmSync(join(processes, 'self/ns/pid'));
   symlinkSync('pid:[4026531836]', join(processes, 'self/ns/pid'));
@@ -84,7 +84,7 @@ const readable = (path: string): boolean => {
 };
 
 test(
-  'nothing is removed while a process may not be looked at',
+  'no version is removed while a process is not readable',
   { skip: readable('/proc/1/ns/mnt') ? 'every process may be looked at here' : false },
   async (t) => {
     const scratch = await scratchDirectory(t);

@@ -20,7 +20,7 @@ import { scratchDirectory } from '../../scratch.js';
 
 const DIED = 'the process died';
 
-/** A file system whose process dies at the call of the given number; -1 lets it live. Counts the calls. */
+/** A file system whose process dies at the call with the given number; -1 never. Counts the calls. */
 function mortalFs(diesAt: number): { fs: MirrorFs; calls: () => number } {
   let calls = 0;
   const fs = new Proxy(realFs, {
@@ -43,7 +43,7 @@ function sourceFile(directory: string, name: string, content: string): HostFile 
   return { fileName: name, path, identity: content };
 }
 
-/** A mirror of a driver in the shape that plans have. */
+/** A mirror of a driver in the structure that plans have. */
 function planOf(directory: string, driver: string): MirrorPlan {
   const cuda = sourceFile(directory, `libcuda.so.${driver}`, `driver ${driver}`);
   const control = sourceFile(directory, 'libcuda-control.so', 'control');
@@ -59,7 +59,7 @@ function planOf(directory: string, driver: string): MirrorPlan {
   return { version: `${driver}-digest`, driverVersion: driver, steps, leftOut: [], missing: [] };
 }
 
-/** What a container that starts now would find, or null when it would find nothing. */
+/** The files that a container would find now, or null when it would find none. */
 function seen(directory: string): { driver: string; files: string[] } | null {
   const current = join(directory, 'current');
   if (!existsSync(current)) return null;
@@ -82,10 +82,10 @@ test('the paths of the original lead to the current version, where the original 
   t.equal(readFileSync(join(directory, 'lib64/libcuda-origin.so.1'), 'utf8'), 'driver 535.1');
   await applyMirror(directory, planOf(scratch, '550.2'));
   t.equal(readFileSync(join(directory, 'lib64/libcuda-origin.so.1'), 'utf8'), 'driver 550.2');
-  t.same(readdirSync(join(directory, 'bin')), [], 'what the original left stays');
+  t.same(readdirSync(join(directory, 'bin')), [], 'the directories of the original stay');
 });
 
-test('a mirror is put in place, readable by everyone, whatever the umask', async (t) => {
+test('a mirror is readable by every user, whatever the umask', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');
   const umask = process.umask(0o077);
@@ -99,7 +99,7 @@ test('a mirror is put in place, readable by everyone, whatever the umask', async
   t.same(readdirSync(join(directory, 'versions')), ['535.54.03-digest']);
 });
 
-test("the host's files are hard links, this project's own are copies", async (t) => {
+test('files of the host are hard links, files of this project are copies', async (t) => {
   const scratch = await scratchDirectory(t);
   await applyMirror(join(scratch, 'nvidia'), planOf(scratch, '535'));
   const mirrored = (name: string) => statSync(join(scratch, 'nvidia/current/lib64', name)).ino;
@@ -107,7 +107,7 @@ test("the host's files are hard links, this project's own are copies", async (t)
   t.not(mirrored('libcuda.so.1'), statSync(join(scratch, 'libcuda-control.so')).ino);
 });
 
-test('where the host lies on another file system, its files are copied with their mode', async (t) => {
+test('files of a host on another file system are copied with their mode', async (t) => {
   const scratch = await scratchDirectory(t);
   const refuses: MirrorFs = {
     ...realFs,
@@ -120,7 +120,7 @@ test('where the host lies on another file system, its files are copied with thei
   t.same(seen(join(scratch, 'nvidia')), whole('535'));
 });
 
-test('the same plan again changes nothing', async (t) => {
+test('an unchanged plan changes nothing', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');
   await applyMirror(directory, planOf(scratch, '535'));
@@ -142,7 +142,7 @@ test('a new version leaves the old one as its containers mounted it', async (t) 
   t.equal(await currentVersion(directory), '580-digest');
 });
 
-test('a version that somebody damaged is left to its users and built anew', async (t) => {
+test('a damaged version is left to its users and built anew', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');
   const plan = planOf(scratch, '535');
@@ -153,7 +153,7 @@ test('a version that somebody damaged is left to its users and built anew', asyn
   t.equal(await applyMirror(directory, plan), '535-digest.1');
 });
 
-test('what the original daemon left in the directory stays where it is', async (t) => {
+test('files of the original daemon in the directory stay', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');
   mkdirSync(join(directory, 'lib64'), { recursive: true });
@@ -163,7 +163,7 @@ test('what the original daemon left in the directory stays where it is', async (
   t.same(seen(directory), whole('535'));
 });
 
-test('a library that vanishes while it is mirrored fails the update and leaves the old version', async (t) => {
+test('a library that disappears while it is mirrored fails the update and leaves the old version', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');
   await applyMirror(directory, planOf(scratch, '535'));
@@ -173,7 +173,7 @@ test('a library that vanishes while it is mirrored fails the update and leaves t
   t.same(seen(directory), whole('535'));
 });
 
-test('killed at any step of the first mirror, there is none or all of it, and the next start finishes it', async (t) => {
+test('a kill at any step of the first mirror leaves none or all of it, and the next start completes it', async (t) => {
   const scratch = await scratchDirectory(t);
   const plan = planOf(scratch, '535');
   const { fs, calls } = mortalFs(-1);
@@ -187,11 +187,11 @@ test('killed at any step of the first mirror, there is none or all of it, and th
     if (left !== null) t.same(left, whole('535'));
     await applyMirror(directory, plan);
     t.same(seen(directory), whole('535'));
-    t.same(readdirSync(join(directory, 'versions')), ['535-digest'], 'nothing half done is left');
+    t.same(readdirSync(join(directory, 'versions')), ['535-digest'], 'no incomplete file remains');
   }
 });
 
-test('killed at any step of an update, it is the old version or the new one', async (t) => {
+test('a kill at any step of an update leaves the old version or the new one', async (t) => {
   const scratch = await scratchDirectory(t);
   const [before, after] = [planOf(scratch, '535'), planOf(scratch, '580')];
   const counted = join(scratch, 'counted');
@@ -210,5 +210,5 @@ test('killed at any step of an update, it is the old version or the new one', as
     await applyMirror(directory, after);
     t.same(seen(directory), whole('580'));
   }
-  t.ok(switched > 0 && switched < calls(), `${switched} of ${calls()} deaths came after the switch`);
+  t.ok(switched > 0 && switched < calls(), `${switched} of ${calls()} kills came after the switch`);
 });

@@ -1,4 +1,4 @@
-/** How many mutated inputs a fuzz test tries; more with `FUZZ_INPUTS=10000000`. */
+/** Number of mutated inputs that a fuzz test tries; more with `FUZZ_INPUTS=10000000`. */
 export const FUZZ_INPUTS = Number(process.env['FUZZ_INPUTS'] ?? 100_000);
 
 /** Numbers below `2 ** 32` that depend on the seed alone (xorshift32). */
@@ -14,7 +14,10 @@ export function seededNumbers(seed: number): () => number {
 
 const TELLING = [0, 1, 2, 0x7f, 0x80, 0xff, 0xffff, 0x10000, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
-/** A copy of `original` with one to eight of: a byte or word replaced, a range copied over another, the end cut off. */
+/**
+ * A copy of `original` with one to eight mutations: a byte or word replaced, a range copied over another, the end cut
+ * off.
+ */
 export function mutate(original: Buffer, next: () => number): Buffer {
   let bytes = Buffer.from(original);
   for (let changes = 1 + (next() % 8); changes > 0 && bytes.length > 8; changes -= 1) {

@@ -6,7 +6,7 @@ import { driverLibraries } from './host-builder.js';
 
 const SHIPPED = fileURLToPath(new URL('../../../../etc/volume.conf', import.meta.url));
 
-test('a volume.conf of the original is read as it is, its mode and unknown keys ignored', (t) => {
+test('a volume.conf of the original is read unchanged, its mode and unknown keys are ignored', (t) => {
   const text =
     '{"volume":[{"name":"nvidia","base":"/etc/gpu-manager/vdriver","mode":"ReadWriteOnce","comment":1,"components":{"binaries":["nvidia-smi"],"libraries":["libcuda.so"]}}]}';
   t.same(parseVolumeConfig(text), {
@@ -26,7 +26,7 @@ test('components that are missing or null are empty', (t) => {
   t.end();
 });
 
-test('a file that is no volume.conf is refused with the place and the reason', (t) => {
+test('a file that is not a volume.conf is refused with the place and the reason', (t) => {
   t.match(parseVolumeConfig('{"volume":'), { ok: false, code: 'not-json' });
   t.match(parseVolumeConfig('{}'), { ok: false, code: 'wrong-shape', reason: /volume/ });
   t.match(parseVolumeConfig('{"volume":[{"name":"a","base":"relative"}]}'), {
