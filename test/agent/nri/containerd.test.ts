@@ -13,7 +13,7 @@ test('the agent and a real containerd', { skip }, async (t) => {
   const node = await nodeWith(t, engine);
   t.match(node.agent.nri?.plugin.runtime, { name: 'containerd', version: /^v?2\./ });
 
-  await t.test('a container that is right is left as it is, and known by its id', async (t) => {
+  await t.test('a correctly configured container is not changed, and is known by its id', async (t) => {
     const before = node.agent.nri?.corrected();
     const { pod, wish } = await preparedPod(node.kubelet);
     const id = await engine.run(wish);
@@ -22,7 +22,7 @@ test('the agent and a real containerd', { skip }, async (t) => {
     t.equal(node.agent.nri?.corrected(), before);
   });
 
-  await t.test("the control library comes before a pod's own LD_LIBRARY_PATH, which stays behind it", async (t) => {
+  await t.test('the directory of the control library precedes the LD_LIBRARY_PATH of the pod', async (t) => {
     const { pod, wish } = await preparedPod(node.kubelet, {
       environment: { LD_LIBRARY_PATH: THEIRS, NVIDIA_VISIBLE_DEVICES: 'all', LD_PRELOAD: '/driver/libcuda.so.1' },
     });
@@ -33,7 +33,7 @@ test('the agent and a real containerd', { skip }, async (t) => {
     t.same(findings(node, pod.uid), []);
   });
 
-  await t.test('what the kubelet and the pod both set cannot be changed, and the audit tells', async (t) => {
+  await t.test('a variable that both kubelet and pod set cannot be changed, and the audit reports it', async (t) => {
     const { pod, wish } = await preparedPod(node.kubelet);
     const id = await engine.run({ ...wish, laterEnvironment: { LD_LIBRARY_PATH: THEIRS } });
     t.match(await environmentOf(engine, id), { LD_LIBRARY_PATH: THEIRS });
@@ -41,7 +41,7 @@ test('the agent and a real containerd', { skip }, async (t) => {
     t.match(findings(node, pod.uid), [/^not-injected: .*LD_LIBRARY_PATH is "\/opt\/conda\/lib", and set twice/]);
   });
 
-  await t.test('mounts that are missing, covered or writable are put right', async (t) => {
+  await t.test('missing, covered and writable mounts are corrected', async (t) => {
     const directory = await scratchDirectory(t);
     await mkdir(join(directory, 'sub'));
     const { wish } = await preparedPod(node.kubelet, {
@@ -54,7 +54,7 @@ test('the agent and a real containerd', { skip }, async (t) => {
     const options = (path: string): string | undefined =>
       mounts.map((line) => line.split(' ')).find(([, , , , place]) => place === path)?.[5];
     t.match(options('/etc/vcuda'), /\bro\b/);
-    t.match(mounts.join('\n'), / \/etc\/vcuda\/\S+ rw,/, 'the usage file can be written');
+    t.match(mounts.join('\n'), / \/etc\/vcuda\/\S+ rw,/, 'the usage file is writable');
   });
 
   await t.test('a container without a GPU is not touched', async (t) => {
@@ -68,7 +68,7 @@ test('the agent and a real containerd', { skip }, async (t) => {
     t.equal(node.agent.nri?.containers.get(id), null);
   });
 
-  await t.test('sixteen containers at once', async (t) => {
+  await t.test('sixteen containers start at once', async (t) => {
     const pods = [];
     for (let count = 0; count < 8; count += 1)
       pods.push(await preparedPod(node.kubelet, { environment: { LD_LIBRARY_PATH: THEIRS } }));
@@ -87,9 +87,9 @@ test('the agent and a real containerd', { skip }, async (t) => {
   });
 });
 
-test('a container is bound to the CPUs near its GPU, and not under a static CPU manager', { skip }, async (t) => {
+test('a container is bound to the CPUs near its GPU, but not under a static CPU manager', { skip }, async (t) => {
   const engine = await startedEngine(t);
-  // The first CPU of this machine stands for a NUMA node of its own.
+  // The first CPU of this machine stands for a NUMA node.
   const systemDirectory = await scratchDirectory(t);
   for (const [path, text] of [
     ['cpu/online', '0-1'],
@@ -112,7 +112,7 @@ test('a container is bound to the CPUs near its GPU, and not under a static CPU 
     return /^Cpus_allowed_list:\s*(\S+)/m.exec(output)?.[1];
   };
   const all = await cpus(null);
-  t.not(all, '0', 'a CPU manager that is not known is not interfered with');
+  t.not(all, '0', 'an unknown CPU manager is not overruled');
   t.equal(await cpus('none'), '0');
   t.equal(await cpus('static'), all);
 });

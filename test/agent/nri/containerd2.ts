@@ -7,8 +7,8 @@ import { daemonSkipReason, findProgram } from '../runtimes/daemon.js';
 import { imageSkipReason } from '../runtimes/test-image.js';
 
 /**
- * Why no containerd with a Node Resource Interface can be started here, or false. The one that the end-to-end tests
- * build is used before that of the machine.
+ * Reason why no containerd with a Node Resource Interface can start here, or false. The containerd built by the
+ * end-to-end tests is preferred to that of the machine.
  */
 export function nriSkipReason(): string | false {
   const built = join(kubernetesHome(), 'runtime');

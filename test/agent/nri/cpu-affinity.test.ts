@@ -26,7 +26,7 @@ const QUESTION: AffinityQuestion = {
 const ask = (change: Partial<AffinityQuestion> = {}) => decideAffinity({ ...QUESTION, ...change });
 const NUMA = 'tencent.com/gpu-numa';
 
-test('lists of CPUs are read and written as Linux has them', (t) => {
+test('lists of CPUs are read and written in the format of Linux', (t) => {
   for (const text of ['', '0', '0-3', '0-3,8', '0,2,4-5,127'])
     t.equal(formatCpuList(parseCpuList(text) ?? new Set([-1])), text);
   t.equal(formatCpuList(list('3,1,2,0\n')), '0-3');
@@ -43,7 +43,7 @@ test('a container is bound to the CPUs of the NUMA nodes of its GPUs', (t) => {
   t.end();
 });
 
-test('CPUs that programs may not be put on are left out; where none is left, strict refuses', (t) => {
+test('CPUs that the system excludes are left out, and without any CPU left strict mode refuses', (t) => {
   const topology = { usable: list('0-9'), byNode: QUESTION.topology?.byNode ?? new Map() };
   t.match(ask({ topology }), { kind: 'bind', cpus: '8-9' });
   const none = { ...topology, usable: list('0-7') };
@@ -52,7 +52,7 @@ test('CPUs that programs may not be put on are left out; where none is left, str
   t.end();
 });
 
-test('the CPU manager of the kubelet is never interfered with', (t) => {
+test('the CPU manager of the kubelet is never overruled', (t) => {
   for (const standard of ['prefer', 'strict'] as const) {
     t.match(ask({ standard, policy: 'static' }), { kind: 'none', reason: /policy static/ });
     t.match(ask({ standard, policy: null }), { kind: 'none', reason: /cannot be read/ });
@@ -60,7 +60,7 @@ test('the CPU manager of the kubelet is never interfered with', (t) => {
   t.end();
 });
 
-test('what somebody else bound stays bound so; strict refuses it where it is far from the GPUs', (t) => {
+test('a binding by others stays, and strict mode refuses it if it is far from the GPUs', (t) => {
   t.match(ask({ cpus: '0-3' }), { kind: 'none' });
   t.match(ask({ cpus: '8', standard: 'strict' }), { kind: 'none', reason: /already bound to CPUs/ });
   t.match(ask({ cpus: '0-3', standard: 'strict' }), { kind: 'refuse' });
@@ -68,7 +68,7 @@ test('what somebody else bound stays bound so; strict refuses it where it is far
   t.end();
 });
 
-test('a pod chooses by its annotation, except where the node binds nothing', (t) => {
+test('a pod chooses its binding by annotation, except where the node binds nothing', (t) => {
   t.match(ask({ podAnnotations: { [NUMA]: 'off' } }), { kind: 'none', reason: 'off' });
   t.match(ask({ podAnnotations: { [NUMA]: 'strict' } }), { kind: 'bind', mems: '1' });
   t.match(ask({ podAnnotations: { [NUMA]: 'sometimes' } }), { kind: 'bind', mems: '' });
@@ -76,7 +76,7 @@ test('a pod chooses by its annotation, except where the node binds nothing', (t)
   t.end();
 });
 
-test('a machine with one NUMA node, or without any that can be read, binds nothing', (t) => {
+test('a machine with one NUMA node, or without readable ones, binds nothing', (t) => {
   t.match(ask({ topology: { usable: list('0-7'), byNode: new Map([[1, list('0-7')]]) } }), { kind: 'none' });
   t.match(ask({ topology: null }), { kind: 'none' });
   t.end();
@@ -104,7 +104,7 @@ test('CPUs, isolated CPUs and NUMA nodes are read from sysfs', async (t) => {
   t.equal(await readCpuTopology(directory), null);
 });
 
-test("the CPU manager's policy is read from the kubelet's state", async (t) => {
+test('the policy of the CPU manager is read from the state of the kubelet', async (t) => {
   const path = join(await scratchDirectory(t), 'cpu_manager_state');
   t.equal(await readCpuManagerPolicy(path), null);
   for (const [text, policy] of [

@@ -21,7 +21,7 @@ export interface EmulatedContainers {
   readonly containers: readonly Container[];
 }
 
-/** One plugin, as a runtime has it. */
+/** One plugin, as seen by a runtime. */
 export class EmulatedPlugin {
   readonly registered: Promise<{ readonly plugin_name: string; readonly plugin_idx: string }>;
   readonly #client: TtrpcClient;
@@ -55,7 +55,7 @@ export class EmulatedPlugin {
     );
   }
 
-  /** Configures the plugin; answers the events that it wants, as bits. */
+  /** Configures the plugin; returns the events that it subscribes to, as bits. */
   async configure(version = 'v2.9.9'): Promise<number> {
     const request = { runtime_name: 'emulated', runtime_version: version, NRI_version: 'v0.12.0' };
     return (await this.#client.call(Plugin.service.Configure, request, PATIENCE_MS)).events;
@@ -70,7 +70,7 @@ export class EmulatedPlugin {
     }
   }
 
-  /** What the plugin changes in a container before it is made. */
+  /** The adjustment that the plugin makes to a container before it is created. */
   async create(pod: PodSandbox, container: Container): Promise<ContainerAdjustment__Output | null> {
     return (await this.#client.call(Plugin.service.CreateContainer, { pod, container }, PATIENCE_MS)).adjust;
   }
@@ -82,7 +82,7 @@ export class EmulatedPlugin {
     await this.#client.call(Plugin.service[method], subject, PATIENCE_MS);
   }
 
-  /** As runtimes before NRI 0.12 tell. */
+  /** The message of runtimes before NRI 0.12. */
   async tellStateChange(
     event: 'REMOVE_CONTAINER' | 'REMOVE_POD_SANDBOX',
     subject: { readonly pod?: PodSandbox; readonly container?: Container },
@@ -90,7 +90,7 @@ export class EmulatedPlugin {
     await this.#client.call(Plugin.service.StateChange, { event, ...subject }, PATIENCE_MS);
   }
 
-  /** What a runtime of another mind might write. */
+  /** Any bytes that another runtime might write. */
   write(connection: number, bytes: Buffer): void {
     this.#trunk.send(connection, bytes);
   }
@@ -102,7 +102,7 @@ export class EmulatedPlugin {
 
 const spread = ({ pods, containers }: EmulatedContainers) => ({ pods: [...pods], containers: [...containers] });
 
-/** A container runtime as far as a plugin of the Node Resource Interface can tell. */
+/** The part of a container runtime that a plugin of the Node Resource Interface uses. */
 export class EmulatedRuntime {
   readonly path: string;
   readonly #listener: UnixListener;
@@ -132,7 +132,7 @@ export class EmulatedRuntime {
     return plugin === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(plugin);
   }
 
-  /** The next plugin that connects, registered, configured, and told of what there is. */
+  /** The next plugin that connects, registered, configured and synchronized. */
   async readyPlugin(...parts: readonly EmulatedContainers[]): Promise<EmulatedPlugin> {
     const plugin = await this.plugin();
     await plugin.registered;

@@ -38,10 +38,10 @@ function inject(
 
 const ENVIRONMENT = { PATH: '/bin', ...GIVEN.environment };
 
-test('a container that has what its slice needs is left alone', (t) => {
+test('a container that has what its slice needs is not changed', (t) => {
   t.same(inject(ENVIRONMENT), { environment: {}, mounts: [], problems: [], remaining: [] });
   const behind = { ...ENVIRONMENT, LD_LIBRARY_PATH: '/usr/local/nvidia/lib64:/opt/conda/lib:' };
-  t.same(inject(behind).problems, [], 'directories behind that of the control library are the own business of the pod');
+  t.same(inject(behind).problems, [], 'directories behind that of the control library belong to the pod');
   t.end();
 });
 
@@ -56,28 +56,28 @@ for (const [present, wanted] of [
     const found = inject({ ...ENVIRONMENT, LD_LIBRARY_PATH: present });
     t.same(found.environment, { LD_LIBRARY_PATH: wanted });
     t.same(found.problems, [`LD_LIBRARY_PATH is ${JSON.stringify(present)}`]);
-    t.same(inject({ ...ENVIRONMENT, LD_LIBRARY_PATH: wanted }).environment, {}, 'once and for all');
+    t.same(inject({ ...ENVIRONMENT, LD_LIBRARY_PATH: wanted }).environment, {}, 'a second adjustment changes nothing');
     t.end();
   });
 }
 
-test('what a slice sets and the container lacks or has otherwise is set', (t) => {
+test('settings of the slice that the container lacks or has otherwise are set', (t) => {
   const found = inject({ NVIDIA_VISIBLE_DEVICES: 'all' });
   t.same(found.environment, GIVEN.environment);
   t.same(found.problems, ['LD_LIBRARY_PATH is not set', 'NVIDIA_VISIBLE_DEVICES is "all"']);
   t.end();
 });
 
-test("LD_PRELOAD keeps every library but the driver's", (t) => {
+test('LD_PRELOAD keeps every library except those of the driver', (t) => {
   const preload = (value: string) => inject({ ...ENVIRONMENT, LD_PRELOAD: value }).environment.LD_PRELOAD;
   t.equal(preload('/usr/lib/libjemalloc.so.2'), undefined);
   t.equal(preload('/driver/libcuda.so.1 /usr/lib/libjemalloc.so.2'), '/usr/lib/libjemalloc.so.2');
   t.equal(preload('/a/libcuda.so.580.95.05:libnvidia-ml.so'), '');
-  t.equal(preload('/a/libcudart.so.13'), undefined, 'the runtime library is not the driver');
+  t.equal(preload('/a/libcudart.so.13'), undefined, 'the runtime library is not a part of the driver');
   t.end();
 });
 
-test('a missing, a foreign and a writable mount are replaced', (t) => {
+test('missing, foreign and writable mounts are replaced', (t) => {
   const found = inject(ENVIRONMENT, [
     mount('/usr/local/nvidia/', '/var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/mine', ['rbind', 'rw']),
     mount('/etc/vcuda', SLICE, ['rbind', 'rw']),
@@ -98,7 +98,7 @@ test('a missing, a foreign and a writable mount are replaced', (t) => {
   t.end();
 });
 
-test('of two mounts on one place the one that is seen counts', (t) => {
+test('of two mounts on one path the visible one counts', (t) => {
   const found = inject(ENVIRONMENT, [...RIGHT, mount('/usr/local/nvidia', '/elsewhere')]);
   t.same(
     found.mounts.map(({ destination }) => destination),
@@ -107,7 +107,7 @@ test('of two mounts on one place the one that is seen counts', (t) => {
   t.end();
 });
 
-test('a volume inside of a mount of the slice is taken out; one beside it stays', (t) => {
+test('a volume inside a mount of the slice is removed, and one beside it stays', (t) => {
   const found = inject(ENVIRONMENT, [
     ...RIGHT,
     mount('/usr/local/nvidia/lib64', '/pods/u/volumes/fake'),
@@ -119,18 +119,18 @@ test('a volume inside of a mount of the slice is taken out; one beside it stays'
   t.end();
 });
 
-test('what a pod wrote is shown without control characters, and not at any length', (t) => {
+test('values from a pod are shown shortened and without control characters', (t) => {
   const [problem = ''] = inject({ ...ENVIRONMENT, LD_LIBRARY_PATH: `\u001b[2J${'x'.repeat(100_000)}` }).problems;
   t.match(problem, /^LD_LIBRARY_PATH is "\?\[2Jx+\.\.\."$/);
   t.ok(problem.length < 300);
   t.end();
 });
 
-test('a variable that is set twice is reported, as it cannot be changed; what else is wrong is changed', (t) => {
+test('a variable that is set twice cannot be changed and is reported, and all other differences are corrected', (t) => {
   const found = inject({ LD_LIBRARY_PATH: '/opt', NVIDIA_VISIBLE_DEVICES: 'all' }, RIGHT, ['LD_LIBRARY_PATH']);
   t.same(found.environment, { NVIDIA_VISIBLE_DEVICES: 'GPU-1' });
   t.same(found.problems, ['NVIDIA_VISIBLE_DEVICES is "all"']);
   t.match(found.remaining, [/^LD_LIBRARY_PATH is "\/opt", and set twice/]);
-  t.same(inject(ENVIRONMENT, RIGHT, ['LD_LIBRARY_PATH']).remaining, [], 'the last one counts, and is right');
+  t.same(inject(ENVIRONMENT, RIGHT, ['LD_LIBRARY_PATH']).remaining, [], 'the last value counts, and is right');
   t.end();
 });

@@ -46,26 +46,30 @@ const found = (agent: AgentProcess, podUid: string): boolean =>
     .split('\n')
     .some((line) => line.includes('not-injected') && line.includes(podUid));
 
-test('a plugin that does not answer is left out: the container starts, and the audit tells', { skip }, async (t) => {
-  const engine = await startedEngine(t);
-  const agent = await mortalAgent(t, engine.nriSocket);
-  const { pod, wish } = await preparedPod(agent.kubelet, UNHOOKING);
-  process.kill(agent.pid, 'SIGSTOP');
-  const id = await engine.run(wish);
-  t.match(await environmentOf(engine, id), { LD_LIBRARY_PATH: THEIRS });
-  process.kill(agent.pid, 'SIGCONT');
-  await asked(agent, 2);
-  await eventually(() => found(agent, pod.uid), 'the finding');
-  const next = await preparedPod(agent.kubelet, UNHOOKING);
-  t.match(await environmentOf(engine, await engine.run(next.wish)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
-});
+test(
+  'the runtime skips a plugin that does not answer: the container starts, and the audit reports it',
+  { skip },
+  async (t) => {
+    const engine = await startedEngine(t);
+    const agent = await mortalAgent(t, engine.nriSocket);
+    const { pod, wish } = await preparedPod(agent.kubelet, UNHOOKING);
+    process.kill(agent.pid, 'SIGSTOP');
+    const id = await engine.run(wish);
+    t.match(await environmentOf(engine, id), { LD_LIBRARY_PATH: THEIRS });
+    process.kill(agent.pid, 'SIGCONT');
+    await asked(agent, 2);
+    await eventually(() => found(agent, pod.uid), 'the finding');
+    const next = await preparedPod(agent.kubelet, UNHOOKING);
+    t.match(await environmentOf(engine, await engine.run(next.wish)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
+  },
+);
 
-test('a plugin that is killed in the middle of a request holds nothing up', { skip }, async (t) => {
+test('a plugin that is killed during a request does not block the runtime', { skip }, async (t) => {
   const engine = await startedEngine(t);
   const between = await listenBetween(t, engine.nriSocket);
   const agent = await mortalAgent(t, between.path);
   const { pod, wish } = await preparedPod(agent.kubelet, UNHOOKING);
-  // It has the request and does not get to answer it.
+  // The agent has the request and is killed before it answers.
   process.kill(agent.pid, 'SIGSTOP');
   between.on('CreateContainer', () => void agent.end('SIGKILL'));
   const id = await engine.run(wish);
@@ -76,7 +80,7 @@ test('a plugin that is killed in the middle of a request holds nothing up', { sk
   await eventually(() => found(agent, pod.uid), 'the finding');
 });
 
-/** Stands between a runtime and its plugin, passes everything on, and calls back after certain requests. */
+/** A proxy between a runtime and its plugin that forwards everything and calls back after certain requests. */
 async function listenBetween(t: Test, nriSocket: string) {
   const path = join(await scratchDirectory(t), 'between.sock');
   const listeners = new Map<string, () => void>();

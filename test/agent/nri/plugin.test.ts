@@ -46,7 +46,7 @@ function described(
   };
 }
 
-test('the agent registers late among the plugins, and asks for what it needs alone', async (t) => {
+test('the agent registers with a late index and subscribes only to the events that it needs', async (t) => {
   const { runtime } = await nodeAndRuntime(t);
   const plugin = await runtime.plugin();
   t.match(await plugin.registered, { plugin_name: 'gpu-manager', plugin_idx: '90' });
@@ -54,7 +54,7 @@ test('the agent registers late among the plugins, and asks for what it needs alo
   t.equal(WANTED_EVENTS, 0b110_0000_1100);
 });
 
-test('without a difference there is no adjustment; a difference is all that is adjusted', async (t) => {
+test('without a difference there is no adjustment, and otherwise only the difference is adjusted', async (t) => {
   const { runtime, node } = await nodeAndRuntime(t);
   const plugin = await runtime.readyPlugin();
   const prepared = await preparedPod(node.kubelet);
@@ -69,15 +69,15 @@ test('without a difference there is no adjustment; a difference is all that is a
     mounts: [],
     linux: null,
   });
-  t.equal(await plugin.create({ ...pod, uid: 'another' }, { ...container, env }), null, 'of another pod');
+  t.equal(await plugin.create({ ...pod, uid: 'another' }, { ...container, env }), null, 'a container of another pod');
   t.equal(await plugin.create(pod, { ...container, name: 'sidecar', env }), null, 'another container of the pod');
 });
 
-test('a list of containers that comes in parts is one list', async (t) => {
+test('a list of containers in several messages is one list', async (t) => {
   const { runtime, node } = await nodeAndRuntime(t);
   const [first, second] = [await preparedPod(node.kubelet), await preparedPod(node.kubelet)];
   const [a, b] = [described(first, 'a'), described(second, 'b', { env: [`LD_LIBRARY_PATH=${THEIRS}`] })];
-  // The pods of all come before the containers, as a runtime sends them.
+  // All pods precede the containers, as a runtime sends them.
   const plugin = await runtime.readyPlugin(
     { pods: [a.pod, b.pod], containers: [a.container] },
     { pods: [], containers: [b.container] },
@@ -94,11 +94,11 @@ test('a list of containers that comes in parts is one list', async (t) => {
   t.match(
     node.agent.nri?.containers.all().map(({ id }) => id),
     ['a'],
-    'what the runtime lists no more is forgotten',
+    'containers that the runtime no longer lists are forgotten',
   );
 });
 
-test('containers and sandboxes that are removed are forgotten, whichever way the runtime tells', async (t) => {
+test('removed containers and sandboxes are forgotten, whichever event reports them', async (t) => {
   const { runtime, node } = await nodeAndRuntime(t);
   const plugin = await runtime.readyPlugin();
   const known = (): string[] => (node.agent.nri?.containers.all() ?? []).map(({ id }) => id);
@@ -111,7 +111,7 @@ test('containers and sandboxes that are removed are forgotten, whichever way the
   const [a, b, c, d] = made as [(typeof made)[0], (typeof made)[0], (typeof made)[0], (typeof made)[0]];
   t.same(known(), ['a', 'b', 'c', 'd']);
   await plugin.tell('StopContainer', { pod: { id: a.pod.id ?? '' }, container: { id: 'a' } });
-  t.same(known(), ['a', 'b', 'c', 'd'], 'one that has stopped is still there');
+  t.same(known(), ['a', 'b', 'c', 'd'], 'a stopped container still exists');
   await plugin.tell('RemoveContainer', { container: { id: 'a' } });
   await plugin.tellStateChange('REMOVE_CONTAINER', b);
   await plugin.tell('RemovePodSandbox', { pod: c.pod });
@@ -121,7 +121,7 @@ test('containers and sandboxes that are removed are forgotten, whichever way the
   await plugin.tell('StopContainer', { container: { id: 'never-seen' } });
 });
 
-test('a container that is made anew replaces the one before it', async (t) => {
+test('a container that is created again replaces the one before it', async (t) => {
   const { runtime, node } = await nodeAndRuntime(t);
   const plugin = await runtime.readyPlugin();
   const prepared = await preparedPod(node.kubelet);
@@ -135,7 +135,7 @@ test('a container that is made anew replaces the one before it', async (t) => {
   );
 });
 
-test('a runtime that breaks the protocol is left and connected to again', async (t) => {
+test('the agent disconnects from a runtime that violates the protocol, and connects again', async (t) => {
   const { runtime, node } = await nodeAndRuntime(t);
   for (const [connection, bytes] of [
     [1, Buffer.alloc(10, 0xff)],
@@ -144,7 +144,7 @@ test('a runtime that breaks the protocol is left and connected to again', async 
     const plugin = await runtime.readyPlugin();
     const losses = node.agent.nri?.plugin.losses ?? 0;
     plugin.write(connection, bytes);
-    // A message that is announced and never comes is no error: the runtime ends it.
+    // A message that is announced and never arrives is no error: the runtime ends the connection.
     if (connection === 1) plugin.close();
     await eventually(() => node.agent.nri?.plugin.losses === losses + 1, 'the connection to end');
   }
@@ -152,7 +152,7 @@ test('a runtime that breaks the protocol is left and connected to again', async 
   t.match(node.agent.nri?.plugin.runtime, { name: 'emulated' });
 });
 
-test('with --cpu-affinity=strict a container without a CPU near its GPU is refused by its name', async (t) => {
+test('with --cpu-affinity=strict a container without a CPU near its GPU is refused by name', async (t) => {
   const systemDirectory = await scratchDirectory(t);
   for (const [path, text] of [
     ['cpu/online', '0-1'],
@@ -178,7 +178,7 @@ test('with --cpu-affinity=strict a container without a CPU near its GPU is refus
   t.equal(await plugin.create(off, container), null);
 });
 
-test('containers with resource claims are known like those of the device plugin', async (t) => {
+test('containers with resource claims are handled like those of the device plugin', async (t) => {
   const runtime = await EmulatedRuntime.started(t);
   const dra = await startedDraNode(t, 2, {}, { nriSocket: runtime.path });
   const plugin = await runtime.readyPlugin();

@@ -17,7 +17,7 @@ import {
 const skip = nriSkipReason();
 
 test(
-  'when the agent starts anew it knows the containers again, and the audit tells which were made without it',
+  'a restarted agent knows the containers again, and the audit reports those created without it',
   { skip },
   async (t) => {
     const engine = await startedEngine(t);
@@ -29,7 +29,11 @@ test(
     await node.stopAgent();
     const unseen = await engine.run(right.wish);
     const unhooked = await engine.run(wrong.wish);
-    t.match(await environmentOf(engine, unhooked), { LD_LIBRARY_PATH: THEIRS }, 'it starts without the agent');
+    t.match(
+      await environmentOf(engine, unhooked),
+      { LD_LIBRARY_PATH: THEIRS },
+      'the container starts without the agent',
+    );
 
     await node.startAgent();
     await connected(node);
@@ -52,7 +56,7 @@ test(
   },
 );
 
-test('when containerd starts anew the agent is asked again, about containers of before too', { skip }, async (t) => {
+test('a restarted containerd asks the agent again, about earlier containers too', { skip }, async (t) => {
   const engine = await startedEngine(t);
   const node = await nodeWith(t, engine);
   const before = await preparedPod(node.kubelet);
@@ -65,7 +69,7 @@ test('when containerd starts anew the agent is asked again, about containers of 
   t.match(await environmentOf(engine, await engine.run(after.wish)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
 });
 
-test('an agent that starts before its runtime connects when the runtime is there', { skip }, async (t) => {
+test('an agent that starts before its runtime connects when the runtime starts', { skip }, async (t) => {
   const engine = await startedEngine(t);
   await engine.halt();
   const node = await startedNode(t, { config: { nriSocket: engine.nriSocket } });
@@ -76,21 +80,17 @@ test('an agent that starts before its runtime connects when the runtime is there
   t.match(await environmentOf(engine, await engine.run(wish)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
 });
 
-test(
-  'what a container held is free when it has ended, without waiting for the next comparison',
-  { skip },
-  async (t) => {
-    const engine = await startedEngine(t);
-    const node = await nodeWith(t, engine, {
-      knowsPods: true,
-      config: { allocationCheckPeriodMs: 24 * 3_600_000 },
-      seams: { graceMs: 500, clock: systemClock },
-    });
-    const { pod, wish } = await preparedPod(node.kubelet);
-    const id = await engine.run(wish);
-    t.equal(node.agent.allocator.state.allocations.size, 1);
-    node.kubelet.remove(pod.uid);
-    await engine.end(id);
-    await eventually(() => node.agent.allocator.state.allocations.size === 0, 'the allocation to be freed');
-  },
-);
+test('the allocation of an ended container is freed without waiting for the next comparison', { skip }, async (t) => {
+  const engine = await startedEngine(t);
+  const node = await nodeWith(t, engine, {
+    knowsPods: true,
+    config: { allocationCheckPeriodMs: 24 * 3_600_000 },
+    seams: { graceMs: 500, clock: systemClock },
+  });
+  const { pod, wish } = await preparedPod(node.kubelet);
+  const id = await engine.run(wish);
+  t.equal(node.agent.allocator.state.allocations.size, 1);
+  node.kubelet.remove(pod.uid);
+  await engine.end(id);
+  await eventually(() => node.agent.allocator.state.allocations.size === 0, 'the allocation to be freed');
+});

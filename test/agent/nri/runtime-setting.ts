@@ -25,8 +25,8 @@ export interface Prepared {
 }
 
 /**
- * A pod with a part of a GPU that the kubelet has admitted, and whose container it is about to have made: what the
- * runtime is asked for.
+ * A pod with a part of a GPU that the kubelet has admitted, and the container that the runtime is about to create for
+ * it.
  */
 export async function preparedPod(
   kubelet: KubeletEmulator,
@@ -48,10 +48,10 @@ export async function preparedPod(
 }
 
 export const OURS = '/usr/local/nvidia/lib64';
-/** The directory that a pod itself puts into LD_LIBRARY_PATH. */
+/** The directory that the pod itself puts into LD_LIBRARY_PATH. */
 export const THEIRS = '/opt/conda/lib';
 
-/** The environment that the first process of a container was started with. */
+/** The environment of the first process of a container. */
 export async function environmentOf(engine: ContainerdEngine, id: string): Promise<Record<string, string>> {
   const { output } = await engine.exec(id, ['/bin/cat', '/proc/1/environ']);
   return Object.fromEntries(
@@ -62,7 +62,7 @@ export async function environmentOf(engine: ContainerdEngine, id: string): Promi
   );
 }
 
-/** What is done every few seconds is done several times a second, so that nobody has to wait for it. */
+/** Periods of a few seconds are shortened to fractions of a second, so that the test need not wait for them. */
 const HASTY: Clock = {
   ...systemClock,
   every: (periodMs, action) => systemClock.every(periodMs >= 1_000 ? periodMs / 10 : periodMs, action),
@@ -85,7 +85,7 @@ export async function nodeWith(
 export const connected = (node: SimulatedNode): Promise<unknown> =>
   eventually(() => node.agent.nri?.plugin.runtime ?? null, 'the runtime to ask the plugin');
 
-/** What the audit says of the containers of a pod. */
+/** The findings of the audit about the containers of a pod. */
 export const findings = (node: SimulatedNode, podUid: string): readonly string[] =>
   (node.agent.vgpu.observe().find(({ owner }) => owner.podUid === podUid)?.findings ?? []).map(
     ({ code, message }) => `${code}: ${message}`,

@@ -12,7 +12,7 @@ const v1 = (path: string, controllers = 'memory') =>
   `12:pids:/\n8:${controllers}:${path}\n1:name=systemd:${path}\n0::/\n`;
 const v2 = (path: string) => `0::${path}\n`;
 
-/** What each way of naming cgroups gives: description, path, pod and driver. */
+/** The cgroup paths of each naming scheme: description, path, pod and driver. */
 const PATHS: readonly [string, string, string | null, 'cgroupfs' | 'systemd'][] = [
   ['cgroupfs, guaranteed', `/kubepods/pod${UID}/${ID}`, UID, 'cgroupfs'],
   ['cgroupfs, burstable', `/kubepods/burstable/pod${UID}/${ID}`, UID, 'cgroupfs'],
@@ -99,7 +99,7 @@ for (const [description, path, podUid, driver] of PATHS) {
   });
 }
 
-test('in a cluster that runs in a pod, it is the pod below the root of the kubelet that runs the agent', (t) => {
+test('in a cluster inside a pod, the pod below the root of the kubelet that runs the agent counts', (t) => {
   const outer = `/kubepods/pod11111111-0000-0000-0000-000000000000/${OTHER}`;
   for (const [between, forged] of [
     ['', `/kubepods/pod22222222-0000-0000-0000-000000000000/${OTHER}`],
@@ -111,7 +111,7 @@ test('in a cluster that runs in a pod, it is the pod below the root of the kubel
     const path = `${outer}${between}/kubepods/burstable/pod${UID}/${ID}`;
     t.match(parseProcCgroup(v2(`${path}${forged}`), roots), { containerId: ID, podUid: UID, path });
   }
-  t.same(kubeletRoots(v2(`/kubepods/besteffort/pod${UID}/${ID}`)), [], 'a kubelet at the top has none');
+  t.same(kubeletRoots(v2(`/kubepods/besteffort/pod${UID}/${ID}`)), [], 'a kubelet at the top has no root path');
   t.same(kubeletRoots(v2(`/node.slice/node-kubepods.slice/node-kubepods-pod${SLICE_UID}.slice/crio-${ID}.scope`)), [
     '/node.slice',
   ]);
@@ -119,7 +119,7 @@ test('in a cluster that runs in a pod, it is the pod below the root of the kubel
   t.end();
 });
 
-test('processes that are in no container are in none', (t) => {
+test('processes outside of containers belong to no container', (t) => {
   const paths = [
     '/',
     '/user.slice/user-0.slice/session-1.scope',
@@ -134,14 +134,14 @@ test('processes that are in no container are in none', (t) => {
   t.end();
 });
 
-test('the cgroup of the whole container is told, with the hierarchy that it is in', (t) => {
+test('the cgroup of the whole container is found, with its hierarchy', (t) => {
   const path = `/kubepods/burstable/pod${UID}/${ID}`;
   t.match(parseProcCgroup(v2(`${path}/child/child`)), { path, controllers: null });
   t.match(parseProcCgroup(v1(`${path}/child`, 'memory,hugetlb')), { path, controllers: ['memory', 'hugetlb'] });
   t.end();
 });
 
-test('with both versions mounted, the hierarchy that has the container counts', (t) => {
+test('with both versions mounted, the hierarchy that lists the container counts', (t) => {
   t.match(parseProcCgroup(`5:cpu,cpuacct:/docker/${ID}\n4:memory:/elsewhere\n0::/system.slice\n`), {
     containerId: ID,
     controllers: ['cpu', 'cpuacct'],
@@ -150,18 +150,18 @@ test('with both versions mounted, the hierarchy that has the container counts', 
   t.end();
 });
 
-test('a directory called like a pod outside of kubepods is no pod', (t) => {
+test('a directory named like a pod outside of kubepods is not a pod', (t) => {
   t.match(parseProcCgroup(v2(`/podman/pod${UID}/${ID}`)), { podUid: null, containerId: ID });
   t.end();
 });
 
-test("this process's own cgroup is read", (t) => {
+test('the cgroup of this process is read', (t) => {
   const place = parseProcCgroup(readFileSync('/proc/self/cgroup', 'utf8'));
   t.ok(place === null || /^[0-9a-f]{64}$/.test(place.containerId));
   t.end();
 });
 
-test('any text is read without harm, and an answer is always part of it', (t) => {
+test('any text is read without harm, and an answer is always part of the text', (t) => {
   const part = fc.constantFrom(
     'kubepods',
     'burstable',

@@ -20,7 +20,10 @@ import {
 
 export const CONTAINERD_PROGRAMS = ['containerd', 'ctr', 'runc', 'tar'];
 
-/** Why this machine's containerd does not speak that version of CRI, or false. containerd 2 has dropped v1alpha2. */
+/**
+ * Reason why the containerd of this machine does not serve that version of CRI, or false. containerd 2 has dropped
+ * v1alpha2.
+ */
 export function criSkipReason(version: CriVersion): string | false {
   const program = findProgram('containerd');
   if (program === null || version !== 'v1alpha2') return false;
@@ -32,8 +35,8 @@ const PROTO = fileURLToPath(new URL('../../../../test/agent/runtimes/cri-sandbox
 const run = promisify(execFile);
 
 /**
- * A tree of our own, as a kubelet with `--cgroup-root` has: one that runs on this machine ends what it does not know
- * below /kubepods.
+ * A cgroup tree for the test alone, as of a kubelet with `--cgroup-root`: a kubelet of this machine ends unknown
+ * processes below /kubepods.
  */
 const CGROUPS = `/gpu-manager-test-${process.pid}`;
 
@@ -48,7 +51,7 @@ interface Answer {
 type Callback = (error: Error | null, answer: Answer) => void;
 type RuntimeService = Readonly<Record<string, (request: object, callback: Callback) => void>>;
 
-/** A containerd of the test's own, spoken to as the kubelet does; pods use the machine's network. */
+/** A containerd of the test, called as the kubelet calls it; its pods use the network of the machine. */
 export class ContainerdEngine implements Engine {
   readonly name: string;
   readonly #version: CriVersion;
@@ -58,7 +61,7 @@ export class ContainerdEngine implements Engine {
   #client: RuntimeService | null = null;
   readonly #nri: boolean;
 
-  /** `nri`: with a Node Resource Interface of its own, at `nriSocket`. */
+  /** `nri`: with its own Node Resource Interface, at `nriSocket`. */
   constructor(version: CriVersion = 'v1', nri = false) {
     this.#version = version;
     this.#nri = nri;
@@ -90,7 +93,7 @@ export class ContainerdEngine implements Engine {
     ) as unknown as RuntimeService;
   }
 
-  /** Makes the root file system `root` known as the image `reference`; `scratch` holds what is needed on the way. */
+  /** Imports the root file system `root` as the image `reference`; `scratch` holds temporary files. */
   async importImage(scratch: string, root: string, reference: string, config?: ImageConfig): Promise<void> {
     const image = packImage(scratch, packLayer(scratch, root), reference, config);
     await run('ctr', ['-a', this.#daemon?.socket ?? '', '-n', 'k8s.io', 'images', 'import', image]);
@@ -196,7 +199,7 @@ export class ContainerdEngine implements Engine {
   }
 }
 
-/** `restrict_oom_score_adj`: a machine that is a container itself may not raise the score of what it starts. */
+/** `restrict_oom_score_adj`: a machine that is a container itself cannot lower the OOM scores of its processes. */
 function configuration(scratch: string, socket: string): string {
   return `version = 2
 root = "${scratch}/root"

@@ -11,7 +11,7 @@ const VERSION = {
 };
 const ID = 'a'.repeat(64);
 
-/** Settles to the code of the error that a question is refused with. */
+/** Resolves to the code of the error with which a call is refused. */
 function failure(question: Promise<unknown>): Promise<string> {
   return question.then(
     () => 'none',
@@ -19,7 +19,7 @@ function failure(question: Promise<unknown>): Promise<string> {
   );
 }
 
-test('a runtime that knows only v1alpha2 is spoken to in that version', async (t) => {
+test('a runtime with v1alpha2 only is called in that version', async (t) => {
   const socket = join(await scratchDirectory(t), 'cri.sock');
   const server = await serveCri(socket, 'v1alpha2', VERSION);
   t.teardown(() => server.stop());
@@ -37,7 +37,7 @@ test('v1 is preferred', async (t) => {
   runtime.close();
 });
 
-test('containers are translated, and asked for by their labels', async (t) => {
+test('containers are translated, and listed by their labels', async (t) => {
   const socket = join(await scratchDirectory(t), 'cri.sock');
   const requests: unknown[] = [];
   const labels = {
@@ -82,7 +82,7 @@ test('containers are translated, and asked for by their labels', async (t) => {
   runtime.close();
 });
 
-test('the first process is read from the verbose answer, whatever else stands there', async (t) => {
+test('the first process is read from the verbose answer, whatever its other fields', async (t) => {
   const socket = join(await scratchDirectory(t), 'cri.sock');
   let info: Record<string, string> = {};
   let state = 'CONTAINER_RUNNING';
@@ -104,7 +104,7 @@ test('the first process is read from the verbose answer, whatever else stands th
   runtime.close();
 });
 
-test('a container that the runtime does not know is none; every other refusal is an error', async (t) => {
+test('a container that the runtime does not know is absent, and every other refusal is an error', async (t) => {
   const socket = join(await scratchDirectory(t), 'cri.sock');
   let code = status.NOT_FOUND;
   const server = await serveCri(socket, 'v1', {
@@ -120,11 +120,11 @@ test('a container that the runtime does not know is none; every other refusal is
   t.equal(await failure(runtime.inspect(ID)), 'refused');
   code = status.UNAVAILABLE;
   t.equal(await failure(runtime.inspect(ID)), 'unavailable');
-  t.equal(await failure(runtime.list()), 'refused', 'a method that it does not have');
+  t.equal(await failure(runtime.list()), 'refused', 'an unimplemented method');
   runtime.close();
 });
 
-test('a runtime that is still starting is not there yet', async (t) => {
+test('a runtime that is still starting counts as unreachable', async (t) => {
   const socket = join(await scratchDirectory(t), 'cri.sock');
   const starting = () => {
     throw new Status(status.UNKNOWN, 'server is not initialized yet');
@@ -134,7 +134,7 @@ test('a runtime that is still starting is not there yet', async (t) => {
   t.equal(await failure(CriRuntime.connect(socket)), 'unavailable');
 });
 
-test('a runtime that does not answer is given up after the time limit', async (t) => {
+test('a call to a runtime that does not answer ends after the time limit', async (t) => {
   const socket = join(await scratchDirectory(t), 'cri.sock');
   const server = await serveCri(socket, 'v1', { ...VERSION, ListContainers: () => NEVER });
   t.teardown(() => server.stop());
@@ -143,7 +143,7 @@ test('a runtime that does not answer is given up after the time limit', async (t
   runtime.close();
 });
 
-test('what speaks no version, or is no socket, is refused with its path', async (t) => {
+test('a socket without a known version, or a file that is not a socket, is refused with its path', async (t) => {
   const scratch = await scratchDirectory(t);
   const socket = join(scratch, 'cri.sock');
   const server = await serveCri(socket, 'v1', {});

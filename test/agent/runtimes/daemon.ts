@@ -9,14 +9,14 @@ export function findProgram(name: string): string | null {
   return directories.map((directory) => join(directory, name)).find((path) => existsSync(path)) ?? null;
 }
 
-/** Says why a container daemon cannot be started here, or false when it can. */
+/** Reason why no container daemon can start here; false where one can. */
 export function daemonSkipReason(...programs: readonly string[]): string | false {
   if (process.getuid?.() !== 0) return 'starting a container daemon needs root';
   const missing = programs.filter((program) => findProgram(program) === null);
   return missing.length > 0 ? `needs ${missing.join(' and ')}` : false;
 }
 
-/** A daemon that a test started: it listens on a unix socket, and is stopped with what it started. */
+/** A daemon that a test started: it listens on a unix socket, and is stopped together with its children. */
 export class Daemon {
   readonly socket: string;
   readonly #command: readonly string[];
@@ -65,7 +65,7 @@ export class Daemon {
   }
 }
 
-/** Takes away what a daemon left mounted below a directory, so that the directory can be removed. */
+/** Unmounts what a daemon left mounted below a directory, so that the directory can be removed. */
 export function unmountBelow(directory: string): void {
   const mounted = readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')

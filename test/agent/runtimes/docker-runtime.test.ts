@@ -50,7 +50,7 @@ function failure(question: Promise<unknown>): Promise<string> {
   );
 }
 
-test('containers are translated, asked for by their labels, and sandboxes of pods are not among them', async (t) => {
+test('containers are translated and listed by their labels, without the sandboxes of pods', async (t) => {
   const { socket, requests } = await serveDocker(t, {
     ...VERSION,
     '/containers/json': {
@@ -90,7 +90,7 @@ test('containers are translated, asked for by their labels, and sandboxes of pod
   runtime.close();
 });
 
-test('a container is inspected with its first process, while it runs', async (t) => {
+test('inspecting a running container returns its first process', async (t) => {
   const inspected = (State: object, labels: object = LABELS) => ({
     body: { Id: ID, Name: '/k8s_c', Created: '2026-01-02T03:04:05.678Z', Config: { Labels: labels }, State },
   });
@@ -119,7 +119,7 @@ test('a container is inspected with its first process, while it runs', async (t)
   t.equal(await runtime.inspect('f'.repeat(64)), null);
 });
 
-test('an id that is none is not sent to the daemon', async (t) => {
+test('an invalid id is not sent to the daemon', async (t) => {
   const { socket, requests } = await serveDocker(t, VERSION);
   const runtime = await DockerRuntime.connect(socket);
   const before = requests.length;
@@ -127,7 +127,7 @@ test('an id that is none is not sent to the daemon', async (t) => {
   t.equal(requests.length, before);
 });
 
-test('a daemon that refuses, hangs or is not there is told apart', async (t) => {
+test('a daemon that refuses, one that hangs and one that is absent cause different errors', async (t) => {
   const { socket } = await serveDocker(t, {
     ...VERSION,
     '/containers/json': { code: 500, body: { message: 'broken' } },

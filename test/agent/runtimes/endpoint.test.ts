@@ -42,7 +42,7 @@ test('endpoints are unix sockets, with or without the scheme', (t) => {
   t.end();
 });
 
-test('a configured endpoint is the only one tried', async (t) => {
+test('a configured endpoint is the only one that is tried', async (t) => {
   const scratch = await scratchDirectory(t);
   await cri(t, join(scratch, 'containerd.sock'), 'containerd', true);
   await docker(t, join(scratch, 'docker.sock'), false);
@@ -62,7 +62,7 @@ test('a configured endpoint is the only one tried', async (t) => {
   await t.rejects(connectRuntime({ ...options, criEndpoint: 'tcp://1.2.3.4:5' }), { message: /is not a unix socket/ });
 });
 
-test('with several runtimes, the one that runs pods is taken; without pods, the first that answers', async (t) => {
+test('of several runtimes the one that runs pods is used, or the first that answers where none does', async (t) => {
   for (const { containerd, dockerd, expected } of [
     { containerd: true, dockerd: false, expected: 'containerd' },
     { containerd: false, dockerd: true, expected: 'docker' },
@@ -80,7 +80,7 @@ test('with several runtimes, the one that runs pods is taken; without pods, the 
   }
 });
 
-test('what is no socket, or the same socket under another name, is passed over', async (t) => {
+test('a path without a socket, or another name of the same socket, is skipped', async (t) => {
   const scratch = await scratchDirectory(t);
   const socket = join(scratch, 'crio.sock');
   await cri(t, socket, 'cri-o', false);
@@ -94,7 +94,7 @@ test('what is no socket, or the same socket under another name, is passed over',
   runtime.close();
 });
 
-test('without any runtime the error says what was tried', async (t) => {
+test('without any runtime the error lists the endpoints that were tried', async (t) => {
   const error: unknown = await connectRuntime({ criEndpoints: ['/nonexistent/a.sock'], dockerEndpoints: [] }).then(
     () => null,
     (failure: unknown) => failure,

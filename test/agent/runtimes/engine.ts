@@ -1,18 +1,18 @@
 import type { ContainerRuntime } from '../../../src/agent/runtimes/container.js';
 import type { ImageFile } from './test-image.js';
 
-/** What a test asks a container to be. */
+/** The settings of a test container. */
 export interface ContainerWish {
   readonly pod: { readonly uid: string; readonly namespace: string; readonly name: string };
   readonly name: string;
-  /** How often it was started before; 0 unless given. Docker does not count. */
+  /** Number of earlier starts; by default 0. Docker does not count. */
   readonly attempt?: number;
-  /** One that the test has imported; the test image unless given. */
+  /** An image that the test has imported; by default the test image. */
   readonly image?: string;
-  /** The image's own where it is left out. */
+  /** By default that of the image. */
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** Set after these, also where that sets a variable twice, as a kubelet does with what a pod sets itself. */
+  /** Set after these variables, even if a variable is then set twice, as a kubelet does with variables of the pod. */
   readonly laterEnvironment?: Readonly<Record<string, string>>;
   readonly mounts?: readonly {
     readonly hostPath: string;
@@ -22,7 +22,7 @@ export interface ContainerWish {
   readonly devices?: readonly { readonly hostPath: string; readonly containerPath: string }[];
   readonly user?: number;
   readonly readOnlyRoot?: boolean;
-  /** The process ids and shared memory of the machine instead of the container's own. */
+  /** The process ids and shared memory of the machine instead of those of the container. */
   readonly hostNamespaces?: boolean;
 }
 
@@ -31,20 +31,20 @@ export interface ExecResult {
   readonly output: string;
 }
 
-/** A real container engine that a test started for itself: what the kubelet does with it, done by hand. */
+/** A real container engine of the test, which does for a container what the kubelet asks a runtime to do. */
 export interface Engine {
   readonly name: string;
   start(scratch: string, files?: readonly ImageFile[]): Promise<void>;
-  /** Connects to it as the agent does. */
+  /** Connects to the engine as the agent does. */
   connect(): Promise<ContainerRuntime>;
-  /** Stops the daemon and starts it again; containers stay. */
+  /** Restarts the daemon; containers stay. */
   restart(): Promise<void>;
-  /** Stops the daemon and leaves it so. */
+  /** Stops the daemon. */
   halt(): Promise<void>;
-  /** Starts a container; answers its id. */
+  /** Starts a container; returns its id. */
   run(wish: ContainerWish): Promise<string>;
   exec(containerId: string, command: readonly string[]): Promise<ExecResult>;
-  /** Ends the container's processes; the container stays. */
+  /** Ends the processes of the container; the container stays. */
   end(containerId: string): Promise<void>;
   /** Removes all containers and stops the daemon. */
   stop(): Promise<void>;

@@ -4,7 +4,7 @@ import { criProto } from '../../../src/rpc/proto.js';
 
 type Answers = Readonly<Record<string, (request: never) => object>>;
 
-/** Thrown by an answer to end the call with a status. */
+/** Thrown by an answer to end the call with a gRPC status. */
 export class Status extends Error {
   constructor(
     readonly code: status,
@@ -14,7 +14,7 @@ export class Status extends Error {
   }
 }
 
-/** An answer that never comes. */
+/** An answer that never arrives. */
 export const NEVER = {};
 
 /**

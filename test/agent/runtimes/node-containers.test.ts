@@ -27,7 +27,7 @@ function container(digit: string, changes: Partial<InspectedContainer> = {}): In
   };
 }
 
-/** A runtime in memory; `failures` are thrown by the next questions. */
+/** A runtime in memory; the next calls throw `failures`. */
 function fakeRuntime(
   containers: readonly InspectedContainer[],
   failures: RuntimeError[] = [],
@@ -49,7 +49,7 @@ function fakeRuntime(
   };
 }
 
-test('of several containers of one name, the running one is meant, else the latest', async (t) => {
+test('of several containers with one name, the running one counts, otherwise the latest', async (t) => {
   const cases: readonly [readonly InspectedContainer[], string][] = [
     [[container('a', { state: 'exited', attempt: 0 }), container('b', { state: 'running', attempt: 1 })], 'b'],
     [[container('a', { state: 'exited', attempt: 2 }), container('b', { state: 'running', attempt: 1 })], 'b'],
@@ -62,7 +62,7 @@ test('of several containers of one name, the running one is meant, else the late
   }
 });
 
-test('a runtime that went away is looked for once more; another failure is passed on', async (t) => {
+test('the agent looks once more for a runtime that disappeared, and passes other failures on', async (t) => {
   const gone = new RuntimeError('unavailable', '/fake.sock', 'gone');
   const first = fakeRuntime([], []);
   const failures: RuntimeError[] = [];
@@ -79,11 +79,11 @@ test('a runtime that went away is looked for once more; another failure is passe
   await t.rejects(node.list(), { code: 'refused' });
   failures.push(gone);
   await t.rejects(node.list(), { code: 'unavailable' });
-  t.equal(connections, 3, 'and it was looked for');
+  t.equal(connections, 3, 'the agent looked for the runtime');
   node.close();
 });
 
-test('a runtime that is not there at first is found later', async (t) => {
+test('a runtime that starts later is found later', async (t) => {
   let there = false;
   const node = new NodeContainers({
     connect: async () =>
@@ -94,7 +94,7 @@ test('a runtime that is not there at first is found later', async (t) => {
   t.match(await node.version(), { name: 'fake' });
 });
 
-test('questions at the same time share one connection', async (t) => {
+test('concurrent calls share one connection', async (t) => {
   let connections = 0;
   const node = new NodeContainers({
     connect: async () => {
@@ -106,7 +106,7 @@ test('questions at the same time share one connection', async (t) => {
   t.equal(connections, 1);
 });
 
-test('a process is not taken for one of a container whose first process is somewhere else by now', async (t) => {
+test('a process does not belong to a container whose first process has moved to another cgroup', async (t) => {
   const processes = await scratchDirectory(t);
   mkdirSync(join(processes, '100'));
   writeFileSync(join(processes, '100/cgroup'), `0::/docker/${id('b')}\n`);
@@ -115,7 +115,7 @@ test('a process is not taken for one of a container whose first process is somew
   t.same(await node.pids(id('b')), []);
 });
 
-test('processes of a container are those of its control group and all below', async (t) => {
+test('the processes of a container are those of its control group and all groups below', async (t) => {
   const cgroups = await scratchDirectory(t);
   const group = (path: string, pids: readonly number[]) => {
     mkdirSync(join(cgroups, path), { recursive: true });
@@ -133,7 +133,7 @@ test('processes of a container are those of its control group and all below', as
   t.same(
     await cgroupProcesses(cgroups, { path: '/docker/b', controllers: ['cpu', 'cpuacct'] }),
     [30],
-    'a process of another namespace shows as 0',
+    'a process of another namespace appears as 0',
   );
   t.same(await cgroupProcesses(cgroups, { path: '/docker/c', controllers: null }), [40]);
   t.equal(await cgroupProcesses(cgroups, { path: '/docker/absent', controllers: null }), null);

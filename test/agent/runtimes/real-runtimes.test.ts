@@ -11,7 +11,7 @@ import { imageSkipReason } from './test-image.js';
 
 const POD = { uid: '3ac45a1e-0d2f-4c6b-9a7e-1f2d3c4b5a60', namespace: 'default', name: 'trainer' };
 
-/** What every runtime has to do, against the real one. */
+/** The contract of every runtime, run against the real ones. */
 function contract(engine: Engine, programs: readonly string[], unable: string | false = false): void {
   const skip = daemonSkipReason(...programs) || imageSkipReason() || unable;
   test(`${engine.name}: containers are found by process and by pod`, { skip }, async (t) => {
@@ -28,12 +28,12 @@ function contract(engine: Engine, programs: readonly string[], unable: string | 
     });
     const other = await engine.run({ pod: POD, name: 'other', command: ['/bin/sleep', '1003'] });
 
-    await t.test('the runtime says what it is', async (t) => {
+    await t.test('the runtime reports its name and version', async (t) => {
       const version = await containers.version();
       t.match(version, { name: engine.name.split(' ')[0], version: /^v?\d+\.\d+/ });
     });
 
-    await t.test('by pod and name, with labels, state and first process', async (t) => {
+    await t.test('a container is found by pod and name, with labels, state and first process', async (t) => {
       const found = await containers.ofPod({ podUid: POD.uid, containerName: 'sleeper' });
       t.match(found, {
         id: sleeper,
@@ -52,7 +52,7 @@ function contract(engine: Engine, programs: readonly string[], unable: string | 
       t.equal(await containers.ofPod({ podUid: POD.uid, containerName: 'absent' }), null);
     });
 
-    await t.test('by any of its processes, and its processes by it', async (t) => {
+    await t.test('a container is found by any of its processes, and its processes by the container', async (t) => {
       const pids = await containers.pids(sleeper);
       t.equal(pids.length, 3, 'a shell and two programs');
       for (const pid of pids) t.match(await containers.ofPid(pid), { id: sleeper, pod: POD });
@@ -64,7 +64,7 @@ function contract(engine: Engine, programs: readonly string[], unable: string | 
       );
     });
 
-    await t.test('a second process started by exec is one of its processes', async (t) => {
+    await t.test('a second process that exec started is one of its processes', async (t) => {
       const { output, code } = await engine.exec(sleeper, [
         '/bin/sh',
         '-c',
@@ -74,13 +74,13 @@ function contract(engine: Engine, programs: readonly string[], unable: string | 
       t.equal((await containers.pids(sleeper)).length, 4);
     });
 
-    await t.test("processes are found where the machine's control groups are not mounted", async (t) => {
+    await t.test('processes are found where the control groups of the machine are not mounted', async (t) => {
       const blind = new NodeContainers({ connect: () => engine.connect(), cgroups: scratch });
       t.same(await blind.pids(sleeper), await containers.pids(sleeper));
       blind.close();
     });
 
-    await t.test('all of them are listed, and no sandbox', async (t) => {
+    await t.test('all containers are listed, and no sandbox', async (t) => {
       t.same((await containers.list()).map((container) => container.id).sort(), [other, sleeper].sort());
       t.same(
         (await containers.list({ containerName: 'other' })).map((container) => container.id),
@@ -90,18 +90,18 @@ function contract(engine: Engine, programs: readonly string[], unable: string | 
       t.equal(await containers.inspect('../containers'), null);
     });
 
-    await t.test('after the daemon was restarted the next question is answered', async (t) => {
+    await t.test('the next call after a restart of the daemon succeeds', async (t) => {
       await engine.restart();
       t.match(await containers.inspect(sleeper), { id: sleeper, state: 'running' });
     });
 
-    await t.test('a container that ended is told as such, and has no processes', async (t) => {
+    await t.test('an ended container is reported as ended, and has no processes', async (t) => {
       await engine.end(other);
       t.match(await containers.inspect(other), { id: other, state: 'exited', pid: null });
       t.same(await containers.pids(other), []);
     });
 
-    await t.test('while the daemon is gone, that is what the caller is told', async (t) => {
+    await t.test('the caller gets an error while the daemon is stopped', async (t) => {
       await engine.halt();
       const error: unknown = await containers.list().then(
         () => null,

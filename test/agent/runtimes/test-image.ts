@@ -4,21 +4,21 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFi
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A program without libraries that is a shell and what a shell needs; Debian's package busybox-static. */
+/** A static program that is a shell with its usual commands; the Debian package busybox-static. */
 export const BUSYBOX = '/bin/busybox';
 
-/** Name under which the image is known to the runtimes. */
+/** Name of the image in the runtimes. */
 export const TEST_IMAGE = 'docker.io/gpu-manager/test:1';
 
 const COMMANDS = ['sh', 'ls', 'cat', 'sleep', 'env', 'id', 'mount', 'grep', 'touch', 'kill', 'test', 'true'];
 
-/** A file of the machine to be put into the image, at the same path unless another is given. */
+/** A file of the machine to add to the image, by default at the same path. */
 export interface ImageFile {
   readonly from: string;
   readonly to?: string;
 }
 
-/** Says why no image can be made here, or false when it can. */
+/** Reason why no image can be made here, or false. */
 export function imageSkipReason(): string | false {
   return existsSync(BUSYBOX) ? false : `needs ${BUSYBOX}, statically linked (Debian: busybox-static)`;
 }
@@ -43,7 +43,7 @@ export function packLayer(directory: string, root: string): string {
   return layer;
 }
 
-/** What an image says of the containers made of it. */
+/** The configuration of an image for its containers. */
 export interface ImageConfig {
   readonly Entrypoint?: readonly string[];
   readonly Cmd: readonly string[];
@@ -55,7 +55,7 @@ const TEST_CONFIG: ImageConfig = { Cmd: ['/bin/sleep', '1000000'], Env: ['PATH=/
 
 const DOCKERFILE = fileURLToPath(new URL('../../../../Dockerfile', import.meta.url));
 
-/** What the last stage of the Dockerfile says. */
+/** The configuration in the last stage of the Dockerfile. */
 export const OWN_CONFIG: ImageConfig = ownConfig(readFileSync(DOCKERFILE, 'utf8'));
 
 function ownConfig(dockerfile: string): ImageConfig {
