@@ -64,13 +64,13 @@ const view = (changes: Partial<AuditView> = {}): AuditView => ({
 const codes = (changes: Partial<AuditView>): string[] =>
   audit(view(changes)).map(({ code, serious }) => `${code}${serious ? '!' : ''}`);
 
-test('a container that keeps to its limits has nothing against it', (t) => {
+test('a container within its limits has no finding', (t) => {
   t.same(audit(view()), []);
   t.same(audit(view({ processes: [], sessions: [] })), []);
   t.end();
 });
 
-test('GPU processes of which none has the library: the usual causes are named', (t) => {
+test('GPU processes without the library are reported with the usual causes', (t) => {
   const found = audit(
     view({
       processes: [process_(100, { greeted: false }), process_(101, { greeted: false, name: 'nvidia-smi' })],
@@ -90,14 +90,14 @@ test('GPU processes of which none has the library: the usual causes are named', 
   t.end();
 });
 
-test('one process among others without the library is named by itself', (t) => {
+test('one process without the library among others is reported by itself', (t) => {
   t.match(audit(view({ processes: [process_(100), process_(101, { greeted: false })] })), [
     { code: 'unregistered', subject: '101', serious: true },
   ]);
   t.end();
 });
 
-test('a process that came before this agent is known by its line, until it works without coming anew', (t) => {
+test('a process from before this agent is known by its slot, until it works without a new greeting', (t) => {
   const old = { greeted: false, claimed: true };
   t.same(codes({ processes: [process_(100, { ...old, active: false })], sessions: [] }), []);
   t.same(codes({ processes: [process_(100, { ...old, active: true })], sessions: [] }), ['unregistered!']);
@@ -109,7 +109,7 @@ for (const [test_, says] of [
   ['lookupKnown', /newer than the library/],
   ['devicesMatched', /does not list|do not list/],
 ] as const) {
-  test(`a library whose self test ${test_} failed does not enforce, and why is said`, (t) => {
+  test(`a library whose self test ${test_} failed does not enforce limits, and the finding gives the reason`, (t) => {
     const failed = slot({ selfTest: { ...slot().selfTest, [test_]: false } });
     t.match(audit(view({ sessions: [session(100, { slot: failed })] })), [
       { code: 'not-enforcing', subject: '100', message: says },
@@ -117,13 +117,13 @@ for (const [test_, says] of [
     t.same(
       audit(view({ sessions: [session(100, { slot: failed, onGpu: false })] })),
       [],
-      'before it uses the GPU nothing is known',
+      'before the process uses the GPU there is no evidence',
     );
     t.end();
   });
 }
 
-test('functions of the driver that are not hooked are reported, and no reason to evict by themselves', (t) => {
+test('driver functions without a hook are reported, and do not evict by themselves', (t) => {
   const sessions = [session(100, { slot: slot({ unhooked: 2 }) })];
   t.match(audit(view({ sessions })), [
     { code: 'not-enforcing', serious: false, message: /handed out 2 functions of the driver that it does not limit$/ },
@@ -134,11 +134,11 @@ test('functions of the driver that are not hooked are reported, and no reason to
     t.equal(news.evict, null);
     state = news.state;
   }
-  t.equal(reportedFindings(state).length, 1, 'it is said all the same');
+  t.equal(reportedFindings(state).length, 1, 'the finding is still reported');
   t.end();
 });
 
-test('memory or time that the driver shows and the slice does not is evidence that they are used', (t) => {
+test('memory or time that the driver reports and the slice does not is evidence of a bypass', (t) => {
   const sessions = [session(100, { slot: slot({ unhooked: 1 }) })];
   const serious = (changes: Partial<AuditedDevice>) =>
     audit(view({ sessions, devices: [device(changes)] })).some((finding) => finding.serious);
@@ -147,8 +147,8 @@ test('memory or time that the driver shows and the slice does not is evidence th
   t.notOk(serious({ uncountedMemoryBytes: 1200 * MIB, memoryLimitBytes: null }), 'memory is not limited');
   t.ok(serious({ unchargedTimePpm: 150_000 }));
   t.notOk(serious({ unchargedTimePpm: 90_000 }), 'charges are estimates');
-  t.notOk(serious({ unchargedTimePpm: 900_000, share: 100 }), 'nothing is charged');
-  t.notOk(serious({ uncountedMemoryBytes: null, unchargedTimePpm: null }), 'the driver does not say');
+  t.notOk(serious({ unchargedTimePpm: 900_000, share: 100 }), 'no charge');
+  t.notOk(serious({ uncountedMemoryBytes: null, unchargedTimePpm: null }), 'the driver does not report it');
   t.match(audit(view({ sessions, devices: [device({ unchargedTimePpm: 150_000 })] })), [
     { message: /does not limit; 15 % of the time of GPU-0 are not charged/ },
   ]);
@@ -162,7 +162,7 @@ test('a library that found no driver is a reason to evict when its process uses 
   t.end();
 });
 
-test('who greets with a line that is not its own tampers', (t) => {
+test('a greeting with the slot of another process is tampering', (t) => {
   t.match(audit(view({ sessions: [session(100, { slot: null })] })), [
     { code: 'tampered', subject: '100', serious: true },
   ]);
@@ -172,21 +172,21 @@ test('who greets with a line that is not its own tampers', (t) => {
   t.end();
 });
 
-test('memory over the limit is said; far over it is serious', (t) => {
+test('memory over the limit is reported, and memory far over the limit is serious', (t) => {
   t.same(codes({ devices: [device({ usedMemoryBytes: 1080 * MIB })] }), []);
   t.same(codes({ devices: [device({ usedMemoryBytes: 1200 * MIB })] }), ['over-limit']);
   t.same(codes({ devices: [device({ usedMemoryBytes: 2200 * MIB })] }), ['over-limit!']);
   t.same(
     codes({ devices: [device({ usedMemoryBytes: 2200 * MIB })], processes: [process_(100), process_(101)] }),
     ['over-limit!'],
-    'however many processes it is',
+    'for any number of processes',
   );
   t.same(codes({ devices: [device({ usedMemoryBytes: null })] }), []);
   t.same(codes({ devices: [device({ memoryLimitBytes: null, usedMemoryBytes: 1e12 })] }), []);
   t.end();
 });
 
-test('launches that cannot be timed, and counters that go back, are said', (t) => {
+test('launches that cannot be timed, and counters that decrease, are reported', (t) => {
   t.same(codes({ devices: [device({ samples: 0 })] }), ['not-enforcing']);
   t.same(codes({ devices: [device({ samples: 0, launches: 10 })] }), []);
   t.same(codes({ devices: [device({ samples: 0, share: 100 })] }), []);
@@ -194,14 +194,14 @@ test('launches that cannot be timed, and counters that go back, are said', (t) =
   t.end();
 });
 
-test('a usage file that was changed as a file is said with what was done', (t) => {
+test('a change of the usage file as a file is reported with the kind of change', (t) => {
   t.match(audit(view({ fileProblem: '0 bytes instead of 335872' })), [
     { code: 'tampered', subject: 'file', message: /0 bytes instead of 335872/, serious: true },
   ]);
   t.end();
 });
 
-test("a GPU that was not given is nobody's to use, limits or not", (t) => {
+test('use of a GPU that was not allocated is reported, with limits or without', (t) => {
   const usesOfOtherGpus = [{ gpuUuid: 'GPU-7', process: { pid: 100, name: 'miner' } }];
   t.match(audit(view({ usesOfOtherGpus, devices: [device({ memoryLimitBytes: null, share: 100 })] })), [
     { code: 'wrong-gpu', message: 'miner (100) uses GPU-7, which the container was not given', serious: true },
@@ -209,7 +209,7 @@ test("a GPU that was not given is nobody's to use, limits or not", (t) => {
   t.end();
 });
 
-test('whole GPUs without limits have nothing to keep to', (t) => {
+test('whole GPUs without limits have no finding', (t) => {
   const whole = device({ memoryLimitBytes: null, share: 100 });
   t.same(
     audit(
@@ -242,7 +242,7 @@ function audits(policy: 'report' | 'evict', ...found: (readonly Finding[])[]) {
   });
 }
 
-test('what is seen once is not said; what stays is said once; what goes is taken back', (t) => {
+test('a finding is reported when it persists, not after one observation, and is resolved when it disappears', (t) => {
   const none = { raised: 0, cleared: 0, evict: false, standing: 0 };
   t.same(audits('report', [mild], [], [mild], [mild], [mild], []), [
     none,
@@ -255,7 +255,7 @@ test('what is seen once is not said; what stays is said once; what goes is taken
   t.end();
 });
 
-test('only what is serious evicts, only where that is wanted, and again after a while', (t) => {
+test('only serious findings evict, only where eviction is enabled, and again after some time', (t) => {
   const long = (findings: readonly Finding[]) => Array.from({ length: 16 }, () => findings);
   const evictions = (policy: 'report' | 'evict', finding: Finding) =>
     audits(policy, ...long([finding])).flatMap(({ evict }, at) => (evict ? [at] : []));
@@ -265,12 +265,12 @@ test('only what is serious evicts, only where that is wanted, and again after a 
   t.end();
 });
 
-test('of an unenforced container only its use is compared with what it booked', (t) => {
+test('an unenforced container is compared with its booking only', (t) => {
   const past = [process_(100, { greeted: false, library: false })];
   const unenforced = (of: Partial<AuditedDevice>) =>
     codes({ unenforced: true, processes: past, sessions: [], devices: [device({ unchargedTimePpm: 900_000, ...of })] });
-  t.same(unenforced({ usedPercent: 38 }), [], 'a report is no more exact than that');
-  t.same(unenforced({ usedPercent: 60 }), ['over-share'], 'idle time may be anybody’s');
+  t.same(unenforced({ usedPercent: 38 }), [], 'a report is not more exact than that');
+  t.same(unenforced({ usedPercent: 60 }), ['over-share'], 'idle time may belong to any container');
   t.same(unenforced({ usedMemoryBytes: 1100 * MIB }), ['over-limit']);
   t.same(unenforced({ usedMemoryBytes: 2048 * MIB, usedPercent: 100 }), ['over-limit!', 'over-share']);
   t.same(unenforced({ usedMemoryBytes: null, usedPercent: null }), [], 'a driver that reports nothing');

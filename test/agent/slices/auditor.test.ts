@@ -76,7 +76,7 @@ async function audited(t: Teardown, policy: AuditPolicy = 'report') {
         for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
       }
     },
-    /** Writes the line of a process that passed its self test, as the library does. */
+    /** Writes the slot of a process that passed its self test, as the library does. */
     register(slot: number, pid: number, startTicks: number, selfTest = 0b11111): void {
       const file = readFileSync(usage);
       const at = USAGE_LAYOUT.slots + slot * PROCESS_SLOT.structSize;
@@ -89,7 +89,7 @@ async function audited(t: Teardown, policy: AuditPolicy = 'report') {
   };
 }
 
-test('a process that greeted with its own line has nothing against it', async (t) => {
+test('a process that greeted with its own slot has no finding', async (t) => {
   const node = await audited(t);
   node.register(3, process.pid, ownStartTicks());
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 3, ownStartTicks()));
@@ -101,7 +101,7 @@ test('a process that greeted with its own line has nothing against it', async (t
   socket.destroy();
 });
 
-test('a GPU process without the library is reported once, as long as it is there, and nobody is evicted', async (t) => {
+test('a GPU process without the library is reported once while it lives, and no pod is evicted', async (t) => {
   const node = await audited(t);
   const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
   t.teardown(async () => void child.kill('SIGKILL'));
@@ -122,7 +122,7 @@ test('a GPU process without the library is reported once, as long as it is there
   t.same(node.codes(), []);
 });
 
-test('where that is wanted its pod is evicted, and again should that have been refused', async (t) => {
+test('with eviction enabled its pod is evicted, and again if the eviction was refused', async (t) => {
   const node = await audited(t, 'evict');
   const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
   t.teardown(async () => void child.kill('SIGKILL'));
@@ -134,7 +134,7 @@ test('where that is wanted its pod is evicted, and again should that have been r
   t.equal(node.auditor.counts.evictions, 2);
 });
 
-test('a process from before a restart of the agent is known by its line while it rests', async (t) => {
+test('a process from before a restart of the agent is known by its slot while it is idle', async (t) => {
   const node = await audited(t);
   node.register(0, process.pid, ownStartTicks());
   node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 0)]);
@@ -145,7 +145,7 @@ test('a process from before a restart of the agent is known by its line while it
   t.same(node.codes(), ['unregistered']);
 });
 
-test('a library that does not enforce is reported with the reason', async (t) => {
+test('a library that does not enforce limits is reported with the reason', async (t) => {
   const node = await audited(t);
   node.register(0, process.pid, ownStartTicks(), 0b11101);
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
@@ -157,7 +157,7 @@ test('a library that does not enforce is reported with the reason', async (t) =>
   socket.destroy();
 });
 
-test('a process that claims the line of another is reported', async (t) => {
+test('a process that claims the slot of another is reported', async (t) => {
   const node = await audited(t);
   node.register(0, process.pid, ownStartTicks());
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 7, ownStartTicks()));
@@ -167,7 +167,7 @@ test('a process that claims the line of another is reported', async (t) => {
   socket.destroy();
 });
 
-test('scribbling, cutting and growing the usage file are reported; what grew is cut back', async (t) => {
+test('overwriting, truncating and growing the usage file are reported, and a grown file is truncated', async (t) => {
   const node = await audited(t);
   node.register(0, process.pid, ownStartTicks());
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
@@ -195,21 +195,21 @@ test('scribbling, cutting and growing the usage file are reported; what grew is 
   socket.destroy();
 });
 
-test('a container without any process on a GPU can neither fill the disk with its usage file nor forge it unseen', async (t) => {
+test('a container without a process on a GPU can neither fill the disk with its usage file nor forge it unnoticed', async (t) => {
   const node = await audited(t);
   await node.seconds(20);
   t.same(node.codes(), []);
   truncateSync(node.usage, 10 * MIB);
   await node.seconds(1);
   t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
-  t.match(node.notes, [{ message: /it used 10485760 bytes/ }], 'said at once');
+  t.match(node.notes, [{ message: /it used 10485760 bytes/ }], 'reported at once');
   writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
   await node.seconds(15);
   t.same(node.codes(), ['tampered', 'tampered']);
   t.match(node.notes, [{}, { message: /not a usage file/ }]);
 });
 
-test('on a GPU that nobody uses it takes longer, and is found all the same', async (t) => {
+test('on an unused GPU the finding takes longer', async (t) => {
   const node = await audited(t);
   node.gpus.utilizationPercent = 0;
   const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
@@ -219,7 +219,7 @@ test('on a GPU that nobody uses it takes longer, and is found all the same', asy
   t.same(node.codes(), ['no-library']);
 });
 
-test('a container on a GPU that it was not given is reported', async (t) => {
+test('a container on a GPU that was not allocated to it is reported', async (t) => {
   const node = await audited(t);
   node.gpus.running.set(OTHER_GPU, [listed(process.pid, 100 * MIB, 20)]);
   await node.seconds(20);
@@ -227,7 +227,7 @@ test('a container on a GPU that it was not given is reported', async (t) => {
   t.match(node.notes, [{ message: new RegExp(`uses ${OTHER_GPU}, which the container was not given`) }]);
 });
 
-test('memory that the driver counts beyond the limit is reported', async (t) => {
+test('memory that the driver reports beyond the limit is a finding', async (t) => {
   const node = await audited(t);
   node.register(0, process.pid, ownStartTicks());
   const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
@@ -238,7 +238,7 @@ test('memory that the driver counts beyond the limit is reported', async (t) => 
   socket.destroy();
 });
 
-test('a program past the library is no finding in an unenforced container; memory beyond its booking is, and evicts', async (t) => {
+test('in an unenforced container a bypass is no finding, and memory beyond its booking is one that evicts', async (t) => {
   const { node, gpus, notes, evicted, ...container } = await audited(t, 'evict');
   await node.slices.start({ ...sliceSpec(), unenforced: true });
   gpus.running.set(GPU, [listed(process.pid, 512 * MIB, 30)]);

@@ -31,7 +31,7 @@ function containerOf(pids: { current: readonly number[] }): ContainerKnowledge {
 /** A container that holds this process and no other. */
 const SELF = containerOf({ current: [process.pid] });
 
-test('registered by id, a container finds vcuda.config byte for byte and its pids sorted', async (t) => {
+test('a container registered by id finds vcuda.config with the exact bytes and its pids sorted', async (t) => {
   const node = await openSlices(t, { knowledge: containerOf({ current: [4_000_000, 17, process.pid, 300] }) });
   await node.slices.start(sliceSpec({ devices: [gpuLimits(0, { memoryBytes: 0x1122_3344_5566, share: 50 })] }));
   await register(node.socketPath(), { pod_uid: 'whatever it says', container_id: CONTAINER_ID });
@@ -52,7 +52,7 @@ test('registered by id, a container finds vcuda.config byte for byte and its pid
   t.equal((await stat(join(node.base, ALLOCATION, CONTAINER_ID))).mode & 0o777, 0o755);
 });
 
-test('a soft limit is written as the original did, and registration by name serves the older library', async (t) => {
+test('a soft limit is written as by the original, and registration by name serves the older library', async (t) => {
   const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec({ devices: [gpuLimits(0, { share: 30, softLimit: 80 })] }));
   await register(node.socketPath(), { pod_uid: sliceSpec().owner.podUid, container_name: 'main' });
@@ -67,7 +67,7 @@ for (const [what, knowledge] of [
   ['of a container whose runtime does not answer', containerOf({ current: [] })],
   ['of a container that is said to hold others', containerOf({ current: [1, 2] })],
 ] as const) {
-  test(`a process ${what} is refused: the original would keep no limit on what it does not list`, async (t) => {
+  test(`a process ${what} is refused: the library of the original limits only the pids in its list`, async (t) => {
     const node = await openSlices(t, { knowledge });
     await node.slices.start(sliceSpec());
     const before = (await readdir(join(node.base, ALLOCATION))).sort();
@@ -79,7 +79,7 @@ for (const [what, knowledge] of [
   });
 }
 
-test('when both are named the id counts', async (t) => {
+test('the id decides when both id and name are given', async (t) => {
   const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec());
   await register(node.socketPath(), { container_id: CONTAINER_ID, container_name: 'main' });
@@ -89,7 +89,7 @@ test('when both are named the id counts', async (t) => {
   );
 });
 
-test('pids that come and go, and limits that change, are written while the container lives', async (t) => {
+test('changes of pids and limits are written while the container lives', async (t) => {
   const pids = { current: [10, 20, process.pid] };
   const node = await openSlices(t, { knowledge: containerOf(pids) });
   await node.slices.start(sliceSpec());
@@ -107,11 +107,11 @@ test('pids that come and go, and limits that change, are written while the conta
   const before = await stat(fileOf(node, CONTAINER_ID, 'pids.config'));
   await new Promise((resolve) => setTimeout(resolve, 1_200));
   const after = await stat(fileOf(node, CONTAINER_ID, 'pids.config'));
-  t.equal(after.ino, before.ino, 'a container that is over is left as it was');
+  t.equal(after.ino, before.ino, 'the files of an ended container stay as they were');
   t.same(await pidsIn(node, CONTAINER_ID), [20, 30]);
 });
 
-test('a reader never sees half a file, however often it is written', async (t) => {
+test('a reader always sees a complete file, however often it is written', async (t) => {
   const pids = { current: [1, 2, 3, process.pid] };
   const node = await openSlices(t, {
     knowledge: containerOf(pids),
@@ -176,7 +176,7 @@ for (const name of [
   });
 }
 
-test('a container that invents ids gets so many directories and no more', async (t) => {
+test('the number of directories that a container can create with invented ids is limited', async (t) => {
   const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec());
   for (let count = 0; count < 16; count += 1) await register(node.socketPath(), { container_id: `c${count}` });
@@ -186,12 +186,12 @@ test('a container that invents ids gets so many directories and no more', async 
   t.same(
     (await readdir(join(node.base, ALLOCATION))).sort(),
     ['high', 'usage', 'vcuda.sock', 'vgpu.limits'],
-    'its next start begins anew',
+    'the count starts anew at the next start of the container',
   );
   await register(node.socketPath(), { container_id: 'c16' });
 });
 
-test('after a restart of the agent the pids of a container that registered before are kept up to date', async (t) => {
+test('after a restart of the agent the pids of a registered container are kept up to date', async (t) => {
   const pids = { current: [process.pid] };
   const first = await openSlices(t, { knowledge: containerOf(pids) });
   await first.slices.start(sliceSpec());
@@ -206,7 +206,7 @@ test('after a restart of the agent the pids of a container that registered befor
   );
 });
 
-test('directories of containers that are over, or of nobody, are left alone after a restart', async (t) => {
+test('directories of ended or unknown containers are left alone after a restart', async (t) => {
   const first = await openSlices(t, { knowledge: containerOf({ current: [5] }) });
   await first.slices.start(sliceSpec());
   await first.slices.close();
@@ -218,7 +218,7 @@ test('directories of containers that are over, or of nobody, are left alone afte
   t.same(await pidsIn(second, 'gone'), [0x7fff_ffff]);
 });
 
-test('registering while the slice ends leaves nothing behind', async (t) => {
+test('a registration while the slice ends leaves no directory behind', async (t) => {
   const node = await openSlices(t, { knowledge: containerOf({ current: [5] }) });
   await node.slices.start(sliceSpec());
   const calls = Array.from({ length: 8 }, (_, at) =>
@@ -230,7 +230,7 @@ test('registering while the slice ends leaves nothing behind', async (t) => {
   t.same(await readdir(node.base), []);
 });
 
-test('a process that keeps its connection silent holds up no other', async (t) => {
+test('a process with a silent connection does not delay others', async (t) => {
   const node = await openSlices(t, { knowledge: SELF });
   await node.slices.start(sliceSpec());
   const silent = await Promise.all(Array.from({ length: 40 }, () => say(node.socketPath(), new Uint8Array())));

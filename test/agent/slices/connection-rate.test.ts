@@ -4,7 +4,7 @@ import { ConnectionRate } from '../../../src/agent/slices/connection-rate.js';
 
 const LIMIT = { burst: 10, perSecond: 5, penaltyMs: 1_000, longestPenaltyMs: 8_000 };
 
-test('a burst is let in, the next one is not, and time lets in more', (t) => {
+test('a burst is admitted, the next connection is refused, and time admits more', (t) => {
   const rate = new ConnectionRate(LIMIT, 0);
   for (let count = 0; count < 10; count += 1) t.same(rate.take(0), { ok: true });
   t.same(rate.take(0), { ok: false, penaltyMs: 1_000 });
@@ -13,7 +13,7 @@ test('a burst is let in, the next one is not, and time lets in more', (t) => {
   t.end();
 });
 
-test('who goes on is shut out for twice as long each time, up to the longest', (t) => {
+test('a client that continues is refused for twice as long each time, up to the longest', (t) => {
   const rate = new ConnectionRate({ ...LIMIT, burst: 1, perSecond: 0 }, 0);
   rate.take(0);
   const penalties: number[] = [];
@@ -28,7 +28,7 @@ test('who goes on is shut out for twice as long each time, up to the longest', (
   t.end();
 });
 
-test('after a quiet time the first excess costs little again', (t) => {
+test('after a quiet time the first excess has the shortest delay again', (t) => {
   const rate = new ConnectionRate({ ...LIMIT, burst: 1, perSecond: 0 }, 0);
   rate.take(0);
   rate.take(0);
@@ -37,7 +37,7 @@ test('after a quiet time the first excess costs little again', (t) => {
   t.end();
 });
 
-test('over any time no more are let in than the burst and the rate allow', (t) => {
+test('over any time at most the burst and the rate are admitted', (t) => {
   const property = fc.property(fc.array(fc.integer({ min: 0, max: 500 }), { maxLength: 300 }), (gaps) => {
     const rate = new ConnectionRate(LIMIT, 0);
     let now = 0;
@@ -52,7 +52,7 @@ test('over any time no more are let in than the burst and the rate allow', (t) =
   t.end();
 });
 
-test('a clock that is set back refills nothing', (t) => {
+test('a clock that is set back adds no tokens', (t) => {
   const rate = new ConnectionRate({ ...LIMIT, burst: 1 }, 10_000);
   t.same(rate.take(10_000), { ok: true });
   t.match(rate.take(0), { ok: false });

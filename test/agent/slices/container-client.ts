@@ -7,7 +7,7 @@ import { vcudaProto } from '../../../src/rpc/proto.js';
 import { callUnary } from '../../../src/rpc/unary.js';
 import { eventually } from '../../harness/eventually.js';
 
-/** What the control library sends after it has connected. */
+/** The bytes that the control library sends after it has connected. */
 export function greetingBytes(pid: number, slot: number, startTicks = 0): Buffer {
   const bytes = Buffer.alloc(GREETING.structSize);
   bytes.writeBigUInt64LE(GREETING_MAGIC, GREETING.magic);
@@ -19,7 +19,7 @@ export function greetingBytes(pid: number, slot: number, startTicks = 0): Buffer
   return bytes;
 }
 
-/** A connection that says `bytes` and stays. */
+/** A connection that sends `bytes` and stays open. */
 export async function say(path: string, bytes: Uint8Array): Promise<Socket> {
   const socket = connect(path);
   socket.on('error', () => undefined);
@@ -29,7 +29,7 @@ export async function say(path: string, bytes: Uint8Array): Promise<Socket> {
   return socket;
 }
 
-/** Resolves when the other end has closed, whichever way that showed here. */
+/** Resolves when the other end has closed, with an error or without. */
 export async function closed(socket: Socket): Promise<void> {
   await eventually(() => socket.destroyed, 'the other end to close');
 }
@@ -40,7 +40,7 @@ export interface Registration {
   readonly container_id?: string;
 }
 
-/** Registers as the original's `gpu-client` does, which sends the socket's path as authority. */
+/** Registers as the `gpu-client` of the original does, which sends the path of the socket as authority. */
 export async function register(path: string, registration: Registration): Promise<void> {
   const { VCUDAService } = vcudaProto().vcuda;
   const client = new VCUDAService(`unix:${path}`, credentials.createInsecure(), {

@@ -14,7 +14,7 @@ test('limits are enforced unless pod and node say otherwise', (t) => {
   t.end();
 });
 
-test('a node that has no unenforced slices, and a word that is none, are refused with the reason', (t) => {
+test('an unenforced slice on a node without the option, and an unknown word, are refused with the reason', (t) => {
   t.same(read('none', false), {
     unenforced: false,
     problem: `${KEY}: this node has no unenforced slices (--allow-unenforced); the limits are enforced`,

@@ -13,13 +13,13 @@ import {
 import type { GpuProcess, GpuSample } from '../../../src/gpu/sample.js';
 import type { GpuSource } from '../../../src/agent/slices/ports.js';
 
-/** GPUs whose answers a test sets. */
+/** GPUs whose answers the test sets. */
 export class FakeGpus implements GpuSource {
   readonly running = new Map<string, readonly GpuProcess[]>();
   readonly asked = new Map<string, number>();
   failure: Error | null = null;
   utilizationPercent = 50;
-  /** Set while the driver does not answer: it does when this resolves. */
+  /** Set while the driver does not answer; the answer follows when it resolves. */
   hold: Promise<void> | null = null;
 
   async sample(): Promise<GpuSample> {
@@ -41,15 +41,15 @@ export class FakeGpus implements GpuSource {
   }
 }
 
-/** A line of the driver's list. */
+/** An entry of the process list of the driver. */
 export function listed(pid: number, usedMemoryBytes: number | null, utilizationPercent: number | null): GpuProcess {
   return { pid, usedMemoryBytes, utilizationPercent };
 }
 
-/** `denied`: of plain allocations. */
+/** `denied`: the number of denied plain allocations. */
 type Counter = 'chargedNs' | 'waits' | 'launches' | 'throttledNs' | 'levelAtNs' | 'denied' | 'peakBytes';
 
-/** Writes into a usage file what a container's library would. */
+/** Writes into a usage file what the library of a container would write. */
 export class FakeContainer {
   readonly #directory: string;
 
@@ -64,7 +64,7 @@ export class FakeContainer {
       this.#write(at + DEVICE_USAGE[name], BigInt(value));
   }
 
-  /** Takes a line for a process, by its pid in the container and its start time. */
+  /** Claims a slot for a process, by its pid in the container and its start time. */
   register(slot: number, pid: number, startTicks: number): void {
     this.#raiseHigh(slot);
     this.#write(
@@ -88,7 +88,7 @@ export class FakeContainer {
     this.#write(slotsRange(0).position + slot * PROCESS_SLOT.structSize + PROCESS_SLOT.hostBackedBytes, BigInt(bytes));
   }
 
-  /** What it is told about a GPU now. */
+  /** The steering values of a GPU that the process reads now. */
   told(index: number): LiveLimit {
     const decoded = decodeLimits(readFileSync(join(this.#directory, 'vgpu.limits')));
     const live = decoded.ok ? decoded.limits.devices[index] : undefined;

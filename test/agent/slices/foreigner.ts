@@ -3,8 +3,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 
 /**
- * Run as a user that nobody knows: says, one word a line, what it may do in the directory of its slice and in that of
- * another. Arguments: user id, its own directory, the other one.
+ * Runs as a user unknown to the machine: prints, one word a line, which operations succeed in the directory of its
+ * slice and in that of another. Arguments: user id, its own directory, the other one.
  */
 const [uid = '', own = '', other = ''] = process.argv.slice(2);
 process.setgroups?.([]);

@@ -15,7 +15,7 @@ import {
 const MIB = 2 ** 20;
 const BLOCK = 256 * MIB;
 
-test('annotations are read in the units of the resources they limit', (t) => {
+test('annotations are read in the units of the resources that they limit', (t) => {
   const annotations = new Map([
     ['tencent.com/vcuda-memory-limit', '16'],
     ['tencent.com/vcuda-share-limit', '20'],
@@ -52,7 +52,7 @@ for (const [text, bytes] of [
   });
 }
 
-test('shares are whole hundredths up to a GPU; a soft limit beyond a GPU is a GPU, as it always was', (t) => {
+test('shares are whole hundredths up to one GPU, and a larger soft limit is one GPU, as in the original', (t) => {
   t.same(['1', '100', '101', '0', '-5', '1.5', 'half', ''].map(parseHundredths), [
     1,
     100,
@@ -69,7 +69,7 @@ test('shares are whole hundredths up to a GPU; a soft limit beyond a GPU is a GP
   t.end();
 });
 
-test('what is malformed is named and counts for nothing', (t) => {
+test('malformed values are named and ignored', (t) => {
   const { request, problems } = readLimitAnnotations(
     new Map([
       ['tencent.com/vcuda-memory-limit', 'a lot'],
@@ -86,7 +86,7 @@ const part: DeviceLimit = { memoryBytes: 8 * BLOCK, share: 40, softLimit: null }
 const wholeLimited: DeviceLimit = { memoryBytes: 8 * BLOCK, share: 100, softLimit: null };
 const whole: DeviceLimit = { memoryBytes: null, share: 100, softLimit: null };
 
-test('a part of a GPU is limited to what is asked, and to what was given where that is less', (t) => {
+test('a part of a GPU is limited to the request, or to the allocation where that is less', (t) => {
   t.same(holdLimits([part], { memoryBytes: 4 * BLOCK, share: 30, softLimit: 70 }), {
     devices: [{ memoryBytes: 4 * BLOCK, share: 30, softLimit: 70 }],
     notes: [],
@@ -98,7 +98,7 @@ test('a part of a GPU is limited to what is asked, and to what was given where t
   t.end();
 });
 
-test('several GPUs divide memory as it was given', (t) => {
+test('several GPUs divide the memory as it was allocated', (t) => {
   const given = [
     { ...wholeLimited, memoryBytes: 6 * BLOCK },
     { ...wholeLimited, memoryBytes: 2 * BLOCK },
@@ -114,14 +114,14 @@ test('several GPUs divide memory as it was given', (t) => {
   t.end();
 });
 
-test('whole GPUs without a memory limit have no control library: nothing can be limited, and that is said', (t) => {
+test('whole GPUs without a memory limit have no control library, so an annotation that limits them is refused with the reason', (t) => {
   const { devices, notes } = holdLimits([whole, whole], { memoryBytes: BLOCK, share: 50, softLimit: 80 });
   t.same(devices, [whole, whole]);
   t.match(notes, [/whole GPUs without a memory limit, so no memory limit can be set/, /without the control library/]);
   t.same(
     holdLimits([whole], { ...NO_REQUEST, softLimit: 50 }),
     { devices: [whole], notes: [] },
-    'the original took no notice either',
+    'the original ignored it, too',
   );
   t.end();
 });
@@ -137,7 +137,7 @@ const request = fc.record({
   softLimit: fc.option(fc.integer({ min: 1, max: 100 })),
 });
 
-test('whatever is asked for, nobody gets more than was given, and no soft limit below the share', (t) => {
+test('no limit exceeds the allocation and no soft limit is below the share, whatever the annotations', (t) => {
   const property = fc.property(fc.array(limit, { minLength: 1, maxLength: 4 }), request, (given, asked) => {
     const { devices } = holdLimits(given, asked);
     const total = devices.reduce((sum, { memoryBytes }) => sum + (memoryBytes ?? 0), 0);
@@ -168,7 +168,7 @@ test('whatever is asked for, nobody gets more than was given, and no soft limit 
   t.end();
 });
 
-test("an operator's word goes before the annotation, field by field", (t) => {
+test('the setting of an operator precedes the annotation, field by field', (t) => {
   t.same(mergeRequests({ memoryBytes: 1, share: 2, softLimit: null }, { memoryBytes: null, share: 5, softLimit: 6 }), {
     memoryBytes: 1,
     share: 5,
@@ -192,7 +192,7 @@ test('limits are compared and described', (t) => {
   t.end();
 });
 
-test('a list of an annotation counts for the containers that it names', (t) => {
+test('a list in an annotation applies to the containers that it names', (t) => {
   const memory = (text: string, container: string) =>
     readLimitAnnotations(new Map([['tencent.com/vcuda-memory-limit', text]]), container);
   const list = 'main=16, side=1536Mi';
@@ -208,7 +208,7 @@ test('a list of an annotation counts for the containers that it names', (t) => {
 const PRIORITY = 'tencent.com/vcuda-priority';
 const SLICE: DeviceLimit = { memoryBytes: 4096 * MIB, share: 40, softLimit: null };
 
-test('the priority is one of three words, for all containers or for those that it names', (t) => {
+test('the priority is one of three words, for all containers or for the named ones', (t) => {
   const read = (value: string, container = 'main') => readLimitAnnotations(new Map([[PRIORITY, value]]), container);
   for (const priority of ['high', 'normal', 'low'] as const) t.equal(read(priority).request.priority, priority);
   t.equal(read('main=low,side=high', 'side').request.priority, 'high');
@@ -221,7 +221,7 @@ test('the priority is one of three words, for all containers or for those that i
   t.end();
 });
 
-test('a pod chooses the priority of its containers, and not above what a claim was given', (t) => {
+test('a pod chooses the priority of its containers, up to the priority of its claim', (t) => {
   const held = (given: DeviceLimit, priority: 'high' | 'normal' | 'low') =>
     holdLimits([given], { ...NO_REQUEST, priority });
   t.same(held(SLICE, 'high').devices, [{ ...SLICE, priority: 'high' }]);

@@ -26,7 +26,7 @@ for (const [text, memoryClass] of [
   });
 }
 
-test('class low may hold what the node allows beyond its memory limit; normal and high never', (t) => {
+test('class low may exceed its memory limit as far as the node allows it, and normal and high never may', (t) => {
   t.same(held('low', 1.5), { devices: [{ ...part, hostBackedBytes: 512 * MIB }], notes: [] });
   t.same(held('low', 2), { devices: [{ ...part, hostBackedBytes: 1024 * MIB }], notes: [] });
   for (const text of ['normal', 'high']) t.same(held(text, 2), { devices: [part], notes: [] });

@@ -21,12 +21,12 @@ const GPU = gpuLimits(0).uuid;
 const A = 'aaaaaaaaaaaaaaaa';
 const B = 'bbbbbbbbbbbbbbbb';
 const PODS: Readonly<Record<string, string>> = { [A]: 'pod-a', [B]: 'pod-b' };
-/** Pids that no process has: kernels number up to four million. */
+/** Pids that no process has: the kernel assigns numbers up to four million. */
 const PID_A = 2_000_000_001;
 const PID_B = 2_000_000_002;
 const STRANGER = 2_000_000_003;
 
-/** Containers are told apart by pids that the test gives them. */
+/** The test assigns pids to containers. */
 const BY_PID: ContainerKnowledge = {
   ...IGNORANT,
   placeOf: async (pid) =>
@@ -66,9 +66,9 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
     node,
     gpus,
     monitor,
-    /** Lets ticks go by; what `each` does is done before each of them. */
+    /** Runs ticks; `each` runs before each of them. */
     beats: ticks,
-    /** Lets ticks go by until the driver has been asked so many times more. */
+    /** Runs ticks until the driver has answered so many more calls. */
     async samples(count: number): Promise<void> {
       for (const end = looked() + count; looked() < end;) await ticks(1);
     },
@@ -95,7 +95,7 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
   };
 }
 
-test('the monitor adds up what the driver lists by container, and keeps foreign processes apart', async (t) => {
+test('the monitor sums the processes of the driver by container, and keeps foreign processes apart', async (t) => {
   const node = await monitored(t);
   await node.start(A);
   await node.start(B);
@@ -106,7 +106,7 @@ test('the monitor adds up what the driver lists by container, and keeps foreign 
   t.match(node.monitor.gpus[0]?.state, { sample: { utilizationPercent: 50 }, foreignProcesses: [{ pid: STRANGER }] });
 });
 
-test("a process that greeted is its container's, whatever its control group says", async (t) => {
+test('a process that greeted belongs to its container, whatever its control group', async (t) => {
   const node = await monitored(t);
   await node.start(A);
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
@@ -117,7 +117,7 @@ test("a process that greeted is its container's, whatever its control group says
   socket.destroy();
 });
 
-test('of a pod with several containers the name of the container decides', async (t) => {
+test('in a pod with several containers the name of the container decides', async (t) => {
   const knowledge: ContainerKnowledge = {
     ...IGNORANT,
     placeOf: async () => ({ containerId: 'b', podUid: 'pod-a' }),
@@ -132,7 +132,7 @@ test('of a pod with several containers the name of the container decides', async
   t.same(node.device(B).pids, [PID_A]);
 });
 
-test('what the runtime told of a container decides before its name, which is not asked for', async (t) => {
+test('the container id from the runtime precedes the name, which is then not looked up', async (t) => {
   const knowledge: ContainerKnowledge = {
     ...IGNORANT,
     placeOf: async () => ({ containerId: 'b', podUid: 'pod-a' }),
@@ -148,7 +148,7 @@ test('what the runtime told of a container decides before its name, which is not
   t.same(node.device(B).pids, [PID_A]);
 });
 
-test('processes of a container that is known to have ended are gone without waiting for the next sample', async (t) => {
+test('processes of a container that has ended disappear before the next sample', async (t) => {
   const node = await monitored(t);
   await node.start(A);
   node.run(listed(PID_A, 300 * MIB, 20));
@@ -157,19 +157,19 @@ test('processes of a container that is known to have ended are gone without wait
   node.run();
   node.monitor.sampleNow(B);
   await new Promise((resolve) => setTimeout(resolve, 5));
-  t.match(node.device(A), { pids: [PID_A] }, 'another slice is no reason to ask the driver');
+  t.match(node.device(A), { pids: [PID_A] }, 'another slice causes no call to the driver');
   node.monitor.sampleNow(A);
   await eventually(() => node.device(A).pids.length === 0, 'the processes to be gone');
   t.equal(node.device(A).usedMemoryBytes, 0);
 });
 
-test('idle time is lent to a soft container and taken back in the beat in which its owner waits', async (t) => {
+test('idle time is lent to a soft container and taken back in the tick in which its owner waits', async (t) => {
   const node = await monitored(t);
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
   const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
   node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
   await node.beats(12);
-  t.equal(soft.told(0).steering, null, 'who does nothing is told nothing');
+  t.equal(soft.told(0).steering, null, 'an idle container gets no publication');
   let tick = 0;
   const work = (): void => {
     tick += 1;
@@ -188,7 +188,7 @@ test('idle time is lent to a soft container and taken back in the beat in which 
   t.equal(soft.sequence, before + 1);
 });
 
-test('a container that comes has what was lent of its share in the first beat after its greeting', async (t) => {
+test('a new container gets back the lent part of its share in the first tick after its greeting', async (t) => {
   const node = await monitored(t);
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
   const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
@@ -211,7 +211,7 @@ test('a container that comes has what was lent of its share in the first beat af
   t.match(soft.told(0).steering, { grantPpm: 300_000, alone: false });
 });
 
-test('a container is told when what the others use has changed', async (t) => {
+test('a container reads the new value when the usage of the others has changed', async (t) => {
   const node = await monitored(t);
   const one = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   const other = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
@@ -226,10 +226,10 @@ test('a container is told when what the others use has changed', async (t) => {
   t.ok(Math.abs((one.told(0).steering?.othersPpm ?? 0) - 500_000) < 20_000, `${one.told(0).steering?.othersPpm}`);
   t.ok(Math.abs((other.told(0).steering?.othersPpm ?? 0) - 200_000) < 20_000, `${other.told(0).steering?.othersPpm}`);
   await node.beats(4, () => work(0));
-  t.ok((one.told(0).steering?.othersPpm ?? 0) < 300_000, 'within some beats, not only when steering is renewed');
+  t.ok((one.told(0).steering?.othersPpm ?? 0) < 300_000, 'within a few ticks, not only when steering is renewed');
 });
 
-test('use of a process of no container is held against others once it is seen again', async (t) => {
+test('use by a process of no container counts against others from its second observation on', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   let charged = 0;
@@ -246,13 +246,13 @@ test('use of a process of no container is held against others once it is seen ag
     node.run(listed(PID_A, MIB, 30), ...(seen ? [] : [listed(STRANGER, MIB, 60)]));
     if (tick > 0) work();
   });
-  t.equal(company, false, 'it was dying, or had not greeted yet');
+  t.equal(company, false, 'the process was ending, or had not greeted yet');
   node.run(listed(PID_A, MIB, 30), listed(STRANGER, MIB, 60));
   await node.beats(30, work);
   t.match(container.told(0).steering, { alone: false, othersPpm: 600_000 });
 });
 
-test('steering is renewed while a container works, and grows old when it stops', async (t) => {
+test('steering is renewed while a container works, and expires when it stops', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   node.run(listed(PID_A, MIB, null));
@@ -267,10 +267,10 @@ test('steering is renewed while a container works, and grows old when it stops',
   await node.beats(20);
   const after = container.sequence;
   await node.beats(30);
-  t.equal(container.sequence, after, 'nothing is published for a container at rest');
+  t.equal(container.sequence, after, 'an idle container gets no publication');
 });
 
-test("a container that waits for a long kernel's debt counts as waiting although nothing moves", async (t) => {
+test('a container that waits because of the debt of a long kernel counts as waiting although no counter changes', async (t) => {
   const node = await monitored(t);
   const debtor = await node.start(B, { devices: [gpuLimits(0, { share: 10 })] });
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 100 })] });
@@ -284,7 +284,7 @@ test("a container that waits for a long kernel's debt counts as waiting although
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: false });
 });
 
-test('without reports on single processes charges stand, and use is what was charged', async (t) => {
+test('without driver reports on single processes charges are kept, and usage is the charged time', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
   node.run(listed(PID_A, null, null));
@@ -293,7 +293,7 @@ test('without reports on single processes charges stand, and use is what was cha
   t.match(node.device(A), { usedPercent: 25, correctionPpm: 1_000_000, controlErrorPpm: null });
 });
 
-test('charges that the driver contradicts for long are corrected, and the control error is told', async (t) => {
+test('charges that contradict the driver for a long time are corrected, and the control error is published', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
   node.run(listed(PID_A, MIB, 80));
@@ -311,7 +311,7 @@ test('charges that the driver contradicts for long are corrected, and the contro
   t.equal(container.told(0).steering?.correctionPpm, node.device(A).correctionPpm);
 });
 
-test('a share that is kept stays uncorrected, however few of its kernels a report is of', async (t) => {
+test('a share that is kept stays uncorrected, however few of its kernels a report covers', async (t) => {
   const kernelMs = 20;
   const windowMs = 1000 / 6;
   for (const share of [10, 30, 50, 70, 90]) {
@@ -332,9 +332,9 @@ test('a share that is kept stays uncorrected, however few of its kernels a repor
   }
 });
 
-test("a container's first moments, of which the driver reports too little, correct nothing", async (t) => {
+test('the first moments of a container, for which the driver reports too little, correct nothing', async (t) => {
   const node = await monitored(t);
-  // The GPU has been looked at for a while: the account of all its containers ends soon after this one begins.
+  // The GPU was sampled for a while: the accounts of all its containers end soon after this one begins.
   await node.beats(31);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 90 })] });
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
@@ -353,7 +353,7 @@ test("a container's first moments, of which the driver reports too little, corre
   socket.destroy();
 });
 
-test('time that the driver reports beyond the charges is told as drift, and so is memory beyond the ledger', async (t) => {
+test('time that the driver reports beyond the charges appears as drift, and so does memory beyond the ledger', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
   node.run(listed(PID_A, 300 * MIB, 60));
@@ -362,7 +362,7 @@ test('time that the driver reports beyond the charges is told as drift, and so i
   await node.beats(130, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
   const { drift } = node.device(A);
   t.ok(Math.abs((drift.timePpm ?? 0) - 200_000) < 20_000, `${drift.timePpm}`);
-  t.equal(drift.memoryBytes, 0, 'what is published as overhead is accounted for');
+  t.equal(drift.memoryBytes, 0, 'the published overhead is accounted for');
   container.hold(0, 0, 50 * MIB);
   t.equal(node.device(A).drift.memoryBytes, 50 * MIB);
   node.run(listed(PID_A, null, null));
@@ -370,11 +370,11 @@ test('time that the driver reports beyond the charges is told as drift, and so i
   t.same(
     node.device(A).drift,
     { timePpm: null, uncorrectableTimePpm: null, memoryBytes: null },
-    'a driver that says nothing contradicts nothing',
+    'a driver without reports contradicts nothing',
   );
 });
 
-test('counters are those of now, paced or not, and grow over restarts of the container', async (t) => {
+test('counters are current, paced or not, and increase over restarts of the container', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 100 })] });
   await node.beats(1);
@@ -390,7 +390,7 @@ test('counters are those of now, paced or not, and grow over restarts of the con
   container.count(0, { launches: 2 });
   t.equal(node.device(A).counters.launches, 9);
   container.count(0, { launches: 1 });
-  t.equal(node.device(A).counters.launches, 9, 'a smaller number takes nothing away');
+  t.equal(node.device(A).counters.launches, 9, 'a smaller number decreases no sum');
   truncateSync(join(node.node.base, A, 'usage/vgpu.usage'), 0);
   t.match(node.device(A), { counters: { launches: 9 }, peakMemoryBytes: null });
 });
@@ -420,7 +420,7 @@ test('the monitor counts samples, failed samples and foreign processes of every 
   ]);
 });
 
-test('what the driver keeps for itself becomes part of the limit', async (t) => {
+test('memory that the driver keeps for itself becomes part of the limit', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A);
   container.hold(0, 0, 100 * MIB);
@@ -431,19 +431,23 @@ test('what the driver keeps for itself becomes part of the limit', async (t) => 
   const sequence = container.sequence;
   node.run(listed(PID_A, 450 * MIB + 1_000, null));
   await node.samples(2);
-  t.equal(container.sequence, sequence, 'a few bytes are not worth a publication');
+  t.equal(container.sequence, sequence, 'a few bytes cause no publication');
   container.hold(0, 0, 500 * MIB);
   await node.samples(2);
-  t.equal(container.told(0).driverOverheadBytes, 0, 'memory that is held but not on the GPU is no negative overhead');
+  t.equal(
+    container.told(0).driverOverheadBytes,
+    0,
+    'memory that is held but not on the GPU causes no negative overhead',
+  );
   container.hold(0, 0, 100 * MIB);
   await node.samples(2);
   t.equal(container.told(0).driverOverheadBytes, 300 * MIB + 1_000);
   node.run();
   await node.samples(2);
-  t.equal(container.told(0).driverOverheadBytes, 0, 'nor do processes that are gone leave any');
+  t.equal(container.told(0).driverOverheadBytes, 0, 'ended processes leave no overhead');
 });
 
-test('an allocation while the driver is asked is not taken for overhead', async (t) => {
+test('an allocation during a call to the driver does not count as overhead', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A);
   container.hold(0, 0, 100 * MIB);
@@ -461,7 +465,7 @@ test('an allocation while the driver is asked is not taken for overhead', async 
   t.equal(container.told(0).driverOverheadBytes, 20 * MIB);
 });
 
-test('a driver that does not answer is asked once, and steering goes on without it', async (t) => {
+test('a driver that does not answer is called once, and steering continues without it', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
   node.run(listed(PID_A, MIB, null));
@@ -477,14 +481,14 @@ test('a driver that does not answer is asked once, and steering goes on without 
   node.gpus.hold = null;
   node.gpus.failure = new Error('the GPU fell off the bus');
   await node.beats(30, () => container.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
-  t.match(node.device(A).pids, [PID_A], 'what was known stands');
+  t.match(node.device(A).pids, [PID_A], 'the last known values stay');
   node.gpus.failure = null;
   node.run();
   await node.beats(11);
   t.same(node.device(A).pids, []);
 });
 
-test('a usage file that is cut off stops the counting and nothing else', async (t) => {
+test('a truncated usage file stops the counting and nothing else', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
   const other = await node.start(B, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
@@ -498,7 +502,7 @@ test('a usage file that is cut off stops the counting and nothing else', async (
   t.equal(container.told(0).share, 30);
 });
 
-test('slices that come, start again and go are followed', async (t) => {
+test('the monitor follows slices that start, restart and end', async (t) => {
   const node = await monitored(t);
   const first = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
   node.run(listed(PID_A, MIB, null));
@@ -519,7 +523,7 @@ test('slices that come, start again and go are followed', async (t) => {
   t.match(node.monitor.gpus[0]?.state?.foreignProcesses, [{ pid: PID_A }]);
 });
 
-test('a GPU that nobody uses is asked about less often, until somebody comes, goes or works', async (t) => {
+test('an unused GPU is sampled less often, until a process starts, ends or works', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   node.gpus.utilizationPercent = 0;
@@ -532,22 +536,22 @@ test('a GPU that nobody uses is asked about less often, until somebody comes, go
   t.equal(await asked(80), 2, 'every four seconds');
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
   await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
-  t.equal(await asked(10), 1, 'within a second after a process came');
+  t.equal(await asked(10), 1, 'within a second after a process started');
   let charged = 0;
   await node.beats(10, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
   t.equal(
     await asked(40, () => container.count(0, { chargedNs: (charged += 1_000_000) })),
     4,
-    'every second while it works',
+    'every second while the process works',
   );
   await node.beats(40);
   t.equal(await asked(80), 2);
   socket.destroy();
   await eventually(() => node.node.slices.sessionOf(process.pid) === null, 'its end');
-  t.equal(await asked(10), 1, 'within a second after it went');
+  t.equal(await asked(10), 1, 'within a second after the process ended');
 });
 
-test('what a GPU costs does not grow with the containers on it', async (t) => {
+test('the number of driver calls for a GPU does not grow with its containers', async (t) => {
   const node = await monitored(t);
   const ids = Array.from({ length: 32 }, (_, at) => (at + 1).toString(16).padStart(16, '0'));
   const containers: FakeContainer[] = [];
@@ -564,20 +568,20 @@ test('what a GPU costs does not grow with the containers on it', async (t) => {
   const published = (): number => containers.reduce((sum, { sequence }) => sum + sequence, 0);
   const before = published();
   await node.beats(40, work);
-  t.ok(published() - before <= 5 * 32, `${published() - before} publications in five beats' worth of reading`);
+  t.ok(published() - before <= 5 * 32, `${published() - before} publications in five ticks of reading`);
   t.ok(
     containers.every((container) => container.told(0).steering !== null),
-    'and all are told',
+    'all containers have new values',
   );
   for (const socket of sockets) socket.destroy();
 });
 
-test('where nothing runs nothing is read and nothing published', async (t) => {
+test('idle containers cause no reading and no publication', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A);
   const sequence = container.sequence;
   container.count(0, { chargedNs: 1e9 });
   await node.beats(100);
   t.equal(container.sequence, sequence);
-  t.ok((node.gpus.asked.get(GPU) ?? 0) <= 10, 'the driver is asked once a second');
+  t.ok((node.gpus.asked.get(GPU) ?? 0) <= 10, 'the driver is called once a second');
 });

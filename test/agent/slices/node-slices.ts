@@ -14,14 +14,14 @@ type Teardown = Parameters<typeof scratchDirectory>[0];
 
 export const MIB = 1024 * 1024;
 
-/** Nobody knows anything of containers, as outside of Kubernetes. */
+/** No container is known, as outside of Kubernetes. */
 export const IGNORANT: ContainerKnowledge = {
   placeOf: async () => null,
   pidsOf: async () => [],
   nameOf: async () => null,
 };
 
-/** Pods that are not known. */
+/** No pod is known. */
 export const NO_WISHES: PodLimitAnnotations = { annotations: () => null, onAnnotations: () => () => undefined };
 
 export function gpuLimits(index: number, limits: Partial<NewDeviceLimits> = {}): NewDeviceLimits {
@@ -52,7 +52,7 @@ export interface TestSlices {
   readonly policy: LimitPolicy;
   readonly operator: OperatorLimits;
   readonly socketPath: (allocation?: string) => string;
-  /** The next life of the agent, after this one was closed or simply left. */
+  /** The next run of the agent, after this one was closed or just left. */
   again(options?: TestSlicesOptions): Promise<TestSlices>;
 }
 

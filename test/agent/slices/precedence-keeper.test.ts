@@ -35,7 +35,7 @@ function keeperOf(node: TestSlices): PrecedenceKeeper {
   return new PrecedenceKeeper({ slices: node.slices, activity, clock: systemClock, log: silentLog() });
 }
 
-test('a low slice is linked to the high one of its GPU and told of it, until that is gone', async (t) => {
+test('a low slice is linked to the high slice of its GPU and notified of it, until that slice ends', async (t) => {
   const node = await openSlices(t);
   const keeper = keeperOf(node);
   await startSlice(node, HIGH, 'high');
@@ -50,7 +50,7 @@ test('a low slice is linked to the high one of its GPU and told of it, until tha
 
   const sequence = node.slices.started.get(LOW)?.limits.live;
   await keeper.round();
-  t.equal(node.slices.started.get(LOW)?.limits.live, sequence, 'what holds is not published again');
+  t.equal(node.slices.started.get(LOW)?.limits.live, sequence, 'an unchanged relation is not published again');
 
   node.slices.started.get(LOW)?.resize([{ memoryBytes: 1024, share: 20, softLimit: null, priority: 'low' }]);
   t.same((await limitsOf(node, LOW))?.givesWay, { believed: [60], floor: 500 }, 'other limits may change');
@@ -61,7 +61,7 @@ test('a low slice is linked to the high one of its GPU and told of it, until tha
   t.equal((await limitsOf(node, LOW))?.givesWay, undefined);
 });
 
-test('a container that starts again claims nothing, and low slices keep reading the same file', async (t) => {
+test('a container that starts again has no claim, and low slices keep reading the same file', async (t) => {
   const node = await openSlices(t);
   await startSlice(node, HIGH, 'high');
   const path = at(node, HIGH, ACTIVITY_FILE);
@@ -73,7 +73,7 @@ test('a container that starts again claims nothing, and low slices keep reading 
   t.ok((await readFile(path)).every((byte) => byte === 0));
 });
 
-test('an activity file that its container lets grow is cut and reported', async (t) => {
+test('an activity file that its container grows is truncated and reported', async (t) => {
   const node = await openSlices(t);
   await startSlice(node, HIGH, 'high');
   const slice = node.slices.started.get(HIGH);
@@ -106,14 +106,14 @@ test('in memory, links are read-only and survive the agent', { skip: noMounts },
   await first.activity.linkHigh(LOW, [[HIGH]]);
   const link = join(base, LOW, HIGH_DIRECTORY, '00.0');
   await writeFile(join(base, HIGH, ACTIVITY_FILE), Buffer.alloc(ACTIVITY.structSize, 5), { flag: 'r+' });
-  t.equal(readFileSync(link)[9], 5, 'what the high slice writes is read');
+  t.equal(readFileSync(link)[9], 5, 'the low slice reads what the high slice writes');
   t.throws(() => openSync(link, 'r+'), { code: 'EROFS' });
   first.activity.close();
 
   const second = directories();
   await second.open();
   await second.make(HIGH);
-  t.equal(readFileSync(link)[9], 5, 'the next agent keeps it');
+  t.equal(readFileSync(link)[9], 5, 'the next agent keeps the link');
   await second.make(HIGH, true);
   t.equal(readFileSync(link)[9], 0);
   await second.activity.linkHigh(LOW, [[]]);

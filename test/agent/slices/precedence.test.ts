@@ -6,7 +6,7 @@ function contender(allocation: string, share: number, priority: Priority, uuids 
   return { allocation, devices: uuids.map((uuid) => ({ uuid, share, softLimit: null, priority })) };
 }
 
-test('low slices give way to high slices of their GPU, and divide the floor by their shares', (t) => {
+test('low slices yield to high slices of their GPU, and divide the floor by their shares', (t) => {
   const found = precedenceOf([
     contender('low-a', 30, 'low'),
     contender('high', 40, 'high'),
@@ -20,7 +20,7 @@ test('low slices give way to high slices of their GPU, and divide the floor by t
   t.end();
 });
 
-test('claims are believed for twice the time that a slice may use the GPU, soft limit included', (t) => {
+test('a claim is valid for twice the time that its slice may use the GPU, soft limit included', (t) => {
   const high = (share: number, softLimit: number | null): Contender => ({
     allocation: 'high',
     devices: [{ uuid: 'GPU-0', share, softLimit, priority: 'high' }],
@@ -33,7 +33,7 @@ test('claims are believed for twice the time that a slice may use the GPU, soft 
   t.end();
 });
 
-test('no more high slices count than a limits file has room for, and a slice of several GPUs gives way on each', (t) => {
+test('at most as many high slices count as a limits file has room for, and a slice of several GPUs yields on each', (t) => {
   const many = Array.from({ length: 11 }, (_, index) => contender(`high-${index}`, 5, 'high'));
   t.equal(precedenceOf([...many, contender('low', 30, 'low')]).get('low')?.[0]?.high.length, 8);
   const found = precedenceOf([

@@ -20,7 +20,7 @@ const MEMORY = 'tencent.com/vcuda-memory-limit';
 const SHARE = 'tencent.com/vcuda-share-limit';
 const SOFT = 'tencent.com/vcuda-core-limit';
 
-/** Pods whose annotations a test sets. */
+/** Pods whose annotations the test sets. */
 class Pods implements PodLimitAnnotations {
   readonly #annotations = new Map<string, ReadonlyMap<string, string>>();
   readonly #listeners = new Set<(podUid: string) => void>();
@@ -76,7 +76,7 @@ async function resizable(t: Teardown, earlier?: Resizable): Promise<Resizable> {
 
 const GIVEN = { memoryBytes: 1024 * MIB, share: 30, softLimit: null };
 
-test('an annotation that changes is published in place, and the pod is told', async (t) => {
+test('a changed annotation is published in place, and the pod gets an event', async (t) => {
   const { node, pods, notes, live } = await resizable(t);
   await node.slices.start(sliceSpec());
   const before = await stat(join(node.base, ALLOCATION, LIMITS_FILE));
@@ -89,11 +89,11 @@ test('an annotation that changes is published in place, and the pod is told', as
   pods.annotate({});
   t.match(live(), { ...GIVEN, generation: 3 });
   pods.annotate({ unrelated: 'x' });
-  t.equal(live().generation, 3, 'what changes nothing is not published');
+  t.equal(live().generation, 3, 'a change without effect is not published');
   t.equal(notes.length, 3);
 });
 
-test('a memory limit below what is in use is refused with an event, once, and all else holds', async (t) => {
+test('a memory limit below the usage is refused with one event, and all other limits apply', async (t) => {
   const { node, pods, notes, live, container } = await resizable(t);
   await node.slices.start(sliceSpec());
   container.hold(0, 0, 600 * MIB);
@@ -114,7 +114,7 @@ test('a memory limit below what is in use is refused with an event, once, and al
   t.match(live(), { memoryBytes: 512 * MIB, share: 25 });
 });
 
-test('what the driver keeps for itself counts as use', async (t) => {
+test('memory that the driver keeps for itself counts as usage', async (t) => {
   const { node, pods, live, container } = await resizable(t);
   await node.slices.start(sliceSpec());
   container.hold(0, 0, 400 * MIB);
@@ -123,7 +123,7 @@ test('what the driver keeps for itself counts as use', async (t) => {
   t.equal(live().memoryBytes, 1024 * MIB);
 });
 
-test('a usage file that cannot be read proves nothing: a lower memory limit waits', async (t) => {
+test('an unreadable usage file is no evidence: a lower memory limit waits', async (t) => {
   const { node, pods, notes, live } = await resizable(t);
   await node.slices.start(sliceSpec());
   await writeFile(join(node.base, ALLOCATION, 'usage/vgpu.usage'), '');
@@ -132,7 +132,7 @@ test('a usage file that cannot be read proves nothing: a lower memory limit wait
   t.match(notes, [{ message: /its use cannot be read/ }]);
 });
 
-test('more than was given is not given, and what is malformed is named', async (t) => {
+test('requests beyond the allocation are refused, and malformed values are named', async (t) => {
   const { node, pods, notes, live } = await resizable(t);
   await node.slices.start(sliceSpec());
   pods.annotate({ [MEMORY]: '100Gi', [SHARE]: 'all' });
@@ -146,7 +146,7 @@ test('more than was given is not given, and what is malformed is named', async (
   ]);
 });
 
-test('a container begins with what its pod asks for, and keeps to what it had while the pod is not known', async (t) => {
+test('a container starts with the limits of its pod, and keeps its earlier limits while the pod is unknown', async (t) => {
   const first = await resizable(t);
   first.pods.annotate({ [SHARE]: '10' });
   await first.node.slices.start(sliceSpec());
@@ -160,10 +160,10 @@ test('a container begins with what its pod asks for, and keeps to what it had wh
   second.resizer.reconsider(slice);
   t.match(second.live(), { share: 10 }, 'the pod is not known yet');
   second.pods.annotate({});
-  t.match(second.live(), { share: 30 }, 'it is, and asks for nothing');
+  t.match(second.live(), { share: 30 }, 'the pod is known and requests nothing');
 });
 
-test('of several containers of a pod each keeps within its own', async (t) => {
+test('each of several containers of a pod stays within its own limits', async (t) => {
   const { node, pods } = await resizable(t);
   const other = 'ffeeddccbbaa9988';
   await node.slices.start(sliceSpec());
@@ -179,7 +179,7 @@ test('of several containers of a pod each keeps within its own', async (t) => {
   t.match(new FakeContainer(node.base, other).told(0), { memoryBytes: 256 * MIB, share: 5 });
 });
 
-test("an operator's word goes before the pod's, outlives agent and container, and ends when it is taken back", async (t) => {
+test('the setting of an operator precedes that of the pod, outlives agent and container, and ends when it is reset', async (t) => {
   const first = await resizable(t);
   first.pods.annotate({ [SHARE]: '20' });
   await first.node.slices.start(sliceSpec());
@@ -202,7 +202,7 @@ test("an operator's word goes before the pod's, outlives agent and container, an
   await t.rejects(readFile(join(first.node.base, ALLOCATION, 'operator.json')), { code: 'ENOENT' });
 });
 
-test('an operator is refused what a container has outgrown, and nothing of it is kept', async (t) => {
+test('a setting below the usage of a container is refused as a whole', async (t) => {
   const { node, resizer, live, container } = await resizable(t);
   await node.slices.start(sliceSpec());
   container.hold(0, 1, 800 * MIB);
@@ -220,7 +220,7 @@ test('an operator is refused what a container has outgrown, and nothing of it is
   });
 });
 
-test('what an operator asked for is gone with the allocation', async (t) => {
+test('the setting of an operator ends with the allocation', async (t) => {
   const { node, resizer, live } = await resizable(t);
   await node.slices.start(sliceSpec());
   await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
@@ -230,7 +230,7 @@ test('what an operator asked for is gone with the allocation', async (t) => {
 });
 
 for (const text of ['', '{', 'null', '[]', '{"share":"5"}', '{"share":-1}', '{"share":1e99}', null]) {
-  test(`limits of an operator that cannot be read (${text ?? 'a folder'}) leave the container its last ones`, async (t) => {
+  test(`unreadable operator settings (${text ?? 'a folder'}) leave the container its last limits`, async (t) => {
     const first = await resizable(t);
     await first.node.slices.start(sliceSpec());
     await first.resizer.ask(ALLOCATION, { memoryBytes: 300 * MIB, share: 5, softLimit: null });
@@ -246,18 +246,18 @@ for (const text of ['', '{', 'null', '[]', '{"share":"5"}', '{"share":-1}', '{"s
     t.match(second.live(), { share: 5, memoryBytes: 300 * MIB }, 'the agent started again');
     t.match(second.notes, [{ reason: 'GPULimitRefused', message: /limits that an operator set cannot be read/ }]);
     second.pods.annotate({ [SHARE]: '3' });
-    t.match(second.live(), { share: 3 }, 'the pod may ask for less');
+    t.match(second.live(), { share: 3 }, 'the pod may request less');
     await second.node.slices.start(sliceSpec());
     t.match(second.live(), { share: 3, memoryBytes: 300 * MIB }, 'the container started again');
     if (text === null) return;
     t.match(await second.resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 7 }), { ok: true });
-    t.match(second.live(), { share: 7, memoryBytes: 300 * MIB }, 'what is not asked stays');
+    t.match(second.live(), { share: 7, memoryBytes: 300 * MIB }, 'limits without a request stay');
     t.match(await second.resizer.release(ALLOCATION), { ok: true });
     t.match(second.live(), { share: 3, memoryBytes: 1024 * MIB });
   });
 }
 
-test('a container whose limits are unknown altogether does not start; one that runs has the least share until they are known', async (t) => {
+test('a container with unknown limits does not start, and a running one has the smallest share until its limits are known', async (t) => {
   const first = await resizable(t);
   await first.node.slices.start(sliceSpec());
   await first.resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
@@ -278,7 +278,7 @@ test('a container whose limits are unknown altogether does not start; one that r
   await eventually(() => second.live().share === 5, 'the file to be read again');
 });
 
-test('the pod hears what an operator changes', async (t) => {
+test('a setting of an operator causes an event of the pod', async (t) => {
   const { node, notes, resizer } = await resizable(t);
   await node.slices.start(sliceSpec());
   await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
@@ -289,7 +289,7 @@ test('the pod hears what an operator changes', async (t) => {
   ]);
 });
 
-test('the priority of a running pod changes with its annotation, and a word that is none is refused', async (t) => {
+test('the priority of a running pod follows its annotation, and an unknown word is refused', async (t) => {
   const { node, pods, notes, live } = await resizable(t);
   await node.slices.start(sliceSpec());
   pods.annotate({ 'tencent.com/vcuda-priority': 'main=low,side=high' });

@@ -65,7 +65,7 @@ async function opened(
   return { path, socket, sessions, callers };
 }
 
-test('a greeting is heard with the pid that the kernel names, whatever it says itself', async (t) => {
+test('a greeting has the pid from the kernel, whatever pid it contains', async (t) => {
   const { path, sessions } = await opened(t);
   const socket = await say(path, greetingBytes(1, 3, 77));
   await eventually(() => sessions.size === 1, 'the greeting');
@@ -77,7 +77,7 @@ test('a greeting is heard with the pid that the kernel names, whatever it says i
   await eventually(() => sessions.size === 0, 'the end of the session');
 });
 
-test('a greeting may come byte by byte', async (t) => {
+test('a greeting may arrive byte by byte', async (t) => {
   const { path, sessions } = await opened(t);
   const socket = await say(path, new Uint8Array());
   for (const byte of greetingBytes(1, 0)) {
@@ -89,7 +89,7 @@ test('a greeting may come byte by byte', async (t) => {
   socket.destroy();
 });
 
-test('gRPC is spoken on the same socket, and every call has the pid of its connection', async (t) => {
+test('gRPC uses the same socket, and every call has the pid of its connection', async (t) => {
   const { path, callers } = await opened(t);
   const greeted = await say(path, greetingBytes(1, 0));
   await register(path, { container_id: 'c' });
@@ -121,34 +121,34 @@ for (const [what, bytes] of [
   });
 }
 
-test('who says something after the greeting is cut off', async (t) => {
+test('a client that sends bytes after the greeting is disconnected', async (t) => {
   const { path, sessions } = await opened(t);
   const socket = await say(path, greetingBytes(1, 0));
   await eventually(() => sessions.size === 1, 'the greeting');
   socket.write('more');
   await closed(socket);
   await eventually(() => sessions.size === 0, 'the end of the session');
-  t.equal(socket.bytesRead, 0, 'nothing is ever answered');
+  t.equal(socket.bytesRead, 0, 'the server never answers a greeting');
 });
 
 for (const [what, bytes] of [
   ['nothing', 0],
   ['half a greeting', 16],
 ] as const) {
-  test(`who says ${what} is cut off in time`, async (t) => {
+  test(`a client that sends ${what} is disconnected in time`, async (t) => {
     const { path } = await opened(t, { greetMs: 50 });
     await closed(await say(path, greetingBytes(1, 0).subarray(0, bytes)));
     t.pass('closed by the agent');
   });
 }
 
-test('a gRPC connection that stays open is closed in time', async (t) => {
+test('an idle gRPC connection is closed in time', async (t) => {
   const { path } = await opened(t, { rpcMs: 50 });
   await closed(await say(path, HTTP2_PREFACE));
   t.pass('closed by the agent');
 });
 
-test('a container has so many connections and no more', async (t) => {
+test('the number of connections of a container is limited', async (t) => {
   const { path, sessions, socket: limited } = await opened(t, { sessions: 4, silent: 3, rpcs: 2 });
   const all: Socket[] = [];
   const open = async (bytes: Uint8Array): Promise<Socket> => {
@@ -174,7 +174,7 @@ test('a container has so many connections and no more', async (t) => {
   for (const socket of all) socket.destroy();
 });
 
-test('all containers together have so many connections and no more, and what closes is free again', async (t) => {
+test('the number of connections of all containers together is limited, and closing one frees it', async (t) => {
   const budget = new ConnectionBudget(3);
   const one = await opened(t, {}, budget);
   const other = await opened(t, {}, budget);
@@ -190,7 +190,7 @@ test('all containers together have so many connections and no more, and what clo
   for (const socket of sockets) socket.destroy();
 });
 
-test('a container that takes all it can get leaves half for those that have few', async (t) => {
+test('a container that takes all it can get leaves half of the connections for others', async (t) => {
   const budget = new ConnectionBudget(80);
   const greedy = await opened(t, {}, budget);
   const other = await opened(t, {}, budget);
@@ -209,7 +209,7 @@ test('a container that takes all it can get leaves half for those that have few'
 
 const HASTY = { rate: { burst: 20, perSecond: 20, penaltyMs: 100, longestPenaltyMs: 100 } };
 
-test('a flood shuts the socket of the flooder for a while, and its processes that live stay connected', async (t) => {
+test('a flood closes the socket of its container for a while, and existing sessions stay connected', async (t) => {
   const { path, sessions, socket: shut } = await opened(t, HASTY);
   const other = await opened(t, HASTY);
   const living = await say(path, greetingBytes(1, 0));
@@ -227,7 +227,7 @@ test('a flood shuts the socket of the flooder for a while, and its processes tha
       });
     });
   }
-  t.equal(sessions.size, 1, 'the session goes on');
+  t.equal(sessions.size, 1, 'the session continues');
   t.match(shut.refusals, { floods: 1 });
   t.match(other.socket.refusals, { floods: 0, connections: 0 });
   const neighbour = await say(other.path, greetingBytes(1, 0));
@@ -244,7 +244,7 @@ test('a flood shuts the socket of the flooder for a while, and its processes tha
   neighbour.destroy();
 });
 
-test('stopping while it is shut leaves no socket behind and opens none later', async (t) => {
+test('stopping while the socket is closed leaves no socket file behind and opens none later', async (t) => {
   const { path, socket } = await opened(t, { rate: { burst: 0, perSecond: 0, penaltyMs: 30, longestPenaltyMs: 30 } });
   await closed(await say(path, greetingBytes(1, 0)));
   t.equal(socket.open, true);
@@ -253,7 +253,7 @@ test('stopping while it is shut leaves no socket behind and opens none later', a
   t.same(await readdir(join(path, '..')), []);
 });
 
-test('starting twice is starting once', async (t) => {
+test('starting twice has the effect of starting once', async (t) => {
   const { path, socket, sessions } = await opened(t);
   const living = await say(path, greetingBytes(1, 0));
   await eventually(() => sessions.size === 1, 'the greeting');

@@ -26,14 +26,17 @@ async function limitsOf(node: TestSlices, allocation = ALLOCATION) {
 
 const modeOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);
 
-test('a prepared slice has what is mounted, a started one all of it, with the modes that a container needs', async (t) => {
+test('a prepared slice has the mounted files, a started one has all files, with the modes that a container needs', async (t) => {
   const node = await openSlices(t);
   const before = process.umask(0o077);
   t.teardown(() => void process.umask(before));
   await node.slices.prepare(ALLOCATION, true);
   const at = (name: string): string => join(node.base, ALLOCATION, name);
   t.equal((await stat(at(USAGE_FILE))).size, USAGE_LAYOUT.structSize);
-  t.ok((await stat(at(USAGE_FILE))).blocks * 512 >= USAGE_LAYOUT.structSize, 'its room on the disk is taken');
+  t.ok(
+    (await stat(at(USAGE_FILE))).blocks * 512 >= USAGE_LAYOUT.structSize,
+    'the disk space of the usage file is allocated',
+  );
   await node.slices.start(sliceSpec());
   t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['high', 'usage', 'vcuda.sock', 'vgpu.limits']);
   t.equal(await modeOf(node.base), '750');
@@ -45,7 +48,7 @@ test('a prepared slice has what is mounted, a started one all of it, with the mo
   t.match(await limitsOf(node), { allocation: ALLOCATION, devices: [{ memoryBytes: 1024 * MIB, share: 30 }] });
 });
 
-/** Another user is played, who sees the slice's directory under another path, as a container does. */
+/** The test acts as another user, who sees the directory of the slice under another path, as a container does. */
 const mountable = async (): Promise<string | false> => {
   if (process.getuid?.() !== 0) return 'playing another user and mounting needs root';
   return run('unshare', ['--mount', 'true']).then(
@@ -55,7 +58,7 @@ const mountable = async (): Promise<string | false> => {
 };
 
 test(
-  'any user of the container connects and writes its usage file, and nothing else',
+  'any user of the container can connect and write the usage file, and change nothing else',
   { skip: await mountable() },
   async (t) => {
     const node = await openSlices(t);
@@ -72,7 +75,7 @@ test(
   },
 );
 
-test('a process that greets is known by its pid until it leaves, even when it is killed', async (t) => {
+test('a process that greets is known by its pid until it ends, even when it is killed', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const script = `const s = require('node:net').connect(process.argv[1]); s.write(Buffer.from(process.argv[2], 'hex'));`;
@@ -88,7 +91,7 @@ test('a process that greets is known by its pid until it leaves, even when it is
   await eventually(() => node.slices.sessionOf(pid) === null, 'the end of the process');
 });
 
-test('what a process held counts until it is dead, not only gone from the socket', async (t) => {
+test('the holdings of a process count until it is dead, not only until it disconnects', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const slice = node.slices.started.get(ALLOCATION);
@@ -106,28 +109,28 @@ test('what a process held counts until it is dead, not only gone from the socket
   t.equal(slice?.held(0), 110 * MIB);
   child.stdin?.write('leave');
   await eventually(() => slice?.sessions.size === 0, 'the end of the connection');
-  t.equal(slice?.held(0), 110 * MIB, 'it lives on');
+  t.equal(slice?.held(0), 110 * MIB, 'the process still lives');
   child.kill('SIGKILL');
   await eventually(() => slice?.held(0) === 10 * MIB, 'its end');
   container.register(5, 9, 79);
-  t.equal(slice?.held(0), 110 * MIB, 'its line has another owner');
+  t.equal(slice?.held(0), 110 * MIB, 'its slot has another owner');
 });
 
-test('when a process exchanges its connection for another it stays known', async (t) => {
+test('a process that replaces its connection stays known', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const first = await say(node.socketPath(), greetingBytes(1, 0));
-  await eventually(() => node.slices.sessionOf(process.pid)?.greeting.slot === 0, 'the first');
+  await eventually(() => node.slices.sessionOf(process.pid)?.greeting.slot === 0, 'the first connection');
   const second = await say(node.socketPath(), greetingBytes(1, 1));
-  await eventually(() => node.slices.sessionOf(process.pid)?.greeting.slot === 1, 'the second');
+  await eventually(() => node.slices.sessionOf(process.pid)?.greeting.slot === 1, 'the second connection');
   first.destroy();
-  await eventually(() => node.slices.started.get(ALLOCATION)?.sessions.size === 1, 'the end of the first');
+  await eventually(() => node.slices.started.get(ALLOCATION)?.sessions.size === 1, 'the end of the first connection');
   t.equal(node.slices.sessionOf(process.pid)?.greeting.slot, 1);
   t.equal(node.slices.sessionOf(process.pid)?.startTicks, ownStartTicks());
   second.destroy();
 });
 
-test('an agent that is gone leaves limits and usage, and the next one goes on with them', async (t) => {
+test('limits and usage remain when the agent ends, and the next agent continues with them', async (t) => {
   const first = await openSlices(t);
   await first.slices.start(sliceSpec());
   const before = {
@@ -147,14 +150,14 @@ test('an agent that is gone leaves limits and usage, and the next one goes on wi
     limits: await stat(join(first.base, ALLOCATION, LIMITS_FILE)),
     usage: await stat(join(first.base, ALLOCATION, USAGE_FILE)),
   };
-  t.equal(after.limits.ino, before.limits.ino, 'those who mapped the limits see what is published');
+  t.equal(after.limits.ino, before.limits.ino, 'processes that mapped the limits see later publications');
   t.equal(after.usage.ino, before.usage.ino);
   t.match(
     (await limitsOf(second)).devices,
     [{ memoryBytes: 512 * MIB, generation: 1 }],
-    'a limit that was changed stays changed',
+    'a changed limit stays changed',
   );
-  t.equal((await limitsOf(second)).sequence, 2, 'processes see that somebody is there');
+  t.equal((await limitsOf(second)).sequence, 2, 'processes see that an agent is present');
   const socket = await say(second.socketPath(), greetingBytes(1, 0));
   await eventually(() => second.slices.sessionOf(process.pid) !== null, 'the process to be known again');
   const again = second.slices.started.get(ALLOCATION);
@@ -163,7 +166,7 @@ test('an agent that is gone leaves limits and usage, and the next one goes on wi
   socket.destroy();
 });
 
-test('restoring twice, and restoring what runs, changes nothing', async (t) => {
+test('restoring twice, and restoring a running slice, changes nothing', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const socket = await say(node.socketPath(), greetingBytes(1, 0));
@@ -182,7 +185,7 @@ for (const [what, spoil] of [
   ['empty', (path: string) => writeFile(path, '')],
   ['of other GPUs', null],
 ] as const) {
-  test(`limits that are ${what} after a restart are written anew`, async (t) => {
+  test(`limits that are ${what} after a restart are written again`, async (t) => {
     const first = await openSlices(t);
     await first.slices.start(spoil === null ? sliceSpec({ devices: [gpuLimits(5)] }) : sliceSpec());
     await first.slices.close();
@@ -206,7 +209,7 @@ test('a container that starts again finds an empty usage file and the same socke
   t.match(node.slices.started.get(ALLOCATION)?.usage, { ok: true });
 });
 
-test('a slice that is over is gone: connections, socket, directory', async (t) => {
+test('the end of a slice removes its connections, socket and directory', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   await node.slices.start(sliceSpec({ allocation: OTHER }));
@@ -219,7 +222,7 @@ test('a slice that is over is gone: connections, socket, directory', async (t) =
   await node.slices.remove(ALLOCATION);
 });
 
-test('preparing a name anew removes all that an earlier slice of it left', async (t) => {
+test('preparing a name again removes all files of an earlier slice', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   await writeFile(join(node.base, ALLOCATION, 'left-over'), '');
@@ -230,13 +233,13 @@ test('preparing a name anew removes all that an earlier slice of it left', async
   t.same((await readdir(join(node.base, ALLOCATION))).sort(), ['high', 'mine', 'usage']);
 });
 
-test('a base path of any length has its sockets', async (t) => {
+test('a base path of any length works with sockets', async (t) => {
   const base = join(await scratchDirectory(t), 'a-very-long-name-of-a-directory/'.repeat(8), 'vm');
   const node = await openSlices(t, { base });
   await node.slices.start(sliceSpec());
   t.ok(node.socketPath().length > 250);
   t.ok((await stat(node.socketPath())).isSocket());
-  // As a container sees it: under a short name of its own.
+  // As a container sees it: under a short path of its own.
   const view = join(await scratchDirectory(t), 'v');
   await symlink(join(base, ALLOCATION), view);
   const socket = await say(join(view, 'vcuda.sock'), greetingBytes(1, 0));
@@ -246,7 +249,7 @@ test('a base path of any length has its sockets', async (t) => {
   t.same((await readdir(join(base, ALLOCATION))).sort(), ['high', 'usage', 'vgpu.limits']);
 });
 
-test('directories of strangers below the base are none of ours', async (t) => {
+test('unrelated directories below the base are left alone', async (t) => {
   const node = await openSlices(t);
   for (const name of ['11111111-2222-3333-4444-555555555555', 'lost+found', '00112233445566AA'])
     await mkdir(join(node.base, name));
@@ -254,7 +257,7 @@ test('directories of strangers below the base are none of ours', async (t) => {
   t.same(await node.slices.list(), [ALLOCATION]);
 });
 
-test('a socket that cannot be opened does not hold the container up, and opens as soon as it can', async (t) => {
+test('a socket that cannot be opened does not delay the container, and opens as soon as possible', async (t) => {
   const node = await openSlices(t);
   await node.slices.prepare(ALLOCATION, true);
   await mkdir(join(node.socketPath(), 'in-the-way'), { recursive: true });

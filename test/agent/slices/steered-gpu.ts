@@ -8,15 +8,15 @@ import {
   type SteeringState,
 } from '../../../src/agent/slices/steering.js';
 
-/** A container on a GPU that exists in arithmetic only. */
+/** A container on a GPU that exists in the model only. */
 export interface ModelSlice {
   readonly share: number;
   readonly softLimit?: number;
   /** GPU time of one launch. */
   readonly kernelUs: number;
-  /** What the library believes one launch costs, where that is wrong. */
+  /** The cost of one launch that the library assumes, where that is wrong. */
   readonly believedUs?: number;
-  /** Part of the time from `fromMs` on that it wants the GPU: 1 launches whenever it may. */
+  /** Demand as a part of the time from `fromMs` on: 1 launches whenever it may. */
   readonly wants?: (ms: number) => number;
 }
 
@@ -27,7 +27,7 @@ const EVIDENCE_MS = 5_000;
 interface Running {
   readonly slice: ModelSlice;
   level: bigint;
-  /** GPU time submitted and not done, wanted and not submitted, both in us. */
+  /** GPU time submitted and not completed, and GPU time wanted and not submitted, both in us. */
   queueUs: number;
   wishUs: number;
   grant: number | null;
@@ -41,8 +41,8 @@ interface Running {
 }
 
 /**
- * Lets containers run under the library's law and the agent's steering; answers what part of the GPU each used from
- * `fromMs` to `toMs`. The GPU divides its time equally among those with work queued, as real ones do.
+ * Runs containers under the law of the library and the steering of the agent; returns the part of the GPU that each
+ * used from `fromMs` to `toMs`. The GPU divides its time equally among those with queued work, as real ones do.
  */
 export function runModel(slices: readonly ModelSlice[], fromMs: number, toMs: number, reports = true): number[] {
   const all = slices.map((slice): Running => ({
@@ -74,7 +74,7 @@ function submit(one: Running, now: bigint, wanted: number): void {
   const { slice } = one;
   one.wishUs = wanted >= 1 ? Infinity : Math.min(one.wishUs, 50 * slice.kernelUs) + wanted * STEP_US;
   const effective = effectivePpm(slice.share, slice.softLimit ?? 0, one.grant ?? 0);
-  // As a program that keeps few launches in flight: the queue is what the GPU can do in two steps, or one launch.
+  // A program that keeps few launches in flight: the queue holds the work of two steps, or one launch.
   while (one.wishUs >= slice.kernelUs && one.queueUs <= Math.max(2 * STEP_US, slice.kernelUs)) {
     if (waitNs(one.level, now) > 0n) {
       one.waited = true;
@@ -128,7 +128,7 @@ function tick(all: readonly Running[], before: SteeringState): SteeringState {
   return state;
 }
 
-/** The driver's report: whole percents of the time, rounded down. */
+/** The report of the driver: whole percents of the time, rounded down. */
 function learn(all: readonly Running[], before: SteeringState): SteeringState {
   let state = before;
   all.forEach((one, index) => {

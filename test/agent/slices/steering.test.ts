@@ -14,7 +14,7 @@ import { runModel } from './steered-gpu.js';
 
 const TICK_NS = 100_000_000;
 
-/** Containers of one GPU: their shares add up to no more than it has. */
+/** Containers of one GPU: the sum of their shares is at most the GPU. */
 const sliceTicks: fc.Arbitrary<SliceTick[]> = fc
   .array(
     fc.record({
@@ -61,7 +61,7 @@ test('every grant lies between the share and the soft limit, and a hard limit ha
   t.end();
 });
 
-test('what is lent was left over: what all may take fits on the GPU beside strangers, unless shares alone do not', (t) => {
+test('lent time was idle: all grants and the foreign use fit on the GPU, unless the shares alone do not', (t) => {
   const property = fc.property(ticks, ({ slices, foreignPpm }) => {
     const { state, decisions } = steer(NO_SLICES, { elapsedNs: TICK_NS, slices, foreignPpm });
     const own = (index: number): number => (slices[index]?.share ?? 0) * 10_000;
@@ -73,7 +73,7 @@ test('what is lent was left over: what all may take fits on the GPU beside stran
   t.end();
 });
 
-test('when all who wait are soft without end, nothing but a rounding is left idle', (t) => {
+test('when all waiting containers are soft without limit, only a rounding error stays idle', (t) => {
   const property = fc.property(sliceTicks, (all) => {
     const slices = all.map((one) => ({ ...one, softLimit: 100, waiting: true })).filter((one) => one.share < 100);
     if (slices.length === 0) return true;
@@ -84,7 +84,7 @@ test('when all who wait are soft without end, nothing but a rounding is left idl
   t.end();
 });
 
-test('the order of containers decides nothing', (t) => {
+test('the order of containers changes nothing', (t) => {
   const property = fc.property(ticks, ({ slices, foreignPpm }) => {
     const one = steer(NO_SLICES, { elapsedNs: TICK_NS, slices, foreignPpm }).decisions;
     const other = steer(NO_SLICES, { elapsedNs: TICK_NS, slices: [...slices].reverse(), foreignPpm }).decisions;
@@ -110,7 +110,7 @@ function decide(slices: readonly SliceTick[], before = NO_SLICES, foreignPpm = 0
   return steer(before, { elapsedNs: TICK_NS, slices, foreignPpm });
 }
 
-test('an idle owner lends its share, and has it back in the beat in which it waits', (t) => {
+test('an idle owner lends its share, and gets it back in the tick in which it waits', (t) => {
   const soft = slice('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * TICK_NS, waiting: true });
   const lent = decide([soft, slice('owner', { share: 70 })]);
   t.equal(lent.decisions[0]?.grantPpm, 900_000);
@@ -119,7 +119,7 @@ test('an idle owner lends its share, and has it back in the beat in which it wai
   t.end();
 });
 
-test('of a first beat only the waiting counts: what it used before is not known', (t) => {
+test('in a first tick only waiting counts: earlier usage is unknown', (t) => {
   const soft = slice('soft', { share: 30, softLimit: 90, chargedNs: 0.3 * TICK_NS, waiting: true });
   const first = decide([soft, slice('owner', { share: 70, chargedNs: null, waiting: true })]);
   t.match(first.decisions, [
@@ -138,7 +138,7 @@ test('an owner that uses a part of its share lends the rest, less some room to g
   t.end();
 });
 
-test('an owner whose launches come seldom is not forgotten between two of them', (t) => {
+test('an owner with rare launches is not forgotten between two of them', (t) => {
   const soft = slice('soft', { share: 30, softLimit: 100, waiting: true });
   let step = decide([soft, slice('owner', { share: 70, chargedNs: 0.5 * TICK_NS })]);
   t.equal(step.decisions[0]?.grantPpm, 390_000);
@@ -150,7 +150,7 @@ test('an owner whose launches come seldom is not forgotten between two of them',
   t.end();
 });
 
-test('two who borrow share what is lent by their shares, and what one cannot use the other has', (t) => {
+test('two borrowers divide the lent time by their shares, and each may use what the other does not', (t) => {
   const one = slice('one', { share: 20, softLimit: 100, waiting: true });
   const two = slice('two', { share: 40, softLimit: 100, waiting: true });
   t.match(decide([one, two]).decisions, [{ grantPpm: 330_000 }, { grantPpm: 660_000 }]);
@@ -162,7 +162,7 @@ test('two who borrow share what is lent by their shares, and what one cannot use
   t.end();
 });
 
-test("what strangers use is nobody's to lend, and whoever has company is not alone", (t) => {
+test('time that foreign processes use is not lent, and a container beside them is not alone', (t) => {
   const soft = slice('soft', { share: 30, softLimit: 100, waiting: true });
   t.match(decide([soft], NO_SLICES, 250_000).decisions, [{ grantPpm: 750_000, alone: false }]);
   t.match(decide([soft]).decisions, [{ grantPpm: 1_000_000, alone: true }]);
@@ -171,7 +171,7 @@ test("what strangers use is nobody's to lend, and whoever has company is not alo
   t.end();
 });
 
-test("a container that says it used nothing, or everything, changes no other's share", (t) => {
+test('a container that reports no usage, or full usage, changes the share of no other container', (t) => {
   for (const chargedNs of [0, -5, Number.NaN, Number.MAX_SAFE_INTEGER]) {
     for (const waiting of [false, true]) {
       const { decisions } = decide([
@@ -184,7 +184,7 @@ test("a container that says it used nothing, or everything, changes no other's s
   t.end();
 });
 
-test('who is missing from a beat is forgotten', (t) => {
+test('a container that is absent from a tick is forgotten', (t) => {
   const { state } = decide([slice('a', { waiting: true }), slice('b', { waiting: true })]);
   t.same([...decide([slice('b')], state).state.keys()], ['b']);
   t.end();
@@ -193,7 +193,7 @@ test('who is missing from a beat is forgotten', (t) => {
 /** An account of five seconds, of many brief launches. */
 const ofBriefLaunches = { elapsedNs: 5e9, reports: 5, launches: 50_000 };
 
-test("a correction goes where the driver's report is clearly different, as far as it clearly is", (t) => {
+test('a correction applies where the report of the driver clearly differs, and by the clear difference only', (t) => {
   let correction = PPM_WHOLE;
   for (let step = 0; step < 60; step += 1)
     correction = stepCorrection(correction, { ...ofBriefLaunches, chargedNs: 1.5e9, reportedNs: 3e9 });
@@ -204,7 +204,7 @@ test("a correction goes where the driver's report is clearly different, as far a
   t.end();
 });
 
-test('a report that whole percents explain corrects nothing', (t) => {
+test('a report that the rounding to whole percents explains corrects nothing', (t) => {
   for (const used of [0.1, 0.157, 0.3, 0.5, 0.999]) {
     const reportedNs = Math.floor(used * 100) * 5e7;
     t.equal(stepCorrection(PPM_WHOLE, { ...ofBriefLaunches, chargedNs: used * 5e9, reportedNs }), PPM_WHOLE, `${used}`);
@@ -212,7 +212,7 @@ test('a report that whole percents explain corrects nothing', (t) => {
   t.end();
 });
 
-test('no report, or little evidence, leaves a correction as it is', (t) => {
+test('without a report, or with little evidence, a correction stays as it is', (t) => {
   t.equal(
     stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: MIN_EVIDENCE_NS - 1, reportedNs: 5e9 }),
     1_200_000,
@@ -237,7 +237,7 @@ test('a correction never leaves its bounds', (t) => {
   t.end();
 });
 
-test('a correction is kept with its container, and forgotten with it', (t) => {
+test('a correction is kept as long as its container', (t) => {
   const { state } = decide([slice('a', { waiting: true })]);
   const corrected = withCorrection(state, 'a', 1_500_000);
   t.equal(withCorrection(corrected, 'a', 1_500_000), corrected);
@@ -249,7 +249,7 @@ test('a correction is kept with its container, and forgotten with it', (t) => {
 const near = (got: number | undefined, wanted: number, within: number): boolean =>
   Math.abs((got ?? NaN) - wanted) <= within;
 
-test('on a model of a GPU, hard shares that fill it are kept whatever kernels take', (t) => {
+test('on a model of a GPU, hard shares that fill it are kept, however long kernels take', (t) => {
   const used = runModel(
     [
       { share: 50, kernelUs: 200 },
@@ -264,7 +264,7 @@ test('on a model of a GPU, hard shares that fill it are kept whatever kernels ta
   t.end();
 });
 
-test('on a model of a GPU, a soft container has the idle time and gives it back at once', (t) => {
+test('on a model of a GPU, a soft container uses the idle time and returns it at once', (t) => {
   const owner = { share: 60, kernelUs: 500, wants: (ms: number) => (ms % 4_000 < 2_000 ? 1 : 0) };
   const soft = { share: 40, softLimit: 100, kernelUs: 2_000 };
   const away = runModel([owner, soft], 2_600, 4_000);
@@ -274,7 +274,7 @@ test('on a model of a GPU, a soft container has the idle time and gives it back 
   t.end();
 });
 
-test('on a model of a GPU, soft containers divide all of it by their shares', (t) => {
+test('on a model of a GPU, soft containers divide all of its time by their shares', (t) => {
   const used = runModel(
     [
       { share: 10, softLimit: 100, kernelUs: 300 },
@@ -287,14 +287,17 @@ test('on a model of a GPU, soft containers divide all of it by their shares', (t
   t.end();
 });
 
-test('on a model of a GPU, charges that are wrong for long are corrected where the driver reports, and only there', (t) => {
+test('on a model of a GPU, charges that are wrong for a long time are corrected where the driver reports, and only there', (t) => {
   const slices = [{ share: 30, kernelUs: 1_000, believedUs: 500 }];
-  t.ok(near(runModel(slices, 5_000, 15_000, false)[0], 0.6, 0.02), 'without a report twice the share is used');
-  t.ok(near(runModel(slices, 90_000, 100_000)[0], 0.3, 0.035), 'with one it is nearly kept');
+  t.ok(
+    near(runModel(slices, 5_000, 15_000, false)[0], 0.6, 0.02),
+    'without a report the container uses twice its share',
+  );
+  t.ok(near(runModel(slices, 90_000, 100_000)[0], 0.3, 0.035), 'with a report the share is nearly kept');
   t.end();
 });
 
-test('every container is told what all others used lately, strangers included, and never its own use', (t) => {
+test('every container gets the recent usage of all others, foreign processes included, and never its own', (t) => {
   const a = (chargedNs: number): SliceTick => ({ id: 'a', share: 60, softLimit: null, chargedNs, waiting: true });
   const b: SliceTick = { id: 'b', share: 20, softLimit: null, chargedNs: 0.2 * TICK_NS, waiting: true };
   const first = steer(NO_SLICES, { elapsedNs: TICK_NS, slices: [a(0.6 * TICK_NS), b], foreignPpm: 50_000 });
@@ -329,12 +332,12 @@ test('every container is told what all others used lately, strangers included, a
     steer(NO_SLICES, { elapsedNs: TICK_NS, slices: many, foreignPpm: 0 }).decisions.every(
       ({ othersPpm }) => othersPpm >= 750_000 && othersPpm <= 900_000,
     ),
-    'a container counts for what it may use',
+    'a container counts with its grant',
   );
   t.end();
 });
 
-test('low slices may use what high ones leave, and high ones all but the floor of low ones', (t) => {
+test('low slices may use what high slices leave, and high slices all but the floor of the low ones', (t) => {
   const slice = (
     id: string,
     priority: 'high' | 'normal' | 'low',
@@ -363,8 +366,8 @@ test('low slices may use what high ones leave, and high ones all but the floor o
     slice('normal', 'normal', true, 30),
     slice('low', 'low', true, 40),
   ]);
-  t.equal(three.get('normal'), 330_000, 'a normal slice shares with both as without priorities');
+  t.equal(three.get('normal'), 330_000, 'a normal slice shares with both, as without priorities');
   t.ok((three.get('high') ?? 0) <= 650_000, 'a high slice leaves a normal one its share');
-  t.ok((three.get('low') ?? 0) <= 700_000, 'and so does a low one');
+  t.ok((three.get('low') ?? 0) <= 700_000, 'a low slice leaves a normal one its share, too');
   t.end();
 });

@@ -10,7 +10,7 @@ import {
 import { decodeDeviceUsage, type DeviceUsage } from '../../../src/abi/usage-file.js';
 import { DEVICE_USAGE } from '../../../src/abi/vgpu-abi.js';
 
-/** What a file may say: anything at all. */
+/** Contents of a file: anything at all. */
 const anyUsage = fc
   .uint8Array({ minLength: DEVICE_USAGE.structSize, maxLength: DEVICE_USAGE.structSize })
   .map((bytes) => decodeDeviceUsage(Buffer.from(bytes)));
@@ -22,7 +22,7 @@ function usage(counters: Partial<DeviceUsage>): DeviceUsage {
 const numbers = (counters: UsageCounters): number[] =>
   Object.values(counters).flatMap((value) => (typeof value === 'number' ? [value] : Object.values(value)));
 
-test('of one file that only its library writes the sum is what the file says', (t) => {
+test('for a file that only its library writes the sum equals the counters of the file', (t) => {
   const steps = fc.array(fc.record({ launches: fc.nat(1e6), throttledNs: fc.nat(1e9) }), {
     minLength: 1,
     maxLength: 20,
@@ -41,7 +41,7 @@ test('of one file that only its library writes the sum is what the file says', (
   t.end();
 });
 
-test('whatever is written, sums never fall and never leave the numbers that are exact', (t) => {
+test('sums never decrease and stay exact, whatever is written', (t) => {
   fc.assert(
     fc.property(
       fc.array(anyUsage, { maxLength: 8 }),
@@ -62,13 +62,13 @@ test('whatever is written, sums never fall and never leave the numbers that are 
   t.end();
 });
 
-test('a new file begins at nothing, and adds all that it says', (t) => {
+test('a new file begins at zero, and adds its counters', (t) => {
   const first = addIncrease(NO_COUNTERS, NO_COUNTERS, usage({ launches: 5 }));
   t.equal(addIncrease(first, NO_COUNTERS, usage({ launches: 3 })).launches, 8);
   t.end();
 });
 
-test('a charge that is taken back and made again counts once', (t) => {
+test('a charge that is refunded and made again counts once', (t) => {
   let [total, seen] = [NO_COUNTERS, NO_COUNTERS];
   for (const chargedNs of [100, 70, 90, 100, 130]) {
     const now = usage({ chargedNs });
@@ -86,7 +86,7 @@ test('denials are counted by API', (t) => {
   t.end();
 });
 
-test('only counters that the library never lowers are evidence of a forgery', (t) => {
+test('only counters that the library never decreases are evidence of forgery', (t) => {
   const before = usage({ launches: 10, chargedNs: 10, waits: 10, throttledNs: 10, peakBytes: 10 });
   t.equal(wentBack(before, { ...before, peakBytes: 1, chargedNs: 9, levelAtNs: 0n }), false);
   for (const name of ['launches', 'waits', 'throttledNs'] as const)

@@ -33,7 +33,7 @@ async function usageFile(
   return { path, reader: opened.reader };
 }
 
-test('counters of one GPU are read by themselves and with all the rest', async (t) => {
+test('the counters of one GPU are read separately and together with all others', async (t) => {
   const content = encodeUsage();
   content.writeBigUInt64LE(7n, USAGE_LAYOUT.devices + 2 * DEVICE_USAGE.structSize + DEVICE_USAGE.launches);
   const { reader } = await usageFile(t, content);
@@ -44,7 +44,7 @@ test('counters of one GPU are read by themselves and with all the rest', async (
   t.equal(reader.problem(), null);
 });
 
-test('a file that is cut off under its reader is a finding, not an end', async (t) => {
+test('truncating a file while it is read is a finding, and reading continues', async (t) => {
   const { path, reader } = await usageFile(t);
   await truncate(path, 300);
   t.equal(reader.device(0), null);
@@ -52,7 +52,7 @@ test('a file that is cut off under its reader is a finding, not an end', async (
   t.match(reader.problem(), { code: 'truncated' });
 });
 
-test('a file that grows, goes away or is exchanged is noticed, and what was open is still read', async (t) => {
+test('growing, removing and replacing a file is noticed, and the open file is still read', async (t) => {
   const { path, reader } = await usageFile(t);
   await truncate(path, USAGE_LAYOUT.structSize + 1);
   t.match(reader.problem(), { code: 'grown' });
@@ -77,12 +77,12 @@ for (const [what, make] of [
   });
 }
 
-test('a missing file is said to be missing', async (t) => {
+test('a missing file is reported as missing', async (t) => {
   t.match(UsageReader.open(join(await scratchDirectory(t), 'x')), { ok: false, code: 'missing' });
 });
 
 test(
-  'a device node in its place is not opened',
+  'a device node in place of the file is not opened',
   { skip: process.getuid?.() === 0 ? false : 'making device nodes needs root' },
   async (t) => {
     const path = join(await scratchDirectory(t), 'vgpu.usage');
@@ -108,7 +108,7 @@ function withObject(content: Buffer, bytes: bigint, slots: readonly number[], de
   return content;
 }
 
-test('shared memory counts once, while a living process holds it or a descriptor may', async (t) => {
+test('shared memory counts once, while a living process or a descriptor may hold it', async (t) => {
   const { reader } = await usageFile(t, withObject(encodeUsage(), 4096n, [2, 70]));
   t.equal(reader.held(1), 4096);
   t.equal(reader.held(0), 0);
