@@ -22,7 +22,7 @@ function twoGpus(): SimDriver {
   return new SimDriver(parsed.node);
 }
 
-test('a GPU that falls off the bus is not offered any more, its pods hear of it, and it rests when it is back', async (t) => {
+test('a GPU that falls off the bus is not offered, its pods get an event, and it is on probation when it is back', async (t) => {
   const driver = twoGpus();
   const told: string[] = [];
   const notices: Notices = {
@@ -37,24 +37,31 @@ test('a GPU that falls off the bus is not offered any more, its pods hear of it,
   driver.lose(uuid);
   await node.kubelet.until(() => node.kubelet.allocatable('core') === 100);
   t.match(told, [new RegExp(`^${running.name} ${uuid} .+`)]);
-  t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [1], 'nothing new goes to the lost GPU');
+  t.same(gpuIndexes(await runPod(node, simplePod(30, 8))), [1], 'no pod goes to the lost GPU');
 
   driver.find(uuid);
-  t.equal(node.kubelet.allocatable('core'), 100, 'a GPU that came back rests before it is used again');
+  t.equal(node.kubelet.allocatable('core'), 100, 'a GPU that came back is on probation before it is used again');
 });
 
-test('a whole GPU goes to a GPU that nobody uses, rather than to one with a process that is not ours', async (t) => {
+test('a request for a whole GPU prefers an unused GPU to one with a foreign process', async (t) => {
   const driver = twoGpus();
   const first = (await driver.inventory()).gpus[0]?.uuid ?? '';
   driver.processes = async (uuid) =>
     uuid === first ? [{ pid: process.pid, usedMemoryBytes: 1 << 20, utilizationPercent: 0 }] : [];
   const node = await startedNode(t, { gpus: cards(2), seams: { driver }, config: { samplePeriodMs: 100 } });
-  await eventually(() => node.agent.allocator.state.node.gpus[0]?.processCount === 1, 'the process to be seen');
+  await eventually(
+    () => node.agent.allocator.state.node.gpus[0]?.processCount === 1,
+    'the process to appear in the sample',
+  );
   t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [1]);
-  t.same(gpuIndexes(await runPod(node, simplePod(100, 0))), [0], 'it is the last one, and better than none');
+  t.same(
+    gpuIndexes(await runPod(node, simplePod(100, 0))),
+    [0],
+    'the last free GPU is used, in spite of its foreign process',
+  );
 });
 
-test('what is held against GPUs outlives the agent, until a reset, a boot or an operator ends it', async (t) => {
+test('the health of GPUs outlives the agent, until a reset, a boot or an operator ends it', async (t) => {
   const given = parseSimNode(cards(2));
   if (!given.ok) throw new Error(given.reason);
   let driver = new SimDriver(given.node);
@@ -82,17 +89,17 @@ test('what is held against GPUs outlives the agent, until a reset, a boot or an 
   driver.raiseXid(second, 79);
   await allocatable(0);
   await restart();
-  t.equal(node.kubelet.allocatable('core'), 0, 'nothing is offered after the restart either');
+  t.equal(node.kubelet.allocatable('core'), 0, 'no GPU is offered after the restart either');
   t.match(await command(), /0 +GPU-\S+ +reset +\d+ s +- +XID 48 .*needs a reset/);
 
   await restart((next) => next.reset(first));
   t.match(await command(), /0 +GPU-\S+ +probation +\d+ s +in .* the GPU was reset/);
-  t.match(await command(), /1 +GPU-\S+ +failed .*XID 79/, 'the other one was not');
+  t.match(await command(), /1 +GPU-\S+ +failed .*XID 79/, 'the other GPU was not reset');
   t.match(await command('clear', '1'), /1 +GPU-\S+ +healthy/);
   await allocatable(100);
   await restart();
   t.equal(node.kubelet.allocatable('core'), 100);
-  t.match(await command(), /^\S+ +1 +failed +XID 79/m, 'what happened is still told');
+  t.match(await command(), /^\S+ +1 +failed +XID 79/m, 'the history is still shown');
   await t.rejects(command('clear', '7'), { code: 2, stderr: /no GPU 7 on this node/ });
 });
 
@@ -104,7 +111,7 @@ test('a health history that cannot be read puts every GPU on probation', async (
   t.equal(node.kubelet.allocatable('core'), 0);
 });
 
-test('the graph counts the memory of processes, as the original does, and not what the driver keeps', async (t) => {
+test('the graph counts the memory of processes, as the original does, and not that of the driver', async (t) => {
   const driver = twoGpus();
   const second = (await driver.inventory()).gpus[1]?.uuid ?? '';
   const sample = driver.sample.bind(driver);

@@ -20,13 +20,13 @@ const MACHINE = new SimulatedMachine(cards(1));
 const PATIENCE_MS = 60_000;
 const MAX_SOCKETS = SOCKET_LIMITS.sessions + SOCKET_LIMITS.silent + SOCKET_LIMITS.rpcs;
 
-/** What is done every few seconds is done several times a second, so that nobody has to wait for it. */
+/** Periods of a few seconds are shortened to fractions of a second, so that the test need not wait for them. */
 const HASTY: Clock = {
   ...systemClock,
   every: (periodMs, action) => systemClock.every(periodMs >= 1_000 ? periodMs / 10 : periodMs, action),
 };
 
-/** A node with one GPU, a container that works on it, and others that mean harm. */
+/** A node with one GPU, a container that works on it, and hostile containers. */
 async function besieged(t: Test) {
   const directory = await scratchDirectory(t);
   const tenant = buildProgram('test/harness/gpu-machine/tenant.c', directory, 'tenant');
@@ -66,7 +66,7 @@ async function besieged(t: Test) {
     'the one that works',
     PATIENCE_MS,
   );
-  /** Everything that a well-behaved container needs of the agent still works. */
+  /** Checks that the agent still does all that a well-behaved container needs. */
   const nobodyElseIsHarmed = async (): Promise<void> => {
     const launches = (): number => victim.seen().devices[0]?.counters.launches ?? 0;
     const before = launches();
@@ -82,14 +82,14 @@ async function besieged(t: Test) {
     newcomer.works();
     await eventually(() => newcomer.seen().processes === 1, 'a container that comes meanwhile', PATIENCE_MS);
     t.equal((await fetch(`http://127.0.0.1:${node.agent.httpPort()}/readyz`)).status, 200, 'the agent answers');
-    t.ok(first.alive, 'the one that works goes on');
-    t.same(victim.seen().findings, [], 'nothing is held against it');
+    t.ok(first.alive, 'the working container continues');
+    t.same(victim.seen().findings, [], 'the audit has no finding about it');
     t.same(victim.seen().refusals, { floods: 0, connections: 0 });
   };
   return { node, container, victim, nobodyElseIsHarmed };
 }
 
-test('containers that flood their sockets and hoard connections harm nobody else', { skip }, async (t) => {
+test('containers that flood their sockets and hoard connections do not harm other containers', { skip }, async (t) => {
   const { container, nobodyElseIsHarmed } = await besieged(t);
   const [flooder, hoarder] = [await container(5), await container(5)];
   const descriptors = (): number => readdirSync('/proc/self/fd').length;
@@ -99,14 +99,14 @@ test('containers that flood their sockets and hoard connections harm nobody else
   await nobodyElseIsHarmed();
   t.ok(
     attackers.every(({ alive }) => alive),
-    'while they attack',
+    'during the attack',
   );
-  t.ok(descriptors() - before < 2 * MAX_SOCKETS + 100, 'the agent keeps its descriptors');
+  t.ok(descriptors() - before < 2 * MAX_SOCKETS + 100, 'the number of descriptors of the agent stays within its limit');
   t.ok(hoarder.seen().processes <= SOCKET_LIMITS.sessions);
 });
 
 test(
-  'a container that scribbles over its usage file, and then removes it, is found out and harms nobody else',
+  'a container that overwrites and then removes its usage file is reported and does not harm other containers',
   { skip },
   async (t) => {
     const { container, victim, nobodyElseIsHarmed } = await besieged(t);
@@ -120,7 +120,7 @@ test(
       PATIENCE_MS,
     );
     await nobodyElseIsHarmed();
-    t.ok(attack.alive, 'while it scribbles');
+    t.ok(attack.alive, 'while it overwrites the file');
     await attack.kill();
     const usage = join(scribbler.slice, USAGE_FILE);
     await eventually(() => statSync(usage).size <= USAGE_LAYOUT.structSize, 'what grew to be cut back', PATIENCE_MS);

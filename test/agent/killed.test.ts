@@ -48,7 +48,7 @@ async function mortalNode(t: Test, options: { readonly openFiles?: number } = {}
   return {
     agent,
     allocations,
-    /** What the kubelet's word of a container came to: null, or why it did not start. */
+    /** The answer of the kubelet for a container: null, or the reason why it did not start. */
     admit: async (cores: number) => {
       const pod = simplePod(cores, 3);
       const admission = await agent.kubelet.admit(pod);
@@ -76,7 +76,7 @@ async function mortalNode(t: Test, options: { readonly openFiles?: number } = {}
   };
 }
 
-/** By the container's own account. */
+/** As the container reports it. */
 function launchesIn(slice: string): number {
   const bytes = Buffer.alloc(DEVICE_USAGE.structSize);
   const fd = openSync(join(slice, USAGE_FILE), 'r');
@@ -86,7 +86,7 @@ function launchesIn(slice: string): number {
 }
 
 test(
-  'an agent that is killed at work costs its containers nothing: work and limits go on, and the next one knows them all',
+  'killing the agent leaves the work and the limits of containers as they are, and the next agent knows them all',
   { skip, timeout: 170_000 },
   async (t) => {
     const { agent, allocations, admit } = await mortalNode(t);
@@ -117,10 +117,10 @@ test(
         const [first] = containers;
         const greedy = first?.runs(1_024, 0);
         await sleep(500);
-        t.notMatch(greedy?.output, /holds/, 'more than its limit is refused without an agent too');
+        t.notMatch(greedy?.output, /holds/, 'an allocation over the limit is refused without an agent, too');
         await greedy?.kill();
       }
-      // Killed again at some moment of its start, before one is let live.
+      // Kills the agent again at some moment of its start before one stays alive.
       if (death > 0) {
         agent.start().catch(() => undefined);
         await sleep(250 * death);
@@ -131,27 +131,27 @@ test(
       const now = await allocations();
       t.ok(
         now.every((one) => launchesOf(one) >= (before.get(one.id) ?? Infinity)),
-        'no counter fell, and no allocation is another',
+        'no counter decreased, and no allocation changed',
       );
       const counted = new Map(now.map((one) => [one.id, launchesOf(one)]));
       t.ok(
         containers.every(({ slice, launches }) => (counted.get(slice.slice(-16)) ?? Infinity) <= launches()),
-        'nor did one jump',
+        'no counter jumped',
       );
       t.ok(
         containers.every(({ slice }) => readdirSync(slice).includes('vcuda.sock')),
-        'everybody has a socket',
+        'every container has a socket',
       );
       t.ok(
         containers.every(({ tenant }) => tenant.alive),
-        'nobody ended',
+        'no process ended',
       );
     }
   },
 );
 
 test(
-  'while a hostile container holds the descriptors of an agent that has few, others are refused with the reason; nothing is lost, and then they start',
+  'while a hostile container holds the few descriptors of an agent, other containers are refused with the reason, nothing is lost, and they start later',
   { skip: skipLimits, timeout: 170_000 },
   async (t) => {
     const { agent, allocations, admit } = await mortalNode(t, { openFiles: 160 });
@@ -182,7 +182,7 @@ test(
       const reason = container.ok ? await container.begin() : container.reason;
       if (reason === null) started += 1;
       else reasons.push(reason);
-      // The kubelet tries a container again that did not start; of a pod that it did not admit there comes another.
+      // The kubelet retries a container that did not start; a pod that it did not admit is replaced by another.
       if (reason !== null)
         refused.push(
           container.ok
@@ -190,13 +190,13 @@ test(
             : async () => admit(5).then((another) => (another.ok ? another.begin() : another.reason)),
         );
     }
-    t.match(reasons.join('\n'), /too many open files/, 'not everybody fits, and the kubelet is told why');
+    t.match(reasons.join('\n'), /too many open files/, 'some pods are refused, and the kubelet gets the reason');
     t.ok(started > 20, `${started} started`);
     t.ok(tenant.alive);
 
     await hoarder.kill();
     await eventually(async () => (await hostile.seen())?.processes === 0, 'its end', PATIENCE_MS);
-    for (const begin of refused) t.equal(await begin(), null, 'who was refused starts when it is tried again');
+    for (const begin of refused) t.equal(await begin(), null, 'a refused container starts when it is retried');
     await eventually(
       async () => (await allocations()).filter(({ phase }) => phase === 'started').length === 36,
       'every container to have its allocation',

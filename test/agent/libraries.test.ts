@@ -21,7 +21,7 @@ const MACHINE = process.arch === 'arm64' ? 'aarch64' : 'x86-64';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
-/** The configuration of a node that has a driver to be mirrored. */
+/** The configuration of a node whose driver is mirrored. */
 async function withDriver(
   t: Teardown,
   names = ['nvidia', 'origin'],
@@ -64,13 +64,13 @@ test('a part of a GPU comes with the control libraries, a whole GPU with the dri
   }
 });
 
-test('a limited container never gets the driver alone, even where nothing else is mirrored', async (t) => {
+test('a limited container never gets the driver without the control libraries, even where nothing else is mirrored', async (t) => {
   const { config } = await withDriver(t, ['origin']);
   const node = await startedNode(t, { config, gpus: cards(1) });
   t.equal(hostPathOf(await runPod(node, simplePod(30, 8)), '/usr/local/nvidia'), undefined);
 });
 
-test('by CDI a container gets the name of a device, whose specification says the rest and goes with the allocation', async (t) => {
+test('with CDI a container gets a device name, whose specification holds the edits and is removed with the allocation', async (t) => {
   const { config, scratch } = await withDriver(t);
   const cdiPath = join(scratch, 'cdi');
   const node = await startedNode(t, {
@@ -97,10 +97,10 @@ test('by CDI a container gets the name of a device, whose specification says the
   await node.kubelet.admit(pod([container('main', 0, 0)]));
   await node.agent.allocator.reconcile();
   await node.agent.allocator.reconcile();
-  t.same(readdirSync(cdiPath), [], 'nor does one of an earlier life stay');
+  t.same(readdirSync(cdiPath), [], 'a specification of an earlier run is removed, too');
 });
 
-test('a kubelet that is too old for CDI devices is answered by the library path', async (t) => {
+test('a kubelet that is too old for CDI devices gets the library path', async (t) => {
   const edits: ContainerEdits = { ...NO_EDITS, environment: { LD_LIBRARY_PATH: '/usr/local/nvidia/lib64' } };
   const unused = () => Promise.reject(new Error('not asked'));
   const source: AllocationSource = {
@@ -122,7 +122,7 @@ test('a kubelet that is too old for CDI devices is answered by the library path'
   }
 });
 
-test('a node that cannot mirror what it is told to does not start, and says why', async (t) => {
+test('a node that cannot mirror its configured driver does not start and logs the reason', async (t) => {
   const cases: readonly [(scratch: string) => void, RegExp][] = [
     [
       (scratch) => rmSync(join(scratch, 'host/usr/lib'), { recursive: true }),
@@ -153,7 +153,7 @@ test('without a volume.conf nothing is mirrored', async (t) => {
 });
 
 test(
-  "the host's device nodes are found where the host is mounted, and named as the host names them",
+  'the device nodes of the host are found where the host is mounted, and named as the host names them',
   { skip: process.getuid?.() === 0 ? false : 'making device nodes needs root' },
   async (t) => {
     const hostRoot = await scratchDirectory(t);

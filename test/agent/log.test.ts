@@ -12,7 +12,7 @@ function recorded(level: 'info' | 'debug' = 'info') {
   return { log, lines, take: () => lines.splice(0) };
 }
 
-test('each decision is one line that names pod and allocation in fields of their own', async (t) => {
+test('each decision is one line that names pod and allocation in separate fields', async (t) => {
   const { log, take } = recorded();
   const node = await startedNode(t, { log, knowsPods: true, seams: { graceMs: 0 } });
   take();
@@ -48,7 +48,7 @@ test('each decision is one line that names pod and allocation in fields of their
   );
 });
 
-test('at rest nothing is said, though the agent looks around all the time', async (t) => {
+test('an idle agent logs nothing, in spite of its periodic work', async (t) => {
   const { log, take } = recorded('debug');
   const node = await startedNode(t, {
     log,
@@ -58,7 +58,7 @@ test('at rest nothing is said, though the agent looks around all the time', asyn
   await runPod(node, simplePod(30, 8));
   await fetch(`http://127.0.0.1:${node.agent.httpPort()}/metrics`).then((answer) => answer.text());
   take();
-  // Many periods of everything that has one.
+  // Many periods of every periodic task.
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   t.same(take(), []);
 });

@@ -12,7 +12,7 @@ const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const BLOCK = 268_435_456;
 const KEY = 'tencent.com/vcuda-memory-oversubscribe';
 
-test('a pod of memory class low may hold more than it booked, on a node that allows it, until it says otherwise', async (t) => {
+test('a pod of memory class low may exceed its booked memory on a node that allows it, until its annotation changes', async (t) => {
   const node = await startedNode(t, { knowsPods: true, config: { memoryOversubscription: 1.5 } });
   const wanted = { ...simplePod(30, 16), annotations: { [KEY]: 'low' } };
   const given = await runPod(node, wanted);
@@ -27,7 +27,7 @@ test('a pod of memory class low may hold more than it booked, on a node that all
   t.match(
     (await limitsOf(given)).devices,
     [{ memoryBytes: 4 * BLOCK, hostBackedBytes: 2 * BLOCK }],
-    'by the limit in force',
+    'the limit in force counts',
   );
   node.kubelet.annotate(wanted.uid, { [KEY]: 'high' });
   const [device] = (await limitsOf(given)).devices;
@@ -35,7 +35,7 @@ test('a pod of memory class low may hold more than it booked, on a node that all
   t.equal(device?.hostBackedBytes, undefined);
 });
 
-test('a node that does not oversubscribe memory refuses the annotation with an event, and the container runs', async (t) => {
+test('a node without memory oversubscription refuses the annotation with an event, and the container runs', async (t) => {
   const notes: SliceNote[] = [];
   const node = await startedNode(t, {
     knowsPods: true,

@@ -34,12 +34,12 @@ async function dividedNode(t: Teardown, migStrategy: 'shared' | 'whole') {
 const visible = (given: { readonly environment: Readonly<Record<string, string>> }): string | undefined =>
   given.environment['NVIDIA_VISIBLE_DEVICES'];
 
-test('two pods share an instance: they get its nodes, and no other, and limits that name it', async (t) => {
+test('two pods share an instance: they get its device nodes only, and limits that name it', async (t) => {
   const { node } = await dividedNode(t, 'shared');
-  t.equal(node.kubelet.allocatable('core'), 400, 'three instances and the GPU that is not divided');
+  t.equal(node.kubelet.allocatable('core'), 400, 'three instances and the undivided GPU');
   const one = await runPod(node, simplePod(30, 4));
   const two = await runPod(node, simplePod(40, 4));
-  t.same([visible(one), visible(two)], [SMALL, SMALL], 'the instance with the least memory is filled first');
+  t.same([visible(one), visible(two)], [SMALL, SMALL], 'the instance with the least memory is used first');
   const names = one.deviceNodes.map(({ containerPath }) => containerPath).sort();
   t.same(names, [
     '/dev/nvidia-caps/nvidia-cap120',
@@ -58,7 +58,7 @@ test('two pods share an instance: they get its nodes, and no other, and limits t
   );
 });
 
-test('requests for whole GPUs take those that are not divided first, and never a set of instances', async (t) => {
+test('requests for whole GPUs use undivided GPUs first, and never a set of instances', async (t) => {
   const { node } = await dividedNode(t, 'shared');
   t.match(await node.kubelet.admit(simplePod(200, 0)), {
     ok: false,
@@ -67,10 +67,10 @@ test('requests for whole GPUs take those that are not divided first, and never a
   const first = await runPod(node, simplePod(100, 0));
   const second = await runPod(node, simplePod(100, 30));
   const third = await runPod(node, simplePod(100, 0));
-  t.same([first, second, third].map(visible), [WHOLE, MIDDLE, SMALL], 'the least memory that suffices');
+  t.same([first, second, third].map(visible), [WHOLE, MIDDLE, SMALL], 'the instance with the least sufficient memory');
 });
 
-test('an XID of the GPU takes all its instances out, and pods go elsewhere', async (t) => {
+test('an XID of the GPU makes all its instances unhealthy, and pods go elsewhere', async (t) => {
   const { node, driver } = await dividedNode(t, 'shared');
   driver.raiseXid('GPU-00000000-0000-0000-0000-000000000000', 79);
   await node.kubelet.until(() => node.kubelet.allocatable('core') === 100);
@@ -102,14 +102,18 @@ test('a pod gets a whole instance by its profile, and cores never come from inst
   await node.agent.allocator.reconcile();
   const after = [...node.agent.allocator.state.allocations.values()];
   const again = after.find(({ parts }) => parts.some(({ gpuUuid }) => gpuUuid === SMALL));
-  t.same([again?.id, again?.phase, again?.owners], [held?.id, held?.phase, held?.owners], 'known from the kubelet');
+  t.same(
+    [again?.id, again?.phase, again?.owners],
+    [held?.id, held?.phase, held?.owners],
+    'known from the record of the kubelet',
+  );
 
   node.kubelet.remove(wanted.uid);
   await node.agent.allocator.reconcile();
   t.equal(visible(await runPod(node, pod([{ ...container('main', 0, 0), instances: { [small]: 1 } }]))), SMALL);
 });
 
-test('an error of a whole instance takes that one out, and no other', async (t) => {
+test('an error of a whole instance makes that instance unhealthy, and no other', async (t) => {
   const { node, driver } = await dividedNode(t, 'whole');
   await node.kubelet.until(() => node.kubelet.allocatable('tencent.com/mig-1g.5gb') === 1);
   driver.raiseXid(SMALL ?? '', 79);
@@ -121,28 +125,35 @@ const isBuilt =
   existsSync(packageFile('native/build/sim/libnvidia-ml.so.1')) && existsSync(packageFile('native/build/gpu-probe'));
 const skip = isBuilt ? false : 'the simulated driver is not built (npm run native)';
 
-test('programs of two pods on one instance are held to their memory, and see nothing else', { skip }, async (t) => {
-  const directory = await scratchDirectory(t);
-  const [nodePath, statePath] = [join(directory, 'machine.json'), join(directory, 'machine')];
-  writeFileSync(nodePath, DIVIDED);
-  const node = await startedNode(t, {
-    gpus: DIVIDED,
-    config: {
-      migStrategy: 'shared',
-      simNodePath: nodePath,
-      simStatePath: statePath,
-      nativePath: packageFile('native/build'),
-    },
-    knowsPods: true,
-  });
-  const programs = new DemoPrograms(statePath, nodePath);
-  t.teardown(() => programs.end());
-  const one = await runPod(node, simplePod(30, 4));
-  const two = await runPod(node, simplePod(40, 8));
-  t.same([visible(one), visible(two)], [SMALL, SMALL]);
-  t.same(await Promise.all([programs.run(one, ['total']), programs.run(two, ['total'])]), ['total 1024', 'total 2048']);
-  const most = Number(/^memory (\d+) result 2$/u.exec(await programs.run(one, ['memory']))?.[1]);
-  t.ok(most > 512 && most <= 1024, `${most} MiB of 1024`);
-  const whole = only(admitted(await node.kubelet.admit(simplePod(100, 60))));
-  t.equal(visible(whole), WHOLE);
-});
+test(
+  'programs of two pods on one instance are limited to their memory, and see no other instance',
+  { skip },
+  async (t) => {
+    const directory = await scratchDirectory(t);
+    const [nodePath, statePath] = [join(directory, 'machine.json'), join(directory, 'machine')];
+    writeFileSync(nodePath, DIVIDED);
+    const node = await startedNode(t, {
+      gpus: DIVIDED,
+      config: {
+        migStrategy: 'shared',
+        simNodePath: nodePath,
+        simStatePath: statePath,
+        nativePath: packageFile('native/build'),
+      },
+      knowsPods: true,
+    });
+    const programs = new DemoPrograms(statePath, nodePath);
+    t.teardown(() => programs.end());
+    const one = await runPod(node, simplePod(30, 4));
+    const two = await runPod(node, simplePod(40, 8));
+    t.same([visible(one), visible(two)], [SMALL, SMALL]);
+    t.same(await Promise.all([programs.run(one, ['total']), programs.run(two, ['total'])]), [
+      'total 1024',
+      'total 2048',
+    ]);
+    const most = Number(/^memory (\d+) result 2$/u.exec(await programs.run(one, ['memory']))?.[1]);
+    t.ok(most > 512 && most <= 1024, `${most} MiB of 1024`);
+    const whole = only(admitted(await node.kubelet.admit(simplePod(100, 60))));
+    t.equal(visible(whole), WHOLE);
+  },
+);

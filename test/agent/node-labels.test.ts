@@ -9,7 +9,7 @@ import {
   nodeLabels,
 } from '../../src/agent/node-labels.js';
 
-test('the model is what people call the GPU', (t) => {
+test('the model label holds the common name of the GPU', (t) => {
   const names: Readonly<Record<string, string>> = {
     'NVIDIA H200': 'H200',
     'NVIDIA B200': 'B200',
@@ -61,7 +61,7 @@ test('a node is labelled with model, product and versions', (t) => {
   t.end();
 });
 
-test('versions are written as their makers write them', (t) => {
+test('versions are written as their vendors write them', (t) => {
   const cuda = (cudaVersion: number) =>
     nodeLabels({ models: [], driverVersion: null, cudaVersion }).get(CUDA_VERSION_LABEL);
   t.equal(cuda(12080), '12.8');
@@ -70,12 +70,12 @@ test('versions are written as their makers write them', (t) => {
   t.end();
 });
 
-test('what is not known is no label', (t) => {
+test('unknown values have no label', (t) => {
   t.same([...nodeLabels({ models: [], driverVersion: null, cudaVersion: null })], []);
   t.end();
 });
 
-test('whatever a GPU is called, the labels are ones that Kubernetes takes', (t) => {
+test('every GPU name becomes a label value that Kubernetes accepts', (t) => {
   const valid = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
   fc.assert(
     fc.property(fc.string({ maxLength: 120 }), fc.string({ maxLength: 80 }), (model, driverVersion) =>

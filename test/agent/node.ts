@@ -10,7 +10,7 @@ import { SIX_GPUS } from './gpus.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
-/** A started node of six GPUs, unless told otherwise, that ends with the test. */
+/** A started node, by default of six GPUs, that ends with the test. */
 export async function startedNode(t: Teardown, options: Partial<SimulatedNodeOptions> = {}): Promise<SimulatedNode> {
   const node = new SimulatedNode({
     directory: await scratchDirectory(t),
@@ -23,13 +23,13 @@ export async function startedNode(t: Teardown, options: Partial<SimulatedNodeOpt
   return node;
 }
 
-/** The containers of an admission that has to succeed. */
+/** The containers of an admission that must succeed. */
 export function admitted(admission: Admission): readonly GivenContainer[] {
   if (!admission.ok) throw new Error(admission.message);
   return admission.containers;
 }
 
-/** The only one of them. */
+/** The single container of such an admission. */
 export function only(containers: readonly GivenContainer[]): GivenContainer {
   const [first, ...others] = containers;
   if (first === undefined || others.length > 0) throw new Error(`expected one container, got ${containers.length}`);
@@ -43,19 +43,19 @@ export async function runPod(node: SimulatedNode, wanted: EmulatedPod): Promise<
   return given;
 }
 
-/** Which GPUs a container was given: the N of its /dev/nvidiaN. */
+/** The GPUs of a container: the N of its /dev/nvidiaN. */
 export function gpuIndexes(given: GivenContainer): number[] {
   return (given.annotations['tencent.com/vcuda-device'] ?? '')
     .split(',')
     .map((path) => Number(/nvidia(\d+)$/.exec(path)?.[1]));
 }
 
-/** Host path of what the container sees as /etc/vcuda. */
+/** Host path of the directory that the container sees as /etc/vcuda. */
 export function sliceDirectory(given: GivenContainer): string {
   return given.mounts.find((mount) => mount.containerPath === '/etc/vcuda')?.hostPath ?? '';
 }
 
-/** The limits that lie there. */
+/** The limits in that directory. */
 export async function limitsOf(given: GivenContainer): Promise<Limits> {
   const decoded = decodeLimits(await readFile(join(sliceDirectory(given), 'vgpu.limits')));
   if (!decoded.ok) throw new Error(decoded.reason);

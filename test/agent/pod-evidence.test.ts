@@ -34,7 +34,7 @@ function remains(containers: readonly Container[] | null, pids: readonly number[
   return podEvidence({ list, pidsOfPod: async () => [...pids] }, systemClock).remainsOf(UID);
 }
 
-/** A process that the kernel knows as the one of a sandbox. */
+/** A process that the kernel reports as that of a sandbox. */
 async function sandbox(t: Test): Promise<number> {
   const path = join(await scratchDirectory(t), 'pause');
   await copyFile('/bin/sleep', path);
@@ -47,19 +47,19 @@ async function sandbox(t: Test): Promise<number> {
   return child.pid ?? 0;
 }
 
-test('the runtime says which containers of a pod run; control groups say it where the runtime knows none', async (t) => {
+test('the runtime decides which containers of a pod run, and control groups decide where the runtime does not know the pod', async (t) => {
   t.same(await remains([listed('a', 'running'), listed('b', 'exited')], []), { running: new Set(['a']), any: true });
   t.same(await remains([listed('b', 'exited')], [process.pid]), { running: new Set(), any: true });
   t.same(await remains([], []), { running: new Set(), any: false });
-  t.same(await remains([], [process.pid]), { running: null, any: true }, 'it is not the runtime of this pod');
+  t.same(await remains([], [process.pid]), { running: null, any: true }, 'another runtime runs this pod');
   t.same(await remains(null, [process.pid]), { running: null, any: true });
-  t.equal(await remains(null, []), null, 'nothing is known');
+  t.equal(await remains(null, []), null, 'no evidence');
   const pause = await sandbox(t);
-  t.same(await remains(null, [pause]), { running: new Set(), any: true }, 'what only has its sandbox does not run');
+  t.same(await remains(null, [pause]), { running: new Set(), any: true }, 'a pod with only its sandbox does not run');
   t.same(await remains(null, [pause, process.pid]), { running: null, any: true });
 });
 
-test('a runtime that hangs is not waited for', async (t) => {
+test('a runtime that hangs does not delay the answer', async (t) => {
   const clock = new ManualClock();
   const asked = podEvidence({ list: () => new Promise(() => undefined), pidsOfPod: async () => [] }, clock).remainsOf(
     UID,
@@ -74,7 +74,7 @@ const ENDED: PodRemains = { running: new Set(), any: true };
 const PROCESSES: PodRemains = { running: null, any: true };
 const MAIN: PodRemains = { running: new Set(['main']), any: true };
 
-test('a pod that only the checkpoint of the kubelet names is over by the word of the API server, or when nothing is left', async (t) => {
+test('a pod that only the checkpoint of the kubelet names is over when the API server lacks it or nothing of it remains', async (t) => {
   const container = { podUid: UID, namespace: '', pod: '', container: 'main' };
   const holder = { container, coreIds: ['c'], memoryIds: [], gpuNames: [], isListed: false };
   for (const [exists, left, isOver] of [
@@ -91,10 +91,14 @@ test('a pod that only the checkpoint of the kubelet names is over by the word of
   ] as const)
     t.equal((await podsGone([holder], { exists: () => exists }, evidence(left))).has(UID), isOver, `${exists}`);
   const other = { ...holder, container: { ...container, container: 'other' }, isListed: true };
-  t.equal((await podsGone([holder, other], { exists: () => false }, evidence(NOTHING))).size, 0, 'the pod is listed');
+  t.equal(
+    (await podsGone([holder, other], { exists: () => false }, evidence(NOTHING))).size,
+    0,
+    'the API server lists the pod',
+  );
 });
 
-test('a container runs by the word of the runtime, or by processes of a pod that the API server has', async (t) => {
+test('a container runs if the runtime lists it, or if a pod of the API server has processes', async (t) => {
   const owner = { podUid: UID, namespace: 'n', pod: 'p', container: 'main' };
   const allocation: Allocation = {
     id: 'a',

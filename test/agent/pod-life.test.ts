@@ -9,9 +9,9 @@ import { startedCluster } from './cluster.js';
 import { admitted, gpuIndexes, only, runPod, startedNode } from './node.js';
 import { container, pod, simplePod } from './pods.js';
 
-/** Frees at the second comparison what nobody vouches for. */
+/** A node that frees at the second comparison an allocation without evidence. */
 const QUICK = { config: { allocationCheckPeriodMs: 20 }, seams: { graceMs: 0 } } as const;
-/** Leaves the kubelet the time to write down what it was answered. */
+/** Gives the kubelet time to write its checkpoint. */
 const PATIENT = { config: { allocationCheckPeriodMs: 20 }, seams: { graceMs: 1_000 } } as const;
 
 const held = (node: SimulatedNode): number[] =>
@@ -24,7 +24,7 @@ async function restartWithoutCheckpoint(node: SimulatedNode): Promise<void> {
   await node.kubelet.ready();
 }
 
-test("a pod that was deleted while the agent was down is over, although the kubelet's checkpoint names it", async (t) => {
+test('a pod that was deleted while the agent was down is over, although the checkpoint of the kubelet names it', async (t) => {
   const cluster = await startedCluster(t, PATIENT);
   const [over, running] = [simplePod(30, 8), simplePod(40, 8)];
   for (const wanted of [over, running]) {
@@ -54,7 +54,7 @@ test('a pod that was deleted before its container started is over', async (t) =>
   await eventually(() => held(cluster.node).length === 0, 'the allocation to be freed');
 });
 
-test('without an API server, a pod of which nothing is left is over', async (t) => {
+test('without an API server, a pod of which nothing remains is over', async (t) => {
   const node = await startedNode(t, QUICK);
   const [over, running] = [simplePod(30, 8), simplePod(40, 8)];
   for (const wanted of [over, running]) await runPod(node, wanted);
@@ -77,7 +77,7 @@ test('an init container that pod-resources does not list keeps its GPU', async (
   t.same(held(cluster.node), [30]);
 });
 
-test('a kubelet that lost its checkpoint cannot give away what running containers hold', async (t) => {
+test('a kubelet that lost its checkpoint cannot reallocate devices of running containers', async (t) => {
   const node = await startedNode(t, { ...QUICK, gpus: '{"gpus":[{},{}]}' });
   const running = simplePod(60, 16);
   const given = await runPod(node, running);
@@ -88,10 +88,10 @@ test('a kubelet that lost its checkpoint cannot give away what running container
   const whole = await runPod(node, simplePod(100, 0));
   t.not(gpuIndexes(whole)[0], gpuIndexes(given)[0], 'another GPU');
   const part = await runPod(node, simplePod(40, 16));
-  t.same(gpuIndexes(part), gpuIndexes(given), 'the part that is left');
+  t.same(gpuIndexes(part), gpuIndexes(given), 'the remaining part');
   t.notOk(
     part.coreIds.some((id) => given.coreIds.includes(id)),
-    'with ids of its own',
+    'separate ids',
   );
 
   const refused = await node.kubelet.admit(simplePod(10, 4));

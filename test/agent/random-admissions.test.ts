@@ -5,7 +5,7 @@ import tap, { test } from 'tap';
 import type { Outcome } from './random-pods.js';
 
 tap.setTimeout(900_000);
-/** Each is a program of its own that waits for its own node now and then. */
+/** Each run is a program of its own that waits for its own node now and then. */
 tap.jobs = 3;
 
 const ADMISSIONS = Number(process.env.GPU_MANAGER_ADMISSIONS ?? 1_000);

@@ -5,7 +5,7 @@ import { gpuOf, conflicts, faultsOfPod, type Living } from './given.js';
 import { gpuIndexes } from './node.js';
 import { container, pod } from './pods.js';
 
-/** Few shapes, so that nearly every pod has a twin it could be taken for. */
+/** Few request shapes, so that nearly every pod can be mistaken for another. */
 const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
   [10, 4],
   [10, 8],
@@ -21,7 +21,7 @@ const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
 ];
 
 /**
- * Ids of one GPU may stand for another: where a kubelet hands on those of an init container, or fails a pod between two
+ * Ids of one GPU may stand for another: where a kubelet reuses those of an init container, or fails a pod between two
  * requests.
  */
 function hasStrayIds(given: GivenContainer): boolean {
@@ -39,11 +39,13 @@ export interface Outcome {
   readonly faults: readonly string[];
   /** Share of the containers, without an init container before them, that hold ids of another GPU than theirs. */
   readonly strayShare: number;
-  /** Share of the admitted pods that were refused when they started: without pod knowledge the last resort. */
+  /** Share of the admitted pods that were refused when they started, the last resort without pod knowledge. */
   readonly lateShare: number;
 }
 
-/** Hands in pods by threes, as a controller does; ends and restarts others meanwhile. Answers what went wrong. */
+/**
+ * Submits pods in groups of three, as a controller does, and ends and restarts others meanwhile. Returns the faults.
+ */
 export async function admitRandomPods({ node, random, count }: Run): Promise<Outcome> {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const wish = (name: string): EmulatedContainer => container(name, ...pick(SHAPES));
@@ -87,7 +89,7 @@ export async function admitRandomPods({ node, random, count }: Run): Promise<Out
   return { faults, strayShare: strays / containers, lateShare: late / total };
 }
 
-/** Starts every container of a pod; a pod that is refused here ends. */
+/** Starts every container of a pod; a pod whose start is refused ends. */
 async function start(node: SimulatedNode, wanted: EmulatedPod): Promise<boolean> {
   try {
     for (const initial of wanted.initContainers) await node.kubelet.startContainer(wanted.uid, initial.name);

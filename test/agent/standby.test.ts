@@ -10,7 +10,7 @@ import { Listener } from '../../src/http/listener.js';
 import { eventually } from '../harness/eventually.js';
 import { scratchDirectory } from '../scratch.js';
 
-test('an agent that stands by leaves the port to the other agent, and takes over when that has ended', async (t) => {
+test('a standby agent leaves the port to the running agent, and takes over when that has ended', async (t) => {
   const checkpointPath = join(await scratchDirectory(t), 'checkpoint');
   mkdirSync(checkpointPath);
   const lock = await FileLock.tryAcquire(join(checkpointPath, LOCK_FILE));

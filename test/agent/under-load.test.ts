@@ -17,7 +17,7 @@ const skip = notBuilt || tenantSkipReason;
 const MACHINE = new SimulatedMachine(cards(8));
 const MIB = 2 ** 20;
 const BLOCK = 256 * MIB;
-/** What a context takes of a simulated GPU. */
+/** The memory of a context on a simulated GPU. */
 const CONTEXT = 256 * MIB;
 const PATIENCE_MS = 60_000;
 
@@ -25,9 +25,9 @@ interface Container {
   readonly pod: EmulatedPod;
   readonly given: GivenContainer;
   readonly gpu: number;
-  /** Starts a process in it. */
+  /** Starts a process in the container. */
   readonly start: () => TenantProcess;
-  /** What the agent sees of it now. */
+  /** The usage of the container that the agent reports now. */
   readonly seen: () => SliceObservation | undefined;
 }
 
@@ -69,7 +69,7 @@ async function loadedNode(t: Test) {
 }
 
 test(
-  '64 containers on 8 cards: each is seen where it runs, resized while it runs, and known again to the next agent',
+  '64 containers on 8 GPUs are found on their GPU, resized while they run, and known to the next agent',
   { skip },
   async (t) => {
     const { node, notes, ...loaded } = await loadedNode(t);
@@ -106,11 +106,11 @@ test(
     const resized = await limits();
     t.ok(
       resized.slice(0, 32).every((live) => live?.share === 6 && live.memoryBytes === 2 * BLOCK),
-      'whoever was told to has less',
+      'the resized containers have less memory',
     );
     t.ok(
       resized.slice(32).every((live) => live?.share === 12 && live.memoryBytes === 4 * BLOCK),
-      'and nobody else',
+      'all other containers are unchanged',
     );
     t.match(
       notes.filter(({ type }) => type === 'Warning'),
@@ -122,7 +122,7 @@ test(
     await eventually(everyone(isSeen), 'every process to greet the next agent', PATIENCE_MS);
     t.ok(
       tenants.every(({ alive }) => alive),
-      'nobody noticed',
+      'no process noticed the restart',
     );
     t.same(
       (await limits()).map((live) => [live?.share, live?.memoryBytes]),
@@ -138,34 +138,30 @@ test(
   },
 );
 
-test(
-  'what killed processes held is free for the next one and for a lower limit, memory and tokens',
-  { skip },
-  async (t) => {
-    const { node, ...loaded } = await loadedNode(t);
-    // Each takes a context of 256 MiB besides.
-    const container = await loaded.run(simplePod(10, 4), 384, 20_000);
-    const [first, second] = [container.start(), container.start()];
-    const holds = (tenant: TenantProcess): boolean => tenant.output.includes('holds\n');
-    await eventually(() => holds(first) || holds(second), 'one of them to have its memory');
-    const [has, waits] = holds(first) ? [first, second] : [second, first];
-    await eventually(() => has.output.includes('launched'), 'a launch', PATIENCE_MS);
-    t.notOk(holds(waits), 'both do not fit');
-    await has.kill();
-    await eventually(() => waits.output.includes('launched'), 'the other one to have memory and tokens', PATIENCE_MS);
-    t.match(container.seen()?.devices[0]?.counters, { reclaimedBytes: 640 * MIB });
+test('memory and tokens of killed processes are free for the next one and for a lower limit', { skip }, async (t) => {
+  const { node, ...loaded } = await loadedNode(t);
+  // Each process takes a context of 256 MiB besides.
+  const container = await loaded.run(simplePod(10, 4), 384, 20_000);
+  const [first, second] = [container.start(), container.start()];
+  const holds = (tenant: TenantProcess): boolean => tenant.output.includes('holds\n');
+  await eventually(() => holds(first) || holds(second), 'one of the processes to have its memory');
+  const [has, waits] = holds(first) ? [first, second] : [second, first];
+  await eventually(() => has.output.includes('launched'), 'a launch', PATIENCE_MS);
+  t.notOk(holds(waits), 'both processes do not fit');
+  await has.kill();
+  await eventually(() => waits.output.includes('launched'), 'the other one to have memory and tokens', PATIENCE_MS);
+  t.match(container.seen()?.devices[0]?.counters, { reclaimedBytes: 640 * MIB });
 
-    const limitBytes = async () => (await limitsOf(container.given)).devices[0]?.memoryBytes;
-    node.kubelet.annotate(container.pod.uid, { 'tencent.com/vcuda-memory-limit': '2' });
-    t.equal(await limitBytes(), 4 * BLOCK, '640 MiB are in use');
-    await waits.kill();
-    await eventually(
-      async () => {
-        node.kubelet.annotate(container.pod.uid, { 'tencent.com/vcuda-memory-limit': '1' });
-        return (await limitBytes()) === BLOCK;
-      },
-      "the memory of the dead to be nobody's",
-      PATIENCE_MS,
-    );
-  },
-);
+  const limitBytes = async () => (await limitsOf(container.given)).devices[0]?.memoryBytes;
+  node.kubelet.annotate(container.pod.uid, { 'tencent.com/vcuda-memory-limit': '2' });
+  t.equal(await limitBytes(), 4 * BLOCK, '640 MiB are in use');
+  await waits.kill();
+  await eventually(
+    async () => {
+      node.kubelet.annotate(container.pod.uid, { 'tencent.com/vcuda-memory-limit': '1' });
+      return (await limitBytes()) === BLOCK;
+    },
+    "the memory of the dead to be nobody's",
+    PATIENCE_MS,
+  );
+});

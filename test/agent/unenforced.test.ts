@@ -11,7 +11,7 @@ const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const KEY = 'tencent.com/vcuda-enforcement';
 const BLOCK = 268_435_456;
 
-test('a pod may have its limits not enforced, on a node that allows it: it keeps its booking, and all see it', async (t) => {
+test('a pod without enforced limits, on a node that allows it, keeps its booking, and the agent reports it as unenforced', async (t) => {
   const notes: SliceNote[] = [];
   const node = await startedNode(t, {
     knowsPods: true,
@@ -30,17 +30,17 @@ test('a pod may have its limits not enforced, on a node that allows it: it keeps
   t.match(limits.stdout, / 30 +- +4096 MiB .*\(unenforced\)/);
 
   node.kubelet.annotate(wanted.uid, {});
-  t.match(await limitsOf(given), booked, 'as long as it runs');
+  t.match(await limitsOf(given), booked, 'while the container runs');
   await node.stopAgent();
   await node.startAgent();
   t.match(await limitsOf(given), booked);
   t.match(await usage(), '(unenforced)');
   await node.kubelet.startContainer(wanted.uid, 'main');
-  t.match(await limitsOf(given), { unenforced: false }, 'the next start goes by the annotation of then');
+  t.match(await limitsOf(given), { unenforced: false }, 'the next start follows the annotation at that time');
   t.notMatch(await usage(), 'unenforced');
 });
 
-test('a node that has no unenforced slices enforces the limits and says so in an event', async (t) => {
+test('a node without unenforced slices enforces the limits and reports it in an event', async (t) => {
   const notes: SliceNote[] = [];
   const node = await startedNode(t, {
     knowsPods: true,

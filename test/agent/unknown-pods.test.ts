@@ -9,17 +9,17 @@ import { simplePod } from './pods.js';
 const gpuNodes = ({ deviceNodes }: { readonly deviceNodes: readonly { readonly containerPath: string }[] }) =>
   deviceNodes.map(({ containerPath }) => containerPath).filter((path) => /nvidia\d/.test(path));
 
-test('memory that the GPU of the cores does not have moves the cores to an idle GPU before any is handed out', async (t) => {
+test('memory that the GPU of the cores lacks moves the cores to an idle GPU before any is allocated', async (t) => {
   const node = await startedNode(t, { gpus: cards(2) });
   t.same(gpuIndexes(await runPod(node, simplePod(50, 32))), [0]);
   const given = await runPod(node, simplePod(20, 48));
   t.same(gpuIndexes(given), [1]);
   t.same(gpuNodes(given), ['/dev/nvidia1'], 'one GPU and no other');
   t.equal(given.environment.NVIDIA_VISIBLE_DEVICES?.split(',').length, 1);
-  t.same(gpuIndexes(await runPod(node, simplePod(20, 16))), [0], 'memory that is there moves nothing');
+  t.same(gpuIndexes(await runPod(node, simplePod(20, 16))), [0], 'available memory moves nothing');
 });
 
-test('a restarted agent believes the GPU that the answer for the memory named', async (t) => {
+test('a restarted agent uses the GPU that the answer for the memory named', async (t) => {
   const node = await startedNode(t, { gpus: cards(2) });
   await runPod(node, simplePod(50, 32));
   const moved = simplePod(20, 48);
@@ -28,7 +28,11 @@ test('a restarted agent believes the GPU that the answer for the memory named', 
   await rm(join(node.config.checkpointPath, CHECKPOINT_FILE));
   await node.startAgent();
   await node.kubelet.startContainer(moved.uid, 'main');
-  t.same(gpuIndexes(await runPod(node, simplePod(60, 16))), [1], 'its ids are of GPU 0, it is on GPU 1');
+  t.same(
+    gpuIndexes(await runPod(node, simplePod(60, 16))),
+    [1],
+    'its ids are those of GPU 0, the allocation is on GPU 1',
+  );
   t.notOk((await node.kubelet.admit(simplePod(10, 48))).ok, 'no GPU has that memory');
 });
 

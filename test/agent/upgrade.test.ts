@@ -25,13 +25,13 @@ const OLD: EmulatedPod = {
 };
 const GONE = 'b0c1d2e3-0000-4000-8000-00000000000b';
 
-/** How the agent may learn that the old pod runs on GPU 1. */
+/** The sources from which the agent may learn that the old pod runs on GPU 1. */
 type Source = "the original's checkpoint" | 'the answer that the kubelet keeps';
 
-/** A node of two GPUs where tkestack gpu-manager ran until now, and a pod of its runs on. */
+/** A node of two GPUs on which tkestack gpu-manager ran until now, with one of its pods still running. */
 async function upgradedNode(t: Test, source: Source): Promise<SimulatedNode> {
   const directory = await scratchDirectory(t);
-  // The test's own process stands in the old pod's container.
+  // The process of the test stands in the container of the old pod.
   const containers: ContainerKnowledge = {
     placeOf: async () => ({ containerId: 'd1f0'.repeat(16), podUid: OLD.uid }),
     pidsOf: async () => [process.pid],
@@ -79,22 +79,22 @@ const free = (node: SimulatedNode): string[] =>
 for (const source of ["the original's checkpoint", 'the answer that the kubelet keeps'] as const) {
   test(`a pod of tkestack gpu-manager keeps its share until it ends, its GPU known from ${source}`, async (t) => {
     const node = await upgradedNode(t, source);
-    t.equal(node.kubelet.allocatable('core'), 200, 'the scheduler subtracts the old pod by itself');
+    t.equal(node.kubelet.allocatable('core'), 200, 'the scheduler subtracts the old pod itself');
     await node.agent.allocator.reconcile();
     t.same(free(node), ['100/64', '40/32']);
     t.same(
       (await readdir(node.config.virtualManagerPath)).sort(),
       [OLD.uid, 'something-else'],
-      'directories of pods of the past are gone, and no others',
+      'directories of ended pods are removed, and no others',
     );
-    t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), [0], 'a whole GPU is one where nobody runs');
+    t.same(gpuIndexes(await runPod(node, simplePod(100, 64))), [0], 'a whole GPU is allocated on an unused GPU');
     t.same(gpuIndexes(await runPod(node, simplePod(40, 16))), [1]);
     t.match(await node.kubelet.admit(simplePod(10, 4)), { ok: false, message: /gpu-manager: / });
 
     await node.kubelet.startContainer(OLD.uid, 'main');
     await node.stopAgent();
     await node.startAgent();
-    t.same(free(node), ['0/0', '0/16'], 'after a restart too');
+    t.same(free(node), ['0/0', '0/16'], 'after a restart, too');
 
     node.kubelet.remove(OLD.uid);
     await node.kubelet.admit({ ...simplePod(0, 0), containers: [] });
@@ -105,7 +105,7 @@ for (const source of ["the original's checkpoint", 'the answer that the kubelet 
   });
 }
 
-test('a process of a container of tkestack gpu-manager registers as it always did', async (t) => {
+test('a process of a container of tkestack gpu-manager registers as before', async (t) => {
   const node = await upgradedNode(t, "the original's checkpoint");
   const directory = join(node.config.virtualManagerPath, OLD.uid);
   await register(join(directory, 'vcuda.sock'), { pod_uid: OLD.uid, container_name: 'main' });
@@ -114,5 +114,5 @@ test('a process of a container of tkestack gpu-manager registers as it always di
     ok: true,
     config: { podUid: OLD.uid, containerName: 'main', cores: 60, gpuMemoryBytes: 32 * MEMORY_BLOCK_BYTES },
   });
-  t.ok((await readdir(directory)).includes('d1f0'.repeat(16)), 'what was there stays');
+  t.ok((await readdir(directory)).includes('d1f0'.repeat(16)), 'existing files stay');
 });
