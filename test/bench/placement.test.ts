@@ -30,12 +30,12 @@ function lists(directory: string): { nodes: string; pods: string } {
   return { nodes, pods };
 }
 
-test('lists in the form of the trace are read', (t) => {
+test('the reader accepts node and pod lists in the form of the trace', (t) => {
   const files = lists(t.testdir());
   t.match(
     readNodes(files.nodes),
     [{ name: 'n0', cpuMilli: 64_000 }, { name: 'n1' }, { name: 'n2' }],
-    'nodes without GPU are left out',
+    'the cluster leaves out nodes without GPUs',
   );
   const demands = readDemands(files.pods);
   t.same(
@@ -46,7 +46,7 @@ test('lists in the form of the trace are read', (t) => {
   t.end();
 });
 
-test('a list without a needed column is refused by name', (t) => {
+test('the reader names a missing column when it refuses a list', (t) => {
   const directory = t.testdir({
     'nodes.csv': 'sn,cpu_milli\nn0,1\n',
     'pods.csv': 'name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,many,0\n',
@@ -56,7 +56,7 @@ test('a list without a needed column is refused by name', (t) => {
   t.end();
 });
 
-test('a replay is the same for the same seed, and never allocates more than was asked for or is there', (t) => {
+test('a replay gives the same result for the same seed and never allocates more than was requested or exists', (t) => {
   const files = lists(t.testdir());
   const [nodes, demands] = [readNodes(files.nodes), readDemands(files.pods)];
   for (const policy of [
@@ -69,7 +69,7 @@ test('a replay is the same for the same seed, and never allocates more than was 
   ] satisfies ReplayPolicy[]) {
     const once = replay(nodes, demands, policy, 42, 130);
     t.same(replay(nodes, demands, policy, 42, 130), once, policy);
-    t.equal(once.length, 9, 'a figure for each load');
+    t.equal(once.length, 9, 'the replay reports a figure for each load');
     t.ok(
       once.every((allocated, at) => allocated <= 100 && allocated >= (once[at - 1] ?? 0)),
       'allocation only grows',
@@ -86,7 +86,7 @@ test('seeds give different orders of the same elements', (t) => {
   t.end();
 });
 
-test('the benchmark reports each policy, and says why it is skipped without data', async (t) => {
+test('the benchmark reports each policy, and gives the reason when it skips policies without data', async (t) => {
   const files = lists(t.testdir());
   const figures: Measurement[] = [];
   const notes: string[] = [];

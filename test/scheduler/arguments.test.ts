@@ -38,7 +38,7 @@ test('a field of the wrong type counts as absent', (t) => {
   t.end();
 });
 
-test('an affinity without terms that can be read matches no node, as one without terms', (t) => {
+test('an affinity without readable terms matches no node, like an affinity without terms', (t) => {
   const affinity = (nodeSelectorTerms: unknown) =>
     readPod({
       spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } },
@@ -49,7 +49,7 @@ test('an affinity without terms that can be read matches no node, as one without
   t.end();
 });
 
-test('no JSON breaks the readers', (t) => {
+test('the readers accept any JSON without an exception', (t) => {
   const keys = fc.constantFrom(
     'metadata',
     'spec',
@@ -89,7 +89,7 @@ test('no JSON breaks the readers', (t) => {
   t.end();
 });
 
-test('whole nodes are read and answered as JSON.parse would read them, whatever is in them', (t) => {
+test('the extender reads and returns whole nodes exactly as JSON.parse would, whatever they contain', (t) => {
   const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('"', '\\', '\\"]}', '{"a":[', 'name', ','));
   const value = fc.oneof(fc.jsonValue(), text);
   const node = fc
@@ -131,7 +131,7 @@ test('whole nodes are read and answered as JSON.parse would read them, whatever 
   t.end();
 });
 
-test('a body that is cut off, or is something else, is refused with the place', (t) => {
+test('the extender refuses a truncated or malformed body and names the position', (t) => {
   const whole = JSON.stringify({
     Pod: { metadata: { name: 'p' } },
     Nodes: { items: [{ metadata: { name: 'n"\\' } }] },

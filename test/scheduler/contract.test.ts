@@ -68,14 +68,18 @@ const pod134 = {
 
 const list = { metadata: {}, items: nodes };
 
-test('a 1.20 scheduler with whole nodes gets whole nodes back, unchanged', async (t) => {
+test('a 1.20 scheduler that sends whole nodes gets whole nodes back, unchanged', async (t) => {
   const { url } = await start(t, nodes);
   const result = await post<FilterResult>(`${url}/scheduler/predicates`, { Pod: pod120, Nodes: list, NodeNames: null });
   t.same(result.Nodes, { metadata: {}, items: [nodes[0], nodes[1]] });
   t.equal(result.NodeNames, null);
   t.equal(result.Error, '');
   t.same(result.FailedAndUnresolvableNodes, { cpu: 'node has no GPU to share' });
-  t.same(result.FailedNodes, { cpu: 'node has no GPU to share' }, 'schedulers before 1.20 read the reason here');
+  t.same(
+    result.FailedNodes,
+    { cpu: 'node has no GPU to share' },
+    'schedulers before 1.20 read the reason from this field',
+  );
 });
 
 test('a 1.34 scheduler with nodeCacheCapable gets names back', async (t) => {
@@ -90,7 +94,7 @@ test('a 1.34 scheduler with nodeCacheCapable gets names back', async (t) => {
   t.same(Object.keys(result), ['Nodes', 'NodeNames', 'FailedNodes', 'FailedAndUnresolvableNodes', 'Error']);
 });
 
-test('keys are read in any case, as Go reads them', async (t) => {
+test('the extender reads keys in any case, as Go does', async (t) => {
   const { url } = await start(t, nodes);
   for (const body of [
     { pod: pod120, nodenames: ['a'] },
@@ -101,10 +105,10 @@ test('keys are read in any case, as Go reads them', async (t) => {
     t.same(result.NodeNames, ['a'], Object.keys(body).join());
   }
   const whole = await post<FilterResult>(`${url}/scheduler/predicates`, { pod: pod120, nodes: { Items: nodes } });
-  t.equal((whole.Nodes as unknown as { Items: unknown[] }).Items.length, 2, 'as it came');
+  t.equal((whole.Nodes as unknown as { Items: unknown[] }).Items.length, 2, 'the node is returned as it was sent');
 });
 
-test('a pod without GPU passes, whatever the nodes', async (t) => {
+test('a pod without GPUs passes on all nodes', async (t) => {
   const { url } = await start(t, nodes);
   const result = await post<FilterResult>(`${url}/scheduler/predicates`, {
     Pod: pod('web', [null]),
@@ -114,7 +118,7 @@ test('a pod without GPU passes, whatever the nodes', async (t) => {
   t.same(result.FailedNodes, {});
 });
 
-test('a body that is no call is answered with Error, as the original does', async (t) => {
+test('the extender answers a malformed body with Error, as the original does', async (t) => {
   const { url } = await start(t, nodes);
   for (const body of [
     '',
@@ -136,7 +140,7 @@ test('a body that is no call is answered with Error, as the original does', asyn
   await t.rejects(post(`${url}/scheduler/preempt`, { Pod: pod120 }), { message: /^400: neither/ });
 });
 
-test('prioritize scores every node that was asked for, best 10', async (t) => {
+test('prioritize scores every requested node, at most 10', async (t) => {
   const { url } = await start(t, nodes, { policy: 'binpack' });
   const scores = await post<HostPriority[]>(`${url}/scheduler/prioritize`, {
     Pod: pod134,
@@ -156,7 +160,7 @@ test('prioritize scores every node that was asked for, best 10', async (t) => {
   );
 });
 
-test('version, probes and metrics are answered; other paths and methods are not', async (t) => {
+test('the server answers version, probes and metrics, and refuses other paths and methods', async (t) => {
   const { url } = await start(t, nodes);
   const get = async (path: string): Promise<[number, string]> => {
     const response = await fetch(`${url}${path}`);
@@ -177,7 +181,7 @@ test('version, probes and metrics are answered; other paths and methods are not'
   t.match(metrics, 'gpu_extender_open_claims 1');
 });
 
-test('before nodes and pods are known nothing is decided, and every verb says so in its way', async (t) => {
+test('before the caches of nodes and pods are synced, every verb refuses in its own format', async (t) => {
   const api = new FakeApi();
   api.answersLists = false;
   const { url } = await start(t, nodes, {}, api);

@@ -5,7 +5,7 @@ import { eventually } from '../harness/eventually.js';
 import { node, plainNode, pod } from './objects.js';
 import { predicted, settle, start, type Rig } from './scheduler.js';
 
-/** Cores that the annotations of bound pods take of each GPU of each node. */
+/** Cores that the annotations of bound pods take from each GPU of each node. */
 function booked(rig: Rig): Map<string, number> {
   const cores = new Map<string, number>();
   for (const { spec, metadata } of rig.api.pods.values()) {
@@ -23,7 +23,7 @@ function booked(rig: Rig): Map<string, number> {
 }
 
 for (const binds of ['extender', 'scheduler'] as const) {
-  test(`a hundred pods at once, bound by the ${binds}: every GPU is filled, none beyond what it has`, async (t) => {
+  test(`a hundred concurrent pods, bound by the ${binds}, fill every GPU and exceed none`, async (t) => {
     const rig = await start(t, [node('n', new Array<number>(8).fill(16))]);
     rig.api.watchLagMs = 5;
     rig.api.writeLagMs = 3;
@@ -51,13 +51,13 @@ for (const binds of ['extender', 'scheduler'] as const) {
     );
     t.ok(
       cores.every((sum) => sum >= 80),
-      `no room is left for what was refused: ${cores.join()}`,
+      `a refused pod has no room on any GPU: ${cores.join()}`,
     );
     t.equal(refused + bindings.length, 100);
   });
 }
 
-test('pods on many nodes at once, with a slow watch and a scheduler of its own mind, never share what is not there', async (t) => {
+test('concurrent pods on many nodes, with a slow watch and an arbitrary scheduler, never exceed a GPU', async (t) => {
   const rig = await start(
     t,
     Array.from({ length: 6 }, (_, at) => node(`n${at}`, [16, 16])),
@@ -81,13 +81,13 @@ test('pods on many nodes at once, with a slow watch and a scheduler of its own m
     cores.every((sum) => sum <= 100),
     cores.join(),
   );
-  t.ok(cores.reduce((sum, of) => sum + of, 0) >= 12 * 80, 'and little is left');
+  t.ok(cores.reduce((sum, of) => sum + of, 0) >= 12 * 80, 'little capacity is left');
 });
 
-test('the binding carries the prediction: nodes, GPUs, time, not assigned yet', async (t) => {
+test('the binding carries the prediction: node, GPUs, time, not yet assigned', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await settle(rig, pod('p', [[30, 4], null, [100, 0]]));
-  t.equal(rig.api.writes.length, 1, 'written once');
+  t.equal(rig.api.writes.length, 1, 'the annotations are written once');
   t.match(rig.api.writes[0], {
     verb: 'bind',
     node: 'n',
@@ -101,7 +101,7 @@ test('the binding carries the prediction: nodes, GPUs, time, not assigned yet', 
   });
 });
 
-test('where the scheduler binds, the prediction follows by itself, also when the API server was away', async (t) => {
+test('where the scheduler binds, the extender writes the prediction itself, also after an outage of the API server', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   rig.api.failures.push({ ok: true, body: null }, failure('unreachable', 'timeout'));
   const wanted = pod('p', [[30, 4]]);
@@ -117,7 +117,7 @@ test('where the scheduler binds, the prediction follows by itself, also when the
   );
 });
 
-test('a prediction that could not be written yet does not overwrite what the agent wrote', async (t) => {
+test("a prediction that is written late does not overwrite the agent's annotations", async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const wanted = pod('p', [[30, 4]]);
   rig.api.setPod(wanted);
@@ -131,10 +131,10 @@ test('a prediction that could not be written yet does not overwrite what the age
     spec: { ...wanted.spec, nodeName: 'n' },
   });
   await new Promise((resolve) => setTimeout(resolve, 700));
-  t.equal(rig.api.writes.length, 1, 'not tried again');
+  t.equal(rig.api.writes.length, 1, 'the write is not retried');
 });
 
-test('a pod that comes again is decided again, whatever its annotations say', async (t) => {
+test('a pod that is sent again is decided again, whatever its annotations contain', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const wanted = pod('p', [[60, 4]]);
   const stale = {
@@ -151,19 +151,19 @@ test('a pod that comes again is decided again, whatever its annotations say', as
   };
   rig.api.setPod(stale);
   for (let round = 0; round < 5; round++) {
-    t.same((await rig.scheduler.filter(stale, ['n'])).NodeNames, ['n'], 'room is kept for it once, not five times');
+    t.same((await rig.scheduler.filter(stale, ['n'])).NodeNames, ['n'], 'one reservation exists for the pod, not five');
   }
   t.equal(await settle(rig, stale), 'n: 0');
 });
 
-test('a refused binding gives the GPUs back, and the pod can be decided again', async (t) => {
+test('a refused binding frees the GPUs, and the pod can be decided again', async (t) => {
   const rig = await start(t, [node('n', [16])]);
   rig.api.failures.push(failure('forbidden', 'forbidden'));
   t.equal(await settle(rig, pod('p', [[100, 0]])), 'error: forbidden: forbidden');
   t.equal(await settle(rig, pod('q', [[100, 0]])), 'n: 0');
 });
 
-test('a binding without an answer keeps its GPUs until it is known what became of it', async (t) => {
+test('a binding without an answer keeps its GPUs until the extender knows the result', async (t) => {
   const rig = await start(t, [node('n', [16]), node('m', [16])]);
   rig.api.failures.push(failure('unreachable', 'timeout'));
   const wanted = pod('p', [[100, 0]]);
@@ -171,10 +171,10 @@ test('a binding without an answer keeps its GPUs until it is known what became o
   const [held] = rig.api.writes;
   t.same((await rig.scheduler.filter(pod('q', [[100, 0]]), [held?.node ?? ''])).NodeNames, []);
   const again = await rig.scheduler.filter(wanted, ['n', 'm']);
-  t.same(again.NodeNames, [held?.node], 'the pod itself may only go where it may be already');
+  t.same(again.NodeNames, [held?.node], 'the pod itself may only go to the node where it may already be bound');
 });
 
-test('a pod is not bound twice', async (t) => {
+test('the extender does not bind a pod twice', async (t) => {
   const rig = await start(t, [node('n', [16]), node('m', [16])]);
   const wanted = pod('p', [[100, 0]]);
   const [first] = [await settle(rig, wanted)];
@@ -193,19 +193,19 @@ test('the end of a pod frees its GPUs', async (t) => {
   t.equal(await settle(rig, pod('s', [[100, 0]])), 'n: 0');
 });
 
-test('pods wait a moment for decisions that stand in their way, not longer', async (t) => {
+test('a pod waits a limited time for pending decisions that block it', async (t) => {
   const rig = await start(t, [node('n', [16]), node('m', [16])], { settleTimeoutMs: 150 });
   await rig.scheduler.filter(pod('p', [[100, 0]]), ['n', 'm']);
   const waits = rig.scheduler.filter(pod('q', [[100, 0]]), ['n', 'm']);
   const wanted = pod('p', [[100, 0]]);
   rig.api.setPod(wanted);
   await rig.scheduler.bind(wanted, 'n');
-  t.same((await waits).NodeNames, ['m'], 'as soon as it is known where the first goes, the second has the other');
+  t.same((await waits).NodeNames, ['m'], 'as soon as the first pod is decided, the second pod gets the other GPU');
   const late = await rig.scheduler.filter(pod('r', [[100, 0]]), ['m']);
   t.match(late.FailedNodes.m, /is reserved for pods that are being placed/);
 });
 
-test('of pods that wait for the same decision, one gets the room that it leaves', async (t) => {
+test('of the pods that wait for the same decision, one gets the room that it leaves', async (t) => {
   const rig = await start(t, [node('a', [16]), node('b', [16])], { settleTimeoutMs: 2_000 });
   const first = pod('first', [[100, 0]]);
   rig.api.setPod(first);
@@ -224,22 +224,22 @@ async function metric(rig: Rig, name: string): Promise<string> {
   return new RegExp(`^${name} (.+)$`, 'mu').exec(text)?.[1] ?? '';
 }
 
-test('unequal and unhealthy GPUs are what the node says they are', async (t) => {
+test('the extender uses the sizes and health of GPUs that the node reports', async (t) => {
   const rig = await start(t, [node('n', [16, 40, 40], { unhealthy: [2] })]);
   t.equal(await settle(rig, pod('large', [[50, 30]])), 'n: 1');
   t.equal(await settle(rig, pod('larger', [[50, 30]])), 'none');
   t.equal(await settle(rig, pod('small', [[50, 10]])), 'n: 1');
   t.equal(await settle(rig, pod('whole', [[100, 0]])), 'n: 0');
   rig.api.setNode(node('n', [16, 40, 40]));
-  t.equal(await settle(rig, pod('more', [[100, 40]])), 'n: 2', 'it has recovered');
+  t.equal(await settle(rig, pod('more', [[100, 40]])), 'n: 2', 'the GPU has recovered');
 });
 
-test('an inventory that cannot be read is as good as none', async (t) => {
+test('a node with an unreadable inventory counts as a node without inventory', async (t) => {
   const rig = await start(t, [plainNode('n', 200, 32, { annotations: { [NODE_INVENTORY_KEY]: '{"version":99}' } })]);
   t.equal(await settle(rig, pod('p', [[50, 4]])), 'n: 0');
 });
 
-test('what the agent wrote counts, where it is not what was predicted', async (t) => {
+test("the agent's annotations take precedence over the prediction", async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await settle(rig, pod('p', [[60, 4]]));
   const there = rig.api.pod('p');
@@ -258,7 +258,7 @@ test('what the agent wrote counts, where it is not what was predicted', async (t
   t.equal(await settle(rig, pod('r', [[60, 4]])), 'none');
 });
 
-test('pods that others placed are charged, whether they name their GPUs or not', async (t) => {
+test('pods that another scheduler placed are charged, with or without GPUs in their annotations', async (t) => {
   const named = pod('named', [[60, 4]], { nodeName: 'n' });
   const rig = await start(t, [node('n', [16, 16])]);
   rig.api.setPod({

@@ -49,7 +49,7 @@ function service(
 
 const bindingOf = (name: string) => ({ podName: name, podNamespace: 'default', podUid: `uid-${name}`, node: 'n' });
 
-test('room is kept for a pod that never comes until its time is over', async (t) => {
+test('the reservation of a pod that never appears ends after its time limit', async (t) => {
   const api = new FakeApi();
   api.setNode(node('n', [16]));
   const { service: made, clock, fits } = service(api);
@@ -62,7 +62,7 @@ test('room is kept for a pod that never comes until its time is over', async (t)
   t.same(await fits(pod('q', [[100, 0]])), ['n']);
 });
 
-test('a pod of which the binding got no answer, and which is never seen, gives its GPUs back', async (t) => {
+test('a pod whose binding got no answer and that never appears releases its GPUs', async (t) => {
   const api = new FakeApi();
   api.setNode(node('n', [16]));
   const { service: made, clock, fits } = service(api);
@@ -78,7 +78,7 @@ test('a pod of which the binding got no answer, and which is never seen, gives i
 });
 
 for (const wanted of [pod('gpu', [[60, 4]]), pod('web', [null])]) {
-  test(`a pod that is seen on its node stays there (${wanted.metadata?.name ?? ''})`, async (t) => {
+  test(`a pod that is seen on its node keeps its charge (${wanted.metadata?.name ?? ''})`, async (t) => {
     const api = new FakeApi();
     api.setNode(node('n', [16]));
     const { service: made, clock, fits } = service(api);
@@ -95,7 +95,7 @@ for (const wanted of [pod('gpu', [[60, 4]]), pod('web', [null])]) {
   });
 }
 
-test('a binding that the API server does not answer is answered before the scheduler gives up', async (t) => {
+test("the extender answers a binding before the scheduler's timeout, even if the API server does not answer", async (t) => {
   const api = new FakeApi();
   api.setNode(node('n', [16]));
   let answer = (_: KubeAnswer): void => undefined;
@@ -113,16 +113,16 @@ test('a binding that the API server does not answer is answered before the sched
     await new Promise((resolve) => setImmediate(resolve));
     clock.advance(ANSWER_WITHIN_MS - 1);
     const waits = await Promise.race([bound, new Promise<null>((resolve) => setImmediate(() => resolve(null)))]);
-    t.equal(waits, null, 'it waits as long as it may');
+    t.equal(waits, null, 'the extender waits until its limit');
     clock.advance(1);
     return (await bound).Error;
   };
   await fits(pod('p', [[100, 0]]));
   t.match(await told(), /^timeout: the API server did not answer the binding within 4 s/);
   t.match(await told(), /has not answered an earlier binding/);
-  t.equal(bindings, 1, 'written once');
-  t.same(await fits(pod('q', [[100, 0]])), [], 'its GPUs are kept');
+  t.equal(bindings, 1, 'the binding is written once');
+  t.same(await fits(pod('q', [[100, 0]])), [], 'the GPUs of the pod stay reserved');
   answer(failure('conflict', 'is already assigned'));
   await new Promise((resolve) => setImmediate(resolve));
-  t.same(await fits(pod('q', [[100, 0]])), ['n'], 'until the write has failed after all');
+  t.same(await fits(pod('q', [[100, 0]])), ['n'], 'the reservation ends when the write has failed');
 });

@@ -8,7 +8,7 @@ import { failure } from '../../src/kube/failure.js';
 import type { WorkResult } from '../../src/kube/work-queue.js';
 import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';
 
-/** An API server in memory: pods and nodes, a watch with a lag, bindings and patches that may fail. */
+/** An API server in memory: pods and nodes, a watch with a delay, bindings and patches that can fail. */
 export class FakeApi implements ClusterSource, PodWriter {
   readonly pods = new Map<string, PodObject>();
   readonly nodes = new Map<string, NodeObject>();
@@ -21,13 +21,13 @@ export class FakeApi implements ClusterSource, PodWriter {
   }[] = [];
   watchLagMs = 0;
   writeLagMs = 0;
-  /** Answers for the next writes instead of doing them. */
+  /** Answers to the next writes, which are then not carried out. */
   readonly failures: KubeAnswer[] = [];
   readonly #views = new PodViews();
   #observer: ClusterObserver | null = null;
 
   readonly silentMs = 0;
-  /** False to keep the lists back. */
+  /** False to hold back the lists. */
   answersLists = true;
 
   start(observer: ClusterObserver): void {
@@ -35,7 +35,7 @@ export class FakeApi implements ClusterSource, PodWriter {
     if (this.answersLists) this.list();
   }
 
-  /** The lists arrive. */
+  /** Releases the lists. */
   list(): void {
     for (const node of this.nodes.values()) this.#observer?.nodeSeen(nodeOf(node));
     for (const pod of this.pods.values()) this.#observer?.podSeen(this.#views.view(readPod(pod)));
@@ -62,7 +62,7 @@ export class FakeApi implements ClusterSource, PodWriter {
     this.#later((observer) => observer.podGone(uid));
   }
 
-  /** The pod as it is now. */
+  /** The current pod. */
   pod(name: string): PodObject {
     const pod = this.pods.get(`uid-${name}`);
     if (pod === undefined) throw new Error(`no pod ${name}`);

@@ -27,7 +27,7 @@ const SCHEDULER = join(kubernetesHome(), '1.20/bin/kube-scheduler');
 const MANIFESTS = fileURLToPath(new URL('../../../etc/extender', import.meta.url));
 const absent = existsSync(SCHEDULER) ? false : `no ${SCHEDULER}: run npm run kubernetes -- build 1.20`;
 
-/** What the scheduler lists besides pods and nodes; all of it is empty. */
+/** What the scheduler lists besides pods and nodes; all these lists are empty. */
 const resource = (group: string, version: string, plural: string, kind: string, namespaced: boolean): ResourceType => ({
   group,
   version,
@@ -67,7 +67,7 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-/** A scheduler with one of the files of etc/extender, changed by `change`, over nodes of so many GPUs. */
+/** A scheduler with one of the files of etc/extender, modified by `change`, for nodes with so many GPUs. */
 async function start(
   t: Test,
   file: string,
@@ -159,7 +159,7 @@ function predicted({ metadata }: SchedulerPod): string | undefined {
   return metadata.annotations?.['tencent.com/predicate-gpu-idx-0'];
 }
 
-/** Cores taken of each GPU that has any taken. */
+/** Cores taken from each GPU that is in use. */
 function taken(pods: readonly SchedulerPod[]): number[] {
   const cores = new Map<string, number>();
   for (const there of pods) {
@@ -180,7 +180,7 @@ const VARIANTS: readonly [string, string, ((extender: Record<string, unknown>) =
 ];
 
 for (const [name, file, change] of VARIANTS) {
-  test(`a real scheduler ${name} places a hundred pods at once, no GPU twice`, { skip: absent }, async (t) => {
+  test(`a real scheduler ${name} places a hundred concurrent pods and exceeds no GPU`, { skip: absent }, async (t) => {
     const { pods, create } = await start(t, file, [8, 8, 8], change);
     for (let at = 0; at < 100; at++) create(`p${at}`, at % 2 === 0 ? 30 : 50, 4);
     await until('every pod to be placed or refused', () =>
@@ -194,7 +194,7 @@ for (const [name, file, change] of VARIANTS) {
     );
     t.ok(
       gpus.every((cores) => cores >= 80),
-      'what is left would not have served anybody',
+      'the remaining capacity would not serve any of the pods',
     );
     t.match(
       pods()

@@ -13,16 +13,16 @@ const folder = fileURLToPath(new URL('../../../etc/extender', import.meta.url));
 interface ExtenderEntry {
   readonly urlPrefix: string;
   readonly filterVerb: string;
-  /** Absent where another entry has it. */
+  /** Absent where another entry has this verb. */
   readonly prioritizeVerb?: string;
   readonly bindVerb: string;
   readonly preemptVerb: string;
-  /** As Go prints a duration, or nanoseconds. */
+  /** A duration as Go prints it, or nanoseconds. */
   readonly httpTimeout: string | number;
   readonly managedResources: readonly { readonly name: string }[];
 }
 
-/** An entry for every pod, which only scores. */
+/** An entry that applies to every pod and only scores. */
 interface ScoringEntry {
   readonly urlPrefix: string;
   readonly prioritizeVerb: string;
@@ -30,7 +30,7 @@ interface ScoringEntry {
   readonly managedResources?: unknown;
 }
 
-/** Of each file the entry for pods with GPUs, and the one for every pod if it has one. */
+/** The entry for GPU pods of each file, and its entry for every pod if there is one. */
 function configurations(): [string, ExtenderEntry, ScoringEntry | undefined][] {
   return readdirSync(folder)
     .filter((file) => file.startsWith('scheduler-'))
@@ -46,7 +46,7 @@ function entries(): [string, ExtenderEntry][] {
   return configurations().map(([file, entry]) => [file, entry]);
 }
 
-test('every scheduler configuration names verbs that are answered', async (t) => {
+test('every scheduler configuration names verbs that the extender answers', async (t) => {
   const { url } = await start(t, [node('n', [16])]);
   t.equal(configurations().length, 4);
   for (const [file, entry, scoring] of configurations()) {
@@ -69,13 +69,13 @@ test('every scheduler configuration names verbs that are answered', async (t) =>
   }
 });
 
-test('where the extender scores every pod, those without GPU go where no GPU loses by it', async (t) => {
+test('where the extender scores every pod, pods without GPUs go to the nodes where they waste no GPU capacity', async (t) => {
   const cpuOnly = { ...plainNode('cpu', 0, 0) };
   const { url } = await start(t, [node('idle', [16]), cpuOnly]);
   const scoring = configurations().flatMap(([, , entry]) => entry ?? []);
   t.equal(scoring.length, 1);
   for (const { urlPrefix, prioritizeVerb, ignorable, managedResources } of scoring) {
-    t.equal(ignorable, true, 'pods without GPU are placed while the extender is away');
+    t.equal(ignorable, true, 'pods without GPUs are placed while the extender is down');
     t.equal(managedResources, undefined);
     const path = `${url}${new URL(urlPrefix).pathname}/${prioritizeVerb}`;
     const web = pod('web', [null]);
@@ -85,7 +85,7 @@ test('where the extender scores every pod, those without GPU go where no GPU los
   }
 });
 
-test('every scheduler configuration waits longer than the extender takes to answer at the most', (t) => {
+test("the timeout of every scheduler configuration is longer than the extender's longest answer", (t) => {
   const { settleTimeout } = extenderCommand().opts<{ settleTimeout: number }>();
   for (const [file, { httpTimeout }] of entries()) {
     const waitsMs = typeof httpTimeout === 'number' ? httpTimeout / 1e6 : Number(httpTimeout.replace(/s$/u, '')) * 1000;
@@ -94,7 +94,7 @@ test('every scheduler configuration waits longer than the extender takes to answ
   t.end();
 });
 
-test('the Deployment starts the extender where the scheduler looks for it, with flags that exist', (t) => {
+test('the Deployment starts the extender at the address that the scheduler uses, with existing flags', (t) => {
   const documents = parseAllDocuments(readFileSync(join(folder, 'deployment.yaml'), 'utf8')).map(
     (document) =>
       document.toJS() as { kind: string; spec?: { template: { spec: { containers: [{ args: string[] }] } } } },

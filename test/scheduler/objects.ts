@@ -3,7 +3,7 @@ import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { readNode, type Node } from '../../src/kube/node.js';
 import { uniformTopology } from '../../src/gpu/topology/topology.js';
 
-/** A container as files and schedulers write it. */
+/** A container as manifests and schedulers write it. */
 export interface ContainerSpec {
   readonly name?: string;
   /** `Always` makes an init container a sidecar. */
@@ -14,7 +14,7 @@ export interface ContainerSpec {
   };
 }
 
-/** A node as the API has it. */
+/** A node of the API. */
 export interface NodeObject {
   readonly metadata?: {
     readonly name?: string;
@@ -28,14 +28,14 @@ export interface NodeObject {
   };
 }
 
-/** Such a node, as it is read. */
+/** The same node as the extender reads it. */
 export function nodeOf(object: NodeObject): Node {
   const read = readNode(object);
   if (read === null) throw new Error('a node without a name');
   return read;
 }
 
-/** A pod as files and schedulers write it. */
+/** A pod as manifests and schedulers write it. */
 export interface PodObject {
   readonly metadata?: {
     readonly name?: string;
@@ -62,7 +62,7 @@ const CORE = 'tencent.com/vcuda-core';
 const MEMORY = 'tencent.com/vcuda-memory';
 const BLOCK = 256 * 2 ** 20;
 
-/** A node as an older agent leaves it: capacities, no inventory. */
+/** A node of an older agent: capacities, no inventory. */
 export function plainNode(
   name: string,
   cores: number,
@@ -77,7 +77,7 @@ export function plainNode(
   };
 }
 
-/** A node with an agent that publishes GPUs of so many blocks each. */
+/** A node whose agent publishes GPUs of so many blocks each. */
 export function node(
   name: string,
   blocks: readonly number[],
@@ -107,7 +107,7 @@ export function node(
   });
 }
 
-/** A pod whose containers ask for `[cores, blocks]` each; null for a container without GPU. */
+/** A pod whose containers request `[cores, blocks]` each; null for a container without GPUs. */
 export function pod(
   name: string,
   containers: readonly (readonly [cores: number, blocks: number] | null)[],

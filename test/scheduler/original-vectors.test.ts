@@ -2,9 +2,9 @@ import { test } from 'tap';
 import { plainNode, pod } from './objects.js';
 import { settle, start } from './scheduler.js';
 
-// What the original's extender decided in the same situations; its order of nodes is the policy binpack.
+// The decisions of the original's extender in the same situations; its order of nodes is the policy binpack.
 
-test('the sequence of the original own test comes to the same nodes and GPUs', async (t) => {
+test("the sequence of the original's own test gives the same nodes and GPUs", async (t) => {
   const rig = await start(
     t,
     ['testnode0', 'testnode1', 'testnode2'].map((name) => plainNode(name, 200, 8)),
@@ -34,7 +34,7 @@ test('the sequence of the original own test comes to the same nodes and GPUs', a
   t.equal(await settle(rig, pod('pod-3', [[10, 2], null])), 'testnode0: 0');
 });
 
-test('one node of four GPUs is filled as by the original', async (t) => {
+test('the extender fills one node of four GPUs as the original does', async (t) => {
   const rig = await start(t, [plainNode('n', 400, 64)], { policy: 'binpack' });
   const rows: [number, number, string][] = [
     [50, 4, 'n: 0'],
@@ -50,7 +50,7 @@ test('one node of four GPUs is filled as by the original', async (t) => {
   }
 });
 
-test('two nodes of two GPUs are filled as by the original', async (t) => {
+test('the extender fills two nodes of two GPUs as the original does', async (t) => {
   const rig = await start(t, [plainNode('n0', 200, 32), plainNode('n1', 200, 32)], { policy: 'binpack' });
   const rows: [number, number, string][] = [
     [20, 2, 'n0: 0'],
@@ -65,14 +65,14 @@ test('two nodes of two GPUs are filled as by the original', async (t) => {
   }
 });
 
-test('150 cores, which the original took for one GPU, are refused with the rule', async (t) => {
+test('the extender refuses 150 cores, which the original read as one GPU, and states the rule', async (t) => {
   const rig = await start(t, [plainNode('n', 200, 32)]);
   const refused = await rig.scheduler.filter(pod('p', [[150, 1]]), ['n']);
   t.same(refused.NodeNames, []);
   t.match(refused.FailedAndUnresolvableNodes.n, /150 is more than one GPU and not a multiple of 100/);
 });
 
-test('requests that no node agent would serve are refused with the rule', async (t) => {
+test('the extender refuses requests that no node agent would serve, and states the rule', async (t) => {
   const rig = await start(t, [plainNode('n', 200, 32)]);
   const rows: [readonly [number, number], RegExp][] = [
     [[50, 0], /needs tencent.com\/vcuda-memory as well/],

@@ -19,7 +19,7 @@ function host(cpu: string, memory: string, differing: Partial<ContainerSpec> = {
   return { name: 'h', resources: { requests: { cpu, memory } }, ...differing };
 }
 
-test('containers are numbered as in the pod, those without GPU are left out', (t) => {
+test('containers are numbered as in the pod, and containers without GPUs are left out', (t) => {
   const { demand } = viewPod(pod('p', [null, [30, 4], [200, 0]]));
   t.same(demand.containers, [
     { container: 1, cores: 30, memoryBytes: 4 * BLOCK },
@@ -28,7 +28,7 @@ test('containers are numbered as in the pod, those without GPU are left out', (t
   t.end();
 });
 
-test('init containers come first and pass, sidecars stay', (t) => {
+test('init containers come first and end, sidecars stay', (t) => {
   const { demand } = viewPod({
     spec: { initContainers: [gpu(50, 4), gpu(20, 2, { restartPolicy: 'Always' })], containers: [gpu(30, 4)] },
   });
@@ -46,7 +46,7 @@ test('init containers come first and pass, sidecars stay', (t) => {
   t.end();
 });
 
-test('CPU and memory of the host are counted as the scheduler counts them', (t) => {
+test('the extender counts CPU and memory of the host as the scheduler does', (t) => {
   const spec = (initContainers: ContainerSpec[], containers: ContainerSpec[], overhead?: Record<string, string>) =>
     viewPod({ spec: { initContainers, containers, ...(overhead === undefined ? {} : { overhead }) } }).demand;
   t.match(spec([], [host('500m', '1Gi'), host('1', '1Gi')]), { cpuMilli: 1500, hostMemoryBytes: 2 * 2 ** 30 });
@@ -64,12 +64,12 @@ test('CPU and memory of the host are counted as the scheduler counts them', (t) 
   t.match(
     spec([], [{ name: 'l', resources: { limits: { cpu: '2' } } }]),
     { cpuMilli: 2000 },
-    'a limit stands for a request left out',
+    'a limit replaces an absent request',
   );
   t.end();
 });
 
-test('broken rules name the container', (t) => {
+test('errors name the container', (t) => {
   t.match(viewPod({ spec: { containers: [gpu(150, 1)] } }).brokenRule, /^container g: tencent.com\/vcuda-core: 150/);
   t.match(
     viewPod({ spec: { initContainers: [gpu(50, 0)], containers: [] } }).brokenRule,
@@ -80,7 +80,7 @@ test('broken rules name the container', (t) => {
   t.end();
 });
 
-test('annotations are believed of the node they were made for only', (t) => {
+test('annotations count only on the node that they were written for', (t) => {
   const of = (annotations: Record<string, string>, nodeName?: string) =>
     viewPod({
       ...pod('p', [[30, 4]]),
@@ -89,20 +89,24 @@ test('annotations are believed of the node they were made for only', (t) => {
     }).gpus;
   const idx = { 'tencent.com/predicate-gpu-idx-0': '1' };
   t.same(of({ ...idx, 'tencent.com/predicate-node': 'n' }, 'n'), [{ container: 0, indexes: [1] }]);
-  t.same(of(idx, 'n'), [{ container: 0, indexes: [1] }], 'written by an agent without extender');
+  t.same(of(idx, 'n'), [{ container: 0, indexes: [1] }], 'an agent wrote the annotations without the extender');
   t.equal(of({ ...idx, 'tencent.com/predicate-node': 'other' }, 'n'), null);
   t.same(
     of({ ...idx, 'tencent.com/predicate-node': 'other', 'tencent.com/gpu-assigned': 'true' }, 'n'),
     [{ container: 0, indexes: [1] }],
-    'the agent has the last word',
+    "the agent's annotations take precedence",
   );
-  t.equal(of({ ...idx, 'tencent.com/predicate-node': 'n' }), null, 'not bound: left over or copied');
+  t.equal(
+    of({ ...idx, 'tencent.com/predicate-node': 'n' }),
+    null,
+    'the pod is not bound: its annotations are outdated or copied',
+  );
   t.equal(of({ 'tencent.com/predicate-gpu-idx-0': '1,x' }, 'n'), null);
   t.equal(of({}, 'n'), null);
   t.end();
 });
 
-test('a node affinity and a node selector are read', (t) => {
+test('the extender reads a node affinity and a node selector', (t) => {
   const { demand } = viewPod({
     spec: {
       nodeSelector: { zone: 'a' },
@@ -137,7 +141,7 @@ test('a node affinity and a node selector are read', (t) => {
   t.end();
 });
 
-test('an empty pod asks for nothing', (t) => {
+test('an empty pod requests nothing', (t) => {
   t.match(viewPod({}), {
     uid: '',
     namespace: 'default',
@@ -151,7 +155,7 @@ test('an empty pod asks for nothing', (t) => {
   t.end();
 });
 
-test('init containers have ended when another container has begun', (t) => {
+test('init containers have ended when a regular container has started', (t) => {
   const view = (state: unknown) =>
     viewPod({
       spec: { initContainers: [gpu(200, 0)], containers: [{ ...gpu(100, 0), name: 'main' }] },
@@ -160,11 +164,11 @@ test('init containers have ended when another container has begun', (t) => {
   t.equal(view({ waiting: { reason: 'PodInitializing' } }), false);
   t.equal(view({ running: {} }), true);
   t.equal(view({ terminated: {} }), true);
-  t.equal(viewPod({ spec: { containers: [gpu(100, 0)] } }).initEnded, true, 'there is none');
+  t.equal(viewPod({ spec: { containers: [gpu(100, 0)] } }).initEnded, true, 'the pod has no init container');
   t.end();
 });
 
-test('equal GPUs are required, preferred, or a mistake', (t) => {
+test('a pod requires equal GPUs, prefers them, or is invalid', (t) => {
   const view = (value?: string, cores = 200) =>
     viewPod({
       metadata: { annotations: value === undefined ? {} : { 'tencent.com/equal-gpus': value } },
@@ -175,6 +179,6 @@ test('equal GPUs are required, preferred, or a mistake', (t) => {
   t.equal(view('required').demand.equalGpus, true);
   t.not(view('required').demand.key, view().demand.key);
   t.match(view('yes').brokenRule, /tencent\.com\/equal-gpus is "yes"; it can be "required" or "preferred"/);
-  t.equal(view('yes', 0).brokenRule, null, 'nothing is asked of GPUs');
+  t.equal(view('yes', 0).brokenRule, null, 'the pod requests no property of GPUs');
   t.end();
 });

@@ -4,7 +4,7 @@ import type { PodObject } from './objects.js';
 import { node, pod } from './objects.js';
 import { post, settle, start, type Rig } from './scheduler.js';
 
-/** Two cards: GPU 0 with low-a (60) and low-b (40), GPU 1 with mid (50). */
+/** Two GPUs: GPU 0 with low-a (60) and low-b (40), GPU 1 with mid (50). */
 async function busy(rig: Rig): Promise<void> {
   const rows: [string, number, number, number][] = [
     ['low-a', 60, 1, 0],
@@ -33,21 +33,21 @@ function uids({ NodeNameToMetaVictims }: PreemptionResult): string[] | undefined
   return NodeNameToMetaVictims.n?.Pods.map(({ UID }) => UID.replace('uid-', ''));
 }
 
-test('victims that free the right GPU are kept', async (t) => {
+test('the extender keeps victims that free the right GPU', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
   const result = await preempt(rig, 100, 10, ['mid']);
   t.same(result, { NodeNameToMetaVictims: { n: { Pods: [{ UID: 'uid-mid' }], NumPDBViolations: 1 } } });
 });
 
-test('where the proposal frees half of each GPU, more have to go: the least important, and no more than needed', async (t) => {
+test('where the proposal frees half of each GPU, the extender adds the least important victims, and no more than needed', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
   t.same(uids(await preempt(rig, 100, 10, ['low-b'])), ['low-b', 'low-a']);
   t.same(uids(await preempt(rig, 100, 10, ['low-a'])), ['low-a', 'low-b']);
 });
 
-test('a victim that is not needed is spared, whoever proposed it', async (t) => {
+test('the extender spares a victim that is not needed, whichever component proposed it', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const on = (name: string, cores: number, priority: number, gpu: number, cpu = '1') => {
     const there = pod(name, [[cores, 4]], { nodeName: 'n', priority });
@@ -64,16 +64,28 @@ test('a victim that is not needed is spared, whoever proposed it', async (t) => 
   on('high', 40, 20, 0);
   t.same(uids(await preempt(rig, 100, 10, ['l0'])), ['l1'], 'l0 alone frees the wrong GPU, l1 alone the right one');
   t.same(uids(await preempt(rig, 100, 10, ['l0', 'l1'])), ['l1']);
-  t.same(uids(await preempt(rig, 50, 10, ['l0', 'l1'])), ['l1'], 'one of two that would each do');
+  t.same(
+    uids(await preempt(rig, 50, 10, ['l0', 'l1'])),
+    ['l1'],
+    'the extender chooses one of two pods, each of which would be enough',
+  );
   rig.api.deletePod('high');
   on('l2', 40, 1, 0);
-  t.same(uids(await preempt(rig, 100, 10, ['l0'])), ['l1'], 'one pod, not the two of the other GPU');
+  t.same(
+    uids(await preempt(rig, 100, 10, ['l0'])),
+    ['l1'],
+    'the extender chooses one pod, not the two pods of the other GPU',
+  );
   on('l1', 100, 2, 1);
-  t.same(uids(await preempt(rig, 100, 10, ['l1'])), ['l1'], 'the scheduler asks for no other, and none is needed');
-  t.same(uids(await preempt(rig, 50, 10, ['l0', 'l1'])), ['l0'], 'the more important is spared first');
+  t.same(
+    uids(await preempt(rig, 100, 10, ['l1'])),
+    ['l1'],
+    'the scheduler proposes no other victim, and none is needed',
+  );
+  t.same(uids(await preempt(rig, 50, 10, ['l0', 'l1'])), ['l0'], 'the extender spares the more important pod first');
 });
 
-test('what the host needs besides is still freed, and what is not for GPUs is left as it is', async (t) => {
+test('victims that free CPU or memory of the host stay, and victims without GPUs stay unchanged', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const heavy = pod('heavy', [null], { nodeName: 'n', priority: 1 });
   rig.api.setPod({
@@ -95,17 +107,25 @@ test('what the host needs besides is still freed, and what is not for GPUs is le
       }),
     );
   t.same(await ask(200, ['heavy', 'low']), ['heavy', 'low']);
-  t.same(await ask(100, ['heavy', 'low']), ['heavy', 'low'], 'a GPU is free: why they have to go is not known here');
+  t.same(
+    await ask(100, ['heavy', 'low']),
+    ['heavy', 'low'],
+    'a GPU is free: the extender does not know the reason for these victims',
+  );
 });
 
-test('pods as important as the newcomer stay, and the node is left out', async (t) => {
+test('pods as important as the new pod stay, and the extender drops the node', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
   t.same(uids(await preempt(rig, 100, 2, ['low-a'])), undefined);
-  t.same(uids(await preempt(rig, 300, 10, ['low-a', 'low-b', 'mid'])), undefined, 'nor does it help to empty the node');
+  t.same(
+    uids(await preempt(rig, 300, 10, ['low-a', 'low-b', 'mid'])),
+    undefined,
+    'an empty node would not help either',
+  );
 });
 
-test('whole pods are read as well as their UIDs, in any case of the keys', async (t) => {
+test('the extender reads whole pods as well as UIDs, with keys in any case', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
   const body = {
@@ -117,7 +137,7 @@ test('whole pods are read as well as their UIDs, in any case of the keys', async
   });
 });
 
-test('a pod without GPU is not our business', async (t) => {
+test('the extender does not change the victims of a pod without GPUs', async (t) => {
   const rig = await start(t, [node('n', [16])]);
   const body = {
     Pod: pod('web', [null], { priority: 10 }),
@@ -128,7 +148,7 @@ test('a pod without GPU is not our business', async (t) => {
   });
 });
 
-/** A pod for which the scheduler removes others from n, and those others, which take their time. */
+/** A pod for which the scheduler evicts other pods from n, and these other pods, which take time to end. */
 async function makingRoom(rig: Rig): Promise<PodObject> {
   await busy(rig);
   for (const name of ['low-a', 'low-b']) {
@@ -140,23 +160,23 @@ async function makingRoom(rig: Rig): Promise<PodObject> {
   return vip;
 }
 
-test('the GPU that is being emptied for a pod is kept for it', async (t) => {
+test('the GPU that is being emptied for a pod is reserved for it', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const vip = await makingRoom(rig);
   rig.api.deletePod('low-a');
   t.same(
     (await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames,
     [],
-    'what is free of it already is not to be had',
+    'the free part of this GPU is not available to other pods',
   );
-  t.same((await rig.scheduler.filter(pod('other', [[50, 4]]), ['n'])).NodeNames, ['n'], 'other GPUs are');
-  t.same((await rig.scheduler.filter(vip, ['n'])).NodeNames, [], 'not empty yet');
-  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, [], 'and still kept');
+  t.same((await rig.scheduler.filter(pod('other', [[50, 4]]), ['n'])).NodeNames, ['n'], 'other GPUs are available');
+  t.same((await rig.scheduler.filter(vip, ['n'])).NodeNames, [], 'the GPU is not empty yet');
+  t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, [], 'the reservation remains');
   rig.api.deletePod('low-b');
   t.equal(await settle(rig, vip), 'n: 0');
 });
 
-test('a more important pod may have the room, and who is not nominated any more keeps none', async (t) => {
+test('a more important pod may take the room, and a pod without a nomination has no reservation', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const vip = await makingRoom(rig);
   rig.api.deletePod('low-a');
@@ -168,33 +188,41 @@ test('a more important pod may have the room, and who is not nominated any more 
   t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, ['n']);
 });
 
-test('the room is kept where the nomination is seen before its victims are deleted', async (t) => {
+test('the room is reserved if the nomination is seen before its victims are deleted', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
   const vip = pod('vip', [[100, 0]], { priority: 10 });
   rig.api.setPod(vip);
-  t.same(uids(await preempt(rig, 100, 10, ['mid'])), ['mid'], 'the scheduler is told so');
+  t.same(uids(await preempt(rig, 100, 10, ['mid'])), ['mid'], 'the scheduler gets this result');
   rig.api.setPod({ ...vip, status: { phase: 'Pending', nominatedNodeName: 'n' } });
-  t.same((await rig.scheduler.filter(pod('early', [[50, 4]]), ['n'])).NodeNames, [], 'the free half of GPU 1 is kept');
+  t.same(
+    (await rig.scheduler.filter(pod('early', [[50, 4]]), ['n'])).NodeNames,
+    [],
+    'the free half of GPU 1 is reserved',
+  );
   rig.api.deletePod('mid');
   t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, []);
   t.equal(await settle(rig, { ...vip, status: { phase: 'Pending', nominatedNodeName: 'n' } }), 'n: 1');
 });
 
-test('so it is where another extender has named the victims, as soon as these leave', async (t) => {
+test('the room is reserved as soon as victims leave that another extender named', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
   const vip = { ...pod('vip', [[100, 0]], { priority: 10 }), status: { phase: 'Pending', nominatedNodeName: 'n' } };
   rig.api.setPod(vip);
   const there = rig.api.pod('mid');
   rig.api.setPod({ ...there, metadata: { ...there.metadata, deletionTimestamp: '2026-11-21T08:00:00Z' } });
-  t.same((await rig.scheduler.filter(pod('early', [[50, 4]]), ['n'])).NodeNames, [], 'the free half of GPU 1 is kept');
+  t.same(
+    (await rig.scheduler.filter(pod('early', [[50, 4]]), ['n'])).NodeNames,
+    [],
+    'the free half of GPU 1 is reserved',
+  );
   rig.api.deletePod('mid');
   t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, []);
   t.equal(await settle(rig, vip), 'n: 1');
 });
 
-test('a victim that is deleted without a trace of leaving leaves its room to the nominated pod', async (t) => {
+test('a victim that is deleted without a deletion timestamp leaves its room to the nominated pod', async (t) => {
   const rig = await start(t, [node('n', [16])]);
   rig.api.setPod(pod('low', [[100, 0]], { nodeName: 'n' }));
   const vip = { ...pod('vip', [[100, 0]], { priority: 10 }), status: { phase: 'Pending', nominatedNodeName: 'n' } };

@@ -10,17 +10,17 @@ const priorities = (costs: readonly { readonly first: number; readonly second: n
 
 const cost = (first: number, second = 0) => ({ first, second });
 
-test('the cheapest nodes alone have ten, the dearest none', (t) => {
+test('only the cheapest nodes score ten, and the most expensive nodes score zero', (t) => {
   t.same(priorities([cost(3), cost(1), cost(1), cost(2), cost(1.01)]), [0, 10, 10, 5, 9]);
   t.end();
 });
 
-test('nodes of equal first cost are told apart by the second', (t) => {
+test('the second cost decides between nodes of equal first cost', (t) => {
   t.same(priorities([cost(1, 4), cost(1, 2), cost(1, 3)]), [0, 10, 5]);
   t.end();
 });
 
-test('where all cost the same all have ten, and where nothing fits none has any', (t) => {
+test('all nodes score ten if all cost the same, and zero if the pod fits nowhere', (t) => {
   t.same(priorities([cost(1), cost(1)]), [10, 10]);
   t.same(priorities([cost(Infinity, Infinity)]), [0]);
   t.same(priorities([cost(Infinity, Infinity), cost(5)]), [0, 10]);

@@ -14,7 +14,7 @@ export interface Rig {
   readonly scheduler: Scheduler;
 }
 
-/** An extender on a free port of loopback, in front of an API server in memory. Stopped with the test. */
+/** An extender on a free port of loopback, with an API server in memory. It stops with the test. */
 export async function start(
   t: Test,
   nodes: readonly NodeObject[],
@@ -57,7 +57,7 @@ export type Outcome =
 
 /**
  * What kube-scheduler does with one pod, as far as an extender sees it: filter, prioritize, take the highest score (of
- * equal ones the first name), bind without waiting for the end of it.
+ * equal nodes the first name), bind without waiting for the result.
  */
 export class Scheduler {
   readonly #url: string;

@@ -23,7 +23,7 @@ function get(port: number, client: Certificate | null): Promise<number> {
   });
 }
 
-test('with a certificate it serves HTTPS', async (t) => {
+test('the extender serves HTTPS when it has a certificate', async (t) => {
   const { extender } = await start(t, [node('n', [16])], {
     tls: fixedTls(server),
   });
@@ -31,7 +31,7 @@ test('with a certificate it serves HTTPS', async (t) => {
   await t.rejects(fetch(`http://127.0.0.1:${extender.port}/healthz`));
 });
 
-test('with a client authority only callers that it signed are heard', async (t) => {
+test('with a client authority, the extender accepts only clients with a certificate of this authority', async (t) => {
   const { extender } = await start(t, [node('n', [16])], {
     tls: fixedTls({ ...server, clientAuthority: ca.certificate }),
   });

@@ -5,7 +5,7 @@ import { uniformTopology, type Topology } from '../../../src/gpu/topology/topolo
 
 export const BLOCK = MEMORY_BLOCK_BYTES;
 
-/** A GPU of so many blocks; index, minor and UUID follow from its place. */
+/** A GPU of so many blocks; index, minor number and UUID follow from its position. */
 export function nodeGpu(index: number, blocks: number, differing: Partial<NodeGpu> = {}): NodeGpu {
   const memoryBytes = blocks * BLOCK;
   const gpu = {
@@ -20,7 +20,7 @@ export function nodeGpu(index: number, blocks: number, differing: Partial<NodeGp
   return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes, ...differing };
 }
 
-/** A node with GPUs of so many blocks each, all idle, and more host than anybody asks for. */
+/** A node with GPUs of so many blocks each, all idle, and more CPU and memory of the host than any pod requests. */
 export function node(name: string, blocks: readonly number[], differing: Partial<NodeShape> = {}): NodeShape {
   return {
     name,
@@ -34,7 +34,7 @@ export function node(name: string, blocks: readonly number[], differing: Partial
   };
 }
 
-/** A pod whose containers ask for `[cores, blocks]` each. */
+/** A pod whose containers request `[cores, blocks]` each. */
 export function pod(
   containers: readonly (readonly [cores: number, blocks: number])[],
   differing: Partial<Omit<Demand, 'key'>> = {},

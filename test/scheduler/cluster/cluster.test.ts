@@ -35,7 +35,7 @@ test('a pod whose annotations name GPUs is charged there', (t) => {
   t.end();
 });
 
-test('a pod without annotations is charged where the node agent would put it, and moved when it says so', (t) => {
+test('a pod without annotations is charged where the node agent would place it, and moves when its annotations name other GPUs', (t) => {
   const of = cluster([16, 16]);
   t.equal(of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[30, 4]]), gpus: null })?.source, 'concluded');
   t.same(freeCores(of, 'n0'), [70, 100]);
@@ -47,7 +47,7 @@ test('a pod without annotations is charged where the node agent would put it, an
   t.end();
 });
 
-test('annotations that cannot be right are not believed', (t) => {
+test('the cluster ignores annotations that cannot be right', (t) => {
   const of = cluster([16, 16]);
   const rows: [string, Demand, { container: number; indexes: number[] }[]][] = [
     ['a GPU that is not there', pod([[30, 4]]), [{ container: 0, indexes: [7] }]],
@@ -60,7 +60,7 @@ test('annotations that cannot be right are not believed', (t) => {
   t.end();
 });
 
-test('pods are known before their node is, and after it came back with other GPUs', (t) => {
+test('the cluster keeps pods that it sees before their node, and pods of a node that returns with other GPUs', (t) => {
   const of = cluster();
   of.setPod({ uid: 'a', nodeName: 'late', demand: pod([[30, 4]]), gpus: [{ container: 0, indexes: [1] }] });
   of.setPod({ uid: 'b', nodeName: 'late', demand: pod([[100, 0]]), gpus: null });
@@ -78,7 +78,7 @@ test('pods are known before their node is, and after it came back with other GPU
   t.end();
 });
 
-test('a pod for which no GPU had room is charged as soon as there is some', (t) => {
+test('a pod for which no GPU had room is charged as soon as a GPU has room', (t) => {
   const of = cluster([16]);
   of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[100, 0]]), gpus: null });
   t.equal(of.setPod({ uid: 'b', nodeName: 'n0', demand: pod([[60, 4]]), gpus: null })?.source, 'nowhere');
@@ -88,7 +88,7 @@ test('a pod for which no GPU had room is charged as soon as there is some', (t) 
   t.end();
 });
 
-test('what the node says is free counts where it is less than what is booked', (t) => {
+test("the free capacity that the node reports counts where it is less than the cluster's own account", (t) => {
   const of = cluster();
   of.setNode(node('n', [16, 16], { gpus: [nodeGpu(0, 16, { freeCores: 40 }), nodeGpu(1, 16, { usable: false })] }));
   t.same(fitting(of, pod([[40, 4]])), ['n']);
@@ -98,7 +98,7 @@ test('what the node says is free counts where it is less than what is booked', (
   t.end();
 });
 
-test('refusals tell what may change from what may not', (t) => {
+test('refusals distinguish temporary reasons from permanent ones', (t) => {
   const of = cluster([16, 16], [], [16]);
   of.setPod({ uid: 'a', nodeName: 'n2', demand: pod([[100, 0]]), gpus: null });
   const { fits, refused } = of.evaluate(pod([[50, 16]]), ['n0', 'n1', 'n2', 'n3']);
@@ -115,7 +115,7 @@ test('refusals tell what may change from what may not', (t) => {
   t.end();
 });
 
-test('a reservation covers room on every node offered, until it is decided', (t) => {
+test('a reservation keeps room on every offered node until the pod is decided', (t) => {
   const of = cluster([16], [16]);
   const demand = pod([[60, 4]]);
   of.reserve('a', demand, [...of.nodes.values()], 1000);
@@ -128,7 +128,7 @@ test('a reservation covers room on every node offered, until it is decided', (t)
   t.end();
 });
 
-test('a reservation that waits too long, or whose pod is gone, reserves nothing', (t) => {
+test('a reservation ends when it is too old or its pod is deleted', (t) => {
   const of = cluster([16]);
   const demand = pod([[60, 4]]);
   of.reserve('a', demand, [...of.nodes.values()], 1000);
@@ -141,18 +141,18 @@ test('a reservation that waits too long, or whose pod is gone, reserves nothing'
   t.end();
 });
 
-test('a pod decided again gives back what it had', (t) => {
+test('a second decision for a pod frees what the first one took', (t) => {
   const of = cluster([16], [16]);
   const demand = pod([[60, 4]]);
   t.ok(of.decide('a', 'n0', demand).ok);
   t.ok(of.decide('a', 'n1', demand).ok);
   t.same([freeCores(of, 'n0'), freeCores(of, 'n1')], [[100], [40]]);
-  t.ok(of.decide('a', 'n1', demand).ok, 'the same node again');
+  t.ok(of.decide('a', 'n1', demand).ok, 'the pod goes to the same node again');
   t.same(freeCores(of, 'n1'), [40]);
   t.end();
 });
 
-test('a decision stands when its pod is seen without GPUs in its annotations, and gives way to what they say', (t) => {
+test("a decision stands while the pod's annotations name no GPUs, and yields to annotations that do", (t) => {
   const of = cluster([16, 16], [16, 16]);
   const demand = pod([[60, 4]]);
   of.decide('a', 'n0', demand);
@@ -166,13 +166,13 @@ test('a decision stands when its pod is seen without GPUs in its annotations, an
       [100, 100],
       [40, 100],
     ],
-    'it was bound to another node after all',
+    'the pod was bound to another node',
   );
   t.end();
 });
 
 /**
- * Pods are offered nodes, some are decided in another order than they were offered in, some are forgotten, some end.
+ * Pods are offered nodes; some are decided in another order than they were offered in, some are forgotten, some end.
  */
 const step = fc.oneof(
   fc.record({
@@ -186,7 +186,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('end' as const), pod: fc.nat(9) }),
 );
 
-test('whatever the order of offers, decisions and ends: what was offered can be had, and no GPU is booked beyond what it has', (t) => {
+test('in any order of offers, decisions and ends, an offered GPU is available and no GPU is charged beyond its capacity', (t) => {
   const check = fc.property(
     fc.array(fc.array(fc.constant(16), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }),
     fc.array(step, { maxLength: 40 }),
@@ -220,7 +220,7 @@ test('whatever the order of offers, decisions and ends: what was offered can be 
   t.end();
 });
 
-test('what only an init container asked for stays charged until it has ended', (t) => {
+test('the request of an init container stays charged until the init container has ended', (t) => {
   const demand = pod([[100, 0]], { init: pod([[200, 0]]).containers });
   for (const how of ['decided', 'named', 'concluded'] as const) {
     const of = cluster([16, 16, 16]);
@@ -232,16 +232,20 @@ test('what only an init container asked for stays charged until it has ended', (
       gpus: how === 'concluded' ? null : [{ container: 0, indexes: [0] }],
     };
     of.setPod({ ...bound, initEnded: false });
-    t.same(freeCores(of, 'n0'), [0, 0, 100], `${how}: both GPUs while it runs`);
+    t.same(freeCores(of, 'n0'), [0, 0, 100], `${how}: the pod is charged for both GPUs while the init container runs`);
     of.setPod({ ...bound, initEnded: false });
-    t.same(freeCores(of, 'n0'), [0, 0, 100], `${how}: seen again`);
+    t.same(freeCores(of, 'n0'), [0, 0, 100], `${how}: the pod keeps its charge when it is seen again`);
     of.setPod({ ...bound, initEnded: true });
-    t.same(freeCores(of, 'n0'), [0, 100, 100], `${how}: its own when it has ended`);
+    t.same(
+      freeCores(of, 'n0'),
+      [0, 100, 100],
+      `${how}: the pod is charged for its own GPU when the init container has ended`,
+    );
     of.removePod('a');
-    t.same(freeCores(of, 'n0'), [100, 100, 100], `${how}: gone`);
+    t.same(freeCores(of, 'n0'), [100, 100, 100], `${how}: the charge ends with the pod`);
   }
   const late = cluster([16, 16, 16]);
   late.setPod({ uid: 'a', nodeName: 'n0', demand, gpus: null, initEnded: true });
-  t.same(freeCores(late, 'n0'), [0, 100, 100], 'seen first when it has ended');
+  t.same(freeCores(late, 'n0'), [0, 100, 100], 'the pod is first seen when its init container has ended');
   t.end();
 });

@@ -44,12 +44,12 @@ function tried(there: ClusterNode, demand: Demand): { fits: boolean; after: Free
   return { fits: tryPod(there, after, demand), after };
 }
 
-/** What each GPU has left, regardless of which GPU it is. */
+/** What each GPU has left, without the identity of the GPU. */
 function left(cores: readonly number[], memory: readonly number[]): string[] {
   return cores.map((of, at) => (of === 0 ? '0' : `${of}/${memory[at]}`)).sort();
 }
 
-test('a trial and the placement agree on what fits', (t) => {
+test('the fit simulation and the placement agree on what fits', (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(
@@ -73,7 +73,7 @@ test('a trial and the placement agree on what fits', (t) => {
   t.end();
 });
 
-test('on equal GPUs a trial leaves what the placement leaves', (t) => {
+test('on equal GPUs the fit simulation leaves the same capacity as the placement', (t) => {
   const gpus = fc.integer({ min: 1, max: 5 }).map((count) => new Array<number>(count).fill(16));
   t.doesNotThrow(() =>
     fc.assert(
@@ -95,7 +95,7 @@ test('on equal GPUs a trial leaves what the placement leaves', (t) => {
   t.end();
 });
 
-test('no GPU is charged beyond what it has', (t) => {
+test('no GPU is charged beyond its capacity', (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(
@@ -127,7 +127,7 @@ test('no GPU is charged beyond what it has', (t) => {
   t.end();
 });
 
-test('a container takes over the GPU of its init container and grows on it', (t) => {
+test('a container takes over the GPU of its init container and may grow on it', (t) => {
   const there = busyNode([16, 16], [[0, 40, 4]]);
   const init = pod([[50, 4]]).containers;
   const placed = placePod(there.shape, slotsOf(there.shape, there.free), pod([[60, 8]], { init }));
@@ -135,10 +135,14 @@ test('a container takes over the GPU of its init container and grows on it', (t)
   t.same(
     placed.ok && placed.charges.reduce((sum, charge) => sum + charge.cores, 0),
     60,
-    'the larger of the two counts',
+    'the larger of the two requests counts',
   );
   const noRoom = placePod(there.shape, slotsOf(there.shape, there.free), pod([[70, 8]], { init }));
-  t.match(noRoom, { ok: true, containers: [{ indexes: [1] }] }, 'where the first GPU has no room to grow, another');
+  t.match(
+    noRoom,
+    { ok: true, containers: [{ indexes: [1] }] },
+    'the container gets another GPU where the first one has no room to grow',
+  );
   const narrow = busyNode([16], [[0, 40, 4]]);
   t.match(
     placePod(narrow.shape, slotsOf(narrow.shape, narrow.free), pod([[70, 8]], { init })),
@@ -148,17 +152,17 @@ test('a container takes over the GPU of its init container and grows on it', (t)
   t.end();
 });
 
-test('where the memory of a GPU is an estimate, whole GPUs are taken as they are', (t) => {
+test('where the memory of a GPU is an estimate, a whole-GPU request takes the GPU regardless of its memory', (t) => {
   const known = new ClusterNode(0, node('n', [4, 4]));
   const estimated = new ClusterNode(0, node('n', [4, 4], { memoryKnown: false }));
   t.notOk(tried(known, pod([[200, 10]])).fits);
   t.ok(tried(estimated, pod([[200, 10]])).fits);
   t.ok(placePod(estimated.shape, slotsOf(estimated.shape, estimated.free), pod([[200, 10]])).ok);
-  t.notOk(tried(estimated, pod([[50, 5]])).fits, 'a part is judged by the estimate');
+  t.notOk(tried(estimated, pod([[50, 5]])).fits, 'a request for a part of a GPU is checked against the estimate');
   t.end();
 });
 
-/** Whether any assignment of the containers to GPUs exists: every one is tried. */
+/** Whether any assignment of the containers to GPUs exists; tries every assignment. */
 function anyAssignment(there: ClusterNode, demand: Demand): boolean {
   const { gpus } = there.shape;
   const cores = [...there.free.cores];
@@ -189,7 +193,7 @@ function anyAssignment(there: ClusterNode, demand: Demand): boolean {
   return tryFrom(0);
 }
 
-test('several containers fit if there is any assignment, and are unresolvable only if there is none on idle GPUs', (t) => {
+test('several containers fit if any assignment exists, and are unresolvable only if idle GPUs would offer none', (t) => {
   const tight = fc.oneof(
     fc.tuple(fc.constantFrom(30, 40, 50, 60, 70), fc.integer({ min: 1, max: 20 })),
     fc.tuple(fc.constantFrom(100, 200), fc.integer({ min: 0, max: 40 })),
@@ -219,15 +223,15 @@ test('the order of containers does not decide whether a pod fits', (t) => {
     return placed.ok ? placed.containers.map(({ indexes }) => indexes.join()) : placed.reason;
   };
   const mixed = busyNode([64, 320], []);
-  t.same(placedOn(mixed, pod([[100, 0], [50, 300]])), ['0', '1'], 'the small GPU for the container that fits there'); // prettier-ignore
+  t.same(placedOn(mixed, pod([[100, 0], [50, 300]])), ['0', '1'], 'the small GPU goes to the container that fits there'); // prettier-ignore
   t.same(placedOn(mixed, pod([[50, 300], [100, 0]])), ['1', '0']); // prettier-ignore
   const parts = busyNode([64, 64], [[0, 40, 0], [1, 60, 0]]); // prettier-ignore
-  t.same(placedOn(parts, pod([[30, 1], [40, 1], [30, 1]])), ['0', '1', '0'], '60 and 40 are free'); // prettier-ignore
+  t.same(placedOn(parts, pod([[30, 1], [40, 1], [30, 1]])), ['0', '1', '0'], '60 and 40 cores are free'); // prettier-ignore
   t.equal(judgeFit(mixed, pod([[100, 0], [50, 300]]), new ScratchStates()), null); // prettier-ignore
   t.end();
 });
 
-/** Whether any assignment exists, with init containers and equal GPUs regarded: every set of GPUs is tried. */
+/** Whether any assignment exists, with init containers and equal GPUs taken into account; tries every set of GPUs. */
 function anySet({ shape }: ClusterNode, slots: readonly GpuSlot[], demand: Demand): boolean {
   const steps = stepsOf(demand);
   const tryFrom = (stage: PlacementStage, at: number): boolean => {
@@ -256,7 +260,7 @@ function anySet({ shape }: ClusterNode, slots: readonly GpuSlot[], demand: Deman
   return tryFrom(firstStage(slots), 0);
 }
 
-test('what was found for one node is the answer for the others of a cluster, whatever the demand', (t) => {
+test('the fit result of one node serves the equal nodes of a cluster, for any demand', (t) => {
   const wantedOf = fc.oneof(
     fc.tuple(fc.constantFrom(20, 30, 40, 50, 60, 70), fc.integer({ min: 1, max: 20 })),
     fc.tuple(fc.constantFrom(100, 200), fc.integer({ min: 0, max: 40 })),
@@ -313,7 +317,7 @@ test('what was found for one node is the answer for the others of a cluster, wha
   t.end();
 });
 
-test('a search that is given up leaves the pod resolvable', (t) => {
+test('a search that reaches its limit leaves the pod resolvable', (t) => {
   const there = new ClusterNode(
     0,
     node(
@@ -321,16 +325,16 @@ test('a search that is given up leaves the pod resolvable', (t) => {
       Array.from({ length: 12 }, (_, at) => 64 + at),
     ),
   );
-  // Five GPUs without a container of 60 hold ten of 45.
+  // Five GPUs without a container of 60 cores hold ten containers of 45.
   const wanted = Array.from({ length: 18 }, (_, at): [number, number] => [at < 7 ? 60 : 45, 1]);
   const demand = pod(wanted);
   const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
-  t.match(placed, { ok: false, isProven: false }, '18 containers are not searched through');
+  t.match(placed, { ok: false, isProven: false }, 'the search does not try all assignments of 18 containers');
   t.equal(judgeFit(there, demand, new ScratchStates()), 'no-room');
   t.end();
 });
 
-test('GPUs of one model are required where the pod says so', (t) => {
+test('a pod that requires GPUs of one model gets GPUs of one model', (t) => {
   const shape = node('n', [16, 16, 16, 16]);
   const gpus = shape.gpus.map((gpu, at) => (at < 2 ? gpu : { ...gpu, gpu: { ...gpu.gpu, model: 'A10' } }));
   const there = new ClusterNode(0, { ...shape, gpus });

@@ -27,7 +27,7 @@ function choice(of: Cluster, demand: Demand): string | undefined {
   return of.cheapest(demand, of.evaluate(demand, of.nodes.keys()).fits)?.name;
 }
 
-/** Lets a cluster see these pods so often that they are its typical mix. */
+/** Shows these pods to a cluster until they are its typical mix. */
 function learn(of: Cluster, demands: readonly Demand[]): void {
   for (let round = 0; round < 64; round++) demands.forEach((demand) => of.observe(demand));
 }
@@ -39,7 +39,7 @@ const pairsByNvlink = topologyOfPairs(4, (a, b) => ({
 const onlyPcie = topologyOfPairs(4, () => ({ level: 'PHB', nvlinks: 0 }));
 const four = [16, 16, 16, 16];
 
-test('binpack fills the fullest node first, spread the emptiest', (t) => {
+test('binpack prefers the fullest node, spread the emptiest', (t) => {
   for (const [policy, expected] of [
     ['binpack', 'busy'],
     ['spread', 'idle'],
@@ -51,7 +51,7 @@ test('binpack fills the fullest node first, spread the emptiest', (t) => {
   t.end();
 });
 
-test('spread regards how large a node is', (t) => {
+test('spread takes the size of a node into account', (t) => {
   const of = cluster('spread', node('small', [16]), node('large', four));
   t.equal(choice(of, pod([[20, 2]])), 'large');
   use(of, 'large', 100, 0);
@@ -60,7 +60,7 @@ test('spread regards how large a node is', (t) => {
   t.end();
 });
 
-test('topology gives several GPUs where they are best connected', (t) => {
+test('topology places several GPUs on the node with the best links', (t) => {
   const of = cluster(
     'topology',
     node('pcie', four, { topology: onlyPcie }),
@@ -73,7 +73,7 @@ test('topology gives several GPUs where they are best connected', (t) => {
   t.end();
 });
 
-test('topology keeps connected GPUs together: small requests go elsewhere', (t) => {
+test('topology keeps linked GPUs together and places small requests elsewhere', (t) => {
   const of = cluster(
     'topology',
     node('nvlink', four, { topology: pairsByNvlink }),
@@ -82,7 +82,7 @@ test('topology keeps connected GPUs together: small requests go elsewhere', (t) 
   t.equal(choice(of, pod([[100, 0]])), 'pcie');
   t.equal(choice(of, pod([[30, 2]])), 'pcie');
   use(of, 'nvlink', 30, 0);
-  t.equal(choice(of, pod([[30, 2]])), 'nvlink', 'its pair is broken already');
+  t.equal(choice(of, pod([[30, 2]])), 'nvlink', 'the pair of this GPU is already broken');
   t.end();
 });
 
@@ -94,7 +94,7 @@ test('fragmentation fills a gap that a typical pod could not use', (t) => {
   t.end();
 });
 
-test('fragmentation keeps whole nodes for whole nodes', (t) => {
+test('fragmentation keeps idle nodes for pods that need a whole node', (t) => {
   const of = cluster('fragmentation', node('idle', four), node('broken', four));
   learn(of, [pod([[400, 0]]), pod([[50, 8]])]);
   use(of, 'broken', 50, 0);
@@ -103,27 +103,31 @@ test('fragmentation keeps whole nodes for whole nodes', (t) => {
   t.end();
 });
 
-test('fragmentation leaves CPU where there are GPUs to use it with', (t) => {
+test('fragmentation keeps CPU on nodes that have free GPUs', (t) => {
   const shapes = [node('rich', [16], { cpuMilli: 64_000 }), node('poor', [16], { cpuMilli: 10_000 })];
   const of = cluster('fragmentation', ...shapes);
   learn(of, [pod([[100, 0]], { cpuMilli: 8000 })]);
   use(of, 'rich', 60, 0);
-  t.equal(choice(of, pod([], { cpuMilli: 4000 })), 'rich', 'a pod without GPU would strand the GPU of the poor node');
+  t.equal(
+    choice(of, pod([], { cpuMilli: 4000 })),
+    'rich',
+    'a pod without GPUs would leave the GPU of the node with little CPU unusable',
+  );
   t.end();
 });
 
-test('fragmentation respects that typical pods are bound to a model', (t) => {
+test('fragmentation takes into account that typical pods require a model', (t) => {
   const of = cluster(
     'fragmentation',
     node('v100', [16, 16], { labels: { model: 'V100' } }),
     node('t4', [16, 16], { labels: { model: 'T4' } }),
   );
   learn(of, [pod([[100, 0]], { selector: { labels: { model: 'V100' }, terms: null } })]);
-  t.equal(choice(of, pod([[30, 2]])), 't4', 'nobody else can use the V100s');
+  t.equal(choice(of, pod([[30, 2]])), 't4', 'no other pod can use the V100s');
   t.end();
 });
 
-test('before anything is learned fragmentation fills the fuller node', (t) => {
+test('before it has learned a mix, fragmentation prefers the fuller node', (t) => {
   const of = cluster('fragmentation', node('idle', [16, 16]), node('busy', [16, 16]));
   use(of, 'busy', 30, 0);
   t.equal(choice(of, pod([[20, 2]])), 'busy');
@@ -131,7 +135,7 @@ test('before anything is learned fragmentation fills the fuller node', (t) => {
 });
 
 for (const policy of POLICY_NAMES) {
-  test(`${policy} costs are the same whether remembered or worked out anew`, (t) => {
+  test(`${policy} computes the same costs with and without its cache`, (t) => {
     const shapes = [
       node('a', four, { topology: pairsByNvlink }),
       node('b', four, { topology: onlyPcie }),
@@ -162,7 +166,7 @@ for (const policy of POLICY_NAMES) {
   });
 }
 
-test('costs that differ by rounding only are equal', (t) => {
+test('costs that differ only by rounding are equal', (t) => {
   t.equal(compareCosts(0.1 + 0.2, 1, 0.3, 1), 0);
   t.ok(compareCosts(1, 1, 1, 2) < 0);
   t.ok(compareCosts(2, 1, 1, 2) > 0);

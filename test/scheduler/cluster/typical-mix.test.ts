@@ -4,7 +4,7 @@ import { FragmentationScore } from '../../../src/scheduler/cluster/fragmentation
 import { ClusterNode } from '../../../src/scheduler/cluster/node.js';
 import { BLOCK, node, pod } from './builders.js';
 
-test('the mix holds the kinds of request by how often they came', (t) => {
+test('the mix holds each kind of request with its frequency', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 100; round++) {
     learner.observe(pod([[50, 8]]));
@@ -18,14 +18,14 @@ test('the mix holds the kinds of request by how often they came', (t) => {
   t.end();
 });
 
-test('pods without GPU are no part of the mix', (t) => {
+test('the mix leaves out pods without GPUs', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 100; round++) t.notOk(learner.observe(pod([], { cpuMilli: 1000 })));
   t.same(learner.mix.requests, []);
   t.end();
 });
 
-test('a pod with several GPU containers counts once, split among them', (t) => {
+test('a pod with several GPU containers counts once, divided among its containers', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 16; round++)
     learner.observe(
@@ -45,7 +45,7 @@ test('a pod with several GPU containers counts once, split among them', (t) => {
   t.end();
 });
 
-test('what comes now replaces what came long ago', (t) => {
+test('recent requests replace old ones in the mix', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 20_000; round++) learner.observe(pod([[50, 8]]));
   for (let round = 0; round < 40_000; round++) learner.observe(pod([[30, 8]]));
@@ -54,7 +54,7 @@ test('what comes now replaces what came long ago', (t) => {
   t.end();
 });
 
-test('however many kinds of request come, the mix stays small', (t) => {
+test('the mix stays small for any number of kinds of request', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 5000; round++)
     learner.observe(pod([[1 + (round % 99), 1 + (round % 50)]], { cpuMilli: round }));
@@ -62,7 +62,7 @@ test('however many kinds of request come, the mix stays small', (t) => {
   t.end();
 });
 
-test('a new mix is made often at first and seldom later', (t) => {
+test('the mix is recomputed often at first and rarely later', (t) => {
   const learner = new MixLearner();
   const made: number[] = [];
   for (let round = 1; round <= 5000; round++) if (learner.observe(pod([[50, 8]]))) made.push(round);
@@ -72,7 +72,7 @@ test('a new mix is made often at first and seldom later', (t) => {
   t.end();
 });
 
-test('usable capacity falls with what pods cannot use any more', (t) => {
+test('usable capacity falls by what typical pods can no longer use', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 16; round++) learner.observe(pod([[60, 8]], { cpuMilli: 4000 }));
   const meter = new FragmentationScore(learner.mix, []);
@@ -82,16 +82,16 @@ test('usable capacity falls with what pods cannot use any more', (t) => {
   t.ok(idle > 0);
   there.charge([{ position: 0, cores: 50, memoryBytes: 0 }], 0, 0, 1);
   const halved = usable();
-  t.ok(Math.abs(halved - idle / 2) < 1e-9, 'a GPU with 50 cores left is of no use to pods of 60');
+  t.ok(Math.abs(halved - idle / 2) < 1e-9, 'pods of 60 cores cannot use a GPU with 50 cores left');
   there.charge([{ position: 1, cores: 0, memoryBytes: 9 * BLOCK }], 0, 0, 1);
-  t.equal(usable(), 0, 'nor is one with too little memory');
+  t.equal(usable(), 0, 'a GPU with too little memory is not usable');
   there.charge([{ position: 1, cores: 0, memoryBytes: 9 * BLOCK }], 0, 0, -1);
   there.charge([], 5000, 0, 1);
-  t.equal(usable(), 0, 'nor a node without CPU');
+  t.equal(usable(), 0, 'a node without CPU is not usable');
   t.end();
 });
 
-test('usable capacity counts how often a request fits', (t) => {
+test('usable capacity counts how many requests of each kind fit', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 16; round++) learner.observe(pod([[30, 2]]));
   const meter = new FragmentationScore(learner.mix, []);
@@ -101,11 +101,11 @@ test('usable capacity counts how often a request fits', (t) => {
     return meter.usable(there.shape, there.free);
   };
   const lost = (from: number, to: number) => usable(from) - usable(to);
-  t.ok(lost(0, 10) < lost(10, 20), 'the first ten cores are one too many for three of 30 anyway');
+  t.ok(lost(0, 10) < lost(10, 20), 'three pods of 30 cores leave ten cores unused in any case');
   t.end();
 });
 
-test('what few nodes can serve counts more than what all can', (t) => {
+test('capacity that only few nodes offer counts more than capacity that all nodes offer', (t) => {
   const learner = new MixLearner();
   for (let round = 0; round < 8; round++) {
     learner.observe(pod([[100, 0]], { cpuMilli: 4000 }));
