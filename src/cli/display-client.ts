@@ -4,24 +4,29 @@ import type { NodeClient } from './node-client.js';
 
 export type { NodeClient } from './node-client.js';
 
-/** Codes of gRPC; its library takes longer to load than all the rest of a command that only prints help. */
+/**
+ * gRPC status codes. They are written here because loading the gRPC library takes longer than everything else in a
+ * command that only prints help.
+ */
 const DEADLINE_EXCEEDED = 4;
 const UNAVAILABLE = 14;
 
-/** `--display-socket` of every command that asks the agent of this node. */
+/** The `--display-socket` option of every command that queries the agent of this node. */
 export function displaySocketOption(): Option {
   return new Option('--display-socket <path>', 'unix socket of the running agent')
     .env('GPU_MANAGER_DISPLAY_SOCKET')
     .default('/var/run/gpu-manager.sock');
 }
 
-/** Works with the agent on this node. */
+/** Calls `work` with the socket of the agent on this node. */
 export async function withNode<T>(socketPath: string, work: (node: NodeClient) => Promise<T>): Promise<T> {
   const { NodeClient: Client } = await import('./node-client.js');
   return withAgent(socketPath, new Client(socketPath), work);
 }
 
-/** Works with a client of the agent and closes it. A failure of the connection says what to do about it. */
+/**
+ * Calls `work` with a client of the agent, then closes the client. If the connection fails, the error says what to do.
+ */
 export async function withAgent<C extends { close(): void }, T>(
   socketPath: string,
   client: C,

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 
-/** A TCP port; 0 lets the system choose. */
+/** A TCP port; with 0, the system chooses one. */
 export function portNumber(text: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || value > 65_535) throw new InvalidArgumentError('Expected a port from 0 to 65535.');
@@ -12,14 +12,14 @@ export function portOption(flags: string, description: string, port?: number): O
   return port === undefined ? option : option.default(port);
 }
 
-/** `127.0.0.1:3456`, `[::1]:3456`, `:3456` for every address. */
+/** `127.0.0.1:3456`, `[::1]:3456`, or `:3456` for all addresses. */
 export function hostAndPort(text: string): { readonly host: string; readonly port: number } {
   const parts = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]*)):(\d{1,5})$/u.exec(text);
   if (parts === null) throw new InvalidArgumentError('Expected host:port, such as 127.0.0.1:3456 or [::1]:3456.');
   return { host: parts[1] ?? (parts[2] === '' ? '::' : (parts[2] ?? '::')), port: portNumber(parts[3] ?? '') };
 }
 
-/** Seconds between two bounds, with or without the unit `s`. */
+/** Seconds within two bounds, with or without the unit `s`. */
 export function secondsBetween(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text.replace(/s$/u, ''));
@@ -29,7 +29,7 @@ export function secondsBetween(least: number, most: number): (text: string) => n
   };
 }
 
-/** A whole number between two bounds. */
+/** A whole number within two bounds. */
 export function wholeNumberBetween(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text);

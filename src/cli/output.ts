@@ -1,11 +1,11 @@
 import { InvalidArgumentError, Option } from 'commander';
 
-/** `-o`: tables for people, documents for programs. */
+/** The value of `-o`: tables for people, documents for programs. */
 export type Output = 'table' | 'wide' | 'json' | 'yaml';
 
 const OUTPUTS: readonly Output[] = ['table', 'wide', 'json', 'yaml'];
 
-/** The option of every command that answers something. `text`, its earlier word for `table`, stays valid. */
+/** The `--output` option of every command that prints an answer. `text`, the earlier name of `table`, stays valid. */
 export function outputOption(): Option {
   return new Option('-o, --output <format>', 'table, wide (more columns), json or yaml')
     .choices(OUTPUTS)
@@ -17,11 +17,11 @@ export function outputOption(): Option {
     });
 }
 
-/** One answer in all output forms; only the requested form is computed. */
+/** One answer in all output formats; only the requested format is computed. */
 export interface Answer {
   readonly document: () => unknown;
   readonly table: () => string | Promise<string>;
-  /** The table where it is left out. */
+  /** Default: `table`. */
   readonly wide?: () => string | Promise<string>;
 }
 
@@ -42,14 +42,14 @@ export async function print(output: Output, { document, table, wide = table }: A
   }
 }
 
-/** Prints one of many: a line of JSON, or a YAML document with its separator. */
+/** Prints one item of several: a line of JSON, or a YAML document with its separator. */
 export async function printItem(output: Output, answer: Answer): Promise<void> {
   if (output === 'json') process.stdout.write(`${JSON.stringify(await answer.document())}\n`);
   else if (output === 'yaml') process.stdout.write(`---\n${await yaml(await answer.document())}`);
   else await print(output, answer);
 }
 
-/** Loads the library only where it is needed: it would take a tenth of the time of a command's help. */
+/** Loads the library only for YAML output: loading takes a tenth of the time in which a command prints its help. */
 async function yaml(document: unknown): Promise<string> {
   return (await import('yaml')).stringify(document);
 }

@@ -6,9 +6,9 @@ import { namedKubeconfig } from './operators-kubeconfig.js';
 import { VERSION } from '../host/version.js';
 
 /**
- * A client with the access that a kubeconfig gives; without one that of the pod this runs in, and outside of a pod
- * that of KUBECONFIG. Rejects with a `StartupError` when the credentials are no use; an API server that does not answer
- * is no reason not to start.
+ * Opens a client with the credentials of `kubeconfig`. If that is null, it uses the service account inside a pod, and
+ * KUBECONFIG outside a pod. Rejects with a `StartupError` if the credentials are unusable; an API server that does not
+ * answer is not an error here.
  */
 export async function openKubeClient(kubeconfig: string | null, clock: Clock): Promise<KubeClient> {
   const inPod = process.env.KUBERNETES_SERVICE_HOST !== undefined;

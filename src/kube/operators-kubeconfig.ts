@@ -15,7 +15,7 @@ export function operatorsKubeconfig(environment: Environment, home: string = hom
   return environment['KUBERNETES_SERVICE_HOST'] === undefined || existsSync(own) ? own : null;
 }
 
-/** The first file of KUBECONFIG that is there, or else the first; null where the variable is not set. */
+/** The first existing file of KUBECONFIG, or its first entry if no file exists; null if the variable is not set. */
 export function namedKubeconfig(environment: Environment): string | null {
   const named = (environment['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
   return named.find((file) => existsSync(file)) ?? named[0] ?? null;

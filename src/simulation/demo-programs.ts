@@ -6,7 +6,7 @@ import { packageFile } from '../host/package-files.js';
 
 const BUILT = packageFile('native/build');
 
-/** The task of a container in the demonstration: a program that calls the CUDA driver and knows no limits. */
+/** The program of a container in the demonstration: it calls the CUDA driver and knows no limits. */
 export type ProbeTask =
   | readonly ['total']
   | readonly ['memory']
@@ -15,8 +15,8 @@ export type ProbeTask =
 
 /**
  * Runs programs like the containers of a simulated node: with the control library, the container's directory and the
- * simulated GPUs. They get that directory by its path instead of a mount, so that neither root nor a container runtime
- * is needed.
+ * simulated GPUs. The programs get the path of that directory instead of a mount, so that neither root nor a container
+ * runtime is needed.
  */
 export class DemoPrograms {
   readonly #environment: Readonly<Record<string, string>>;
@@ -31,8 +31,8 @@ export class DemoPrograms {
   async run(container: GivenContainer, task: ProbeTask): Promise<string> {
     const directory = container.mounts.find((mount) => mount.containerPath === '/etc/vcuda')?.hostPath ?? '';
     const { stdout } = await promisify(execFile)(join(BUILT, 'gpu-probe'), task.map(String), {
-      // A container sees only its own device nodes; a simulated machine's nodes are all reachable, so this variable
-      // limits them.
+      // A container sees only its own device nodes. On a simulated machine, every program can reach all nodes, so this
+      // variable limits them.
       env: {
         ...this.#environment,
         VGPU_SANDBOX_DIRECTORY: directory,
@@ -43,7 +43,7 @@ export class DemoPrograms {
     return stdout.trim();
   }
 
-  /** Kills every program that still runs. */
+  /** Kills all programs that are still running. */
   end(): void {
     this.#ending.abort();
   }

@@ -12,7 +12,7 @@ import { packageFile } from '../host/package-files.js';
 import { DemoPrograms, type ProbeTask } from './demo-programs.js';
 import { SimulatedNode } from './simulated-node.js';
 
-/** Four GPUs of 16 GiB: 0-1 and 2-3 are NVLink pairs on a CPU socket each. */
+/** Four GPUs of 16 GiB. 0-1 and 2-3 are NVLink pairs, each on its own CPU socket. */
 export const DEMO_NODE = `\tGPU0\tGPU1\tGPU2\tGPU3
 GPU0\tX\tNV4\tSYS\tSYS
 GPU1\tNV4\tX\tSYS\tSYS
@@ -23,12 +23,12 @@ GPU3\tSYS\tSYS\tNV4\tX
 const BUILT_NATIVE = packageFile('native/build');
 /** CUDA_ERROR_OUT_OF_MEMORY. */
 const OUT_OF_MEMORY = '2';
-/** Long enough that the initial burst of a program has no effect. */
+/** So long that the initial burst of a program has no effect. */
 const PACED_MS = 3_000;
-/** Tolerated excess of a share in hundredths of a GPU, because the measurement is short. */
+/** Tolerated use above a share in cores, because the measurement is short. */
 const TOLERANCE = 5;
 
-/** Hundredths of a GPU that a batch of low priority stays below beside a service; its floor is 5. */
+/** A batch program of low priority uses fewer cores than this beside a service; its floor is 5. */
 const MOST_LOW = 25;
 const DIVIDED_GPU = {
   model: 'NVIDIA A100-SXM4-40GB',
@@ -38,7 +38,7 @@ const DIVIDED_GPU = {
   mig: ['3g.20gb', '2g.10gb', '1g.5gb'],
 };
 
-/** Pods that `liveOn` starts: memory of their programs, and how long these work and rest in turn. */
+/** Pods that `liveOn` starts: memory of their programs, and the lengths of their working and resting phases. */
 const LIVELY = [
   { name: 'training', cores: 50, memoryBlocks: 32, mib: 6_000, workMs: 60_000, restMs: 500 },
   { name: 'inference', cores: 30, memoryBlocks: 16, mib: 2_500, workMs: 4_000, restMs: 3_000 },
@@ -126,7 +126,7 @@ export class Demo {
   }
 
   /**
-   * Starts pods whose programs use their slices in turns until the demonstration stops, so that the page shows
+   * Starts pods whose programs alternate between work and rest until the demonstration stops, so that the page shows
    * activity.
    */
   async liveOn(): Promise<void> {
@@ -204,7 +204,7 @@ async function refused({ node }: Demo, pod: EmulatedPod, reason: RegExp): Promis
   return message;
 }
 
-/** On a node of its own, whose GPU is divided into three instances. */
+/** Runs on its own node, whose GPU is divided into three instances. */
 async function shareInstance({ directory, log }: Demo): Promise<string> {
   const gpus = JSON.stringify({ gpus: [DIVIDED_GPU] });
   const config = { migStrategy: 'shared' } as const;
@@ -270,7 +270,7 @@ function scenario(): readonly Step[] {
         const shares = await Promise.all(
           Object.entries(asked).map(async ([pod, cores]) => {
             const share = Number(/^share (\d+)$/.exec(await demo.runProgram(pod, ['share', PACED_MS]))?.[1]);
-            // The lower bound of a program's use depends on the simulating machine; the upper bound does not.
+            // The lower bound of a program's use depends on the speed of this machine; the upper bound does not.
             expect(share > 0 && share <= cores + TOLERANCE, `${pod} used ${share} % instead of ${cores} %`);
             return share;
           }),
@@ -382,7 +382,8 @@ function scenario(): readonly Step[] {
       async run({ node }) {
         for (const pod of node.kubelet.pods) node.kubelet.remove(pod.uid);
         await node.kubelet.admit(demoPod('without-gpu', []));
-        // Twice: the first run finds no holder of the allocations, the second finds their grace period over.
+        // The step runs twice: the first run finds no holder of the allocations, the second finds their grace period
+        // over.
         await node.agent.allocator.reconcile();
         await node.agent.allocator.reconcile();
         const left = await readdir(node.config.virtualManagerPath);

@@ -8,7 +8,7 @@ import { buildAgent, type Agent, type AgentSeams } from '../agent/run.js';
 import { NO_PODS, type AgentPods } from '../agent/no-pods.js';
 
 export interface SimulatedNodeOptions {
-  /** Directory of all files of the node; keep it short, because socket paths are limited. */
+  /** Directory of all files of the node. Keep the path short, because the length of socket paths is limited. */
   readonly directory: string;
   /** Description of the GPUs: JSON or the output of `nvidia-smi topo -m`. */
   readonly gpus: string;
@@ -16,7 +16,7 @@ export interface SimulatedNodeOptions {
   readonly config?: Partial<AgentConfig>;
   readonly seams?: AgentSeams;
   readonly kubelet?: Partial<EmulatorOptions>;
-  /** Whether the agent knows the requests of waiting pods, as it does with an API server; false: standalone. */
+  /** Whether the agent knows the requests of waiting pods, as with an API server; false means standalone. */
   readonly knowsPods?: boolean;
 }
 
@@ -78,7 +78,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
 }
 
 /**
- * A node in one directory: the real agent on simulated GPUs, and an emulated kubelet. Demo, tests and benchmarks share
+ * A node in one directory: the real agent on simulated GPUs, and an emulated kubelet. Demo, tests and benchmarks use
  * it.
  */
 export class SimulatedNode {

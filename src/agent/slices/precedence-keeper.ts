@@ -9,22 +9,23 @@ import type { Slices } from './slices.js';
 export interface PrecedenceKeeperOptions {
   readonly slices: Slices;
   readonly activity: ActivityFiles;
-  /** Hundredths of a GPU that low slices get beside high ones; absent: the default. */
+  /** Cores that low slices get beside high ones. Default: `DEFAULT_LOW_FLOOR`. */
   readonly lowFloor?: number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** How soon a slice that comes, goes or changes its priority is known to the others of its GPU. */
+/** Period after which a change of slices or priorities reaches the other slices of the GPU. */
 const ROUND_MS = 500;
 
 /**
- * Publishes to low slices the high slices that have precedence: links to their activity files, and their priority data.
+ * Publishes to low slices which high slices have precedence: links to the activity files of the high slices, and their
+ * priority data.
  */
 export class PrecedenceKeeper {
   readonly #options: PrecedenceKeeperOptions;
   readonly #rounds: Rounds;
-  /** Last published text by allocation of a low slice; a slice that starts again gets it again. */
+  /** Last published text, by allocation of the low slice; a slice that restarts gets it again. */
   readonly #told = new Map<string, { readonly slice: Slice; readonly text: string }>();
 
   constructor(options: PrecedenceKeeperOptions) {
@@ -69,7 +70,7 @@ export class PrecedenceKeeper {
       ({ givesWay }, at) => JSON.stringify(givesWay) === JSON.stringify(precedence[at]?.givesWay),
     );
     if (holds && (precedence.length === 0 || (told?.slice === slice && told.text === text))) return;
-    // The links are created first, so that a notified slice can read them.
+    // The links are created first, so that a slice can read them when it is notified.
     await this.#options.activity.linkHigh(
       slice.id,
       precedence.map((one) => one?.high ?? []),

@@ -3,28 +3,34 @@ import type { GivesWay, LiveLimit } from '../../abi/limits-file.js';
 import { FLOOR_WHOLE, MAX_HIGH } from '../../abi/vgpu-abi.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 
-/** A slice, with the position of its GPU in the slice. */
+/** A slice and its GPUs, in the order of their positions in the slice. */
 export interface Contender {
   readonly allocation: string;
   readonly devices: readonly (Pick<LiveLimit, 'share' | 'softLimit' | 'priority'> & { readonly uuid: string })[];
 }
 
-/** The precedence on one GPU of a low slice: the allocations of the high slices, and the published data about them. */
+/**
+ * The precedence of high slices over a low slice on one GPU: the allocations of the high slices, and the published data
+ * about them.
+ */
 export interface Precedence {
   readonly high: readonly string[];
   readonly givesWay: GivesWay;
 }
 
-/** Least share of all low slices of one GPU beside high ones, in hundredths. */
+/** Minimum share of all low slices of one GPU together beside high ones, in cores. */
 export const DEFAULT_LOW_FLOOR = 5;
 
 /**
- * A high slice is believed for twice the time that it may use the GPU: beside others a launch takes longer than it
- * costs.
+ * A low slice gives way to a high slice for at most twice the share of the high slice: beside other slices, a launch
+ * takes longer than it costs.
  */
 const BELIEVED_TIMES = 2;
 
-/** For every low slice that meets a high one, by allocation and position of its GPU; null where it meets none there. */
+/**
+ * The precedence for every low slice that shares a GPU with a high slice, by allocation and position of the GPU; null
+ * at positions without a high slice.
+ */
 export function precedenceOf(
   contenders: readonly Contender[],
   lowFloor = DEFAULT_LOW_FLOOR,
@@ -45,7 +51,7 @@ export function precedenceOf(
     const precedence = devices.map(({ uuid, share, priority }): Precedence | null => {
       const before = (high.get(uuid) ?? []).filter((other) => other.allocation !== allocation).slice(0, MAX_HIGH);
       if (priority !== 'low' || share >= CORES_PER_GPU || before.length === 0) return null;
-      // Low slices of one GPU divide the floor by their shares.
+      // Low slices of one GPU divide the floor in proportion to their shares.
       const part = share / (lowShares.get(uuid) ?? share);
       return {
         high: before.map((other) => other.allocation),

@@ -1,6 +1,6 @@
 /**
- * Cores of a pod that is not known: how much memory will follow shows only in the next request. Their GPU stays open
- * until then, so that a pod is not refused whose memory another GPU has.
+ * Cores allocated to an unknown pod: the pod's memory request becomes known only with the next call. The choice of the
+ * GPU stays open until then, so that a pod is not refused if another GPU has enough memory.
  */
 import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
@@ -12,8 +12,8 @@ import type { PendingContainers } from './pending.js';
 import { NOTHING_REUSED, pluginSlots, type LedgerState, type OpenHalf } from './state.js';
 
 /**
- * Whether the answer for cores can leave the GPU open: a part of a GPU whose memory is surely asked for next. Memory
- * that was taken for that of whole GPUs, which need none, may be of these cores.
+ * Whether the GPU can stay open after an allocation of cores: it must be a part of a GPU, and its memory must certainly
+ * be requested next. Memory attributed to whole GPUs, which need none, may belong to these cores.
  */
 export function leavesGpuOpen({ open, allocations }: LedgerState, pending: PendingContainers, cores: number): boolean {
   if (!isFraction(cores) || matchingContainers(pending, 'core', cores).length > 0) return false;
@@ -22,7 +22,10 @@ export function leavesGpuOpen({ open, allocations }: LedgerState, pending: Pendi
   return before !== undefined && isFraction(coreIdsOf(before).length);
 }
 
-/** After a restart: the cores whose memory is asked for next, if their GPU is open; the last ones of several. */
+/**
+ * After a restart: the cores whose memory is requested next, if their GPU is open; the latest ones if there are
+ * several.
+ */
 export function openAfterRestart(allocations: Iterable<Allocation>): OpenHalf | null {
   let last: Allocation | null = null;
   for (const allocation of allocations)
@@ -31,7 +34,10 @@ export function openAfterRestart(allocations: Iterable<Allocation>): OpenHalf | 
   return last === null ? null : { kind: 'core', allocationId: last.id };
 }
 
-/** After a refusal the kubelet fails the pod: nothing waits, and cores with an open GPU wait for no memory any more. */
+/**
+ * After a refusal, the kubelet fails the pod: no request is pending, and cores with an open GPU no longer wait for
+ * memory.
+ */
 export function nothingWaits(state: LedgerState): LedgerState {
   const waiting = state.open?.kind === 'core' ? state.allocations.get(state.open.allocationId) : undefined;
   if (waiting?.isGpuOpen !== true) return { ...state, open: null };
@@ -40,8 +46,8 @@ export function nothingWaits(state: LedgerState): LedgerState {
 }
 
 /**
- * The GPU for an allocation whose GPU is open and that asks for so many memory blocks: its own, or one that has both.
- * Null if there is none.
+ * The GPU for an allocation with an open GPU that requests this many memory blocks: its present GPU, or another one
+ * with enough cores and memory. Null if there is none.
  */
 export function gpuWithRoom(
   state: LedgerState,

@@ -3,13 +3,13 @@ import type { ConsumerSpec } from './consumer.js';
 import { NOTHING, of, total, type Quantities } from './quantities.js';
 import { isStorage } from './storage-resource.js';
 
-/** Storage that consumers claim, as volume claims and not as pods. */
+/** Storage that consumers request by volume claims instead of pods. */
 export interface StorageSituation {
-  /** What there is to divide. A resource that is not named has no limit, as volumes are made on demand. */
+  /** The storage to divide. A resource without an entry has no limit, because volumes are made on demand. */
   readonly capacity: Quantities;
   /** Bound volume claims, by consumer. */
   readonly used: ReadonlyMap<string, Quantities>;
-  /** Volume claims that wait for a volume, by consumer. */
+  /** Pending volume claims, by consumer. */
   readonly pending: ReadonlyMap<string, Quantities>;
 }
 
@@ -22,13 +22,13 @@ export interface StorageUsage {
 
 export interface StorageShares {
   readonly of: ReadonlyMap<string, StorageUsage>;
-  /** Resources of which the reservations exceed the capacity. */
+  /** Resources whose reservations exceed the capacity. */
   readonly notGuaranteed: readonly string[];
 }
 
 /**
- * Divides storage, each resource for itself: a volume claim asks for no cores, so what is exhausted of one storage
- * class stops no other request. Evictions free no storage, so no pod is evicted for it.
+ * Divides each storage resource separately: a volume claim requests no cores, so an exhausted storage class blocks no
+ * other request. An eviction frees no storage, so the arbitrator evicts no pod for storage.
  */
 export function storageShares(
   specs: readonly ConsumerSpec[],
@@ -51,7 +51,7 @@ export function storageShares(
         request: request === 0 ? NOTHING : new Map([[resource, request]]),
       };
     });
-    // Without a limit there is as much as all ask for and have reserved.
+    // Without a limit, the capacity is the sum of all requests and reservations.
     const limitless = total(requests.flatMap(({ request, reserved = NOTHING }) => [request, reserved]));
     const limit = capacity.get(resource) ?? of(limitless, resource);
     const shares = sharesByArea(requests, new Map([[resource, limit]]), { lendReserved });

@@ -6,21 +6,24 @@ import type { FreeState, NodeShape } from './node.js';
 import { stepsOf, type Amount, type PlacementStage, type PlacementStep } from './placement-stage.js';
 
 /**
- * Sums of memory that are told apart. Where containers can be combined to more of them, any two amounts of free memory
- * below the sum of all differ.
+ * The most memory sums that the memo distinguishes. If the containers' requests have more sums, the memo compares exact
+ * amounts of free memory (up to the sum of all requests).
  */
 const MOST_SUMS = 1_024;
 
-/** A GPU that none of the containers that are left can use. */
+/** A GPU that none of the remaining containers can use. */
 const USELESS = -1;
 
 /** The requests of the containers from one step on. */
 interface Rest {
-  /** For each number of free cores the most of them that some of these containers can take together. */
+  /** By number of free cores: the most cores that a subset of these containers can use together. */
   readonly cores: Uint8Array;
-  /** The sums of memory that some of those that ask for a part of a GPU take together, ascending; null for too many. */
+  /**
+   * The memory sums of all subsets of the containers that request a part of a GPU, ascending; null if there are too
+   * many.
+   */
   readonly sums: readonly number[] | null;
-  /** More memory than this makes no difference. */
+  /** Free memory beyond this amount makes no difference. */
   readonly mostBytes: number;
   readonly anyWhole: boolean;
   readonly wholeNeedsBytes: boolean;
@@ -28,18 +31,18 @@ interface Rest {
 }
 
 /**
- * What was found out about states of GPUs for one demand: whether the containers from some step on can be placed. What
- * holds for one node holds for every node with the same GPUs in the same state, and GPUs between which the containers
- * cannot tell are in the same state: 35 free cores are as good as 30 for containers of 30 and 40.
+ * Caches, for one demand and by GPU states, whether the containers from a step on can be placed. A result for one node
+ * is valid for every node with the same GPUs in the same state. GPUs are in the same state if the containers cannot
+ * distinguish them: for containers of 30 and 40 cores, 35 free cores are equal to 30.
  *
- * A memo, not state: it only keeps what `searchAssignment` would find again.
+ * This is only a cache: without it, `searchAssignment` would find the same results again.
  */
 export class AssignmentMemo {
   readonly steps: readonly PlacementStep[];
   readonly #demand: Demand;
   readonly #memoryKnown: boolean;
   readonly #rests = new Map<number, Rest>();
-  /** Kinds of GPU, numbered as they come. */
+  /** Kinds of GPU, numbered in order of appearance. */
   readonly #kinds = new Map<number | string, number>();
   readonly #placeable = new Map<string, boolean>();
 
@@ -49,7 +52,7 @@ export class AssignmentMemo {
     this.#memoryKnown = memoryKnown;
   }
 
-  /** Whether the containers from the step on can be placed in the state of this key; undefined where unknown. */
+  /** Whether the containers from the key's step on can be placed in the key's state; undefined if unknown. */
   isPlaceable(key: string): boolean | undefined {
     return this.#placeable.get(key);
   }
@@ -58,13 +61,13 @@ export class AssignmentMemo {
     this.#placeable.set(key, isPlaceable);
   }
 
-  /** Equal for states that are equal to the containers from the step on. */
+  /** The key of a state. States that the containers from step `at` on cannot distinguish have equal keys. */
   keyOf({ slots, left }: PlacementStage, at: number): string {
     const kinds = slots.map((slot, position) => this.kindOf(slot, left.get(position), at));
     return keyOfKinds(kinds, at);
   }
 
-  /** The same of a node's state before anything of the pod is placed. */
+  /** The key of a node's state before any container of the pod is placed. */
   keyOfFree({ gpus }: NodeShape, { cores, memory }: FreeState): string {
     const kinds: number[] = [];
     for (let at = 0; at < gpus.length; at++) {
@@ -74,7 +77,7 @@ export class AssignmentMemo {
     return keyOfKinds(kinds, 0);
   }
 
-  /** Equal for GPUs between which the containers from the step on cannot tell. */
+  /** The kind of a GPU. GPUs that the containers from step `at` on cannot distinguish have equal kinds. */
   kindOf({ gpu, freeCores, freeMemoryBytes, usable }: GpuSlot, left: Amount | undefined, at: number): number {
     if (!usable) return USELESS;
     if (left === undefined) return this.#kindOfFree(freeCores, freeMemoryBytes, gpu, at);
@@ -115,7 +118,7 @@ export class AssignmentMemo {
 
 const memos = new WeakMap<Demand, Map<boolean, AssignmentMemo>>();
 
-/** The memo for a demand on nodes whose GPU memory is known, or is an estimate. */
+/** The memo for a demand: one for nodes whose GPU memory is known, one for nodes where it is an estimate. */
 export function assignmentMemo(demand: Demand, { memoryKnown }: NodeShape): AssignmentMemo {
   const both = memos.get(demand) ?? new Map<boolean, AssignmentMemo>();
   memos.set(demand, both);

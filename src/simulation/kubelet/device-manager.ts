@@ -31,14 +31,14 @@ export class DeviceManager {
     );
   }
 
-  /** The resources of which a container holds devices. */
+  /** The resources whose devices a container holds. */
   resourcesOf(podUid: string, container: string): readonly EmulatedResource[] {
     return this.#held
       .filter((entry) => entry.podUid === podUid && entry.container === container)
       .map(({ kind }) => kind);
   }
 
-  /** Drops the devices of pods that are not among the living, as a kubelet does before it admits the next pod. */
+  /** Releases the devices of pods that have ended, as a kubelet does before it admits the next pod. */
   forgetAllBut(livingPods: ReadonlySet<string>): void {
     this.#held = this.#held.filter((entry) => livingPods.has(entry.podUid));
   }
@@ -68,7 +68,7 @@ export class DeviceManager {
     return JSON.stringify({ Data: data, Checksum: 0 });
   }
 
-  /** Restores the state that an earlier run wrote with `encode`. */
+  /** Restores the state that `encode` wrote in an earlier run. */
   decode(text: string): void {
     const document = JSON.parse(text) as {
       Data: {

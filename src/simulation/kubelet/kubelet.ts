@@ -16,7 +16,10 @@ export interface EmulatorOptions {
   readonly directory: string;
   /** Socket of the pod-resources service. */
   readonly podResourcesSocket: string;
-  /** Order in which the resources of a container are requested; a kubelet has no fixed one. Default: cores first. */
+  /**
+   * Order in which the kubelet requests the resources of a container; a real kubelet has no fixed order. Default: cores
+   * first.
+   */
   readonly order?: (container: EmulatedContainer) => readonly ResourceKind[];
   /** Whether GetPreferredAllocation is called; kubelets before 1.19 do not have it. */
   readonly usesPreferences?: boolean;
@@ -41,9 +44,9 @@ export type Admission =
   | { readonly ok: false; readonly message: string };
 
 /**
- * A kubelet from the view of a device plugin, without real pods: registration, ListAndWatch, admission of one pod after
- * another with preferences and reuse of init containers' devices, PreStartContainer, pod-resources, the checkpoint
- * file, restarts. test/simulation/kubelet/contract.ts compares it with real kubelets.
+ * An emulated kubelet as a device plugin sees it, without real pods: registration, ListAndWatch, admission of one pod
+ * after another with preferences and reuse of init containers' devices, PreStartContainer, pod-resources, the
+ * checkpoint file, restarts. test/simulation/kubelet/contract.ts compares it with real kubelets.
  */
 export class KubeletEmulator {
   readonly #options: EmulatorOptions;
@@ -110,8 +113,8 @@ export class KubeletEmulator {
   }
 
   /**
-   * Resolves as soon as `condition` holds, which is checked whenever a plugin registers or lists devices. Rejects after
-   * `timeoutMs`.
+   * Resolves as soon as `condition` holds, or rejects after `timeoutMs`. The condition is checked whenever a plugin
+   * registers or lists devices.
    */
   async until(condition: () => boolean, timeoutMs = 10_000): Promise<void> {
     const end = Date.now() + timeoutMs;
@@ -140,7 +143,7 @@ export class KubeletEmulator {
     );
   }
 
-  /** Admits a pod after all earlier ones. A refused pod is removed with its devices. */
+  /** Admits a pod after all earlier ones. A refused pod is removed and its devices are released. */
   admit(pod: EmulatedPod): Promise<Admission> {
     this.#pending.add(pod);
     const result = this.#admitting.then(() => this.#admit(pod));
@@ -149,8 +152,8 @@ export class KubeletEmulator {
   }
 
   /**
-   * Adds a pod that an earlier plugin of these resources started and that still runs; `held` is the kubelet's record of
-   * it.
+   * Adds a pod that is still running and that an earlier plugin of these resources started; `held` is the kubelet's
+   * record of it.
    */
   async inherit(pod: EmulatedPod, held: readonly HeldDevices[]): Promise<void> {
     this.#pods.set(pod.uid, pod);
@@ -185,7 +188,7 @@ export class KubeletEmulator {
     return () => this.#annotationListeners.delete(listener);
   }
 
-  /** Ends a pod. Its devices are free at the next admission, and pod-resources stops listing it now. */
+  /** Ends a pod. pod-resources stops listing it now; its devices are free at the next admission. */
   remove(podUid: string): void {
     const pod = this.#pods.get(podUid);
     if (pod === undefined) return;
@@ -195,7 +198,7 @@ export class KubeletEmulator {
     for (const { name } of [...pod.initContainers, ...pod.containers]) this.#started.delete(`${podUid}/${name}`);
   }
 
-  /** Admitted pods with a container that has never started: Pending for the API server. */
+  /** Admitted pods that contain a container that has never started. The API server shows them as Pending. */
   get waiting(): readonly EmulatedPod[] {
     return [...this.#pending];
   }
@@ -216,7 +219,7 @@ export class KubeletEmulator {
     const started = (containers: readonly EmulatedContainer[]): string[] =>
       containers.map(({ name }) => name).filter((name) => this.#started.has(`${podUid}/${name}`));
     const main = started(pod.containers);
-    // Init containers run one after another before the other containers start.
+    // Init containers run one after another, before the other containers start.
     return new Set(main.length > 0 ? main : started(pod.initContainers).slice(-1));
   }
 
@@ -306,7 +309,7 @@ export class KubeletEmulator {
     };
   }
 
-  /** The device manager's choice: devices to be reused first, then the plugin's preference, then any. */
+  /** The device manager's choice: first devices to be reused, then the devices that the plugin prefers, then any. */
   async #choose(kind: EmulatedResource, size: number, reusable: readonly string[]): Promise<string[]> {
     const reused = reusable.slice(0, size);
     if (reused.length === size) return reused;
@@ -384,7 +387,7 @@ export class KubeletEmulator {
   }
 }
 
-/** Of entries for the same place in the container a kubelet takes the first. */
+/** If several entries have the same path in the container, a kubelet uses the first. */
 function onePerPath<T extends { readonly containerPath: string }>(entries: readonly T[]): T[] {
   return [...new Map(entries.map((entry) => [entry.containerPath, entry] as const).reverse()).values()].reverse();
 }

@@ -2,25 +2,27 @@ import type { ContainerRequest } from '../../gpu/request.js';
 import { isMigResource } from '../../gpu/mig.js';
 import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
 
-/** A resource that the emulated kubelet knows: one of the two, or whole MIG instances of a profile by their name. */
+/**
+ * A resource that the emulated kubelet knows: one of the two vGPU resources, or whole MIG instances by profile name.
+ */
 export type EmulatedResource = ResourceKind | `tencent.com/mig-${string}`;
 
 export function resourceName(resource: EmulatedResource): string {
   return resource === 'core' || resource === 'memory' ? RESOURCE_NAME[resource] : resource;
 }
 
-/** Null for the name of another resource. */
+/** Returns null for the name of another resource. */
 export function resourceNamed(name: string): EmulatedResource | null {
   if (isMigResource(name)) return name as EmulatedResource;
   return (['core', 'memory'] as const).find((kind) => RESOURCE_NAME[kind] === name) ?? null;
 }
 
-/** A container of an emulated pod, with its request. */
+/** A container of an emulated pod, with its requests. */
 export interface EmulatedContainer extends ContainerRequest {
   readonly name: string;
   /** Whole MIG instances, by resource. */
   readonly instances?: Readonly<Record<`tencent.com/mig-${string}`, number>>;
-  /** Its environment, which only the API server shows. */
+  /** Its environment variables, which only the API server shows. */
   readonly env?: Readonly<Record<string, string>>;
 }
 

@@ -17,19 +17,16 @@ import type { PluginCalls } from '../plugin-calls.js';
 type AgentClient = InstanceType<ReturnType<typeof devicePluginProto>['v1beta1']['DevicePlugin']>;
 type Method = 'GetPreferredAllocation' | 'Allocate' | 'PreStartContainer';
 
-/** The kubelet sets no deadline; an agent that answers later than this is taken for stuck. */
+/** The kubelet sets no deadline. The proxy gives up on an agent that does not answer within this time. */
 const CALL_TIMEOUT_MS = 300_000;
-/** How long after a broken call its connection may still seem alive. */
+/** After a call fails, the time within which its connection must end for the call to count as broken. */
 const BREAK_NOTICE_MS = 1_000;
-/**
- * Codes that a connection which ends gives to the calls on it. The agent itself answers INTERNAL only for its own
- * mistakes.
- */
+/** Codes of calls whose connection ended. The agent itself answers INTERNAL only for its own errors. */
 const BROKEN: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED, status.INTERNAL, status.UNKNOWN]);
 
 const NOT_RUNNING = 'the agent of this node is not running';
 
-/** One agent that has registered: its socket, and the stream of its lists. */
+/** A registered agent: its socket, and the stream of its device lists. */
 interface Connection {
   readonly client: AgentClient;
   readonly stream: ClientReadableStream<ListAndWatchResponse__Output>;
@@ -38,17 +35,17 @@ interface Connection {
 }
 
 export interface ForwardedCallsOptions {
-  /** How long calls wait for an agent, and its devices count as healthy, after the last agent has gone. */
+  /** After the last agent has gone: how long calls wait for a new agent, and devices still count as healthy. */
   readonly agentTimeoutMs: number;
   readonly clock: Clock;
-  /** Told when an agent takes over, leaves, or has been away for too long. */
+  /** Called when an agent connects, when it leaves, and when no agent has connected for `agentTimeoutMs`. */
   readonly onAgent?: (state: 'connected' | 'gone' | 'missing') => void;
 }
 
 /**
- * The calls for one resource, answered by the agent that registered last. While there is none the list stays as it was
- * and calls but Allocate wait; those that the leaving agent did not answer are made again to the next one. After
- * `agentTimeoutMs` they are refused, and every device is unhealthy until an agent is back.
+ * The calls for one resource, answered by the agent that registered last. While no agent is connected, the device list
+ * stays unchanged and all calls except Allocate wait. Calls that the leaving agent did not answer are repeated at the
+ * next agent. After `agentTimeoutMs`, calls are refused and every device is unhealthy until an agent is back.
  */
 export class ForwardedCalls implements PluginCalls {
   readonly #options: ForwardedCallsOptions;
@@ -64,17 +61,20 @@ export class ForwardedCalls implements PluginCalls {
     this.#options = options;
   }
 
-  /** Whether a list was ever received. */
+  /** Whether an agent has ever sent a device list. */
   get known(): boolean {
     return this.#devices.length > 0;
   }
 
-  /** Takes an agent's socket. It answers from its first list on; the agent before it answers until then. */
+  /**
+   * Connects to an agent's socket. The agent answers calls after it has sent its first list; the previous agent answers
+   * until then.
+   */
   connect(socketPath: string): void {
     const { DevicePlugin } = devicePluginProto().v1beta1;
     const client = new DevicePlugin(`unix:${socketPath}`, credentials.createInsecure(), {
       'grpc.max_receive_message_length': 64 * 1024 * 1024,
-      // A new agent listens at the path of the one before: it needs a connection of its own.
+      // A new agent listens at the path of the previous one and needs its own connection.
       'grpc.use_local_subchannel_pool': 1,
     });
     const stream = client.ListAndWatch({});
@@ -108,9 +108,9 @@ export class ForwardedCalls implements PluginCalls {
   }
 
   async allocate(request: AllocateRequest__Output): Promise<AllocateResponse> {
-    // Not waited for: while Allocate is under way, every List of pod-resources may make the kubelet forget these ids
-    // and give them to the next pod too (UpdateAllocatedDevices of its device manager, 1.36). Waiting in
-    // GetPreferredAllocation, right before, is safe.
+    // Allocate does not wait for an agent: during Allocate, every List call to pod-resources may make the kubelet
+    // forget these ids and give them to the next pod too (UpdateAllocatedDevices of its device manager, 1.36).
+    // GetPreferredAllocation is called right before, and may wait.
     const connection = this.#connection;
     if (connection === null) throw refusal(NOT_RUNNING);
     try {
@@ -124,7 +124,7 @@ export class ForwardedCalls implements PluginCalls {
     return (await this.#forward('PreStartContainer', request)) as object;
   }
 
-  /** Ends every connection; calls that wait are refused. */
+  /** Ends every connection and refuses the calls that wait. */
   close(): void {
     this.#cancelTimeout();
     for (const { stream, client } of this.#connections) {

@@ -15,7 +15,7 @@ const KINDS: readonly ResourceKind[] = ['core', 'memory'];
 export interface PluginProxyOptions {
   /** Directory of the kubelet's socket and of the plugin sockets, usually /var/lib/kubelet/device-plugins. */
   readonly kubeletDirectory: string;
-  /** Directory in which agents register: it has a socket like the kubelet's, and the agents' sockets. */
+  /** Directory in which agents register. It contains a socket like the kubelet's, and the agents' sockets. */
   readonly agentDirectory: string;
   readonly agentTimeoutMs: number;
   readonly clock: Clock;
@@ -23,9 +23,10 @@ export interface PluginProxyOptions {
 }
 
 /**
- * Stands between kubelet and agent, so that the kubelet never sees the device plugins go: a kubelet to the agent, an
- * agent to the kubelet. A kubelet fails pods that it admits while a plugin is away, and from 1.26 on it drops even a
- * new registration when the connection before it ends; only a connection that stays keeps pods from noticing.
+ * A proxy between kubelet and agent, so that the kubelet's connection survives restarts of the agent. The proxy acts as
+ * a kubelet to the agent and as an agent to the kubelet. While a plugin is away, the kubelet fails the pods that it
+ * admits; since 1.26, it also drops a new registration when the previous connection ends later. Only a permanent
+ * connection protects pods from both.
  */
 export class PluginProxy {
   readonly #options: PluginProxyOptions;
@@ -54,7 +55,9 @@ export class PluginProxy {
     this.#plugin = new DevicePlugin({ directory: kubeletDirectory, calls: this.#calls, clock, log });
   }
 
-  /** Waits for an agent in the background; the kubelet hears of us once both resources were listed. */
+  /**
+   * Waits for an agent in the background. The proxy registers with the kubelet once both resources have been listed.
+   */
   async start(): Promise<void> {
     await this.#registration.start();
   }
@@ -93,7 +96,7 @@ export class PluginProxy {
     else log.error({ resource }, 'no agent came back in time; the devices are unhealthy until one does');
   }
 
-  /** Serves the kubelet from the first lists on. */
+  /** Serves the kubelet once the first lists have arrived. */
   #serve(): void {
     this.#serving ??= this.#plugin.start().catch((error: unknown) => {
       this.#serving = null;

@@ -2,8 +2,8 @@ import { sumCores, sumMemory } from '../node.js';
 import { inGpus, type Policy } from './policy.js';
 
 /**
- * Fills one node after the other: the node with the fewest free cores, then the least free memory; the order of the
- * original's scheduler extender.
+ * Fills one node after the other: prefers the node with the fewest free cores, then the least free memory. This is the
+ * order of the original project's scheduler extender.
  */
 export const binpack: Policy = {
   name: 'binpack',

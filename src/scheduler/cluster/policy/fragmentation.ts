@@ -3,13 +3,13 @@ import { sumCores } from '../node.js';
 import { FragmentationScore } from '../fragmentation-score.js';
 import { inGpus, type Policy } from './policy.js';
 
-/** CPUs of a large node, the scale by which CPU is weighed against GPU cores when the fuller of two nodes is chosen. */
+/** CPUs of a large node. Weighs CPU against GPU cores when the policy chooses the fuller of two nodes. */
 const LARGE_NODE_CPU_MILLI = 128_000;
 const LARGE_NODE_CORES = 800;
 
 /**
- * Places where the least capacity is lost to pods of the usual kinds: where the waste for the cluster's typical mix
- * grows least. Between equal nodes the fuller one, so that empty nodes stay empty.
+ * Prefers the node where pods of the usual kinds lose the least capacity: where the waste for the cluster's typical mix
+ * grows least. Of equal nodes, it prefers the fuller one, so that empty nodes stay empty.
  */
 export const fragmentation: Policy = {
   name: 'fragmentation',
@@ -18,7 +18,7 @@ export const fragmentation: Policy = {
     `pods of the usual kinds could use ${inGpus(first)} GPUs less; emptiness of the node ${second.toFixed(2)}`,
   judge: (mix, nodes) => {
     const meter = new FragmentationScore(mix, nodes);
-    /** By node slot: what is usable now, which is asked for again with every kind of pod. */
+    /** By node slot: the capacity usable now. Every kind of pod needs it again. */
     const known = new Map<number, { readonly node: ClusterNode; readonly version: number; readonly usable: number }>();
     const before = (node: ClusterNode): number => {
       const last = known.get(node.slot);

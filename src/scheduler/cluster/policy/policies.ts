@@ -6,7 +6,7 @@ import { topology } from './topology.js';
 
 const POLICIES: Readonly<Record<PolicyName, Policy>> = { fragmentation, binpack, spread, topology };
 
-/** The policy of a name. */
+/** The policy with this name. */
 export function policyOf(name: PolicyName): Policy {
   return POLICIES[name];
 }

@@ -3,17 +3,17 @@ import type { Demand } from '../demand.js';
 import type { ClusterNode, FreeState } from '../node.js';
 import type { TypicalMix } from '../typical-mix.js';
 
-/** The cost of placing a pod on a node; less is better. `second` decides between nodes of equal `first`. */
+/** The cost of placing a pod on a node; lower is better. `second` decides between nodes of equal `first`. */
 export interface Cost {
   readonly first: number;
   readonly second: number;
 }
 
-/** Judges nodes that a pod fits on, for one mix of typical requests. */
+/** Rates nodes that a pod fits on, for one mix of typical requests. */
 export interface Judge {
   /**
-   * `after` is the node's free state with the pod placed; the node itself is in the state before. Depends on nothing
-   * else than node, demand and the mix, so that costs may be remembered as long as none of them changes.
+   * `after` is the node's free state once the pod is placed; the node itself is in the state before. The cost depends
+   * only on node, demand and mix, so callers may cache it while none of them changes.
    */
   cost(node: ClusterNode, after: FreeState, demand: Demand): Cost;
 }
@@ -21,9 +21,9 @@ export interface Judge {
 /** A way to prefer nodes. */
 export interface Policy {
   readonly name: PolicyName;
-  /** True when costs depend on the mix: a new mix makes remembered costs void. */
+  /** True when costs depend on the mix: a new mix invalidates cached costs. */
   readonly usesMix: boolean;
-  /** `nodes` are those of the cluster, in the state in which they are when the mix is made. */
+  /** `nodes` are the cluster's nodes in their state when the mix is made. */
   judge(mix: TypicalMix, nodes: Iterable<ClusterNode>): Judge;
   /** The cost in words. */
   inWords(cost: Cost): string;
@@ -33,15 +33,15 @@ export const POLICY_NAMES = ['fragmentation', 'binpack', 'spread', 'topology'] a
 
 export type PolicyName = (typeof POLICY_NAMES)[number];
 
-/** Hundredths of a GPU as GPUs, for people. */
+/** Cores as a number of GPUs, for messages. */
 export function inGpus(cores: number): string {
   return String(Math.round(cores) / CORES_PER_GPU);
 }
 
-/** Costs that differ by less are equal: sums of weights carry rounding errors. */
+/** Costs that differ by less than this are equal: sums of weights have rounding errors. */
 const EQUAL = 1e-6;
 
-/** Negative when the cost (first, second) is less than the other. */
+/** Negative when the first cost is lower than the second. */
 export function compareCosts(first: number, second: number, otherFirst: number, otherSecond: number): number {
   const difference = first - otherFirst;
   if (Math.abs(difference) > EQUAL) return difference;

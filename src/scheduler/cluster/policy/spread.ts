@@ -2,7 +2,7 @@ import { CORES_PER_GPU } from '../../../gpu/resources.js';
 import { sumCores } from '../node.js';
 import type { Policy } from './policy.js';
 
-/** Loads nodes evenly: the node of which the largest part stays free, then the one with the most free cores. */
+/** Loads nodes evenly: prefers the node that keeps the largest fraction free, then the one with the most free cores. */
 export const spread: Policy = {
   name: 'spread',
   usesMix: false,

@@ -11,8 +11,8 @@ import { emptyState, slotsOf, sumCores, type ClusterNode, type FreeState, type N
 import type { Cost, Judge, Policy } from './policy.js';
 
 /**
- * Gives several GPUs to a container where they are best connected, and keeps well connected GPUs together for such
- * containers: smaller requests go where the least of that is lost.
+ * Gives a container that requests several GPUs the best connected ones, and keeps well connected GPUs together for such
+ * containers: smaller requests go where they break up the fewest connections.
  */
 export const topology: Policy = { name: 'topology', usesMix: false, inWords, judge: () => new TopologyJudge() };
 
@@ -22,7 +22,7 @@ function inWords({ first }: Cost): string {
 }
 
 class TopologyJudge implements Judge {
-  /** By machine, then by free GPUs and how many are wanted: the mean score of a pair of the best set. */
+  /** By machine, then by free GPUs and number of requested GPUs: the mean score of a pair in the best set. */
   readonly #best = new WeakMap<Topology, Map<number, number>>();
 
   cost(node: ClusterNode, after: FreeState, demand: Demand): Cost {
@@ -44,8 +44,7 @@ class TopologyJudge implements Judge {
   }
 
   /**
-   * The least loss in value of later jobs' sets when `taken` of the free GPUs are used: per pair, summed over the job
-   * sizes.
+   * The least loss in future value when `taken` of the free GPUs are used: points per pair, summed over the job sizes.
    */
   #lost(machine: Topology, free: BitSet, taken: number): number {
     const { exact } = machineOf(machine);
@@ -65,10 +64,13 @@ class TopologyJudge implements Judge {
   }
 }
 
-/** One NVLink as points of `setScore`. */
+/** The points of one NVLink in `setScore`. */
 const LINK_POINTS = 100;
 
-/** The value of the best sets of the free GPUs for later jobs: points per pair, summed over the job sizes. */
+/**
+ * The future value of the free GPUs, which is the value of their best sets for later jobs: points per pair, summed over
+ * the job sizes.
+ */
 function worthOf({ nvlink, pcie }: Exact, free: BitSet): number {
   const [links, near] = [nvlink.futureValue.of(free), pcie.futureValue.of(free)];
   return JOB_SIZES.reduce((sum, jobSize, at) => {
