@@ -74,7 +74,7 @@ test(
     t.match(
       await engine.exec(id, ['/usr/lib/gpu-manager/native/build/gpu-client', '--help']),
       { output: /usage/iu },
-      'gpu-client runs in it',
+      'gpu-client runs in the image',
     );
   },
 );

@@ -30,8 +30,8 @@ const ORIGINAL_MOUNTS: readonly (readonly [containerPath: string, hostPath: stri
 ];
 
 /**
- * The environment of that DaemonSet. What its EXTRA_FLAGS say besides belongs to this test: simulated GPUs, no API
- * server, and no port, because the container shares the machine's network.
+ * The environment of that DaemonSet. The additional values of EXTRA_FLAGS belong to this test: simulated GPUs, no API
+ * server, and no port, because the container shares the network of the machine.
  */
 const ORIGINAL_ENVIRONMENT = {
   LOG_LEVEL: '4',
@@ -40,7 +40,7 @@ const ORIGINAL_ENVIRONMENT = {
 };
 
 test(
-  "the image works in the original's DaemonSet, of which only the image's name has changed",
+  'the image works in the DaemonSet of the original, in which only the image name changes',
   { skip: daemonSkipReason(...CONTAINERD_PROGRAMS) || imageSkipReason() || nativeSkipReason() },
   async (t) => {
     const scratch = await scratchDirectory(t);
@@ -89,9 +89,9 @@ test(
     t.same(
       readdirSync(onHost('/etc/gpu-manager/vdriver/nvidia/lib64')),
       readdirSync(onHost(join(mounted, 'lib64'))),
-      "and are found by the original's path",
+      'the path of the original leads to them',
     );
-    t.ok(existsSync(onHost('/etc/gpu-manager/checkpoint/gpumanager_internal_checkpoint')), 'allocations are kept');
+    t.ok(existsSync(onHost('/etc/gpu-manager/checkpoint/gpumanager_internal_checkpoint')), 'allocations are stored');
     const usage = await engine.exec(agent, ['/usr/bin/gpu-manager', 'usage']);
     t.match(usage, { code: 0, output: / 30 % +0 MiB +2048 MiB / }, 'the display service has its usual socket');
   },

@@ -9,16 +9,16 @@ const MACHINE =
     ? { architecture: 'aarch64', directory: '/usr/lib/aarch64-linux-gnu', interpreter: '/lib/ld-linux-aarch64.so.1' }
     : { architecture: 'x86-64', directory: '/usr/lib/x86_64-linux-gnu', interpreter: '/lib64/ld-linux-x86-64.so.2' };
 
-/** Architecture of the programs of this machine, and the directory of its libraries on Debian. */
+/** Architecture of the programs of this machine, and its library directory on Debian. */
 export const { architecture: MACHINE_ARCHITECTURE, directory: MACHINE_LIBRARIES } = MACHINE as {
   architecture: 'x86-64' | 'aarch64';
   directory: string;
 };
 
 /**
- * What an image needs so that these programs and libraries run in it: the dynamic linker, and every library of this
- * machine that they need, directly or through others. What is not found here is left out: the driver comes from
- * elsewhere.
+ * The files that an image needs to run these programs and libraries: the dynamic linker, and every library of this
+ * machine that they need, directly or through others. A library that is not found here is left out: the driver comes
+ * from elsewhere.
  */
 export async function filesNeededBy(paths: readonly string[]): Promise<ImageFile[]> {
   const cache = parseLdSoCache(readFileSync('/etc/ld.so.cache'));

@@ -8,18 +8,18 @@ const CONTROL = ['libcuda-control.so', 'libnvml-control.so', 'gpu-client'].map((
 const DRIVER = join(BUILD, 'sim/libcuda.so.1');
 const BUILT_PROBE = join(BUILD, 'gpu-probe');
 const VERSION = '580.95.05';
-/** Where the probe lies in the image. */
+/** Path of the probe in the image. */
 export const PROBE = '/probe';
 
-/** Why nothing can run on the simulated driver here, or false. */
+/** Reason why no container can run on the simulated driver here, or false. */
 export function nativeSkipReason(): string | false {
   const missing = [...CONTROL, DRIVER, BUILT_PROBE].filter((path) => !existsSync(path));
   return missing.length > 0 ? `needs ${missing.join(', ')}: run npm run native` : false;
 }
 
 /**
- * A host below `scratch` with the simulated driver installed, and the probe. Answers the files that an image needs to
- * run the probe, and how the agent is told of that host.
+ * A host below `scratch` with the simulated driver installed, and the probe. Returns the files that an image needs to
+ * run the probe, and the flags that tell the agent of that host.
  */
 export async function simulatedHost(scratch: string) {
   const libraries = join(scratch, 'host', MACHINE_LIBRARIES);

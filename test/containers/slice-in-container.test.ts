@@ -17,15 +17,14 @@ import { imageSkipReason } from '../agent/runtimes/test-image.js';
 import { scratchDirectory } from '../scratch.js';
 import { nativeSkipReason, PROBE, simulatedHost } from './simulated-host.js';
 
-/** What the container asks for: 30 hundredths of the GPU and 4 blocks of 256 MiB. */
+/** The request of the container: 30 hundredths of the GPU and 4 blocks of 256 MiB. */
 const CORES = 30;
 const BLOCKS = 4;
 const LIMIT_MIB = BLOCKS * 256;
 const GPU_MIB = 16_384;
 
 /**
- * A container of `given`, as the kubelet would start it, whose first process runs both parts of the probe and then
- * waits.
+ * A container of `given`, as the kubelet starts it, whose first process runs both parts of the probe and then waits.
  */
 async function start(
   engine: Engine,
@@ -34,7 +33,7 @@ async function start(
   podUid: string,
   user: number,
 ): Promise<string> {
-  // The GPU's state: one folder for each container, as each has a GPU of its own here.
+  // The state of the GPU: one folder for each container, because each has a GPU of its own here.
   const state = join(scratch, `card-${user}`);
   const results = join(scratch, `results-${user}`);
   for (const directory of [state, results]) {
@@ -65,7 +64,7 @@ async function start(
   });
 }
 
-/** Reads what the first process found, once it has. */
+/** Reads the results of the first process when they are complete. */
 async function firstResult(engine: Engine, id: string, name: string): Promise<string> {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const { output } = await engine.exec(id, ['cat', `/results/${name}`]);
@@ -77,7 +76,7 @@ async function firstResult(engine: Engine, id: string, name: string): Promise<st
 
 const shareIn = (output: string): number => Number(/^share (\d+)$/m.exec(output)?.[1] ?? NaN);
 
-/** How a process is started in the container, besides as its first one. */
+/** The ways to start a further process in the container. */
 const WAYS: readonly (readonly [string, readonly string[]])[] = [
   ['started by exec', []],
   ['with an empty environment', ['env', '-i']],
@@ -103,7 +102,7 @@ async function checkLimits(t: Test, engine: Engine, id: string): Promise<void> {
   }
 }
 
-/** A view of /proc without the processes that this sandbox does not let be looked at. */
+/** A view of /proc without the processes that this sandbox makes unreadable. */
 function readableProcesses(scratch: string): string {
   const view = join(scratch, 'proc');
   rmSync(view, { recursive: true, force: true });
@@ -122,7 +121,7 @@ function readableProcesses(scratch: string): string {
 
 function contract(engine: Engine, programs: readonly string[]): void {
   const skip = daemonSkipReason(...programs, 'cc') || imageSkipReason() || nativeSkipReason();
-  test(`${engine.name}: a program that uses the driver is kept to its slice`, { skip }, async (t) => {
+  test(`${engine.name}: a program that uses the driver is limited to its slice`, { skip }, async (t) => {
     const scratch = await scratchDirectory(t);
     const { files, config } = await simulatedHost(scratch);
     t.teardown(() => engine.stop());
@@ -146,7 +145,7 @@ function contract(engine: Engine, programs: readonly string[]): void {
       });
     }
 
-    await t.test('a container with a whole GPU is not', async (t) => {
+    await t.test('a container with a whole GPU is not limited', async (t) => {
       const pod = simplePod(100, 0);
       const id = await start(engine, scratch, await runPod(node, pod), pod.uid, 2000);
       const output = await firstResult(engine, id, 'memory');
@@ -155,7 +154,7 @@ function contract(engine: Engine, programs: readonly string[]): void {
       t.ok(shareIn(share) > CORES, share.trim());
     });
 
-    await t.test('the mirror that they mounted outlives a driver update for as long as they do', async (t) => {
+    await t.test('a mounted mirror survives a driver update as long as its containers run', async (t) => {
       const mirror = join(scratch, 'vdriver/nvidia');
       const before = await currentVersion(mirror);
       await applyMirror(mirror, {
