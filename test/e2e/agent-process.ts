@@ -23,7 +23,7 @@ export class AgentProcess {
     this.#flags = flags;
   }
 
-  /** Starts it, with `more` flags, and waits until the kubelet has taken both resources. */
+  /** Starts the agent, with `more` flags, and waits until the kubelet has accepted both resources. */
   async start(more: readonly string[] = []): Promise<void> {
     const at = (name: string): string => join(this.directory, name);
     this.#cluster.processes.start('agent', process.execPath, [
@@ -61,7 +61,7 @@ export class AgentProcess {
     await this.ready();
   }
 
-  /** Starts the next agent beside this one, and ends this one when the next stands by. */
+  /** Starts the next agent beside this one, and ends this one when the next is on standby. */
   async handOver(): Promise<void> {
     const standing = (): number => this.log().split('standing by to take over').length;
     const before = standing();
@@ -79,7 +79,7 @@ export class AgentProcess {
     return this.#cluster.processes.stop('agent');
   }
 
-  /** What the agent says of its containers: by pod UID, then container. */
+  /** The containers that the agent reports: by pod UID, then container. */
   async usage(): Promise<
     Record<
       string,

@@ -49,7 +49,7 @@ async function remove(...names: readonly string[]): Promise<void> {
   await cluster.kubectl('delete', 'pod', ...names, '--wait=true', '--timeout=60s');
 }
 
-/** Share and blocks of 256 MiB that the limits on disk give, one entry a container of ours, sorted. */
+/** Share and blocks of 256 MiB of the limits on disk, one entry for each container of the agent, sorted. */
 function limitsOnDisk(): string[] {
   const base = join(agent.directory, 'vm');
   return readdirSync(base)
@@ -96,7 +96,7 @@ test('a part of a GPU runs to completion with its device node, environment and m
   await remove('part');
 });
 
-test('whole GPUs, several containers and init containers each get what they asked for', async (t) => {
+test('whole GPUs, several containers and init containers each get what they requested', async (t) => {
   await cluster.apply(
     podManifest('whole', [worker(100, 0)]),
     podManifest('pair', [worker(200, 0)]),
@@ -112,7 +112,7 @@ test('whole GPUs, several containers and init containers each get what they aske
   t.same(limitsOnDisk(), ['100/0', '20/8', '20/8', '200/0', '30/12', '40/10']);
 });
 
-test('cores that are no multiple of a GPU are refused with the rule, and nothing of it stays', async (t) => {
+test('cores that are not a multiple of a whole GPU are refused with the rule, and nothing of them remains', async (t) => {
   await cluster.apply(podManifest('odd', [worker(150, 8)]));
   const { status } = await phase('odd', 'Failed');
   t.equal(status.reason, 'UnexpectedAdmissionError');
@@ -120,7 +120,7 @@ test('cores that are no multiple of a GPU are refused with the rule, and nothing
   await remove('odd');
 });
 
-test('a kubelet and an agent that restart find the same allocations', async (t) => {
+test('a restarted kubelet and a restarted agent find the same allocations', async (t) => {
   const before = await agent.usage();
   const limits = limitsOnDisk();
   t.ok(Object.keys(before).length >= 4, 'pods are running');
@@ -155,9 +155,9 @@ test('a container that starts again keeps its GPU and limits', async (t) => {
   await remove('again');
 });
 
-test('when all pods are gone nothing of them is left', async (t) => {
+test('no allocation remains when all pods are deleted', async (t) => {
   await remove('whole', 'two', 'init');
-  // A kubelet forgets devices of ended pods when it admits the next one.
+  // A kubelet releases devices of ended pods when it admits the next one.
   await cluster.apply(podManifest('last', [{ name: 'main', cores: 10, memoryBlocks: 4, command: 'true' }]));
   await phase('last', 'Succeeded');
   await until('directories to be removed', async () => limitsOnDisk().every((limits) => limits === '10/4'), 60_000);

@@ -32,8 +32,8 @@ const kubeconfig = join(cluster.directory, 'quota-account.json');
 const log = (name: string): string => readFileSync(join(cluster.directory, `quota-${name}.log`), 'utf8');
 
 /**
- * A replica that has the permissions of the shipped roles and no more. One write at a time: Kubernetes 1.20 built with
- * a Go of these days reads all custom resources by one shared iterator, and two at once end it.
+ * A replica with the permissions of the shipped roles only. One write at a time: Kubernetes 1.20 built with a current
+ * Go reads all custom resources through one shared iterator, and two concurrent reads end it.
  */
 const replica = (name: string, port: number, mode: 'plan' | 'on'): QuotaProcess =>
   new QuotaProcess({
@@ -70,7 +70,7 @@ tap.teardown(async () => {
   client.close();
 });
 
-/** As an operator announces devices that no plugin knows: the kubelet keeps what it finds. */
+/** Announces devices without a plugin, as an operator would: the kubelet keeps extended resources that it finds. */
 async function setGpus(count: string | null): Promise<void> {
   await client.request({
     method: 'PATCH',
@@ -80,7 +80,7 @@ async function setGpus(count: string | null): Promise<void> {
   });
 }
 
-/** A token of the service account: asked for, or before 1.24 found in the secret that was made with it. */
+/** A token of the service account: requested, or before 1.24 read from the secret that was created with it. */
 async function accountToken(): Promise<string | null> {
   const system = (...args: string[]): Promise<string> => cluster.kubectl('-n', 'kube-system', ...args);
   if (cluster.version.atLeast(24)) return system('create', 'token', ACCOUNT);
@@ -89,7 +89,7 @@ async function accountToken(): Promise<string | null> {
   return Buffer.from(await system('get', 'secret', secret, '-o', 'jsonpath={.data.token}'), 'base64').toString();
 }
 
-/** Access with the token of the service account that the manifests make. */
+/** Access with the token of the service account of the manifests. */
 async function writeAccountKubeconfig(): Promise<void> {
   const isRole = ({ kind = '' }: { readonly kind?: string }): boolean =>
     /^(ServiceAccount|Secret|Lease|(Cluster)?Role(Binding)?)$/.test(kind);
@@ -101,7 +101,7 @@ async function writeAccountKubeconfig(): Promise<void> {
   writeFileSync(kubeconfig, JSON.stringify({ ...config, users: [{ name: 'admin', user: { token } }] }));
 }
 
-/** Pods of one GPU each that run until they are ended. */
+/** Pods of one GPU each that run until they are deleted. */
 function deployment(namespace: string, replicaCount: number): object {
   const { spec } = podManifest(
     'tenant',
@@ -131,7 +131,7 @@ interface ListedPod {
   readonly status: { readonly phase: string };
 }
 
-/** Names of pods in a phase that are not being deleted. */
+/** Names of the pods in a phase that are not being deleted. */
 async function podsOf(namespace: string, phase: 'Running' | 'Pending'): Promise<readonly string[]> {
   const { items } = JSON.parse(await cluster.kubectl('-n', namespace, 'get', 'pods', '-o', 'json')) as {
     readonly items: readonly ListedPod[];
@@ -163,10 +163,10 @@ const deserves = (namespace: string, gpus: string | undefined): Promise<unknown>
     async () => (await statusOf(namespace)).deserved?.[GPU] === gpus,
   );
 
-/** The oldest pod of the first tenant: nobody should touch it. */
+/** The oldest pod of the first tenant, which no eviction should choose. */
 let oldest = '';
 
-test('a plan is logged, with the permissions to look only, and nothing is written', async (t) => {
+test('in plan mode, with read permissions only, a plan is logged and nothing is written', async (t) => {
   await setGpus('2');
   for (const name of TENANTS) await cluster.kubectl('create', 'namespace', name);
   await writeAccountKubeconfig();
@@ -174,7 +174,7 @@ test('a plan is logged, with the permissions to look only, and nothing is writte
   await cluster.apply(deployment('first', 1));
   await running('first', 1);
   [oldest = ''] = await podsOf('first', 'Running');
-  // The API server tells the times of pods in whole seconds.
+  // The API server stores the times of pods in whole seconds.
   await delay(1500);
   await cluster.kubectl('-n', 'first', 'scale', 'deployment', 'tenant', '--replicas=2');
   await running('first', 2);
@@ -182,7 +182,7 @@ test('a plan is logged, with the permissions to look only, and nothing is writte
   await planner.start();
   await until('the plan', async () => /these pods would be evicted/.test(log('planner')), 60_000);
   t.match(log('planner'), /"pod":"first\/tenant-[^"]*","resource":"nvidia\.com\/gpu","for":\["second"\]/);
-  t.notMatch(log('planner'), new RegExp(`"pod":"first/${oldest}"`), 'the younger one');
+  t.notMatch(log('planner'), new RegExp(`"pod":"first/${oldest}"`), 'the younger pod');
   t.equal(await cluster.kubectl('get', 'allocations', '-o', 'name'), '');
   t.equal((await podsOf('first', 'Running')).length, 2);
   await planner.end('SIGTERM');
@@ -190,14 +190,14 @@ test('a plan is logged, with the permissions to look only, and nothing is writte
   await until('the second tenant to be gone', async () => (await podsOf('second', 'Pending')).length === 0);
 });
 
-test('T1: who asks for everything alone deserves everything', async () => {
+test('T1: a tenant that is alone and requests everything has a fair share of everything', async () => {
   await cluster.apply(...manifestsOf('etc/quota/arbitrator.yaml'));
   for (const each of replicas.values()) await each.start();
   await deserves('first', '2');
   await deserves('second', undefined);
 });
 
-test('T2: when another one comes both deserve half, and who has more is told', async (t) => {
+test('T2: with a second tenant the fair share of both is half, and the tenant above its share gets an event', async (t) => {
   await cluster.apply(deployment('second', 1));
   await deserves('first', '1');
   await deserves('second', '1');
@@ -211,7 +211,7 @@ test('T2: when another one comes both deserve half, and who has more is told', a
   );
 });
 
-test('T3: the leader is killed in the middle of the grace; the other one ends it in time, the younger pod is evicted, and who waited runs', async (t) => {
+test('T3: the leader is killed during the grace period, the other replica ends it in time, the younger pod is evicted, and the waiting pod runs', async (t) => {
   const { wantedSince, reclaimAt } = await statusOf('first');
   const leader = await cluster.kubectl(
     '-n',
@@ -223,7 +223,7 @@ test('T3: the leader is killed in the middle of the grace; the other one ends it
     'jsonpath={.spec.holderIdentity}',
   );
   await replicas.get(leader)?.end('SIGKILL');
-  t.same(await podsOf('first', 'Running').then((names) => names.length), 2, 'nobody has gone yet');
+  t.same(await podsOf('first', 'Running').then((names) => names.length), 2, 'no pod is evicted yet');
   await running('second', 1);
   const follower = [...replicas.keys()].find((name) => name !== leader) ?? '';
   t.match(log(follower), /pod evicted/);
@@ -231,10 +231,10 @@ test('T3: the leader is killed in the middle of the grace; the other one ends it
   const evictedAt = Date.parse(/"time":"([^"]+)"[^\n]*pod evicted/.exec(log(follower))?.[1] ?? '');
   t.ok(
     evictedAt >= Date.parse(reclaimAt ?? ''),
-    `the grace from ${wantedSince ?? ''} to ${reclaimAt ?? ''} was kept: ${new Date(evictedAt).toISOString()}`,
+    `the grace period from ${wantedSince ?? ''} to ${reclaimAt ?? ''} was kept: ${new Date(evictedAt).toISOString()}`,
   );
   t.same(await podsOf('first', 'Running'), [oldest]);
-  t.equal((await podsOf('first', 'Pending')).length, 1, 'its deployment made another one, which waits');
+  t.equal((await podsOf('first', 'Pending')).length, 1, 'its deployment created another pod, which waits');
   await deserves('first', '1');
   await deserves('second', '1');
   await until('the event', async () =>
@@ -245,7 +245,7 @@ test('T3: the leader is killed in the middle of the grace; the other one ends it
   await deserves('first', '2');
 });
 
-test('a disruption budget keeps a pod, until it lets one go', async (t) => {
+test('a disruption budget prevents the eviction of a pod until it allows one', async (t) => {
   await cluster.apply({
     apiVersion: cluster.version.atLeast(21) ? 'policy/v1' : 'policy/v1beta1',
     kind: 'PodDisruptionBudget',
@@ -262,14 +262,14 @@ test('a disruption budget keeps a pod, until it lets one go', async (t) => {
   await until('first to be overused', async () => (await statusOf('first')).overused?.includes(GPU));
   const graceIsOver = Date.now() + (GRACE_SECONDS + 3) * 1000;
   await until('the grace to be over', () => Promise.resolve(Date.now() > graceIsOver), 60_000);
-  t.equal((await statusOf('first')).reclaimAt, undefined, 'nobody is told of an eviction that cannot be');
+  t.equal((await statusOf('first')).reclaimAt, undefined, 'an eviction that is impossible causes no event');
   t.same(await podsOf('first', 'Running'), before);
   await cluster.kubectl('-n', 'first', 'delete', 'pdb', 'both');
   await running('second', 1);
   t.equal((await podsOf('first', 'Running')).length, 1);
 });
 
-test('what is reserved comes before the equal parts, and an object that can not hold is told so', async (t) => {
+test('reservations precede equal shares, and an object that cannot be satisfied carries a condition', async (t) => {
   const consumer = (name: string, spec: object): object => ({
     apiVersion: 'quota.gpu-manager.io/v1',
     kind: 'Consumer',
@@ -280,18 +280,18 @@ test('what is reserved comes before the equal parts, and an object that can not 
     consumer('first', { reserved: { [GPU]: 2 }, weight: 2 }),
     consumer('second', { hard: { [GPU]: 1 }, reserved: { [GPU]: '2' } }),
   );
-  await until('the verdict', async () =>
+  await until('the condition', async () =>
     /ReservedAboveHard/.test(await cluster.kubectl('get', 'consumer', 'second', '-o', 'yaml')),
   );
   t.match(
     await cluster.kubectl('get', 'consumer', 'first', '-o', 'jsonpath={.status.conditions[0].reason}'),
     /ReservedAboveCluster/,
-    'three GPUs are reserved, two are there',
+    'three GPUs are reserved, two exist',
   );
   await t.rejects(
     cluster.apply(consumer('third', { reserved: { [GPU]: '-1' } })),
     /should match|Invalid value/,
-    'the schema refuses what is no amount',
+    'the schema refuses an invalid amount',
   );
   await cluster.apply(consumer('second', { hard: { [GPU]: 1 } }));
   await deserves('first', '2');

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Paths of the keys and certificates that the API server of a test cluster needs; made once below `directory`. */
+/** Paths of the keys and certificates that the API server of a test cluster needs; created once below `directory`. */
 export function certificates(directory: string) {
   const at = (name: string): string => join(directory, name);
   const openssl = (...args: string[]): void => void execFileSync('openssl', args, { stdio: 'ignore' });

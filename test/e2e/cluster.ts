@@ -12,7 +12,7 @@ import { until } from '../harness/eventually.js';
 const run = promisify(execFile);
 
 export const NODE = 'node1';
-/** The image of test pods: busybox and nothing else. */
+/** The image of test pods: busybox only. */
 export const BUSYBOX_IMAGE = 'docker.io/local/busybox:1';
 
 const PROGRAMS = ['etcd', 'containerd', 'runc', 'ctr', 'kubectl', 'openssl', 'busybox', 'ip', 'curl'];
@@ -22,15 +22,15 @@ const KUBELET_PORT = 10_250;
 const LARGE = { maxBuffer: 64 * 1024 * 1024 };
 const PORT = { api: 16_543, etcd: 23_890, etcdPeer: 23_990 } as const;
 /**
- * State of test clusters. Not below a home directory: containers in user namespaces have to search every directory
- * above it.
+ * State of test clusters. Not below a home directory: containers in user namespaces need search permission on every
+ * parent directory.
  */
 const STATE = process.env.GPU_MANAGER_E2E_STATE ?? '/var/lib/gpu-manager-e2e';
-/** The network device that pods without the node's network share; it leads nowhere. */
+/** The network device that pods outside the node's network share; it is connected to no other network. */
 const BRIDGE = 'gm-e2e0';
 const CGROUP2_MAGIC = 0x63677270;
 
-/** Why no cluster of this version can be started here, or null. */
+/** Reason why no cluster of this version can start here, or null. */
 export function whyNoCluster(find: () => KubernetesVersion = chosenVersion): string | null {
   if (process.getuid?.() !== 0) return 'needs root';
   let version: KubernetesVersion;
@@ -59,7 +59,7 @@ function isInPath(name: string, version: KubernetesVersion): boolean {
 export interface ClusterOptions {
   readonly schedulerArgs?: readonly string[];
   readonly apiServerArgs?: readonly string[];
-  /** Goes on with the state of the cluster that was stopped last, as an upgrade does. */
+  /** Continues with the state of the cluster that was stopped last, as an upgrade does. */
   readonly keepState?: boolean;
 }
 
@@ -68,7 +68,7 @@ export class TestCluster {
   readonly directory = join(STATE, 'cluster');
   readonly kubeconfig = join(this.directory, 'kubeconfig');
   readonly containerdSocket = join(this.directory, 'containerd.sock');
-  /** Of containerd's Node Resource Interface; Kubernetes before 1.30 is tested with a containerd that has none. */
+  /** Socket of containerd's Node Resource Interface; Kubernetes before 1.30 is tested with a containerd without one. */
   readonly nriSocket = join(this.directory, 'nri.sock');
   readonly version: KubernetesVersion;
   readonly processes: ProcessTable;
@@ -77,7 +77,7 @@ export class TestCluster {
   constructor(version: KubernetesVersion = chosenVersion()) {
     this.version = version;
     this.processes = new ProcessTable(join(this.directory, 'processes'), version.environment);
-    // Programs that are started by name from here on are those of this version.
+    // From here on, programs started by name are those of this version.
     process.env.PATH = version.environment.PATH;
   }
 
@@ -117,7 +117,7 @@ export class TestCluster {
     ]);
   }
 
-  /** Starts the scheduler with these arguments; one that runs must have been stopped. */
+  /** Starts the scheduler with these arguments; a running one must have been stopped. */
   startScheduler(args: readonly string[]): void {
     this.processes.start('scheduler', this.version.program('kube-scheduler'), [
       ...args,
@@ -126,12 +126,12 @@ export class TestCluster {
     ]);
   }
 
-  /** The flag by which a component of this version serves nothing. */
+  /** The flag that turns off the server of a component in this version. */
   get noPort(): string {
     return this.version.atLeast(24) ? '--secure-port=0' : '--port=0';
   }
 
-  /** etcd and the API server alone; whatever else ran before is ended. */
+  /** Runs etcd and the API server only; all other daemons are ended first. */
   async startServer(options: ClusterOptions = {}): Promise<ReturnType<typeof certificates>> {
     await this.stop();
     if (options.keepState !== true) this.leftovers.removeState();
@@ -180,16 +180,16 @@ export class TestCluster {
     return tls;
   }
 
-  /** Runs kubectl and answers what it printed; rejects with what it complained about. */
+  /** Runs kubectl and returns its output; rejects with its error output. */
   async kubectl(...args: string[]): Promise<string> {
     const { stdout } = await run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], LARGE);
     return stdout.trim();
   }
 
-  /** Where a pod of the node's network finds the API server: nobody here makes the address of its service reachable. */
+  /** Address of the API server for a pod of the node's network: the address of its service is not reachable here. */
   readonly apiServer = { host: '127.0.0.1', port: PORT.api } as const;
 
-  /** Applies objects as they are. */
+  /** Applies objects unchanged. */
   async apply(...objects: object[]): Promise<void> {
     const file = join(this.directory, 'apply.json');
     writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
@@ -205,9 +205,9 @@ export class TestCluster {
   }
 
   /**
-   * Waits until the kubelet that runs now has the lists of these resources and has admitted the node's pods again. The
-   * API server would answer with what an earlier kubelet reported; a kubelet counts registrations from its own start,
-   * and writes its checkpoint for every list that it takes.
+   * Waits until the current kubelet has the lists of these resources and has admitted the pods of the node again. The
+   * API server would still show the report of an earlier kubelet; a kubelet counts registrations from its own start,
+   * and writes its checkpoint for every list that it accepts.
    */
   async kubeletIsBack(...resources: readonly string[]): Promise<void> {
     const pods = (
@@ -229,7 +229,7 @@ export class TestCluster {
   }
 
   /**
-   * Ends every process that was started, containers first, and removes what they leave. What lies on disk stays until
+   * Ends every process that was started, containers first, and removes their leftovers. The state on disk stays until
    * the next start.
    */
   async stop(): Promise<void> {
@@ -282,8 +282,7 @@ export class TestCluster {
   }
 
   /**
-   * Pods that do not use the node's network get an interface of their own that leads nowhere; on old versions loopback
-   * only.
+   * Pods outside the node's network get an interface of their own without a connection; on old versions loopback only.
    */
   #network(): object {
     if (!this.version.atLeast(30)) return { cniVersion: '0.4.0', name: 'lo', plugins: [{ type: 'loopback' }] };
@@ -354,7 +353,7 @@ state = "${at('containerd-state')}"
       maxPods: 500,
       staticPodPath: join(this.directory, 'static-pods'),
       ...(version.atLeast(27) ? { containerRuntimeEndpoint: `unix://${this.containerdSocket}` } : {}),
-      // From 1.35 on a kubelet needs leave to use control groups v1; 1.31 was the first to know the field.
+      // From 1.35 on a kubelet needs permission to use control groups v1; 1.31 was the first to know the field.
       ...(version.atLeast(31) && !controlGroups2 ? { failCgroupV1: false } : {}),
     };
     mkdirSync(kubelet.staticPodPath, { recursive: true });
@@ -362,7 +361,7 @@ state = "${at('containerd-state')}"
   }
 }
 
-/** True while some kubelet serves on this machine: two cannot share /var/lib/kubelet. */
+/** True while a kubelet serves on this machine: two cannot share /var/lib/kubelet. */
 export function kubeletIsRunning(): boolean {
   if (!existsSync(KUBELET_SOCKET)) return false;
   return readFileSync('/proc/net/unix', 'utf8').includes(KUBELET_SOCKET);

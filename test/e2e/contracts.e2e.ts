@@ -3,8 +3,8 @@ import tap from 'tap';
 import { TestCluster } from './cluster.js';
 
 /**
- * The contracts of the doubles of the tests, on the real thing: what the programmable API server answers to the client,
- * what a store of the quota engine keeps there, and what the emulated kubelet asks of device plugins.
+ * Runs the contracts of the test doubles against the real components: the answers of the programmable API server to the
+ * client, the records of a store of the quota engine in it, and the calls of the emulated kubelet to device plugins.
  */
 const CONTRACTS = [
   'kube/contract.test.js',

@@ -10,9 +10,9 @@ import { until } from '../harness/eventually.js';
 const PROBE = 'can-this-be-written';
 
 /**
- * Makes the quota engine's resources known and writes one object of them. Kubernetes 1.20 as Debian's compiler builds
- * it crashes there (its reflect2 1.0.1 reads maps as Go did before 1.18): then the file ends here, skipped, with the
- * server started again for the next.
+ * Defines the resources of the quota engine and writes one object of them. Kubernetes 1.20 from Debian's compiler
+ * crashes there (its reflect2 1.0.1 reads maps as Go did before 1.18): the file then ends here, skipped, with the
+ * server started again for the next file.
  */
 export async function customResourcesOrSkip(cluster: TestCluster, api: KubeApi): Promise<void> {
   await installDefinitions(api);

@@ -130,7 +130,7 @@ const single = (name: string, templateName: string, command?: string): object =>
     [{ name: 'main', claims: [{ name: 'g' }], ...(command === undefined ? {} : { command }) }],
   );
 
-/** Share and blocks of 256 MiB that the limits on disk give, one entry a slice, sorted. */
+/** Share and blocks of 256 MiB of the limits on disk, one entry for each slice, sorted. */
 function limitsOnDisk(): string[] {
   const base = join(agent.directory, 'vm');
   return readdirSync(base)
@@ -147,28 +147,32 @@ function limitsOnDisk(): string[] {
 const specFiles = (): string[] =>
   existsSync('/etc/cdi') ? readdirSync('/etc/cdi').filter((name) => name.startsWith('tencent.com-vcuda_')) : [];
 
-test('the driver registers, and the node publishes its GPUs with everything that it offers', { skip }, async (t) => {
-  await agent.start();
-  await cluster.kubectl('apply', '-f', packageFile('etc/dra/device-classes.yaml'));
-  const [slice, ...others] = await until('a ResourceSlice', async () => {
-    const found = await slices();
-    return found.length > 0 ? found : null;
-  });
-  t.same(others, []);
-  t.equal(slice?.spec.pool.name, `${NODE}/vcuda`);
-  t.equal(slice?.spec.devices.length, 4);
-  for (const device of slice?.spec.devices ?? []) {
-    t.equal(device.allowMultipleAllocations, true, device.name);
-    t.ok(device.capacity.cores?.requestPolicy, 'cores may be asked for in parts');
-    t.equal(device.capacity.memory?.value, '16Gi');
-    t.equal(typeof device.attributes.linkGroup2?.int, 'number', 'every GPU has a partner on its switch');
-  }
-});
+test(
+  'the driver registers, and the node publishes its GPUs with all their attributes and capacities',
+  { skip },
+  async (t) => {
+    await agent.start();
+    await cluster.kubectl('apply', '-f', packageFile('etc/dra/device-classes.yaml'));
+    const [slice, ...others] = await until('a ResourceSlice', async () => {
+      const found = await slices();
+      return found.length > 0 ? found : null;
+    });
+    t.same(others, []);
+    t.equal(slice?.spec.pool.name, `${NODE}/vcuda`);
+    t.equal(slice?.spec.devices.length, 4);
+    for (const device of slice?.spec.devices ?? []) {
+      t.equal(device.allowMultipleAllocations, true, device.name);
+      t.ok(device.capacity.cores?.requestPolicy, 'cores may be requested in parts');
+      t.equal(device.capacity.memory?.value, '16Gi');
+      t.equal(typeof device.attributes.linkGroup2?.int, 'number', 'every GPU has a partner on its switch');
+    }
+  },
+);
 
 test('a share claim is prepared as a slice with its limits, device node and CDI file', { skip }, async (t) => {
   await cluster.apply(template('share', [share(30, '4Gi')]), single('share', 'share'));
   await phase('share', 'Running');
-  const seen = await until('the container to have shown itself', async () => {
+  const seen = await until('the output of the container', async () => {
     const text = await shown('share');
     return text.text.includes('READABLE') ? text : null;
   });
@@ -183,15 +187,15 @@ test('a share claim is prepared as a slice with its limits, device node and CDI 
   t.same(limitsOnDisk(), ['30/16']);
   t.equal(specFiles().length, 1);
   await remove('share');
-  await until('nothing to be left', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
+  await until('all allocations to be released', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
 });
 
-/** A pod with a claim that exists by itself. */
+/** A pod with a claim that exists independently of it. */
 const sharing = (name: string, claim: string): object =>
   pod(name, [{ name: 'g', resourceClaimName: claim }], [{ name: 'main', claims: [{ name: 'g' }] }]);
 
 const gpuNodes = async (name: string): Promise<readonly string[]> => {
-  const seen = await until(`${name} to have shown itself`, async () => {
+  const seen = await until(`the output of ${name}`, async () => {
     const text = await shown(name);
     return text.text.includes('READABLE') ? text : null;
   });
@@ -235,19 +239,19 @@ test('kills of the agent and a restart of the kubelet change nothing for running
     t.equal((await cluster.get<PodStatus>('pod', name)).status.phase, 'Running', name);
   t.same([limitsOnDisk(), specFiles()], before, 'kubelet');
   await remove('share', 'soft', 'shared-a', 'whole', 'pair');
-  // Forced deletions do not wait for the kubelet's release.
+  // Forced deletions do not wait for the release by the kubelet.
   await until('the shared claim to be held by its second pod alone', async () => limitsOnDisk().join() === '40/32');
   await remove('shared-b');
-  await until('nothing to be left', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
+  await until('all allocations to be released', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
 });
 
-test('a share that does not fit waits, and runs when another ends', { skip }, async (t) => {
+test('a share that does not fit waits, and runs when another one ends', { skip }, async (t) => {
   await cluster.apply(template('large', [share(60, '1Gi')]));
   const names = ['l0', 'l1', 'l2', 'l3', 'l4'];
   await cluster.apply(...names.slice(0, 4).map((name) => single(name, 'large')));
   for (const name of names.slice(0, 4)) await phase(name, 'Running');
   await cluster.apply(single('l4', 'large'));
-  await until('the fifth to be found unschedulable', async () => {
+  await until('the fifth pod to be unschedulable', async () => {
     const { status } = await cluster.get<PodStatus>('pod', 'l4');
     return status.conditions?.some(({ message }) => /cannot allocate all claims/.test(message ?? '')) === true;
   });

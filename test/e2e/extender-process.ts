@@ -7,7 +7,10 @@ import { until } from '../harness/eventually.js';
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const MANIFESTS = fileURLToPath(new URL('../../../etc/extender/', import.meta.url));
 
-/** Starts the extender as the process `extender`, and the cluster's scheduler anew with the shipped configuration. */
+/**
+ * Starts the extender as the process `extender`, and restarts the scheduler of the cluster with the shipped
+ * configuration.
+ */
 export async function startExtender(cluster: TestCluster): Promise<void> {
   cluster.processes.start('extender', process.execPath, [MAIN, 'extender', `--kubeconfig=${cluster.kubeconfig}`]);
   await until('the extender to be ready', async () => (await fetch('http://127.0.0.1:3456/readyz')).ok, 30_000);

@@ -39,7 +39,10 @@ async function pods(): Promise<readonly ListedPod[]> {
   return (JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as { items: readonly ListedPod[] }).items;
 }
 
-/** Follows what the extender writes on pods; the returned function ends that and answers the GPU index by pod UID. */
+/**
+ * Records the annotations that the extender writes on pods; the returned function stops recording and returns the GPU
+ * index by pod UID.
+ */
 function watchPredictions(): () => Map<string, string> {
   const column = (name: string): string => `.metadata.annotations.tencent\\.com/${name}`;
   const columns = `custom-columns=U:.metadata.uid,I:${column('predicate-gpu-idx-0')},A:${column('gpu-assigned')}`;
@@ -59,7 +62,7 @@ function watchPredictions(): () => Map<string, string> {
   };
 }
 
-test(`${PODS} pods at once on ${GPUS} cards: no GPU is booked twice, none fails, and the agent does what was predicted`, async (t) => {
+test(`${PODS} concurrent pods on ${GPUS} GPUs: no GPU is booked twice, no pod fails, and the agent allocates as predicted`, async (t) => {
   await agent.start();
   await startExtender(cluster);
   const wanted = Array.from({ length: PODS }, (_, at) => {
@@ -104,8 +107,8 @@ test(`${PODS} pods at once on ${GPUS} cards: no GPU is booked twice, none fails,
     JSON.stringify([...cores]),
   );
   const predicted = predictions();
-  t.equal(predicted.size, PODS, 'every prediction was seen');
-  // Of pods that ask for the same, the kubelet may admit another one first: what counts is what each GPU was given.
+  t.equal(predicted.size, PODS, 'every prediction was observed');
+  // Of pods with equal requests the kubelet may admit another one first: the test compares the allocations of each GPU.
   const shapeOf = (uid: string): string => `${Math.round(100 * (usage[uid]?.spec.main?.gpu ?? 0))} cores`;
   const chosen = Object.keys(usage).map(
     (uid) => `${shapeOf(uid)} on ${usage[uid]?.stat.main?.dev[0]?.card_idx ?? '?'}`,
@@ -115,13 +118,13 @@ test(`${PODS} pods at once on ${GPUS} cards: no GPU is booked twice, none fails,
   await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=240s');
 });
 
-/** A pod for the scheduler, of that priority class. */
+/** A pod of that priority class for the scheduler. */
 function ranked(name: string, priorityClassName: string, cores: number, memoryBlocks: number): object {
   const made = podManifest(name, [{ name: 'main', cores, memoryBlocks, command: 'sleep 100000' }], [], 'Never', null);
   return { ...made, spec: { ...(made as { spec: object }).spec, priorityClassName } };
 }
 
-test('a pod of higher priority takes one GPU from two others, and no waiting pod takes the room first', async (t) => {
+test('a pod of higher priority takes one GPU from two others, and no waiting pod takes the freed capacity first', async (t) => {
   const classes = Object.entries({ 'e2e-low': 10, 'e2e-high': 1_000 });
   await cluster.apply(
     ...classes.map(([name, value]) => ({
@@ -164,7 +167,7 @@ test('a pod of higher priority takes one GPU from two others, and no waiting pod
       .filter(({ metadata, status }) => metadata.name.startsWith('waits-') && status.phase !== 'Pending')
       .map(({ metadata }) => metadata.name),
     [],
-    'the pods that came before still wait',
+    'the earlier pods still wait',
   );
   await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=240s');
 });

@@ -13,7 +13,10 @@ import { NODE, TestCluster } from './cluster.js';
 import { podManifest, type TestContainer } from './pods.js';
 import { until } from '../harness/eventually.js';
 
-/** How long pods come and go while agent and kubelet are killed: `node dist/test/e2e/run.js faults --seconds 600`. */
+/**
+ * Duration of the faults: pods are created and deleted while agent and kubelet are killed: `node dist/test/e2e/run.js
+ * faults --seconds 600`.
+ */
 const SECONDS = Number(process.env.GPU_MANAGER_E2E_SECONDS ?? 60);
 const SEED = Number(process.env.GPU_MANAGER_SEED ?? Date.now() % 1_000_000);
 const MAX_PODS = 8;
@@ -50,14 +53,14 @@ interface Pods {
 const podList = async (): Promise<Pods['items']> =>
   (JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as Pods).items;
 
-/** What the agent has written down. */
+/** The allocations in the checkpoint of the agent. */
 function ledger(agent: AgentProcess): readonly Allocation[] {
   const decoded = decodeCheckpoint(readFileSync(join(agent.directory, 'checkpoint', CHECKPOINT_FILE), 'utf8'));
   if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint cannot be read');
   return decoded.content.allocations;
 }
 
-/** What the kubelet says is held. */
+/** The devices that the kubelet lists as held. */
 async function heldIds(): Promise<{ readonly core: string[]; readonly memory: string[] }> {
   const client = new PodResourcesClient(POD_RESOURCES);
   try {
@@ -80,7 +83,7 @@ function answers(socket: string): Promise<boolean> {
 }
 
 /**
- * Mounts of slice directories in any process of this machine: the allocation, and whether the directory is still there.
+ * Mounts of slice directories in any process of this machine: the allocation, and whether the directory still exists.
  */
 function sliceMounts(): { readonly allocation: string; readonly deleted: boolean }[] {
   const seen = new Set<string>();
@@ -100,12 +103,12 @@ function sliceMounts(): { readonly allocation: string; readonly deleted: boolean
     });
 }
 
-/** All that ledger, kubelet and disk disagree about. */
+/** All differences between ledger, kubelet and disk. */
 async function disagreements(agent: AgentProcess): Promise<string[]> {
   const allocations = ledger(agent);
   const held = await heldIds();
   const faults: string[] = [];
-  // Pod-resources names no init containers; these and the containers after them hold the same ids in turn.
+  // Pod-resources lists no init containers; these and the containers after them hold the same ids in turn.
   const named = allocations.filter(
     ({ owners }) => owners.length === 0 || owners.some(({ container }) => container !== INITIAL),
   );
@@ -138,7 +141,7 @@ async function disagreements(agent: AgentProcess): Promise<string[]> {
   return faults;
 }
 
-/** Rejects with what they disagree about if they go on to. */
+/** Rejects with the differences if they persist. */
 async function agreement(agent: AgentProcess): Promise<void> {
   let last: string[] = [];
   await until(
@@ -152,7 +155,7 @@ async function agreement(agent: AgentProcess): Promise<void> {
   );
 }
 
-/** Nothing waits, nothing is on its way out; what failed, and what the others leave no room for, has been removed. */
+/** No pod waits or is being deleted; failed pods, and pods without room, have been removed. */
 async function settled(): Promise<void> {
   await until(
     'pods to settle',
@@ -182,8 +185,8 @@ function isUnschedulable({ status }: Pods['items'][number]): boolean {
 }
 
 /**
- * A kubelet's checkpoint names the devices of pods that have ended until it admits the next one: here is a small one,
- * in place of another.
+ * The checkpoint of a kubelet names the devices of ended pods until it admits the next one: this creates a small pod
+ * after the last one.
  */
 async function admitOneMore(): Promise<void> {
   const [first] = await podList();
@@ -193,7 +196,7 @@ async function admitOneMore(): Promise<void> {
 }
 
 test(
-  `${SECONDS} s of pods that come and go while agent and kubelet are killed at random`,
+  `${SECONDS} s of pods that are created and deleted while agent and kubelet are killed at random leave no difference`,
   { skip: existsSync(POD_RESOURCES) ? false : `no ${POD_RESOURCES}`, timeout: (SECONDS + 500) * 1_000 },
   async (t) => {
     t.comment(`seed ${SEED}`);
@@ -236,7 +239,7 @@ test(
       await delay(200 + random() * 1_500);
     }
     t.comment(JSON.stringify(done));
-    // Those that start again and again would hold and let go for ever.
+    // Pods that restart again and again would allocate and release without end.
     for (const { metadata } of await podList())
       if (
         !(await cluster.kubectl('get', 'pod', metadata.name, '-o', 'jsonpath={.spec.restartPolicy}')).includes('Never')
@@ -249,7 +252,7 @@ test(
     t.pass('ledger, kubelet and disk agree');
     for (const { metadata } of await podList()) await cluster.kubectl('delete', 'pod', metadata.name, '--wait=false');
     await until('all pods to be gone', async () => (await podList()).length === 0, 120_000);
-    // A kubelet forgets devices of ended pods when it admits the next one.
+    // A kubelet releases devices of ended pods when it admits the next one.
     await cluster.apply(podManifest('last', [{ name: 'main', cores: 400, memoryBlocks: 16, command: 'sleep 100000' }]));
     await until(
       'the empty node to run a pod that wants all of it',
@@ -260,7 +263,7 @@ test(
     t.same(
       ledger(agent).map((allocation) => coreIdsOf(allocation).length),
       [400],
-      'nothing else is left',
+      'no other allocation remains',
     );
     await cluster.kubectl('delete', 'pod', 'last', '--wait=true', '--timeout=60s');
   },
@@ -277,7 +280,7 @@ interface Status {
   };
 }
 
-test('why a pod was refused stands in its status, in our words', async (t) => {
+test('the status of a refused pod contains the reason in the words of the agent', async (t) => {
   const broken = podManifest('broken', [{ name: 'main', cores: 30, memoryBlocks: 0, command: 'true' }]);
   for (const [when, flags] of [
     ['when it is allocated', []],

@@ -14,12 +14,12 @@ import {
 
 const ROOTFS = fileURLToPath(new URL('../../../scripts/image-rootfs', import.meta.url));
 
-/** Makes an image of busybox and the given files, under that name, in containerd's k8s.io namespace. */
+/** Creates an image of busybox and the given files, under that name, in the k8s.io namespace of containerd. */
 export function importImage(containerdSocket: string, reference: string, files: readonly ImageFile[] = []): void {
   inWork((work) => importRoot(containerdSocket, reference, work, buildRootFileSystem(work, files)));
 }
 
-/** Makes our own image, with the given name, in containerd's k8s.io namespace. */
+/** Creates the image of this project, with the given name, in the k8s.io namespace of containerd. */
 export function importOwnImage(containerdSocket: string, reference: string): void {
   inWork((work) => {
     const root = join(work, 'rootfs');

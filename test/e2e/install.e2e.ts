@@ -20,7 +20,10 @@ const system = (...args: string[]): Promise<string> => cluster.kubectl('--namesp
 
 tap.setTimeout(600_000);
 
-/** What systemd does to a node's whole file system: the container runtime sees what the agent mounts there. */
+/**
+ * Shares the mounts of the whole file system of the node, as systemd does: the container runtime sees the mounts of the
+ * agent.
+ */
 function shareMounts(directory: string): void {
   mkdirSync(directory, { recursive: true });
   execFileSync('mount', ['--bind', directory, directory]);
@@ -29,8 +32,8 @@ function shareMounts(directory: string): void {
 }
 
 /**
- * What only this cluster needs: pods have no network of their own, and nobody makes the address of the API server's
- * service reachable.
+ * Settings for this cluster only: pods have no network of their own, and the address of the service of the API server
+ * is not reachable.
  */
 function hostNetwork(): string {
   const env = [
@@ -62,7 +65,7 @@ interface UsageDocument {
   >;
 }
 
-test('installed as docs/install.md says, two pods share a GPU within their limits, and a third is told why it cannot', async (t) => {
+test('installed as docs/install.md describes, two pods share a GPU within their limits, and a third gets the reason why it cannot run', async (t) => {
   shareMounts('/etc/gpu-manager');
   importOwnImage(cluster.containerdSocket, IMAGE);
   await cluster.kubectl('label', 'node', NODE, 'nvidia-device-enable=enable', '--overwrite');
@@ -101,7 +104,7 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
       '400',
   );
 
-  // With the node's network, as every pod of this cluster; otherwise the file as it is.
+  // With the network of the node, as for every pod of this cluster; otherwise the file is unchanged.
   const pods = (
     await cluster.kubectl('create', '--dry-run=client', '-f', manifest('etc/simulated/pods.yaml'), '-o', 'json')
   )
@@ -149,9 +152,9 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
   });
   t.match(described, /GPURefused.*150 is more than one GPU/);
 
-  t.notMatch(await cluster.kubectl('get', 'events'), /GPUAudit/, 'nothing gets round its limits');
+  t.notMatch(await cluster.kubectl('get', 'events'), /GPUAudit/, 'no program bypasses its limits');
 
-  // What the agent may do is enough for what it does.
+  // The permissions of the agent are sufficient for its work.
   t.match(await cluster.kubectl('get', 'node', NODE, '-o', 'jsonpath={.metadata.annotations}'), /gpu-inventory/);
   t.match(
     await cluster.kubectl('get', 'pod', 'gpu-thirty', '-o', 'jsonpath={.metadata.annotations}'),
@@ -162,5 +165,5 @@ test('installed as docs/install.md says, two pods share a GPU within their limit
   const written = await inPod(`fs.appendFileSync('${usageFile}', Buffer.alloc(1e6))`).catch(
     (error: Error) => error.message,
   );
-  t.match(written, /ENOSPC/, 'which a container cannot fill the disk with');
+  t.match(written, /ENOSPC/, 'a container cannot fill the disk with it');
 });

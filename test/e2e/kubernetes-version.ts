@@ -2,12 +2,12 @@ import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-/** The programs that every version brings itself. */
+/** The programs that each version brings with it. */
 const COMPONENTS = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet'];
-/** Names the version of a test that runs by itself; `npm run test:e2e -- --kubernetes` sets it. */
+/** Sets the version of a test that runs by itself; `npm run test:e2e -- --kubernetes` sets it. */
 export const VERSION_VARIABLE = 'GPU_MANAGER_KUBERNETES';
 
-/** Where `npm run kubernetes -- build` puts the programs of each version, below `MINOR/bin`. */
+/** Directory of the programs of each version, below `MINOR/bin`, as `npm run kubernetes -- build` makes it. */
 export function kubernetesHome(): string {
   return process.env.KUBE_E2E ?? join(homedir(), '.cache/kube-e2e');
 }
@@ -47,7 +47,7 @@ export class KubernetesVersion {
   }
 }
 
-/** Every version that is built completely, oldest first. */
+/** Every version with a complete build, oldest first. */
 export function builtVersions(): readonly KubernetesVersion[] {
   const home = kubernetesHome();
   if (!existsSync(home)) return [];
@@ -58,7 +58,7 @@ export function builtVersions(): readonly KubernetesVersion[] {
     .filter(({ missing }) => missing.length === 0);
 }
 
-/** The version named by the environment, or else the newest that is built. Throws where there is none. */
+/** The version that the environment names, or else the newest one with a build. Throws where there is none. */
 export function chosenVersion(): KubernetesVersion {
   const named = process.env[VERSION_VARIABLE];
   const version = named === undefined ? builtVersions().at(-1) : new KubernetesVersion(named);

@@ -11,8 +11,8 @@ const USAGE = `usage: npm run kubernetes -- COMMAND [VERSION]
   down              stop it and remove its state`;
 
 /**
- * `npm run kubernetes`: builds the Kubernetes of the end-to-end tests, and runs one to try things on. Answers the exit
- * code.
+ * `npm run kubernetes`: builds the Kubernetes of the end-to-end tests, and runs a cluster to experiment with. Returns
+ * the exit code.
  */
 async function main([command, version, ...more]: readonly string[]): Promise<number> {
   if (more.length > 0) return usage(`unexpected argument ${more.join(' ')}`);

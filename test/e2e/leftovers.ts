@@ -19,7 +19,7 @@ const KUBELET_STATE = [
   'checkpoints',
 ].map((name) => join('/var/lib/kubelet', name));
 
-/** What a cluster with its state in one directory may leave on the machine when its daemons have ended. */
+/** The leftovers of a cluster with its state in one directory after its daemons have ended. */
 export class Leftovers {
   readonly #directory: string;
   readonly #bridge: string;
@@ -30,7 +30,7 @@ export class Leftovers {
     this.#bridge = bridge;
   }
 
-  /** Everything found, in words; empty when nothing is left. */
+  /** Descriptions of everything found; empty when nothing is left. */
   list(): string[] {
     return [
       ...this.#processes().map(({ pid, command }) => `process ${pid}: ${command.slice(0, 80)}`),
@@ -40,7 +40,7 @@ export class Leftovers {
     ];
   }
 
-  /** Ends shims, detaches mounts, removes control groups and the pods' network. What lies on disk stays. */
+  /** Ends shims, detaches mounts, removes control groups and the network of the pods. The state on disk stays. */
   remove(): void {
     for (const { pid } of this.#processes()) {
       try {
@@ -67,7 +67,7 @@ export class Leftovers {
       rmSync(path, { recursive: true, force: true });
   }
 
-  /** Shims, and whatever runs inside the control groups of pods. */
+  /** Shims, and all processes inside the control groups of pods. */
   #processes(): { readonly pid: number; readonly command: string }[] {
     const inPods = new Set(
       cgroups().flatMap((path) =>
@@ -102,7 +102,7 @@ function readIfThere(path: string): string | null {
   }
 }
 
-/** The control groups of a kubelet's pods in every hierarchy, children before their parents. */
+/** The control groups of the pods of a kubelet in every hierarchy, children before their parents. */
 function cgroups(): string[] {
   const roots = ['', ...(existsSync(CGROUPS) ? readdirSync(CGROUPS) : [])].map((name) =>
     join(CGROUPS, name, 'kubepods'),

@@ -6,12 +6,12 @@ import { parseAllDocuments } from 'yaml';
 import { TestCluster } from './cluster.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** Of the configuration files of components: no API server knows them. */
+/** API groups of component configuration files, which no API server knows. */
 const CONFIGURATION = /\.config\.k8s\.io\//;
 
 const cluster = new TestCluster();
 
-/** Every file of objects for the API server that we ship. */
+/** Every shipped file with objects for the API server. */
 function manifests(): string[] {
   const below = readdirSync(join(ROOT, 'etc'), { recursive: true, encoding: 'utf8' }).map((path) =>
     join(ROOT, 'etc', path),
@@ -45,13 +45,13 @@ function kindsIn(path: string): readonly string[] {
 const known = await knownKinds();
 
 for (const path of manifests()) {
-  test(`the API server takes ${relative(ROOT, path)}`, async (t) => {
+  test(`the API server accepts ${relative(ROOT, path)}`, async (t) => {
     const unknown = kindsIn(path).find((kind) => !known.has(kind));
     if (unknown !== undefined) {
       t.pass('is taken', { skip: `this server does not know ${unknown}` });
       return;
     }
-    // The rules of custom resources are unknown to servers before 1.25, which take everything else of them.
+    // Servers before 1.25 do not know the rules of custom resources and accept the rest of the definitions.
     const validate = /^kind: CustomResourceDefinition$/m.test(readFileSync(path, 'utf8')) ? ['--validate=false'] : [];
     t.match(await cluster.kubectl('apply', '--dry-run=server', ...validate, '-f', path), /\(server dry run\)/);
   });

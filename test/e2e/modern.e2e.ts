@@ -37,7 +37,7 @@ interface Pod {
   };
 }
 
-/** Parts of a pod that `podManifest` does not know. */
+/** Fields of a pod that `podManifest` does not set. */
 interface PodChanges {
   readonly spec?: object;
   readonly initContainer?: object;
@@ -81,7 +81,7 @@ async function phase(name: string, wanted: string): Promise<Pod> {
 const remove = (...names: readonly string[]): Promise<string> =>
   cluster.kubectl('delete', 'pod', ...names, '--wait=true', '--timeout=60s');
 
-/** What a container printed of its GPU. */
+/** The output of a container about its GPU. */
 const shown = (name: string, container = 'main'): Promise<ReturnType<typeof readShown>> =>
   until(`what ${name} prints`, async () => {
     const text = await cluster.kubectl('logs', name, '-c', container);
@@ -120,7 +120,7 @@ test(
           ['beside', 20],
           ['main', 30],
         ],
-        'each with cores of its own',
+        'each container with cores of its own',
       );
       t.notOk(
         listed[0]?.devices.get(CORE_RESOURCE)?.some((id) => listed[1]?.devices.get(CORE_RESOURCE)?.includes(id)),
@@ -128,7 +128,7 @@ test(
       );
       const before = await agent.usage();
       await agent.restart();
-      t.same(await agent.usage(), before, 'the agent finds both again');
+      t.same(await agent.usage(), before, 'the agent finds both containers again');
       await remove('sidecar');
     });
   },
@@ -169,7 +169,7 @@ test('a resize in place changes cpu and leaves container and GPU alone', { skip:
 });
 
 test(
-  'a pod in a user namespace sees its limits, writes its usage file and reaches its socket',
+  'a pod in a user namespace reads its limits, writes its usage file and reaches its socket',
   { skip: needs(33) },
   async (t) => {
     const ours = existsSync('/dev/nvidiactl') ? 'this machine has GPUs of its own' : false;
@@ -181,7 +181,7 @@ test(
       for (const name of readdirSync('/dev').filter((entry) => entry.startsWith('nvidia')))
         rmSync(join('/dev', name), { recursive: true, force: true });
     });
-    // A container of a user namespace gets the host's node of the same path.
+    // A container of a user namespace gets the device node of the host with the same path.
     await withAgent(['--sim-device-path=/dev'], async () => {
       const look =
         'test -S /etc/vcuda/vcuda.sock && echo SOCKET; test -w /etc/vcuda/usage/vgpu.usage && echo WRITABLE; cat /proc/self/uid_map';
@@ -212,12 +212,15 @@ test('a static pod gets a GPU from its file alone', { skip: needs(29) }, async (
     t.equal((await shown('static-node1')).uuids.length, 1);
     t.equal(Object.keys(await agent.usage()).length, 1);
     rmSync(file);
-    await until('the static pod to go', async () => !(await cluster.kubectl('get', 'pods')).includes('static-node1'));
+    await until(
+      'the static pod to be deleted',
+      async () => !(await cluster.kubectl('get', 'pods')).includes('static-node1'),
+    );
   });
 });
 
 test(
-  'with CDI the runtime takes everything from the specification of the allocation',
+  'with CDI the runtime applies all edits from the specification of the allocation',
   { skip: needs(29) },
   async (t) => {
     const specs = '/var/run/cdi';
@@ -240,7 +243,7 @@ test(
   },
 );
 
-test('an unhealthy GPU shows in the status of its pod', { skip: needs(36) || nativeSkipReason() }, async (t) => {
+test('an unhealthy GPU appears in the status of its pod', { skip: needs(36) || nativeSkipReason() }, async (t) => {
   const machine = join(cluster.directory, 'gpu-sim');
   const simulator = (...args: string[]): void =>
     void execFileSync(SIMULATOR, args, { env: { ...process.env, GPU_SIM_STATE: machine } });
@@ -263,7 +266,7 @@ test('an unhealthy GPU shows in the status of its pod', { skip: needs(36) || nat
 });
 
 test(
-  'the rules of the custom resources hold on a real server, with server-side apply too',
+  'a real server enforces the rules of the custom resources, with server-side apply, too',
   { skip: needs(29) },
   async (t) => {
     await cluster.apply(...manifestsOf('etc/quota/crds.yaml'));
@@ -291,7 +294,7 @@ test(
   },
 );
 
-test('a ValidatingAdmissionPolicy reads what a pod asks for', { skip: needs(30) }, async (t) => {
+test('a ValidatingAdmissionPolicy reads the request of a pod', { skip: needs(30) }, async (t) => {
   const name = 'whole-gpus-only';
   await cluster.apply(
     {

@@ -22,7 +22,7 @@ interface Manifest {
   };
 }
 
-/** A pod that unhooks the control library as far as a pod can: by its environment, and by a volume over the slice. */
+/** A pod that tries to bypass the control library: by its environment, and by a volume over the slice. */
 function unhookingPod(name: string, changes: object = {}): object {
   const made = podManifest(name, [
     { name: 'main', cores: 30, memoryBlocks: 8, command: `${SHOW}; sleep 100000` },
@@ -45,7 +45,7 @@ function unhookingPod(name: string, changes: object = {}): object {
   };
 }
 
-/** The same with a part of a GPU through a claim; the scheduler has to choose its node. */
+/** The same pod with a part of a GPU through a claim; the scheduler has to choose its node. */
 function claimingPod(name: string): object {
   const { nodeName: _, ...spec } = (unhookingPod(name) as { readonly spec: { readonly nodeName: string } }).spec;
   const { containers } = spec as unknown as Manifest['spec'];
@@ -73,7 +73,7 @@ async function running(name: string): Promise<Shown> {
   });
 }
 
-/** Whether a volume of the pod lies inside of the slice's directory. */
+/** Whether a volume of the pod lies inside the directory of the slice. */
 const hidden = ({ readOnly }: Shown): boolean => '/etc/vcuda/usage' in readOnly;
 
 async function metric(agent: AgentProcess, name: string): Promise<number> {
@@ -97,7 +97,7 @@ async function withAgent(flags: readonly string[], action: (agent: AgentProcess)
   }
 }
 
-test('a pod cannot unhook the control library through its environment or its volumes', { skip }, async (t) => {
+test('a pod cannot disable the control library through its environment or its volumes', { skip }, async (t) => {
   await withAgent([...FLAGS, '--interposition=cdi', '--cpu-affinity=prefer'], async (agent) => {
     await asked(agent);
     await cluster.apply(unhookingPod('unhooking'));
@@ -106,20 +106,20 @@ test('a pod cannot unhook the control library through its environment or its vol
     t.match(seen.uuids, [/^GPU-/]);
     t.notOk(hidden(seen), 'the usage file is where the library looks for it');
     t.equal(await metric(agent, 'vgpu_nri_corrected_containers_total'), 1);
-    // The kubelet's own state was read: without it nothing would be known of the CPU manager.
+    // The state of the kubelet was read; without it the CPU manager would be unknown.
     t.match(agent.log(), /a container is not bound to CPUs/);
     t.notMatch(agent.log(), /its state cannot be read/);
   });
 });
 
-test('containers start while the agent is away, and the audit tells of them', { skip }, async (t) => {
+test('containers start while the agent is away, and the audit reports them', { skip }, async (t) => {
   await withAgent([...FLAGS, '--interposition=cdi'], async (agent) => {
     await asked(agent);
     await cluster.apply(unhookingPod('restarted'));
     t.notOk(hidden(await running('restarted')));
     await agent.restart('SIGKILL');
     await asked(agent);
-    t.equal(await metric(agent, 'vgpu_findings_total{code="not-injected"}'), 0, 'what was put right stays right');
+    t.equal(await metric(agent, 'vgpu_findings_total{code="not-injected"}'), 0, 'the corrected settings stay');
 
     await cluster.processes.restart('containerd');
     await asked(agent);
@@ -129,7 +129,7 @@ test('containers start while the agent is away, and the audit tells of them', { 
   await withAgent([], async (agent) => {
     await cluster.apply(unhookingPod('unseen'));
     const seen = await running('unseen');
-    t.equal(seen.libraryPath, THEIRS, 'without --nri the pod has its way');
+    t.equal(seen.libraryPath, THEIRS, 'without --nri the settings of the pod apply');
     t.ok(hidden(seen));
     await agent.stop();
     await agent.start(FLAGS);
@@ -142,7 +142,7 @@ test('containers start while the agent is away, and the audit tells of them', { 
   });
 });
 
-test('containers with resource claims are put right as well', { skip: skip || claims }, async (t) => {
+test('containers with resource claims are corrected, too', { skip: skip || claims }, async (t) => {
   await withAgent([...FLAGS, '--allocation=dra'], async (agent) => {
     await cluster.kubectl('apply', '-f', packageFile('etc/dra/device-classes.yaml'));
     await asked(agent);

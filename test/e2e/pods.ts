@@ -5,16 +5,16 @@ export interface TestContainer {
   readonly cores: number;
   readonly memoryBlocks: number;
   readonly command: string;
-  /** BUSYBOX_IMAGE unless given. */
+  /** By default BUSYBOX_IMAGE. */
   readonly image?: string;
   readonly user?: number;
   readonly readOnlyRoot?: boolean;
-  /** Host directories, by their path in the container; writable. */
+  /** Writable host directories, by their path in the container. */
   readonly directories?: Readonly<Record<string, string>>;
 }
 
 /**
- * A pod as this cluster can run it: no network of its own, no image pull, no service account token. `node` null: the
+ * A pod that this cluster can run: no network of its own, no image pull, no service account token. With `node` null the
  * scheduler chooses.
  */
 export function podManifest(
@@ -75,7 +75,7 @@ export function podManifest(
   };
 }
 
-/** What a container prints to show what it was given; `read` makes of it again what can be checked. */
+/** The output by which a container shows what it received; `read` parses it. */
 export const SHOW =
   'echo LD=$LD_LIBRARY_PATH; echo UUID=$NVIDIA_VISIBLE_DEVICES; for d in /dev/nvidia*; do test -c $d && echo DEV=$d; done; grep " /etc/vcuda" /proc/self/mounts; ls -l /etc/vcuda /etc/vcuda/usage; cat /dev/nvidiactl && echo READABLE';
 

@@ -11,7 +11,7 @@ interface Recorded {
   readonly startedAt: number;
 }
 
-/** Daemons of a test cluster. Each is recorded in a file, so that another process can restart or end it, by pid. */
+/** Daemons of a test cluster. Each is recorded in a file, so that another process can restart or end it by pid. */
 export class ProcessTable {
   readonly #directory: string;
   readonly #environment: NodeJS.ProcessEnv;
@@ -26,7 +26,7 @@ export class ProcessTable {
     return join(this.#directory, `${name}.log`);
   }
 
-  /** Throws when a daemon of this name runs: its record would be lost, and with it the way to end it. */
+  /** Throws when a daemon of this name runs: its record would be lost, and with it the means to end it. */
   start(name: string, command: string, args: readonly string[]): void {
     if (this.isAlive(name)) throw new Error(`${name} is running already`);
     this.#spawn(name, command, args);
@@ -42,7 +42,7 @@ export class ProcessTable {
     writeFileSync(this.#record(name), JSON.stringify({ pid: child.pid, command, args, startedAt } satisfies Recorded));
   }
 
-  /** When a daemon was started, in milliseconds since the epoch. Throws for one that was not. */
+  /** Start time of a daemon, in milliseconds since the epoch. Throws for a daemon that was not started. */
   startedAt(name: string): number {
     const recorded = this.#read(name);
     if (recorded === null) throw new Error(`${name} is not running`);
@@ -55,7 +55,7 @@ export class ProcessTable {
     return runs(recorded.pid);
   }
 
-  /** Ends a daemon and waits until it is gone; after 10 s it is killed. */
+  /** Ends a daemon and waits for its exit; after 10 s it is killed. */
   async stop(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const recorded = this.#read(name);
     if (recorded === null) return;
@@ -63,14 +63,14 @@ export class ProcessTable {
     rmSync(this.#record(name), { force: true });
   }
 
-  /** Ends every daemon that is recorded, also those of a test that did not come to its end. */
+  /** Ends every recorded daemon, also those of a test that was interrupted. */
   async stopAll(): Promise<void> {
     const records = existsSync(this.#directory) ? readdirSync(this.#directory) : [];
     const names = records.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));
     await Promise.all(names.map((name) => this.stop(name)));
   }
 
-  /** Starts a daemon once more beside itself; the returned function ends the earlier one. */
+  /** Starts a second instance of a daemon beside the first; the returned function ends the first. */
   startBeside(name: string): (signal: NodeJS.Signals) => Promise<void> {
     const recorded = this.#read(name);
     if (recorded === null) throw new Error(`${name} is not running`);
@@ -97,8 +97,8 @@ export class ProcessTable {
 }
 
 /**
- * Whether any thread of a process is left: one that is killed holds its ports until the last of them has ended, its
- * first one a zombie already.
+ * Whether any thread of a process exists: a killed process holds its ports until the last of its threads has ended,
+ * while its first thread is a zombie already.
  */
 function runs(pid: number): boolean {
   try {

@@ -57,7 +57,7 @@ export class QuotaProcess {
     await until('the replica to be ready', () => this.ready(), 60_000);
   }
 
-  /** Whether it says that it can decide. */
+  /** Whether the replica reports that it can decide. */
   ready(): Promise<boolean> {
     return new Promise((resolve) => {
       const asked = request(
@@ -81,7 +81,7 @@ export class QuotaProcess {
   }
 }
 
-/** Hands connections to the replicas that are alive, in turn: what a Service does. */
+/** Passes connections to the living replicas in turn, as a Service does. */
 export class Balancer {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

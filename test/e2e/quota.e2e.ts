@@ -111,7 +111,7 @@ async function cleared(t: Test, groups: readonly string[], deployments: readonly
   t.notOk(await exists(`${LEDGERS_PATH}/${groups[0] ?? ''}`), 'nothing is left in the ledger');
 }
 
-test('two replicas come up, register and are asked', async (t) => {
+test('two replicas start, register and receive requests', async (t) => {
   await Promise.all([one.start(), two.start()]);
   balancer.serve(one, two);
   t.ok(await exists(CONFIGURATION));
@@ -126,7 +126,7 @@ test('two replicas come up, register and are asked', async (t) => {
   );
 });
 
-test('a deployment over quota is refused whole, with the reason', async (t) => {
+test('a deployment over quota is refused as a whole, with the reason', async (t) => {
   t.match(await makeGroup('team', { 'limits.cpu': 10 }), { ok: true });
   t.match(await deploy('web', 'team', 3, 2), { ok: true });
   await uses('team', '6');
@@ -140,7 +140,7 @@ test('a deployment over quota is refused whole, with the reason', async (t) => {
   await cleared(t, ['team'], ['web']);
 });
 
-test('commands show the ledger of the cluster, and why something would be refused', async (t) => {
+test('the commands show the ledger of the cluster, and the reason of a refusal', async (t) => {
   await makeGroup('company', { 'limits.cpu': 20 });
   await makeGroup('team', { 'limits.cpu': 8 }, 'company');
   await deploy('web', 'team', 3, 2);
@@ -170,7 +170,7 @@ test('commands show the ledger of the cluster, and why something would be refuse
   await cleared(t, ['team', 'company'], ['web']);
 });
 
-test('of 200 at once one fits and one comes in', async (t) => {
+test('of 200 concurrent requests exactly one fits and is admitted', async (t) => {
   await makeGroup('race', { 'limits.cpu': 10 });
   t.match(await deploy('first', 'race', 1, 1), { ok: true });
   await uses('race', '1');
@@ -181,7 +181,7 @@ test('of 200 at once one fits and one comes in', async (t) => {
   await cleared(t, ['race'], ['first', ...answers.flatMap(({ ok }, index) => (ok ? [`race-${index}`] : []))]);
 });
 
-test('scaling, autoscalers, labels, types, deletion and creation anew', async (t) => {
+test('scaling, autoscalers, labels, types, deletion and re-creation change the ledger', async (t) => {
   await makeGroup('a', { 'limits.cpu': 10, 'limits.cpu.A4': 4 });
   await makeGroup('b', { 'limits.cpu': 4 });
   t.match(await deploy('web', 'a', 2, 2), { ok: true });
@@ -220,14 +220,14 @@ test('scaling, autoscalers, labels, types, deletion and creation anew', async (t
   await cleared(t, ['a', 'b'], ['web']);
 });
 
-test('a replica that is killed is not missed; without any only what is managed waits', async (t) => {
+test('a killed replica is replaced by the other, and without a replica only managed objects wait', async (t) => {
   await makeGroup('team', { 'limits.cpu': 10 });
   t.match(await deploy('web', 'team', 4, 1), { ok: true });
   await one.end('SIGKILL');
   await until('the other one to be asked', async () => (await deploy('more', 'team', 2, 1)).ok, 20_000);
   await uses('team', '6');
-  // An object that no replica has seen yet holds its room for a minute, also if it is deleted meanwhile.
-  await until('what was admitted to be seen', async () => (await statusOf('team')).reservations === 0);
+  // An object that no replica has observed yet keeps its reservation for a minute, even if it is deleted meanwhile.
+  await until('the admitted objects to be observed', async () => (await statusOf('team')).reservations === 0);
   await two.end('SIGKILL');
   t.match(await deploy('stuck', 'team', 1, 1), { ok: false, message: /failed calling webhook/ });
   t.match(await deploy('free', '', 1, 1), { ok: true });
@@ -239,7 +239,7 @@ test('a replica that is killed is not missed; without any only what is managed w
   await cleared(t, ['team'], ['web', 'back', 'free']);
 });
 
-test('a controller that is killed while it refreshes is followed by the other', async (t) => {
+test('the other controller takes over from a controller that is killed during a refresh', async (t) => {
   await makeGroup('team', { 'limits.cpu': 10 });
   for (let round = 0; round < 2; round++) {
     t.match(await deploy(`w${round}`, 'team', 2, 1), { ok: true });
@@ -252,7 +252,7 @@ test('a controller that is killed while it refreshes is followed by the other', 
   await cleared(t, ['team'], ['w0', 'w1']);
 });
 
-test('a group shrunk under use blocks growth and lets go', async (t) => {
+test('a group whose quota shrinks below its usage blocks growth and admits releases', async (t) => {
   await makeGroup('team', { 'limits.cpu': 10 });
   await deploy('web', 'team', 8, 1);
   await uses('team', '8');
@@ -269,7 +269,7 @@ test('a group shrunk under use blocks growth and lets go', async (t) => {
   await cleared(t, ['team'], ['web']);
 });
 
-test('hours run out, and then nothing grows', async (t) => {
+test('a spent budget of hours blocks all growth', async (t) => {
   await makeGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 40 });
   t.match(
     await ask({
@@ -310,7 +310,7 @@ test('hours run out, and then nothing grows', async (t) => {
   await cleared(t, ['team'], []);
 });
 
-test('a tree of three levels is built, resized and taken down', async (t) => {
+test('a tree of three levels is created, resized and removed', async (t) => {
   t.match(await makeGroup('company', { 'limits.cpu': 20 }), { ok: true });
   t.match(await makeGroup('division', { 'limits.cpu': 12 }, 'company'), { ok: true });
   t.match(await makeGroup('team', { 'limits.cpu': 8 }, 'division'), { ok: true });

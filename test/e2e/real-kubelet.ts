@@ -31,7 +31,7 @@ interface PodStatus {
   };
 }
 
-/** The kubelet of the test cluster that runs; its pods are removed when the test ends. */
+/** The running kubelet of the test cluster; its pods are removed when the test ends. */
 export async function realKubelet(t: Test): Promise<TestedKubelet> {
   const cluster = new TestCluster();
   const statusOf = ({ name }: EmulatedPod): Promise<PodStatus> => cluster.get<PodStatus>('pod', name);

@@ -13,7 +13,7 @@ import { podManifest } from './pods.js';
 import { until } from '../harness/eventually.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-/** As many blocks of memory as cores on each GPU, and more: pods of one of each run out of neither while others end. */
+/** At least as many blocks of memory as cores on each GPU: pods of one of each exhaust neither while others end. */
 const GPUS = JSON.stringify({ gpus: Array.from({ length: 8 }, () => ({ memoryMiB: 81_920 })) });
 const KUBELET_SOCKET = '/var/lib/kubelet/device-plugins/kubelet.sock';
 const KUBELET_RESTARTS = 20;
@@ -46,13 +46,15 @@ async function pods(): Promise<readonly ListedPod[]> {
 const removePods = (): Promise<string> =>
   cluster.kubectl('delete', 'pods', '--all', '--wait=true', '--timeout=300s', '--grace-period=0', '--force');
 
-/** Pods that failed, with the kubelet's reason; none may. */
+/** Failed pods, with the reason of the kubelet; the list must be empty. */
 const failures = (listed: readonly ListedPod[]): readonly string[] =>
   listed
     .filter(({ status }) => status.phase === 'Failed')
     .map(({ metadata, status }) => `${metadata.name}: ${status.reason ?? ''} ${status.message ?? ''}`);
 
-/** Starts pods that run on after an init container with a GPU has ended: a kubelet that restarts admits them again. */
+/**
+ * Starts pods that continue after an init container with a GPU has ended: a kubelet that restarts admits them again.
+ */
 async function startRunningPods(): Promise<void> {
   const running = Array.from({ length: RUNNING_PODS }, (_, index) =>
     podManifest(
@@ -79,7 +81,7 @@ async function stillRunning(t: Test): Promise<void> {
   );
 }
 
-/** Milliseconds from the kubelet's socket to the registration of the second resource. */
+/** Milliseconds from the socket of the kubelet to the registration of the second resource. */
 function registrationMs(log: string): number {
   const lines = log.split('\n').filter((line) => line.includes('"msg":"registered with the kubelet"'));
   const { time } = JSON.parse(lines.at(-1) ?? '{}') as { readonly time?: string };
@@ -106,7 +108,7 @@ test(`${KUBELET_RESTARTS} restarts of the kubelet deny none of ${RUNNING_PODS} p
   await agent.stop();
 });
 
-/** Ends what a test that failed has left running. */
+/** Ends the processes that a failed test left running. */
 tap.afterEach(async () => {
   for (const name of ['agent', 'plugin-proxy', 'extender']) await cluster.processes.stop(name);
 });
@@ -129,7 +131,7 @@ async function startBehindProxy(): Promise<AgentProcess> {
   return agent;
 }
 
-/** Creates a pod every 100 ms while `action` goes on, waits until all have ended, and answers how they failed. */
+/** Creates a pod every 100 ms during `action`, waits until all have ended, and returns their failures. */
 async function podsDuring(
   prefix: string,
   node: string | null,
@@ -174,7 +176,7 @@ async function podsDuring(
 
 for (const extender of [false, true]) {
   const how = extender ? 'placed by the extender' : 'on a node that is named';
-  test(`pods every ${POD_PERIOD_MS} ms, ${how}, notice nothing of ${AGENT_RESTARTS} restarts of the agent`, async (t) => {
+  test(`pods every ${POD_PERIOD_MS} ms, ${how}, run without failure during ${AGENT_RESTARTS} restarts of the agent`, async (t) => {
     const agent = await startBehindProxy();
     if (extender) await startExtender(cluster);
     const failed = await podsDuring(extender ? 'placed' : 'named', extender ? null : NODE, async () => {
@@ -190,7 +192,7 @@ for (const extender of [false, true]) {
   });
 }
 
-test('kubelet and agent that restart at once deny no running pod, and no new one', async (t) => {
+test('a concurrent restart of kubelet and agent denies no running pod, and no new one', async (t) => {
   const agent = await startBehindProxy();
   await startRunningPods();
   for (let restart = 0; restart < 3; restart += 1) {

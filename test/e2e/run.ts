@@ -6,9 +6,9 @@ import { kubeletIsRunning, TestCluster, whyNoCluster } from './cluster.js';
 import { builtVersions, chosenVersion, KubernetesVersion, VERSION_VARIABLE } from './kubernetes-version.js';
 
 /**
- * Runs every *.e2e.js, or those that begin with one of the words given, each on an empty real cluster. `--kubernetes
- * VERSION`: which one (default: the newest that is built); `--all-versions`: one after another all that are built.
- * `--seconds`: how long faults are made. Without the means for a cluster it says so and succeeds.
+ * Runs every *.e2e.js, or those whose names begin with one of the given words, each on an empty real cluster.
+ * `--kubernetes VERSION`: the version (default: the newest with a build); `--all-versions`: all versions with a build,
+ * one after another. `--seconds`: duration of the faults. Without the means for a cluster it says so and succeeds.
  */
 async function main(): Promise<number> {
   const { values, positionals: wanted } = parseArgs({
@@ -53,7 +53,7 @@ function filesOf(words: readonly string[]): readonly string[] {
   );
 }
 
-/** Runs one file on an empty cluster; what the stopped cluster leaves behind counts as a failure. */
+/** Runs one file on an empty cluster; leftovers of the stopped cluster count as a failure. */
 async function passes(version: KubernetesVersion, file: string, seconds: number): Promise<boolean> {
   console.log(`# ${file} on Kubernetes ${version.name}`);
   const cluster = new TestCluster(version);

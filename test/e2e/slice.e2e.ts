@@ -18,7 +18,7 @@ const cluster = new TestCluster();
 
 tap.setTimeout(900_000);
 
-/** Runs the probe in every way that an application may start it. */
+/** Runs the probe in every way in which an application may start it. */
 const COMMAND = [
   `echo FIRST; ${PROBE} total; ${PROBE} memory; ${PROBE} share 400`,
   `echo EMPTY; env -i ${PROBE} total; env -i ${PROBE} memory; env -i ${PROBE} share 400`,
@@ -42,7 +42,7 @@ function read(text: string): Found {
   };
 }
 
-test('a CUDA program in a pod is kept to its slice', { skip: nativeSkipReason() }, async (t) => {
+test('a CUDA program in a pod is limited to its slice', { skip: nativeSkipReason() }, async (t) => {
   const scratch = mkdtempSync(join(tmpdir(), 'gm-'));
   t.teardown(() => rmSync(scratch, { recursive: true, force: true }));
   const { files, config } = await simulatedHost(scratch);
@@ -72,7 +72,7 @@ test('a CUDA program in a pod is kept to its slice', { skip: nativeSkipReason() 
       readOnlyRoot,
     };
     await cluster.apply(podManifest(name, [{ ...container, directories: { [`/dev/shm/gpu-sim-${user}`]: gpu } }]));
-    const log = await until(`${name} to be done`, async () => {
+    const log = await until(`${name} to have ended`, async () => {
       const text = await cluster.kubectl('logs', name);
       return /^DONE$/m.test(text) && text;
     });

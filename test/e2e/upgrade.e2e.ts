@@ -11,8 +11,8 @@ const cluster = new TestCluster();
 tap.setTimeout(900_000);
 
 /**
- * An older version whose kubelet may run beside this version's API server (three minor versions at most), on the same
- * container runtime.
+ * An older version whose kubelet may run beside the API server of this version (at most three minor versions older), on
+ * the same container runtime.
  */
 function older(): KubernetesVersion | null {
   const candidates = builtVersions().filter(
@@ -40,7 +40,7 @@ const pods = async (): Promise<Listed['items']> =>
 const earlier = older();
 
 test(
-  `the kubelet goes from ${earlier?.name ?? 'an older version'} to ${cluster.version.name} with GPU pods running: nothing is lost, nothing doubled`,
+  `the kubelet is upgraded from ${earlier?.name ?? 'an older version'} to ${cluster.version.name} with GPU pods running, and no allocation is lost or doubled`,
   { skip: earlier === null ? 'no older version within three minor versions is built' : false },
   async (t) => {
     if (earlier === null) return;
@@ -78,7 +78,7 @@ test(
     cluster.startKubelet();
     await cluster.kubeletIsBack(CORE_RESOURCE, MEMORY_RESOURCE);
     await agent.ready();
-    await until('the node to tell its new version', async () =>
+    await until('the node to report its new version', async () =>
       (await cluster.kubectl('get', 'node', '-o', 'jsonpath={.items[0].status.nodeInfo.kubeletVersion}')).startsWith(
         `v${cluster.version.name}.`,
       ),
@@ -95,9 +95,9 @@ test(
     await agent.restart();
     t.same(await agent.usage(), usage, 'the agent reads the checkpoint of the new kubelet');
 
-    // 400 cores: 30 and 20 and 100 and 200 are held. What is free is given once, and no more.
+    // 400 cores: 30 and 20 and 100 and 200 are held. The free part is allocated once, and no more.
     await cluster.apply(podManifest('fits', [container(50, 16)]), podManifest('too-much', [container(100, 0)]));
-    await until('the pods that came later to be decided', async () => {
+    await until('the later pods to be decided', async () => {
       const phases = new Map(
         (await pods()).map(({ metadata, status }) => [metadata.name, (status as { phase: string }).phase]),
       );

@@ -19,7 +19,7 @@ const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url));
 const MAIN = join(REPOSITORY, 'dist/src/cli/main.js');
 const GPU = 'nvidia.com/gpu';
 const PORT = 18_449;
-/** How long a step that only reads may take to show what the document says. */
+/** Longest time until a step that only reads shows what the document says. */
 const LIMIT_MS = 90_000;
 
 const cluster = new TestCluster();
@@ -71,7 +71,7 @@ interface Step {
   readonly expected: string;
 }
 
-/** The blocks of the walk through. */
+/** The blocks of the walkthrough. */
 function blocks(): readonly Block[] {
   const document = readFileSync(join(REPOSITORY, 'docs/quota-on-kubernetes.md'), 'utf8');
   const [, section = ''] = /^## A walk through\n(.*?)^## /ms.exec(document) ?? [];
@@ -80,7 +80,7 @@ function blocks(): readonly Block[] {
   );
 }
 
-/** Commands of a console, each with what it prints. */
+/** Commands of a console, each with its output. */
 function stepsOf(text: string): readonly Step[] {
   return text
     .split(/^\$ /m)
@@ -91,7 +91,7 @@ function stepsOf(text: string): readonly Step[] {
     });
 }
 
-/** Times, ages and names that are made up differ from run to run; so does the width of columns. */
+/** Times, ages and generated names differ between runs, and so does the width of columns. */
 function comparable(text: string): string {
   return text
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, 'TIME')
@@ -123,7 +123,7 @@ function run(command: string): Promise<string> {
   );
 }
 
-test('every step of the walk through prints what the document says', async (t) => {
+test('every step of the walkthrough prints the output of the document', async (t) => {
   writeFileSync(join(directory, 'gpu-manager'), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`);
   chmodSync(join(directory, 'gpu-manager'), 0o755);
   importImage(cluster.containerdSocket, 'docker.io/library/busybox:1.36');
@@ -141,7 +141,7 @@ test('every step of the walk through prints what the document says', async (t) =
   t.ok(steps.length > 15);
   for (const { command, expected } of steps) {
     let printed = await run(command);
-    // What only looks may look again: status, pods and evictions take their time.
+    // Commands that only read may be repeated: status, pods and evictions take time.
     if (/^kubectl (?:-n \S+ )?get /.test(command) && comparable(printed) !== comparable(expected))
       await until(
         command,
