@@ -2,7 +2,7 @@ import { certificateAuthority as authority, type CertificateAuthority } from '..
 
 export type { Certificate, CertificateAuthority } from '../../src/host/certificate.js';
 
-/** A certificate authority of a test's own, whose certificates are valid for a day. */
+/** A certificate authority of the test, whose certificates are valid for a day. */
 export function certificateAuthority(name = 'test-ca'): Promise<CertificateAuthority> {
   return authority(name, 1);
 }

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Waits until `condition` gives a value other than false, null and undefined, and returns it. A generous limit turns a
- * hang into a failure; nothing depends on how fast it comes.
+ * Waits until `condition` returns a value other than false, null and undefined, and returns it. A generous limit turns
+ * a hang into a failure; no result depends on the speed.
  */
 export async function eventually<T>(
   condition: () => T | Promise<T>,
@@ -19,8 +19,8 @@ export async function eventually<T>(
 }
 
 /**
- * As `eventually`, for another program or a cluster: a question that fails is asked again, and the last failure is
- * reported. It is asked seldom, because each question costs a process or a request.
+ * Waits as `eventually` does, for another program or a cluster: a query that fails is repeated, and the last failure is
+ * reported. The period is long, because each query costs a process or a request.
  */
 export async function until<T>(
   what: string,

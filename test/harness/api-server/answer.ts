@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { ApiFailure } from './api-failure.js';
 import type { FaultEffect } from './fault.js';
 
-/** Sends a whole answer: text as it is, everything else as JSON. */
+/** Sends a complete answer: text unchanged, everything else as JSON. */
 export function send(
   response: ServerResponse,
   code: number,
@@ -18,14 +18,14 @@ export function send(
   response.end(text);
 }
 
-/** Promises the whole answer, sends half of it and breaks the connection. */
+/** Announces the complete answer, sends half of it and breaks the connection. */
 export function truncate(response: ServerResponse, body: unknown): void {
   const text = JSON.stringify(body);
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
   response.write(text.slice(0, text.length / 2), () => response.socket?.destroy());
 }
 
-/** Lets a fault happen before the request is looked at; true when nothing is left to do. */
+/** Applies a fault before the request is processed; true when the request is finished. */
 export async function interfere(fault: FaultEffect, response: ServerResponse): Promise<boolean> {
   switch (fault.do) {
     case 'hang':

@@ -26,7 +26,7 @@ export function readRequest(types: readonly ResourceType[], method: string, url:
     const steps = url.pathname.slice(prefix.length).split('/').map(decodeURIComponent);
     const inNamespace = steps[0] === 'namespaces' && steps.length > 2 && steps[2] === type.plural;
     if (!inNamespace && steps[0] !== type.plural) continue;
-    // What lies in a namespace is no part of the namespace's own object.
+    // A path to a resource in a namespace does not address the namespace object.
     if (
       !inNamespace &&
       steps.length > 2 &&

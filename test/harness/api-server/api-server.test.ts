@@ -46,7 +46,7 @@ interface WatchEvent {
   readonly object: KubeObject;
 }
 
-/** The events of a watch, as they come. */
+/** The events of a watch, in order of arrival. */
 async function* events(server: ApiServer, path: string): AsyncGenerator<WatchEvent, undefined> {
   const controller = new AbortController();
   const response = await fetch(`${server.url}${path}`, { signal: controller.signal });
@@ -65,7 +65,7 @@ async function* events(server: ApiServer, path: string): AsyncGenerator<WatchEve
   return undefined;
 }
 
-test('a fault meets as many requests as it was given, and only those it matches', async (t) => {
+test('a fault applies to as many requests as configured, and to matching ones only', async (t) => {
   const server = await started(t);
   server.inject(
     { verb: 'get', resource: 'pods', name: 'a' },
@@ -81,7 +81,7 @@ test('a fault meets as many requests as it was given, and only those it matches'
   t.equal((await call(server, 'GET', `${PODS}/a`)).code, 200);
 });
 
-test('an answer can be lost after the work was done', async (t) => {
+test('an answer can be lost after the request was processed', async (t) => {
   const server = await started(t);
   server.inject({ verb: 'create' }, { do: 'lose-answer' }, 1);
   await t.rejects(call(server, 'POST', PODS, pod('a')));
@@ -89,7 +89,7 @@ test('an answer can be lost after the work was done', async (t) => {
   t.equal((await call(server, 'POST', PODS, pod('a'))).body.reason, 'AlreadyExists');
 });
 
-test('connections break, answers are cut in half, and lies are told on command', async (t) => {
+test('faults break connections, truncate answers and falsify lists', async (t) => {
   const server = await started(t);
   server.seed('pods', pod('a'));
   server.inject({ verb: 'list' }, { do: 'reset' }, 1);
@@ -103,7 +103,7 @@ test('connections break, answers are cut in half, and lies are told on command',
   t.equal((await call(server, 'GET', PODS)).body.items?.length, 1);
 });
 
-test('a frozen server answers nothing until it thaws, and then everything', async (t) => {
+test('a frozen server answers no request until it thaws, and then answers all of them', async (t) => {
   const server = await started(t);
   server.freeze();
   const answer = call(server, 'POST', PODS, pod('a'));
@@ -113,7 +113,7 @@ test('a frozen server answers nothing until it thaws, and then everything', asyn
   t.equal((await answer).code, 201);
 });
 
-test('a stopped server refuses connections and comes back on its port with its objects', async (t) => {
+test('a stopped server refuses connections, and starts again on its port with its objects', async (t) => {
   const server = await started(t);
   server.seed('pods', pod('a'));
   const { port } = server;
@@ -124,7 +124,7 @@ test('a stopped server refuses connections and comes back on its port with its o
   t.equal((await call(server, 'GET', PODS)).body.items?.length, 1);
 });
 
-test('watches can be ended, cut, silenced and fed with lies', async (t) => {
+test('watches can be ended, cut, silenced and sent false events', async (t) => {
   const server = await started(t);
   const watch = events(server, '/api/v1/pods?watch=1');
   const first = watch.next();
@@ -142,7 +142,7 @@ test('watches can be ended, cut, silenced and fed with lies', async (t) => {
   await t.rejects(other.next());
 });
 
-test('tokens name users, and users may be kept out', async (t) => {
+test('tokens identify users, and users can be denied', async (t) => {
   const server = await started(t, {
     tokens: new Map([['secret', 'ada']]),
     authorize: (user, request) => user === 'ada' && request.verb === 'list',
@@ -154,7 +154,7 @@ test('tokens name users, and users may be kept out', async (t) => {
   t.match(refused.body.message, /User "ada" cannot get resource "pods"/);
 });
 
-test('admission refuses, and two requests that wait in it do not overwrite each other', async (t) => {
+test('admission refuses requests, and two requests that wait in it do not overwrite each other', async (t) => {
   const server = await started(t);
   server.seed('pods', pod('a'));
   server.admission = async (request) => {
@@ -168,7 +168,7 @@ test('admission refuses, and two requests that wait in it do not overwrite each 
   t.same(server.read('pods', 'default', 'a')?.metadata.labels, { one: 'x', two: 'x', three: 'x' });
 });
 
-test('a custom resource definition makes a resource known, with status and scale', async (t) => {
+test('a custom resource definition adds a resource, with status and scale', async (t) => {
   const server = await started(t);
   await call(server, 'POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
     metadata: { name: 'things.example.com' },
@@ -218,7 +218,7 @@ test('an eviction is refused while the disruption budget does not allow it', asy
   t.equal(server.read('pods', 'default', 'a'), null);
 });
 
-test('what was asked is noted in order', async (t) => {
+test('requests are recorded in order', async (t) => {
   const server = await started(t);
   await call(server, 'POST', PODS, pod('a'));
   await call(server, 'GET', `${PODS}?limit=5`);

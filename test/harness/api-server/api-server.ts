@@ -18,23 +18,23 @@ import { WatchStream } from './watch-stream.js';
 
 export interface ApiServerOptions {
   /**
-   * Serves HTTPS with this certificate (PEM), plain HTTP without. With `clientCa`, certificates that it signed log a
-   * client in.
+   * Serves HTTPS with this certificate (PEM), and plain HTTP without. With `clientCa`, a certificate that this
+   * authority signed authenticates a client.
    */
   readonly tls?: { readonly key: string; readonly certificate: string; readonly clientCa?: string };
-  /** Bearer token -> user name. Without it everybody is `system:anonymous` and let in. */
+  /** Bearer token -> user name. Without it every client is `system:anonymous` and allowed. */
   readonly tokens?: ReadonlyMap<string, string>;
   /** False refuses with 403. */
   readonly authorize?: (user: string, request: ApiRequest) => boolean;
-  /** Real servers send a bookmark about every minute. */
+  /** Real servers send a bookmark about once a minute. */
   readonly bookmarkPeriodMs?: number;
-  /** How many changes a watch can go back. */
+  /** Number of changes that a watch can resume from. */
   readonly historyLimit?: number;
-  /** Milliseconds since 1970; for the times in metadata. */
+  /** Milliseconds since 1970, for the times in metadata. */
   readonly now?: () => number;
 }
 
-/** A request that arrived, for tests to look at. */
+/** A received request, recorded for tests. */
 export interface SeenRequest {
   readonly verb: Verb;
   /** Plural. */
@@ -52,8 +52,7 @@ export interface SeenRequest {
 
 /**
  * A small Kubernetes API server for tests: real HTTP(S), resourceVersions, list and watch, patches, subresources,
- * admission, any resource - and every way to fail that one can ask for. README.md in this folder says what it does not
- * do.
+ * admission, any resource - and configurable faults. README.md in this folder lists its limits.
  */
 export class ApiServer {
   readonly #options: ApiServerOptions;
@@ -88,7 +87,7 @@ export class ApiServer {
 
   // --- life -------------------------------------------------------------------------------------------------------
 
-  /** Listens on a free port of the loopback interface; after `stop` on the same port again. */
+  /** Listens on a free port of the loopback interface, and after `stop` on the same port again. */
   async start(): Promise<void> {
     const { tls } = this.#options;
     const handle = (request: IncomingMessage, response: ServerResponse): void => void this.#handle(request, response);
@@ -121,7 +120,8 @@ export class ApiServer {
   }
 
   /**
-   * Dies: every connection breaks and new ones are refused. Objects, history and port survive until the next `start`.
+   * Stops the server: every connection breaks and new ones are refused. Objects, history and port survive until the
+   * next `start`.
    */
   async stop(): Promise<void> {
     const server = this.#server;
@@ -135,14 +135,16 @@ export class ApiServer {
     await closed;
   }
 
-  /** As a process that is stopped or a network that swallows packets: connections stay open and nothing comes back. */
+  /**
+   * Freezes the server, as a stopped process or a network that drops packets: connections stay open without answers.
+   */
   freeze(): void {
     if (this.#thawed !== null) return;
     this.#thawed = new Promise((resolve) => (this.#thaw = resolve));
     for (const stream of this.#streams) stream.hold();
   }
 
-  /** Everything that was held back happens now. */
+  /** Processes everything that was held back. */
   thaw(): void {
     this.#thawed = null;
     this.#thaw();
@@ -177,18 +179,18 @@ export class ApiServer {
     for (const stream of this.#streams) stream.bookmark(this.#store.revision);
   }
 
-  /** Forgets the history: resuming a watch answers 410, and so do the continue tokens of lists. */
+  /** Drops the history: resuming a watch answers 410, and so do the continue tokens of lists. */
   compact(): void {
     this.#store.compact();
     this.#resources.expirePages();
   }
 
-  /** As after a restored backup: resourceVersions start again at a lower number. */
+  /** Restarts resourceVersions at a lower number, as after a restored backup. */
   rewind(revision: number): void {
     this.#store.rewindRevision(revision);
   }
 
-  /** Asked before every change; null lets all pass. */
+  /** Called before every change; null admits it. */
   set admission(admission: Admission | null) {
     this.#resources.admission = admission;
   }
@@ -203,7 +205,7 @@ export class ApiServer {
     this.#types = [...this.#types, ...added];
   }
 
-  /** Takes resources away, and all objects of them; watches end. */
+  /** Removes resources with all their objects; their watches end. */
   #undefine(types: readonly ResourceType[]): void {
     const gone = this.#types.filter((type) =>
       types.some(
@@ -215,7 +217,7 @@ export class ApiServer {
     for (const stream of this.#streams) if (gone.includes(stream.type)) stream.end();
   }
 
-  /** Adds an object as it is, status and uid included; `resource` is `pods` or `deployments.apps`. */
+  /** Adds an object unchanged, status and uid included; `resource` is `pods` or `deployments.apps`. */
   seed(resource: string, object: KubeObject): KubeObject {
     const type = this.#typeOf(resource);
     return this.#store.put(
@@ -232,7 +234,7 @@ export class ApiServer {
     return this.#store.list(this.#typeOf(resource), null);
   }
 
-  /** Changes an object as no client could; throws where there is none. */
+  /** Changes an object past all rules; throws where there is none. */
   edit(resource: string, namespace: string, name: string, change: (object: KubeObject) => KubeObject): KubeObject {
     const type = this.#typeOf(resource);
     return this.#store.put(type, change(this.#resources.get({ type, namespace, name, subresource: '' })));
@@ -370,7 +372,7 @@ export class ApiServer {
       try {
         for (const change of this.#store.changesSince(type, Number(from))) stream.deliver(change);
       } catch {
-        // The real server has answered 200 by then, too.
+        // By then the real server has answered 200, too.
         return stream.expire();
       }
     }
@@ -387,7 +389,7 @@ export class ApiServer {
     const { tokens, tls } = this.#options;
     const socket = incoming.socket as TLSSocket;
     if (tls?.clientCa !== undefined && socket.authorized) {
-      // A resumed session counts as authorized even if no certificate came with it.
+      // A resumed session counts as authorized even if it has no certificate.
       const peer = socket.getPeerCertificate() as { readonly subject?: { readonly CN: string } };
       if (peer.subject !== undefined) return peer.subject.CN;
     }

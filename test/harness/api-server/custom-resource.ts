@@ -1,7 +1,7 @@
 import { isJsonObject, valueAt, type Json, type KubeObject } from './kube-object.js';
 import type { ResourceType } from './resource-type.js';
 
-/** The resources that a CustomResourceDefinition makes known, one for each served version. */
+/** The resources that a CustomResourceDefinition defines, one for each served version. */
 export function customTypes(definition: KubeObject): ResourceType[] {
   const spec = isJsonObject(definition.spec) ? definition.spec : {};
   const versions = Array.isArray(spec.versions) ? (spec.versions as Json[]) : [];

@@ -1,7 +1,7 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { isJsonObject, type Json, type KubeObject } from './kube-object.js';
 
-/** A structural schema of a custom resource: the words of OpenAPI that this project uses. */
+/** A structural schema of a custom resource: the OpenAPI keywords that this project uses. */
 export interface CustomSchema {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly properties?: Readonly<Record<string, CustomSchema>>;
@@ -23,13 +23,13 @@ export interface CustomSchema {
   readonly 'x-kubernetes-validations'?: readonly { readonly rule: string; readonly message?: string }[];
 }
 
-/** What is wrong with a field: `spec.hard`. */
+/** The path of an invalid field: `spec.hard`. */
 export interface SchemaProblem {
   readonly path: string;
   readonly message: string;
 }
 
-/** Fields of the object itself that no schema has to name. */
+/** Fields of the object itself that a schema need not name. */
 const OWN_FIELDS = ['apiVersion', 'kind', 'metadata'];
 
 const language = new Environment({ unlistedVariablesAreDyn: true });
@@ -42,9 +42,9 @@ function programOf(rule: string): (variables: object) => unknown {
 }
 
 /**
- * What the server keeps of an object that is sent, and what it says against it: fields that the schema does not know
- * are dropped without a word; values are checked, then the rules (CEL), of which those that look at `oldSelf` hold for
- * changes alone. https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+ * Applies a schema to a sent object, and returns the stored object and its errors: unknown fields are dropped silently;
+ * values are checked, then the rules (CEL), of which those with `oldSelf` apply to updates only.
+ * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
  */
 export function conformed(
   schema: CustomSchema,
@@ -75,7 +75,7 @@ function pruned(schema: CustomSchema, value: unknown): unknown {
   );
 }
 
-/** The schema of a field; true where anything may stand, null where the field is not known. */
+/** The schema of a field; true where any value is allowed, null where the field is unknown. */
 function fieldOf({ properties, additionalProperties }: CustomSchema, name: string): CustomSchema | true | null {
   return (
     properties?.[name] ??
@@ -142,7 +142,7 @@ function fieldProblems(schema: CustomSchema, value: Json, path: string): readonl
   ];
 }
 
-/** The rules that do not hold. */
+/** The violated rules. */
 function broken(schema: CustomSchema, value: unknown, old: unknown, path: string): readonly SchemaProblem[] {
   const own = (schema['x-kubernetes-validations'] ?? []).flatMap(({ rule, message }): SchemaProblem[] => {
     const isTransition = /\boldSelf\b/.test(rule);
@@ -171,7 +171,7 @@ function broken(schema: CustomSchema, value: unknown, old: unknown, path: string
   ];
 }
 
-/** Whole numbers of the schema are whole numbers to the rules. */
+/** Integers of the schema are integers in the rules. */
 function celValue(schema: CustomSchema, value: unknown): unknown {
   if (typeof value === 'number')
     return schema.type === 'integer' || (schema['x-kubernetes-int-or-string'] === true && Number.isInteger(value))

@@ -3,7 +3,7 @@ import { apiVersionOf, groupPath, type ResourceType } from './resource-type.js';
 
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
-/** What clients such as kubectl ask before anything else; null for other paths. */
+/** Answers the discovery requests of clients such as kubectl; null for other paths. */
 export function discover(types: readonly ResourceType[], path: string): Json | string | null {
   switch (path) {
     case '/healthz':

@@ -1,7 +1,7 @@
 import type { ApiRequest, Verb } from './api-request.js';
 import type { Json } from './kube-object.js';
 
-/** Which requests a fault meets; what is left out matches everything. */
+/** The requests to which a fault applies; an absent field matches every request. */
 export interface FaultMatch {
   readonly verb?: Verb | readonly Verb[];
   /** Plural. */
@@ -14,7 +14,7 @@ export interface FaultMatch {
 }
 
 export type FaultEffect =
-  /** Refuses with this HTTP status and a Status object; `body` replaces the latter, word for word. */
+  /** Refuses with this HTTP status and a Status object; `body` replaces the latter unchanged. */
   | {
       readonly do: 'answer';
       readonly code: number;
@@ -36,15 +36,15 @@ export type FaultEffect =
   /** Lies: the answer (for a watch: each event) is what `change` makes of it. */
   | { readonly do: 'distort'; readonly change: (body: Json) => unknown };
 
-/** A fault in force. */
+/** An active fault. */
 export interface Fault {
   readonly effect: FaultEffect;
-  /** How many requests it has met. */
+  /** Number of requests to which the fault was applied. */
   readonly hits: number;
   remove(): void;
 }
 
-/** Faults in force, oldest first; the first that matches a request meets it. */
+/** Active faults, oldest first; the first that matches a request applies. */
 export class Faults {
   #rules: {
     readonly match: FaultMatch;
@@ -52,7 +52,7 @@ export class Faults {
     left: number;
   }[] = [];
 
-  /** `times` limits how many requests it meets; without it, it stays until removed. */
+  /** `times` limits the number of requests; without it the fault stays until removed. */
   add(match: FaultMatch, effect: FaultEffect, times = Infinity): Fault {
     const fault = {
       effect,
@@ -67,7 +67,7 @@ export class Faults {
     this.#rules = [];
   }
 
-  /** The effect on this request, which counts as met. */
+  /** The effect on this request, which is counted. */
   take(request: ApiRequest): FaultEffect | null {
     const rule = this.#rules.find((entry) => entry.left > 0 && matches(entry.match, request));
     if (rule === undefined) return null;

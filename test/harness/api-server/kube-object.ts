@@ -1,4 +1,4 @@
-/** What the API server keeps: any JSON object with the standard metadata. */
+/** An object as the API server stores it: any JSON object with the standard metadata. */
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -6,7 +6,7 @@ export interface KubeObject {
   readonly [field: string]: unknown;
 }
 
-/** The metadata that the server itself looks at; everything else is kept and returned untouched. */
+/** The metadata that the server uses; all other fields are stored and returned unchanged. */
 export interface ObjectMeta {
   readonly name?: string;
   readonly generateName?: string;

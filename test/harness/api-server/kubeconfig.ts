@@ -1,6 +1,6 @@
 import type { Certificate } from '../certificate.js';
 
-/** A kubeconfig for a server, everything inline. JSON is YAML. */
+/** A kubeconfig for a server with inline credentials. JSON is YAML. */
 export function kubeconfig(
   server: { readonly url: string; readonly ca?: string },
   user: { readonly token?: string; readonly certificate?: Certificate },

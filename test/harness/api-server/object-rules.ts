@@ -10,9 +10,7 @@ export function timestamp(nowMs: number): string {
   return `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 }
 
-/**
- * What the server makes of an object that is sent to be created. `seeded` objects keep status, uid and creation time.
- */
+/** The stored form of an object that a client creates. `seeded` objects keep status, uid and creation time. */
 export function newObject(
   type: ResourceType,
   namespace: string,
@@ -60,8 +58,8 @@ function without(metadata: ObjectMeta, keys: readonly string[]): ObjectMeta {
 }
 
 /**
- * What an update makes of the current object. Through the status subresource only `status` changes; through the object
- * everything else. Metadata that belongs to the server stays.
+ * The current object after an update. The status subresource changes only `status`, the object itself everything else.
+ * Server-managed metadata stays.
  */
 export function updatedObject(
   type: ResourceType,
@@ -132,7 +130,10 @@ export interface DeleteOptions {
   readonly propagationPolicy?: 'Foreground' | 'Background' | 'Orphan';
 }
 
-/** What a deletion makes of the object: null when it is gone at once, the marked object while something holds it. */
+/**
+ * The object after a deletion request: null when it is removed at once, the marked object while finalizers or a grace
+ * period hold it.
+ */
 export function deletedObject(
   type: ResourceType,
   current: KubeObject,
@@ -166,7 +167,7 @@ export function deletedObject(
   return { ...current, metadata };
 }
 
-/** A pod on a node that goes at once is marked before it does, which watches see; null for everything else. */
+/** A pod on a node that is removed at once is marked before, which watches observe; null for everything else. */
 export function markedForEnd(type: ResourceType, current: KubeObject, nowMs: number): KubeObject | null {
   if (!staysForKubelet(type, current)) return null;
   return {
@@ -179,7 +180,7 @@ export function markedForEnd(type: ResourceType, current: KubeObject, nowMs: num
   };
 }
 
-/** Pods on a node stay until their kubelet has ended them, unless they are over already. */
+/** Pods on a node stay until their kubelet has ended them, unless they have ended already. */
 function graceSeconds(type: ResourceType, current: KubeObject, options: DeleteOptions): number {
   if (!staysForKubelet(type, current)) return 0;
   const asked = options.gracePeriodSeconds ?? valueAt(current, 'spec.terminationGracePeriodSeconds');
@@ -193,7 +194,7 @@ function staysForKubelet(type: ResourceType, current: KubeObject): boolean {
   return typeof node === 'string' && node !== '' && phase !== 'Succeeded' && phase !== 'Failed';
 }
 
-/** True when nothing holds an object any more whose deletion was asked for. */
+/** True when nothing holds an object any more whose deletion was requested. */
 export function isReleased(type: ResourceType, object: KubeObject): boolean {
   if (object.metadata.deletionTimestamp === undefined || (object.metadata.finalizers ?? []).length > 0) return false;
   return type.deletedGracefully !== true || object.metadata.deletionGracePeriodSeconds === 0;

@@ -12,7 +12,7 @@ export interface Change {
 }
 
 /**
- * Objects, the one revision counter of the whole server, and the history that watches resume from. It knows no rules:
+ * Objects, the one revision counter of the whole server, and the history from which watches resume. It knows no rules:
  * those are in object-rules.ts. Objects are replaced, never changed.
  */
 export class ObjectStore {
@@ -21,7 +21,7 @@ export class ObjectStore {
   readonly #historyLimit: number;
   #history: Change[] = [];
   #revision: number;
-  /** Changes up to and including this revision are forgotten. */
+  /** Changes up to and including this revision are dropped. */
   #compacted: number;
 
   constructor(options: { readonly firstRevision: number; readonly historyLimit: number }) {
@@ -47,7 +47,7 @@ export class ObjectStore {
     });
   }
 
-  /** Writes one object, stamped with a new revision. */
+  /** Stores one object with a new revision. */
   put(type: ResourceType, object: KubeObject): KubeObject {
     const key = keyOf(object.metadata.namespace ?? '', object.metadata.name ?? '');
     const previous = this.#of(type).get(key) ?? null;
@@ -72,19 +72,19 @@ export class ObjectStore {
     return last;
   }
 
-  /** Changes of one resource after `revision`; refuses with 410 when they are no longer known. */
+  /** Changes of one resource after `revision`; refuses with 410 when they are dropped. */
   changesSince(type: ResourceType, revision: number): Change[] {
     if (revision < this.#compacted) throw expired(`too old resource version: ${revision} (${this.#compacted})`);
     return this.#history.filter((change) => change.revision > revision && change.type === type);
   }
 
-  /** Forgets the history: whoever resumes from an older revision gets 410. */
+  /** Drops the history: resuming from an older revision answers 410. */
   compact(): void {
     this.#history = [];
     this.#compacted = this.#revision;
   }
 
-  /** As after a restored backup: the counter goes back, the objects stay. */
+  /** Lowers the counter and keeps the objects, as after a restored backup. */
   rewindRevision(revision: number): void {
     this.#history = [];
     this.#revision = revision;

@@ -13,8 +13,8 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
 }
 
 /**
- * Lists that a strategic merge patch merges entry by entry, and the field that tells entries apart. The same name means
- * the same everywhere here.
+ * Lists that a strategic merge patch merges by entry, and the key field of the entries. A field name has the same
+ * meaning everywhere here.
  */
 const MERGE_KEYS: Readonly<Record<string, string>> = {
   containers: 'name',
@@ -37,7 +37,7 @@ const MERGE_KEYS: Readonly<Record<string, string>> = {
 const SETS = new Set(['finalizers']);
 
 /**
- * Strategic merge patch, as far as this project's clients use it: keyed lists, `$patch: delete | replace`,
+ * Strategic merge patch, as far as the clients of this project use it: keyed lists, `$patch: delete | replace`,
  * `$deleteFromPrimitiveList/<list>`, and null for removal. Order directives are ignored.
  */
 export function strategicMergePatch(target: unknown, patch: unknown): unknown {

@@ -1,6 +1,6 @@
 import type { CustomSchema } from './custom-schema.js';
 
-/** One kind of object that the server keeps: a built-in one or a custom resource. */
+/** One kind of object that the server stores: a built-in one or a custom resource. */
 export interface ResourceType {
   /** Empty for the core group. */
   readonly group: string;
@@ -12,20 +12,20 @@ export interface ResourceType {
   readonly shortNames?: readonly string[];
   /** With a status subresource, `status` changes through it alone and everything else through the object alone. */
   readonly statusSubresource?: boolean;
-  /** What a new object's status becomes; kept as sent where absent. */
+  /** The status of a new object; where absent, the status as sent. */
   readonly initialStatus?: () => unknown;
   /** metadata.generation counts changes outside metadata and status. */
   readonly generation?: boolean;
-  /** Fields besides metadata.name and metadata.namespace that field selectors know. */
+  /** Fields besides metadata.name and metadata.namespace that field selectors support. */
   readonly selectableFields?: readonly string[];
   /**
-   * Custom resources: an update has to carry a resourceVersion, strategic merge patches are refused, list items name
-   * their kind.
+   * Custom resources: an update needs a resourceVersion, strategic merge patches are refused, list items carry their
+   * kind.
    */
   readonly custom?: boolean;
-  /** Of a custom resource: what is not in it is dropped, what breaks it refused. */
+  /** The schema of a custom resource: unknown fields are dropped, invalid values refused. */
   readonly schema?: CustomSchema;
-  /** Where the scale subresource finds its fields, as dotted paths. */
+  /** Paths of the fields of the scale subresource, dotted. */
   readonly scale?: { readonly specReplicas: string; readonly statusReplicas: string };
   /** An object that is bound to a node stays, marked, until a deletion without grace period: pods. */
   readonly deletedGracefully?: boolean;
@@ -47,7 +47,7 @@ function workload(plural: string, kind: string, shortName: string): ResourceType
   };
 }
 
-/** What this project meets on a cluster. More are added with ApiServer.define. */
+/** The resources that this project uses on a cluster. ApiServer.define adds more. */
 export const BUILT_IN: readonly ResourceType[] = [
   {
     group: '',
@@ -233,7 +233,7 @@ export function groupPath(type: ResourceType): string {
   return type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
 }
 
-/** `pods`, `deployments.apps`: the name by which errors and permissions call the resource. */
+/** `pods`, `deployments.apps`: the name of the resource in errors and permissions. */
 export function resourceName(type: ResourceType): string {
   return type.group === '' ? type.plural : `${type.plural}.${type.group}`;
 }

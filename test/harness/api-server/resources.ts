@@ -35,7 +35,7 @@ export interface Target {
   readonly subresource: string;
 }
 
-/** What a webhook would be asked. */
+/** The request to an admission webhook. */
 export interface AdmissionRequest extends Target {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
   readonly object: KubeObject | null;
@@ -43,7 +43,7 @@ export interface AdmissionRequest extends Target {
   readonly dryRun: boolean;
 }
 
-/** Null lets the request pass; anything else refuses it. May take its time: other requests go on meanwhile. */
+/** Null admits the request; any other value refuses it. It may be slow: other requests continue meanwhile. */
 export type Admission = (
   request: AdmissionRequest,
 ) => Promise<{ readonly code: number; readonly message: string } | null>;
@@ -59,7 +59,7 @@ interface Page {
   readonly revision: number;
 }
 
-/** Reads and writes with the API server's rules: preconditions, subresources, admission, dry run, pages. */
+/** Reads and writes with the rules of the API server: preconditions, subresources, admission, dry run, pages. */
 export class Resources {
   readonly #store: ObjectStore;
   readonly #now: () => number;
@@ -85,7 +85,7 @@ export class Resources {
     const asked = query.get('resourceVersion') ?? '';
     if (asked !== '' && Number(asked) > this.#store.revision) throw tooNew(Number(asked), this.#store.revision);
     const token = query.get('continue') ?? '';
-    // A cache answers a list "at any revision" as a whole: so does the real server.
+    // A real server answers a list "at any revision" from its cache as a whole, too.
     const paged = limit > 0 && asked !== '0';
     const page =
       token === ''
@@ -107,7 +107,7 @@ export class Resources {
     };
   }
 
-  /** Continue tokens stop working, as after five minutes on the real server. */
+  /** Invalidates continue tokens, as a real server does after five minutes. */
   expirePages(): void {
     this.#pages.clear();
   }
@@ -208,7 +208,7 @@ export class Resources {
     return { ...statusObject(201, '', ''), status: 'Success' };
   }
 
-  /** The binding subresource: what a scheduler writes. */
+  /** The binding subresource, which a scheduler writes. */
   async bind(target: Target, binding: Json, dryRun: boolean): Promise<Json> {
     const node = valueAt(binding, 'target.name');
     if (typeof node !== 'string' || node === '') throw badRequest('Binding: target.name is empty');
@@ -275,7 +275,7 @@ export class Resources {
   }
 }
 
-/** A custom resource as its schema leaves it. Throws where it breaks it. */
+/** A custom resource after its schema was applied. Throws on a violation. */
 function conforming(type: ResourceType, object: KubeObject, old: KubeObject | null): KubeObject {
   if (type.schema === undefined) return object;
   const {

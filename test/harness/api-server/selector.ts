@@ -4,9 +4,7 @@ import { apiVersionOf, type ResourceType } from './resource-type.js';
 
 export type Predicate = (object: KubeObject) => boolean;
 
-/**
- * `a=b,c!=d` over the fields that the resource lets one select by; an unknown field is refused as the real server does.
- */
+/** `a=b,c!=d` over the selectable fields of the resource; an unknown field is refused, as by the real server. */
 export function fieldSelector(type: ResourceType, text: string): Predicate {
   const known = new Set([
     'metadata.name',

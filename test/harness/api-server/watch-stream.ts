@@ -10,7 +10,7 @@ export interface WatchEvent {
   readonly object: unknown;
 }
 
-/** One open watch. Tests make it misbehave; by itself it does what the real server does. */
+/** One open watch. It behaves as that of a real server, until a test injects a fault. */
 export class WatchStream {
   readonly type: ResourceType;
   readonly #response: ServerResponse;
@@ -27,7 +27,7 @@ export class WatchStream {
     readonly type: ResourceType;
     readonly namespace: string | null;
     readonly matches: Predicate;
-    /** Nothing up to this revision is told, even if it lies in the future. */
+    /** Changes up to this revision are not sent, even if it lies in the future. */
     readonly after: number;
     readonly bookmarks: boolean;
     readonly distort: ((event: Json) => unknown) | null;
@@ -77,31 +77,28 @@ export class WatchStream {
     this.#write(text);
   }
 
-  /** Ends the response as the server does when the watch's time is over. */
+  /** Ends the response as the server does when the timeout of the watch expires. */
   end(): void {
     this.#response.end();
   }
 
-  /** The connection breaks. */
+  /** Breaks the connection. */
   cut(): void {
     this.#response.socket?.destroy();
   }
 
-  /**
-   * Nothing is sent any more, neither events nor bookmarks, and the connection stays open; what happens meanwhile is
-   * lost.
-   */
+  /** Sends neither events nor bookmarks any more while the connection stays open; the events of that time are lost. */
   silence(): void {
     this.#silent = true;
   }
 
-  /** Error event 410 and end, as when the history that the client needs is gone. */
+  /** Sends error event 410 and ends, as when the history that the client needs is dropped. */
   expire(): void {
     this.send({ type: 'ERROR', object: statusObject(410, 'Expired', 'too old resource version') });
     this.end();
   }
 
-  /** Holds everything back until `release`. */
+  /** Holds all events back until `release`. */
   hold(): void {
     this.#held ??= [];
   }

@@ -9,16 +9,16 @@ import type { MachinePaths } from './tenant.js';
 const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 
 export interface AgentProcessOptions {
-  /** Everything lies below; keep it short, socket paths are limited. */
+  /** Parent directory of all files; keep it short, because socket paths are limited. */
   readonly directory: string;
   readonly machine: MachinePaths;
   /** More flags of `gpu-manager run`. */
   readonly flags?: readonly string[];
   /** Arguments for Node itself. */
   readonly nodeFlags?: readonly string[];
-  /** Variables beside those of this process. */
+  /** Variables added to those of this process. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Descriptors that it may have open at once, to begin with. */
+  /** Initial limit of its open descriptors. */
   readonly openFiles?: number;
 }
 
@@ -47,12 +47,12 @@ export class AgentProcess {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Starts it, and resolves when the kubelet has both resources. */
+  /** Starts the process, and resolves when the kubelet has both resources. */
   async start(): Promise<void> {
     const { directory, machine, flags = [], nodeFlags = [], environment = {}, openFiles } = this.#options;
     const at = (name: string): string => join(directory, name);
     const log = openSync(this.logPath, 'a');
-    // The hard limit too: Node raises the soft one as far as that.
+    // Also lowers the hard limit: Node raises the soft limit to it.
     const [program = process.execPath, ...before] =
       openFiles === undefined ? [] : ['prlimit', `--nofile=${openFiles}:${openFiles}`, process.execPath];
     this.#child = spawn(
@@ -83,7 +83,7 @@ export class AgentProcess {
     await this.kubelet.ready(30_000);
   }
 
-  /** Ends it as told and waits until it is gone; the kubelet stays. */
+  /** Ends the process with a signal and waits for its exit; the kubelet stays. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const child = this.#child;
     this.#child = null;

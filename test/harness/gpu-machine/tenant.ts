@@ -9,12 +9,12 @@ const BUILD = join(repository, 'native/build');
 /** Where a program finds the control library in front of the simulated driver. */
 const MIRROR = join(BUILD, 'mirror');
 
-/** Why no programs can run under the control library here; false where they can. */
+/** Reason why no programs can run under the control library here; false where they can. */
 export const tenantSkipReason: string | false = existsSync(join(MIRROR, 'libcuda.so.1'))
   ? false
   : 'the control library and the simulated driver are not built (npm run native)';
 
-/** Compiles a C program of this repository that uses the driver; answers its path in `directory`. */
+/** Compiles a C program of this repository that uses the driver; returns its path in `directory`. */
 export function buildProgram(source: string, directory: string, name: string): string {
   const program = join(directory, name);
   execFileSync('cc', [
@@ -36,7 +36,10 @@ export interface MachinePaths {
   readonly statePath: string;
 }
 
-/** What a process in a container sees: its GPU, its allocation's directory, and the library before the driver. */
+/**
+ * The environment of a process in a container: its GPU, the directory of its allocation, and the library before the
+ * driver.
+ */
 export function tenantEnvironment(
   { nodePath, statePath }: MachinePaths,
   slice: { readonly directory: string; readonly gpu: number },
@@ -45,14 +48,14 @@ export function tenantEnvironment(
     ...process.env,
     GPU_SIM_STATE: statePath,
     GPU_SIM_NODE: nodePath,
-    // The beginning of a simulated GPU's default UUID. An ordinal would count the GPUs of the slice only.
+    // The prefix of the default UUID of a simulated GPU. An ordinal would count the GPUs of the slice only.
     CUDA_VISIBLE_DEVICES: `GPU-${slice.gpu.toString(16).padStart(8, '0')}`,
     VGPU_SANDBOX_DIRECTORY: slice.directory,
     LD_LIBRARY_PATH: MIRROR,
   };
 }
 
-/** A process in a container. It ends with its standard input, so with the one who started it. */
+/** A process in a container. It ends when its standard input closes, and so with its parent. */
 export class TenantProcess {
   readonly #child: ChildProcess;
   readonly #said: Promise<void>;
@@ -73,18 +76,18 @@ export class TenantProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** All that it said so far. */
+  /** All output so far. */
   get output(): string {
     return this.#output;
   }
 
-  /** All that it said, once it has ended by itself. */
+  /** All output, after the process has ended by itself. */
   async outcome(): Promise<string> {
     await this.#said;
     return this.#output;
   }
 
-  /** Ends it and waits until it is gone. */
+  /** Ends the process and waits for its exit. */
   async kill(): Promise<void> {
     if (!this.alive) return;
     const gone = once(this.#child, 'exit');
