@@ -6,7 +6,7 @@ import { realKubelet } from '../../e2e/real-kubelet.js';
 import { scratchDirectory } from '../../scratch.js';
 import { kubeletContract, type Outcome, type TestedKubelet } from './contract.js';
 
-/** The emulated kubelet; its containers are started one after another, as a kubelet does. */
+/** The emulated kubelet; it starts its containers one after another, as a kubelet does. */
 async function startEmulated(t: Test): Promise<TestedKubelet> {
   const scratch = await scratchDirectory(t);
   const [directory, podResourcesSocket] = [join(scratch, 'plugins'), join(scratch, 'pod-resources.sock')];

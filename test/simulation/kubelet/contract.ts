@@ -18,15 +18,15 @@ export type Outcome = { readonly ok: true } | { readonly ok: false; readonly mes
 export interface TestedKubelet {
   readonly directory: string;
   readonly podResourcesSocket: string;
-  /** Resolves when the kubelet offers so many devices of a resource. */
+  /** Resolves when the kubelet offers that many devices of a resource. */
   offers(kind: ResourceKind, count: number): Promise<void>;
-  /** Hands in a pod: resolves when its containers run, or when admission or start has failed. */
+  /** Submits a pod: resolves when its containers run, or when admission or start has failed. */
   run(pod: EmulatedPod): Promise<Outcome>;
-  /** Removes a pod; resolves when the kubelet has forgotten it. */
+  /** Removes a pod; resolves when the kubelet has released it. */
   remove(pod: EmulatedPod): Promise<void>;
-  /** The UID by which the kubelet knows a pod that was handed in. */
+  /** The UID of a submitted pod in the kubelet. */
   uidOf(pod: EmulatedPod): Promise<string>;
-  /** The pod stays, the kubelet is another process. */
+  /** Restarts the kubelet as another process; the pod stays. */
   restart(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ class Plugins {
   }
 }
 
-/** What device plugins can rely on, of the emulated kubelet of the tests and of a real one. */
+/** The behaviour on which device plugins rely, for the emulated kubelet of the tests and a real one. */
 export function kubeletContract({ name, start, why }: TestedKubelets): void {
   const skip = start === null ? (why ?? 'not here') : false;
   const scene = async (t: Test): Promise<{ kubelet: TestedKubelet; plugins: Plugins }> => {
@@ -75,7 +75,7 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
   };
 
   test(
-    `${name}: asks for a preference, allocates what is preferred, and starts with the same ids`,
+    `${name}: the kubelet asks for a preference, allocates the preferred devices, and starts with the same ids`,
     { skip },
     async (t) => {
       const { kubelet, plugins } = await scene(t);
@@ -106,7 +106,7 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
       t.match(
         plugins.take().core[0],
         { call: 'preferred', available: ['c0', 'c1', 'c2', 'c4', 'c5'] },
-        'what a pod held is free when the next one is admitted',
+        'the devices of a pod are free when the next one is admitted',
       );
     },
   );
@@ -132,12 +132,12 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
         { call: 'start', ids: ['c1', 'c2'] },
         { call: 'start', ids: ['c1', 'c2'] },
       ],
-      'no preference is asked where the devices of the init container are enough',
+      'the kubelet asks for no preference where the devices of the init container suffice',
     );
   });
 
   test(
-    `${name}: a refused allocation fails the pod with the reason of the plugin, and holds nothing`,
+    `${name}: a refused allocation fails the pod with the reason of the plugin, and keeps no device`,
     { skip },
     async (t) => {
       const { kubelet, plugins } = await scene(t);
@@ -151,20 +151,16 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
     },
   );
 
-  test(
-    `${name}: a refused start keeps the container from running, and what it holds stays held`,
-    { skip },
-    async (t) => {
-      const { kubelet, plugins } = await scene(t);
-      plugins.core.refuseStart = 'not now';
-      t.match(await kubelet.run(pod([container('main', 2, 0)])), { ok: false, message: /not now/ });
-      plugins.core.refuseStart = null;
-      plugins.take();
-      t.same(await kubelet.run(pod([container('main', 1, 0)])), { ok: true });
-      const preferred = plugins.take().core.filter(({ call }) => call === 'preferred');
-      t.match(preferred, [{ available: ['c0', 'c1', 'c2', 'c3'] }]);
-    },
-  );
+  test(`${name}: a refused start prevents the container, and its devices stay allocated`, { skip }, async (t) => {
+    const { kubelet, plugins } = await scene(t);
+    plugins.core.refuseStart = 'not now';
+    t.match(await kubelet.run(pod([container('main', 2, 0)])), { ok: false, message: /not now/ });
+    plugins.core.refuseStart = null;
+    plugins.take();
+    t.same(await kubelet.run(pod([container('main', 1, 0)])), { ok: true });
+    const preferred = plugins.take().core.filter(({ call }) => call === 'preferred');
+    t.match(preferred, [{ available: ['c0', 'c1', 'c2', 'c3'] }]);
+  });
 
   test(`${name}: devices that are unhealthy, or whose plugin is gone, are not offered`, { skip }, async (t) => {
     const { kubelet, plugins } = await scene(t);
@@ -191,7 +187,7 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
     );
     for (const plugin of [plugins.core, plugins.memory]) await plugin.stop();
     await plugins.start(t, kubelet);
-    t.same(plugins.take(), { core: [], memory: [] }, 'nothing is allocated or started again');
+    t.same(plugins.take(), { core: [], memory: [] }, 'no allocation and no start is repeated');
     t.same(await kubelet.run(pod([container('main', 1, 1)])), { ok: true });
     t.match(plugins.take(), {
       core: [{ call: 'preferred', available: ['c0', 'c1', 'c2', 'c3'] }, {}, {}],
@@ -201,7 +197,7 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
   });
 }
 
-/** The pod-resources service and the checkpoint name who holds the ids. */
+/** The pod-resources service and the checkpoint name the holder of the ids. */
 async function namesHolder(
   t: Test,
   kubelet: TestedKubelet,

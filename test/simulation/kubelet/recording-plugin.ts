@@ -6,7 +6,7 @@ import { NO_EDITS } from '../../../src/gpu/container-edits.js';
 import { RESOURCE_NAME, type ResourceKind } from '../../../src/gpu/resources.js';
 import { silentLog } from '../../../src/host/log.js';
 
-/** One call of a kubelet, with ids in sorted order where their order has no meaning. */
+/** One call of a kubelet, with sorted ids where their order has no meaning. */
 export type RecordedCall =
   | {
       readonly call: 'preferred';
@@ -17,11 +17,11 @@ export type RecordedCall =
   | { readonly call: 'allocate'; readonly ids: readonly string[] }
   | { readonly call: 'start'; readonly ids: readonly string[] };
 
-/** A device plugin that prefers its last ids and writes down what a kubelet asks. */
+/** A device plugin that prefers its last ids and records the calls of a kubelet. */
 export class RecordingPlugin {
   readonly kind: ResourceKind;
   readonly calls: RecordedCall[] = [];
-  /** Why the next calls are refused; null: they are answered. */
+  /** The reason to refuse the next calls; null answers them. */
   refuseAllocate: string | null = null;
   refuseStart: string | null = null;
   readonly #directory: string;
@@ -61,7 +61,7 @@ export class RecordingPlugin {
     for (const listener of this.#listeners) listener();
   }
 
-  /** What was called since the last time. */
+  /** The calls since the last query. */
   take(): RecordedCall[] {
     return this.calls.splice(0);
   }
