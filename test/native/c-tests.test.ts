@@ -10,7 +10,7 @@ const RESULT = /^(not )?ok \d+ - (.*?)(?: # SKIP (.*))?$/;
 const missing = ['make', 'cc'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
 const skip = missing.length > 0 ? `not installed: ${missing.join(', ')}` : false;
 
-test('the C tests', { skip, timeout: 300_000 }, (t) => {
+test('the C tests pass', { skip, timeout: 300_000 }, (t) => {
   const run = spawnSync('make', ['--silent', '-C', native, 'test'], { encoding: 'utf8', maxBuffer: 64 << 20 });
   const blocks = run.stdout.split(/^(?=(?:not )?ok )/m);
   let results = 0;

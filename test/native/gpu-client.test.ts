@@ -23,7 +23,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** Runs the client, with an environment as empty as a container's may be. */
+/** Runs the client with an environment as empty as a container may have. */
 function client(...flags: string[]): Promise<Ended> {
   return new Promise((resolve) => {
     const child = execFile(program, flags, { env: {} }, (_error, _stdout, stderr) => { resolve({ code: child.exitCode, stderr }); });
@@ -36,7 +36,7 @@ interface Teardown {
 
 type Register = (call: { request: unknown }, answer: (error: { code: number; details: string } | null, value?: object) => void) => void;
 
-/** A gRPC server as the agent is one; the path of its socket. */
+/** A gRPC server with the service of the agent; returns the path of its socket. */
 async function agent(t: Teardown, register: Register): Promise<string> {
   const path = join(await scratchDirectory(t), 'vcuda.sock');
   const server = new Server();
@@ -48,7 +48,7 @@ async function agent(t: Teardown, register: Register): Promise<string> {
   return path;
 }
 
-/** A server that does whatever it is told with a connection. */
+/** A server that handles a connection with the given function. */
 async function rawServer(t: Teardown, onConnection: (socket: Socket) => void): Promise<string> {
   const path = join(await scratchDirectory(t), 'vcuda.sock');
   const sockets = new Set<Socket>();
@@ -96,7 +96,7 @@ test('a refusal is printed with its reason', { skip }, async (t) => {
   t.match(stderr, 'the agent refused (gRPC status 7): not a process of this container: 100% sure, größte Mühe');
 });
 
-test('the exit code tells a missing agent from one that does not answer', { skip }, async (t) => {
+test('the exit code distinguishes a missing agent from one that does not answer', { skip }, async (t) => {
   const gone = await client('--addr', '/nonexistent/vcuda.sock', '--pod-uid', 'f2a1', '--cont-id', 'c0ffee');
   t.equal(gone.code, 3);
   t.match(gone.stderr, 'No such file or directory');
@@ -139,7 +139,7 @@ test('replies that are not gRPC end the call', { skip }, async (t) => {
   }
 });
 
-test('wrong usage is explained and nothing is sent', { skip }, async (t) => {
+test('wrong usage prints an explanation, and nothing is sent', { skip }, async (t) => {
   for (const flags of [[], ['--addr', '/x'], ['--addr', '/x', '--pod-uid', 'u'], ['--pod-uid', 'u', '--cont-id', 'c'], ['--what'], ['--addr', '/x', '--pod-uid', 'u', '--cont-id', 'c', 'more']]) {
     const ended = await client(...flags);
     t.equal(ended.code, 2, flags.join(' '));

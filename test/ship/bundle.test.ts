@@ -24,7 +24,7 @@ function hashes(root: string): Record<string, string> {
   );
 }
 
-test('the bundle is the same however often it is built, runs by itself, and names the licence of all it holds', async (t) => {
+test('repeated builds give the same bundle, which runs by itself and names the licences of its contents', async (t) => {
   const scratch = await scratchDirectory(t);
   const [first, second] = [join(scratch, 'first'), join(scratch, 'elsewhere/second')];
   for (const directory of [first, second]) execFileSync(process.execPath, [BUNDLE, directory]);
@@ -37,7 +37,7 @@ test('the bundle is the same however often it is built, runs by itself, and name
   t.equal(run('--version'), `${version}\n`);
   for (const command of ['run', 'quota']) t.match(run(command, '--help'), new RegExp(`gpu-manager ${command}`));
 
-  // A program that is started as a file of its own.
+  // A program that starts as a file of its own.
   if (noMirror === false) {
     const { config, environment } = await mirrorIn(scratch);
     const { stdout } = spawnSync(

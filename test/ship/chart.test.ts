@@ -15,7 +15,7 @@ const documents = (text: string): unknown[] =>
     .map((document) => document.toJS() as unknown)
     .filter((value) => value !== null);
 
-/** Every value's path, as templates name it; maps that a template prints whole count as one. */
+/** The path of every value as templates name it; a map that a template prints as a whole counts as one. */
 function leaves(value: unknown, whole: ReadonlySet<string>, path = '.Values'): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || whole.has(path)) return [path];
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, whole, `${path}.${key}`));
@@ -27,7 +27,7 @@ test('the chart has the version of the package', (t) => {
   t.end();
 });
 
-test('templates use every value, and no value that is not there', (t) => {
+test('templates use every value, and no value that does not exist', (t) => {
   const text = readdirSync(templates)
     .map((name) => read(join(templates, name)))
     .join('\n');
@@ -39,12 +39,12 @@ test('templates use every value, and no value that is not there', (t) => {
 
 const noHelm = spawnSync('helm', ['version']).status === 0 ? false : 'helm is not installed';
 
-test('the chart brings the custom resources as they are', (t) => {
+test('the chart contains the custom resources unchanged', (t) => {
   t.equal(read(join(CHART, 'crds/quota.yaml')), read(join(ROOT, 'etc/quota/crds.yaml')));
   t.end();
 });
 
-test('the chart lets pods be evicted only where it turns that on', (t) => {
+test('the chart permits evictions only where a value enables them', (t) => {
   const text = read(join(templates, 'quota.yaml'));
   const [before = '', inside = '', ...more] = text.split(/^\{\{- if eq \.Values\.quota\.arbitrator "on" \}\}$/m);
   t.same(more, []);
@@ -54,17 +54,17 @@ test('the chart lets pods be evicted only where it turns that on', (t) => {
   const roles = (all: unknown[]): unknown[] =>
     all.filter((value) => (value as { kind: string }).kind === 'ClusterRole');
   const [role] = roles(documents(guarded.replaceAll(/\{\{[^}]*\}\}/g, 'kube-system')));
-  t.same(role, roles(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml'))))[1], 'as etc/quota has it');
+  t.same(role, roles(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml'))))[1], 'as in etc/quota');
   t.end();
 });
 
-test('without values of its own the chart makes what the manifests hold', { skip: noHelm }, (t) => {
+test('the chart with its default values renders the objects of the manifests', { skip: noHelm }, (t) => {
   const made = execFileSync(
     'helm',
     ['template', CHART, '--set', 'extender.enabled=true,quota.enabled=true', '--api-versions', 'policy/v1'],
     { encoding: 'utf8' },
   );
-  // Helm writes the fields of some objects in the order of their names.
+  // Helm writes the fields of some objects in alphabetical order.
   const byName = (_: string, value: unknown): unknown =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
@@ -91,7 +91,7 @@ test('without values of its own the chart makes what the manifests hold', { skip
   t.end();
 });
 
-test('the chart keeps agents to their own node where the cluster knows how', { skip: noHelm }, (t) => {
+test('the chart restricts agents to their own node where the cluster supports it', { skip: noHelm }, (t) => {
   const policies = (...args: string[]): unknown[] =>
     documents(execFileSync('helm', ['template', CHART, ...args], { encoding: 'utf8' })).filter((value) =>
       (value as { kind: string }).kind.startsWith('ValidatingAdmissionPolicy'),
@@ -104,7 +104,7 @@ test('the chart keeps agents to their own node where the cluster knows how', { s
   t.end();
 });
 
-test('agents may evict pods only where that is asked for', { skip: noHelm }, (t) => {
+test('agents may evict pods only where a value enables it', { skip: noHelm }, (t) => {
   const rules = (...args: string[]): string =>
     JSON.stringify(documents(execFileSync('helm', ['template', CHART, ...args], { encoding: 'utf8' })));
   t.notMatch(rules(), /eviction/);

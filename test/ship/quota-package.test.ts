@@ -8,7 +8,7 @@ import { scratchDirectory } from '../scratch.js';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 
-/** A store that a user of the package wrote: records in one map, one revision for each group. */
+/** A store as a user of the package writes it: records in one map, one revision for each group. */
 const CUSTOM_STORE = `
 import {
   toRecord, latestHead, createEngine,
@@ -81,7 +81,7 @@ const rules = storeContract(async () => {
 for (const rule of rules) test(rule.name, rule.run);
 `;
 
-test('the engine is a package of its own: installed offline, type checked, and its store contract runs', async (t) => {
+test('the engine package installs offline, passes the type check, and runs its store contract', async (t) => {
   const scratch = await scratchDirectory(t);
   const npm = (cwd: string, ...args: string[]): string =>
     execFileSync('npm', [...args, '--offline', '--no-audit', '--no-fund', '--loglevel=error'], {
@@ -101,7 +101,7 @@ test('the engine is a package of its own: installed offline, type checked, and i
     t.ok(paths.includes(path), `${path} is in the package`);
   t.notOk(
     paths.some((path) => path.startsWith('command/')),
-    'the commands of gpu-manager are not',
+    'the commands of gpu-manager are not in the package',
   );
   t.ok((packed?.unpackedSize ?? Infinity) < 1_500_000, `${packed?.unpackedSize} bytes`);
 
@@ -112,7 +112,7 @@ test('the engine is a package of its own: installed offline, type checked, and i
   t.same(
     readdirSync(join(home, 'node_modules')).filter((name) => !name.startsWith('.')),
     ['gpu-manager-quota'],
-    'nothing comes with it',
+    'the package has no dependencies',
   );
 
   writeFileSync(join(home, 'store.ts'), CUSTOM_STORE);
