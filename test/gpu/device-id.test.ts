@@ -5,7 +5,7 @@ import { compactIds, DeviceIds, expandIds } from '../../src/gpu/device-id.js';
 const gpu = (uuid: string) => ({ uuid, memoryBytes: 16 * 2 ** 30 });
 const H200 = gpu('GPU-3f2a9c01-1111-2222-3333-444455556666');
 
-test('an id names its GPU, kind and number in a few characters', (t) => {
+test('an id contains its GPU, kind and number in a few characters', (t) => {
   const ids = new DeviceIds([H200]);
   t.equal(ids.encode({ gpuUuid: H200.uuid, kind: 'core', number: 17 }), '3f2a9c01-c17');
   t.equal(ids.encode({ gpuUuid: H200.uuid, kind: 'memory', number: 4 }), '3f2a9c01-m4');
@@ -21,7 +21,7 @@ test('a GPU has 100 core ids and one memory id for each whole 256 MiB', (t) => {
   t.end();
 });
 
-test('GPUs whose UUIDs begin alike get longer names, others keep theirs', (t) => {
+test('GPUs whose UUIDs share a prefix get longer names, and other GPUs keep their names', (t) => {
   const twin = gpu('GPU-3f2a9c01-1112-2222-3333-444455556666');
   const other = gpu('GPU-aaaaaaaa-0000-0000-0000-000000000000');
   const ids = new DeviceIds([H200, twin, other]);
@@ -31,7 +31,7 @@ test('GPUs whose UUIDs begin alike get longer names, others keep theirs', (t) =>
   t.end();
 });
 
-test('two GPUs with one UUID are an error, not a guess', (t) => {
+test('two GPUs with one UUID are an error', (t) => {
   t.throws(() => new DeviceIds([H200, { ...H200 }]), { message: /two GPUs have the same UUID/ });
   t.end();
 });
@@ -51,7 +51,7 @@ for (const text of [
   });
 }
 
-test('ids come back from ranges, whatever the set', (t) => {
+test('any set of ids survives the conversion to ranges and back', (t) => {
   const id = fc
     .tuple(fc.constantFrom('a-c', 'b-m', 'tencent.com/vcuda-core-'), fc.nat({ max: 300 }))
     .map(([prefix, number]) => `${prefix}${number}`);

@@ -38,7 +38,7 @@ const inventory: NodeInventory = {
   topology: topologyOfPairs(3, (a, b) => (b - a === 1 ? { level: 'PIX', nvlinks: 4 } : { level: 'SYS', nvlinks: 0 })),
 };
 
-test('what was written is read', (t) => {
+test('the reader returns what the writer wrote', (t) => {
   t.same(decodeInventory(encodeInventory(inventory)), { ok: true, inventory });
   t.same(
     decodeInventory(encodeInventory({ cards: [], topology: topologyOfPairs(0, () => ({ level: 'SYS', nvlinks: 0 })) }))
@@ -99,7 +99,7 @@ test('the text is as documented', (t) => {
   t.end();
 });
 
-test('fields of later writers are ignored, a later version is not', (t) => {
+test('the reader ignores unknown fields and refuses a later version', (t) => {
   const document = JSON.parse(encodeInventory(inventory)) as Record<string, unknown>;
   t.ok(decodeInventory(JSON.stringify({ ...document, migs: [] })).ok);
   t.same(decodeInventory(JSON.stringify({ ...document, version: 2 })), {
@@ -109,14 +109,14 @@ test('fields of later writers are ignored, a later version is not', (t) => {
   t.end();
 });
 
-test('a state of health that this does not know is not healthy', (t) => {
+test('an unknown state of health counts as unhealthy', (t) => {
   const text = encodeInventory(inventory).replace('"healthy"', '"recovering"');
   const decoded = decodeInventory(text);
   t.equal(decoded.ok && decoded.inventory.cards[0]?.healthy, false);
   t.end();
 });
 
-test('what does not hold together is refused, and said where', (t) => {
+test('the reader refuses an inconsistent inventory and names the position', (t) => {
   const document = JSON.parse(encodeInventory(inventory)) as { cards: Record<string, unknown>[] };
   const withGpu = (differing: Record<string, unknown>) => ({
     ...document,
@@ -146,7 +146,7 @@ test('what does not hold together is refused, and said where', (t) => {
   t.end();
 });
 
-test('more free than there is counts as all of it', (t) => {
+test('more free capacity than total capacity counts as all of it', (t) => {
   const decoded = decodeInventory(
     encodeInventory({ ...inventory, cards: [card(0, { freeCores: 900, freeMemoryBytes: 9e15 }), card(1), card(2)] }),
   );
@@ -154,7 +154,7 @@ test('more free than there is counts as all of it', (t) => {
   t.end();
 });
 
-test('no text breaks the reader', (t) => {
+test('the reader accepts any text without an exception', (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (text) => typeof decodeInventory(text).ok === 'boolean'),

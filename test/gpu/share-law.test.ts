@@ -27,7 +27,7 @@ function evaluate(name: string, a: readonly bigint[]): bigint {
   }
 }
 
-test('the law answers as the vectors say that the library is tested against', (t) => {
+test('the share law gives the results of the vectors that the library is tested with', (t) => {
   const lines = readFileSync(vectors, 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));
@@ -40,7 +40,7 @@ test('the law answers as the vectors say that the library is tested against', (t
   t.end();
 });
 
-test('an always busy container gets its share, whatever its launches cost', (t) => {
+test('a container that is always busy gets its share, whatever its launches cost', (t) => {
   const cost = fc.bigInt({ min: 1_000n, max: 50_000_000n });
   const late = fc.bigInt({ min: 0n, max: 20_000_000n });
   fc.assert(
@@ -51,7 +51,7 @@ test('an always busy container gets its share, whatever its launches cost', (t) 
       const end = now + 2n * 10n ** 9n;
       while (now < end) {
         const wait = waitNs(level, now);
-        // A launch takes the host some time; small ones are taken in larger pieces, as the library does.
+        // A launch takes time on the host; small launches are charged in larger pieces, as in the library.
         const piece = costNs > 500_000n ? costNs : 500_000n;
         if (wait > 0n) {
           now += wait + lateNs;
@@ -64,14 +64,14 @@ test('an always busy container gets its share, whatever its launches cost', (t) 
       const got = (Number(used) / 2e9) * 100;
       // Within two seconds: the launch under way at the end, and the credit of the first sleep.
       const slack = (Number(costNs > 500_000n ? costNs : 500_000n) / 2e9) * 100 + 0.2 + (Number(lateNs) / 2e9) * share;
-      t.ok(Math.abs(got - share) <= slack, `asked ${share}, got ${got}`);
+      t.ok(Math.abs(got - share) <= slack, `the container asked for ${share} and got ${got}`);
     }),
     { numRuns: 60 },
   );
   t.end();
 });
 
-test('an idle container saves no more than the credit', (t) => {
+test('an idle container saves at most the credit', (t) => {
   const now = 10n ** 12n;
   t.equal(charge(0n, now, 0n, 0n), now - CREDIT_NS);
   t.equal(charge(now - CREDIT_NS / 2n, now, 0n, 0n), now - CREDIT_NS / 2n);

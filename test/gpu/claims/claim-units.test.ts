@@ -62,7 +62,7 @@ const user = (name: string, ...uses: readonly (readonly [string, string?])[]): C
   uses: uses.map(([claimName, request]) => ({ claim: claimName, request: request ?? null })),
 });
 
-test('a result becomes the amounts that it consumes, or the whole GPU, or nothing for admin access', (t) => {
+test('an allocation result becomes the amounts that it consumes, the whole GPU, or nothing for admin access', (t) => {
   const [share] = units(claim('a', result('gpu', 0)));
   t.match(share, { request: 'gpu', devices: [{ gpuUuid: 'GPU-0', cores: 30, memoryBlocks: 16 }], admin: false });
   const [whole] = units(claim('a', result('gpu', 0, null)));
@@ -72,7 +72,7 @@ test('a result becomes the amounts that it consumes, or the whole GPU, or nothin
   t.end();
 });
 
-test('alternatives of one request are one unit, and its id follows from claim and request', (t) => {
+test('alternatives of one request form one unit, whose id follows from claim and request', (t) => {
   const [first, ...others] = units(claim('a', result('gpus/linked', 0), result('gpus/linked', 1)));
   t.same(others, []);
   t.equal(first?.request, 'gpus');
@@ -91,18 +91,18 @@ for (const [what, entry, reason] of [
   ['allocated a GPU that is gone', claim('a', result('gpu', 9)), /device gpu-9 is not on this node any more/],
   ['allocated half a core', claim('a', result('gpu', 0, 0.5)), /not whole cores/],
 ] as const) {
-  test(`a claim that is ${what} is refused`, (t) => {
+  test(`the agent refuses a claim that is ${what}`, (t) => {
     t.match(unitsOfAllocation(entry, CONTEXT), { ok: false, reason });
     t.end();
   });
 }
 
-test("other drivers' results are passed over", (t) => {
+test('the agent ignores results of other drivers', (t) => {
   t.same(units(claim('a', result('nic', 0, 30, { driver: 'nic.example.com', device: 'nic-0' }))), []);
   t.end();
 });
 
-test('units that one container uses together share a slice; others keep their own', (t) => {
+test('units that one container uses together share a slice, and other units have slices of their own', (t) => {
   const both = sliceUnits(units(claim('a', result('gpu', 0)), claim('b', result('gpu', 1))), [
     user('main', ['a'], ['b']),
   ]);
@@ -119,12 +119,12 @@ test('units that one container uses together share a slice; others keep their ow
   ]);
   t.ok(
     requests.ok && requests.units.every(({ id, slice }) => id === slice),
-    'two containers, each with its own part of one GPU',
+    'two containers each use a part of one GPU',
   );
   t.end();
 });
 
-test('one GPU twice in a container is a sum where only that container has it, and refused where it is shared', (t) => {
+test('amounts of one GPU are added up where only one container uses it, and refused where containers share it', (t) => {
   const own = sliceUnits(units(claim('a', result('gpu', 0)), claim('b', result('gpu', 0))), [
     user('main', ['a'], ['b']),
   ]);
@@ -141,7 +141,7 @@ test('one GPU twice in a container is a sum where only that container has it, an
   t.end();
 });
 
-test('a unit that another pod uses already cannot be joined to a further one', (t) => {
+test('a unit that another pod already uses cannot be joined with a further unit', (t) => {
   const [mine, theirs] = units(claim('a', result('gpu', 0)), claim('b', result('gpu', 1)));
   const sliced = sliceUnits([mine, theirs] as ClaimUnit[], [user('main', ['a'], ['b'])], new Set([theirs?.id ?? '']));
   t.match(sliced, { ok: false, reason: /cannot be used together, because another pod uses one of them already/ });

@@ -5,7 +5,7 @@ import { setScore } from '../../../src/gpu/placement/score.js';
 import { LEVELS } from '../../../src/gpu/topology/level.js';
 import { topologyOfPairs, uniformTopology, type Topology } from '../../../src/gpu/topology/topology.js';
 
-/** Every partition into sets of `count`, GPUs left over included: the slow and obvious way. */
+/** Every partition into sets of `count`, with GPUs left over: the slow and obvious algorithm. */
 function bestScore(topology: Topology, free: readonly number[], count: number): number {
   if (free.length < count) return 0;
   const [first = 0, ...others] = free;
@@ -37,7 +37,7 @@ const topologies = fc
     }),
   );
 
-test('the partition into linked sets is the best there is', (t) => {
+test('the partition into linked sets has the highest score of all partitions', (t) => {
   fc.assert(
     fc.property(topologies, fc.constantFrom(2, 4), (topology, count) => {
       const gpus = topology.levels.length;
@@ -53,14 +53,14 @@ test('the partition into linked sets is the best there is', (t) => {
   t.end();
 });
 
-test('GPUs whose partners are far away are in no group', (t) => {
+test('GPUs without near partners are in no group', (t) => {
   t.same(linkGroups(uniformTopology(4, 'SYS'), 2), [null, null, null, null]);
   t.same(linkGroups(uniformTopology(4, 'PIX'), 2), [0, 0, 1, 1]);
   t.same(linkGroups(uniformTopology(3, 'PIX'), 4), [null, null, null]);
   t.end();
 });
 
-test('an HGX board of eight is one group of eight, and sixteen are two', (t) => {
+test('an HGX board of eight GPUs is one group, and a board of sixteen is two', (t) => {
   const board = topologyOfPairs(16, (a, b) => ({
     level: 'SYS',
     nvlinks: Math.floor(a / 8) === Math.floor(b / 8) ? 18 : 0,
@@ -70,12 +70,12 @@ test('an HGX board of eight is one group of eight, and sixteen are two', (t) => 
   t.end();
 });
 
-test('GPUs are taken one by one so that a pair outlives a GPU without a partner', (t) => {
+test('single GPUs are taken so that a pair outlasts a GPU without a partner', (t) => {
   const topology = topologyOfPairs(5, (a, b) => ({ level: 'SYS', nvlinks: a % 2 === 0 && b === a + 1 ? 4 : 0 }));
   const order = takingOrder(topology);
-  t.equal(order[0], 4, 'the one without a partner first');
+  t.equal(order[0], 4, 'the GPU without a partner is taken first');
   t.same([...order].sort(), [0, 1, 2, 3, 4]);
   const pairOf = (position: number): number => Math.floor(position / 2);
-  t.equal(pairOf(order[1] as number), pairOf(order[2] as number), 'one pair is broken before the other is touched');
+  t.equal(pairOf(order[1] as number), pairOf(order[2] as number), 'one pair is broken before the other one is used');
   t.end();
 });

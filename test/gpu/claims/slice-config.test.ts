@@ -34,13 +34,13 @@ for (const [what, parameters, reason] of [
   ['a text', config({ softLimit: '60' }), /softLimit: "60" is not a whole number/],
   ['what only a class may set', config({ maxSoftLimit: 60 }), /maxSoftLimit may be set by a DeviceClass only/],
 ] as const) {
-  test(`parameters with ${what} are refused with the reason`, (t) => {
+  test(`the agent refuses parameters with ${what} and states the reason`, (t) => {
     t.match(readSliceConfig(parameters, 'FromClaim'), { ok: false, reason });
     t.end();
   });
 }
 
-test("the claim's parameters follow the class's, whatever their order, and stay within them", (t) => {
+test('the parameters of the claim apply after those of the class in any order, and stay within them', (t) => {
   const ofClass = entry(config({ softLimit: 40, maxSoftLimit: 80 }), 'FromClass');
   t.same(settingsOf([ofClass], 'gpu'), { ok: true, settings: { softLimit: 40 } });
   t.same(settingsOf([entry(config({ softLimit: 60 })), ofClass], 'gpu'), { ok: true, settings: { softLimit: 60 } });
@@ -51,7 +51,7 @@ test("the claim's parameters follow the class's, whatever their order, and stay 
   t.end();
 });
 
-test('parameters of other drivers and other requests are passed over', (t) => {
+test('the agent ignores parameters of other drivers and other requests', (t) => {
   const others = [
     { ...entry('nonsense'), driver: 'gpu.nvidia.com' },
     entry(config({ softLimit: 60 }), 'FromClaim', ['other']),
@@ -64,7 +64,7 @@ test('parameters of other drivers and other requests are passed over', (t) => {
   t.end();
 });
 
-test('a claim chooses its priority up to what the class allows, and without a choice nobody goes above that', (t) => {
+test('a claim chooses a priority up to the maximum of its class, which also applies without a choice', (t) => {
   const ofClass = (fields: object) => entry(config(fields), 'FromClass');
   const priorityOf = (...entries: Parameters<typeof settingsOf>[0]) => {
     const read = settingsOf(entries, 'gpu');

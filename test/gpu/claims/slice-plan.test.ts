@@ -47,14 +47,14 @@ const devices = (
     features,
   );
 
-/** What is there after a plan was carried out. */
+/** What exists after a plan was carried out. */
 function after(plan: SlicePlan, before: readonly ObservedSlice[] = []): ObservedSlice[] {
   const names = new Set([...plan.removals.map(({ name }) => name), ...plan.writes.map(({ slice }) => slice.name)]);
   const written = plan.writes.map(({ slice }) => ({ ...slice, uid: slice.name, resourceVersion: '1' }));
   return [...before.filter(({ name }) => !names.has(name)), ...written];
 }
 
-test('one slice up to 64 GPUs, two beyond, none of them twice', (t) => {
+test('up to 64 GPUs need one slice and more GPUs need two, and no GPU is in both', (t) => {
   for (const [count, slices] of [
     [0, 1],
     [1, 1],
@@ -69,13 +69,13 @@ test('one slice up to 64 GPUs, two beyond, none of them twice', (t) => {
   t.end();
 });
 
-test('what is there already is not written again', (t) => {
+test('the plan does not write unchanged slices again', (t) => {
   const present = after(planSlices('node', devices(65), []));
   t.same(planSlices('node', devices(65), present), { writes: [], removals: [] });
   t.end();
 });
 
-test('one slice that changes is changed in place; when their number changes all get a new generation', (t) => {
+test('a single changed slice is updated in place, and all slices get a new generation when their number changes', (t) => {
   const one = after(planSlices('node', devices(8), []));
   const ill = planSlices('node', devices(8, { status: 'failed', evict: false }), one);
   t.match(ill.writes, [{ slice: { generation: 1 }, replaces: { name: sliceName('node', 0) } }]);
@@ -94,7 +94,7 @@ test('one slice that changes is changed in place; when their number changes all 
   t.end();
 });
 
-test('a taint that stays keeps its time', (t) => {
+test('an unchanged taint keeps its time', (t) => {
   const ill = devices(2, { status: 'failed', evict: true });
   const [slice] = after(planSlices('node', ill, []));
   const stamped = {
@@ -113,18 +113,18 @@ test('a taint that stays keeps its time', (t) => {
   t.end();
 });
 
-test('features that the API server drops are noticed, and done without', (t) => {
+test('the plan notices features that the API server drops, and works without them', (t) => {
   const sent = devices(2, { status: 'failed', evict: false });
   const cut = sent.map((device) => ({ ...device, shared: false, taints: [] }));
   t.same(keptFeatures(sent, cut), { shares: false, taints: false });
   t.same(keptFeatures(sent, sent), { shares: true, taints: true });
   const without = devices(2, { status: 'failed', evict: false }, { shares: false, taints: false });
-  t.equal(without.length, 1, 'the ill GPU is left out');
+  t.equal(without.length, 1, 'the slice leaves out the unhealthy GPU');
   t.same(without[0]?.capacity.cores, { value: 100, policy: null });
   t.end();
 });
 
-test('names fit whatever the node is called, and differ', (t) => {
+test('slice names are valid and distinct for any node name', (t) => {
   const long = (last: string): string => `${'n'.repeat(252)}${last}`;
   t.ok(sliceName(long('a'), 0).length <= 253 && poolName(long('a')).length <= 253);
   t.not(sliceName(long('a'), 0), sliceName(long('b'), 0));
@@ -133,14 +133,14 @@ test('names fit whatever the node is called, and differ', (t) => {
   t.end();
 });
 
-test('a device stays within what a ResourceSlice may hold', (t) => {
+test('a device stays within the limits of a ResourceSlice', (t) => {
   const [device] = devices(16);
   const { attributes = {}, capacity = {} } = device ?? {};
   t.ok(Object.keys(attributes).length + Object.keys(capacity).length <= 32);
   for (const value of Object.values(attributes)) if ('string' in value) t.ok(Buffer.byteLength(value.string) <= 64);
   t.same(attributes.driverVersion, { version: '580.95.5' });
   t.same(attributes['resource.kubernetes.io/pciBusID'], { string: '0000:00:00.0' });
-  t.equal(capacity.memory?.value, 16 * 2 ** 30, 'cut to blocks of 256 MiB');
+  t.equal(capacity.memory?.value, 16 * 2 ** 30, 'the memory is rounded down to blocks of 256 MiB');
   t.equal(semanticVersion('none'), null);
   t.end();
 });

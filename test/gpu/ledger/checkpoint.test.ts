@@ -47,7 +47,7 @@ const state = {
   ] as const),
 };
 
-test('a checkpoint gives back what was written', (t) => {
+test('a checkpoint returns what was written', (t) => {
   const decoded = decodeCheckpoint(encodeCheckpoint(state));
   t.match(decoded, { ok: true, format: 'current' });
   if (decoded.ok && decoded.format === 'current') {
@@ -60,7 +60,7 @@ test('a checkpoint gives back what was written', (t) => {
   t.end();
 });
 
-test('whatever byte is changed, cut or added, a checkpoint is refused with a reason or means the same', (t) => {
+test('after any byte is changed, cut or added, a checkpoint is refused with a reason or has the same content', (t) => {
   const text = encodeCheckpoint(state);
   const whole = JSON.stringify(decodeCheckpoint(text));
   fc.assert(
@@ -87,13 +87,13 @@ for (const [what, text, reason] of [
   ['another version', '{"version":2,"state":{}}', /version 2 is not 1/],
   ['no checksum', '{"version":1,"state":{}}', /checksum does not match/],
 ] as const) {
-  test(`a checkpoint that is ${what} is refused`, (t) => {
+  test(`the agent refuses a checkpoint that is ${what}`, (t) => {
     t.match(decodeCheckpoint(text), { ok: false, reason });
     t.end();
   });
 }
 
-test("the original's checkpoint is recognised", (t) => {
+test("the agent recognises the original's checkpoint", (t) => {
   const text = '{"PodGPUMapping":{"uid":{"main":{"Devices":["/dev/nvidia0"],"Cores":50,"Memory":268435456}}}}';
   t.same(decodeCheckpoint(text), {
     ok: true,

@@ -99,7 +99,7 @@ const steps = fc.array(
 );
 
 /**
- * A node whose kubelet and scheduler each count for themselves: what they hold is the truth, whatever the agent
+ * A node whose kubelet and scheduler each keep their own account: what they hold is the truth, whatever the agent
  * forgets.
  */
 class World {
@@ -148,7 +148,7 @@ class World {
     }
   }
 
-  /** The kubelet offers what it has of the node's ids, and takes what is preferred. */
+  /** The kubelet offers its free ids of the node and takes the preferred ones. */
   #admit(cores: number, blocks: number): void {
     const held = new Set(this.pods.flatMap((pod) => [...pod.coreIds, ...pod.memoryIds]));
     const offered = (kind: 'core' | 'memory'): string[] =>
@@ -189,7 +189,7 @@ class World {
     this.pods.push({ uid, coreIds: ids.core, memoryIds: ids.memory });
   }
 
-  /** The agent starts again, with its checkpoint or with what kubelet and API server tell. */
+  /** The agent restarts, with its checkpoint or with what the kubelet and the API server report. */
   #restart(claimGpus: ClaimGpus, checkpoint: boolean): void {
     const decoded = decodeCheckpoint(encodeCheckpoint(this.state));
     if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint is not read back');
@@ -224,7 +224,7 @@ class World {
   }
 }
 
-test('whatever comes by either way, in any order and across restarts, no GPU is given twice', (t) => {
+test('no GPU is allocated twice, for any order of claims, device plugin requests and restarts', (t) => {
   fc.assert(
     fc.property(steps, (history) => {
       const world = new World();
@@ -239,7 +239,7 @@ test('whatever comes by either way, in any order and across restarts, no GPU is 
   t.end();
 });
 
-test('a GPU changes its way when nobody holds it, and is offered no way before that', (t) => {
+test('a GPU changes its mode when no container holds it, and is offered in no mode before that', (t) => {
   const world = new World();
   world.run({ do: 'pod', cores: 30, blocks: 4 });
   const [pod] = world.pods;
@@ -253,13 +253,13 @@ test('a GPU changes its way when nobody holds it, and is offered no way before t
   t.ok(isOffered(world.state, uuid, 'claims'));
   world.run({ do: 'restart', gpus: 'none', checkpoint: true });
   world.run({ do: 'hand-over', answers: false });
-  t.notOk(isOffered(world.state, uuid, 'plugin'), 'not while the API server may know of a claim');
+  t.notOk(isOffered(world.state, uuid, 'plugin'), 'the GPU keeps its mode while the API server may still list a claim');
   world.run({ do: 'hand-over', answers: true });
   t.ok(isOffered(world.state, uuid, 'plugin'));
   t.end();
 });
 
-test('a refusal names who holds the GPU', (t) => {
+test('a refusal names the holder of the GPU', (t) => {
   const state: LedgerState = handOver(emptyLedger(NODE, 'every'), { freeOfClaims: null });
   const first = bookUnit(state, unit(1, 0, 80, 8));
   t.ok(first.ok);

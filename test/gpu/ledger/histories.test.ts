@@ -82,7 +82,7 @@ function take(model: KubeletModel, next: Step, knowsPods: boolean): void {
   }
 }
 
-/** The invariants: what must hold whatever the kubelet does. Empty when all do. */
+/** The invariants that must hold whatever the kubelet does. Empty when all of them hold. */
 function violations(model: KubeletModel): string[] {
   const faults: string[] = [];
   for (const [uuid, held] of usage(model.state)) {
@@ -114,7 +114,7 @@ function violations(model: KubeletModel): string[] {
 }
 
 for (const knowsPods of [true, false]) {
-  test(`the ledger keeps its promises in random histories, with pods ${knowsPods ? 'known' : 'unknown'}`, (t) => {
+  test(`the ledger keeps its invariants in random histories, with pods ${knowsPods ? 'known' : 'unknown'}`, (t) => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
         const model = new KubeletModel(nodeOf(GPUS, BLOCKS));
@@ -131,7 +131,7 @@ for (const knowsPods of [true, false]) {
   });
 }
 
-test('with pods known, what was admitted is never refused when it starts', (t) => {
+test('with pods known, the ledger never refuses an admitted container at its start', (t) => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
       const model = new KubeletModel(nodeOf(GPUS, BLOCKS));
@@ -143,7 +143,7 @@ test('with pods known, what was admitted is never refused when it starts', (t) =
   t.end();
 });
 
-test('with pods unknown, a part of a GPU is refused only where no GPU has room for it', (t) => {
+test('with pods unknown, the ledger refuses a part of a GPU only where no GPU has room for it', (t) => {
   const parts = fc.record({
     kind: fc.constant('admit' as const),
     shape: fc.tuple(fc.constantFrom(5, 10, 30, 60), fc.constantFrom(1, 2, 4, 8, 14, 16)),
@@ -166,11 +166,11 @@ test('with pods unknown, a part of a GPU is refused only where no GPU has room f
       const model = new KubeletModel(nodeOf(GPUS, BLOCKS));
       for (const [at, next] of history.entries()) {
         const asked = model.refused.length;
-        // Half of a pod that the kubelet failed by itself may be taken for half of the next one.
+        // Half of a pod that the kubelet itself failed may be taken for half of the next one.
         const { failedHalfway } = model;
         take(model, next, false);
         if (next.kind !== 'admit' || failedHalfway || model.refused.length === asked || next.shape[0] >= 100) continue;
-        // The offers of the request have freed what ended; the cores of the refused pod are free again with the next.
+        // The offers of the request have freed what ended; the cores of the refused pod are free with the next request.
         const [cores, blocks] = next.shape;
         const [last] = [...model.state.allocations.values()].slice(-1);
         const own = last?.isGpuOpen === true ? last : null;
@@ -189,7 +189,7 @@ test('with pods unknown, a part of a GPU is refused only where no GPU has room f
   t.end();
 });
 
-test('when all pods are gone and the time of grace is over, nothing is held', (t) => {
+test('the ledger is empty when all pods have ended and the grace period is over', (t) => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), fc.boolean(), (steps, knowsPods) => {
       const model = new KubeletModel(nodeOf(GPUS, BLOCKS));

@@ -42,12 +42,12 @@ export interface ModelPod {
   started: boolean;
 }
 
-/** A kubelet and the ledger behind it, without sockets: what the one does is told to the other at once. */
+/** A kubelet with the ledger, without sockets: each learns at once what the other does. */
 export class KubeletModel {
   state: LedgerState;
   now = 1_000_000;
   readonly pods = new Map<string, ModelPod>();
-  /** Refusals of PreStartContainer: the ledger could not keep what it had given. */
+  /** Refusals of PreStartContainer: the ledger could not keep what it had allocated. */
   readonly lateRefusals: string[] = [];
   /** The kubelet itself failed the last pod, after the ledger had answered for one resource. */
   failedHalfway = false;
@@ -61,7 +61,7 @@ export class KubeletModel {
     this.state = emptyLedger(node);
   }
 
-  /** Admits a pod of one container. `failAfter`: the kubelet gives up by itself after that many resources. */
+  /** Admits a pod of one container. `failAfter`: the kubelet itself fails the pod after that many resources. */
   admit(wish: {
     cores: number;
     memoryBlocks: number;
@@ -122,7 +122,7 @@ export class KubeletModel {
     return true;
   }
 
-  /** As the allocator has it. */
+  /** The form that the allocator uses. */
   #candidates(listed: PendingContainers, kind: ResourceKind, size: number): PendingContainers {
     if (listed === null || !needsHolders(this.state, listed, { kind, size })) return listed;
     const narrowed = candidatesOf(this.state, listed, this.#holders(), { kind, size });
@@ -130,7 +130,7 @@ export class KubeletModel {
     return narrowed.pending;
   }
 
-  /** Who holds what; `asking` is being admitted. */
+  /** What each container holds; `asking` is being admitted. */
   #holders(...asking: readonly Pick<ModelPod, 'uid' | 'coreIds' | 'memoryIds'>[]): Holder[] {
     return [...this.pods.values(), ...asking].map(({ uid, coreIds, memoryIds }) => ({
       container: { podUid: uid, namespace: 'n', pod: uid, container: 'main' },
@@ -141,7 +141,7 @@ export class KubeletModel {
     }));
   }
 
-  /** Starts, or starts again, the container of a pod. */
+  /** Starts or restarts the container of a pod. */
   start(pod: ModelPod): void {
     const container = { podUid: pod.uid, namespace: 'n', pod: pod.uid, container: 'main' };
     const answer = identify(
@@ -162,7 +162,7 @@ export class KubeletModel {
     this.pods.delete(pod.uid);
   }
 
-  /** The agent compares its ledger with what the kubelet lists, after `laterMs`. */
+  /** The agent compares its ledger with the kubelet's list, after `laterMs`. */
   reconcile(laterMs: number): void {
     this.now += laterMs;
     const heldIds = new Set([...this.pods.values()].flatMap((pod) => [...pod.coreIds, ...pod.memoryIds]));

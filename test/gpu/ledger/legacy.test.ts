@@ -27,7 +27,7 @@ function free(state: LedgerState): string[] {
   return slots(state).map(({ freeCores, freeMemoryBytes }) => `${freeCores}/${freeMemoryBytes / MEMORY_BLOCK_BYTES}`);
 }
 
-test('ids of the original and ours are told apart', (t) => {
+test('the ledger distinguishes ids of the original from ids of its own', (t) => {
   t.ok(['tencent.com/vcuda-core-17', 'tencent.com/vcuda-memory-268435456-3'].every(isLegacyId));
   t.notOk(
     NODE.gpus.flatMap(({ gpu }) => [...NODE.ids.all(gpu, 'core'), ...NODE.ids.all(gpu, 'memory')]).some(isLegacyId),
@@ -35,7 +35,7 @@ test('ids of the original and ours are told apart', (t) => {
   t.end();
 });
 
-test("what the original's checkpoint gives a container is kept from the first moment, by device file", (t) => {
+test("the ledger keeps from the start what the original's checkpoint gives a container, by device file", (t) => {
   const legacy = legacyFromOriginal(NODE, [
     { podUid: 'a', container: 'main', devicePaths: ['/dev/nvidia1'], cores: 30, memoryBytes: 4 * MEMORY_BLOCK_BYTES },
     { podUid: 'b', container: 'main', devicePaths: ['/dev/nvidia0', '/dev/nvidia2'], cores: 200, memoryBytes: 0 },
@@ -44,7 +44,7 @@ test("what the original's checkpoint gives a container is kept from the first mo
   t.end();
 });
 
-test("the GPU in the answer that the kubelet kept is believed, not the original's record of it, which was a guess", (t) => {
+test("the GPU in the answer that the kubelet kept takes precedence over the original's record, which was a guess", (t) => {
   const legacy = legacyFromOriginal(NODE, [
     { podUid: 'a', container: 'main', devicePaths: ['/dev/nvidia1'], cores: 30, memoryBytes: MEMORY_BLOCK_BYTES },
   ]);
@@ -53,24 +53,24 @@ test("the GPU in the answer that the kubelet kept is believed, not the original'
   t.same(
     free(noteLegacy(state, oldHolder('a', 30, 4, []))),
     ['100/16', '70/15', '100/16'],
-    'without an answer the record has to do',
+    'without an answer the record counts',
   );
   t.end();
 });
 
-test('a share on an unknown GPU stays free on every GPU', (t) => {
+test('a part of an unknown GPU stays free on every GPU', (t) => {
   t.same(free(noteLegacy(emptyLedger(NODE), oldHolder('a', 30, 4, ['GPU-gone']))), ['70/12', '70/12', '70/12']);
   t.end();
 });
 
-test('a holding ends with its pod at once, or when the kubelet has not named it for the time of grace', (t) => {
+test('an allocation ends with its pod at once, or when the kubelet has not listed it for the grace period', (t) => {
   const holder = oldHolder('a', 30, 4, [uuid(0)]);
   const begun = followLegacy(emptyLedger(NODE), [holder], { endedPods: NOBODY, now: 0, graceMs: GRACE_MS });
   t.equal(begun.begun.length, 1);
   t.equal(
     followLegacy(begun.state, [holder], { endedPods: NOBODY, now: 5 * GRACE_MS, graceMs: GRACE_MS }).state,
     begun.state,
-    'named: nothing changes',
+    'the kubelet lists it: nothing changes',
   );
   t.same(free(followLegacy(begun.state, [holder], { endedPods: new Set(['a']), now: 0, graceMs: GRACE_MS }).state), [
     '100/16',
@@ -107,7 +107,7 @@ const newPods = fc.array(
   { maxLength: 30 },
 );
 
-test('old and new pods together never hold more than a GPU has, and all of it is free when the old are gone', (t) => {
+test('old and new pods together never exceed a GPU, and all of it is free when the old pods have ended', (t) => {
   fc.assert(
     fc.property(oldPods, newPods, (old, fresh) => {
       const model = new KubeletModel(NODE);

@@ -16,8 +16,8 @@ const waiting = (podUid: string, ...hint: number[]): PendingContainer => ({
 });
 
 /**
- * The kubelet asks for one resource of a container while all of `pending` wait; answers the GPUs and what the ledger
- * knows then.
+ * The kubelet asks for one resource of a container while all of `pending` wait; returns the GPUs and the state of the
+ * ledger.
  */
 function ask(
   state: LedgerState,
@@ -58,15 +58,15 @@ for (const order of [
         if (kind === order[0]) got.push(...answer.gpus);
       }
     }
-    t.same(got, [2, 0, 2, 1], 'although none of them has started');
+    t.same(got, [2, 0, 2, 1], 'none of them has started');
     t.end();
   });
 }
 
-test('a container whose prediction came to nothing does not stand in the way of the next', (t) => {
+test('a container whose prediction failed does not block the next one', (t) => {
   const pending = [waiting('first', 9), waiting('second', 1)];
   const first = ask(emptyLedger(nodeOf(2, 16)), 'core', pending);
-  t.same(first.gpus, [0], 'there is no GPU 9');
+  t.same(first.gpus, [0], 'the node has no GPU 9');
   const { state } = ask(first.state, 'memory', pending);
   t.same(ask(state, 'core', pending).gpus, [1]);
   t.end();

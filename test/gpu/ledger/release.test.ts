@@ -17,7 +17,7 @@ function running(model: KubeletModel, cores: number, memoryBlocks: number): void
   for (const pod of model.pods.values()) model.start(pod);
 }
 
-test('memory asked for first is not refused for cores that only a pod of the past holds', (t) => {
+test('the ledger does not refuse a first memory request because of cores that only an ended pod holds', (t) => {
   const model = new KubeletModel(nodeOf(1, 16));
   running(model, 100, 0);
   for (const pod of [...model.pods.values()]) model.end(pod);
@@ -25,7 +25,7 @@ test('memory asked for first is not refused for cores that only a pod of the pas
   t.end();
 });
 
-test('what belongs to a pod that is over is freed at once, whatever the kubelet still lists', (t) => {
+test('the ledger frees the allocations of an ended pod at once, even if the kubelet still lists them', (t) => {
   const model = new KubeletModel(nodeOf(1, 16));
   running(model, 30, 4);
   const [pod] = [...model.pods.values()];
@@ -36,7 +36,7 @@ test('what belongs to a pod that is over is freed at once, whatever the kubelet 
   t.end();
 });
 
-test('what the kubelet does not list is kept for the time of grace, and longer if it is listed again', (t) => {
+test('an allocation that the kubelet does not list is kept for the grace period, which starts anew when it is listed again', (t) => {
   const model = new KubeletModel(nodeOf(1, 16));
   running(model, 30, 4);
   const listed = new Map(model.pods);
@@ -47,17 +47,17 @@ test('what the kubelet does not list is kept for the time of grace, and longer i
   model.reconcile(GRACE_MS);
   model.pods.clear();
   model.reconcile(1);
-  t.equal(model.state.allocations.size, 1, 'counted anew');
+  t.equal(model.state.allocations.size, 1, 'the grace period starts anew');
   model.reconcile(GRACE_MS);
   t.equal(model.state.allocations.size, 0);
   t.end();
 });
 
-test('memory of a failed pod that is offered again does not make older cores wait in place of the last ones', (t) => {
+test('memory of a failed pod that is offered again does not use older waiting cores instead of the latest ones', (t) => {
   const model = new KubeletModel(nodeOf(3, 16));
   const unknown = (...wanted: Parameters<typeof wish>) => ({ ...wish(...wanted), knowsPods: false });
   t.ok(model.admit(unknown(200, 0)));
-  t.notOk(model.admit(unknown(150, 4, ['memory', 'core'])), 'its memory was taken for that of the two GPUs');
+  t.notOk(model.admit(unknown(150, 4, ['memory', 'core'])), 'the memory was matched with the two GPUs');
   t.ok(model.admit(unknown(60, 8)));
   for (const pod of model.pods.values()) {
     const held = model.state.allocations.get(allocationId(pod.coreIds));

@@ -33,7 +33,7 @@ function after(state: LedgerState, holders: readonly Holder[], now = NOW): Ledge
   return takeOver(state, holders, { now, graceMs: GRACE_MS }).state;
 }
 
-test('a container whose ids an old checkpoint gives to a pod of the past gets them, and the past is dropped', (t) => {
+test('a container gets the ids that an old checkpoint gives to an ended pod, and the old allocation is removed', (t) => {
   const stale = after(emptyLedger(NODE), [holder('past', ids('core', 0, 0, 30), ids('memory', 0, 0, 4))]);
   const present = holder('present', ids('core', 0, 0, 50), ids('memory', 0, 2, 8));
   const { state, dropped, adopted } = takeOver(stale, [present], { now: NOW, graceMs: GRACE_MS });
@@ -47,7 +47,7 @@ test('a container whose ids an old checkpoint gives to a pod of the past gets th
   t.end();
 });
 
-test('the same ids in other hands belong to the pod that the kubelet names', (t) => {
+test('ids that the kubelet lists for another pod belong to that pod', (t) => {
   const coreIds = ids('core', 0, 0, 30);
   const state = after(after(emptyLedger(NODE), [holder('past', coreIds, ids('memory', 0, 0, 4))]), [
     holder('present', coreIds, ids('memory', 0, 0, 4)),
@@ -59,7 +59,7 @@ test('the same ids in other hands belong to the pod that the kubelet names', (t)
   t.end();
 });
 
-test('an init container and the container after it are both known, whichever holds more', (t) => {
+test('the ledger knows an init container and the container after it, whichever holds more', (t) => {
   for (const [first, second] of [
     [10, 30],
     [30, 10],
@@ -68,12 +68,12 @@ test('an init container and the container after it are both known, whichever hol
     const main = holder('pod', ids('core', 0, 0, second), ids('memory', 0, 0, 4));
     const state = after(emptyLedger(NODE), [init, main]);
     t.same([...state.allocations.keys()].sort(), [allocationId(init.coreIds), allocationId(main.coreIds)].sort());
-    t.same(after(state, [main, init]), state, 'nothing changes the second time');
+    t.same(after(state, [main, init]), state, 'the second reconciliation changes nothing');
   }
   t.end();
 });
 
-test('a container keeps the GPU that it was given, also where its ids are of another one and that one has room', (t) => {
+test('a container keeps its GPU, even where its ids are of another GPU with room', (t) => {
   const [, second] = NODE.gpus.map(({ gpu }) => gpu);
   const running = holder('pod', ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [second?.uuid ?? ''] });
   const state = after(emptyLedger(NODE), [running]);
@@ -84,7 +84,7 @@ test('a container keeps the GPU that it was given, also where its ids are of ano
   t.end();
 });
 
-test('the same ids on another GPU than an old checkpoint says are where their container is', (t) => {
+test('ids that an old checkpoint places on another GPU follow their container', (t) => {
   const [first, second] = NODE.gpus.map(({ gpu }) => gpu.uuid);
   const ofGpu = (pod: string, gpu = '') =>
     holder(pod, ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: [gpu] });
@@ -98,11 +98,11 @@ test('the same ids on another GPU than an old checkpoint says are where their co
     [[first]],
   );
   t.equal(adopted.length, 1);
-  t.same(dropped, [], 'its directory is the new one, and stays');
+  t.same(dropped, [], 'the allocation keeps the new directory');
   t.end();
 });
 
-test('a GPU that the node no longer has is not believed in', (t) => {
+test('the ledger ignores a GPU that the node no longer has', (t) => {
   const running = holder('pod', ids('core', 0, 0, 30), ids('memory', 0, 0, 4), { gpuNames: ['GPU-gone'] });
   t.same(
     after(emptyLedger(NODE), [running])
@@ -114,8 +114,8 @@ test('a GPU that the node no longer has is not believed in', (t) => {
 });
 
 /**
- * What a kubelet may name at one moment: containers with ids of their own, of one GPU each. Those of another moment are
- * of other pods: a container keeps the ids that it was given.
+ * What a kubelet may list at one moment: containers with ids of their own, of one GPU each. The ids of another moment
+ * belong to other pods: a container keeps its ids.
  */
 const named = (moment: string): fc.Arbitrary<readonly Holder[]> =>
   fc
@@ -139,7 +139,7 @@ const named = (moment: string): fc.Arbitrary<readonly Holder[]> =>
       });
     });
 
-test('whatever the ledger believed, it ends with what the kubelet names and nothing twice', (t) => {
+test("from any state, the ledger ends with the kubelet's list and no id twice", (t) => {
   fc.assert(
     fc.property(named('past'), named('present'), (before, now) => {
       const state = after(after(emptyLedger(NODE), before), now, NOW + 2 * GRACE_MS);

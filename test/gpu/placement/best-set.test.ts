@@ -22,7 +22,7 @@ import { firstInOrder, highestScore, linksOpinion, scoreOpinion, subsets } from 
 
 const indexes = (placed: Placement): readonly number[] => (placed.ok ? placed.gpus.map((gpu) => gpu.index) : []);
 
-/** `count` whole GPUs of `topology` where only `free` are free. */
+/** `count` whole GPUs of `topology`, of which only `free` are free. */
 function link(
   topology: Topology,
   free: readonly number[],
@@ -40,7 +40,7 @@ const everything = (topology: Topology): number[] => [...topology.levels.keys()]
 /** Whether a machine has any NVLink. */
 const isLinked = (topology: Topology): boolean => topology.nvlinks.some((row) => row.some((links) => links > 0));
 
-test('no free set of the same size has more NVLinks, or is nearer where there are none, on any machine', (t) => {
+test('no free set of the same size has more NVLinks or, without NVLink, a shorter distance, on any machine', (t) => {
   fc.assert(
     fc.property(
       situations(fc.oneof(anyMachine(8, 0), anyMachine(8, 2), anyMachine(8, 18))),
@@ -59,7 +59,7 @@ test('no free set of the same size has more NVLinks, or is nearer where there ar
   t.end();
 });
 
-test('NVLink of the set; best disjoint NVLink sets that remain; PCIe and NUMA distance; PCIe worth of the rest', (t) => {
+test('sets are compared by their NVLinks, the disjoint NVLink sets that remain, PCIe and NUMA distance, and the PCIe value of the rest', (t) => {
   const switches = fc
     .tuple(pcieTrees(8), fc.integer({ min: 1, max: 18 }))
     .map(([tree, links]) =>
@@ -94,21 +94,21 @@ const SWITCHED_UNEVEN = topologyOfPairs(8, (a, b) => ({
   nvlinks: 18,
 }));
 
-test('under NVSwitch the pair behind one switch is taken, not the one across sockets that leaves it', (t) => {
+test('under NVSwitch a request gets the pair behind one switch, not a pair across sockets', (t) => {
   t.same(link(SWITCHED_UNEVEN, [0, 1, 3, 4], 2), [0, 1]);
   t.same(link(SWITCHED_UNEVEN, [0, 1, 3, 4, 5], 2), [0, 1]);
-  t.same(link(SWITCHED_UNEVEN, [0, 1, 4, 5, 6], 1), [4], 'a single one leaves the near pairs');
+  t.same(link(SWITCHED_UNEVEN, [0, 1, 4, 5, 6], 1), [4], 'a single GPU leaves the near pairs intact');
   t.same(link(SWITCHED_UNEVEN, [1, 3, 4, 5, 6], 3), [4, 5, 6]);
   t.end();
 });
 
-test('a bridge is not broken for a third GPU, however near it is', (t) => {
+test('a request for single GPUs does not break an NVLink pair for a third GPU, however near it is', (t) => {
   t.same(link(BRIDGED, everything(BRIDGED), 3), [4, 5, 6]);
-  t.same(link(BRIDGED, [0, 1, 2, 3, 6], 3), [0, 1, 6], 'not 2, which is on the same socket');
+  t.same(link(BRIDGED, [0, 1, 2, 3, 6], 3), [0, 1, 6], 'the set does not contain GPU 2, which is on the same socket');
   t.end();
 });
 
-test('the same node in the same state gives the same answer, in memory or anew', (t) => {
+test('the same node in the same state gives the same answer, with and without the cache', (t) => {
   fc.assert(
     fc.property(situations(anyMachine(8, 3)), ({ topology, free, count }) => {
       const copy = structuredClone(topology);
@@ -120,7 +120,7 @@ test('the same node in the same state gives the same answer, in memory or anew',
   t.end();
 });
 
-test('GPUs that have to be part are, and the rest is the best that goes with them', (t) => {
+test('the set contains the required GPUs and the best complement', (t) => {
   const pinned = situations(anyMachine(7, 2)).chain((given) =>
     fc.record({
       given: fc.constant(given),
@@ -142,14 +142,14 @@ test('GPUs that have to be part are, and the rest is the best that goes with the
   t.end();
 });
 
-test('only what is offered is chosen', (t) => {
+test('the set contains only offered GPUs', (t) => {
   t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { among: [1, 2, 6] }), [1, 2]);
   t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { among: [1, 6] }), [1, 6]);
   t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { among: [3] }), []);
   t.end();
 });
 
-test('a prediction is taken when it can serve, and ignored otherwise', (t) => {
+test('placement uses a prediction that can serve the request, and ignores any other', (t) => {
   t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { hint: [0, 6] }), [0, 6]);
   t.same(link(CUBE_MESH, [0, 1, 2], 2, { hint: [0, 6] }), [1, 2]);
   t.same(link(CUBE_MESH, everything(CUBE_MESH), 2, { hint: [5] }), link(CUBE_MESH, everything(CUBE_MESH), 2));
@@ -163,37 +163,37 @@ test('a prediction is taken when it can serve, and ignored otherwise', (t) => {
 test('a pair is taken within a quad of the cube mesh, so that the other quad stays whole', (t) => {
   const pair = link(CUBE_MESH, everything(CUBE_MESH), 2);
   t.equal(scoreOpinion(CUBE_MESH, pair), 200);
-  t.equal(new Set(pair.map((position) => position >> 2)).size, 1, `${pair.join(' and ')} are of one quad`);
+  t.equal(new Set(pair.map((position) => position >> 2)).size, 1, `${pair.join(' and ')} are in one quad`);
   const rest = everything(CUBE_MESH).filter((position) => !pair.includes(position));
   t.equal(highestScore(CUBE_MESH, rest, 4), 900);
   t.end();
 });
 
-test('a single GPU is taken where no bridge is', (t) => {
+test('a single GPU is taken from outside the NVLink pairs', (t) => {
   t.same(link(BRIDGED, everything(BRIDGED), 1), [6]);
-  t.same(link(BRIDGED, [0, 1, 2, 3, 4], 1), [4], 'the other half of its pair is gone');
+  t.same(link(BRIDGED, [0, 1, 2, 3, 4], 1), [4], 'the other half of its pair is taken');
   t.same(link(BRIDGED, [0, 1, 2, 3], 2), [0, 1]);
   t.end();
 });
 
-test('under NVSwitch the NUMA node decides: pairs stay on one, and singles fill up the one in use', (t) => {
+test('under NVSwitch the NUMA node decides: pairs stay on one node, and single GPUs fill the node in use', (t) => {
   const machine = switched(8, 18);
   t.same(link(machine, everything(machine), 2), [0, 1]);
   t.same(link(machine, everything(machine), 4), [0, 1, 2, 3]);
-  t.same(link(machine, [0, 1, 2, 3, 5, 6, 7], 1), [5], 'one of 4 to 7 is in use already');
+  t.same(link(machine, [0, 1, 2, 3, 5, 6, 7], 1), [5], 'one of the GPUs 4 to 7 is in use');
   t.same(link(machine, [0, 1, 2, 3, 5, 6, 7], 2), [5, 6]);
   t.end();
 });
 
-test('a part opens the GPU that leaves the best sets', (t) => {
+test('a part of a GPU opens the GPU whose loss leaves the best sets', (t) => {
   const share = (slots: readonly GpuSlot[]) => indexes(place(BRIDGED, slots, { cores: 30, memoryBytes: GIB }));
   t.same(share(slotsOf(8)), [6]);
-  t.same(share(slotsOf(8, { 2: 10 })), [2], 'a GPU that is open already comes first');
+  t.same(share(slotsOf(8, { 2: 10 })), [2], 'a partly used GPU comes first');
   t.same(share(slotsOf(8, { 6: 100 })), [7]);
   t.end();
 });
 
-test('a GPU with processes that nobody here started comes last', (t) => {
+test('a GPU with foreign processes comes last', (t) => {
   const busy = (...at: number[]) =>
     slotsOf(8).map((slot) => (at.includes(slot.gpu.index) ? { ...slot, processCount: 2 } : slot));
   t.same(indexes(place(CUBE_MESH, busy(0, 1, 2, 3), { cores: 200, memoryBytes: 0 })), [6, 7]);
@@ -201,13 +201,13 @@ test('a GPU with processes that nobody here started comes last', (t) => {
   t.same(
     indexes(place(T8, busy(0), { cores: 800, memoryBytes: 0 })),
     [0, 1, 2, 3, 4, 5, 6, 7],
-    'but it is chosen when there is no other way',
+    'the GPU is chosen when no other GPU can serve',
   );
   t.same(indexes(place(T8, busy(0), { cores: 50, memoryBytes: GIB })), [1]);
   t.end();
 });
 
-test('what is unhealthy is never chosen', (t) => {
+test('placement never chooses an unhealthy GPU', (t) => {
   const sick = (...at: number[]) => slotsOf(8).map((slot) => ({ ...slot, usable: !at.includes(slot.gpu.index) }));
   t.same(indexes(place(CUBE_MESH, sick(0, 1, 2, 3), { cores: 200, memoryBytes: 0 })), [4, 7]);
   t.same(indexes(place(T8, sick(0), { cores: 800, memoryBytes: 0 })), []);
@@ -217,7 +217,7 @@ test('what is unhealthy is never chosen', (t) => {
   t.end();
 });
 
-test('memory asked for with whole GPUs is there, on unequal GPUs too', (t) => {
+test('whole GPUs offer the requested memory, also where GPUs are unequal', (t) => {
   const slots = slotsOf(6).map((slot, at) => {
     const memoryBytes = at === 3 ? 80 * GIB : 16 * GIB;
     return { ...slot, gpu: gpuAt(at, { memoryBytes }), freeMemoryBytes: memoryBytes };
@@ -232,7 +232,7 @@ test('memory asked for with whole GPUs is there, on unequal GPUs too', (t) => {
   t.end();
 });
 
-test('several whole GPUs are of one model and memory where that is possible', (t) => {
+test('several whole GPUs have the same model and memory where that is possible', (t) => {
   const machine = switched(6, 4);
   const mixed = (large: readonly number[], taken: Readonly<Record<number, number>> = {}) =>
     slotsOf(6, taken).map((slot, at) => {
@@ -243,33 +243,33 @@ test('several whole GPUs are of one model and memory where that is possible', (t
     });
   const ask = (slots: readonly GpuSlot[], count: number, gib = 0, equalGpus = false) =>
     place(machine, slots, { cores: count * 100, memoryBytes: gib * GIB, equalGpus });
-  t.same(indexes(ask(mixed([0, 2, 4]), 2)), [0, 2], 'near ones are not equal here');
-  t.same(indexes(ask(mixed([0, 3]), 2, 90)), [0, 3], 'only the large ones have the memory');
-  t.same(indexes(ask(mixed([0]), 2, 90)), [0, 1], 'preferred, not required');
+  t.same(indexes(ask(mixed([0, 2, 4]), 2)), [0, 2], 'near GPUs are not equal on this machine');
+  t.same(indexes(ask(mixed([0, 3]), 2, 90)), [0, 3], 'only the large GPUs have the memory');
+  t.same(indexes(ask(mixed([0]), 2, 90)), [0, 1], 'equal GPUs are preferred, not required');
   t.match(ask(mixed([0]), 2, 90, true), {
     ok: false,
     reason: /^asked for 2 whole GPUs of one model and memory with 92160 MiB together; 6 are free|6 of 6 are free/,
   });
-  t.same(indexes(ask(mixed([0, 1, 2]), 4)), [0, 1, 2, 3], 'four are not equal');
+  t.same(indexes(ask(mixed([0, 1, 2]), 4)), [0, 1, 2, 3], 'no four GPUs are equal');
   t.notOk(ask(mixed([0, 1, 2]), 4, 0, true).ok);
   t.same(indexes(ask(mixed([0, 1, 2], { 4: 100, 5: 100 }), 2, 0, true)), [0, 1]);
   t.same(indexes(ask(mixed([0]), 1, 80, true)), [0], 'one GPU equals itself');
   t.same(
     indexes(place(machine, mixed([0, 2, 4]), { cores: 200, memoryBytes: 0 }, { mustInclude: [3] })),
     [3, 5],
-    'with one that has to be part go its equals',
+    'a required GPU is joined by its equals',
   );
   t.end();
 });
 
-test('twins with less memory do not stand in for those with more', (t) => {
+test('GPUs with less memory do not replace twins with more memory', (t) => {
   const machine = switched(4, 4);
   const slots = slotsOf(4).map((slot, at) => ({ ...slot, freeMemoryBytes: (at < 2 ? 8 : 16) * GIB }));
   t.same(indexes(place(machine, slots, { cores: 200, memoryBytes: 32 * GIB })), [2, 3]);
   t.end();
 });
 
-test('of more than sixteen GPUs, NVLink is found', (t) => {
+test('placement finds NVLinks among more than sixteen GPUs', (t) => {
   const pairs: [number, number, number][] = Array.from({ length: 10 }, (_, at) => [2 * at, 2 * at + 1, 4]);
   const machine = withNvlinks(
     pcieMachine(20, ['NODE', everything(T8), [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]]),
@@ -278,8 +278,8 @@ test('of more than sixteen GPUs, NVLink is found', (t) => {
   const free = everything(machine).filter((position) => position !== 0);
   t.same(link(machine, free, 2), [2, 3]);
   t.equal(scoreOpinion(machine, link(machine, free, 4)), 2 * 400 + 4 * 20);
-  t.equal(linksOpinion(machine, link(machine, free, 12)), 6 * 4, 'six pairs, of nineteen free GPUs');
-  t.same(link(machine, free, 1), [1], 'its partner is taken already');
+  t.equal(linksOpinion(machine, link(machine, free, 12)), 6 * 4, 'six pairs exist among nineteen free GPUs');
+  t.same(link(machine, free, 1), [1], 'its partner is taken');
   t.equal(link(machine, free, 19).length, 19);
   t.same(link(machine, free, 20), []);
   t.same(link(machine, free, 3, { mustInclude: [7, 19] }).length, 3);
@@ -289,9 +289,9 @@ test('of more than sixteen GPUs, NVLink is found', (t) => {
   t.end();
 });
 
-test('few free GPUs of a large machine are compared exactly', (t) => {
+test('placement compares all sets where a large machine has few free GPUs', (t) => {
   const single = withNvlinks(pcieMachine(20, ['PIX', [0, 1]], ['NODE', everything(T8)]), [[5, 15, 2]]);
-  t.same(link(single, [0, 1, 5, 15], 2), [5, 15], 'a swap of one GPU alone never leads there');
+  t.same(link(single, [0, 1, 5, 15], 2), [5, 15], 'no exchange of a single GPU leads to this set');
   t.same(link(single, [0, 1, 5, 15], 1), [0]);
   fc.assert(
     fc.property(anyMachine(20, 2), fc.integer({ min: 1, max: 5 }), (topology, count) => {

@@ -7,7 +7,7 @@ const anySet = fc
   .uniqueArray(fc.integer({ min: 0, max: 15 }), { minLength: 1, maxLength: 12 })
   .map((positions) => positions.sort((a, b) => a - b));
 
-test('bits and positions say the same', (t) => {
+test('bits and positions describe the same set', (t) => {
   fc.assert(
     fc.property(anySet, (positions) => {
       const bits = bitsOf(positions);
@@ -23,7 +23,7 @@ test('bits and positions say the same', (t) => {
   t.end();
 });
 
-test('subsets come once each, lowest first', (t) => {
+test('each subset is listed once, lowest first', (t) => {
   fc.assert(
     fc.property(anySet, fc.integer({ min: 0, max: 5 }), (positions, count) => {
       const seen: string[] = [];

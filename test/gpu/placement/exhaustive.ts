@@ -1,6 +1,6 @@
 import type { Topology } from '../../../src/gpu/topology/topology.js';
 
-/** Weights as data/allocators agree on them, written out again: the tests' own opinion of a pair. */
+/** The weights of data/allocators, written a second time: the tests compute the score of a pair on their own. */
 const PCIE: Readonly<Record<string, number>> = { X: 0, PIX: 50, PXB: 40, PHB: 30, NODE: 20, SYS: 10 };
 
 export function pairOpinion(topology: Topology, a: number, b: number): number {
@@ -18,13 +18,13 @@ export function scoreOpinion(topology: Topology, set: readonly number[]): number
   return sumOfPairs(set, (a, b) => pairOpinion(topology, a, b));
 }
 
-/** Every subset of `from` with `count` members, lexicographic. */
+/** Every subset of `from` with `count` members, in lexicographic order. */
 export function subsets(from: readonly number[], count: number): number[][] {
   if (count === 0) return [[]];
   return from.flatMap((first, at) => subsets(from.slice(at + 1), count - 1).map((rest) => [first, ...rest]));
 }
 
-/** The highest score of `count` among `free`, by looking at all. */
+/** The highest score of `count` among `free`; compares all sets. */
 export function highestScore(topology: Topology, free: readonly number[], count: number): number {
   return Math.max(...subsets(free, count).map((set) => scoreOpinion(topology, set)));
 }
@@ -34,12 +34,12 @@ export function linksOpinion(topology: Topology, set: readonly number[]): number
   return sumOfPairs(set, (a, b) => topology.nvlinks[a]?.[b] ?? 0);
 }
 
-/** How near a set is by PCIe and NUMA. */
+/** The PCIe distance score of a set. */
 export function nearnessOpinion(topology: Topology, set: readonly number[]): number {
   return sumOfPairs(set, (a, b) => PCIE[topology.levels[a]?.[b] ?? ''] ?? 0);
 }
 
-/** The best that disjoint sets of `jobSize` can be worth among `free`, as many as fit, by trying all. */
+/** The highest value of disjoint sets of `jobSize` among `free`, as many as fit; tries all of them. */
 export function packingOpinion(
   free: readonly number[],
   jobSize: number,
@@ -55,8 +55,8 @@ export function packingOpinion(
 }
 
 /**
- * The set of `count` among `free` that comes first: NVLink of the set; best disjoint NVLink sets that remain; PCIe and
- * NUMA distance of the set; PCIe worth of the rest; lowest positions. By looking at every set.
+ * The first set of `count` among `free`: NVLink of the set; best disjoint NVLink sets that remain; PCIe and NUMA
+ * distance of the set; PCIe value of the rest; lowest positions. Compares every set.
  */
 export function firstInOrder(
   topology: Topology,

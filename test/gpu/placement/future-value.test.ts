@@ -40,7 +40,7 @@ test('a table holds sixteen GPUs and no more', (t) => {
   t.end();
 });
 
-test('twins can change places in every set without a difference', (t) => {
+test('twins are interchangeable in every set', (t) => {
   fc.assert(
     fc.property(anyMachine(6, 1), (topology) => {
       const table = pcieTable(topology);
@@ -60,11 +60,11 @@ test('twins can change places in every set without a difference', (t) => {
   const table = pcieTable(T8);
   t.ok(table.areTwins(0, 1));
   t.notOk(table.areTwins(0, 2));
-  t.notOk(linkTable(CUBE_MESH).areTwins(0, 1), 'their links lead elsewhere');
+  t.notOk(linkTable(CUBE_MESH).areTwins(0, 1), 'their links lead to other GPUs');
   t.end();
 });
 
-test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
+test('the future value is the score of the best disjoint jobs of 8, 4 and 2 GPUs', (t) => {
   const machine = fc.oneof(anyMachine(9, 2), anyMachine(9, 0), fc.constantFrom(BRIDGED, CUBE_MESH, T8));
   fc.assert(
     fc.property(
@@ -85,7 +85,7 @@ test('worth is what the best disjoint jobs of 8, 4 and 2 would score', (t) => {
   t.end();
 });
 
-test('sixteen GPUs are worth two jobs of eight, four of four, eight of two', (t) => {
+test('sixteen GPUs have the value of two jobs of eight, four of four and eight of two', (t) => {
   const machine = switched(16, 6);
   const [eights, fours, twos] = new FutureValue(pcieTable(machine)).of(0xffff);
   const halves = [
@@ -101,7 +101,7 @@ test('sixteen GPUs are worth two jobs of eight, four of four, eight of two', (t)
   t.end();
 });
 
-test('taking a GPU away never makes the rest worth more', (t) => {
+test('the future value never rises when a GPU is taken', (t) => {
   fc.assert(
     fc.property(anyMachine(8, 2), (topology) => {
       const futureValue = new FutureValue(linkTable(topology));
@@ -117,7 +117,7 @@ test('taking a GPU away never makes the rest worth more', (t) => {
   t.end();
 });
 
-test('worths are compared by the largest job first', (t) => {
+test('future values are compared by the largest job first', (t) => {
   t.ok(compareFutureValue([1, 0, 0], [0, 9, 9]) > 0);
   t.ok(compareFutureValue([1, 2, 3], [1, 2, 4]) < 0);
   t.equal(compareFutureValue([1, 2, 3], [1, 2, 3]), 0);

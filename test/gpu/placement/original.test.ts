@@ -16,8 +16,9 @@ function choice(topology: Topology, free: readonly number[], count: number): Cho
 }
 
 /**
- * The original's tree in its own words: nodes are level and mask; for every pair, the first node of its level that
- * meets it takes it in, or a new one is made; the parent of a node is the first one of a higher level that meets it.
+ * The original's tree in its own terms: nodes are level and mask; for every pair, the first node of its level that
+ * intersects it includes it, or a new node is made; the parent of a node is the first node of a higher level that
+ * intersects it.
  */
 class MaskTree {
   readonly nodes: { readonly level: Level; readonly mask: Set<number> }[] = [];
@@ -35,7 +36,7 @@ class MaskTree {
     }
   }
 
-  /** Masks over a leaf, nearest level first. */
+  /** Masks that contain a leaf, nearest level first. */
   above(leaf: number): ReadonlySet<number>[] {
     let mask: ReadonlySet<number> = new Set([leaf]);
     const found: ReadonlySet<number>[] = [];
@@ -59,8 +60,8 @@ const sorted = (mask: ReadonlySet<number>, free: readonly number[]): number[] =>
   free.filter((position) => mask.has(position));
 
 /**
- * Link, word by word: each leaf climbs to the first group with enough free; of the groups found, level, free ones, then
- * the lowest.
+ * The original's Link, word by word: each leaf climbs to the first group with enough free GPUs; of the groups found,
+ * level, free GPUs, then the lowest.
  */
 function linkInWords(topology: Topology, free: readonly number[], count: number): number[] | null {
   const tree = new MaskTree(topology);
@@ -82,7 +83,7 @@ function linkInWords(topology: Topology, free: readonly number[], count: number)
   return from.length < count ? null : from.slice(0, count);
 }
 
-test('several GPUs: the choice is the one that the original describes, on any machine that is a tree', (t) => {
+test('the choice of several GPUs is the one that the original describes, on any machine that is a tree', (t) => {
   fc.assert(
     fc.property(situations(pcieTrees(10)), ({ topology, free, count }) => {
       const expected = linkInWords(topology, free, count);
@@ -94,7 +95,7 @@ test('several GPUs: the choice is the one that the original describes, on any ma
   t.end();
 });
 
-test('one GPU: it comes from the smallest group on every way down', (t) => {
+test('a single GPU comes from the smallest group at every level on the way down', (t) => {
   fc.assert(
     fc.property(situations(pcieTrees(10)), ({ topology, free }) => {
       const chosen = originalFragment(buildTree(topology), choice(topology, free, 1))?.[0];
@@ -117,7 +118,7 @@ test('one GPU: it comes from the smallest group on every way down', (t) => {
   t.end();
 });
 
-test('where only PCIe differs the original is followed whenever its set is a best one', (t) => {
+test("where only PCIe differs, placement chooses the original's set whenever that set is among the best", (t) => {
   let followed = 0;
   fc.assert(
     fc.property(situations(pcieTrees(9)), ({ topology, free, count }) => {
@@ -137,11 +138,11 @@ test('where only PCIe differs the original is followed whenever its set is a bes
     }),
     { numRuns: 400 },
   );
-  t.ok(followed > 50, `followed ${followed} times`);
+  t.ok(followed > 50, `placement chose the original's set ${followed} times`);
   t.end();
 });
 
-test('quieter groups come before busier ones of the same size', (t) => {
+test('of groups of the same size, less busy groups come first', (t) => {
   const topology = buildTree({
     levels: [
       ['X', 'PIX', 'SYS', 'SYS'],

@@ -8,7 +8,7 @@ import { subsets } from './exhaustive.js';
 
 const ALL = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/** A node of eight GPUs of two sizes in any state, whose indexes skip numbers, and a request with any options. */
+/** A node of eight GPUs of two sizes in any state, whose indexes have gaps, and a request with any options. */
 const anySituation = fc.record({
   topology: fc.constantFrom(T8, CUBE_MESH, BRIDGED, switched(8, 4)),
   cards: fc.array(
@@ -46,7 +46,7 @@ function nodeOf(
   });
 }
 
-/** Whether a set of positions can serve, said as plainly as possible. */
+/** Whether a set of positions can serve, in the plainest form. */
 function canServe(slots: readonly GpuSlot[], set: readonly number[], cores: number, memoryBytes: number): boolean {
   const chosen = set.map((position) => slots[position] as GpuSlot);
   if (chosen.some((slot) => !slot.usable)) return false;
@@ -60,7 +60,7 @@ function canServe(slots: readonly GpuSlot[], set: readonly number[], cores: numb
   );
 }
 
-test('whatever is asked, the answer serves and keeps to the options; a refusal means that nothing could', (t) => {
+test('every placement serves the request and respects its options, and a refusal means that no set can serve', (t) => {
   let [placedCount, refusedCount] = [0, 0];
   fc.assert(
     fc.property(anySituation, ({ topology, cards: gpus, cores, gib, hint, among, mustInclude }) => {
@@ -86,7 +86,7 @@ test('whatever is asked, the answer serves and keeps to the options; a refusal m
         .map((gpu) => slots.findIndex((slot) => slot.gpu.uuid === gpu.uuid))
         .sort((a, b) => a - b);
       if (!serving.some((set) => String(set) === String(positions))) return false;
-      // A prediction that is a complete answer by itself is the answer.
+      // A prediction that is a complete answer is the answer.
       const predicted = [...(hint ?? [])].sort((a, b) => a - b);
       return !serving.some((set) => String(set) === String(predicted)) || String(positions) === String(predicted);
     }),
@@ -96,7 +96,7 @@ test('whatever is asked, the answer serves and keeps to the options; a refusal m
   t.end();
 });
 
-test('quiet GPUs come before ones that somebody else uses, as long as they suffice', (t) => {
+test('GPUs without foreign processes come before GPUs with them, as long as they suffice', (t) => {
   fc.assert(
     fc.property(anySituation, ({ topology, cards: gpus, cores }) => {
       if (cores < 100) return true;

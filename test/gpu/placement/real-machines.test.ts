@@ -7,7 +7,7 @@ import { hasNvlink, type Topology } from '../../../src/gpu/topology/topology.js'
 import { slotsOf } from '../topology/machines.js';
 import { firstInOrder, highestScore, scoreOpinion, subsets } from './exhaustive.js';
 
-/** A folder of real `nvidia-smi topo -m` outputs and an index.json that says what the best sets of each are. */
+/** A folder of real `nvidia-smi topo -m` outputs and an index.json that states the best sets of each. */
 const folder = process.env['GPU_MANAGER_TOPOLOGIES'] ?? '';
 const skip = existsSync(join(folder, 'index.json'))
   ? false
@@ -42,7 +42,7 @@ function chosenScore(topology: Topology, free: readonly number[], count: number)
   return scoreOpinion(topology, chosenSet(topology, free, count));
 }
 
-test('every real machine is read as its index says', { skip }, (t) => {
+test('the reader reads every real machine as its index states', { skip }, (t) => {
   for (const entry of entries) {
     const topology = machine(entry);
     t.equal(topology.levels.length, entry.n_gpu, entry.file);
@@ -58,7 +58,7 @@ test('every real machine is read as its index says', { skip }, (t) => {
   t.end();
 });
 
-test('the best scores of the index are met on every real machine', { skip }, (t) => {
+test('placement reaches the best scores of the index on every real machine', { skip }, (t) => {
   for (const entry of entries) {
     const topology = machine(entry);
     for (const [count, { max_score }] of Object.entries(entry.best_sets)) {
@@ -72,7 +72,7 @@ test('the best scores of the index are met on every real machine', { skip }, (t)
   t.end();
 });
 
-test('from every free subset of every real machine the best set of every size is chosen', { skip }, (t) => {
+test('placement chooses the best set of every size from every free subset of every real machine', { skip }, (t) => {
   for (const entry of entries) {
     const topology = machine(entry);
     const positions = [...topology.levels.keys()];

@@ -5,7 +5,7 @@ import { GIB, T6, slotsOf } from '../topology/machines.js';
 const said = (placed: Placement): string =>
   placed.ok ? `chose ${placed.gpus.map((gpu) => gpu.index).join(', ')}` : `${placed.code}: ${placed.reason}`;
 
-test('a part that fits nowhere is refused with what was asked for and what the best GPU had', (t) => {
+test('a refused part of a GPU is named with the request and the room of the best GPU', (t) => {
   const slots = slotsOf(6, { 0: 60, 1: 70, 2: 100, 3: 100, 4: 100, 5: 100 });
   t.equal(
     said(place(T6, slots, { cores: 50, memoryBytes: 4 * GIB })),
@@ -18,7 +18,7 @@ test('a part that fits nowhere is refused with what was asked for and what the b
   t.end();
 });
 
-test('too few whole GPUs are refused with those that are free', (t) => {
+test('a refusal of whole GPUs names the free ones', (t) => {
   t.equal(
     said(place(T6, slotsOf(6, { 0: 10, 2: 100, 3: 100, 4: 100 }), { cores: 300, memoryBytes: 0 })),
     'does-not-fit: asked for 3 whole GPUs; 2 of 6 are free (1 with 16384 MiB, 5 with 16384 MiB)',
@@ -30,7 +30,7 @@ test('too few whole GPUs are refused with those that are free', (t) => {
   t.end();
 });
 
-test('what narrowed the choice is named', (t) => {
+test('a refusal names the options that limited the choice', (t) => {
   const sick = slotsOf(6).map((slot) => ({ ...slot, usable: slot.gpu.index !== 1 }));
   t.equal(
     said(place(T6, sick, { cores: 200, memoryBytes: 0 }, { among: [0, 1], mustInclude: [0] })),
@@ -47,7 +47,7 @@ test('what narrowed the choice is named', (t) => {
   t.end();
 });
 
-test('cores that are neither a part nor whole GPUs are refused with the rule', (t) => {
+test('a refusal of cores that are neither a part nor whole GPUs states the rule', (t) => {
   for (const cores of [0, -1, 0.5, 101, 150, Number.NaN]) {
     t.equal(
       said(place(T6, slotsOf(6), { cores, memoryBytes: GIB })),
@@ -57,7 +57,7 @@ test('cores that are neither a part nor whole GPUs are refused with the rule', (
   t.end();
 });
 
-test('a machine without GPUs refuses everything', (t) => {
+test('a machine without GPUs refuses every request', (t) => {
   const none = { levels: [], nvlinks: [] };
   t.equal(
     said(place(none, [], { cores: 100, memoryBytes: 0 })),

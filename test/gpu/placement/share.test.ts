@@ -11,7 +11,7 @@ const anyNode = fc.record({
   gib: fc.integer({ min: 0, max: 16 }),
 });
 
-test('a part goes to a GPU with room, and to none that has more cores free than needed be', (t) => {
+test('a part of a GPU goes to the GPU with room that has the fewest free cores', (t) => {
   fc.assert(
     fc.property(anyNode, ({ topology, used, sick, cores, gib }) => {
       const slots = slotsOf(8, { ...used }).map((slot, at) => ({ ...slot, usable: !sick.includes(at) }));
@@ -31,7 +31,7 @@ test('a part goes to a GPU with room, and to none that has more cores free than 
   t.end();
 });
 
-test('of equal cores the GPU with less memory left is taken, of equal memory the quieter, then the lowest', (t) => {
+test('of GPUs with equal cores placement takes the one with less memory left, then the less busy one, then the lowest', (t) => {
   const slots = slotsOf(8, { 2: 50, 3: 50, 4: 50, 5: 50 }).map((slot, at) => ({
     ...slot,
     freeMemoryBytes: at === 2 ? slot.freeMemoryBytes : Math.min(slot.freeMemoryBytes, 6 * GIB),
@@ -46,7 +46,7 @@ test('of equal cores the GPU with less memory left is taken, of equal memory the
   t.end();
 });
 
-test('memory counts in whole blocks when GPUs are compared', (t) => {
+test('GPUs are compared by whole blocks of memory', (t) => {
   const slots = slotsOf(8, { 2: 50, 3: 50 }).map((slot, at) =>
     at === 3 ? { ...slot, freeMemoryBytes: slot.freeMemoryBytes + 1000 } : slot,
   );
@@ -55,7 +55,7 @@ test('memory counts in whole blocks when GPUs are compared', (t) => {
   t.end();
 });
 
-test('a part that has to stay on a GPU stays there or is refused', (t) => {
+test('a part of a GPU that is bound to a GPU stays there or is refused', (t) => {
   const slots = slotsOf(8, { 0: 50, 5: 90 });
   const on = (index: number, cores: number) => place(T8, slots, { cores, memoryBytes: 0 }, { mustInclude: [index] });
   const first = on(5, 10);
@@ -64,7 +64,7 @@ test('a part that has to stay on a GPU stays there or is refused', (t) => {
   t.end();
 });
 
-test('a predicted GPU is taken for a part while it has room', (t) => {
+test('a part of a GPU goes to the predicted GPU while that has room', (t) => {
   const slots = slotsOf(8, { 0: 50, 5: 90 });
   const predicted = (cores: number) => {
     const placed = place(T8, slots, { cores, memoryBytes: 0 }, { hint: [5] });

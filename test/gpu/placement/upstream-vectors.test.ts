@@ -18,7 +18,7 @@ const all = (count: number, cores: number): Used =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [index, cores]));
 
 /**
- * What the original answers, by its own tests or by running it; where it answers at random, the lowest of its answers.
+ * The original's answers, from its own tests or from running it; where it answers at random, the lowest of its answers.
  */
 const VECTORS: readonly Vector[] = [
   ['T1 fragment', T1, {}, 100, 0, [0]],
@@ -73,14 +73,14 @@ const VECTORS: readonly Vector[] = [
 ];
 
 for (const [name, topology, used, cores, memoryBytes, expected] of VECTORS) {
-  test(`the original's choice holds: ${name}`, (t) => {
+  test(`placement makes the original's choice: ${name}`, (t) => {
     const placed = place(topology, slotsOf(topology.levels.length, used), { cores, memoryBytes });
     t.same(placed.ok ? placed.gpus.map((gpu) => gpu.index) : [], expected, placed.ok ? name : placed.reason);
     t.end();
   });
 }
 
-test('requests in a row fill the machine as the original fills it', (t) => {
+test('consecutive requests fill the machine as the original does', (t) => {
   const used: Record<number, number> = {};
   const take = (cores: number): readonly number[] => {
     const placed = place(T6, slotsOf(6, used), { cores, memoryBytes: 0 });

@@ -16,12 +16,12 @@ const GOLDEN = `ROOT:4
 |   |   |   |---GPU3 (pids: [], usedMemory: 0, totalMemory: 17179869184, allocatableCores: 100, allocatableMemory: 17179869184)
 `;
 
-test('the graph of a half used machine reads as the original prints it', (t) => {
+test('the graph of a partly used machine reads as the original prints it', (t) => {
   t.equal(printGraph(T6, slotsOf(6, { 0: 50, 4: 100 })), GOLDEN);
   t.end();
 });
 
-test('one GPU hangs below the root, no GPU leaves the root alone', (t) => {
+test('a single GPU is a child of the root, and a machine without GPUs has only the root', (t) => {
   t.equal(
     printGraph(T1, slotsOf(1)),
     'ROOT:1\n|---GPU0 (pids: [], usedMemory: 0, totalMemory: 17179869184, allocatableCores: 100, allocatableMemory: 17179869184)\n',
@@ -30,7 +30,7 @@ test('one GPU hangs below the root, no GPU leaves the root alone', (t) => {
   t.end();
 });
 
-test('samples show at the GPU and add up in the groups above', (t) => {
+test('samples appear at the GPU and are added up in the groups above', (t) => {
   const usage = Array.from({ length: 8 }, (_, position) => ({
     pids: position === 0 ? [11, 12] : position === 2 ? [13] : [],
     usedMemoryBytes: position === 0 ? 2 * GIB : position === 2 ? GIB : 0,
@@ -42,13 +42,13 @@ test('samples show at the GPU and add up in the groups above', (t) => {
   t.end();
 });
 
-test('what is unhealthy counts as not available', (t) => {
+test('unhealthy GPUs count as unavailable', (t) => {
   const slots = slotsOf(1).map((slot) => ({ ...slot, usable: false }));
   t.match(printGraph(T1, slots), /^ROOT:0\n/);
   t.end();
 });
 
-test('the extended graph names NVLinks by GPU index, the model, and what may be chosen', (t) => {
+test('the extended graph shows NVLinks by GPU index, the model, and the GPUs that may be chosen', (t) => {
   const slots = slotsOf(8).map((slot, at) => ({ ...slot, gpu: gpuAt(at), usable: at !== 5 }));
   const graph = printGraph(CUBE_MESH, slots, { extended: true });
   t.match(graph, 'nvlinks: [GPU1:1 GPU2:1 GPU3:2 GPU4:2], model: Tesla V100-SXM2-16GB, usable: true)');

@@ -5,7 +5,7 @@ import { NVML_VALUE } from '../../../src/gpu/topology/level.js';
 import { levelBetween, subTopology, type Topology } from '../../../src/gpu/topology/topology.js';
 import { pcieTrees } from './random-machines.js';
 
-/** What a matrix shows of a machine whose first `gpus` devices are GPUs, with NVLink over some pairs of them. */
+/** The matrix of a machine whose first `gpus` devices are GPUs, with NVLink between some pairs of them. */
 function shown(
   machine: Topology,
   gpus: number,
@@ -30,7 +30,7 @@ const anyMatrix = pcieTrees(10).chain((machine) =>
   }),
 );
 
-test('a level under NVLink is never concluded to be nearer than it is', (t) => {
+test('a level hidden by NVLink is never inferred nearer than it is', (t) => {
   fc.assert(
     fc.property(anyMatrix, ({ machine, gpus, linked }) => {
       const isLinked = (a: number, b: number) => linked[Math.min(a, b) * 10 + Math.max(a, b)] === true;
@@ -53,10 +53,10 @@ test('a level under NVLink is never concluded to be nearer than it is', (t) => {
   t.end();
 });
 
-test('with a NIC in every group the levels under NVLink come out exactly', (t) => {
+test('with a NIC in every group the levels hidden by NVLink are inferred exactly', (t) => {
   fc.assert(
     fc.property(pcieTrees(5), (machine) => {
-      // Every device twice: the second one, a NIC, sits beside the first on its switch.
+      // Every device twice: the second one, a NIC, is on the same switch as the first.
       const count = machine.levels.length;
       const doubled = subTopology(machine, [...machine.levels.keys(), ...machine.levels.keys()]);
       const beside: Topology = {
@@ -90,6 +90,6 @@ test('without any other hint the affinity decides between NODE and SYS', (t) => 
     bridgeHiddenLevels([device(a, 0), device(b, 1)]).levels[0]?.[1];
   t.equal(between('0-7', '0-7'), 'NODE');
   t.equal(between('0-7', '8-15'), 'SYS');
-  t.equal(between(null, null), 'SYS', 'nothing known is not the same affinity');
+  t.equal(between(null, null), 'SYS', 'two unknown affinities are not equal affinities');
   t.end();
 });

@@ -8,7 +8,7 @@ export const GIB = 1024 ** 3;
 /** GPUs that a level joins: `['PIX', [0, 1], [2, 3]]`. */
 export type Joined = readonly [Level, ...(readonly (readonly number[])[])];
 
-/** A machine from its groups; of several groups that hold a pair the nearest counts, pairs in none are SYS. */
+/** A machine from its groups; of several groups that contain a pair the nearest counts, pairs in none are SYS. */
 export function pcieMachine(count: number, ...joined: readonly Joined[]): Topology {
   return topologyOfPairs(count, (a, b) => {
     let level: Level = 'SYS';
@@ -28,7 +28,7 @@ export function withNvlinks(topology: Topology, links: readonly (readonly [numbe
 }
 
 /**
- * Machines of the kind that upstream's tests and ours use; the level above everything is NODE, as upstream's SOC was.
+ * Machines of the kind that the original's tests and ours use; the highest level is NODE, as the original's SOC was.
  */
 export const T1 = pcieMachine(1);
 export const T2 = pcieMachine(2, ['NODE', [0, 1]]);
@@ -43,7 +43,7 @@ export const T8 = pcieMachine(
   ['NODE', [0, 1, 2, 3, 4, 5, 6, 7]],
 );
 
-/** Eight GPUs in a hybrid cube mesh: two quads of NV1 and NV2, joined GPU to GPU; PCIe switches hold neighbours. */
+/** Eight GPUs in a hybrid cube mesh: two quads of NV1 and NV2, linked GPU to GPU; neighbours share a PCIe switch. */
 export const CUBE_MESH = withNvlinks(
   pcieMachine(8, ['PIX', [0, 1], [2, 3], [4, 5], [6, 7]], ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]),
   [
@@ -66,7 +66,7 @@ export const CUBE_MESH = withNvlinks(
   ],
 );
 
-/** `count` GPUs, every pair joined through NVSwitch, two NUMA nodes. */
+/** `count` GPUs, every pair linked through NVSwitch, two NUMA nodes. */
 export function switched(count: number, links: number): Topology {
   const half = Array.from({ length: count / 2 }, (_, position) => position);
   return topologyOfPairs(count, (a, b) => ({
@@ -75,7 +75,7 @@ export function switched(count: number, links: number): Topology {
   }));
 }
 
-/** Eight GPUs on two sockets, three bridged pairs and two singles. */
+/** Eight GPUs on two sockets: three NVLink pairs and two single GPUs. */
 export const BRIDGED = withNvlinks(pcieMachine(8, ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]), [
   [0, 1, 4],
   [2, 3, 4],

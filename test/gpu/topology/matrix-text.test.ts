@@ -18,7 +18,7 @@ function refused(text: string): string {
   return result.ok ? 'read without complaint' : result.reason;
 }
 
-/** A matrix as `nvidia-smi topo -m` lays it out. */
+/** A matrix in the layout of `nvidia-smi topo -m`. */
 function render(topology: Topology, separator = '\t'): string {
   const positions = [...topology.levels.keys()];
   const label = (a: number, b: number) => {
@@ -51,7 +51,7 @@ NIC Legend:
   NIC1: mlx5_1
 `;
 
-test('a matrix with tabs, NICs, affinities, underlined header and legends is read', (t) => {
+test('the reader accepts tabs, NICs, affinities, an underlined header and legends', (t) => {
   const { gpus, topology } = parsed(BRIDGED_PAIR);
   t.same(gpus, [
     { index: 0, cpuAffinity: '0-23,48-71', numaNode: 0 },
@@ -67,17 +67,17 @@ test('a matrix with tabs, NICs, affinities, underlined header and legends is rea
   t.end();
 });
 
-test('the PCIe level under NVLink is concluded from what both GPUs are near to', (t) => {
-  t.equal(parsed(BRIDGED_PAIR).topology.levels[0]?.[1], 'PXB', 'both are PXB from NIC0');
+test('the PCIe level hidden by NVLink is inferred from the devices near both GPUs', (t) => {
+  t.equal(parsed(BRIDGED_PAIR).topology.levels[0]?.[1], 'PXB', 'both GPUs are PXB from NIC0');
   const [header, ...rows] = ['     GPU0  GPU1  CPU Affinity', 'GPU0  X  NV2  0-7', 'GPU1  NV2  X  0-7'];
-  t.equal(parsed([header, ...rows].join('\n')).topology.levels[0]?.[1], 'NODE', 'one socket');
+  t.equal(parsed([header, ...rows].join('\n')).topology.levels[0]?.[1], 'NODE', 'both GPUs are on one socket');
   const apart = [header, rows[0], 'GPU1  NV2  X  8-15'].join('\n');
-  t.equal(parsed(apart).topology.levels[0]?.[1], 'SYS', 'two sockets');
-  t.equal(parsed(' GPU0 GPU1\nGPU0 X NV2\nGPU1 NV2 X').topology.levels[0]?.[1], 'SYS', 'nothing is known');
+  t.equal(parsed(apart).topology.levels[0]?.[1], 'SYS', 'the GPUs are on two sockets');
+  t.equal(parsed(' GPU0 GPU1\nGPU0 X NV2\nGPU1 NV2 X').topology.levels[0]?.[1], 'SYS', 'the matrix has no hint');
   t.end();
 });
 
-test('ragged blanks, a prompt before and trailing blanks do not matter', (t) => {
+test('the reader accepts irregular blanks, a preceding prompt and trailing blanks', (t) => {
   const text =
     '$ nvidia-smi topo -m\n\n  GPU0    GPU1  mlx5_0 CPU Affinity  \nGPU0   X  PHB    NODE    0-7   \n GPU1  PHB X SYS 0-7\nmlx5_0 NODE SYS X\n';
   const { gpus, topology } = parsed(text);
@@ -87,7 +87,7 @@ test('ragged blanks, a prompt before and trailing blanks do not matter', (t) => 
   t.end();
 });
 
-test('Windows line ends are read', (t) => {
+test('the reader accepts Windows line ends', (t) => {
   t.same(parsed(render(T6).replaceAll('\n', '\r\n')).topology, T6);
   t.end();
 });
@@ -97,7 +97,7 @@ test('SOC of old drivers is the link between sockets', (t) => {
   t.end();
 });
 
-test('every level name is read', (t) => {
+test('the reader knows every level name', (t) => {
   for (const level of LEVELS.slice(1)) {
     const { topology } = parsed(` GPU0 GPU1\nGPU0 X ${level}\nGPU1 ${level} X`);
     t.equal(topology.levels[0]?.[1], level);
@@ -105,7 +105,7 @@ test('every level name is read', (t) => {
   t.end();
 });
 
-test('one GPU is a machine', (t) => {
+test('the reader accepts a matrix of one GPU', (t) => {
   const { gpus, topology } = parsed('\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-15\tN/A\t\tN/A\n');
   t.same(gpus, [{ index: 0, cpuAffinity: '0-15', numaNode: null }]);
   t.same(topology, { levels: [['X']], nvlinks: [[0]] });
@@ -122,7 +122,7 @@ test('names need not be contiguous', (t) => {
   t.end();
 });
 
-test('NICs between GPU columns are told apart by name', (t) => {
+test('NICs between GPU columns are recognised by name', (t) => {
   const { topology } = parsed(' GPU0 mlx5_0 GPU1\nGPU0 X PIX PXB\nmlx5_0 PIX X PXB\nGPU1 PXB PXB X');
   t.same(topology.levels, [
     ['X', 'PXB'],
@@ -131,13 +131,13 @@ test('NICs between GPU columns are told apart by name', (t) => {
   t.end();
 });
 
-test('an empty CPU affinity leaves the NUMA column in its place', (t) => {
+test('an empty CPU affinity does not shift the NUMA column', (t) => {
   const { gpus } = parsed('\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t\t3\t\n');
   t.same(gpus, [{ index: 0, cpuAffinity: null, numaNode: 3 }]);
   t.end();
 });
 
-test('what is wrong is named with its line', (t) => {
+test('an error names its line', (t) => {
   t.equal(refused(''), 'line 1: no line of column names (GPU0 GPU1 ...) found');
   t.equal(refused('No devices were found'), 'line 1: no line of column names (GPU0 GPU1 ...) found');
   t.equal(refused(' GPU0 GPU1\nGPU0 X PIX'), 'line 1: column GPU1 has no row');
@@ -154,7 +154,7 @@ test('what is wrong is named with its line', (t) => {
   t.end();
 });
 
-test('any matrix that is written is read back', (t) => {
+test('the reader returns any matrix that was printed', (t) => {
   const machine = fc.integer({ min: 1, max: 9 }).chain((count) =>
     fc
       .array(fc.record({ level: fc.constantFrom(...LEVELS.slice(1)), nvlinks: fc.constant(0) }), {
@@ -173,7 +173,7 @@ test('any matrix that is written is read back', (t) => {
   t.end();
 });
 
-test('text that does not belong is refused, never a crash', (t) => {
+test('the reader refuses foreign text without an unexpected exception', (t) => {
   const base = BRIDGED_PAIR;
   const damaged = fc
     .tuple(fc.nat(base.length), fc.nat(base.length), fc.string({ maxLength: 20 }))
@@ -190,7 +190,7 @@ test('text that does not belong is refused, never a crash', (t) => {
   t.end();
 });
 
-/** Without NICs behind the GPUs, the rows of which end the text. */
+/** A matrix without NICs, so that the text ends with the rows of GPUs. */
 const GPUS_LAST = [
   '\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID',
   'NIC0\tPXB\tPXB\tSYS\tSYS\t X \t\t\t\t',
@@ -200,7 +200,7 @@ const GPUS_LAST = [
   'GPU3\tSYS\tSYS\tNV4\t X \tSYS\t24-47,72-95\t10\t\tN/A',
 ].join('\n');
 
-test('a text that is cut off anywhere is refused, or says the same', (t) => {
+test('a matrix that is truncated anywhere is refused or has the same content', (t) => {
   const legend = '\n\nLegend:\n\n  X    = Self\n';
   const texts = [
     GPUS_LAST + legend,
@@ -221,7 +221,7 @@ test('a text that is cut off anywhere is refused, or says the same', (t) => {
   t.end();
 });
 
-test('what is cut off is named', (t) => {
+test('the error names what is missing', (t) => {
   const cut = (bytes: number) => refused(GPUS_LAST.slice(0, -bytes));
   t.match(
     cut(1),
@@ -229,7 +229,7 @@ test('what is cut off is named', (t) => {
   );
   t.match(cut(5), /the row of GPU3: 2 of 3 cells follow its connections/);
   t.match(cut(9), /the row of GPU3: 1 of 3 cells/);
-  t.equal(parsed(GPUS_LAST).gpus.length, 4, 'no line end, but all cells');
+  t.equal(parsed(GPUS_LAST).gpus.length, 4, 'the line end is missing, and all cells are present');
   t.match(
     refused(' GPU0 GPU1 CPU Affinity\nGPU0 X SYS 0-31\nGPU1 SYS X 32-6'),
     /"32-6" is not a list of CPUs, a NUMA node or N\/A/,

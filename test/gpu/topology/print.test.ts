@@ -32,7 +32,7 @@ test('a pair shows its NVLinks before its PCIe level', (t) => {
   t.end();
 });
 
-test('a tree shows levels and what each GPU is called', (t) => {
+test('a tree shows levels and the name of each GPU', (t) => {
   t.equal(
     printTree(T3, (position) => `GPU ${position}`),
     '|---NODE\n|   |---GPU 0\n|   |---PIX\n|   |   |---GPU 1\n|   |   |---GPU 2\n',

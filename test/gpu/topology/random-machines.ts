@@ -3,8 +3,8 @@ import { LEVELS, type Level } from '../../../src/gpu/topology/level.js';
 import { topologyOfPairs, type Topology } from '../../../src/gpu/topology/topology.js';
 
 /**
- * Machines whose PCIe is a tree, as it is in every real one: each GPU has an address of one digit a level, and two GPUs
- * meet at the highest level in which their addresses differ.
+ * Machines whose PCIe is a tree, as in every real one: each GPU has an address of one digit a level, and two GPUs meet
+ * at the highest level in which their addresses differ.
  */
 export function pcieTrees(maxCount: number): fc.Arbitrary<Topology> {
   const address = fc.tuple(fc.nat(1), fc.nat(1), fc.nat(2), fc.nat(2));

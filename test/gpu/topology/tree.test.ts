@@ -16,7 +16,7 @@ import { CUBE_MESH, T1, T6, T8, pcieMachine } from './machines.js';
 const shape = (nodes: readonly TreeNode[]): unknown =>
   nodes.map((node) => (isLeaf(node) ? node.positions[0] : [node.level, shape(node.children)]));
 
-test('the tree has a node for each group that a level joins', (t) => {
+test('the tree has a node for each group of GPUs that share a level', (t) => {
   t.same(shape(buildTree(T6)), [
     [
       'NODE',
@@ -59,7 +59,7 @@ test('the tree has a node for each group that a level joins', (t) => {
   t.end();
 });
 
-test('a matrix that contradicts itself still gives a tree: the nearest way counts', (t) => {
+test('an inconsistent matrix still gives a tree, in which the nearest path counts', (t) => {
   const chain = topologyOfPairs(4, (a, b) => ({ level: b - a === 1 ? 'PIX' : 'SYS', nvlinks: 0 }));
   t.same(shape(buildTree(chain)), [['PIX', [0, 1, 2, 3]]]);
   const bridged = topologyOfPairs(4, (a, b) => ({
@@ -86,7 +86,7 @@ const anyTopology: fc.Arbitrary<Topology> = fc
       .map((levels) => topologyOfPairs(count, (a, b) => ({ level: levels[a * count + b] ?? 'SYS', nvlinks: 0 }))),
   );
 
-test('whatever the matrix, every GPU is in the tree once, and nodes grow towards the root', (t) => {
+test('for any matrix, every GPU is in the tree once, and nodes grow towards the root', (t) => {
   fc.assert(
     fc.property(anyTopology, (topology) => {
       const leaves: number[] = [];
@@ -126,16 +126,16 @@ test('in a machine that is a tree, two GPUs meet at the level of their pair', (t
   t.end();
 });
 
-test('levels have the numbers that NVML gives them', (t) => {
+test('levels have the numbers of NVML', (t) => {
   for (const level of LEVELS.slice(1)) t.equal(levelOfNvml(NVML_VALUE[level]), level);
-  t.equal(levelOfNvml(0), 'PIX', 'two GPUs of one board');
+  t.equal(levelOfNvml(0), 'PIX', 'the two GPUs are on one board');
   t.equal(levelOfNvml(60), null);
   t.equal(levelOfLabel('SOC'), 'SYS');
   t.equal(levelOfLabel('NV2'), null);
   t.end();
 });
 
-test('part of a machine is connected as it was in the whole', (t) => {
+test('a part of a machine keeps the links of the whole machine', (t) => {
   const part = subTopology(CUBE_MESH, [7, 4, 0]);
   t.same(part.nvlinks, [
     [0, 2, 0],
