@@ -30,7 +30,7 @@ interface Running {
   readonly config: string;
 }
 
-/** The command as a process of its own, at an API server with two nodes. */
+/** The command as a process of its own, with an API server of two nodes. */
 async function run(t: Test): Promise<Running> {
   const api = new ApiServer();
   await api.start();
@@ -61,8 +61,8 @@ async function run(t: Test): Promise<Running> {
   return { api, child, url, config };
 }
 
-/** What the command prints, without standing in the way of an API server of this process. */
-/** What is printed, where the exit code is 0. */
+/** What the command prints, without blocking an API server of this process. */
+/** What the command prints; the exit code has to be 0. */
 async function printed(...args: string[]): Promise<string> {
   const { code, text } = await ended(...args);
   if (code !== 0) throw new Error(`exit code ${code}`);
@@ -77,7 +77,7 @@ async function ended(...args: string[]): Promise<{ readonly code: number | null;
   return { code, text };
 }
 
-test('as a process at an API server it decides, binds, follows, explains and ends', async (t) => {
+test('the extender as a process decides, binds, follows the cluster, explains and ends', async (t) => {
   const { api, child, url, config } = await run(t);
   const decide = async (name: string, cores: number): Promise<string | undefined> => {
     const wanted = api.seed('pods', pod(name, [[cores, 4]]) as KubeObject);
@@ -126,7 +126,7 @@ test('as a process at an API server it decides, binds, follows, explains and end
       api.read('pods', 'default', 'bound-elsewhere')?.metadata.annotations?.['tencent.com/predicate-gpu-idx-0'] === '1',
   );
 
-  t.equal(await decide('next', 60), 'n1', 'both GPUs of n0 are taken');
+  t.equal(await decide('next', 60), 'n1', 'both GPUs of n0 are in use');
   const podFile = join(dirname(config), 'pod.json');
   writeFileSync(podFile, JSON.stringify({ kind: 'Pod', ...pod('asked', [[60, 4]]) }));
   const live = JSON.parse(await printed('--explain', podFile, '--kubeconfig', config, '-o', 'json')) as {
@@ -148,7 +148,7 @@ test('as a process at an API server it decides, binds, follows, explains and end
   t.equal(code, 0);
 });
 
-test('a description of a cluster in a file is explained without one', async (t) => {
+test('the explain command reads a cluster description from a file, without an API server', async (t) => {
   const directory = t.testdir();
   const [state, podFile] = [join(directory, 'state.json'), join(directory, 'pod.yaml')];
   const inZoneA = { labels: { zone: 'a' } };
@@ -184,7 +184,7 @@ test('a description of a cluster in a file is explained without one', async (t) 
   t.match(line('cordoned'), /no +the node is cordoned/);
 });
 
-test('taints, workloads and the exit code are explained as the scheduler would act', async (t) => {
+test('the explain command applies taints, workloads and the exit code as the scheduler would', async (t) => {
   const directory = t.testdir();
   const write = (name: string, object: unknown): string => {
     const file = join(directory, name);
@@ -244,7 +244,7 @@ test('taints, workloads and the exit code are explained as the scheduler would a
   );
 });
 
-test('what cannot be is refused before anything starts', (t) => {
+test('the commands refuse invalid input before they start', (t) => {
   const refused = (...args: string[]) => {
     const { status, stderr } = spawnSync(process.execPath, [MAIN, 'extender', ...args], {
       encoding: 'utf8',

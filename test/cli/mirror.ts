@@ -5,15 +5,12 @@ import { fileURLToPath } from 'node:url';
 
 const BUILT = fileURLToPath(new URL('../../../native/build/mirror/', import.meta.url));
 
-/** Why there is no mirror to be had; false where there is one. */
+/** The reason why no mirror can be made; false where one can. */
 export const noMirror = existsSync(join(BUILT, 'libcuda.so.1'))
   ? false
   : 'the native parts are not built (npm run native)';
 
-/**
- * A mirror of the simulated driver as an agent would have left it, with the configuration that names it and a node of
- * two GPUs.
- */
+/** A mirror of the simulated driver as an agent leaves it, with its configuration and a node of two GPUs. */
 export async function mirrorIn(directory: string): Promise<{
   readonly libraries: string;
   readonly config: string;

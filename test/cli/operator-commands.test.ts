@@ -27,7 +27,7 @@ async function command(
   }
 }
 
-test('commands on the node show it to people and to programs', async (t) => {
+test('the node commands print for people and for programs', async (t) => {
   const agent = await startedNode(t, { knowsPods: true });
   const wanted = simplePod(30, 8);
   await runPod(agent, wanted);
@@ -70,7 +70,7 @@ test('commands on the node show it to people and to programs', async (t) => {
   t.match(await command('version', ...socket), { code: 0, out: /^gpu-manager \S+\nagent +\d/ });
 });
 
-test('a command that finds no agent says so, and ends with 1; version answers all the same', async (t) => {
+test('a command that finds no agent reports it and ends with 1, and version answers without an agent', async (t) => {
   const socket = ['--display-socket', join(await scratchDirectory(t), 'none.sock')];
   for (const name of ['graph', 'events'])
     t.match(await command(name, ...socket), { code: 1, err: /^gpu-manager: ./ }, name);
@@ -102,7 +102,7 @@ const snapshot = (seconds: number) =>
     allocations: [container('a', 5, 3, 0), container('b', 20, 1, seconds * 0.5), container('c', 10, 2, 0)],
   });
 
-test('top shows GPUs, and containers by what is asked for', (t) => {
+test('top shows GPUs, and containers sorted by a column', (t) => {
   const names = (options: Partial<FrameOptions>): string[] =>
     topFrame(snapshot(2), { ...OPTIONS, ...options }).flatMap((line) => /default\/(\w)\/main/.exec(line)?.[1] ?? []);
   t.same(names({}), ['b', 'c', 'a']);
@@ -118,7 +118,7 @@ test('top shows GPUs, and containers by what is asked for', (t) => {
   t.end();
 });
 
-test('top shows memory beyond the limit, and which limits are not enforced', (t) => {
+test('top shows memory beyond the limit and unenforced slices', (t) => {
   const low = slice(GPUS[0]!, { usedMemoryBytes: 3 * GIB, hostBackedLimitBytes: 2 * GIB, hostBackedBytes: 1.5 * GIB });
   const allocations = [allocation('low', [low]), allocation('static', [slice(GPUS[0]!)], { unenforced: true })];
   const frame = topFrame(node({ gpus: GPUS, allocations }), OPTIONS).join('\n');
@@ -127,7 +127,7 @@ test('top shows memory beyond the limit, and which limits are not enforced', (t)
   t.end();
 });
 
-test('top keeps to the terminal: no line too wide, none too many', (t) => {
+test('top fits the width and height of the terminal', (t) => {
   const many = node({
     gpus: GPUS,
     allocations: Array.from({ length: 50 }, (_, at) => container(`quite-a-long-name-of-a-pod-number-${at}`, at, 1, 0)),
@@ -145,7 +145,7 @@ test('top keeps to the terminal: no line too wide, none too many', (t) => {
   t.end();
 });
 
-test('what tenants chose moves no cursor', (t) => {
+test('text that users chose cannot move the cursor', (t) => {
   t.equal(printable('a\u001b[2J\r\n\u202eb\u0085é'), 'a?[2J???b?é');
   t.equal(table(['A', 'B'], [['x\u001b[31m', '1']]), 'A       B\nx?[31m  1\n');
   const evil = allocation('evil', [slice(GPUS[0]!)], {
@@ -185,7 +185,7 @@ test('the shell completes commands, flags and values', async (t) => {
   }
 });
 
-test('doctor finds a node in order, and one that is not, and says what to do', async (t) => {
+test('doctor passes a healthy node, and names the problems of another one with the remedies', async (t) => {
   const agent = await startedNode(t);
   const { config } = agent;
   const flags = [
@@ -284,7 +284,7 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
       : { state: 'skipped', what: /CAP_SYS_ADMIN/ },
   );
   t.notOk(existsSync('/etc/vcuda'));
-  // The driver in the library's place: everything works, and nothing is limited.
+  // The driver in place of the control library: everything works, and nothing is limited.
   await cp(join(libraries, 'libcuda-origin.so.1'), join(libraries, 'libcuda.so.1'));
   if (mayMount)
     t.match((await look()).enforcement, {

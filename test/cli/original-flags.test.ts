@@ -8,7 +8,7 @@ import { VERSION } from '../../src/host/version.js';
 const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
-/** As the start script of the original's image calls it. */
+/** The arguments of the start script of the original's image. */
 const ORIGINAL = [
   '--extra-config=/etc/gpu-manager/extra-config.json',
   '--v=2',
@@ -30,12 +30,12 @@ function called(
   );
 }
 
-test('the version is printed as the original prints it', async (t) => {
+test("version prints the original's format", async (t) => {
   for (const flag of ['--version', '--version=true', '--version=raw'])
     t.match(await called([flag], { EXTRA_FLAGS: '--no-such-flag' }), { code: 0, stdout: `${VERSION}\n` }, flag);
 });
 
-test("EXTRA_FLAGS of the original's manifest are the last flags of the agent, and of nothing else", async (t) => {
+test("EXTRA_FLAGS of the original's manifest are the last flags of the agent and of no other command", async (t) => {
   for (const args of [ORIGINAL, ['run', ...ORIGINAL]])
     t.match(
       await called([...args, '--query-port=5678'], { EXTRA_FLAGS: ' --alsologtostderr=true  --query-port=99999 ' }),
@@ -49,7 +49,7 @@ test("EXTRA_FLAGS of the original's manifest are the last flags of the agent, an
   });
 });
 
-test("LOG_LEVEL of the original's manifest is the verbosity unless a flag says so; words of other programs are none", (t) => {
+test("LOG_LEVEL of the original's manifest sets the verbosity unless a flag does, and unknown words are ignored", (t) => {
   const level = (given: Record<string, string>, environment: Record<string, string>) =>
     agentConfig(flagValues(given, environment), {}).logLevel;
   t.equal(level({}, { LOG_LEVEL: '5' }), 'trace');
@@ -59,7 +59,7 @@ test("LOG_LEVEL of the original's manifest is the verbosity unless a flag says s
   t.end();
 });
 
-test('labels that are no pairs are left out, and told', (t) => {
+test('the agent leaves out labels that are no pairs and logs them', (t) => {
   const { nodeLabels, malformedNodeLabels } = agentConfig(flagValues({ 'node-labels': 'a=b,c,d=e=f,=g,h=' }, {}), {});
   t.same(
     [...nodeLabels],

@@ -17,7 +17,7 @@ interface Ended {
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'gm-quota-cluster-'));
-/** A cluster with a company of two teams that have Deployments. The commands look at it and change nothing. */
+/** A cluster with a company of two teams that have Deployments. The commands read it and change nothing. */
 const cluster = await QuotaCluster.start();
 tap.teardown(async () => {
   await cluster.stop();
@@ -50,7 +50,7 @@ function quota(...args: readonly string[]): Promise<Ended> {
   });
 }
 
-test('tree shows what groups have and use, children below their parents, or one branch alone', async (t) => {
+test('tree shows limits and usage of groups, children below their parents, or one branch', async (t) => {
   const { out, code } = await quota('tree');
   t.equal(code, 0);
   t.match(
@@ -69,7 +69,7 @@ test('tree shows what groups have and use, children below their parents, or one 
   t.match(missing, { code: 1, err: /no group nobody/ });
 });
 
-test('top puts what is nearest to its limit first, of groups and of workloads, by one limit if asked', async (t) => {
+test('top lists groups and workloads by how near they are to their limits, or by one limit', async (t) => {
   const groups = (await quota('top')).out
     .split('\n')
     .slice(1, -1)
@@ -99,7 +99,7 @@ test('top puts what is nearest to its limit first, of groups and of workloads, b
   t.match(await quota('top', 'pods'), { code: 2, err: /groups, workloads/ });
 });
 
-test('explain says what would come of scaling, of manifests, and follows owners to who is charged', async (t) => {
+test('explain answers for scaling and for manifests, and follows owners to the charged workload', async (t) => {
   t.match(await quota('explain', 'deploy/web'), {
     code: 0,
     out: /^Deployment default\/web\nallowed {2}Deployment\.apps\/default\/web in vision\n/,
@@ -139,7 +139,7 @@ test('explain says what would come of scaling, of manifests, and follows owners 
   t.equal(cluster.used('vision'), '9');
 });
 
-test('explain shows what stands behind the numbers of a group', async (t) => {
+test('explain shows how the numbers of a group come about', async (t) => {
   const { out, code } = await quota('explain', 'bizrq/vision');
   t.equal(code, 0);
   t.match(out, /^vision: carved, 2 workloads, 0 reserved, 0 children\n {2}Ready=True/);
@@ -152,7 +152,7 @@ test('explain shows what stands behind the numbers of a group', async (t) => {
   });
 });
 
-test('what can not be looked at is said in a line', async (t) => {
+test('explain refuses invalid input in one line', async (t) => {
   t.match(await quota('explain'), { code: 2, err: /name objects as kind\/name/ });
   t.match(await quota('explain', 'web'), { code: 2, err: /"web" is not kind\/name/ });
   t.match(await quota('explain', 'teapot/web'), { code: 2, err: /no kind "teapot".*Deployment/ });

@@ -82,7 +82,7 @@ for (const [what, args, message] of [
     /--sim-state: \/nowhere\/sim\/libnvidia-ml\.so\.1: ENOENT/,
   ],
 ] as const) {
-  test(`${what} is one clear line, exit code 2, and nothing started`, async (t) => {
+  test(`${what} is refused in one clear line with exit code 2, before anything starts`, async (t) => {
     const directory = await scratchDirectory(t);
     const { status, lines } = gpuManager([...sound(directory), ...args]);
     t.equal(status, 2);
@@ -105,7 +105,7 @@ for (const [what, flag, text, message] of [
   ['a topology with a ragged row', 'sim-node', '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n', /--sim-node: .*line 3/],
   ['a node without GPUs', 'sim-node', '{"gpus":[]}', /--sim-node: .*gpus/],
 ] as const) {
-  test(`${what} is named with its place`, async (t) => {
+  test(`the error about ${what} names its position`, async (t) => {
     const directory = await scratchDirectory(t);
     await writeFile(join(directory, 'input'), text);
     const { status, lines } = gpuManager([...sound(directory), `--${flag}=${join(directory, 'input')}`]);
@@ -116,7 +116,7 @@ for (const [what, flag, text, message] of [
 }
 
 test(
-  'a directory that cannot be written is said before anything is started',
+  'the agent refuses a directory that it cannot write before it starts anything',
   { skip: process.getuid?.() === 0 ? 'root may write anywhere' : false },
   async (t) => {
     const directory = await scratchDirectory(t);
@@ -128,7 +128,7 @@ test(
   },
 );
 
-test('every flag can be given by the environment, and the command line wins over it', async (t) => {
+test('every flag has an environment variable, and the command line takes precedence', async (t) => {
   const directory = await scratchDirectory(t);
   t.match(gpuManager(sound(directory), { GPU_MANAGER_QUERY_ADDR: '' }).lines[0], /--query-addr: must not be empty/);
   t.match(gpuManager([...sound(directory), '--driver=x'], { GPU_MANAGER_DRIVER: 'y' }).lines[0], /got "x"/);
@@ -136,7 +136,7 @@ test('every flag can be given by the environment, and the command line wins over
   t.equal(new Set(RUN_FLAGS.map((flag) => flag.name)).size, RUN_FLAGS.length);
 });
 
-test('the original spelling with underscores, and no subcommand, still work', (t) => {
+test("the original's flags with underscores, and a call without a subcommand, still work", (t) => {
   const { status, lines } = gpuManager(['--query_port=x']);
   t.equal(status, 2);
   t.match(lines[0], /--query-port: expected a whole number/);

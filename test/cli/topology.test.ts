@@ -32,7 +32,7 @@ GPU2 SYS SYS X PIX
 GPU3 SYS SYS PIX X
 `;
 
-test('a matrix is shown with its levels, its tree, and what each request would get', async (t) => {
+test('topology shows a matrix with its levels, its tree and the result of each request', async (t) => {
   const { code, out } = await run(['-'], PAIRS);
   t.equal(code, 0);
   t.equal(
@@ -62,7 +62,7 @@ free: 0, 1, 2, 3
   );
 });
 
-test('what-if: some GPUs taken, one number asked for, answer for programs', async (t) => {
+test('topology answers what-if questions about GPUs in use and one count, also as JSON', async (t) => {
   const { code, out } = await run(['-', '--free', '0,2,3', '-k', '2', '-o', 'json'], PAIRS);
   t.equal(code, 0);
   t.match(JSON.parse(out), {
@@ -73,7 +73,7 @@ test('what-if: some GPUs taken, one number asked for, answer for programs', asyn
   });
 });
 
-test('a description of a simulated node can be made from a matrix, and be shown', async (t) => {
+test('topology makes the description of a simulated node from a matrix, and shows it', async (t) => {
   const made = await run(['-', '--as-node'], PAIRS);
   t.equal(made.code, 0);
   const node = parseSimNode(made.out);
@@ -85,7 +85,7 @@ test('a description of a simulated node can be made from a matrix, and be shown'
   t.match(shown.out, '|---GPU0 Tesla V100-SXM2-16GB 00000000:04:00.0');
 });
 
-test('what cannot be had fails, what cannot be read is a mistake of the caller', async (t) => {
+test('a request that cannot be met fails, and unreadable input is a usage error', async (t) => {
   const tooMany = await run(['-', '-k', '5'], PAIRS);
   t.same([tooMany.code, tooMany.err], [1, 'gpu-manager: 5 GPUs are not available: 4 are free\n']);
   const noMatrix = await run(['-'], 'No devices were found\n');
@@ -107,7 +107,7 @@ test('what cannot be had fails, what cannot be read is a mistake of the caller',
   t.match(await run(['--as-node']), { code: 2, err: 'gpu-manager: topology: --as-node needs a file\n' });
 });
 
-test('without a file it is this machine, through its driver', { skip: noCompiler }, async (t) => {
+test('without a file, topology reads this machine through its driver', { skip: noCompiler }, async (t) => {
   order('cards 2');
   const { code, out } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
   t.equal(code, 0);
@@ -121,7 +121,7 @@ test('without a file it is this machine, through its driver', { skip: noCompiler
 });
 
 test(
-  'a GPU whose calls never return keeps neither the answer nor the end of the command',
+  'a GPU whose calls never return delays neither the answer nor the end of the command',
   { skip: noCompiler },
   async (t) => {
     order('cards 2', 'hang 1');
@@ -133,7 +133,7 @@ test(
   },
 );
 
-test('a machine without the driver is told so', async (t) => {
+test('topology reports that a machine has no driver', async (t) => {
   const { code, err } = await run(['--nvml-library', '/nowhere/libnvidia-ml.so.1']);
   t.equal(code, 1);
   t.match(err, /^gpu-manager: the NVIDIA management library cannot be opened \(\/nowhere\/libnvidia-ml.so.1: /);

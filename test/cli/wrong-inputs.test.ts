@@ -10,10 +10,10 @@ const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 tap.setTimeout(300_000);
 
-/** A command line, the exit code, and what standard error says; `input` is what standard input holds. */
+/** A command line, the exit code, and the text on standard error; `input` is the content of standard input. */
 type Row = readonly [args: string, code: 1 | 2, message: RegExp, input?: string];
 
-/** Mistakes of people at a terminal; the files are those of the test. */
+/** Mistakes of users at a terminal; the files are those of the test. */
 const ROWS: readonly Row[] = [
   ['usag', 2, /unknown command 'usag'\n\(Did you mean usage\?\)/],
   ['nonsense', 2, /unknown command 'nonsense'/],
@@ -95,7 +95,7 @@ const ROWS: readonly Row[] = [
   ['completion tcsh', 2, /Allowed choices are bash, zsh, fish/],
 ];
 
-test('a mistake at the command line is refused in a sentence, and with the right exit code', async (t) => {
+test('a mistake on the command line is refused in one sentence with the right exit code', async (t) => {
   const directory = await scratchDirectory(t);
   const write = (name: string, text: string): void => writeFileSync(join(directory, name), text);
   write('tree.yaml', 'groups: [{ name: root, hard: { limits.cpu: 4 } }]\n');
@@ -112,11 +112,11 @@ test('a mistake at the command line is refused in a sentence, and with the right
       timeout: 30_000,
     });
     t.match({ status, stderr }, { status: code, stderr: message }, args);
-    t.notMatch(stderr, /^ +at .*:\d+:\d+\)?$/m, `${args}: no stack trace`);
+    t.notMatch(stderr, /^ +at .*:\d+:\d+\)?$/m, `${args} prints no stack trace`);
   }
 });
 
-test('a port that is in use is named, and what to do', async (t) => {
+test('the error about a port in use names the port and the remedy', async (t) => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
   t.teardown(() => holder.close());
@@ -130,7 +130,7 @@ test('a port that is in use is named, and what to do', async (t) => {
   t.match(stderr, `cannot listen on 127.0.0.1:${port}: another program listens there; stop it or choose another port`);
 });
 
-test('KUBECONFIG names the cluster of every command that needs one, outside of a pod', (t) => {
+test('KUBECONFIG names the cluster of every command that needs one outside a pod', (t) => {
   for (const args of [
     ['run', '--driver=dummy'],
     ['extender'],
@@ -148,7 +148,7 @@ test('KUBECONFIG names the cluster of every command that needs one, outside of a
   t.end();
 });
 
-test('a reader that has seen enough ends the command quietly', (t) => {
+test('a command ends without an error when the reader closes the pipe', (t) => {
   const { stdout, stderr } = spawnSync('sh', ['-c', `"${process.execPath}" "${MAIN}" --help | true; echo ended`], {
     encoding: 'utf8',
   });
