@@ -19,15 +19,15 @@ import { packageFile } from '../../src/host/package-files.js';
 import type { Program } from './client.js';
 import type { Expectation } from './report.js';
 
-/** What one process of a program printed, and how it ended. */
+/** The output of one process of a program, and how it ended. */
 export interface Output {
   readonly stdout: string;
   readonly stderr: string;
-  /** Null where a signal ended it, or its time was up. */
+  /** Null where a signal or the time limit ended it. */
   readonly status: number | null;
 }
 
-/** A run of a program: its processes, and what the agent's audit would say of their slice. */
+/** A run of a program: its processes, and what the agent's audit would find in their slice. */
 export interface Run {
   readonly outputs: readonly Output[];
   readonly findings: readonly string[];
@@ -41,7 +41,7 @@ const LIBRARIES = ['libcuda', 'libnvidia-ml'] as const;
 const AUDIT_PERIOD_MS = 50;
 const TIMEOUT_MS = 120_000;
 
-/** Why no client can be run here; null where they can. */
+/** The reason why no client can run on this machine; null where clients can. */
 export function whyNoMachine(): string | null {
   return existsSync(packageFile('native/build/mirror/libcuda.so.1'))
     ? null
@@ -69,7 +69,7 @@ export class ClientMachine {
     }
   }
 
-  /** Frees what the machine keeps in memory. */
+  /** Frees the machine's shared memory. */
   close(): void {
     rmSync(this.#directory, { recursive: true, force: true });
   }
@@ -102,7 +102,7 @@ export class ClientMachine {
       PYTHONPATH: packageFile('test/clients/python'),
     };
     if (slice !== null) environment.VGPU_SANDBOX_DIRECTORY = slice;
-    // Of each process what was found last: what is only so while it starts is gone by then.
+    // The last finding about each process counts: a finding that holds only while the process starts is gone by then.
     const found = new Map<number, string[]>();
     const observe = (): void => {
       if (slice === null) return;
@@ -120,7 +120,7 @@ export class ClientMachine {
   }
 }
 
-/** Starts all processes of a program, and lets go of those that hold their memory once every one has said so. */
+/** Starts all processes of a program, and releases those that hold their memory once all of them have reported it. */
 async function runTogether(program: Program, environment: NodeJS.ProcessEnv, ready: () => void): Promise<Output[]> {
   const [file = '', ...args] = program.command;
   const count = program.processes ?? 1;
@@ -146,7 +146,7 @@ async function runTogether(program: Program, environment: NodeJS.ProcessEnv, rea
             held = true;
             letGo();
           };
-          // Its whole group: a shell's or a test runner's children must not outlive it.
+          // The whole process group ends: the children of a shell or a test runner must not outlive it.
           const timer = setTimeout(() => {
             if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
           }, program.timeoutMs ?? TIMEOUT_MS);
@@ -168,8 +168,8 @@ async function runTogether(program: Program, environment: NodeJS.ProcessEnv, rea
 }
 
 /**
- * What the agent would report of each process of a slice, by its pid, if it had greeted the agent and the GPU listed
- * it. A process that holds memory is through its start; the agent too waits until a finding stands.
+ * What the agent would find about each process of a slice, by pid, if the process had greeted the agent and the GPU
+ * listed it. A process that holds memory has started; the agent too reports only findings that last.
  */
 function auditSlice(slice: string, { limitMib, share }: Expectation): Map<number, string[]> {
   const decoded = decodeUsage(readFileSync(join(slice, USAGE_FILE)));

@@ -10,7 +10,7 @@ export function printedLines({ stdout }: Output): string {
     .join('\n');
 }
 
-/** Ends with an error where a program went on after one that its users would see. */
+/** Ends with an error if a program went on after an error that its users would see. */
 export function refuseTraceback({ stdout, stderr }: Output): void {
   const at = `${stdout}\n${stderr}`.split('\n');
   const start = at.findIndex((line) => line.startsWith('Traceback '));

@@ -16,13 +16,13 @@ const HELD = [
   'pace launch: 1000 4800',
 ];
 
-test('a program that is held and otherwise sees the same has no faults', (t) => {
+test('a program that stays within its limits and sees the same otherwise has no faults', (t) => {
   t.same(faultsAlone(ALONE, SLICE), []);
   t.same(inSlice(...HELD), []);
   t.end();
 });
 
-test('each way in which a slice differs from the GPU is a fault', (t) => {
+test('each difference between a slice and the GPU is a fault', (t) => {
   const instead = (line: string, index: number): string[] => inSlice(...HELD.with(index, line));
   t.match(instead('is name: Tesla T4', 0), [/name: alone Tesla V100, in the slice Tesla T4/]);
   t.match(instead('total cuMemGetInfo: 16128', 1), [/shows 16128 instead of 1000 MiB/]);
@@ -30,7 +30,7 @@ test('each way in which a slice differs from the GPU is a fault', (t) => {
   t.match(instead('got cuMemAlloc: 900 Segmentation', 2), [/ended with "Segmentation" instead of "refused"/]);
   t.match(instead('got cuMemAlloc: 0 refused', 2), [/got nothing/]);
   t.match(instead('pace launch: 1000 1001', 3), [/kernels of 1000 ms were done after 1001 ms, at a share of 20 %/]);
-  t.same(inSlice().length, 5, 'a program that reports nothing there');
+  t.same(inSlice().length, 5, 'a program that reports nothing in the slice');
   t.end();
 });
 
@@ -42,7 +42,7 @@ test('several processes share one limit', (t) => {
   t.end();
 });
 
-test('alone, a program that is refused, sees a small GPU or says nothing is at fault', (t) => {
+test('alone, a program that is refused, sees a small GPU or reports nothing has a fault', (t) => {
   t.match(faultsAlone(readReport('got cuMemAlloc: 300 refused'), SLICE), [/got 300 MiB, then: refused/]);
   t.match(faultsAlone(readReport('total a: 1000'), SLICE), [/shows 1000 MiB of a whole GPU/]);
   t.match(faultsAlone(readReport('hello'), SLICE), [/reports nothing/]);
@@ -50,7 +50,7 @@ test('alone, a program that is refused, sees a small GPU or says nothing is at f
   t.end();
 });
 
-test('results of test suites are read whatever stands between a test and its result', (t) => {
+test('the reader finds results of test suites with any output between a test and its result', (t) => {
   const unittest = [
     'test_one (suite.Case.test_one) ... ok',
     'test_two (suite.Case.test_two)',
@@ -71,7 +71,7 @@ test('results of test suites are read whatever stands between a test and its res
   t.end();
 });
 
-test('the table says of each client how it ran', (t) => {
+test('the table states for each client how it ran', (t) => {
   const program = { name: 'memory', facts: 3, passes: 0, alone: [], inSlice: [], skipped: {} };
   const client = { title: 'b', version: '1', way: 'dlopen', limits: '', programs: [program] };
   const held = 'got 2000 MiB at a limit of 1000';

@@ -15,21 +15,21 @@ export interface Report {
   readonly skipped: ReadonlyMap<string, string>;
 }
 
-/** What one slice may use. */
+/** The limits of one slice. */
 export interface Expectation {
   readonly limitMib: number;
-  /** Cores, hundredths of the GPU. */
+  /** Cores (hundredths of the GPU). */
   readonly share: number;
 }
 
 const LINE = /^(is|total|got|pace|skip) (.+?): (.*)$/;
 /**
- * A share that was idle keeps tokens of 50 ms, and of 200 ms more for a thread that was woken late: that much of a
- * second of work comes at once.
+ * A container that was idle keeps tokens of 50 ms, and of 200 ms more for a thread that woke late: this part of a
+ * second of work runs at once.
  */
 const SHARE_SLACK = 1.5;
 
-/** Reads what a program printed. A line that says less than its form needs is an error of the program. */
+/** Reads the output of a program. An incomplete line is an error of the program. */
 export function readReport(output: string): Report {
   const report = {
     is: new Map<string, string>(),
@@ -55,7 +55,7 @@ export function readReport(output: string): Report {
 /** NVML's figures of engines that all containers of the GPU share. */
 const SHARED_ENGINES = /encoder|decoder|FBC|JpgUtilization|OfaUtilization|DynamicPstates/i;
 
-/** A slice answers these figures with a lack of permission: they would show what other containers do. */
+/** A slice refuses these figures for lack of permission: they would show what other containers do. */
 function isRefusedByDesign(what: string, here: string): boolean {
   return SHARED_ENGINES.test(what) && /^error 4$|does not have permission/.test(here);
 }
@@ -66,7 +66,7 @@ function amount(text: string, line: string): number {
   return value;
 }
 
-/** What of a program's report alone is not as on a GPU that nobody limits. */
+/** The differences between a program's report alone and an unlimited GPU. */
 export function faultsAlone(report: Report, { limitMib }: Expectation): string[] {
   const faults: string[] = [];
   for (const [what, mib] of report.totals) if (mib <= limitMib) faults.push(`${what} shows ${mib} MiB of a whole GPU`);
@@ -76,7 +76,10 @@ export function faultsAlone(report: Report, { limitMib }: Expectation): string[]
   return faults;
 }
 
-/** What of the reports of a program's processes in one slice differs from the report alone, or exceeds the slice. */
+/**
+ * The differences between the reports of a program's processes in one slice and the report alone, and what exceeds the
+ * slice.
+ */
 export function faultsInSlice(alone: Report, processes: readonly Report[], expected: Expectation): string[] {
   const { limitMib, share } = expected;
   const faults = new Set<string>();

@@ -1,15 +1,15 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
-/** What running one program alone and in a slice showed. */
+/** The results of one program alone and in a slice. */
 export interface ProgramResult {
   readonly name: string;
-  /** How much it compared between the two. */
+  /** The number of values compared between the two. */
   readonly facts: number;
   /** Of a test suite: the tests that pass alone. */
   readonly passes: number;
   readonly alone: readonly string[];
   readonly inSlice: readonly string[];
-  /** What it could not try, and why. */
+  /** What the program could not try, and why. */
   readonly skipped: Readonly<Record<string, string>>;
 }
 
@@ -21,7 +21,7 @@ export interface ClientResult {
   readonly programs: readonly ProgramResult[];
 }
 
-/** The latest result of every client, kept from run to run: the table of docs/compatibility.md is made from it. */
+/** The latest result of every client, kept between runs: the table of docs/compatibility.md is made from it. */
 export class ResultsFile {
   readonly #path: string;
 
@@ -32,7 +32,7 @@ export class ResultsFile {
   read(): Readonly<Record<string, ClientResult>> {
     if (!existsSync(this.#path)) return {};
     const all = JSON.parse(readFileSync(this.#path, 'utf8')) as Record<string, Partial<ClientResult>>;
-    // What an older form of this program left says less.
+    // Results of an older version of this program have fewer fields.
     return Object.fromEntries(
       Object.entries(all).filter((entry): entry is [string, ClientResult] => entry[1].way !== undefined),
     );

@@ -123,7 +123,7 @@ async function runProgram(machine: ClientMachine, program: Program, verbose: boo
   };
 }
 
-/** The reports of a run's processes; what one says that is no report is a fault. */
+/** The reports of a run's processes; unreadable output is a fault. */
 function readReports(program: Program, { outputs }: Run): { readonly reports: Report[]; readonly faults: string[] } {
   const reports: Report[] = [];
   const faults: string[] = [];
@@ -137,7 +137,7 @@ function readReports(program: Program, { outputs }: Run): { readonly reports: Re
   return { reports, faults };
 }
 
-/** How processes ended that did not end well, with the last that they said. */
+/** How processes failed, with their last output. */
 function faultsOfEnd({ outputs }: Run): string[] {
   return outputs
     .filter(({ status }) => status !== 0)

@@ -1,6 +1,6 @@
-/** Reads what test runners print, as lines of a report: `is TEST: RESULT`. */
+/** Reads the output of test runners as lines of a report: `is TEST: RESULT`. */
 
-/** Python's unittest with `-v`; a test's result may stand on a later line, behind its description or warnings. */
+/** Python's unittest with `-v`; the result of a test may be on a later line, after its description or warnings. */
 export function unittestReport(text: string, ignored: RegExp = /$^/): string {
   const lines: string[] = [];
   let current: string | null = null;

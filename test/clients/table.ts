@@ -4,7 +4,7 @@ import type { ClientResult, ProgramResult } from './results.js';
 const BEGIN = '<!-- npm run test:clients -- --table writes this table -->';
 const END = '<!-- the end of the table -->';
 
-/** The table of clients: how each reaches the driver, what was run, and how that went alone and in a slice. */
+/** The table of clients: how each reaches the driver, what was run, and the results alone and in a slice. */
 export function clientTable(results: Readonly<Record<string, ClientResult>>): string {
   const rows = Object.values(results)
     .sort((a, b) => a.title.localeCompare(b.title, 'en'))

@@ -5,14 +5,14 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { packageFile } from '../../src/host/package-files.js';
 
-/** A client cannot be had on this machine; the message is why. */
+/** A client cannot be installed on this machine; the message is the reason. */
 export class NotInstallable extends Error {}
 
 const INSTALL_TIMEOUT_MS = 1_800_000;
-/** Where the run has to be over soon: what takes longer is left for another. */
+/** Set for a run that has to end soon: slow installations are left out. */
 const QUICK_INSTALL_TIMEOUT_MS = 120_000;
 
-/** Installs clients from package registries, by pinned name and version, into a folder that later runs find again. */
+/** Installs clients from package registries, by pinned name and version, into a folder that later runs reuse. */
 export class Workshop {
   readonly #cache: string;
   readonly #timeoutMs: number;
@@ -22,7 +22,7 @@ export class Workshop {
     this.#timeoutMs = quick ? QUICK_INSTALL_TIMEOUT_MS : INSTALL_TIMEOUT_MS;
   }
 
-  /** Where the results of runs are kept. */
+  /** The folder of the results of runs. */
   get resultsPath(): string {
     mkdirSync(this.#cache, { recursive: true });
     return join(this.#cache, 'results.json');
@@ -34,24 +34,21 @@ export class Workshop {
   }
 
   /**
-   * A Python with exactly the packages of `test/clients/CLIENT/requirements.txt`; `environment` is for those that are
-   * compiled.
+   * A Python with exactly the packages of `test/clients/CLIENT/requirements.txt`; `environment` is for packages that
+   * are compiled.
    */
   python(client: string, environment: Readonly<Record<string, string>> = {}): PythonInstallation {
     const requirements = this.source(client, 'requirements.txt');
     const directory = this.#install(`python/${client}`, [readFileSync(requirements, 'utf8')], (target) => {
       this.#run('python3', ['-m', 'venv', target]);
       const pip = join(target, 'bin/pip');
-      // Every package of the closure is listed, so pip has nothing to decide.
+      // Every package of the closure is listed, so pip resolves nothing.
       this.#run(pip, ['install', '--quiet', '--no-input', '--no-deps', '-r', requirements], environment);
     });
     return new PythonInstallation(directory);
   }
 
-  /**
-   * The programs of the crate in `test/clients/CLIENT`, built as its lock file says; answers the folder that they lie
-   * in.
-   */
+  /** The programs of the crate in `test/clients/CLIENT`, built by its lock file; returns their folder. */
   cargo(client: string, subcommand: readonly string[] = ['build']): string {
     const manifest = this.source(client, 'Cargo.toml');
     const key = [
@@ -69,7 +66,7 @@ export class Workshop {
     return join(directory, 'debug');
   }
 
-  /** The test program of a crate that the one in `test/clients/CLIENT` depends on, with these of its features. */
+  /** The test program of a crate that the one in `test/clients/CLIENT` depends on, with these features of the crate. */
   crateTests(client: string, crate: string, features: string): string {
     const manifest = this.source(client, 'Cargo.toml');
     const lock = readFileSync(this.source(client, 'Cargo.lock'), 'utf8');
@@ -98,7 +95,7 @@ export class Workshop {
     return join(directory, 'tests');
   }
 
-  /** Programs of Go: of the module in `test/clients/CLIENT`, or of the packages that it names. */
+  /** Go programs: of the module in `test/clients/CLIENT`, or of the packages that it names. */
   go(client: string, packages: readonly string[] = ['.']): string {
     const source = this.source(client, '');
     const key = readdirSync(source)
@@ -122,7 +119,7 @@ export class Workshop {
       .join(':');
   }
 
-  /** A program that this machine has; `debian` is the package to install where it has not. */
+  /** A program of this machine; `debian` is the package to install if it is missing. */
   tool(name: string, debian: string): string {
     const found = (process.env['PATH'] ?? '')
       .split(':')
@@ -132,7 +129,7 @@ export class Workshop {
     return found;
   }
 
-  /** The version of a Debian package of this machine. */
+  /** The version of a Debian package on this machine. */
   debianVersion(name: string): string {
     const query = spawnSync('dpkg-query', ['-W', '-f', '${source:Upstream-Version}', name], { encoding: 'utf8' });
     if (query.status !== 0 || query.stdout === '')
@@ -140,7 +137,7 @@ export class Workshop {
     return query.stdout;
   }
 
-  /** Runs a program of an installation; answers what it prints. */
+  /** Runs a program of an installation; returns its output. */
   #run(program: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}): string {
     const done = spawnSync('nice', ['-n', '10', program, ...args], {
       encoding: 'utf8',
@@ -158,7 +155,7 @@ export class Workshop {
     throw new NotInstallable(`${program} ${args[0] ?? ''} failed: ${why.trim().slice(0, 200)}`);
   }
 
-  /** A folder that `install` fills, made anew where what it was made from has changed or it was not finished. */
+  /** A folder that `install` fills; it is made anew if its sources have changed or it was not finished. */
   #install(name: string, key: readonly string[], install: (target: string) => void): string {
     const target = join(this.#cache, name);
     const stamp = join(target, '.installed');
@@ -185,7 +182,7 @@ export class PythonInstallation {
     return join(this.#directory, 'bin/python');
   }
 
-  /** A program that a package brings. */
+  /** A program of a package. */
   program(name: string): string {
     return join(this.#directory, 'bin', name);
   }

@@ -18,7 +18,7 @@ export const client: Client = {
       command: [workshop.crateTests('cudarc', 'cudarc', FEATURES), 'driver', '--test-threads=2'],
       libraries: [workshop.python('cudarc').packageFolder('nvidia/cuda_nvrtc/lib')],
       mayFail: true,
-      // They compare times, which the load of this machine decides.
+      // These tests compare times, which depend on the load of this machine.
       describe: ({ stdout }) => cargoTestReport(stdout, /_faster|_par_launch|_concurrent_reads/),
     },
   ],

@@ -19,7 +19,7 @@ export const client: Client = {
         command: [python.interpreter, '-m', 'numba.runtests', '-v', 'numba.cuda.tests.cudadrv'],
         mayFail: true,
         timeoutMs: 580_000,
-        // One allocates a part of the GPU's memory in the host's, so it depends on how much either has.
+        // One test allocates a part of the GPU's memory on the host, so it depends on how much memory each has.
         describe: ({ stdout, stderr }) => unittestReport(`${stdout}\n${stderr}`, /_undersubscribe/),
       },
     ];

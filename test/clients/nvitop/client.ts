@@ -17,7 +17,7 @@ export const client: Client = {
   ],
 };
 
-/** Its table: which GPUs there are, and how much memory each has. */
+/** The table of nvitop: the GPUs and the memory of each. */
 function describe(output: Output): string {
   refuseTraceback(output);
   const gpus = [...output.stdout.matchAll(/^\|\s+(\d+)\s+(\S.*?)\s{2,}/gm)].map(
