@@ -78,7 +78,7 @@ test('an init container that pod-resources does not list keeps its GPU', async (
 });
 
 test('a kubelet that lost its checkpoint cannot reallocate devices of running containers', async (t) => {
-  const node = await startedNode(t, { ...QUICK, gpus: '{"gpus":[{},{}]}' });
+  const node = await startedNode(t, { ...PATIENT, gpus: '{"gpus":[{},{}]}' });
   const running = simplePod(60, 16);
   const given = await runPod(node, running);
   await restartWithoutCheckpoint(node);
@@ -98,6 +98,7 @@ test('a kubelet that lost its checkpoint cannot reallocate devices of running co
   t.equal(refused.ok, false);
   t.match(refused, { message: /the kubelet offers devices that running containers use \(.*main\)/ });
   node.kubelet.remove(running.uid);
+  await eventually(() => !held(node).includes(60), 'the allocation to be freed');
   t.same(gpuIndexes(await runPod(node, simplePod(60, 16))), gpuIndexes(given), 'free when the container has ended');
 });
 
