@@ -5,7 +5,10 @@ import type { Order, Reply } from './orders.js';
 
 const PROGRAM = fileURLToPath(new URL('./agent-process.js', import.meta.url));
 
-/** A process with several agents in it, from the outside: gives orders, hears who froze, kills them all at once. */
+/**
+ * A process with several agents in it, seen from its parent: sends orders, reports frozen agents, kills all of them at
+ * once.
+ */
 export class AgentHouse {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<
@@ -35,7 +38,7 @@ export class AgentHouse {
     });
   }
 
-  /** Resolves with what the agent answers; rejects when it fails, or its process ends before. */
+  /** Resolves with the agent's answer; rejects if the agent fails or its process ends first. */
   ask(agent: string, order: Order): Promise<unknown> {
     const id = (this.#letters += 1);
     return new Promise((resolve, reject) => {
@@ -48,7 +51,7 @@ export class AgentHouse {
     });
   }
 
-  /** Resolves with the step that this agent was stopped at. */
+  /** Resolves with the step at which this agent was stopped. */
   frozen(agent: string): Promise<string> {
     return new Promise((resolve) => this.#frozen.set(agent, resolve));
   }

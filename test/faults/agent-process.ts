@@ -6,12 +6,12 @@ import { nameSteps, runBehind, StepGate } from './named-steps.js';
 import type { LedgerReport, Letter, Order, Reply } from './orders.js';
 
 /**
- * The program whose agents are killed: each is the real one, behind a gate that knows its steps. It obeys its parent.
+ * The program whose agents are killed: each is the real agent behind a gate that knows its steps. It obeys its parent.
  */
 
 nameSteps();
 
-/** The machine's clock, as somebody sets it. Timers go on as they do on Linux: they count time, not dates. */
+/** The machine's clock, which the parent can set. Timers behave as on Linux: they count time, not dates. */
 class SettableClock implements Clock {
   readonly after = systemClock.after.bind(systemClock);
   readonly every = systemClock.every.bind(systemClock);

@@ -6,20 +6,20 @@ import { History } from './history.js';
 export interface CampaignOptions {
   readonly directory: string;
   readonly seed: number;
-  /** Numbers of the histories. */
+  /** The numbers of the histories. */
   readonly indexes: readonly number[];
-  /** How many live in one process, and are killed together. */
+  /** The number of agents that share a process and are killed together. */
   readonly together: number;
-  /** How often the agent of each is killed. */
+  /** How often each agent is killed. */
   readonly kills: number;
 }
 
 export interface Outcome {
   readonly histories: number;
   readonly kills: number;
-  /** How often agents were killed at each named step; those that were killed at rest count under that name. */
+  /** How often agents were killed at each named step; kills of an idle agent count under that name. */
   readonly steps: ReadonlyMap<string, number>;
-  /** Of each history that went wrong: its number, what was wrong, and all that happened. */
+  /** Of each history that failed: its number, the faults, and all events. */
   readonly failures: readonly {
     readonly index: number;
     readonly violations: readonly string[];
@@ -27,7 +27,7 @@ export interface Outcome {
   }[];
 }
 
-/** Lets histories happen, several at a time, each with an agent of its own in a process that they share. */
+/** Runs histories, several at a time, each with an agent of its own in a shared process. */
 export async function runHistories(options: CampaignOptions): Promise<Outcome> {
   const steps = new Map<string, number>();
   const failures: Outcome['failures'][number][] = [];

@@ -1,6 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 
-/** What may happen to a file while nobody looks. */
+/** Damage that a file may suffer. */
 export const CORRUPTIONS = [
   'missing',
   'empty',
@@ -13,7 +13,7 @@ export const CORRUPTIONS = [
 
 export type Corruption = (typeof CORRUPTIONS)[number];
 
-/** Does it. A file that is not there stays so. */
+/** Damages the file. An absent file stays absent. */
 export async function corrupt(path: string, corruption: Corruption, random: () => number): Promise<void> {
   const content = await readFile(path).catch(() => null);
   if (content === null) return;

@@ -9,10 +9,10 @@ const HISTORIES = 16;
 const KILLS = 4;
 
 test(
-  `${HISTORIES} nodes whose agent is killed ${KILLS} times each, on bad disks and with a bad API server, lose nothing and give nothing twice`,
+  `${HISTORIES} nodes whose agents are killed ${KILLS} times each, with failing disks and a failing API server, lose no allocation and allocate no GPU twice`,
   { timeout: 600_000 },
   async (t) => {
-    t.comment(`seed ${SEED}; npm run test:faults does the same for longer`);
+    t.comment(`seed ${SEED}; npm run test:faults runs the same for longer`);
     const indexes = Array.from({ length: HISTORIES }, (_, index) => index);
     const { failures, steps } = await runHistories({
       directory: await fastDirectory(t),
@@ -27,6 +27,6 @@ test(
       failures.map(({ index, violations }) => ({ index, violations })),
       [],
     );
-    t.ok(steps.size > 10, `killed at ${steps.size} different steps`);
+    t.ok(steps.size > 10, `agents were killed at ${steps.size} different steps`);
   },
 );

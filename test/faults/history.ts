@@ -12,7 +12,7 @@ import { GPUS, FaultNode, type Cluster } from './node.js';
 import type { LedgerReport, Order } from './orders.js';
 
 export interface HistoryOptions {
-  /** Below it everything of this history lies. */
+  /** All files of this history are below it. */
   readonly directory: string;
   readonly devices: string;
   /** Number of the history in its run; part of the seed. */
@@ -21,11 +21,11 @@ export interface HistoryOptions {
 }
 
 const GRACE_MS = 10_000;
-/** Nothing takes as long, on however busy a machine; what has not happened then never will. */
+/** No step takes this long, even on a busy machine; a step that is not done by then has failed. */
 const PATIENCE_MS = 120_000;
 const HOUR_MS = 3_600_000;
 
-/** Few shapes, so that nearly every pod has a twin it could be taken for. */
+/** Few shapes, so that nearly every pod has a twin with which it could be confused. */
 const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
   [10, 4],
   [10, 8],
@@ -40,21 +40,21 @@ const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
 
 const DISK_ERRORS: readonly DiskError[] = ['ENOSPC', 'EROFS', 'EIO'];
 
-/** More steps than any single action takes: now and then an agent is only killed after the last of them. */
+/** More steps than any single action has: sometimes an agent is killed only after the last of them. */
 const MAX_STEPS = 30;
 
-/** How the life of an agent in a history ended; null where it went through all of its actions. */
+/** How the life of an agent in a history ended; null if the agent went through all of its actions. */
 export type Stop = string | null;
 
 /**
- * One node and what happens to it: pods come, start and end while its agent is killed again and again, and the disk,
- * the clock and the API server have their bad days. All that is random follows from the seed.
+ * One node and its history: pods come, start and end while its agent is killed again and again, and the disk, the clock
+ * and the API server fail at times. The seed determines all random choices.
  */
 export class History {
   readonly name: string;
-  /** What happened, one line each. */
+  /** The events, one line each. */
   readonly lines: string[] = [];
-  /** What went wrong; empty is good. */
+  /** The faults; empty if there are none. */
   readonly violations: string[] = [];
   readonly node: FaultNode;
   readonly #random: () => number;
@@ -63,14 +63,14 @@ export class History {
   readonly #begun = performance.now();
   #house: AgentHouse | null = null;
   #dying = false;
-  /** What was under way when the agent was stopped. */
+  /** Calls in progress when the agent was stopped. */
   #afterDeath: Promise<unknown> = Promise.resolve();
   #apiServerIsBroken = false;
   #diskIsBroken = false;
   #serial = 0;
-  /** Of the original's plugin; null where there is none any more. */
+  /** The pod of the original's plugin; null once it has ended. */
   #oldPod: EmulatedPod | null = null;
-  /** What the agent was told last. */
+  /** The last order to the agent. */
   #under = '';
 
   constructor({ directory, devices, index, seed }: HistoryOptions) {
@@ -113,7 +113,7 @@ export class History {
   }
 
   /**
-   * One life of the agent: it starts, is looked at, and lives through a few actions, during one of which it is stopped.
+   * One life of the agent: it starts, is inspected, and lives through a few actions, during one of which it is stopped.
    */
   async live(house: AgentHouse): Promise<Stop> {
     this.#house = house;
@@ -131,15 +131,14 @@ export class History {
     return stopped;
   }
 
-  /** The agent does nothing any more: nothing that is seen of it from here on counts. */
+  /** The agent is frozen: its output after this point does not count. */
   #die(step: string): string {
     this.#dying = true;
     return step;
   }
 
   /**
-   * The agent's process is gone. What the kubelet waited for has failed; what happens to a node without an agent,
-   * happens.
+   * The agent's process is gone. Calls of the kubelet have failed, and the events of a node without an agent follow.
    */
   async bury(): Promise<void> {
     this.#house = null;
@@ -159,7 +158,7 @@ export class History {
     if (this.#random() < 0.15) await this.#restartKubelet();
   }
 
-  /** The last life: nothing is broken any more. What is wrong now stays wrong. */
+  /** The last life: no fault is injected any more. An error that is found now stays. */
   async finish(house: AgentHouse): Promise<void> {
     this.#house = house;
     this.#dying = false;
@@ -288,7 +287,7 @@ export class History {
     if (this.#pods.length > 0) await this.#startOne(this.#pick(this.#pods));
   }
 
-  /** Starts what of the pod has not started; of a pod that runs, one container again. */
+  /** Starts the containers of the pod that have not started; of a running pod, restarts one container. */
   async #startOne(wanted: KnownPod): Promise<void> {
     const known = this.#pods.find(({ pod }) => pod.uid === wanted.pod.uid);
     if (known === undefined) return;
@@ -300,7 +299,7 @@ export class History {
         await this.node.startContainer(pod, name);
         started.add(name);
       } catch (error) {
-        // A kubelet tries again; a controller that sees this for long enough gives up on the pod.
+        // A kubelet retries; a controller that sees this for long enough gives up on the pod.
         this.#note(`  refused: ${(error as Error).message}`);
         return;
       }
@@ -329,7 +328,7 @@ export class History {
     if (this.#house !== null && !this.#diskIsBroken) await this.#registered();
   }
 
-  /** A stopped agent registers no more. */
+  /** A stopped agent no longer registers. */
   async #registered(): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     while (!this.#dying) {
@@ -403,7 +402,7 @@ export class History {
     await this.#registered();
   }
 
-  /** At any time: nothing that a pod holds is lost, and nothing is held twice. */
+  /** At any time: no allocation of a pod is lost, and no GPU is allocated twice. */
   async #look(): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
@@ -416,7 +415,7 @@ export class History {
     }
   }
 
-  /** When everything that ended had its time: the ledger is the kubelet's view, and so is the disk. */
+  /** When all ended pods are past the grace period: the ledger equals the kubelet's list, and so does the disk. */
   async #compare(): Promise<void> {
     this.#note('everything settles');
     // A kubelet forgets devices of ended pods when it admits the next one.
@@ -429,7 +428,7 @@ export class History {
     });
     this.node.kubelet.remove(`uid-${this.name}-none`);
     let faults: string[] = [];
-    // Several times: after a restart the kubelet is not always reached at once.
+    // Several times: after a restart the kubelet does not always answer at once.
     const deadline = performance.now() + PATIENCE_MS;
     for (let time = 0; !this.#dying && (time < 20 || performance.now() < deadline); time += 1) {
       if (time > 5) await delay(100);
@@ -448,7 +447,7 @@ export class History {
     return this.#house.ask(this.name, order);
   }
 
-  /** Keeps what went wrong; after the agent's death nothing that was under way counts. */
+  /** Keeps a fault; after the agent's death the results of pending calls do not count. */
   #violated(faults: readonly string[]): null {
     if (this.#dying) return null;
     for (const fault of faults) this.#note(`VIOLATION: ${fault}`);

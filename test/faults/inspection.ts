@@ -14,8 +14,8 @@ export interface KnownPod extends Living {
 }
 
 /**
- * What an agent that came back has wrong: something that a living pod holds and the ledger does not know, or knows
- * otherwise; a running container without its directory, limits or socket; a GPU or an id given twice.
+ * Errors of a restarted agent: an allocation of a living pod that the ledger lacks or has otherwise; a running
+ * container without its directory, limits or socket; a GPU or an id allocated twice.
  */
 export async function lostOrDoubled(
   node: FaultNode,
@@ -66,9 +66,7 @@ export async function lostOrDoubled(
   return faults;
 }
 
-/**
- * What there is too much of, once everything had its time to be noticed: ledger, kubelet and disk have to say the same.
- */
+/** What is left over once every ended pod is past the grace period: ledger, kubelet and disk have to agree. */
 export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<string[]> {
   const faults: string[] = [];
   const held = { core: new Set<string>(), memory: new Set<string>() };
@@ -117,7 +115,7 @@ async function strayFiles(node: FaultNode, allocations: readonly Allocation[]): 
   return [...faults, ...(await straySockets(node, ['kubelet.sock', 'vcore.sock', 'vmemory.sock']))];
 }
 
-/** Files that a killed agent was about to write, or whose disk failed it; the next agent has to clear them away. */
+/** Files that a killed agent was writing, or whose disk failed; the next agent has to remove them. */
 export async function halfWritten({ config }: FaultNode): Promise<string[]> {
   const names = await Promise.all(
     [config.virtualManagerPath, config.checkpointPath].map((directory) => readdir(directory, { recursive: true })),
@@ -128,7 +126,7 @@ export async function halfWritten({ config }: FaultNode): Promise<string[]> {
     .map((name) => `half-written ${name} was left behind`);
 }
 
-/** Sockets in the plugin directory besides those. */
+/** Other sockets in the plugin directory. */
 export async function straySockets(node: FaultNode, expected: readonly string[]): Promise<string[]> {
   const sockets = (await readdir(node.config.devicePluginPath)).filter((name) => name.endsWith('.sock'));
   return sockets.sort().join() === [...expected].sort().join()

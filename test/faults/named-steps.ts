@@ -3,12 +3,12 @@ import fs, { type PathLike } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { RpcServer } from '../../src/rpc/rpc-server.js';
 
-/** Errors of a file system that is full, read-only or broken. Only the last one meets readers. */
+/** Errors of a full, read-only or broken file system. Only the last one affects reads. */
 export type DiskError = 'ENOSPC' | 'EROFS' | 'EIO';
 
 /**
- * Stands before every step of one agent: each call that changes a file below its directory, each request it is asked
- * and each answer it gives. The agent's own code knows nothing of it.
+ * A gate before every step of one agent: each call that changes a file below its directory, each request to it and each
+ * of its answers. The agent's own code does not know the gate.
  */
 export class StepGate {
   readonly directory: string;
@@ -22,12 +22,12 @@ export class StepGate {
     this.#onFrozen = onFrozen;
   }
 
-  /** After this many more steps nothing happens any more: what stands then is what a SIGKILL at that moment leaves. */
+  /** After this many more steps the agent is frozen: the state is then what a SIGKILL at that moment leaves. */
   freezeAfter(steps: number): void {
     this.#stepsLeft = steps;
   }
 
-  /** After `skip` more calls that can meet it, `times` of them meet the error. */
+  /** After `skip` more calls that can fail, `times` of them fail with the error. */
   breakDisk(error: DiskError, skip: number, times: number): void {
     this.#disk = { error, skip, times };
   }
@@ -46,7 +46,7 @@ export class StepGate {
     if (this.#frozen) await new Promise<never>(() => undefined);
   }
 
-  /** Throws where the disk is broken. */
+  /** Throws if the disk is broken. */
   touch(kind: 'read' | 'write', call: string, path: string): void {
     const disk = this.#disk;
     if (disk === null || disk.times === 0 || (kind === 'read' && disk.error !== 'EIO')) return;
@@ -65,10 +65,10 @@ export class StepGate {
 
 const gates = new Set<StepGate>();
 
-/** The agent that the running code belongs to, where no path tells. */
+/** The agent that the running code belongs to, where the path does not tell. */
 const running = new AsyncLocalStorage<StepGate>();
 
-/** Runs what belongs to one agent, so that its steps are known by it. */
+/** Runs the code of one agent, so that its steps are attributed to it. */
 export function runBehind<T>(gate: StepGate, action: () => Promise<T>): Promise<T> {
   gates.add(gate);
   return running.run(gate, action);
@@ -80,7 +80,7 @@ function gateOf(path: unknown): StepGate | null {
   return null;
 }
 
-/** The path as part of a step's name: without what differs from run to run. */
+/** The path as part of a step's name: without the parts that differ between runs. */
 function nameOf(gate: StepGate, path: string): string {
   return path
     .slice(gate.directory.length + 1)
@@ -128,7 +128,9 @@ async function guardedOpen(
   return handle;
 }
 
-/** Files that were opened with openSync, by descriptor. A synchronous call cannot be stopped at, but it can fail. */
+/**
+ * Files that were opened with openSync, by descriptor. The gate cannot stop a synchronous call, but can make it fail.
+ */
 const openSyncPaths = new Map<number, string>();
 
 function guardFiles(): void {
@@ -161,8 +163,8 @@ function guardFiles(): void {
 }
 
 /**
- * Every unary method of every gRPC server of an agent: a step before the request is seen, one before the answer goes
- * out.
+ * Every unary method of every gRPC server of an agent: one step before the request is read, one before the answer is
+ * sent.
  */
 function guardRequests(): void {
   RpcServer.prototype.handlerOf = (method, handler) => {
@@ -183,7 +185,7 @@ function guardRequests(): void {
   };
 }
 
-/** To be called once, before the agent's modules are used. */
+/** Has to be called once, before the agent's modules are used. */
 export function nameSteps(): void {
   guardFiles();
   guardRequests();

@@ -13,14 +13,14 @@ import { ApiServer } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { certificateAuthority } from '../harness/certificate.js';
 
-/** Whether the agent has an API server, and how it speaks with it. */
+/** Whether the agent has an API server, and how the agent connects to it. */
 export type Cluster = 'none' | 'http' | 'https';
 
 export const GPUS = 4;
 
 export interface FaultNodeOptions {
   readonly directory: string;
-  /** Where the nodes of all runs have their device files: making them anew each time would take longest of all. */
+  /** The folder of the device files of all runs' nodes: making them anew for each run would be the slowest step. */
   readonly devices: string;
   readonly cluster: Cluster;
   readonly order: () => readonly ResourceKind[];
@@ -29,7 +29,7 @@ export interface FaultNodeOptions {
 const authority = await certificateAuthority();
 const identity = await authority.server(['localhost', '127.0.0.1']);
 
-/** All of a node that outlives its agent: the kubelet, the API server, what lies on disk. */
+/** All of a node that outlives its agent: the kubelet, the API server, the files on disk. */
 export class FaultNode {
   readonly kubelet: KubeletEmulator;
   readonly server: ApiServer | null;
@@ -78,7 +78,7 @@ export class FaultNode {
     await this.server?.stop();
   }
 
-  /** tkestack gpu-manager was here, and a pod of its runs on: `cores` and memory of one GPU. */
+  /** tkestack gpu-manager ran here, and one of its pods is still running: `cores` and memory of one GPU. */
   async inheritOldPod(pod: EmulatedPod, gpu: number, withCheckpoint: boolean): Promise<void> {
     const [wanted] = pod.containers;
     if (wanted === undefined) return;
@@ -121,9 +121,7 @@ export class FaultNode {
     return admission;
   }
 
-  /**
-   * Starts a container, as the kubelet does, and tells the API server. Rejects when the agent refuses or is not there.
-   */
+  /** Starts a container, as the kubelet does, and updates the API server. Rejects if the agent refuses or is down. */
   async startContainer(pod: EmulatedPod, container: string): Promise<void> {
     await this.kubelet.startContainer(pod.uid, container);
     this.server?.edit('pods', pod.namespace, pod.name, (object) => {

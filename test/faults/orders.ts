@@ -3,7 +3,7 @@ import type { Allocation } from '../../src/gpu/ledger/allocation.js';
 import type { LegacyHolding } from '../../src/gpu/ledger/legacy-holding.js';
 import type { DiskError } from './named-steps.js';
 
-/** What an agent process is told to do with one of its agents. */
+/** The orders to an agent process about one of its agents. */
 export type Order =
   | {
       readonly do: 'start';
@@ -32,7 +32,7 @@ export interface LedgerReport {
 /** To the agent process. */
 export interface Letter {
   readonly id: number;
-  /** Which of the process's agents. */
+  /** The number of the agent in its process. */
   readonly agent: string;
   readonly order: Order;
 }

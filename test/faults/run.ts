@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { runHistories } from './campaign.js';
 
 /**
- * `npm run test:faults -- --seed N --runs 1000`: so many agents are killed; `--only N`: one history of that seed again.
+ * `npm run test:faults -- --seed N --runs 1000`: kills so many agents; `--only N`: repeats one history of that seed.
  */
 async function main(): Promise<number> {
   const { values } = parseArgs({
