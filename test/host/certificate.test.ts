@@ -6,7 +6,7 @@ import { certificateAuthority } from '../../src/host/certificate.js';
 
 const DAY_MS = 86_400_000;
 
-test('addresses of both families are addresses in a server certificate, names are names', async (t) => {
+test('a server certificate lists IPv4 and IPv6 addresses as addresses and names as names', async (t) => {
   const authority = await certificateAuthority('ca', 7);
   const { certificate, key } = await authority.server(['svc.ns.svc', '10.0.0.1', '::1', 'fd00::a:1']);
   const read = new X509Certificate(certificate);
@@ -17,13 +17,13 @@ test('addresses of both families are addresses in a server certificate, names ar
   for (const address of ['10.0.0.1', '::1', 'fd00::a:1']) t.equal(read.checkIP(address), address);
   t.equal(read.checkHost('svc.ns.svc'), 'svc.ns.svc');
   t.equal(read.checkHost('other.ns.svc'), undefined);
-  t.match(certificate, /-----END CERTIFICATE-----\n$/, 'may be joined with others');
+  t.match(certificate, /-----END CERTIFICATE-----\n$/, 'the certificate can be concatenated with others');
   t.ok(read.checkPrivateKey(createPrivateKey(key)));
   t.ok(read.checkIssued(new X509Certificate(authority.certificate)));
   t.ok(read.verify(new X509Certificate(authority.certificate).publicKey));
 });
 
-test('a certificate is valid from a day ago, for clocks that are late, until its days are over', async (t) => {
+test('a certificate is valid from one day ago, for late clocks, until its days are over', async (t) => {
   const before = Date.now();
   const authority = await certificateAuthority('ca', 7);
   for (const certificate of [authority.certificate, (await authority.server(['a'])).certificate]) {

@@ -8,7 +8,7 @@ import { scratchDirectory } from '../scratch.js';
 
 const MODULE = fileURLToPath(new URL('../../src/host/file-lock.js', import.meta.url));
 
-test('one holds the lock, and when it lets go the next one gets it', async (t) => {
+test('one process holds the lock, and the next process gets it after the release', async (t) => {
   const path = join(await scratchDirectory(t), 'lock');
   const first = await FileLock.tryAcquire(path);
   t.ok(first);
@@ -30,7 +30,7 @@ test('the lock of a killed process is free', async (t) => {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   await once(holder.stdout, 'data');
-  t.equal(await FileLock.tryAcquire(path), null, 'it is held by another process');
+  t.equal(await FileLock.tryAcquire(path), null, 'another process holds the lock');
   holder.kill('SIGKILL');
   await once(holder, 'exit');
   const lock = await FileLock.tryAcquire(path);
@@ -38,6 +38,6 @@ test('the lock of a killed process is free', async (t) => {
   await lock?.release();
 });
 
-test('a folder that is not there is told', async (t) => {
+test('the lock reports a folder that does not exist', async (t) => {
   await t.rejects(FileLock.tryAcquire(join(await scratchDirectory(t), 'absent/lock')), { code: 'ENOENT' });
 });

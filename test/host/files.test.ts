@@ -5,7 +5,7 @@ import { removeHalfWritten, writeFileAtomically, type AtomicWriteFs } from '../.
 import { UnixListener, socketIdentity, socketPathProblem } from '../../src/host/unix-socket.js';
 import { scratchDirectory } from '../scratch.js';
 
-test('an atomic write replaces the file whole, with the mode asked for', async (t) => {
+test('an atomic write replaces the whole file, with the requested mode', async (t) => {
   const directory = await scratchDirectory(t);
   const path = join(directory, 'state');
   await writeFileAtomically(path, 'one');
@@ -16,7 +16,7 @@ test('an atomic write replaces the file whole, with the mode asked for', async (
 });
 
 for (const step of ['open', 'rename'] as const) {
-  test(`a failing ${step} leaves the old file and no temporary one`, async (t) => {
+  test(`a failing ${step} leaves the old file and no temporary file`, async (t) => {
     const directory = await scratchDirectory(t);
     const path = join(directory, 'state');
     await writeFileAtomically(path, 'old');
@@ -32,7 +32,7 @@ for (const step of ['open', 'rename'] as const) {
   });
 }
 
-test('what a killed process was about to write is cleared away, and nothing else', async (t) => {
+test('the clean-up removes the temporary files of a killed process, and no other files', async (t) => {
   const directory = await scratchDirectory(t);
   for (const name of ['.state.4711.tmp', '.state', 'state.4711.tmp', '.vimrc.tmp'])
     await fs.writeFile(join(directory, name), '');
@@ -41,7 +41,7 @@ test('what a killed process was about to write is cleared away, and nothing else
   t.same((await fs.readdir(directory)).sort(), ['.state', '.vimrc.tmp', 'state', 'state.4711.tmp']);
 });
 
-test('the identity of a socket changes when it is created anew, even with the inode of the old one', async (t) => {
+test('the identity of a socket changes when the socket is created anew, even with the same inode', async (t) => {
   const path = join(await scratchDirectory(t), 's.sock');
   t.equal(await socketIdentity(path), null);
   const seen = new Set<string | null>();
@@ -54,7 +54,7 @@ test('the identity of a socket changes when it is created anew, even with the in
   t.equal(seen.size, 5);
 });
 
-test('a socket path longer than the kernel takes is named before anything is created', async (t) => {
+test("a socket path beyond the kernel's limit is refused by name before any file is created", async (t) => {
   t.equal(socketPathProblem(`/${'x'.repeat(106)}`), null);
   t.match(socketPathProblem(`/${'x'.repeat(107)}`), /108 bytes long, 107 is the limit/);
   await t.rejects(new UnixListener(`/tmp/${'y'.repeat(120)}`, () => undefined).start(), {

@@ -23,14 +23,14 @@ test('parts start in order and stop in reverse', async (t) => {
   t.same(said, ['start a', 'start b', 'stop b', 'stop a']);
 });
 
-test('a part that fails to start leaves nothing half started', async (t) => {
+test('a part that fails to start leaves no other part running', async (t) => {
   const { said, part } = recorder();
   const failing = part('b', { start: () => Promise.reject(new Error('port in use')) });
   await t.rejects(new Lifecycle([part('a'), failing, part('c')], silentLog()).start(), { message: 'port in use' });
   t.same(said, ['start a', 'stop a']);
 });
 
-test('a part that fails to stop, or hangs, keeps no other from stopping', async (t) => {
+test('a part that fails to stop, or hangs, does not keep other parts from stopping', async (t) => {
   const clock = new ManualClock();
   const { said, part } = recorder();
   const parts = [
@@ -49,7 +49,7 @@ test('a part that fails to stop, or hangs, keeps no other from stopping', async 
   t.equal(said.at(-1), 'stop a');
 });
 
-test('stopping while parts are still starting starts no more of them, and stops those that were', async (t) => {
+test('a stop during the start stops the started parts and starts no others', async (t) => {
   const { said, part } = recorder();
   let go = (): void => undefined;
   const slow = part('slow', { start: () => new Promise<void>((resolve) => (go = resolve)) });

@@ -15,7 +15,7 @@ function makeNodes(devices: string, names: readonly string[]): void {
   }
 }
 
-test('the nodes that are there are found, and what is needed and absent is named', { skip }, async (t) => {
+test('the agent finds the device nodes that exist, and names required nodes that are absent', { skip }, async (t) => {
   const devices = await scratchDirectory(t);
   t.same(findNvidiaNodes(devices), { found: [], missing: ['nvidiactl', 'nvidia-uvm'] });
   makeNodes(devices, ['nvidiactl', 'nvidia0', 'nvidia-modeset']);
@@ -33,13 +33,13 @@ test('a plain file is no device node', async (t) => {
   t.same(findNvidiaNodes(devices).found, []);
 });
 
-test('nodes of capabilities are for nobody but containers with that instance', { skip }, async (t) => {
+test('only containers with a MIG instance get the nodes of its capabilities', { skip }, async (t) => {
   const devices = await scratchDirectory(t);
   makeNodes(devices, ['nvidiactl', 'nvidia-uvm', 'nvidia-caps/nvidia-cap1', 'nvidia-caps/nvidia-cap66']);
   t.same(findNvidiaNodes(devices).found, ['nvidiactl', 'nvidia-uvm']);
 });
 
-test('the nodes of a MIG instance are those that the driver names for it', async (t) => {
+test('the nodes of a MIG instance are those that the driver names', async (t) => {
   const capabilities = await scratchDirectory(t);
   const tell = (name: string, minor: number): void => {
     mkdirSync(join(capabilities, name), { recursive: true });
@@ -53,7 +53,7 @@ test('the nodes of a MIG instance are those that the driver names for it', async
   t.same(
     migInstanceNodes(1, 7, 0, capabilities),
     ['nvidia-caps/nvidia-cap201'],
-    'what the driver does not show is left out',
+    'nodes that the driver does not show are left out',
   );
   t.same(migInstanceNodes(2, 7, 0, capabilities), []);
 });

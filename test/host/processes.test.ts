@@ -43,7 +43,7 @@ test('a connection that is closed has no peer', async (t) => {
   server.close();
 });
 
-test('what tells a process from a later one is read from its stat, whatever it calls itself', async (t) => {
+test('the identity of a process is read from its stat file, whatever the process calls itself', async (t) => {
   const own = processStat(process.pid);
   t.ok((own?.startTicks ?? 0) > 0);
   const proc = await scratchDirectory(t);
@@ -57,13 +57,13 @@ test('what tells a process from a later one is read from its stat, whatever it c
   };
   t.same(await stat('S', 1), { startTicks: 123_456, name: 'a) b', ended: false });
   t.match(await stat('Z', 1), { ended: true });
-  t.match(await stat('Z', 2), { ended: false }, 'only its first thread has ended');
+  t.match(await stat('Z', 2), { ended: false }, 'only the first thread of the process has ended');
   await writeFile(join(proc, '7', 'stat'), 'garbage');
   t.equal(processStat(7, proc), null);
   t.equal(processStat(8, proc), null);
 });
 
-test('how many files may be open is what the kernel says', async (t) => {
+test('the limit of open files is read from the kernel', async (t) => {
   t.ok((openFileLimit() ?? 0) >= 64);
   const path = join(await scratchDirectory(t), 'limits');
   t.equal(openFileLimit(path), null);
@@ -77,7 +77,7 @@ test('how many files may be open is what the kernel says', async (t) => {
   }
 });
 
-test('a listener that pauses keeps its connections, takes no new ones, and listens again', async (t) => {
+test('a paused listener keeps its connections, accepts no new ones, and then accepts again', async (t) => {
   const path = join(await scratchDirectory(t), 'a.sock');
   let taken = 0;
   const listener = new UnixListener(path, (socket) => {

@@ -46,7 +46,7 @@ function ask({ port }: Served, { method = 'GET', path, host, body, from }: Asked
   });
 }
 
-/** Connections that say nothing, from one address. */
+/** Idle connections from one address. */
 function silentConnections({ port }: Served, count: number, from: string): Promise<Socket[]> {
   return Promise.all(
     Array.from(
@@ -63,23 +63,27 @@ function silentConnections({ port }: Served, count: number, from: string): Promi
 }
 
 for (const { name, serve } of PROGRAMS) {
-  test(`${name}: a probe says that the program lives and whether it is ready`, async (t) => {
+  test(`${name}: a probe reports that the program is alive and whether it is ready`, async (t) => {
     const ready = await serve(t, true);
     t.match(await ask(ready, { path: '/healthz' }), { status: 200, text: 'ok\n' });
     t.match(await ask(ready, { path: '/readyz' }), { status: 200, text: 'ok\n' });
     t.match(await ask(ready, { path: '/healthz', method: 'HEAD' }), { status: 200, text: '' });
     const waiting = await serve(t, false);
-    t.match(await ask(waiting, { path: '/readyz' }), { status: 503, text: /^\w.*\n$/ }, 'says what it waits for');
+    t.match(
+      await ask(waiting, { path: '/readyz' }),
+      { status: 503, text: /^\w.*\n$/ },
+      'the answer names what the program waits for',
+    );
     t.match(await ask(waiting, { path: '/healthz' }), { status: 200 });
   });
 
-  test(`${name}: metrics are sent in the exposition format that they are written in`, async (t) => {
+  test(`${name}: metrics have the content type of their exposition format`, async (t) => {
     const { status, headers } = await ask(await serve(t, true), { path: '/metrics' });
     t.equal(status, 200);
     t.match(headers['content-type'], /^text\/plain; version=0\.0\.4/);
   });
 
-  test(`${name}: a path that only answers GET says so to other methods`, async (t) => {
+  test(`${name}: a path that answers only GET refuses other methods with 405`, async (t) => {
     const server = await serve(t, true);
     for (const path of ['/healthz', '/metrics'])
       t.match(
@@ -92,20 +96,20 @@ for (const { name, serve } of PROGRAMS) {
       t.match(await ask(server, { path: server.takesBodies }), { status: 405, headers: { allow: 'POST' } });
   });
 
-  test(`${name}: a request without a readable path is refused, not an error of the server`, async (t) => {
+  test(`${name}: a request with an unreadable path is refused, and is no server error`, async (t) => {
     t.match(await ask(await serve(t, true), { path: '//' }), { status: 400 });
   });
 
-  test(`${name}: answers are not sniffed for another type and not stored`, async (t) => {
+  test(`${name}: answers forbid content sniffing and caching`, async (t) => {
     const { headers } = await ask(await serve(t, true), { path: '/readyz' });
     t.match(headers, { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
   });
 
-  test(`${name}: on loopback only names of loopback are answered`, async (t) => {
+  test(`${name}: a server on loopback answers only to names of loopback`, async (t) => {
     t.match(await ask(await serve(t, true), { path: '/metrics', host: 'evil.example' }), { status: 421 });
   });
 
-  test(`${name}: TLS below 1.2 is refused`, async (t) => {
+  test(`${name}: the server refuses TLS below 1.2`, async (t) => {
     const { port } = await serve(t, true);
     const failed = await new Promise<boolean>((resolve) => {
       const socket = connect({
@@ -122,16 +126,16 @@ for (const { name, serve } of PROGRAMS) {
     t.ok(failed);
   });
 
-  test(`${name}: a body beyond the limit is answered with 413`, async (t) => {
+  test(`${name}: the server answers a body beyond the limit with 413`, async (t) => {
     const server = await serve(t, true);
     const { takesBodies: path, mostBodyBytes } = server;
-    if (path === null) return t.pass('takes no bodies');
+    if (path === null) return t.pass('the program accepts no bodies');
     const body = ' '.repeat(mostBodyBytes + 1);
     t.match(await ask(server, { path, method: 'POST', body }), { status: 413 });
     return undefined;
   });
 
-  test(`${name}: one address that hoards connections does not keep others out`, async (t) => {
+  test(`${name}: one address with many connections does not keep out others`, async (t) => {
     const server = await serve(t, true);
     const sockets = await silentConnections(server, 600, '127.0.0.2');
     t.teardown(async () => sockets.forEach((socket) => socket.destroy()));
@@ -139,7 +143,7 @@ for (const { name, serve } of PROGRAMS) {
     await new Promise((resolve) => setTimeout(resolve, 50));
     t.ok(
       sockets.filter((socket) => socket.destroyed || socket.readyState !== 'open').length >= 300,
-      'most are closed again',
+      'the server closes most of the connections',
     );
   });
 }

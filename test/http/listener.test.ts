@@ -54,14 +54,14 @@ async function connected(t: Test, port: number, from = '127.0.0.1'): Promise<Con
 const ask = (port: number, path: string, init?: RequestInit): Promise<Response> =>
   fetch(`http://127.0.0.1:${port}${path}`, init);
 
-test('an answer that fails inside says nothing of why', async (t) => {
+test('an internal error is answered without its reason', async (t) => {
   const { port } = await listening(t);
   const response = await ask(port, '/broken');
   t.equal(response.status, 500);
   t.notMatch(await response.text(), /secret/);
 });
 
-test('a connection that sends no request is closed when its time is over', async (t) => {
+test('the server closes a connection that sends no request within the time limit', async (t) => {
   const { port } = await listening(t, { limits: { headerMs: 100, requestMs: 200 } });
   const silent = await connected(t, port);
   const slow = await connected(t, port);
@@ -70,7 +70,7 @@ test('a connection that sends no request is closed when its time is over', async
   t.match(slow.said(), /^HTTP\/1\.1 408 /);
 });
 
-test('a body that does not come is not waited for', async (t) => {
+test('the server does not wait for a body that does not arrive', async (t) => {
   const { port } = await listening(t, { limits: { headerMs: 100, requestMs: 200 } });
   const { socket, closed } = await connected(t, port);
   socket.write('POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nabc');
@@ -78,7 +78,7 @@ test('a body that does not come is not waited for', async (t) => {
   t.equal(await (await ask(port, '/length', { method: 'POST', body: 'abcd' })).text(), '4\n');
 });
 
-test('one address has some of the connections, all addresses have no more than there are, and the last one is served', async (t) => {
+test('connections are limited for each address and in sum, and the newest connection is served', async (t) => {
   const { port } = await listening(t, { limits: { connections: 6, connectionsPerAddress: 4 } });
   const first = await Promise.all(Array.from({ length: 10 }, () => connected(t, port, '127.0.0.2')));
   await eventually(() => first.filter(({ closed }) => closed()).length === 6, 'those beyond its share to be closed');
@@ -89,8 +89,8 @@ test('one address has some of the connections, all addresses have no more than t
   const isOpen = ({ closed }: Connection): boolean => !closed();
   const open = (): Connection[] => [...first, second, ...third].filter(isOpen);
   await eventually(() => open().length === 6, 'those beyond the sum to be closed');
-  t.equal(third.filter(isOpen).length, 4, 'the newest stay');
-  t.ok(isOpen(second), 'one that asked before stays longer than those that never did');
+  t.equal(third.filter(isOpen).length, 4, 'the newest connections stay');
+  t.ok(isOpen(second), 'a connection with an earlier request stays longer than connections without one');
   third.concat(first).forEach(({ socket }) => socket.destroy());
   await eventually(async () => {
     const { said, socket } = await connected(t, port, '127.0.0.2');
@@ -99,7 +99,7 @@ test('one address has some of the connections, all addresses have no more than t
   }, 'connections that were closed to count no more');
 });
 
-test('a request under way is not closed for new connections', async (t) => {
+test('new connections do not close a request in progress', async (t) => {
   let asked = 0;
   const answer = (): Promise<never> => {
     asked += 1;
@@ -120,7 +120,7 @@ test('a request under way is not closed for new connections', async (t) => {
   );
 });
 
-test('a body that is not read ends its connection', async (t) => {
+test('an unread body ends its connection', async (t) => {
   const { port } = await listening(t);
   const { socket, said, closed } = await connected(t, port);
   socket.write('POST /nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n');
@@ -128,7 +128,7 @@ test('a body that is not read ends its connection', async (t) => {
   t.match(said(), /^HTTP\/1\.1 404 [^]*connection: close/i);
 });
 
-test('bodies of one address are bounded in sum, and others are read meanwhile', async (t) => {
+test('the bodies of one address are limited in sum, and the bodies of others are read meanwhile', async (t) => {
   const { port } = await listening(t, { limits: { bodiesBytesPerAddress: 1_000, bodiesBytes: 5_000 } });
   const post = 'POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900\r\n\r\n';
   const hoarder = await connected(t, port, '127.0.0.2');
@@ -143,7 +143,7 @@ test('bodies of one address are bounded in sum, and others are read meanwhile', 
   t.equal(await lengthFrom('127.0.0.3'), 'HTTP/1.1 200');
 });
 
-test('failures are logged some times and then counted, without the query of the request', async (t) => {
+test('failures are logged a few times and then counted, without the query of the request', async (t) => {
   const lines: object[] = [];
   const log = { error: (fields: object) => lines.push(fields), warn: (fields: object) => lines.push(fields) };
   const { port } = await listening(t, { log });
@@ -152,7 +152,7 @@ test('failures are logged some times and then counted, without the query of the 
   t.match(lines[0], { method: 'GET', path: '/broken' });
 });
 
-test('a body is bounded, announced or not, and the caller is told', async (t) => {
+test('a body is limited, with and without an announced length, and the client gets an error', async (t) => {
   const { port } = await listening(t);
   const chunked = { duplex: 'half', body: new Blob(['x'.repeat(1_500)]).stream() } as RequestInit;
   for (const init of [{ body: 'x'.repeat(1_001) }, { body: 'x'.repeat(9_000) }, chunked]) {
@@ -163,7 +163,7 @@ test('a body is bounded, announced or not, and the caller is told', async (t) =>
   t.equal((await ask(port, '/length', { method: 'POST', body: 'x'.repeat(1_000) })).status, 200);
 });
 
-test('bodies that are read at the same time are bounded in sum, and those that were answered count no more', async (t) => {
+test('concurrent bodies are limited in sum, and answered requests free their part', async (t) => {
   const { port } = await listening(t);
   const { socket, said } = await connected(t, port);
   socket.write(`POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n${'x'.repeat(900)}`);
@@ -172,10 +172,10 @@ test('bodies that are read at the same time are bounded in sum, and those that w
   socket.write('x'.repeat(100));
   await eventually(() => said().includes('1000'), 'the first body to be answered');
   for (let times = 0; times < 5; times++)
-    t.equal((await ask(port, '/length', { method: 'POST', body })).status, 200, 'room again');
+    t.equal((await ask(port, '/length', { method: 'POST', body })).status, 200, 'the limit has room again');
 });
 
-test('stopping cuts what is not answered in time, and returns', async (t) => {
+test('a stop ends unanswered requests after the time limit, and returns', async (t) => {
   const listener = await listening(t);
   const { socket, closed } = await connected(t, listener.port);
   socket.write('GET /never HTTP/1.1\r\nhost: localhost\r\n\r\n');

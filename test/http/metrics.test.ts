@@ -16,7 +16,7 @@ const TABLE: readonly Metric<{ readonly gpus: number; readonly used: ReadonlyMap
   { name: 'used', type: 'gauge', help: 'Used, by name', labels: ['name'], read: ({ used }) => byLabel('name', used) },
 ];
 
-test('the text is what prom-client prints of the same counts', async (t) => {
+test('the text is what prom-client prints for the same values', async (t) => {
   const [calls, retries, seconds] = [counter(CALLS), counter(RETRIES), histogram(SECONDS)];
   const used = new Map([
     ['plain', 0.5],
@@ -31,7 +31,7 @@ test('the text is what prom-client prints of the same counts', async (t) => {
     counted([calls, retries, seconds]),
     readAt(TABLE, () => ({ gpus: 8, used })),
   );
-  t.equal(await metrics.text(), await registry.metrics(), 'before anything is counted');
+  t.equal(await metrics.text(), await registry.metrics(), 'no value is counted yet');
   t.equal(metrics.contentType, registry.contentType);
   calls.inc({ verb: 'filter' });
   calls.inc({ verb: 'bind' }, 3);
@@ -41,7 +41,7 @@ test('the text is what prom-client prints of the same counts', async (t) => {
   t.match(await metrics.text(), 'call_seconds_bucket{le="+Inf",verb="filter",result="ok"} 1\n');
 });
 
-test('a sample of the same labels appears once: counters add up, of gauges the last one counts', async (t) => {
+test('samples with equal labels appear once: counters are added up, and the last gauge counts', async (t) => {
   const twice = [
     { labels: { name: 'a' }, value: 1 },
     { labels: { name: 'a' }, value: 2 },
@@ -72,7 +72,7 @@ test('values that are not finite are printed as Prometheus reads them', async (t
   );
 });
 
-test('families that a part adds later stand at the end', async (t) => {
+test('families that a part adds later are printed at the end', async (t) => {
   const metrics = new Metrics(counted([counter(RETRIES)]));
   metrics.include([readAt(TABLE, () => ({ gpus: 1, used: new Map<string, number>() }))]);
   t.same(

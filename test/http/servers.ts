@@ -14,21 +14,18 @@ import { FakeApi } from '../scheduler/fake-api.js';
 import { node } from '../scheduler/objects.js';
 import { start } from '../scheduler/scheduler.js';
 
-/** A program that serves HTTPS, as the contract of all listeners sees it. */
+/** A program that serves HTTPS, as the contract of all listeners tests it. */
 export interface Served {
   readonly port: number;
-  /** A path that takes bodies by POST; null where there is none. */
+  /** A path that accepts bodies by POST; null where there is none. */
   readonly takesBodies: string | null;
-  /** The most bytes of a body. */
+  /** The maximum size of a body in bytes. */
   readonly mostBodyBytes: number;
 }
 
 export interface Program {
   readonly name: string;
-  /**
-   * Serves on a free port of loopback and is stopped with the test; it is ready to do its work, or stays short of
-   * that.
-   */
+  /** Serves on a free port of loopback and stops with the test; the program becomes ready, or stays unready. */
   readonly serve: (t: Test, isReady: boolean) => Promise<Served>;
 }
 
@@ -38,7 +35,7 @@ const identity = await ca.server(['localhost', '127.0.0.1']);
 /** The authority of every program's certificate, PEM. */
 export const AUTHORITY = ca.certificate;
 
-/** Every program of ours that listens for HTTP. */
+/** Every program of this project that listens for HTTP. */
 export const PROGRAMS: readonly Program[] = [
   {
     name: 'display',
@@ -73,7 +70,7 @@ export const PROGRAMS: readonly Program[] = [
         onChange: () => () => undefined,
       };
       const service = new QuotaService({
-        // Policy and nodes are known at once; groups and workloads never are.
+        // The policy and the nodes are cached at once; groups and workloads never are.
         api: isReady
           ? api
           : {

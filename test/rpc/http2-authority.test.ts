@@ -24,7 +24,7 @@ function client(path: string, authority: string) {
   return new GPUDisplay(`unix:${path}`, credentials.createInsecure(), { 'grpc.default_authority': authority });
 }
 
-test('without the rewriter a socket path as authority is refused, which is why it exists', async (t) => {
+test('without the rewriter, Node refuses a socket path as authority', async (t) => {
   const path = join(await scratchDirectory(t), 'plain.sock');
   const server = new Server();
   server.addService(GPUDisplay.service, {
@@ -43,7 +43,7 @@ test('without the rewriter a socket path as authority is refused, which is why i
 });
 
 for (const authority of ['/var/lib/kubelet/device-plugins/vcore.sock', 'unix:/x', 'localhost']) {
-  test(`a client that sends ${authority} as authority is served, call after call`, async (t) => {
+  test(`the server answers every call of a client that sends ${authority} as authority`, async (t) => {
     const path = join(await scratchDirectory(t), 'a.sock');
     let calls = 0;
     const server = new UnixRpcServer(path, [display(async () => `answer ${++calls}`)]);
@@ -57,7 +57,7 @@ for (const authority of ['/var/lib/kubelet/device-plugins/vcore.sock', 'unix:/x'
   });
 }
 
-test('long header blocks that span frames are rewritten whole', async (t) => {
+test('the server rewrites long header blocks that span several frames', async (t) => {
   const path = join(await scratchDirectory(t), 'a.sock');
   const server = new UnixRpcServer(path, [display(async () => 'served')]);
   await server.start();
@@ -67,7 +67,7 @@ test('long header blocks that span frames are rewritten whole', async (t) => {
   await server.stop();
 });
 
-test('bytes that are no HTTP/2 end their own connection and nothing else', async (t) => {
+test('bytes that are not HTTP/2 end only their own connection', async (t) => {
   const path = join(await scratchDirectory(t), 'a.sock');
   const server = new UnixRpcServer(path, [display(async () => 'still here')]);
   await server.start();
@@ -89,7 +89,7 @@ test('bytes that are no HTTP/2 end their own connection and nothing else', async
   await server.stop();
 });
 
-test('a handler that rejects answers its caller and leaves the server alive', async (t) => {
+test('a handler that rejects answers its caller with an error, and the server stays alive', async (t) => {
   const path = join(await scratchDirectory(t), 'a.sock');
   let fails = true;
   const server = new UnixRpcServer(path, [
@@ -107,7 +107,7 @@ test('a handler that rejects answers its caller and leaves the server alive', as
   await server.stop();
 });
 
-test('a stale socket file is replaced, and stop leaves no file behind', async (t) => {
+test('the server replaces a stale socket file, and removes its file when it stops', async (t) => {
   const directory = await scratchDirectory(t);
   const path = join(directory, 'a.sock');
   const stale = createServer();

@@ -25,7 +25,7 @@ function pair(handlers: Readonly<Record<string, RpcHandler<never, unknown>>>, ca
   return { client, server, clock, failures };
 }
 
-/** A server whose answers are kept, for requests that no client of ours would send. */
+/** A server whose answers are kept, for requests that our client would not send. */
 function exposed(handlers: Readonly<Record<string, RpcHandler<never, unknown>>> = {}) {
   const reader = new MessageReader();
   const answers: { streamId: number; code: number; message: string }[] = [];
@@ -58,7 +58,7 @@ async function codeOf(call: Promise<unknown>): Promise<number | null> {
   return error instanceof RpcRefusal ? error.code : null;
 }
 
-test('a call reaches its method, and the answer its caller', async (t) => {
+test('a call reaches its method, and its caller gets the answer', async (t) => {
   const { client } = pair({
     Configure: unary(async ({ runtime_name }: { runtime_name: string }) => ({ events: runtime_name.length })),
   });
@@ -66,7 +66,7 @@ test('a call reaches its method, and the answer its caller', async (t) => {
   t.same(await client.call(Configure, {}, 1_000), { events: 0 });
 });
 
-test('calls run at the same time and are answered in any order', async (t) => {
+test('calls run concurrently and are answered in any order', async (t) => {
   const waiting: (() => void)[] = [];
   const { client } = pair({
     Configure: unary(async ({ config }: { config: string }) => {
@@ -83,7 +83,7 @@ test('calls run at the same time and are answered in any order', async (t) => {
   );
 });
 
-test('refusals keep their code; failures are told to the owner of the server, and are INTERNAL to the caller', async (t) => {
+test('refusals keep their code, and failures reach the owner of the server and are INTERNAL to the caller', async (t) => {
   const { client, failures } = pair({
     Configure: unary(async () => {
       throw new RpcRefusal(status.FAILED_PRECONDITION, 'no CPU is free');
@@ -98,7 +98,7 @@ test('refusals keep their code; failures are told to the owner of the server, an
   t.equal(await codeOf(client.call(Synchronize, {}, 1_000)), status.UNIMPLEMENTED);
 });
 
-test('a call without an answer fails in time, and a late answer is for nobody', async (t) => {
+test('a call without an answer fails at its time limit, and a late answer is dropped', async (t) => {
   let answer = (): void => undefined;
   const { client, clock } = pair({
     Shutdown: unary(() => new Promise<object>((resolve) => (answer = () => resolve({})))),
@@ -113,7 +113,7 @@ test('a call without an answer fails in time, and a late answer is for nobody', 
   t.same(await client.call(Configure, {}, 1_000), { events: 7 });
 });
 
-test('when the connection is over, both ends of a call are told', async (t) => {
+test('both ends of a call learn that the connection has ended', async (t) => {
   let over = 0;
   const { client, server } = pair({ Shutdown: (call) => call.onOver(() => (over += 1)) });
   const call = client.call(Shutdown, {}, 1_000);
@@ -125,7 +125,7 @@ test('when the connection is over, both ends of a call are told', async (t) => {
   t.equal(await codeOf(client.call(Shutdown, {}, 1_000)), status.UNAVAILABLE);
 });
 
-test('more calls at once than agreed are refused', async (t) => {
+test('the server refuses calls beyond the agreed number', async (t) => {
   const { client } = pair({ Shutdown: () => undefined }, 2);
   const calls = [1, 2, 3].map(() => codeOf(client.call(Shutdown, {}, 1_000)));
   t.equal(await calls[2], status.RESOURCE_EXHAUSTED);
@@ -133,7 +133,7 @@ test('more calls at once than agreed are refused', async (t) => {
   t.same(await Promise.all(calls), [status.UNAVAILABLE, status.UNAVAILABLE, status.RESOURCE_EXHAUSTED]);
 });
 
-test('requests that break the rules of streams are refused, and those after them are served', async (t) => {
+test('the server refuses requests that break the rules of streams, and serves the requests after them', async (t) => {
   const { server, answers } = exposed({ Shutdown: unary(async () => ({})) });
   server.receive(request(2, 'Shutdown'));
   server.receive(request(5, 'Nothing'));
@@ -158,10 +158,10 @@ test('requests that break the rules of streams are refused, and those after them
       [13, status.OK],
     ],
   );
-  t.notMatch(answers[1]?.message, 'Nothing', 'what a peer calls a method is not repeated');
+  t.notMatch(answers[1]?.message, 'Nothing', "the answer does not repeat the peer's name of the method");
 });
 
-test('an answer to a server, or a request to a client, ends the connection', (t) => {
+test('a response to a server, or a request to a client, ends the connection', (t) => {
   const message: Pick<TtrpcMessage, 'streamId'> = { streamId: 1 };
   const { server } = exposed();
   const payload = Buffer.alloc(0);

@@ -13,7 +13,7 @@ const request = (streamId: number, payload: Uint8Array): Buffer =>
   encodeMessage({ streamId, type: MESSAGE_TYPE.request, payload });
 const seen = ({ streamId, type, payload }: TtrpcMessage) => [streamId, type, payload?.toString('latin1') ?? null];
 
-test('a message is put together from pieces of any size', (t) => {
+test('the reader assembles a message from pieces of any size', (t) => {
   const random = generator(28);
   const texts = ['', 'a', 'b'.repeat(4_085), 'c'.repeat(4_086), 'd'.repeat(4_087), 'e'.repeat(100_000), ''];
   const stream = Buffer.concat(texts.map((text, index) => request(2 * index + 1, Buffer.from(text))));
@@ -33,7 +33,7 @@ test('a message is put together from pieces of any size', (t) => {
   t.end();
 });
 
-test('a message beyond the limit is skipped, and the next one is read', (t) => {
+test('the reader skips a message beyond the limit and reads the next one', (t) => {
   const reader = new MessageReader(10);
   const stream = Buffer.concat([
     request(1, Buffer.alloc(10, 'x')),
@@ -49,7 +49,7 @@ test('a message beyond the limit is skipped, and the next one is read', (t) => {
   t.end();
 });
 
-test('an announced length takes no memory before its bytes come', (t) => {
+test('an announced length takes no memory before its bytes arrive', (t) => {
   const before = process.memoryUsage().arrayBuffers;
   const header = request(1, Buffer.alloc(0));
   header.writeUInt32BE(MESSAGE_LIMIT_BYTES, 0);
@@ -62,12 +62,12 @@ test('an announced length takes no memory before its bytes come', (t) => {
   t.end();
 });
 
-test('a payload beyond the limit is not sent', (t) => {
+test('the writer refuses a payload beyond the limit', (t) => {
   t.throws(() => request(1, Buffer.alloc(MESSAGE_LIMIT_BYTES + 1)), /exceeds the limit of 4194304/);
   t.end();
 });
 
-test('chunks are taken apart wherever the stream is cut, and none is larger than a Go peer reads at once', (t) => {
+test('the reader splits chunks at any cut of the stream, and no chunk exceeds one read of a Go peer', (t) => {
   const random = generator(29);
   const messages = [1, 4_096, 4_097, 70_000].map((bytes, index) => ({
     connection: 1 + (index % 2),
@@ -96,7 +96,7 @@ test('chunks are taken apart wherever the stream is cut, and none is larger than
   t.end();
 });
 
-test('a chunk longer than any message is refused', (t) => {
+test('the reader refuses a chunk longer than any message', (t) => {
   const header = Buffer.alloc(8);
   header.writeUInt32BE(1, 0);
   header.writeUInt32BE(CHUNK_LIMIT_BYTES, 4);

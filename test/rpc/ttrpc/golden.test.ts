@@ -17,7 +17,7 @@ interface Vector {
   readonly hex: string;
 }
 
-/** Bytes that the Go modules of the runtime made; see golden/main.go. */
+/** Bytes that the Go modules of the runtime wrote; see golden/main.go. */
 const VECTORS = JSON.parse(
   readFileSync(fileURLToPath(new URL('../../../../test/rpc/ttrpc/vectors.json', import.meta.url)), 'utf8'),
 ) as readonly Vector[];
@@ -33,7 +33,7 @@ const { RegisterPlugin } = v1alpha1.Runtime.service;
 const REGISTRATION = { plugin_name: 'gpu-manager', plugin_idx: '90' };
 const RUNTIME = 2;
 
-/** What comes of the first call of a client that reads these bytes of a runtime. */
+/** The result of the first call of a client that reads these bytes of a runtime. */
 async function answered(stream: Buffer): Promise<unknown> {
   const client = new TtrpcClient(() => undefined, new ManualClock());
   const call = client.call(RegisterPlugin, REGISTRATION, 1_000);
@@ -41,7 +41,7 @@ async function answered(stream: Buffer): Promise<unknown> {
   return call.catch((error: unknown) => error);
 }
 
-test('a registration is byte for byte what a plugin in Go sends', (t) => {
+test('a registration equals the bytes of a plugin in Go', (t) => {
   const sent: Buffer[] = [];
   const client = new TtrpcClient((message) => sent.push(encodeChunks(RUNTIME, message)), new ManualClock());
   client.call(RegisterPlugin, REGISTRATION, 1_000).catch(() => undefined);
@@ -50,7 +50,7 @@ test('a registration is byte for byte what a plugin in Go sends', (t) => {
   t.end();
 });
 
-test('answers of a runtime in Go are understood', async (t) => {
+test('the client reads the answers of a runtime in Go', async (t) => {
   t.same(await answered(bytesOf('registration answered')), {});
   const refusal = await answered(bytesOf('registration refused'));
   t.ok(
@@ -60,7 +60,7 @@ test('answers of a runtime in Go are understood', async (t) => {
   t.ok(unknown instanceof RpcRefusal && unknown.code === status.UNIMPLEMENTED);
 });
 
-test('an answer is byte for byte what a runtime in Go sends', async (t) => {
+test('an answer equals the bytes of a runtime in Go', async (t) => {
   const sent: Buffer[] = [];
   const handlers = (register: () => Promise<object>) => ({ RegisterPlugin: unary(register) });
   const serve = async (register: () => Promise<object>): Promise<string> => {
@@ -78,11 +78,11 @@ test('an answer is byte for byte what a runtime in Go sends', async (t) => {
     throw new RpcRefusal(status.INVALID_ARGUMENT, 'no such index');
   };
   t.equal(await serve(refuse), refused);
-  // Go writes that a payload is there also where it is empty.
+  // Go marks a payload as present also where it is empty.
   t.match(await serve(async () => ({})), /^0000000200000[0-9a-f]{3}0000000[02]0000000102/);
 });
 
-test('a long message is cut into the chunks that the Go module makes of it', (t) => {
+test('a long message is cut into the same chunks as by the Go module', (t) => {
   const [first, second] = [bytesOf('message of more than one chunk'), bytesOf('its second chunk')];
   const length = first.readUInt32BE(4) + second.readUInt32BE(4);
   const ours = encodeChunks(RUNTIME, Buffer.alloc(length));
@@ -103,7 +103,7 @@ const CONTAINER = {
   linux: { resources: { cpu: { cpus: '0-3', mems: '0' } } },
 };
 
-/** What is read of the runtime's messages. */
+/** The fields that the agent reads from the runtime's messages. */
 const READ: Readonly<Record<string, readonly [keyof typeof v1alpha1, object]>> = {
   ConfigureRequest: [
     'ConfigureRequest',
@@ -119,14 +119,14 @@ const READ: Readonly<Record<string, readonly [keyof typeof v1alpha1, object]>> =
 };
 
 for (const [what, [type, meaning]] of Object.entries(READ)) {
-  test(`${what} of a runtime is read`, (t) => {
+  test(`the agent reads ${what} of a runtime`, (t) => {
     const definition = v1alpha1[type] as unknown as MessageTypeDefinition<object, object>;
     t.match(definition.deserialize(bytesOf(what)), meaning);
     t.end();
   });
 }
 
-/** What the agent answers. */
+/** The agent's answers. */
 const WRITTEN: Readonly<Record<string, readonly [keyof typeof v1alpha1, object]>> = {
   ConfigureResponse: ['ConfigureResponse', { events: WANTED_EVENTS }],
   SynchronizeResponse: ['SynchronizeResponse', { update: [], more: true }],
@@ -144,7 +144,7 @@ const WRITTEN: Readonly<Record<string, readonly [keyof typeof v1alpha1, object]>
 };
 
 for (const [what, [type, meaning]] of Object.entries(WRITTEN)) {
-  test(`${what} is byte for byte what a plugin in Go sends`, (t) => {
+  test(`${what} equals the bytes of a plugin in Go`, (t) => {
     const definition = v1alpha1[type] as unknown as MessageTypeDefinition<object, object>;
     t.equal(definition.serialize(meaning).toString('hex'), bytesOf(what).toString('hex'));
     t.end();
