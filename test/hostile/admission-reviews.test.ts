@@ -14,13 +14,13 @@ for (const [what, text] of [
   ['a request without uid', JSON.stringify({ ...REVIEW, request: { operation: 'CREATE' } })],
   ['a request for nothing that exists', JSON.stringify({ ...REVIEW, request: { uid: 'u', operation: 'PATCH' } })],
 ] as const) {
-  test(`${what} is refused with a reason, and is no error of the server`, (t) => {
+  test(`the webhook refuses ${what} with a reason, and without a server error`, (t) => {
     t.match(readReview(text), { ok: false, reason: /./ });
     t.end();
   });
 }
 
-test('parts of a request that are null, or of other types, are read as missing', (t) => {
+test('null or mistyped parts of a request count as missing', (t) => {
   const request = { uid: 'u', operation: 'CREATE', resource: null, object: 7, oldObject: null, userInfo: null };
   t.match(readReview(JSON.stringify({ ...REVIEW, request })), {
     ok: true,

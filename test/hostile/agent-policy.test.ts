@@ -1,6 +1,6 @@
 /**
- * What an agent whose token was stolen may do in the cluster: the expressions of the policy, evaluated as the API
- * server does.
+ * What an agent with a stolen token may do in the cluster: the expressions of the policy, evaluated as the API server
+ * does.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -31,7 +31,7 @@ interface Attempt {
   readonly podNode?: string;
 }
 
-/** Why the policy refuses; null where it does not, or where it does not concern the caller. */
+/** The policy's reason for a refusal; null where it admits the request or does not apply to the caller. */
 function refusal({
   username = AGENT,
   node = 'one',
@@ -51,26 +51,26 @@ function refusal({
   return spec.validations.find(({ expression }) => evaluate(expression) !== true)?.message ?? null;
 }
 
-test('an agent changes its own node and the pods on it', (t) => {
+test('an agent may change its own node and the pods on it', (t) => {
   t.equal(refusal({ resource: 'nodes', name: 'one' }), null);
   t.equal(refusal({ resource: 'pods', podNode: 'one' }), null);
   t.end();
 });
 
-test('an agent changes no other node, and no pod of another node or of none', (t) => {
+test('an agent may change no other node, and no pod of another node or without a node', (t) => {
   t.match(refusal({ resource: 'nodes', name: 'two' }), /its own node only/);
   t.match(refusal({ resource: 'pods', podNode: 'two' }), /pods of its own node only/);
   t.match(refusal({ resource: 'pods' }), /pods of its own node only/);
   t.end();
 });
 
-test('a token that names no node changes nothing', (t) => {
+test('a token without a node may change nothing', (t) => {
   t.match(refusal({ resource: 'pods', podNode: 'one', node: null }), /names no node/);
   t.match(refusal({ resource: 'pods', podNode: '', node: '' }), /names no node/);
   t.end();
 });
 
-test('the policy concerns nobody else, and refuses where it cannot be evaluated', (t) => {
+test('the policy applies to agents only, and refuses where it cannot be evaluated', (t) => {
   t.equal(refusal({ username: 'system:serviceaccount:kube-system:other', resource: 'pods', podNode: 'two' }), null);
   t.equal(spec.failurePolicy, 'Fail');
   t.end();

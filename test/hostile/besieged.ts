@@ -8,20 +8,20 @@ import { scratchDirectory } from '../scratch.js';
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
-/** What the program under attack used so far. */
+/** What the attacked program has used so far. */
 export interface ProgramUsage {
   readonly cpuUs: number;
   readonly peakBytes: number;
-  /** What it holds now, without what it has let go of. */
+  /** What the program holds now, without what it has freed. */
   readonly heldBytes: number;
-  /** Errors that it logged. */
+  /** Errors that the program logged. */
   readonly failures: number;
 }
 
-/** A program of the agent's parts that a test attacks. */
+/** A program with parts of the agent that a test attacks. */
 export interface UnderAttack {
   usage(): Promise<ProgramUsage>;
-  /** What ended it, or null while it runs. */
+  /** How the program ended, or null while it runs. */
   ended(): string | null;
 }
 
@@ -44,8 +44,8 @@ export async function besieged(t: Teardown, options: { slices?: number; unlimite
 }
 
 /**
- * Starts a program that obeys orders, in a process of its own: what ends it does not end the test, and what it takes
- * can be told apart.
+ * Starts a program that obeys orders in a process of its own: its end does not end the test, and its usage is measured
+ * separately.
  */
 export async function underAttack(t: Teardown, name: string, args: readonly string[]): Promise<UnderAttack> {
   const program = fileURLToPath(new URL(`./${name}`, import.meta.url));
@@ -79,7 +79,7 @@ export async function underAttack(t: Teardown, name: string, args: readonly stri
 }
 
 /**
- * Connects, writes all of `writes`, each on its own, and resolves when the other end has closed or `patienceMs` have
+ * Connects, writes each element of `writes` separately, and resolves when the peer has closed or `patienceMs` have
  * passed.
  */
 export async function attack(path: string, writes: readonly Buffer[], patienceMs: number): Promise<void> {

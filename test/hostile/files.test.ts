@@ -1,4 +1,4 @@
-/** What root in a container can do to the agent by the files that both can open. */
+/** What root in a container can do to the agent through the files that both can open. */
 import { chmod, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
@@ -21,13 +21,13 @@ type Teardown = Parameters<typeof scratchDirectory>[0];
 
 const skip = gripSkipReason;
 /**
- * How long the kernel makes an open wait for a lease (fs.lease-break-time), and a part of it that no open takes
- * without.
+ * How long the kernel lets an open wait for a lease (fs.lease-break-time), and a part of it that an open without a
+ * lease never takes.
  */
 const LEASE_BREAK_MS = 45_000;
 const SOON_MS = LEASE_BREAK_MS / 3;
 
-/** Fails where `action` waits for a lease; the test's own patience stands in the place of a figure. */
+/** Fails if `action` waits for a lease; the test's own timeout replaces a fixed figure. */
 async function soon<T>(action: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -41,7 +41,7 @@ async function soon<T>(action: Promise<T>): Promise<T> {
 }
 
 for (const way of ['lease', 'own'] as const) {
-  test(`the agent starts beside files on which a container has a lease (${way})`, { skip }, async (t) => {
+  test(`the agent starts beside files on which a container holds a lease (${way})`, { skip }, async (t) => {
     const grip = await gripper(t);
     const first = await openSlices(t);
     await first.slices.start(sliceSpec());
@@ -50,23 +50,23 @@ for (const way of ['lease', 'own'] as const) {
     const directory = join(first.base, ALLOCATION);
     for (const name of ['vgpu.limits', 'usage/vgpu.usage', 'operator.json'])
       t.equal(await grip.take([way, join(directory, name)]), 'held', name);
-    // The freeze would be of the whole process, this timer's too: nothing but the clock can tell.
+    // A blocked open stops the whole process, including this timer: only the clock shows it.
     const began = process.hrtime.bigint();
     const second = await first.again();
     await soon(second.slices.restore(sliceSpec()));
-    t.ok(Number(process.hrtime.bigint() - began) / 1e6 < SOON_MS, 'nobody waited');
+    t.ok(Number(process.hrtime.bigint() - began) / 1e6 < SOON_MS, 'the start waited for no lease');
     const slice = second.slices.started.get(ALLOCATION);
     slice?.limits.change(0, { share: 20 });
-    t.equal(slice?.limits.live[0]?.share, 20, 'its limits can be published');
+    t.equal(slice?.limits.live[0]?.share, 20, "the agent can publish the slice's limits");
     t.equal(
       await grip.take(['lease', join(directory, 'vgpu.limits')]),
       'refused',
-      'no lease on what the agent keeps open',
+      'a container gets no lease on files that the agent keeps open',
     );
   });
 }
 
-test('no lease can be had on the files of a container that the agent started', { skip }, async (t) => {
+test('a container that the agent started gets no lease on its files', { skip }, async (t) => {
   const grip = await gripper(t);
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
@@ -75,7 +75,7 @@ test('no lease can be had on the files of a container that the agent started', {
       t.equal(await grip.take([way, join(node.base, ALLOCATION, name)]), 'refused', `${way} ${name}`);
 });
 
-test('a file that is half written and leased is not opened, but replaced', { skip }, async (t) => {
+test('the agent replaces a partly written file under a lease without opening it', { skip }, async (t) => {
   const grip = await gripper(t);
   const directory = await scratchDirectory(t);
   await writeFile(join(directory, `.x.${process.pid}.tmp`), 'left behind');
@@ -140,7 +140,7 @@ async function audited(t: Teardown, restored = false) {
   };
 }
 
-test('a usage file that runs as a program cannot be, while the agent has it open', { skip }, async (t) => {
+test('a usage file cannot be executed while the agent has it open', { skip }, async (t) => {
   const grip = await gripper(t);
   const { usage, open, pass } = await audited(t);
   const { notes } = await open();
@@ -149,8 +149,8 @@ test('a usage file that runs as a program cannot be, while the agent has it open
   await t.rejects(grip.take(['wait'], usage), { code: 'ETXTBSY' });
   await truncate(usage, 2 ** 31);
   await pass(100);
-  t.equal((await stat(usage)).size, USAGE_LAYOUT.structSize, 'cut back at the next tick');
-  t.match(notes, [{ reason: 'GPUAudit', message: /it used 2147483648 bytes/ }], 'and said, once');
+  t.equal((await stat(usage)).size, USAGE_LAYOUT.structSize, 'the agent truncates the file at the next tick');
+  t.match(notes, [{ reason: 'GPUAudit', message: /it used 2147483648 bytes/ }], 'the agent logs it once');
   await pass(20_000);
   t.equal(notes.filter(({ message }) => message.includes('it used')).length, 1);
 });
@@ -162,7 +162,7 @@ for (const [what, hold] of [
   test(`a usage file that ${what} when the agent starts becomes a finding`, { skip }, async (t) => {
     const grip = await gripper(t);
     const { usage, open, pass } = await audited(t, true);
-    // As large as the file should be, so that nothing but the grip is wrong with it.
+    // The file has its proper size, so that only the lease or the execution is wrong.
     const content = Buffer.alloc(USAGE_LAYOUT.structSize);
     if (what.startsWith('runs')) {
       const program = await readFile(grip.program);
@@ -180,7 +180,7 @@ for (const [what, hold] of [
   });
 }
 
-test('blocks behind the end of a usage file are given back at the next tick', { skip }, async (t) => {
+test('the agent frees blocks beyond the end of a usage file at the next tick', { skip }, async (t) => {
   const grip = await gripper(t);
   const { usage, open, pass } = await audited(t);
   const { notes } = await open();
@@ -191,11 +191,11 @@ test('blocks behind the end of a usage file are given back at the next tick', { 
   }
   t.ok((await stat(usage)).blocks * 512 > 60 * 2 ** 20);
   await pass(100);
-  t.ok((await stat(usage)).blocks * 512 < 2 * 2 ** 20, 'given back');
+  t.ok((await stat(usage)).blocks * 512 < 2 * 2 ** 20, 'the agent frees the blocks');
   t.match(notes, [{ reason: 'GPUAudit', message: /it used \d{8} bytes/ }]);
 });
 
-test('in a file system of its own a usage file takes no more than its size', { skip }, async (t) => {
+test('a usage file in a file system of its own takes no more than its size', { skip }, async (t) => {
   const grip = await gripper(t);
   const directory = await scratchDirectory(t);
   const tmpfs = new UsageTmpfs(join(directory, '.usage'));
@@ -212,7 +212,7 @@ test('in a file system of its own a usage file takes no more than its size', { s
   for (const way of ['grow', 'fill']) t.equal(await grip.take([way, path]), 'refused', way);
   t.equal((await stat(path)).mode & 0o777, 0o666);
   await tmpfs.place('a', path, encodeUsage());
-  t.equal((await stat(path)).size, USAGE_LAYOUT.structSize, 'and anew');
+  t.equal((await stat(path)).size, USAGE_LAYOUT.structSize, 'the new file has its proper size');
   await tmpfs.remove('a', path);
-  t.equal((await stat(path)).size, 0, 'what lies below is empty');
+  t.equal((await stat(path)).size, 0, 'the folder below the mount is empty');
 });

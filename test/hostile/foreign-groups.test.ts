@@ -41,7 +41,7 @@ const deploy = (on: QuotaCluster, namespace: string, to: string): Promise<KubeAn
     body: deployment(`web-${made++}`, to, 1, 1),
   });
 
-test('a group is charged by the namespaces that it names, and by no others', async (t) => {
+test('a group is charged by the namespaces that it selects, and by no others', async (t) => {
   const on = await cluster(t);
   await group(on, 'vision', { matchLabels: { team: 'vision' } });
   await group(on, 'both', { matchExpressions: [{ key: 'team', operator: 'In', values: ['vision', 'speech'] }] });
@@ -58,22 +58,22 @@ test('a group is charged by the namespaces that it names, and by no others', asy
   await eventually(() => on.used('vision') === '1', 'one workload to be charged');
 });
 
-test('a group keeps out whom the groups above it keep out, and says nothing where it has no selector', async (t) => {
+test('a group excludes the namespaces that its parents exclude, and adds no restriction without a selector', async (t) => {
   const on = await cluster(t);
   await group(on, 'research', { matchExpressions: [{ key: 'team', operator: 'NotIn', values: ['none'] }] });
   await group(on, 'images', null, 'research');
   await group(on, 'wide', {}, 'research');
   await group(on, 'sound', { matchLabels: { team: 'speech' } }, 'research');
-  t.match(await deploy(on, 'vision', 'images'), { ok: true }, 'all of the group above');
+  t.match(await deploy(on, 'vision', 'images'), { ok: true }, 'the group admits all namespaces of its parent');
   t.match(await deploy(on, 'lab', 'images'), {
     ok: false,
     message: /the namespaceSelector of group research above it/,
   });
-  t.match(await deploy(on, 'lab', 'wide'), { ok: false }, 'no wider than the group above');
+  t.match(await deploy(on, 'lab', 'wide'), { ok: false }, 'the group admits no namespace beyond its parent');
   t.match(await deploy(on, 'vision', 'sound'), { ok: false });
 });
 
-test('groups without a selector are open, as before there were selectors, or closed where that is asked for', async (t) => {
+test('groups without a selector are open by default, or closed by configuration', async (t) => {
   const open = await cluster(t);
   await group(open, 'team', null);
   t.match(await deploy(open, 'lab', 'team'), { ok: true });
@@ -84,7 +84,7 @@ test('groups without a selector are open, as before there were selectors, or clo
   t.match(await deploy(closed, 'lab', 'other'), { ok: true });
 });
 
-test('a namespace that loses its label changes nothing more, and what it has may shrink and end', async (t) => {
+test('a namespace that loses its label cannot grow, and its workloads may shrink and end', async (t) => {
   const on = await cluster(t);
   await group(on, 'vision', { matchLabels: { team: 'vision' } });
   const path = '/apis/apps/v1/namespaces/vision/deployments';
@@ -103,7 +103,7 @@ test('a namespace that loses its label changes nothing more, and what it has may
   t.match(await on.client.request({ method: 'DELETE', path: `${path}/kept` }), { ok: true });
 });
 
-test('a new root without a selector is let in with a warning', async (t) => {
+test('the webhook admits a new root without a selector with a warning', async (t) => {
   const on = await cluster(t);
   const review = (name: string, spec: object) => ({
     apiVersion: 'admission.k8s.io/v1',

@@ -1,5 +1,5 @@
 /**
- * A process that says it has the control library: with a greeting of 32 bytes and a slot that it wrote itself, and
+ * A process that claims to have the control library: with a greeting of 32 bytes and a slot that it wrote itself, and
  * without the library.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -38,7 +38,7 @@ function libcOf(pid: number): string {
   return path;
 }
 
-test('the library counts by the file that is mapped, not by what a process says or what a file is called', async (t) => {
+test('the agent recognises the library by the mapped file, not by the claim of a process or the name of a file', async (t) => {
   const child = await running(t);
   const pid = child.pid ?? 0;
   const { startTicks } = processStat(pid) ?? { startTicks: 0 };
@@ -47,15 +47,27 @@ test('the library counts by the file that is mapped, not by what a process says 
   const copy = join(await scratchDirectory(t), 'libcuda.so.1');
   writeFileSync(copy, readFileSync(own));
   t.equal(new MappedLibraries(() => [own], clock).has(pid, startTicks), true);
-  t.equal(new MappedLibraries(() => [copy, own], clock).has(pid, startTicks), true, 'of any version');
-  t.equal(new MappedLibraries(() => [copy], clock).has(pid, startTicks), false, 'a file of the same bytes is another');
-  t.equal(new MappedLibraries(() => [], clock).has(pid, startTicks), null, 'nothing is known without a library');
-  t.equal(new MappedLibraries(() => [own], clock).has(2 ** 22 + 1, 1), null, 'nor of a process that is gone');
+  t.equal(
+    new MappedLibraries(() => [copy, own], clock).has(pid, startTicks),
+    true,
+    'any version of the library counts',
+  );
+  t.equal(
+    new MappedLibraries(() => [copy], clock).has(pid, startTicks),
+    false,
+    'another file with the same bytes does not count',
+  );
+  t.equal(new MappedLibraries(() => [], clock).has(pid, startTicks), null, 'without a library the agent knows nothing');
+  t.equal(
+    new MappedLibraries(() => [own], clock).has(2 ** 22 + 1, 1),
+    null,
+    'the agent knows nothing of an ended process',
+  );
   t.equal(mappedNameOf(own), mappedNameOf(own));
   t.not(mappedNameOf(own), mappedNameOf(copy));
 });
 
-test('what was found of a process is not believed of the next one with its number, nor for long', async (t) => {
+test('a result about a process does not apply to the next process with its pid, and expires', async (t) => {
   const child = await running(t);
   const pid = child.pid ?? 0;
   const { startTicks } = processStat(pid) ?? { startTicks: 0 };
@@ -65,10 +77,10 @@ test('what was found of a process is not believed of the next one with its numbe
   t.equal(libraries.has(pid, startTicks), true);
   paths = [join(await scratchDirectory(t), 'other')];
   writeFileSync(paths[0] ?? '', 'x');
-  t.equal(libraries.has(pid, startTicks), true, 'a minute');
-  t.equal(libraries.has(pid, startTicks + 1), false, 'another process');
+  t.equal(libraries.has(pid, startTicks), true, 'the result is a minute old');
+  t.equal(libraries.has(pid, startTicks + 1), false, 'another process has the pid');
   clock.advance(60_000);
-  t.equal(libraries.has(pid, startTicks), false, 'a minute later');
+  t.equal(libraries.has(pid, startTicks), false, 'the result has expired after another minute');
 });
 
 const forger = { pid: 7, name: 'forger', greeted: true, claimed: true, active: true };
@@ -94,7 +106,7 @@ const view = (changes: Partial<AuditView>): AuditView => ({
   ...changes,
 });
 
-test('a greeting without the library is a finding, however good the forged slot is', (t) => {
+test('a greeting without the library is a finding, even with a well-formed forged slot', (t) => {
   t.match(audit(view({ processes: [{ ...forger, library: false }] })), [
     { serious: true, message: /without the control library|loaded the control library/ },
   ]);
@@ -113,18 +125,18 @@ test('a greeting without the library is a finding, however good the forged slot 
   t.same(
     audit(view({ processes: [{ ...forger, library: null }] })),
     [],
-    'where it cannot be seen nothing is held against it',
+    'the agent reports no finding where it cannot see the mapped files',
   );
   t.end();
 });
 
-test('GPU time that no correction explains is a finding by itself', (t) => {
+test('GPU time that no correction explains is a finding of its own', (t) => {
   const [device] = view({}).devices;
   const used = (unchargedTimePpm: number, uncorrectableTimePpm: number) =>
     audit(view({ devices: [{ ...(device as NonNullable<typeof device>), unchargedTimePpm, uncorrectableTimePpm }] }));
   t.match(used(900_000, 900_000), [
     { code: 'not-enforcing', serious: true, message: /90 % of the time of GPU-0 are used and not charged/ },
   ]);
-  t.same(used(150_000, 0), [], 'charges that are low, and corrected');
+  t.same(used(150_000, 0), [], 'the charges are low, and the correction explains them');
   t.end();
 });

@@ -1,7 +1,7 @@
 /**
- * Random connections to every socket that a tenant, or a program of the node, can reach: frames of any kind, in any
- * order, cut off, changed and reset. `GPU_MANAGER_FUZZ=100000` makes that many; `GPU_MANAGER_FUZZ_SEED` plays one run
- * again.
+ * Random connections to every socket that a container, or a program of the node, can reach: frames of any kind, in any
+ * order, truncated, changed and reset. `GPU_MANAGER_FUZZ=100000` makes that many; `GPU_MANAGER_FUZZ_SEED` repeats one
+ * run.
  */
 import { connect } from 'node:net';
 import { test } from 'tap';
@@ -93,7 +93,7 @@ function fuzzer(random: Random) {
       () => noise(below(100)),
     ])();
   return {
-    /** What one connection writes, each element at a time; and whether it says goodbye. */
+    /** What one connection writes, element by element, and whether it closes properly. */
     connection(): { readonly writes: readonly Buffer[]; readonly end: 'destroy' | 'end' | 'wait' } {
       const start = pick([
         PREFACE,
@@ -119,7 +119,7 @@ function fuzzer(random: Random) {
   };
 }
 
-/** The program answers many at once: what it makes of the bytes shows in its first answer, or in its hanging up. */
+/** The program answers many connections at once: how it reads the bytes shows in its first answer, or in its close. */
 const PATIENCE_MS = 400;
 
 function run(path: string, { writes, end }: ReturnType<ReturnType<typeof fuzzer>['connection']>): Promise<void> {
@@ -141,28 +141,32 @@ function run(path: string, { writes, end }: ReturnType<ReturnType<typeof fuzzer>
   });
 }
 
-test(`${CONNECTIONS} random connections end no process and leave nothing behind`, { timeout: 1_500_000 }, async (t) => {
-  t.comment(`seed ${SEED}, method ${METHOD}`);
-  const program = await besieged(t, { unlimited: true });
-  const sockets = [program.socketOf(), program.socketOf(), program.displaySocket];
-  const fuzz = fuzzer(generator(SEED));
-  await register(program.socketOf(), { container_id: 'c1' });
-  const before = await program.usage();
-  let left = CONNECTIONS;
-  const worker = async (): Promise<void> => {
-    while (left > 0 && program.ended() === null) {
-      left -= 1;
-      await run(fuzz.pick(sockets), fuzz.connection());
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  t.equal(program.ended(), null, `it lives (seed ${SEED})`);
-  const after = await program.usage();
-  t.equal(after.failures, 0, 'no handler threw');
-  const grown = (after.peakBytes - before.peakBytes) / MIB;
-  t.comment(
-    `${Math.round(grown)} MiB more at its peak, ${Math.round((after.cpuUs - before.cpuUs) / CONNECTIONS)} us of CPU a connection`,
-  );
-  t.ok(grown < AT_ONCE * 8, `${Math.round(grown)} MiB more for ${AT_ONCE} connections at once`);
-  await register(program.socketOf(), { container_id: 'c1' });
-});
+test(
+  `${CONNECTIONS} random connections end no process and leave no resources in use`,
+  { timeout: 1_500_000 },
+  async (t) => {
+    t.comment(`seed ${SEED}, method ${METHOD}`);
+    const program = await besieged(t, { unlimited: true });
+    const sockets = [program.socketOf(), program.socketOf(), program.displaySocket];
+    const fuzz = fuzzer(generator(SEED));
+    await register(program.socketOf(), { container_id: 'c1' });
+    const before = await program.usage();
+    let left = CONNECTIONS;
+    const worker = async (): Promise<void> => {
+      while (left > 0 && program.ended() === null) {
+        left -= 1;
+        await run(fuzz.pick(sockets), fuzz.connection());
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    t.equal(program.ended(), null, `the program is alive (seed ${SEED})`);
+    const after = await program.usage();
+    t.equal(after.failures, 0, 'no handler threw an exception');
+    const grown = (after.peakBytes - before.peakBytes) / MIB;
+    t.comment(
+      `${Math.round(grown)} MiB more at its peak, ${Math.round((after.cpuUs - before.cpuUs) / CONNECTIONS)} us of CPU a connection`,
+    );
+    t.ok(grown < AT_ONCE * 8, `${Math.round(grown)} MiB more for ${AT_ONCE} connections at once`);
+    await register(program.socketOf(), { container_id: 'c1' });
+  },
+);

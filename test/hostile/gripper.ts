@@ -9,7 +9,7 @@ type Teardown = Parameters<typeof scratchDirectory>[0];
 
 const source = fileURLToPath(new URL('../../../test/hostile/grip.c', import.meta.url));
 
-/** Why files cannot be held as a container's root would; false where they can. */
+/** The reason why files cannot be held as root in a container would; false where they can. */
 export const gripSkipReason: string | false =
   process.getuid?.() !== 0
     ? 'leases on files of root need root'
@@ -19,7 +19,7 @@ export const gripSkipReason: string | false =
 
 export interface Grip {
   readonly program: string;
-  /** Runs `grip`, or another program in its way, and answers what it says: `held`, `refused`, `cannot open`. */
+  /** Runs `grip`, or another program in the same way, and returns what it prints: `held`, `refused`, `cannot open`. */
   take(args: readonly string[], program?: string): Promise<string>;
 }
 

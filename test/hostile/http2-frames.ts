@@ -35,7 +35,7 @@ export function word(value: number): Buffer {
   return bytes;
 }
 
-/** A whole number with a prefix of `bits`, below the `high` bits of its first byte. */
+/** An integer with a prefix of `bits`, below the `high` bits of its first byte. */
 function prefixed(value: number, bits: number, high: number): Buffer {
   const most = 2 ** bits - 1;
   if (value < most) return Buffer.of(high | value);
@@ -47,12 +47,12 @@ function prefixed(value: number, bits: number, high: number): Buffer {
 
 const text = (value: string): Buffer => Buffer.concat([prefixed(value.length, 7, 0), Buffer.from(value, 'latin1')]);
 
-/** A field that is not entered into the table. */
+/** A field that is not added to the table. */
 export const literal = (name: string, value: string): Buffer => Buffer.concat([Buffer.of(0), text(name), text(value)]);
-/** A field that is. */
+/** A field that is added to the table. */
 export const entered = (name: string, value: string): Buffer =>
   Buffer.concat([Buffer.of(0x40), text(name), text(value)]);
-/** A field of the table; 62 is the one that was entered last. */
+/** A field of the table; 62 is the latest entry. */
 export const indexed = (index: number): Buffer => prefixed(index, 7, 0x80);
 
 export const METHOD = '/vcuda.VCUDAService/RegisterVDevice';
@@ -72,7 +72,7 @@ export function requestFields(changes: Readonly<Record<string, string | null>> =
   );
 }
 
-/** A message with its prefix; `length` as it says. */
+/** A message with its prefix; `length` is the length that the prefix announces. */
 export function message(content: Buffer, length = content.length, compressed = 0): Buffer {
   return Buffer.concat([Buffer.of(compressed), word(length), content]);
 }

@@ -1,4 +1,4 @@
-/** A user of one namespace whose pods name owners, to be charged through them: that is, to be charged to nobody. */
+/** A user of one namespace whose pods name owners that do not own them, so that no group would be charged. */
 import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../src/quota/index.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
@@ -23,7 +23,7 @@ const podSpec = (cores: number): object => ({
   containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: cores } } }],
 });
 
-/** As the ReplicaSet of a Deployment: with its label, if the template has it. */
+/** A ReplicaSet of a Deployment: with the Deployment's label, if the template has it. */
 function replicaSet(on: QuotaCluster, name: string, of: string | null, replicas: number, cores: number): KubeObject {
   const { metadata, spec } = deployment(name, 'team', replicas, cores);
   const owner: Owner = ['apps/v1', 'Deployment', 'deployments', of ?? ''];
@@ -56,17 +56,17 @@ const rs = (name: string): Owner => ['apps/v1', 'ReplicaSet', 'replicasets', nam
 const uses = (on: QuotaCluster, cores: string): Promise<unknown> =>
   eventually(() => on.used('team') === cores, `the group to use ${cores}`);
 
-test('what controllers make is charged once, through the workload at the top', async (t) => {
+test('objects that controllers make are charged once, through the workload at the top', async (t) => {
   const on = await cluster(t);
   await on.deploy('web', 'team', 2, 2);
   t.match(await create(on, 'replicasets', replicaSet(on, 'web-1', 'web', 2, 2)), { ok: true });
   for (const name of ['web-1-a', 'web-1-b']) t.match(await pod(on, name, 'web', rs('web-1'), 2), { ok: true });
   await uses(on, '4');
-  t.match(await on.deploy('more', 'team', 6, 1), { ok: true }, 'nothing is charged twice');
+  t.match(await on.deploy('more', 'team', 6, 1), { ok: true }, 'no object is charged twice');
   await uses(on, '10');
 });
 
-test('an owner without replicas covers nothing', async (t) => {
+test('an owner without replicas covers no pod', async (t) => {
   const on = await cluster(t);
   await create(on, 'replicasets', replicaSet(on, 'empty', null, 0, 2));
   t.match(await pod(on, 'fits', 'empty', rs('empty'), 8), { ok: true });
@@ -74,24 +74,28 @@ test('an owner without replicas covers nothing', async (t) => {
   t.match(await pod(on, 'over', 'empty', rs('empty'), 8), { ok: false, message: /QuotaExceeded/ });
 });
 
-test('an owner that is charged to no group, or makes no such objects, covers nothing', async (t) => {
+test('an owner that is charged to no group, or makes no such objects, covers no pod', async (t) => {
   const on = await cluster(t);
   await on.deploy('free', '', 5, 100);
   await on.deploy('web', 'team', 1, 1);
   await uses(on, '1');
   const made = await create(on, 'replicasets', replicaSet(on, 'of-free', 'free', 3, 10));
-  t.match(made, { ok: false, message: /QuotaExceeded/ }, 'an unlabelled Deployment');
+  t.match(made, { ok: false, message: /QuotaExceeded/ }, 'the owner is an unlabelled Deployment');
   const asPod: Owner = ['apps/v1', 'Deployment', 'deployments', 'web'];
-  t.match(await pod(on, 'direct', 'web', asPod, 10), { ok: false, message: /QuotaExceeded/ }, 'of the wrong kind');
+  t.match(
+    await pod(on, 'direct', 'web', asPod, 10),
+    { ok: false, message: /QuotaExceeded/ },
+    'the owner has the wrong kind',
+  );
   await create(on, 'replicasets', replicaSet(on, 'web-1', 'web', 1, 1));
   t.match(
     await pod(on, 'stranger', 'something-else', rs('web-1'), 10),
     { ok: false, message: /QuotaExceeded/ },
-    'labels that its selector does not select',
+    "the owner's selector does not select these labels",
   );
 });
 
-test('what an owned object asks beyond its owner is charged by itself: more resources, and more pods', async (t) => {
+test('an owned object is charged for what exceeds its owner: more resources, and more pods', async (t) => {
   const on = await cluster(t);
   await on.deploy('web', 'team', 2, 2);
   await create(on, 'replicasets', replicaSet(on, 'web-1', 'web', 2, 2));
@@ -107,7 +111,7 @@ test('what an owned object asks beyond its owner is charged by itself: more reso
   await uses(on, '9');
 });
 
-test('pods that end with an owner that was scaled to nothing are not charged anew; those that were charged stay so', async (t) => {
+test('pods that end after their owner was scaled to zero are not charged anew, and charged pods stay charged', async (t) => {
   const on = await cluster(t);
   await on.deploy('web', 'team', 1, 2);
   await create(on, 'replicasets', replicaSet(on, 'web-1', 'web', 1, 2));

@@ -1,7 +1,7 @@
 /**
- * A runtime that sends its NRI plugins random bytes: chunks, messages and requests of any kind, in any order, cut off,
- * changed and announced larger than they are. `GPU_MANAGER_FUZZ=100000` makes that many connections;
- * `GPU_MANAGER_FUZZ_SEED` plays one run again.
+ * A runtime that sends random bytes to its NRI plugins: chunks, messages and requests of any kind, in any order,
+ * truncated, changed and announced larger than they are. `GPU_MANAGER_FUZZ=100000` makes that many connections;
+ * `GPU_MANAGER_FUZZ_SEED` repeats one run.
  */
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -75,7 +75,7 @@ function fuzzer(random: () => number) {
         return encodeMessage({ streamId: stream, type: 1, payload: ttrpcProto().ttrpc.Request.serialize(request) });
       },
       () => encodeMessage({ streamId: below(2 ** 32), type: pick([1, 2, 3, below(256)]), payload: noise(below(60)) }),
-      // An answer to the registration, or to nothing.
+      // An answer to the registration, or to no request.
       () => {
         const status = pick([null, { code: below(20), message: text() }]);
         return encodeMessage({
@@ -110,36 +110,40 @@ function fuzzer(random: () => number) {
   };
 }
 
-test(`${CONNECTIONS} connections to a runtime out of its mind end no plugin`, { timeout: 1_500_000 }, async (t) => {
-  t.comment(`seed ${SEED}`);
-  const path = join(await scratchDirectory(t), 'nri.sock');
-  const fuzz = fuzzer(generator(SEED));
-  let connections = 0;
-  const listener = new UnixListener(path, (socket: Socket) => {
-    connections += 1;
-    socket.on('error', () => undefined);
-    socket.resume();
-    const { writes, end } = fuzz.connection();
-    for (const bytes of writes) if (bytes.length > 0) socket.write(bytes);
-    if (end === 'end') socket.end();
-    else setTimeout(() => socket.destroy(), 3);
-  });
-  await listener.start();
-  t.teardown(() => listener.stop());
-  const program = await underAttack(t, 'nri-program.js', [path, String(AT_ONCE)]);
-  const before = await program.usage();
-  await eventually(() => connections >= CONNECTIONS || program.ended() !== null, 'the connections', 1_400_000);
-  t.equal(program.ended(), null, `it lives (seed ${SEED})`);
-  const after = await program.usage();
-  t.equal(after.failures, 0, 'no handler threw');
-  const grown = (after.peakBytes - before.peakBytes) / MIB;
-  t.comment(
-    `${Math.round(grown)} MiB more at its peak, ${Math.round((after.cpuUs - before.cpuUs) / connections)} us a connection`,
-  );
-  t.ok(grown < AT_ONCE * 8, `${Math.round(grown)} MiB more for ${AT_ONCE} connections at once`);
-});
+test(
+  `${CONNECTIONS} connections to a runtime that sends random bytes end no plugin`,
+  { timeout: 1_500_000 },
+  async (t) => {
+    t.comment(`seed ${SEED}`);
+    const path = join(await scratchDirectory(t), 'nri.sock');
+    const fuzz = fuzzer(generator(SEED));
+    let connections = 0;
+    const listener = new UnixListener(path, (socket: Socket) => {
+      connections += 1;
+      socket.on('error', () => undefined);
+      socket.resume();
+      const { writes, end } = fuzz.connection();
+      for (const bytes of writes) if (bytes.length > 0) socket.write(bytes);
+      if (end === 'end') socket.end();
+      else setTimeout(() => socket.destroy(), 3);
+    });
+    await listener.start();
+    t.teardown(() => listener.stop());
+    const program = await underAttack(t, 'nri-program.js', [path, String(AT_ONCE)]);
+    const before = await program.usage();
+    await eventually(() => connections >= CONNECTIONS || program.ended() !== null, 'the connections', 1_400_000);
+    t.equal(program.ended(), null, `the program is alive (seed ${SEED})`);
+    const after = await program.usage();
+    t.equal(after.failures, 0, 'no handler threw an exception');
+    const grown = (after.peakBytes - before.peakBytes) / MIB;
+    t.comment(
+      `${Math.round(grown)} MiB more at its peak, ${Math.round((after.cpuUs - before.cpuUs) / connections)} us a connection`,
+    );
+    t.ok(grown < AT_ONCE * 8, `${Math.round(grown)} MiB more for ${AT_ONCE} connections at once`);
+  },
+);
 
-test('a runtime that never ends the largest messages takes less than 8 MiB a connection', async (t) => {
+test('a runtime that never ends its largest messages takes less than 8 MiB a connection', async (t) => {
   const path = join(await scratchDirectory(t), 'nri.sock');
   let sent = 0;
   const unended = [1, 2, 3].map((connection) => {

@@ -1,6 +1,6 @@
 /**
- * A program with as many NRI plugins as are asked for, each of which connects to the socket again and again, as the
- * agent does, but at once. `usage` on its standard input answers with a line of figures.
+ * A program with as many NRI plugins as requested, each of which connects to the socket again and again, as the agent
+ * does, but without pauses. `usage` on its standard input answers with a line of figures.
  *
  *     nri-program.js SOCKET PLUGINS [patient]
  */
@@ -14,7 +14,7 @@ import { obeyOrders } from './orders.js';
 const [socketPath = '', plugins = '1', patient] = process.argv.slice(2);
 let failures = 0;
 const log = Object.assign(silentLog(), { error: () => void (failures += 1) });
-/** Pauses between two connections are a thousandth of what they are; a patient plugin waits as the agent does. */
+/** Pauses between two connections are a thousandth of the agent's; a patient plugin waits as the agent does. */
 const clock: Clock =
   patient === 'patient'
     ? systemClock

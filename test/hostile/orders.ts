@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 
-/** What a program under attack says of itself to the test that started it, until that ends it. */
+/** What an attacked program reports to the test that started it, until the test ends it. */
 export async function obeyOrders(failures: () => number): Promise<void> {
   console.log(JSON.stringify({ ready: true }));
   process.on('uncaughtException', (error) => {

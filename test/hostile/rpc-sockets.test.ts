@@ -25,7 +25,7 @@ for (const [what, fields] of [
   ['for a method that does not exist', requestFields({ ':path': '/x' })],
   ['for the method that does', requestFields()],
 ] as const) {
-  test(`a request ${what} that is reset in the same write ends nothing but itself`, async (t) => {
+  test(`a request ${what} that is reset in the same write ends only itself`, async (t) => {
     const program = await besieged(t);
     for (const path of [program.socketOf(), program.displaySocket]) {
       await attack(
@@ -45,7 +45,7 @@ for (const [what, fields] of [
   });
 }
 
-/** A long field that is entered once, and then named again by one byte each. */
+/** A long field that is added once, and then referred to by one byte each. */
 function bomb(authority: string, value: string, references: number): Buffer {
   const block = Buffer.concat([
     requestFields({ ':authority': authority }),
@@ -59,7 +59,7 @@ function bomb(authority: string, value: string, references: number): Buffer {
   return Buffer.concat([PREFACE, settings(), ...frames]);
 }
 
-test('fields that a table multiplies cost no memory, whatever the authority', async (t) => {
+test('fields that a table multiplies cost no memory, for any authority', async (t) => {
   const program = await besieged(t, { unlimited: true });
   await register(program.socketOf(), { container_id: 'c1' });
   const before = await program.usage();
@@ -71,7 +71,7 @@ test('fields that a table multiplies cost no memory, whatever the authority', as
           attack(path, [bomb(authority, 'v'.repeat(4_000), 12_000)], 2_000),
         ),
       );
-      // What fits into the 128 fields that Node lets pass, a request at a time: the table stays over all of them.
+      // As many as fit into the 128 fields that Node accepts, one request at a time: the table lasts for all of them.
       const requests = Array.from({ length: 60 }, (_, index) =>
         frame(
           FRAME.headers,
@@ -105,7 +105,7 @@ test('fields that a table multiplies cost no memory, whatever the authority', as
   t.equal(after.failures, 0);
 });
 
-test('a bomb costs no more than a registration and a half', async (t) => {
+test('an HPACK bomb costs at most as much as one and a half registrations', async (t) => {
   const program = await besieged(t, { unlimited: true });
   const path = program.socketOf();
   const rounds = 40;
@@ -117,11 +117,11 @@ test('a bomb costs no more than a registration and a half', async (t) => {
   };
   const registering = await cost(() => register(path, { container_id: 'c1' }));
   const bombing = await cost(() => attack(path, [bomb('/etc/x', 'v'.repeat(4_000), 12_000)], 2_000));
-  t.comment(`a registration ${Math.round(registering)} us of CPU, a bomb ${Math.round(bombing)} us`);
-  t.ok(bombing < 1.5 * registering, `${bombing} us, a registration ${registering} us`);
+  t.comment(`a registration takes ${Math.round(registering)} us of CPU, a bomb ${Math.round(bombing)} us`);
+  t.ok(bombing < 1.5 * registering, `the bomb takes ${bombing} us, a registration ${registering} us`);
 });
 
-test('bytes beyond the limit of a connection are not looked at', async (t) => {
+test('the server does not read bytes beyond the limit of a connection', async (t) => {
   const program = await besieged(t);
   const flood = Buffer.concat([
     PREFACE,

@@ -1,7 +1,6 @@
 /**
- * A program with the agent's sockets and nothing else: slices in DIRECTORY, each of whose containers says to hold every
- * process of this machine that calls. Attacks count what it takes: `usage` on its standard input answers with a line of
- * figures.
+ * A program with only the agent's sockets: slices in DIRECTORY, each of whose containers claims every process of this
+ * machine that calls. Attacks measure what it uses: `usage` on its standard input answers with a line of figures.
  *
  *     socket-program.js DIRECTORY SLICES [unlimited]
  */

@@ -1,6 +1,6 @@
 /**
- * A pod on the cluster network that opens connections and says nothing: the kubelet has to be answered, or it restarts
- * the agent.
+ * A pod on the cluster network that opens idle connections: the kubelet's probes have to be answered, or the kubelet
+ * restarts the agent.
  */
 import { connect, type Socket } from 'node:net';
 import { test, type Test } from 'tap';
@@ -10,7 +10,7 @@ import { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import { cards } from '../agent/gpus.js';
 import { scratchDirectory } from '../scratch.js';
 
-/** Connections that say nothing, from as many addresses of loopback. */
+/** Idle connections from as many addresses of loopback. */
 async function silent(t: Test, port: number, count: number): Promise<Socket[]> {
   const sockets = await Promise.all(
     Array.from({ length: count }, (_, index) => {
@@ -38,7 +38,7 @@ async function nodeWithProbes(t: Test) {
   return node.agent;
 }
 
-test('probes are answered on a port of their own while the other one is full, and on the full one too', async (t) => {
+test('the agent answers probes on their own port while the other port is full, and on the full port too', async (t) => {
   const agent = await nodeWithProbes(t);
   const probePort = agent.probePort() ?? 0;
   t.not(probePort, agent.httpPort());
@@ -49,7 +49,7 @@ test('probes are answered on a port of their own while the other one is full, an
         t.equal((await fetch(`http://127.0.0.1:${port}${path}`)).status, 200, `${port}${path}`);
 });
 
-test('the port of the probes is not filled either, and answers nothing else', async (t) => {
+test('idle connections cannot fill the port of the probes, which answers only probes', async (t) => {
   const agent = await nodeWithProbes(t);
   const url = `http://127.0.0.1:${agent.probePort()}`;
   await silent(t, agent.probePort() ?? 0, 500);

@@ -1,6 +1,6 @@
 /**
- * What the containers of a node together can make the agent spend on them. Rates are counted with a clock that the test
- * moves; what one connection and one registration cost is measured as a multiple of accepting a bare connection, so
+ * How much of the agent's time the containers of a node can take together. Rates are counted with a clock that the test
+ * moves; the cost of one connection and one registration is measured as a multiple of accepting a bare connection, so
  * that no figure depends on the machine.
  */
 import { once } from 'node:events';
@@ -17,15 +17,18 @@ import { besieged } from './besieged.js';
 
 const MINUTE_MS = 60_000;
 
-test('a container that connects all the time is served so often and no more', (t) => {
+test('the agent serves a container that connects constantly at a limited rate', (t) => {
   const rate = new ConnectionRate(SOCKET_LIMITS.rate, 0);
   let served = 0;
   for (let now = 0; now < 10 * MINUTE_MS; now += 5) if (rate.take(now).ok) served += 1;
-  t.ok(served <= SOCKET_LIMITS.rate.burst + 600 * SOCKET_LIMITS.rate.perSecond, `${served} in ten minutes`);
+  t.ok(
+    served <= SOCKET_LIMITS.rate.burst + 600 * SOCKET_LIMITS.rate.perSecond,
+    `the agent served ${served} connections in ten minutes`,
+  );
   t.end();
 });
 
-test('a hundred containers that register all the time wait for each other, and no other waits for long', async (t) => {
+test('a hundred containers that register constantly wait for each other, and no other container waits long', async (t) => {
   const clock = new ManualClock();
   const pace = new RegistrationPace(clock, REGISTRATION_PACE);
   let served = 0;
@@ -45,15 +48,15 @@ test('a hundred containers that register all the time wait for each other, and n
   };
   await move(MINUTE_MS);
   const most = REGISTRATION_PACE.burst + 61 * REGISTRATION_PACE.perSecond;
-  t.ok(served <= most && served > 0.9 * most, `${served} in a minute, at most ${most}`);
+  t.ok(served <= most && served > 0.9 * most, `the agent served ${served} registrations in a minute, at most ${most}`);
   let waitedMs = 0;
   const began = clock.now();
   void pace.turn().then(() => (waitedMs = clock.now() - began));
   await move(20_000);
-  t.ok(waitedMs > 0 && waitedMs <= 8_000, `a newcomer waits ${waitedMs} ms`);
+  t.ok(waitedMs > 0 && waitedMs <= 8_000, `a new container waits ${waitedMs} ms`);
 });
 
-test('what a greeting and a registration cost, in bare connections', async (t) => {
+test('a greeting and a registration cost a limited number of bare connections', async (t) => {
   const program = await besieged(t, { unlimited: true });
   const bare = join(await scratchDirectory(t), 'bare.sock');
   const server = createServer((socket) => {
@@ -77,8 +80,8 @@ test('what a greeting and a registration cost, in bare connections', async (t) =
     return ((await program.usage()).cpuUs - before.cpuUs) / times;
   };
   const accepting = async (): Promise<number> => {
-    // Both ends are here: what the other end alone costs is in every measurement of this process, so it is in this one
-    // twice at most.
+    // Both ends are in this process: each measurement includes the cost of the other end, so this one includes it
+    // at most twice.
     const before = process.cpuUsage();
     for (let round = 0; round < rounds; round += 1) {
       const socket = connect(bare);
@@ -97,7 +100,7 @@ test('what a greeting and a registration cost, in bare connections', async (t) =
   t.comment(
     `bare ${bareUs.toFixed(0)} us of CPU, greeting x${ratios.greeting.toFixed(1)}, registration x${ratios.registration.toFixed(1)}`,
   );
-  // One container for long, and all containers together, in thousandths of a core of this machine.
+  // One container over a long time, and all containers together, in thousandths of a core of this machine.
   const onePermille =
     (SOCKET_LIMITS.rate.perSecond * greetingUs + SOCKET_LIMITS.registrations.perSecond * registrationUs) / 1_000;
   const registrationsPermille = (REGISTRATION_PACE.perSecond * registrationUs) / 1_000;

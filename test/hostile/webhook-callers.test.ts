@@ -1,6 +1,4 @@
-/**
- * A pod on the cluster network that reaches the service of the quota webhooks and poses as the API server.
- */
+/** A pod on the cluster network that reaches the service of the quota webhooks and poses as the API server. */
 import { Agent, request } from 'node:https';
 import { test, type Test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
@@ -25,7 +23,7 @@ interface Caller {
   readonly client?: Certificate;
 }
 
-/** Asks as anybody can who reaches the port. Resolves to status and text. */
+/** Sends a request as any client that reaches the port can. Resolves to status and text. */
 function ask(port: number, path: string, body: unknown, { from, client }: Caller = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
@@ -92,7 +90,7 @@ async function serving(t: Test, others: (client: ReturnType<typeof clientTo>) =>
     client.close();
     await server.stop();
   });
-  /** What the webhook configuration says, which only administrators read. */
+  /** The content of the webhook configuration, which only administrators can read. */
   const announced = (): string => {
     const hooks = server.read('validatingwebhookconfigurations', '', 'quota')?.['webhooks'] as readonly {
       readonly clientConfig: { readonly url: string };
@@ -103,7 +101,7 @@ async function serving(t: Test, others: (client: ReturnType<typeof clientTo>) =>
   return { server, start, announced };
 }
 
-test('reviews are answered on the secret path of the webhook configuration only, by every replica', async (t) => {
+test('every replica answers reviews only on the secret path of the webhook configuration', async (t) => {
   const { start, announced } = await serving(t, (api) => ({
     callers: new SecretPaths({ api, namespace: 'kube-system', name: 'paths', clock: systemClock, log: silentLog() }),
   }));
@@ -122,7 +120,7 @@ test('reviews are answered on the secret path of the webhook configuration only,
   }
 });
 
-test('the path is replaced in turn; both are answered while API servers may know one or the other', async (t) => {
+test('the path rotates, and the service answers the old and the new path while API servers may use either', async (t) => {
   const time = new ManualClock(Date.now());
   let armed = 0;
   const clock: Clock = {
@@ -147,7 +145,7 @@ test('the path is replaced in turn; both are answered while API servers may know
   const allowed = async (path: string): Promise<readonly boolean[]> =>
     Promise.all([one, other].map(async ({ port }) => (await ask(port, path, GHOST)).startsWith('200 ')));
   const first = announced();
-  /** Minutes, each with the round of both replicas in it. */
+  /** Minutes, each with the rotation step of both replicas. */
   const minutes = async (count: number): Promise<void> => {
     for (let minute = 0; minute < count; minute++) {
       const before = armed;
@@ -160,15 +158,15 @@ test('the path is replaced in turn; both are answered while API servers may know
   await minutes(1);
   t.same(await allowed(first), [true, true]);
   await minutes(5);
-  t.not(announced(), first, 'the next path is announced');
+  t.not(announced(), first, 'the configuration holds the next path');
   t.same(await allowed(announced()), [true, true]);
-  t.same(await allowed(first), [true, true], 'API servers may not have heard of it yet');
+  t.same(await allowed(first), [true, true], 'API servers may not have read the next path yet');
   await minutes(15);
   t.same(await allowed(announced()), [true, true]);
-  t.same(await allowed(first), [false, false], 'the old path is worth nothing');
+  t.same(await allowed(first), [false, false], 'the old path is no longer valid');
 });
 
-test('with an authority of client certificates, only callers with one of the names may ask', async (t) => {
+test('with an authority of client certificates, only callers with one of the configured names may ask', async (t) => {
   const clients = await certificateAuthority();
   const strangers = await certificateAuthority();
   const { start } = await serving(t, () => ({
@@ -184,10 +182,10 @@ test('with an authority of client certificates, only callers with one of the nam
   t.match(await asked(), /^403 /);
   t.match(await asked(await strangers.client('kube-apiserver')), /^403 /);
   const probe = await fetch(`http://127.0.0.1:${service.probePort}/readyz`);
-  t.equal(probe.status, 200, 'the kubelet, which has no certificate, asks on the port of the probes');
+  t.equal(probe.status, 200, 'the kubelet, which has no certificate, uses the port of the probes');
 });
 
-test('bodies of callers that may not ask are not read, and those of one address are bounded', async (t) => {
+test('the server does not read bodies of unauthorised callers, and limits the bodies of each address', async (t) => {
   const { start } = await serving(t, (api) => ({
     callers: new SecretPaths({ api, namespace: 'kube-system', name: 'paths', clock: systemClock, log: silentLog() }),
   }));
@@ -224,10 +222,10 @@ test('bodies of callers that may not ask are not read, and those of one address 
     statuses.join(),
   );
   t.ok(statuses.includes(404));
-  t.ok(process.memoryUsage().rss - before < 300 << 20, 'nothing of 950 MB is held');
+  t.ok(process.memoryUsage().rss - before < 300 << 20, 'the server holds nothing of 950 MB');
 });
 
-test('an update whose old object is not the live one changes nothing', async (t) => {
+test('an update whose old object differs from the live one changes nothing', async (t) => {
   const on = await QuotaCluster.start();
   t.teardown(() => on.stop());
   await on.createGroup('root', { 'limits.cpu': 100 });
@@ -247,7 +245,7 @@ test('an update whose old object is not the live one changes nothing', async (t)
     const { response } = await on.ask('/groups', reviewOf('bizgroupresourcequotas', 'UPDATE', to ?? {}, from));
     t.match(response, { allowed: false, status: { code: 409 } });
   }
-  t.match(await on.createGroup('other', { 'limits.cpu': 60 }, 'root'), { ok: true }, 'nothing was taken');
+  t.match(await on.createGroup('other', { 'limits.cpu': 60 }, 'root'), { ok: true }, 'no capacity was taken');
   await on.deploy('web', 'victim', 2, 1);
   const web = on.server.read('deployments', 'default', 'web') as { metadata: object } & Record<string, unknown>;
   const forged = (replicas: number, changes: object): object => ({
@@ -264,10 +262,10 @@ test('an update whose old object is not the live one changes nothing', async (t)
     );
     t.match(response, { allowed: false, status: { code: 409 } });
   }
-  t.match(await on.deploy('fits', 'victim', 38, 1), { ok: true }, 'nothing is reserved for the forged ones');
+  t.match(await on.deploy('fits', 'victim', 38, 1), { ok: true }, 'no capacity is reserved for the forged objects');
 });
 
-test('a raise that is admitted and never written is taken back', async (t) => {
+test('an increase that is admitted and never written is reverted', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
   await on.join({ reservationMs: 200, refreshMs: 3_600_000 });
