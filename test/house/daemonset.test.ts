@@ -28,7 +28,7 @@ const text = readFileSync(fileURLToPath(new URL('../../../daemonset.yaml', impor
 const manifests = parseAllDocuments(text).map((document) => document.toJS() as Manifest);
 const container = manifests.find((manifest) => manifest.kind === 'DaemonSet')?.spec?.template.spec.containers[0];
 
-test('the flags in the DaemonSet exist, and their values are accepted', (t) => {
+test('the flags in the DaemonSet exist, and the agent accepts their values', (t) => {
   const given: Record<string, string> = {};
   for (const arg of container?.args.slice(1) ?? []) {
     const match = /^--([a-z-]+)=(.*)$/.exec(arg);
@@ -42,7 +42,7 @@ test('the flags in the DaemonSet exist, and their values are accepted', (t) => {
   t.end();
 });
 
-test('every host directory that the agent uses by default is mounted', (t) => {
+test('the DaemonSet mounts every host directory that the agent uses by default', (t) => {
   const config = agentConfig(flagValues({}, {}), {});
   const mounted = container?.volumeMounts.map((mount) => mount.mountPath) ?? [];
   for (const path of [
@@ -60,13 +60,13 @@ test('every host directory that the agent uses by default is mounted', (t) => {
   t.end();
 });
 
-test('the agent may do what it needs and nothing by wildcard', (t) => {
+test('the role of the agent grants what it needs, without wildcards', (t) => {
   const rules = manifests.find((manifest) => manifest.kind === 'ClusterRole')?.rules ?? [];
   t.notOk(rules.some((rule) => [...rule.resources, ...rule.verbs].includes('*')));
   t.end();
 });
 
-test('the proxy and the agents that register with it agree on the folder', (t) => {
+test('the proxy and the agents that register with it use the same folder', (t) => {
   const read = (name: string): string =>
     readFileSync(fileURLToPath(new URL(`../../../etc/plugin-proxy/${name}`, import.meta.url)), 'utf8');
   const proxy = (parse(read('daemonset.yaml')) as Manifest).spec?.template.spec.containers[0];

@@ -22,7 +22,7 @@ const commandLines = blocks
   .flatMap(({ path, text }) => text.split('\n').map((line) => ({ path, line: line.replace(/\s+#.*$/, '').trim() })))
   .filter(({ line }) => line !== '');
 
-test('every link in a document leads somewhere', (t) => {
+test('every link in a document has a target', (t) => {
   for (const path of documents) {
     for (const [, link = ''] of read(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)) {
       t.ok(existsSync(resolve(ROOT, dirname(path), link)), `${path}: ${link}`);
@@ -31,7 +31,7 @@ test('every link in a document leads somewhere', (t) => {
   t.end();
 });
 
-test('every npm script, file and command that a document tells to run exists', (t) => {
+test("every npm script, file and command in a document's instructions exists", (t) => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   const commands = new Set(
     [...execFileSync(process.execPath, [MAIN, '--help'], { encoding: 'utf8' }).matchAll(/^ {2}(\w+)/gm)].map(
@@ -49,7 +49,7 @@ test('every npm script, file and command that a document tells to run exists', (
   t.end();
 });
 
-test('docs/flags.md is what the table of flags says', (t) => {
+test('docs/flags.md equals the table of flags', (t) => {
   t.equal(
     read('docs/flags.md'),
     execFileSync(process.execPath, [join(ROOT, 'scripts/flag-table.mjs')], { encoding: 'utf8' }),
@@ -70,7 +70,7 @@ test('every source file that the architecture names exists', (t) => {
   t.end();
 });
 
-test('every test that a document names exists, and each fault has one', (t) => {
+test('every test that a document names exists, and each fault has a test', (t) => {
   for (const path of documents) {
     for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|e2e)\.ts\b/g))
       t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);

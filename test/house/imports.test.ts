@@ -6,14 +6,14 @@ import { test } from 'tap';
 const repository = fileURLToPath(new URL('../../../', import.meta.url));
 const source = join(repository, 'src');
 
-/** What programs share, from the floor up. */
+/** Code that programs share, lowest layer first. */
 const PURE = ['gpu', 'abi'];
 const NODE_PART = [...PURE, 'host', 'rpc'];
 const PROGRAM = [...PURE, 'quota', 'host', 'http', 'kube', 'rpc'];
 
 /**
- * The border of every part; the same table stands in docs/architecture.md. A file belongs to the longest of these paths
- * that leads to it.
+ * What every part may import; the same table is in docs/architecture.md. A file belongs to the longest of these paths
+ * that is a prefix of its own.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   abi: [],
@@ -49,7 +49,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'scheduler/cluster': [...PURE, 'kube'],
   scheduler: [...PROGRAM, 'scheduler/cluster'],
   'quota-controller': PROGRAM,
-  // The simulated node runs the agent as it is.
+  // The simulated node runs the real agent.
   simulation: [...PROGRAM, 'agent', 'agent/gpus'],
   cli: [
     ...PROGRAM,
@@ -66,8 +66,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Values in, values out: these import only each other within one line of this list, no package, and nothing of the
- * world.
+ * Pure computation: these import only each other within one line of this list, no package, and no module with side
+ * effects.
  */
 const PURE_CORES = [
   [
@@ -89,7 +89,7 @@ const PURE_CORES = [
  */
 const SHARED = new Set(['quota/core/quantity.ts', 'kube/label-selector.ts', 'kube/node-selector.ts']);
 
-/** Node modules that the pure cores may use: they compute, they do not touch the world. */
+/** Node modules that the pure cores may use: they only compute. */
 const PURE_NODE_MODULES = new Set(['node:crypto', 'node:buffer']);
 
 interface Import {
@@ -131,7 +131,7 @@ test('every folder of src is a known part', (t) => {
   t.end();
 });
 
-test('parts import only what lies below them', (t) => {
+test('parts import only parts below them', (t) => {
   const wrong = imports.flatMap((imported) => {
     const file = target(imported);
     if (file === null) return [];
@@ -144,7 +144,7 @@ test('parts import only what lies below them', (t) => {
   t.end();
 });
 
-test('the table of borders in docs/architecture.md is this one', (t) => {
+test('the table of borders in docs/architecture.md equals this table', (t) => {
   const document = readFileSync(join(repository, 'docs/architecture.md'), 'utf8');
   const names = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
   const table = (document.split('| part | may import |')[1] ?? '').split('\n\n')[0] ?? '';
@@ -157,7 +157,7 @@ test('the table of borders in docs/architecture.md is this one', (t) => {
   t.end();
 });
 
-test('the pure cores import no package and touch nothing of the world', (t) => {
+test('the pure cores import no package and no module with side effects', (t) => {
   const coreOf = (file: string) =>
     PURE_CORES.find((core) => core.some((path) => relative(source, file).startsWith(path)));
   const wrong = imports
@@ -172,7 +172,7 @@ test('the pure cores import no package and touch nothing of the world', (t) => {
   t.end();
 });
 
-test('no two files import each other, directly or round a corner', (t) => {
+test('no two files import each other, directly or through other files', (t) => {
   const edges = new Map<string, string[]>();
   for (const imported of imports) {
     const file = target(imported);

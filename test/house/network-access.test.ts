@@ -1,4 +1,4 @@
-/** Who reaches the listeners of the manifests. */
+/** Which pods reach the listeners of the manifests. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -44,7 +44,7 @@ for (const path of ['daemonset.yaml', 'etc/quota/deployment.yaml']) {
   const portOf = (name: string): number | undefined =>
     container?.ports.find((port) => port.name === name)?.containerPort;
 
-  test(`${path}: probes have a port of their own, which no pod reaches`, (t) => {
+  test(`${path}: the probes use a port of their own, which the NetworkPolicy closes`, (t) => {
     t.equal(container?.readinessProbe.httpGet.port, 'probes');
     t.equal(container?.livenessProbe.httpGet.port, 'probes');
     t.ok(container?.args.includes(`--probe-port=${portOf('probes')}`));
@@ -55,7 +55,7 @@ for (const path of ['daemonset.yaml', 'etc/quota/deployment.yaml']) {
   });
 }
 
-test('data of the agent is read with a token over HTTPS, by pods of chosen namespaces', (t) => {
+test("the agent's data is read with a token over HTTPS, by pods of chosen namespaces", (t) => {
   const manifests = manifestsOf('daemonset.yaml');
   const args = manifests.find(({ kind }) => kind === 'DaemonSet')?.spec?.template?.spec.containers[0]?.args ?? [];
   t.ok(args.includes('--token-review=true') && args.includes('--tls-self-signed=true'), args.join(' '));

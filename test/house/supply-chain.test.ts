@@ -31,7 +31,7 @@ const locked = Object.entries(
   (JSON.parse(read('package-lock.json')) as { packages: Record<string, LockedPackage> }).packages,
 ).filter(([path, { link }]) => path !== '' && link !== true);
 
-/** By the lock file, or where that does not say by the package itself, which older ones write in other forms. */
+/** From the lock file, or else from the package itself, where older packages use other forms. */
 function licenceOf(path: string, { license }: LockedPackage): string {
   if (license !== undefined) return license;
   const described = JSON.parse(read(`${path}/package.json`)) as {
@@ -56,7 +56,7 @@ function isPermissive(licence: string): boolean {
     .some((choice) => choice.split(' AND ').every((one) => PERMISSIVE.has(one.trim())));
 }
 
-test('every package that ships has a permissive licence', (t) => {
+test('every shipped package has a permissive licence', (t) => {
   const shipped = locked.filter(([, { dev }]) => dev !== true);
   t.ok(shipped.length > 50);
   t.same(
@@ -70,7 +70,7 @@ test('every package that ships has a permissive licence', (t) => {
   t.end();
 });
 
-test('every package is locked by the hash of its content', (t) => {
+test('the lock file pins every package by its hash', (t) => {
   t.same(
     locked.filter(([, { integrity }]) => integrity?.startsWith('sha512-') !== true).map(([path]) => path),
     [],
@@ -87,13 +87,13 @@ interface PodSpec {
   readonly securityContext?: SecurityContext;
   readonly containers?: readonly {
     readonly name: string;
-    /** A patch of another manifest names none. */
+    /** A patch of another manifest names no image. */
     readonly image?: string;
     readonly securityContext?: SecurityContext;
   }[];
 }
 
-/** Every object of a manifest that has containers: pods, and what makes them from templates. */
+/** Every object of a manifest that has containers: pods and pod templates. */
 function podSpecsIn(value: unknown): readonly PodSpec[] {
   if (typeof value !== 'object' || value === null) return [];
   const { containers } = value as PodSpec;
@@ -107,7 +107,7 @@ const manifests = [
     .map((name) => `etc/${name}`),
 ];
 
-test('every container of the manifests has a seccomp profile, but for the agent, which is privileged', (t) => {
+test('every container of the manifests has a seccomp profile, except the privileged agent', (t) => {
   let seen = 0;
   for (const path of manifests) {
     for (const document of parseAllDocuments(read(path))) {
@@ -154,7 +154,7 @@ interface Workflow {
 
 const workflowOf = (name: string): Workflow => parse(read(`.github/workflows/${name}`)) as Workflow;
 
-test('workflows name actions by commit, with the version beside it, and may read only unless a job says more', (t) => {
+test('workflows pin actions by commit with the version beside it, and have only read permission unless a job states more', (t) => {
   for (const name of readdirSync(join(ROOT, '.github/workflows'))) {
     t.same(workflowOf(name).permissions, { contents: 'read' }, name);
     for (const [, action = ''] of read(`.github/workflows/${name}`).matchAll(/uses: (.+)$/gm))
@@ -163,14 +163,14 @@ test('workflows name actions by commit, with the version beside it, and may read
   t.end();
 });
 
-test('a release checks the signatures of packages before it builds, and states the provenance of all that it makes', (t) => {
+test('a release checks the signatures of packages before the build, and attests the provenance of all artifacts', (t) => {
   const { release } = workflowOf('release.yml').jobs;
   const steps = release?.steps ?? [];
   const at = (pattern: RegExp): number => steps.findIndex(({ uses = '', run = '' }) => pattern.test(uses + run));
   const [install, audit, build] = [at(/^npm ci$/), at(/^npm audit signatures$/), at(/docker buildx build/)];
   t.ok(0 <= install && install < audit && audit < build, `${install} ${audit} ${build}`);
   t.match(steps[build]?.run, /--provenance=mode=max --sbom=true/);
-  t.notMatch(steps[build]?.run, /--build-arg/, 'nothing takes the place of the digests');
+  t.notMatch(steps[build]?.run, /--build-arg/, 'no option replaces the digests');
   const attested = steps.filter(({ uses = '' }) => uses.startsWith('actions/attest-build-provenance@'));
   t.match(
     attested.map((step) => step.with),
