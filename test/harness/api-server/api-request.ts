@@ -5,7 +5,7 @@ import { groupPath, type ResourceType } from './resource-type.js';
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
 
-/** A request as the API server understands it. */
+/** A parsed request to the API server. */
 export interface ApiRequest {
   readonly verb: Verb;
   readonly type: ResourceType;

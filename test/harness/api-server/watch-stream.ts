@@ -68,7 +68,7 @@ export class WatchStream {
     this.#event({ type: 'BOOKMARK', object });
   }
 
-  /** Sends an event that never happened. */
+  /** Sends an event without a change of the object. */
   send(event: WatchEvent): void {
     this.#write(`${JSON.stringify(event)}\n`);
   }

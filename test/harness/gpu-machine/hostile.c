@@ -1,8 +1,8 @@
 /*
- * What a container could do to the agent, until it is killed or its standard input ends:
+ * Attacks of a container on the agent, until the program is killed or its standard input closes:
  *
- *     hostile flood DIRECTORY      connects to vcuda.sock as fast as it can, says nothing or noise, hangs up
- *     hostile hoard DIRECTORY      opens connections, greets on every other one, and keeps all that it gets
+ *     hostile flood DIRECTORY      connects to vcuda.sock as fast as it can, sends nothing or noise, closes
+ *     hostile hoard DIRECTORY      opens connections, greets on every other one, and keeps all of them
  *     hostile scribble DIRECTORY   fills vgpu.usage with noise, lengthens and shortens it
  */
 #include "vgpu_abi.h"
@@ -44,7 +44,7 @@ static void flood(const char *directory) {
     noise(bytes, sizeof bytes);
     if (fd >= 0 && count % 2 == 0 && send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) < 0) count++;
     if (fd >= 0) close(fd);
-    /* Where nobody listens any more it tries a thousand times a second. */
+    /* Where no server listens any more the program tries a thousand times a second. */
     rest(fd < 0 ? 1 : 0);
   }
 }

@@ -1,11 +1,11 @@
 /*
- * A program in a container, as long as it is let live:
+ * A GPU program in a container, which runs until it is killed:
  *
  *     tenant HOLD_MIB KERNEL_US
  *
- * Allocates HOLD_MIB of the first card in blocks of 16 MiB, asking again while it is refused, and says "holds". Then it launches
- * kernels of KERNEL_US, one after the other is done; with 0 it rests. It says "launched" after the first, and ends when its
- * standard input does.
+ * Allocates HOLD_MIB of the first GPU in blocks of 16 MiB, retries refused blocks, and prints "holds". Then it launches
+ * kernels of KERNEL_US, one after another; with 0 it is idle. It prints "launched" after the first, and ends when its
+ * standard input closes.
  */
 #include "cuda_abi.h"
 #include "cuda_functions.h"
@@ -25,7 +25,7 @@ static void need(CUresult result, const char *what) {
   exit(1);
 }
 
-/* Waits so long, or ends with the one who started it. */
+/* Waits for the given time, or ends with the parent process. */
 static void rest(int ms) {
   struct pollfd input = {.fd = 0, .events = POLLIN};
   if (poll(&input, 1, ms) > 0) exit(0);
