@@ -194,14 +194,14 @@ const TROUBLES: readonly Trouble[] = [
     },
   },
   {
-    name: 'refusing everything',
+    name: 'refusing every request',
     begin: async ({ server }) => {
       server.inject({}, { do: 'answer', code: 503 });
       return async () => server.clearFaults();
     },
   },
-  { name: 'lying about what pods ask for', begin: (cluster) => lyingLists(cluster, lie) },
-  { name: 'denying that there are pods', begin: (cluster) => lyingLists(cluster, (list) => ({ ...list, items: [] })) },
+  { name: 'reporting false requests of pods', begin: (cluster) => lyingLists(cluster, lie) },
+  { name: 'listing no pods', begin: (cluster) => lyingLists(cluster, (list) => ({ ...list, items: [] })) },
   {
     name: 'losing every answer',
     begin: async ({ server }) => {

@@ -61,7 +61,7 @@ export class Cluster {
     return admission;
   }
 
-  /** Resolves when the agent has heard of the pod. */
+  /** Resolves when the agent knows the pod. */
   async known(pod: EmulatedPod): Promise<void> {
     await eventually(
       () => this.node.agent.pods.uidOf(pod.namespace, pod.name) === pod.uid,

@@ -83,7 +83,7 @@ async function besieged(t: Test) {
     await eventually(() => newcomer.seen().processes === 1, 'a container that comes meanwhile', PATIENCE_MS);
     t.equal((await fetch(`http://127.0.0.1:${node.agent.httpPort()}/readyz`)).status, 200, 'the agent answers');
     t.ok(first.alive, 'the working container continues');
-    t.same(victim.seen().findings, [], 'the audit has no finding about it');
+    t.same(victim.seen().findings, [], 'the audit has no finding about the working container');
     t.same(victim.seen().refusals, { floods: 0, connections: 0 });
   };
   return { node, container, victim, nobodyElseIsHarmed };
@@ -120,7 +120,7 @@ test(
       PATIENCE_MS,
     );
     await nobodyElseIsHarmed();
-    t.ok(attack.alive, 'while it overwrites the file');
+    t.ok(attack.alive, 'while the container overwrites its file');
     await attack.kill();
     const usage = join(scribbler.slice, USAGE_FILE);
     await eventually(() => statSync(usage).size <= USAGE_LAYOUT.structSize, 'what grew to be cut back', PATIENCE_MS);

@@ -1,6 +1,6 @@
 /**
- * A node of its own that random pods are admitted to, without a test around it: tap follows everything asynchronous
- * that a test does, which takes as long again.
+ * Admits random pods on a node without a test around it: tap follows every asynchronous operation of a test, which
+ * doubles the time.
  *
  *     node random-pods-run.js known|unknown COUNT SEED      `known`: pods are known from the API server too; prints the outcome
  */

@@ -165,5 +165,5 @@ test('installed as docs/install.md describes, two pods share a GPU within their 
   const written = await inPod(`fs.appendFileSync('${usageFile}', Buffer.alloc(1e6))`).catch(
     (error: Error) => error.message,
   );
-  t.match(written, /ENOSPC/, 'a container cannot fill the disk with it');
+  t.match(written, /ENOSPC/, 'a container cannot fill the disk with the usage file');
 });

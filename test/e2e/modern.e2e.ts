@@ -83,7 +83,7 @@ const remove = (...names: readonly string[]): Promise<string> =>
 
 /** The output of a container about its GPU. */
 const shown = (name: string, container = 'main'): Promise<ReturnType<typeof readShown>> =>
-  until(`what ${name} prints`, async () => {
+  until(`the output of ${name}`, async () => {
     const text = await cluster.kubectl('logs', name, '-c', container);
     return text.includes('READABLE') && readShown(text);
   });

@@ -67,7 +67,7 @@ async function running(name: string): Promise<Shown> {
     async () => (await cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.status.phase}')) === 'Running',
     120_000,
   );
-  return until(`what ${name} prints`, async () => {
+  return until(`the output of ${name}`, async () => {
     const text = await cluster.kubectl('logs', name, '-c', 'main');
     return text.includes('READABLE') && readShown(text);
   });

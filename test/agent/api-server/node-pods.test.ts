@@ -279,7 +279,7 @@ test('a pod that was deleted while no watch was open has ended, too', async (t) 
   server.compact();
   await server.start();
   await eventually(() => pods.ended().has('uid-a'));
-  t.same(pods.nameOf('uid-a'), { namespace: 'default', pod: 'a' }, 'the log still knows its name');
+  t.same(pods.nameOf('uid-a'), { namespace: 'default', pod: 'a' }, 'the log still has the name of the pod');
   t.equal(pods.uidOf('default', 'a'), null);
 });
 

@@ -24,8 +24,8 @@ for (const [format, document] of [
     'by NUMA node, since 1.20',
     { Data: { PodDeviceEntries: [entry({ '-1': ['a'], '0': ['b'] })], RegisteredDevices: {} }, Checksum: 1 },
   ],
-  ['as a list, before', { Data: { PodDeviceEntries: [entry(['a', 'b'])], RegisteredDevices: {} }, Checksum: 1 }],
-  ['without Data, at first', { PodDeviceEntries: [entry(['a', 'b'])], RegisteredDevices: {} }],
+  ['as a list, before 1.20', { Data: { PodDeviceEntries: [entry(['a', 'b'])], RegisteredDevices: {} }, Checksum: 1 }],
+  ['without Data, in the first versions', { PodDeviceEntries: [entry(['a', 'b'])], RegisteredDevices: {} }],
 ] as const) {
   test(`device ids ${format}, are read`, (t) => {
     const parsed = parseKubeletCheckpoint(JSON.stringify(document));

@@ -127,7 +127,7 @@ test('texts and numbers are formatted as Go formats them', (t) => {
   t.end();
 });
 
-test('the agent is ready when it waits for nothing more, and otherwise names what it waits for', async (t) => {
+test('readiness lists the pending conditions until none remains', async (t) => {
   let waiting = ['not registered with the kubelet'];
   const { get } = await served(
     t,

@@ -16,7 +16,7 @@ function browser(): Promise<Browser> {
   return (shared ??= openBrowser());
 }
 
-test('the page', { skip }, async (t) => {
+test('the page shows the node', { skip }, async (t) => {
   t.teardown(async () => (await shared)?.close());
 
   t.test('a new container appears within two seconds of its start, and disappears when it ends', async (t) => {
@@ -67,7 +67,7 @@ test('the page', { skip }, async (t) => {
     };
     await page.locator('#card-2.lost .reason', { hasText: 'fallen off the bus' }).waitFor();
     t.match(await page.locator('.problems').textContent(), /GPU 2: fallen off the bus/);
-    t.equal(await page.locator('.tile.lost.unusable').count(), 1, 'the picture shows it, too');
+    t.equal(await page.locator('.tile.lost.unusable').count(), 1, 'the picture shows the unhealthy GPU, too');
     t.same(complaints, []);
     await page.context().close();
   });

@@ -96,7 +96,7 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
       notes.filter((note) => !/^\S[^\n]*$/.test(note)),
       [],
     );
-    if (gpus.length === 0) t.ok(notes.length > 0, 'no GPU is reported');
+    if (gpus.length === 0) t.ok(notes.length > 0, 'a machine without GPUs is reported');
   });
 
   contract('a listener receives no event after it has unsubscribed', async (t, driver) => {

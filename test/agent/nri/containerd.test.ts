@@ -8,7 +8,7 @@ import { environmentOf, findings, nodeWith, OURS, preparedPod, startedEngine, TH
 
 const skip = nriSkipReason();
 
-test('the agent and a real containerd', { skip }, async (t) => {
+test('the agent configures the containers of a real containerd', { skip }, async (t) => {
   const engine = await startedEngine(t);
   const node = await nodeWith(t, engine);
   t.match(node.agent.nri?.plugin.runtime, { name: 'containerd', version: /^v?2\./ });
@@ -57,7 +57,7 @@ test('the agent and a real containerd', { skip }, async (t) => {
     t.match(mounts.join('\n'), / \/etc\/vcuda\/\S+ rw,/, 'the usage file is writable');
   });
 
-  await t.test('a container without a GPU is not touched', async (t) => {
+  await t.test('a container without a GPU is not changed', async (t) => {
     const id = await engine.run({
       pod: { uid: 'no-gpu', namespace: 'default', name: 'no-gpu' },
       name: 'main',

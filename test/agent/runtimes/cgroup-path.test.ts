@@ -57,7 +57,7 @@ const PATHS: readonly [string, string, string | null, 'cgroupfs' | 'systemd'][] 
   ],
   ['a cluster in a container', `/docker/${OTHER}/kubelet/kubepods/burstable/pod${UID}/${ID}`, UID, 'cgroupfs'],
   [
-    'control groups that a container made and called like the pod of another',
+    'control groups that a container created with the name of another pod',
     `/kubepods/burstable/pod${UID}/${ID}/kubepods/pod11111111-0000-0000-0000-000000000000/${OTHER}`,
     UID,
     'cgroupfs',

@@ -36,7 +36,7 @@ export function buildRootFileSystem(directory: string, files: readonly ImageFile
   return root;
 }
 
-/** Packs a root file system into one layer; answers the tar file. */
+/** Packs a root file system into one layer; returns the tar file. */
 export function packLayer(directory: string, root: string): string {
   const layer = join(directory, 'layer.tar');
   execFileSync('tar', ['-C', root, '--owner=0', '--group=0', '--numeric-owner', '-cf', layer, '.']);
@@ -70,7 +70,7 @@ function ownConfig(dockerfile: string): ImageConfig {
   };
 }
 
-/** Packs a layer into an image that `ctr images import` takes (the format of `docker save`); answers the tar file. */
+/** Packs a layer into an image that `ctr images import` takes (the format of `docker save`); returns the tar file. */
 export function packImage(directory: string, layer: string, reference = TEST_IMAGE, config = TEST_CONFIG): string {
   const diffId = createHash('sha256').update(readFileSync(layer)).digest('hex');
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';

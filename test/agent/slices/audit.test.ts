@@ -148,7 +148,7 @@ test('memory or time that the driver reports and the slice does not is evidence 
   t.ok(serious({ unchargedTimePpm: 150_000 }));
   t.notOk(serious({ unchargedTimePpm: 90_000 }), 'charges are estimates');
   t.notOk(serious({ unchargedTimePpm: 900_000, share: 100 }), 'no charge');
-  t.notOk(serious({ uncountedMemoryBytes: null, unchargedTimePpm: null }), 'the driver does not report it');
+  t.notOk(serious({ uncountedMemoryBytes: null, unchargedTimePpm: null }), 'the driver does not report the usage');
   t.match(audit(view({ sessions, devices: [device({ unchargedTimePpm: 150_000 })] })), [
     { message: /does not limit; 15 % of the time of GPU-0 are not charged/ },
   ]);

@@ -63,9 +63,9 @@ test('a soft limit is written as by the original, and registration by name serve
 });
 
 for (const [what, knowledge] of [
-  ['that is in no container', IGNORANT],
+  ['outside of any container', IGNORANT],
   ['of a container whose runtime does not answer', containerOf({ current: [] })],
-  ['of a container that is said to hold others', containerOf({ current: [1, 2] })],
+  ['of a container that the runtime reports with other processes', containerOf({ current: [1, 2] })],
 ] as const) {
   test(`a process ${what} is refused: the library of the original limits only the pids in its list`, async (t) => {
     const node = await openSlices(t, { knowledge });

@@ -4,7 +4,7 @@ import { readEnforcement } from '../../../src/agent/slices/enforcement.js';
 const KEY = 'tencent.com/vcuda-enforcement';
 const read = (text: string, allowed: boolean) => readEnforcement(new Map([[KEY, text]]), 'main', allowed);
 
-test('limits are enforced unless pod and node say otherwise', (t) => {
+test('limits are enforced unless the pod requests otherwise and the node allows it', (t) => {
   const enforced = { unenforced: false, problem: null };
   t.same(readEnforcement(new Map(), 'main', true), enforced);
   t.same(read('limits', true), enforced);

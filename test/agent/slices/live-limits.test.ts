@@ -121,7 +121,7 @@ test('whole GPUs without a memory limit have no control library, so an annotatio
   t.same(
     holdLimits([whole], { ...NO_REQUEST, softLimit: 50 }),
     { devices: [whole], notes: [] },
-    'the original ignored it, too',
+    'the original ignored the soft limit, too',
   );
   t.end();
 });

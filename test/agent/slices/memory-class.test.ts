@@ -40,7 +40,7 @@ for (const [name, result, note] of [
     held('low', 1),
     'this node does not oversubscribe memory (--memory-oversubscription)',
   ],
-  ['a word that is no class', held('lowest', 2), '"lowest" is not high, normal or low'],
+  ['an unknown class', held('lowest', 2), '"lowest" is not high, normal or low'],
   [
     'several GPUs',
     held('low', 2, [part, part]),

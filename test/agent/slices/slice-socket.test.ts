@@ -104,10 +104,10 @@ for (const [what, bytes] of [
   ['noise', randomBytes(4_096).fill(0xff, 0, 1)],
   ['a greeting of another version', Buffer.concat([greetingBytes(1, 0).fill(9, 8, 9)])],
   ['a greeting for a slot that does not exist', greetingBytes(1, 512)],
-  ['more than a greeting', Buffer.concat([greetingBytes(1, 0), Buffer.of(0)])],
+  ['a greeting with a further byte', Buffer.concat([greetingBytes(1, 0), Buffer.of(0)])],
   ['HTTP/1', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
   ['HTTP/2 without end', Buffer.concat([HTTP2_PREFACE, Buffer.alloc(20_000)])],
-  ['HTTP/2 and then noise', Buffer.concat([HTTP2_PREFACE, randomBytes(2_000)])],
+  ['HTTP/2 followed by noise', Buffer.concat([HTTP2_PREFACE, randomBytes(2_000)])],
 ] as const) {
   test(`${what} ends its own connection and nothing else`, async (t) => {
     const { path, sessions } = await opened(t);
@@ -132,8 +132,8 @@ test('a client that sends bytes after the greeting is disconnected', async (t) =
 });
 
 for (const [what, bytes] of [
-  ['nothing', 0],
-  ['half a greeting', 16],
+  ['no bytes', 0],
+  ['an incomplete greeting', 16],
 ] as const) {
   test(`a client that sends ${what} is disconnected in time`, async (t) => {
     const { path } = await opened(t, { greetMs: 50 });
@@ -190,7 +190,7 @@ test('the number of connections of all containers together is limited, and closi
   for (const socket of sockets) socket.destroy();
 });
 
-test('a container that takes all it can get leaves half of the connections for others', async (t) => {
+test('a container that opens all connections it can leaves half of them for others', async (t) => {
   const budget = new ConnectionBudget(80);
   const greedy = await opened(t, {}, budget);
   const other = await opened(t, {}, budget);

@@ -91,7 +91,7 @@ test('a process that greets is known by its pid until it ends, even when it is k
   await eventually(() => node.slices.sessionOf(pid) === null, 'the end of the process');
 });
 
-test('the holdings of a process count until it is dead, not only until it disconnects', async (t) => {
+test('the memory of a process counts until the process is dead, not only until it disconnects', async (t) => {
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
   const slice = node.slices.started.get(ALLOCATION);
@@ -181,7 +181,7 @@ test('restoring twice, and restoring a running slice, changes nothing', async (t
 
 for (const [what, spoil] of [
   ['missing', (path: string) => rm(path)],
-  ['cut off', (path: string) => truncate(path, 100)],
+  ['truncated', (path: string) => truncate(path, 100)],
   ['empty', (path: string) => writeFile(path, '')],
   ['of other GPUs', null],
 ] as const) {

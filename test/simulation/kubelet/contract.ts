@@ -175,7 +175,7 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
     await kubelet.offers('memory', IDS.memory.length);
   });
 
-  test(`${name}: a restart removes the sockets of plugins and keeps what containers hold`, { skip }, async (t) => {
+  test(`${name}: a restart removes the sockets of plugins and keeps the devices of containers`, { skip }, async (t) => {
     const { kubelet, plugins } = await scene(t);
     const running = pod([container('main', 2, 1)]);
     t.same(await kubelet.run(running), { ok: true });

@@ -81,7 +81,7 @@ test('an error is one line that names the place', (t) => {
   t.end();
 });
 
-test('any document is read or refused in one line', (t) => {
+test('any document is read, or refused with an error of one line', (t) => {
   const document = fc.record({
     classes: fc.dictionary(fc.constantFrom(...XID_CLASSES, 'x'), fc.anything()),
     strikes: fc.anything(),

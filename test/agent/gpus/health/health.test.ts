@@ -45,11 +45,15 @@ test('an error that the table does not list has the class for unlisted errors', 
 
 test('every further transient error doubles the probation, up to the longest', (t) => {
   t.equal(history([0, xid(94)], [10, xid(94)]).untilMs, 12 * MINUTE);
-  t.equal(history([0, xid(94)], [10, xid(94)], [20, xid(94)]).untilMs, 23 * MINUTE, 'four minutes would be too long');
+  t.equal(
+    history([0, xid(94)], [10, xid(94)], [20, xid(94)]).untilMs,
+    23 * MINUTE,
+    'a probation of four minutes would exceed the longest',
+  );
   t.end();
 });
 
-test('an error during probation starts it again, and its beginning moves', (t) => {
+test('an error during probation extends it and keeps its start time', (t) => {
   const health = history([0, xid(94)], [0.5, xid(94)]);
   t.match(health, { status: 'probation', sinceMs: 0, untilMs: 2.5 * MINUTE });
   t.end();

@@ -1,16 +1,16 @@
 /*
- * A management library that is as odd as some drivers are, for the tests of the binding. It obeys a file of lines that
- * ODD_NVML names and that a test rewrites while it runs:
+ * A management library with the rare behaviour of some drivers, for the tests of the binding. ODD_NVML names a file
+ * whose lines control it, and which a test rewrites while it runs:
  *
- *   cards N          this many cards (2)
- *   init CODE        nvmlInit answers CODE
- *   lost I           card I answers GPU_IS_LOST to everything
- *   hang I           calls to the memory of card I do not return while the line stands
- *   code CODE        every call about a card answers CODE
- *   mig I            card I is cut into MIG instances
- *   processes N      every card has N processes
- *   events I XID     card I reports XID once for every change of this line
- *   errors I N       card I has counted N uncorrected memory errors
+ *   cards N          the number of GPUs (2)
+ *   init CODE        nvmlInit returns CODE
+ *   lost I           every call about GPU I returns GPU_IS_LOST
+ *   hang I           calls for the memory of GPU I do not return while the line is present
+ *   code CODE        every call about a GPU returns CODE
+ *   mig I            GPU I is divided into MIG instances
+ *   processes N      every GPU has N processes
+ *   events I XID     GPU I reports XID once for every change of this line
+ *   errors I N       GPU I has counted N uncorrected memory errors
  *
  * Built with -DOLD it has the first version of each function only, and no topology, links, events, MIG.
  */
@@ -26,7 +26,7 @@ typedef struct {
 static card_t cards[16];
 static int initialised;
 
-/* The number behind a line that begins with `key`, and a second one where `second` is wanted. */
+/* The number in the line that begins with `key`, and the second one where `second` is given. */
 static int order(const char *key, int which, int otherwise, int *second) {
   const char *path = getenv("ODD_NVML");
   FILE *file = path == NULL ? NULL : fopen(path, "r");
@@ -108,7 +108,7 @@ int nvmlInit(void) { return init(); }
 int nvmlDeviceGetCount(unsigned int *out) { return count(out); }
 int nvmlDeviceGetHandleByIndex(unsigned int index, card_t **out) { return handle(index, out); }
 
-/* The second version of the structure: legacy id, then nine numbers, of which the last four are anything. */
+/* The second version of the structure: legacy id, then nine numbers, of which the last four are arbitrary. */
 int nvmlDeviceGetPciInfo_v2(card_t *card, char *out) {
   memset(out, 0xab, 52);
   bus_id(card, 4, out);
@@ -174,7 +174,7 @@ int nvmlDeviceGetTotalEccErrors(card_t *card, int kind, int counter, unsigned lo
   return answer(card);
 }
 
-/* Links 0 and 1 of cards 0 and 1 lead to each other, link 2 of everyone to a switch, link 3 is down; link 1 is up at one end only. */
+/* Links 0 and 1 connect GPUs 0 and 1, link 2 of every GPU a switch, link 3 is down; link 1 is up at one end only. */
 int nvmlDeviceGetNvLinkState(card_t *card, unsigned int link, unsigned int *up) {
   if (link > 3) return 2;
   *up = link == 2 || (card->index < 2 && link == 0) || (card->index == 0 && link == 1);
@@ -210,7 +210,7 @@ static int processes(card_t *card, unsigned int *number, process_t *out, int fir
   return answer(card);
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(card_t *card, unsigned int *number, process_t *out) { return processes(card, number, out, 1000); }
-/* The last compute process draws as well; its memory is listed as larger here. */
+/* The last compute process is a graphics process, too; its memory is listed as larger here. */
 int nvmlDeviceGetGraphicsRunningProcesses_v3(card_t *card, unsigned int *number, process_t *out) {
   unsigned int all = (unsigned int)order("processes", -1, 0, NULL);
   if (*number < 1) return 7;

@@ -1,4 +1,4 @@
-/* Holds 64 MiB of the first card and keeps it busy with kernels of 5 ms, until it is killed. */
+/* Holds 64 MiB of the first GPU and keeps it busy with kernels of 5 ms, until it is killed. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -158,7 +158,7 @@ test('a printed node reads back as itself', (t) => {
   t.end();
 });
 
-test('any document is read or refused in one line', (t) => {
+test('any document is read, or refused with an error of one line', (t) => {
   fc.assert(
     fc.property(
       fc.oneof(
