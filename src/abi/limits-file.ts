@@ -60,7 +60,9 @@ export interface DeviceLimit {
 
 /** Published data about the high slices on a low slice's GPU. */
 export interface GivesWay {
-  /** For each of them, in the order of their links, the hundredths of the time for which its claims are believed. */
+  /**
+   * By high slice, in the order of the links: the most time, in hundredths, for which the low slice gives way to it.
+   */
   readonly believed: readonly number[];
   /** Ten-thousandths of the GPU that the low slice gets beside them. */
   readonly floor: number;
@@ -175,7 +177,7 @@ function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
   buffer.writeUInt32LE(steering.othersPpm, offset + DEVICE_LIVE.othersPpm);
 }
 
-/** Believed parts lie beside the identity of a GPU: there was no room in its live part. */
+/** The fields of `believed` are not part of a GPU's identity: there was no room in its live part. */
 function believedOf({ givesWay }: LiveLimit): Buffer {
   if ((givesWay?.believed.length ?? 0) > MAX_HIGH)
     throw new RangeError(`more than ${MAX_HIGH} high slices: ${givesWay?.believed.length}`);

@@ -145,7 +145,7 @@ export function ledgerRange(device: number, slots: number): { readonly position:
   };
 }
 
-/** Sums the bytes of ledger entries, including running reservations; the first entry is that of slot 0. */
+/** Sums the bytes of ledger entries, including running reservations; the first entry belongs to slot 0. */
 export function sumLedger(entries: Buffer, without: ReadonlySet<number> = new Set()): number {
   let sum = 0;
   for (let offset = 0; offset + LEDGER_ENTRY.structSize <= entries.length; offset += LEDGER_ENTRY.structSize) {

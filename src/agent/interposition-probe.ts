@@ -1,8 +1,8 @@
 /**
- * A separate program for `gpu-manager doctor`: loads libcuda.so.1 as a container would, and prints as JSON which files
- * were loaded and what they answered. It is a separate process because a driver or library that crashes takes its
- * process with it. `interposition-probe.js` runs as a process without limits; `interposition-probe.js DIRECTORY` runs
- * as a process of a container whose /etc/vcuda is DIRECTORY and needs CAP_SYS_ADMIN.
+ * A separate program for `gpu-manager doctor`: loads libcuda.so.1 as a container would, and prints as JSON the loaded
+ * files and their answers. It is a separate process because a driver or library that crashes takes its process with it.
+ * `interposition-probe.js` runs as a process without limits; `interposition-probe.js DIRECTORY` runs as a process of a
+ * container whose /etc/vcuda is DIRECTORY and needs CAP_SYS_ADMIN.
  */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -342,7 +342,7 @@ function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part 
   };
 }
 
-/** Reports the node's GPUs to the cluster, and repeats what an earlier run of the agent may not have reported. */
+/** Reports the node's GPUs to the cluster, and repeats reports that an earlier run of the agent may have lost. */
 function report(
   apiServer: NodeKube,
   allocator: Allocator,

@@ -17,8 +17,8 @@ const MARKS: Readonly<Record<Diagnosis['state'], string>> = {
 };
 
 /**
- * `gpu-manager doctor`: checks everything that a node needs, and prints how to repair what is missing. Exits with 1
- * when a check failed.
+ * `gpu-manager doctor`: checks everything that a node needs, and prints how to repair each failure. Exits with 1 when a
+ * check failed.
  */
 export function doctorCommand(): Command {
   const command = new Command('doctor').description(

@@ -121,7 +121,7 @@ async function explainObject(
   return formatOf(output) === 'json' ? answer : { ...answer, text: `${subject.name}\n${owners}${answer.text}` };
 }
 
-/** As kubectl sends them: objects that name no namespace are of the one that the command names. */
+/** As kubectl sends them: objects without a namespace belong to the namespace that the command names. */
 function inNamespace(manifest: unknown, namespace: string, kinds: readonly Evaluator[]): unknown {
   const { apiVersion, kind, metadata } = record(manifest);
   const isNamespaced = evaluatorOf(kinds, text(apiVersion), text(kind)) !== undefined || NAMESPACED.has(text(kind));

@@ -18,7 +18,7 @@ export interface Flag {
   readonly help: string;
 }
 
-/** The flags of tkestack gpu-manager with its defaults, those of its earlier versions, and new ones. */
+/** The flags of tkestack gpu-manager with its defaults, the flags of its earlier versions, and new flags. */
 export const RUN_FLAGS: readonly Flag[] = [
   { name: 'driver', value: 'name', default: 'nvidia', help: 'GPUs to manage: nvidia, sim (simulated) or dummy (none)' },
   {

@@ -25,7 +25,7 @@ const HEADINGS = ['CONTAINER', 'GPU', 'CORES', 'OF', 'MEMORY', 'OF', 'THROTTLED'
 
 const MORE_HEADINGS = ['GPU UUID', 'POD UID', 'ALLOCATION'];
 
-/** One row for each container on each of its GPUs; `wide` adds what identifies GPU, pod and allocation. */
+/** One row for each container on each of its GPUs; `wide` adds columns that identify GPU, pod and allocation. */
 export function usageTable({ allocations }: NodeSnapshot, wide = false): string {
   const rows = allocations.flatMap((allocation) =>
     allocation.slices.map((slice) => [

@@ -32,7 +32,7 @@ export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 export const PRIORITY_KEY = 'tencent.com/vcuda-priority';
 
 /**
- * Pod annotation: whether each container may hold device memory beyond what it booked, on the host (`low`), or never
+ * Pod annotation: whether each container may hold device memory beyond its booked amount, on the host (`low`), or never
  * (`normal`, as without it, and `high`).
  */
 export const MEMORY_OVERSUBSCRIBE_KEY = 'tencent.com/vcuda-memory-oversubscribe';

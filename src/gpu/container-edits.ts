@@ -45,7 +45,7 @@ export function memoryEdits(memoryBytes: number): ContainerEdits {
   return { ...NO_EDITS, annotations: { [MEMORY_RESOURCE]: String(memoryBytes) } };
 }
 
-/** The edits of a claim unit's containers: shared ones, and those of each device. */
+/** The edits of a claim unit's containers: the shared edits, and the edits of each device. */
 export interface UnitEdits {
   readonly shared: Pick<ContainerEdits, 'environment' | 'mounts' | 'deviceNodes'>;
   /** Device nodes by position of the device in the unit. */

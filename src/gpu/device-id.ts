@@ -15,7 +15,7 @@ export interface DeviceId {
 const LETTER: Readonly<Record<ResourceKind, string>> = { core: 'c', memory: 'm' };
 const ID_PATTERN = /^([0-9a-zA-Z]+)-([cm])(0|[1-9][0-9]{0,5})$/;
 const SHORTEST_PREFIX = 8;
-/** Ends the id of a whole instance: `3f2a9c01-whole` stands for `3f2a9c01-c0` to `3f2a9c01-c99`. */
+/** Ends the id of a whole instance: `3f2a9c01-whole` means `3f2a9c01-c0` to `3f2a9c01-c99`. */
 const WHOLE = 'whole';
 
 /** Encodes and decodes the ids of one node's GPUs. */
@@ -58,7 +58,7 @@ export class DeviceIds {
   }
 }
 
-/** The core ids that the id of a whole MIG instance stands for; empty for another text. */
+/** The core ids that the id of a whole MIG instance represents; empty for another text. */
 export function coreIdsOfWhole(id: string): string[] {
   if (!id.endsWith(`-${WHOLE}`)) return [];
   const prefix = id.slice(0, -WHOLE.length);

@@ -5,7 +5,7 @@ export interface Gpu {
    * come after all GPUs.
    */
   readonly index: number;
-  /** N of `/dev/nvidiaN`; of an instance that of its GPU, as are address and NUMA node. */
+  /** N of `/dev/nvidiaN`; an instance has the minor number, address and NUMA node of its GPU. */
   readonly minor: number;
   /** `GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, or `MIG-...` of an instance; stable over restarts. */
   readonly uuid: string;

@@ -7,7 +7,7 @@ const NEEDED = ['nvidiactl', 'nvidia-uvm'];
 /** Device nodes that are passed on if the machine has them: for profilers, debuggers and graphics. */
 const OPTIONAL = ['nvidia-uvm-tools', 'nvidia-modeset'];
 
-/** Directories in which the driver describes its capabilities and has their device nodes. */
+/** Directories in which the driver describes its capabilities and creates their device nodes. */
 const CAPABILITIES = '/proc/driver/nvidia/capabilities';
 const CAPABILITY_DIRECTORY = 'nvidia-caps';
 

@@ -9,7 +9,8 @@ export interface PeerCredentials {
   readonly gid: number;
 }
 
-// unix(7): SO_PEERCRED fills `struct ucred { pid_t pid; uid_t uid; gid_t gid; }`. The numbers are those of x86 and arm.
+// unix(7): SO_PEERCRED fills `struct ucred { pid_t pid; uid_t uid; gid_t gid; }`. The numbers are valid for x86 and
+// arm.
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
 const UCRED_BYTES = 12;

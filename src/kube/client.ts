@@ -58,8 +58,8 @@ const KEEP_ALIVE_MS = 15_000;
 
 /**
  * The only HTTP client of the API server. Every request has a time limit, and every failure is a value. It retries only
- * what is safe to repeat at once: a request on a kept connection that turned out to be dead, and one with expired
- * credentials.
+ * requests that are safe to repeat at once: a request on a kept connection that turned out to be dead, and one with
+ * expired credentials.
  */
 export class KubeClient implements KubeApi {
   readonly #options: KubeClientOptions;

@@ -31,8 +31,8 @@ export function readCondition(conditions: unknown, type: string): JsonRecord | n
 }
 
 /**
- * Conditions to write: each keeps its time until its status changes. `generation` is that of the described object, if
- * it has one.
+ * Conditions to write: each keeps its time until its status changes. `generation` is the generation of the described
+ * object, if it has one.
  */
 export function conditionsAt(
   nowMs: number,

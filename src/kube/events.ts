@@ -37,7 +37,7 @@ export interface EventNote {
   readonly type: 'Normal' | 'Warning';
   /** One word in CamelCase, which programs filter by. */
   readonly reason: string;
-  /** A sentence for people. */
+  /** The event as a sentence. */
   readonly message: string;
 }
 
@@ -145,7 +145,7 @@ export class Events {
     return allowed;
   }
 
-  /** The event itself, or one that stands for many similar ones. */
+  /** The event itself, or one event that summarizes many similar ones. */
   #joined(subject: EventSubject, note: EventNote, now: number): EventNote {
     const { component, instance } = this.#options.reporter;
     const key = [subject.uid, subject.container ?? '', note.type, note.reason].join('\n');

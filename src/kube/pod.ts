@@ -40,7 +40,7 @@ export interface Pod {
   /** Whether scheduling gates hold it back. */
   readonly isGated: boolean;
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Terms of which one must match; null if every node matches. */
+  /** Alternative terms, at least one must match; null if every node matches. */
   readonly nodeTerms: readonly NodeTerm[] | null;
   readonly tolerations: readonly Toleration[];
   /** Milliseconds since 1970; null if it has not happened. */

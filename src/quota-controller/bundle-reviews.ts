@@ -17,7 +17,7 @@ import type { KubeObject } from './object.js';
 import { isKind, unknownScale, WorkloadReader } from './workload-reader.js';
 
 export interface BundleReviewsOptions {
-  /** Serves the objects of the bundle, and those of the cluster if there is one. */
+  /** Serves the objects of the bundle, and the objects of the cluster if there is one. */
   readonly api: KubeApi;
   readonly evaluation: EvaluationOptions;
   readonly kinds: readonly ServedKind[];

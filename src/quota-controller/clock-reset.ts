@@ -42,8 +42,8 @@ export async function ledgerTime(api: KubeApi, clock: Clock): Promise<number> {
 
 /**
  * Sets the time of all ledgers, forward or back. No replica may run, because a concurrent write makes the reset fail.
- * Reservations expire within `reservationMs`. Grants that began after the new time are removed, and the replicas give
- * those of the current period again.
+ * Reservations expire within `reservationMs`. Grants that began after the new time are removed, and the replicas issue
+ * the grants of the current period again.
  */
 export async function resetClock(api: KubeApi, clock: Clock, now: number, reservationMs: number): Promise<ClockReset> {
   const objects = new LedgerObjects(api, clock);

@@ -8,8 +8,8 @@ import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
 
 /**
  * Reads a cluster's ledgers into memory; changes to the result are not written back. Needs only read access to ledgers
- * and transactions. Pages of an open transaction are taken as they were before it, those of a finished one as they are
- * after it. Rejects with a KubeError if the ledgers cannot be read.
+ * and transactions. Pages that belong to an open transaction are read in their state before it, pages of a finished
+ * transaction in their state after it. Rejects with a KubeError if the ledgers cannot be read.
  */
 export async function readClusterLedger(api: KubeApi, clock: Clock, policy: Partial<Policy> = {}): Promise<Quota> {
   const objects = new LedgerObjects(api, clock);

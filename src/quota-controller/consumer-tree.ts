@@ -19,7 +19,7 @@ export interface ConsumerRow {
   readonly pending: WrittenAmounts;
 }
 
-/** Reads the Consumers of a cluster and what the arbitrator gives them; members follow their areas. */
+/** Reads the Consumers of a cluster and their shares from the arbitrator; members follow their areas. */
 export async function readConsumerTree(api: KubeApi): Promise<readonly ConsumerRow[]> {
   const consumers = new Map(
     (await items(api, CONSUMERS_PATH)).flatMap((item) => {

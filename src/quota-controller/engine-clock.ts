@@ -67,8 +67,8 @@ export class EngineClock {
   }
 
   /**
-   * Why this replica's time may differ from that of other replicas; null otherwise. The reason remains until something
-   * confirms the API server's time.
+   * The reason why this replica's time may differ from other replicas' time; null otherwise. The reason remains until
+   * something confirms the API server's time.
    */
   get notReady(): string | null {
     if (this.#wasInSync || this.#state.is !== 'leapRefused') return null;

@@ -8,7 +8,7 @@ import { readGroup } from './group-object.js';
 /** How many of the largest workloads are shown. */
 const LARGEST = 5;
 
-/** A group with everything that decides what it may still admit. */
+/** A group with all data that limits its further admissions. */
 export interface GroupAccount {
   readonly status: GroupStatus;
   /** Its ancestors, from the parent to the root. */

@@ -20,7 +20,7 @@ interface Read {
 
 /** Maximum number of attempts on conflicts with other writers. */
 const ATTEMPTS = 5;
-/** How long to wait until the ledger has released what the giving group gave up. */
+/** How long to wait until the ledger has released the quota that the giving group gave up. */
 const RELEASE_TIMEOUT_MS = 30_000;
 const POLL_MS = 500;
 

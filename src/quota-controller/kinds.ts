@@ -128,7 +128,7 @@ export async function withReferences(
   for (const reference of references) {
     const referred = await readReferred(api, kinds, namespace, reference);
     if (referred !== null) found.set(referenceKey(reference), referred);
-    // A runtime may have claims of its own.
+    // A runtime may use its own claims.
     for (const inner of referred === null ? [] : claimTemplatesIn(referred)) {
       const template = await readReferred(api, kinds, namespace, inner);
       if (template !== null) found.set(referenceKey(inner), template);

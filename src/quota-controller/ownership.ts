@@ -42,9 +42,9 @@ const CREATED_KINDS: Readonly<Record<string, string>> = {
 const MAX_OWNERS = 8;
 
 /**
- * Decides what is charged for an object with owners. Users can write any owner reference; therefore an owner counts
- * only if it exists with that uid, creates objects of this kind with these labels, and has pods. It covers the requests
- * of its own pods; anything beyond is charged for the object itself.
+ * Computes the charge of an object with owners. Users can write any owner reference; therefore an owner counts only if
+ * it exists with that uid, creates objects of this kind with these labels, and has pods. It covers the requests of its
+ * own pods; anything beyond is charged for the object itself.
  */
 export class Ownership {
   readonly #options: OwnershipOptions;

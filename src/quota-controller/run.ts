@@ -146,7 +146,10 @@ function callersOf(
   return ANY_CALLER;
 }
 
-/** Issues a certificate of a new authority and discards the authority's key, so that nobody can issue another one. */
+/**
+ * Issues a certificate of a new authority and discards the authority's key, so that no further certificate can be
+ * issued.
+ */
 export async function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Promise<IssuedCertificate> {
   // A unique name: clients confuse two authorities of the same name in a bundle.
   const authority = await certificateAuthority(`gpu-manager-quota-${randomBytes(8).toString('hex')}`, days);

@@ -26,7 +26,7 @@ const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
  */
 export class WorkloadReader {
   readonly #options: WorkloadReaderOptions;
-  /** Decides what is charged for objects with owners. */
+  /** Computes the charges of objects with owners. */
   readonly ownership: Ownership;
 
   constructor(options: WorkloadReaderOptions) {

@@ -171,7 +171,7 @@ export class QuotaEngine {
     return this.#quota.simulate(script);
   }
 
-  /** Reads what other engines wrote to the store, for these groups or for all. */
+  /** Reads other engines' writes from the store, for these groups or for all. */
   catchUp(groups?: readonly string[]): Promise<void> {
     return this.#writer.catchUp(groups);
   }

@@ -73,7 +73,7 @@ export class GrpcConnection {
     this.#read(stream, (message) => this.#call(stream, method, message));
   }
 
-  /** Reads the one message of a request. */
+  /** Reads the single message of a request. */
   #read(stream: ServerHttp2Stream, answer: (message: Buffer) => void): void {
     let parts: Buffer[] = [];
     let bytes = 0;

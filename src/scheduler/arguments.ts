@@ -11,7 +11,7 @@ import {
 } from './json-slices.js';
 
 /**
- * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case ones
+ * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case tags
  * before Kubernetes 1.17 (`pod`, `nodenames`); Go reads keys in any case, so all cases are read here. Inside pods and
  * nodes the keys are the API's own JSON, always in one case.
  */

@@ -120,7 +120,7 @@ export class ClusterMirror implements ClusterObserver {
   }
 
   /**
-   * Records the victims that the scheduler was told for a pod, by node. A scheduler that nominates before it deletes
+   * Records the victims that the extender answered for a pod, by node. A scheduler that nominates before it deletes
    * lets the nomination appear while the victims still run.
    */
   preemptionAnswered(uid: string, victims: ReadonlyMap<string, readonly string[]>): void {

@@ -2,16 +2,16 @@ import type { Node } from '../kube/node.js';
 import type { PodView } from './pod-view.js';
 
 /**
- * Where the extender learns of nodes and pods: all nodes of the cluster and all pods of all namespaces, listed and then
- * watched. Whoever implements it keeps these promises:
+ * The source of the extender's nodes and pods: lists all nodes of the cluster and all pods of all namespaces, then
+ * watches them. Every implementation guarantees:
  *
- * - `start` begins and returns; it goes on trying for as long as it takes. `synced` is called once, as soon as both
- *   lists were delivered.
- * - After a watch was cut it resumes or lists again, and reports what is different, also what is gone. Something may be
- *   reported twice.
- * - Of one object the observer hears in the order of its resource versions, and never two calls at a time.
- * - A pod is `gone` when it is deleted; one that has ended (`Succeeded`, `Failed`) and still exists is `seen` with that
- *   phase.
+ * - `start` returns at once; the source retries without limit. `synced` is called once, as soon as both lists were
+ *   delivered.
+ * - After an interrupted watch, the source resumes or lists again. It reports all differences, including deleted
+ *   objects; it may report an event twice.
+ * - The changes of one object are reported in the order of its resource versions. Two calls never overlap.
+ * - A deleted pod is reported as gone. A pod that has ended (`Succeeded`, `Failed`) and still exists is reported with
+ *   its phase.
  */
 export interface ClusterSource {
   start(observer: ClusterObserver): void;

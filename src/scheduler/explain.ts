@@ -55,7 +55,7 @@ export function explainPod(
     .sort((a, b) => Number(b.fits) - Number(a.fits) || b.score - a.score || (a.node < b.node ? -1 : 1));
 }
 
-/** The explanation as a table for people. */
+/** The explanation as a table. */
 export function explanationText(pod: PodView, rows: readonly NodeExplanation[], workload: string | null): string {
   const fits = rows.filter((row) => row.fits).length;
   const asked = [...pod.demand.init, ...pod.demand.containers].length;

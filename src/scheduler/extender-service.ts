@@ -215,14 +215,14 @@ export class ExtenderService {
     this.#mirror.changed();
   }
 
-  /** The pod's node as far as known: the one that it appeared on, or the one of a binding that was sent. */
+  /** The pod's node as far as known: the node that it appeared on, or the node of a binding that was sent. */
   #boundTo(uid: string): string | null {
     return this.#mirror.pods.get(uid)?.nodeName ?? this.#handed.get(uid)?.node ?? null;
   }
 
   /**
    * Evaluates the nodes and reserves room on those that fit, in one step: of several pods that waited for the same
-   * decision, each sees the reservations of the ones before.
+   * decision, each sees the reservations of the earlier pods.
    */
   async #evaluateAndReserve(pod: PodView, names: readonly string[]): Promise<Evaluation> {
     const deadline = this.#clock.now() + this.#options.settleTimeoutMs;

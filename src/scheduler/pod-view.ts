@@ -28,10 +28,10 @@ export interface PodView {
   readonly nominatedNode: string | null;
   readonly priority: number;
   readonly demand: Demand;
-  /** What is wrong with its request, for its author; null for a valid one. */
+  /** The error in its request, for its author; null for a valid one. */
   readonly brokenRule: string | null;
   /**
-   * Whether its init containers have ended, so that capacity that only they asked for is free. True for a pod without
+   * Whether its init containers have ended, so that capacity that only they requested is free. True for a pod without
    * init containers.
    */
   readonly initEnded: boolean;

@@ -3,7 +3,7 @@ import type { ContainerGpus } from './cluster/pod-placement.js';
 
 /**
  * The annotations of a decision, as the original's extender writes them: the node agent uses the named GPUs if they are
- * still free. GPUs of sidecars follow those of `spec.containers`.
+ * still free. GPUs of sidecars follow the GPUs of `spec.containers`.
  */
 export function predictionAnnotations(
   node: string,

@@ -72,7 +72,7 @@ function victimsOn(
   const given = proposed.map(candidateOf);
   const enough = [...others.keys(), others.length].find((count) => hasGpus([...given, ...others.slice(0, count)]));
   if (enough === undefined) return null;
-  // Any pod of the same priority may be the one that allows sparing the others.
+  // The eviction of any pod of the same priority may make the eviction of the others unnecessary.
   const last = others[enough - 1]?.priority ?? -Infinity;
   const all = [...given, ...others.filter(({ priority }, at) => at < enough || priority === last)];
   /** CPU and host memory that the proposal frees must also be free with fewer victims. */

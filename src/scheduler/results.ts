@@ -1,9 +1,9 @@
 import type { ExtenderArguments, NodeList, Victims } from './arguments.js';
 
 /**
- * Replies to the scheduler. Keys are those of today's Go types, which older schedulers read as well, because Go ignores
- * case. Nodes of `FailedAndUnresolvableNodes` are in `FailedNodes` too: schedulers before 1.20 know only that, and
- * later ones give the former precedence.
+ * Replies to the scheduler. Keys have the case of today's Go types. Older schedulers read them as well, because Go
+ * ignores case. Nodes of `FailedAndUnresolvableNodes` are in `FailedNodes` too: schedulers before 1.20 know only that,
+ * and later ones give the former precedence.
  */
 export interface FilterResult {
   /** Whole nodes as JSON. */

@@ -161,7 +161,7 @@ export class NodePods {
   }
 
   /**
-   * UIDs of pods that succeeded, failed or were deleted, and of which no container runs. Their devices are given to
+   * UIDs of pods that succeeded, failed or were deleted, and that have no running container. Their devices are given to
    * other pods, so a late answer is better than a wrong one.
    */
   ended(): ReadonlySet<string> {

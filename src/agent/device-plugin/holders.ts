@@ -150,7 +150,8 @@ export class KubeletHolders {
         entry.resource === MEMORY_RESOURCE
           ? { memoryIds: entry.deviceIds }
           : { coreIds: [...known.coreIds, ...coreIds] };
-      // Either answer may name the GPUs; where both do, they name the same. Those of several instances are all named.
+      // Either answer may name the GPUs; where both do, they name the same. If several instances match, the message
+      // names them all.
       const gpuNames = [...new Set([...known.gpuNames, ...entry.gpuNames])];
       holders.set(key, { ...known, ...mine, gpuNames });
     }
@@ -158,7 +159,7 @@ export class KubeletHolders {
   }
 }
 
-/** The core ids of a resource: its ids, or those that whole MIG instances stand for. */
+/** The core ids of a resource: its ids, or the core ids of its whole MIG instances. */
 function coreIdsIn(resource: string, ids: readonly string[]): readonly string[] {
   if (resource === CORE_RESOURCE) return ids;
   return isMigResource(resource) ? ids.flatMap(coreIdsOfWhole) : [];

@@ -8,7 +8,7 @@ export interface CheckpointEntry {
   readonly container: string;
   readonly resource: string;
   readonly deviceIds: readonly string[];
-  /** GPUs of the plugin's answer to Allocate: UUIDs, or else `/dev/nvidia<minor>`. */
+  /** GPUs of the plugin's answer to Allocate: UUIDs, or `/dev/nvidia<minor>` where there is no UUID. */
   readonly gpuNames: readonly string[];
 }
 

@@ -6,7 +6,7 @@ export interface JournalNote {
   readonly level: 'info' | 'warning';
   /** One word in CamelCase, which programs filter by. */
   readonly kind: string;
-  /** A sentence for people. It may contain text that tenants chose. */
+  /** The event as a sentence. It may contain text that tenants chose. */
   readonly message: string;
   readonly gpuUuid?: string;
   readonly allocation?: string;

@@ -39,7 +39,7 @@ const MAX_BACKOFF_MS = 60_000;
 export class SlicePublisher {
   readonly #options: SlicePublisherOptions;
   readonly #watch: WatchInformer<ObservedSlice>;
-  /** The last write by slice with the stored result, of which the server may have dropped parts. */
+  /** By slice: the last write and the object that the server stored from it. The server may drop fields of a write. */
   readonly #written = new Map<
     string,
     { readonly sent: readonly PublishedDevice[]; readonly resourceVersion: string }
@@ -151,7 +151,7 @@ export class SlicePublisher {
     return null;
   }
 
-  /** True when `observed` is what the server stored of the same write. */
+  /** True when `observed` is the object that the server stored from the same write. */
   #isWritten(slice: WantedSlice, observed: ObservedSlice | null): boolean {
     const last = this.#written.get(slice.name);
     return (

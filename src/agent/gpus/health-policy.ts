@@ -1,6 +1,6 @@
 /**
- * What an error means for the GPU: `ignored`: nothing (the application's own error, or a mere notice); `transient`: the
- * GPU is unusable for a while and may recover; `reset`: unusable until it was reset; `fatal`: broken or gone.
+ * The effect of an error on the GPU: `ignored`: nothing (the application's own error, or a mere notice); `transient`:
+ * the GPU is unusable for a while and may recover; `reset`: unusable until it was reset; `fatal`: broken or gone.
  */
 export type XidClass = 'ignored' | 'transient' | 'reset' | 'fatal';
 

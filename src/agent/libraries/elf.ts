@@ -114,7 +114,7 @@ export function minimumLinux(facts: ElfFacts): readonly [number, number, number]
 
 const refuse = (code: ElfRefusal, reason: string) => ({ ok: false, code, reason }) as const;
 
-/** Checks what elfy would trust: counts, entry sizes and offsets that could make it run for long. */
+/** Checks values that elfy would use unchecked: counts, entry sizes and offsets that could make it run for long. */
 function readLayout(header: Buffer, fileBytes: number): ElfResult<Layout> {
   if (header.length < 4 || header.toString('latin1', 0, 4) !== '\x7fELF')
     return refuse('not-elf', 'the magic number is missing');

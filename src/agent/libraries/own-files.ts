@@ -12,7 +12,7 @@ export async function describeOwnFile(path: string): Promise<HostFile> {
 }
 
 /**
- * Describes a control library by its own data: its SONAME is that of the interposed library, and the first
+ * Describes a control library by its own data: its SONAME equals the SONAME of the interposed library, and the first
  * `lib*-origin.so.*` that it needs is the name of the driver's library. Rejects for any other file.
  */
 export async function describeControlLibrary(path: string): Promise<ControlLibrary> {

@@ -8,7 +8,7 @@ export interface VolumeDescription {
   readonly base: string;
   /** Names of programs, searched in the host's PATH. */
   readonly binaries: readonly string[];
-  /** Prefixes of library names: `libcuda.so` also stands for `libcuda.so.1`. */
+  /** Prefixes of library names: `libcuda.so` also names `libcuda.so.1`. */
   readonly libraries: readonly string[];
 }
 

@@ -30,7 +30,7 @@ export class KnownContainers {
     return [...this.#known.values()];
   }
 
-  /** A container is being created; `problems` are those that could not be corrected. */
+  /** A container is being created; `problems` lists the problems that could not be corrected. */
   created(container: RuntimeContainer, slice: string, problems: readonly string[]): void {
     // Not every runtime reports the removal of an earlier container whose creation failed.
     for (const [id, known] of this.#known)
@@ -51,7 +51,7 @@ export class KnownContainers {
     return claimed;
   }
 
-  /** Forgets a container; returns what was known of it. */
+  /** Forgets a container; returns its known data. */
   remove(id: string): KnownContainer | null {
     const known = this.#known.get(id) ?? null;
     this.#known.delete(id);

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type { CgroupPlace } from './cgroup-path.js';
 
 /**
- * Host pids of the processes in a cgroup and all below it, ascending; null if it does not exist in `cgroups`, the mount
- * point of the machine's cgroups: version 2 at the top or in `unified`, version 1 by controller.
+ * Host pids of the processes in a cgroup and in the cgroups below it, ascending; null if the cgroup does not exist.
+ * `cgroups` is the mount point of the machine's cgroups: version 2 is there or in `unified`, version 1 in one directory
+ * per controller.
  */
 export async function cgroupProcesses(
   cgroups: string,

@@ -19,13 +19,16 @@ import { bindMount, mountTmpfs, remountReadOnly, unmount } from '../../host/moun
 const TMPFS_BYTES = 64 * 2 ** 20;
 const TMPFS_FILES = 65_536;
 const TMPFS_MARK = '.mounted';
-/** stat(2)'s unit of `blocks`, and what a file of this size may take: file systems round up, and keep a little more. */
+/**
+ * The unit of `blocks` in stat(2), and the most blocks of a file of this size: file systems round up, and keep a little
+ * more.
+ */
 const BLOCK_BYTES = 512;
 const MOST_BYTES = 2 ** 16;
 
 /**
- * The activity file of each slice, which its container may write, and a directory of links to those of the high slices
- * to which it gives way, which it may only read. `directoryOf` names the directory of a slice.
+ * The activity file of each slice, which its container may write, and a directory of links to the activity files of the
+ * high slices to which it gives way. The container may only read these. `directoryOf` names the directory of a slice.
  *
  * In memory (`tmpfs`), all of them are on one small file system, since a link cannot lead to another one. File and
  * directory of a slice are then mounted by themselves into the slice's directory.
@@ -84,7 +87,7 @@ export class ActivityFiles {
     if (this.#open.has(allocation)) this.#write(allocation, writeEmpty);
   }
 
-  /** Brings a file back to its size; says what was found where it had another. */
+  /** Brings a file back to its size; returns a text about the file that it found instead, if any. */
   cut(allocation: string): string | null {
     const found = statSync(this.pathOf(allocation), { throwIfNoEntry: false });
     if (found === undefined) return null;

@@ -91,7 +91,7 @@ export interface AuditedDevice {
 }
 
 export interface AuditView {
-  /** Its limits are not enforced: only what it uses is compared with them. Absent: they are. */
+  /** Its limits are not enforced: the audit compares only the slice's own use with them. Absent: they are. */
   readonly unenforced?: boolean;
   /** Processes on all its GPUs, without duplicates. */
   readonly processes: readonly AuditedProcess[];
@@ -150,7 +150,10 @@ export function audit(view: AuditView): Finding[] {
   ];
 }
 
-/** Memory beyond the booked is that of others; time may be what they leave idle. */
+/**
+ * Memory beyond the booked amount belongs to other slices; time beyond the booked share may be time that other slices
+ * leave unused.
+ */
 function auditUnenforced(device: AuditedDevice): Finding[] {
   const { gpuUuid, share, usedPercent = null } = device;
   const findings = auditMemory(device);

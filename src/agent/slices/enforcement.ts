@@ -2,7 +2,7 @@
 import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
 import { valueFor } from './live-limits.js';
 
-/** `none`: the control library passes every call on, and the audit compares use with what was booked. */
+/** `none`: the control library passes every call on, and the audit compares use with the booked amounts. */
 const ENFORCEMENTS = ['limits', 'none'] as const;
 
 /** `problem`: why the annotation was refused; the limits are then enforced. */

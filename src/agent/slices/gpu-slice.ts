@@ -68,7 +68,7 @@ const NO_EVIDENCE: Readonly<Evidence> = {
   reportedForNs: 0,
 };
 
-/** One container on one GPU: its counters from tick to tick, and what was published to it. */
+/** One container on one GPU: its counters from tick to tick, and the data published to it. */
 export class GpuSlice {
   readonly slice: Slice;
   /** Position of the GPU in the slice's limits and usage files. */
@@ -79,7 +79,7 @@ export class GpuSlice {
   #reader: UsageReader | null = null;
   /** Percent of the GPU that the driver reported for its processes in the last samples; null if it reported none. */
   #reports: readonly (number | null)[] = [null];
-  /** As of the last tick. */
+  /** The state at the last steering tick. */
   #counters: DeviceUsage | null = null;
   #readAtNs = 0n;
   #published: Decision | null = null;

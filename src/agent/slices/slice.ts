@@ -203,13 +203,15 @@ export class Slice {
     return this.#usage;
   }
 
-  /** Cuts usage and activity file to their proper size; returns what was found if one had grown, else null. */
+  /**
+   * Cuts usage and activity file to their proper size; returns a text about the first file that had grown, else null.
+   */
   cutUsage(): string | null {
     const activity = this.#options.directories.activity.cut(this.id);
     return (this.#usage.ok ? this.#usage.reader.cut() : null) ?? activity;
   }
 
-  /** Publishes, by position of the GPU, what a low slice has to know of the high ones; undefined: there is none. */
+  /** Publishes, by position of the GPU, the data about high slices that a low slice needs; undefined: there is none. */
   tellPrecedence(precedence: readonly (GivesWay | undefined)[]): void {
     this.#limits.publish(
       this.#limits.live.map((live, at) => {

@@ -73,7 +73,7 @@ export interface Decision {
   readonly usedPpm: number;
 }
 
-/** Grants are whole hundredths: smaller changes are not worth a publication. */
+/** Grants are whole hundredths: smaller changes are not published. */
 const GRANT_STEP_PPM = 10_000;
 /** A container that is not throttled is expected to need its last use times this factor, plus a small amount. */
 const HEADROOM = 1.2;

@@ -10,7 +10,7 @@ const FILE_NAME = 'vgpu.usage';
 
 /**
  * A small file system in memory for each usage file: a container cannot make its file larger than that. The file is
- * bind-mounted over the one in the slice's directory, so that paths stay the same and the container can write nothing
+ * bind-mounted over the file in the slice's directory, so that paths stay the same and the container can write nothing
  * else.
  */
 export class UsageTmpfs {

@@ -101,7 +101,7 @@ export function settingsOf(configs: readonly AllocationConfig[], request: string
       settings = { ...settings, priority: read.config.priority };
     }
   }
-  // Where the class allows less than anything and nobody chose, its pods may not choose more either.
+  // If the class limits the priority and no priority was chosen, the limit also applies to the annotations of the pods.
   if (settings.priority === undefined && maxPriority !== null && maxPriority !== 'high')
     settings = { ...settings, priority: maxPriority };
   return { ok: true, settings };

@@ -126,7 +126,7 @@ function canonical({ name, attributes, capacity, shared, taints }: PublishedDevi
   return [name, sorted(attributes), amounts, shared, taints.map(({ key, value, effect }) => [key, value, effect])];
 }
 
-/** The features that the API server stored of what it was sent; a feature that was not sent counts as stored. */
+/** The features that the API server kept from the last write; a feature that was not sent counts as stored. */
 export function keptFeatures(sent: readonly PublishedDevice[], stored: readonly PublishedDevice[]): KeptFeatures {
   const byName = new Map(stored.map((device) => [device.name, device]));
   let { shares, taints } = ALL_FEATURES;

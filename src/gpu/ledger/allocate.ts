@@ -72,7 +72,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   }
   const state = existing === undefined ? before : without(before, existing.id);
   const instances = wholeInstances(state, request.ids);
-  // Nothing but its instances belongs to a container that asks for whole ones.
+  // A container that requests whole instances gets only these instances.
   const half = instances === null ? (openMemory(state, request.ids.length, request.pending) ?? []) : [];
   const chosen = givenGpus(request) ?? instances ?? gpusOfCores(state, request.ids, half);
   if (!chosen.ok) return chosen;
@@ -137,7 +137,7 @@ function givenGpus({ ids, gpus }: AllocateRequest): CoreGpus | null {
   return gpus.length === (isFraction(ids.length) ? 1 : ids.length / CORES_PER_GPU) ? { ok: true, gpus } : null;
 }
 
-/** The MIG instances that ids of whole instances stand for; null for other ids. No other GPU can stand for them. */
+/** The MIG instances that ids of whole instances represent; null for other ids. No other GPU can replace them. */
 function wholeInstances(state: LedgerState, coreIds: readonly string[]): CoreGpus | null {
   const uuids = new Set(coreIds.map((id) => state.node.ids.decode(id)?.gpuUuid));
   const named = slots(state, { coreIds: new Set(coreIds), memoryIds: new Set() }).filter(({ gpu }) =>

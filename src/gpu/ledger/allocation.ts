@@ -32,7 +32,7 @@ export interface Allocation {
   /** When the kubelet and the living pods stopped confirming it; null while one of them does. */
   readonly missingSince: number | null;
   /**
-   * True while the kubelet has not been told the GPU: the answer for the memory names it, and it can still become
+   * True while the kubelet has not received the GPU: the answer for the memory names it, and it can still become
    * another one that has that memory.
    */
   readonly isGpuOpen?: boolean;
@@ -58,7 +58,7 @@ export function memoryIdsOf(allocation: Allocation): string[] {
 }
 
 /**
- * Bytes that the container may use of each of its GPUs, by UUID; empty if it asked for no memory. Several whole GPUs
+ * Bytes that the container may use of each of its GPUs, by UUID; empty if it requested no memory. Several whole GPUs
  * share the memory evenly, whichever GPUs the ids name: no other container is on them.
  */
 export function memoryLimits(allocation: Allocation): ReadonlyMap<string, number> {

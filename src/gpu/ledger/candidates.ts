@@ -62,7 +62,7 @@ export function candidatesOf(
 
 /**
  * True when only the kubelet can tell whether the memory before these cores belongs to them, because their pod is
- * unknown: the memory was taken for that of whole GPUs, which need none, or for that of a pod that is over.
+ * unknown: the memory was attributed to whole GPUs, which need none, or to a pod that has ended.
  */
 export function isPairingUnsure(
   { open, allocations }: LedgerState,

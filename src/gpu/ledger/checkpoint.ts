@@ -6,7 +6,9 @@ import type { GpuMode } from './gpu-mode.js';
 import type { LegacyHolding, OriginalAllocation } from './legacy-holding.js';
 import type { LedgerState, MemoryHalf } from './state.js';
 
-/** File name below `--checkpoint-path`, the one of tkestack gpu-manager, whose format is read once when upgrading. */
+/**
+ * File name below `--checkpoint-path`. tkestack gpu-manager uses the same name; its format is read once when upgrading.
+ */
 export const CHECKPOINT_FILE = 'gpumanager_internal_checkpoint';
 
 const VERSION = 1;

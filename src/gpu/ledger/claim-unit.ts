@@ -27,7 +27,10 @@ export interface ClaimUnit {
   readonly admin: boolean;
   /** Hundredths that its containers may use while other containers leave the GPU idle; null: no more than its cores. */
   readonly softLimit: number | null;
-  /** The highest that its pods may ask for, and what they have if they do not; absent: their annotation says it. */
+  /**
+   * The highest priority that its pods may request, and the priority of pods that request none; absent: the pod's
+   * annotation decides.
+   */
   readonly priority?: Priority;
   /** Id of the slice. Units that one container uses together share the slice of one of them. */
   readonly slice: string;

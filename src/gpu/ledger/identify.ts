@@ -69,7 +69,7 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
   return { ok: true, state: { ...next, open }, allocation: settled, adopted };
 }
 
-/** The kubelet was never told a GPU for these cores: what it asked for next was taken for that of another container. */
+/** The kubelet never received a GPU for these cores: its next request was attributed to another container. */
 export function noGpu(allocation: Allocation): Refusal {
   const cores = coreIdsOf(allocation).length;
   return refuse('mismatch', `the kubelet was told no GPU for these ${cores} cores; delete the pod to place it again`);

@@ -87,7 +87,7 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   const hint = predictedGpus(state, request, candidates);
   const equalGpus = candidates.length > 0 && candidates.every((candidate) => candidate.equalGpus === true);
   let refusal: Refusal | null = null;
-  // First GPUs whose own ids suffice, then any GPU: ids of another GPU can stand for it.
+  // First GPUs whose own ids suffice, then any GPU: ids of another GPU can be used for it.
   for (const options of [{ mustInclude: must, among, hint }, { among, hint }, { hint }] satisfies PlacementOptions[]) {
     for (const blocks of memoryNeeds) {
       const placed = place(

@@ -40,7 +40,7 @@ export function gpusNamed(node: LedgerNode, names: readonly string[]): readonly 
   return names.length > 0 && found.length === names.length ? found.map(({ gpu }) => gpu) : null;
 }
 
-/** Memory ids that the kubelet asked for before the core ids of the same container. */
+/** Memory ids that the kubelet requested before the core ids of the same container. */
 export interface MemoryHalf {
   readonly memoryIds: readonly string[];
   readonly takenAt: number;

@@ -80,7 +80,7 @@ function agrees(state: LedgerState, allocation: Allocation, holder: Holder): boo
   );
 }
 
-/** False when the holder has other GPUs: ids that stand for another GPU do not always stand for the same one. */
+/** False when the holder has other GPUs: the ids of one GPU may be used for different other GPUs. */
 function hasItsGpus(state: LedgerState, { parts }: Allocation, { gpuNames }: Holder): boolean {
   const given = gpusNamed(state.node, gpuNames);
   return (

@@ -1,4 +1,4 @@
-/** Sets of positions as bits of a number: bit p stands for position p. Up to 31 positions. */
+/** Sets of positions as bits of a number: bit p is position p. Up to 31 positions. */
 export type BitSet = number;
 
 /** The set of some positions. */

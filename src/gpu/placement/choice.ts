@@ -4,7 +4,7 @@
 export interface Choice {
   /** Free positions that may be chosen, ascending. */
   readonly free: readonly number[];
-  /** Every free position of the machine; later jobs get what remains of these. */
+  /** Every free position of the machine; later jobs get the rest of the GPUs. */
   readonly nodeFree: readonly number[];
   /** Free positions that must be part of the answer. */
   readonly must: readonly number[];

@@ -4,7 +4,7 @@ import { FutureValue } from './future-value.js';
 import { pcieScore } from './score.js';
 import { MAX_TABLE_GPUS, SetTable } from './set-table.js';
 
-/** The sets of GPUs by one kind of connection: the value of each set, and the value of what remains for later jobs. */
+/** The sets of GPUs by one kind of connection: the value of each set, and the future value of the remaining GPUs. */
 export interface Connection {
   readonly table: SetTable;
   readonly futureValue: FutureValue;

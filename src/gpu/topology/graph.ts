@@ -16,7 +16,7 @@ export interface GraphOptions {
    * original.
    */
   readonly usage?: readonly GpuUsage[];
-  /** Adds what the original's graph lacks: NVLinks of each GPU, its model, and whether it may be chosen. */
+  /** Adds data that the original's graph lacks: NVLinks of each GPU, its model, and whether it may be chosen. */
   readonly extended?: boolean;
 }
 

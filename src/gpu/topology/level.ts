@@ -1,5 +1,5 @@
 /**
- * PCIe distance of two GPUs, nearest first. Names are those of current `nvidia-smi topo -m`; the numbers of
+ * PCIe distance of two GPUs, nearest first. The names are the same as in current `nvidia-smi topo -m`; the numbers of
  * `NVML_VALUE` are `nvmlGpuTopologyLevel_t` of nvml.h. `X` is the distance of a GPU to itself.
  */
 export type Level = 'X' | 'PIX' | 'PXB' | 'PHB' | 'NODE' | 'SYS';

@@ -3,7 +3,7 @@ import type { KubeApi } from '../../kube/client.js';
 import type { Certificate } from '../../host/certificate.js';
 import { sharedSecret, type SecretData } from './shared-secret.js';
 
-/** A certificate with that of its authority. */
+/** A certificate and the certificate of its authority. */
 export interface IssuedCertificate extends Certificate {
   /** PEM; followed by unexpired earlier authorities, whose certificates other replicas may still serve. */
   readonly authority: string;

@@ -14,7 +14,7 @@ import { ALLOWED, invalid, type AdmissionResponse, type Review } from './review.
 export interface ConsumerReviewOptions {
   readonly api: KubeApi;
   readonly nodes: () => readonly Node[];
-  /** What there is of storage; no limit for a resource that it does not name. */
+  /** The storage capacity; no limit for a resource that it does not name. */
   readonly storageCapacity: () => Quantities;
 }
 

@@ -241,7 +241,7 @@ function operationOf(demand: Demand, version: number): string {
     .slice(0, 24)}`;
 }
 
-/** False if a demand asks for the same as the one before, or for fewer of the same pods. */
+/** False if a demand requests the same as the previous demand, or fewer of the same pods. */
 function grows(before: Demand, after: Demand): boolean {
   const counts = (demand: Demand): readonly number[] => demand.podSets.map(({ count }) => count);
   const without = (demand: Demand): string =>

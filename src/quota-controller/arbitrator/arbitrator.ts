@@ -47,7 +47,7 @@ export interface ArbitratorOptions {
   readonly templates?: () => readonly ConsumerTemplate[];
   /** Uids of pods that are evicted before others, because they are beyond their group's quota; default none. */
   readonly beyondQuota?: () => ReadonlySet<string>;
-  /** What there is of storage; no limit for a resource that it does not name. */
+  /** The storage capacity; no limit for a resource that it does not name. */
   readonly storageCapacity?: () => Quantities;
 }
 
@@ -95,7 +95,7 @@ export class Arbitrator {
     this.#planLog = new PlanLog(options.log);
   }
 
-  /** Completed cycles, with those that found no change. */
+  /** Completed cycles, including cycles without a change. */
   get cycles(): number {
     return this.#cycles;
   }

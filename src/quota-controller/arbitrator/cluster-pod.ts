@@ -31,7 +31,7 @@ export interface ClusterPod {
 
 /** Resources that the quota engine derives to compare GPU models; nodes do not have them. */
 const DERIVED: ReadonlySet<string> = new Set(['gpu.cards', 'gpu.memory']);
-/** Priority of system-cluster-critical; that of system-node-critical is higher. */
+/** Priority of system-cluster-critical; the priority of system-node-critical is higher. */
 const CRITICAL_PRIORITY = 2_000_000_000;
 
 /**

@@ -27,7 +27,7 @@ import { readResourceQuota, type NamespaceQuota } from './resource-quota.js';
 import type { ServedPolicy } from './served-policy.js';
 import { readVolumeClaim, type VolumeClaim } from './volume-claim.js';
 
-/** What the arbitrator itself did to a pod and the watch may not show yet. */
+/** The arbitrator's own writes to a pod, which the watch may not show yet. */
 export interface PodMark {
   readonly isLeaving: boolean;
   readonly isProtected: boolean;
@@ -43,7 +43,7 @@ function readClusterNode(object: unknown): ClusterNode | null {
   return node === null ? null : { ...node, inventory: inventoryOf(node.annotations) };
 }
 
-/** What the arbitrator keeps of a namespace. */
+/** The fields of a namespace that the arbitrator keeps. */
 export interface Namespace {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -71,7 +71,7 @@ export class ClusterView {
   readonly #storageCapacity: () => Quantities;
   #isChanged = true;
 
-  /** `storageCapacity`: what there is of storage; no limit for a resource that it does not name. */
+  /** `storageCapacity`: the storage capacity; no limit for a resource that it does not name. */
   constructor(api: WatchableApi, policy: ServedPolicy, storageCapacity: () => Quantities = () => new Map()) {
     this.#storageCapacity = storageCapacity;
     this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));

@@ -113,7 +113,7 @@ export function nextLevelOf(known: GroupStatus | null): number | null {
 }
 
 /**
- * Whether a new report is worth a write: a field other than usage and times changed, or usage changed and the last
+ * Whether a new report must be written: a field other than usage and times changed, or usage changed and the last
  * report is old.
  */
 export function isWorthWriting(

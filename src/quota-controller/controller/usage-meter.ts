@@ -312,7 +312,9 @@ export class UsageMeter {
     return decision.allowed;
   }
 
-  /** Tries again when what a pod or a claim depends on may have been observed; false after the last attempt. */
+  /**
+   * Tries again when the objects that a pod or a claim depends on may have been observed; false after the last attempt.
+   */
   #retryLater(uid: string): boolean {
     const attempt = this.#ownerRetries.get(uid) ?? 0;
     const waitMs = OWNER_RETRIES_MS[attempt];

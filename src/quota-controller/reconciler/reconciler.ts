@@ -25,7 +25,7 @@ export interface ReconcilerOptions {
   readonly kinds: readonly ServedKind[];
   /** The current options for evaluating workloads. */
   readonly evaluation: () => EvaluationOptions;
-  /** Decides what is charged for objects with owners. */
+  /** Computes the charges of objects with owners. */
   readonly ownership: Ownership;
   readonly log: QuotaLog;
   readonly clock: Clock;

@@ -147,7 +147,7 @@ export class LedgerObjects {
     return (await this.#request(request)).answer;
   }
 
-  /** Retries failed requests: a transaction needs so many requests that some are likely to fail. */
+  /** Retries failed requests: in a transaction of this many requests, some are likely to fail. */
   async #request(request: KubeRequest): Promise<{ readonly answer: KubeAnswer; readonly isRetried: boolean }> {
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#api.request(request);

@@ -144,7 +144,7 @@ function writePiece(records: Iterable<StoredRecord>, indexes: Map<string, number
 }
 
 /**
- * Reads the records of a piece and resolves their shapes; equal shapes become one object. `shapes` holds those of
+ * Reads the records of a piece and resolves their shapes; equal shapes become one object. `shapes` holds the shapes of
  * earlier pieces.
  */
 function readPiece(piece: string, shapes: ShapeRecord[]): readonly StoredRecord[] {

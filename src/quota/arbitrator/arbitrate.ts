@@ -89,9 +89,9 @@ export interface Allocation extends ConsumerUsage {
   readonly hard: Quantities | undefined;
   /** The largest fraction of the cluster that the consumer uses of any resource. */
   readonly dominantShare: number;
-  /** Resources of which the consumer uses more than its fair share. */
+  /** Resources whose usage by the consumer exceeds its fair share. */
   readonly overused: readonly string[];
-  /** Resources of which the consumer has a reservation, while all reservations together exceed the capacity. */
+  /** Resources that the consumer has reserved and whose reservations together exceed the capacity. */
   readonly notGuaranteed: readonly string[];
   /**
    * When evictions of the consumer's pods may begin, milliseconds; null while no other consumer waits for resources
@@ -192,7 +192,7 @@ export function arbitrate(
   };
 }
 
-/** What a consumer uses of all resources. Evictions are planned without storage. */
+/** The usage of a consumer, by resource. Evictions are planned without storage. */
 function withStorage<T extends ConsumerUsage>(usage: T, storage: StorageUsage | undefined): T {
   if (storage === undefined) return usage;
   return {
@@ -225,8 +225,8 @@ function planOnNodes(
 }
 
 /**
- * Valid nominations: own ones, and those by an earlier arbitrator or the scheduler according to the API server. A
- * nomination ends when its pod has not started in time after the victims left.
+ * Valid nominations: evictions by this arbitrator, and evictions by an earlier arbitrator or the scheduler according to
+ * the API server. A nomination ends when its pod has not started in time after the victims left.
  */
 function nominationsOf(
   { now, nodes = [], waiting = [], pods }: Situation,
@@ -254,7 +254,7 @@ function nominationsOf(
   return { nominations, backoffUntil };
 }
 
-/** All consumers, sorted by name, with those that are named only by pods. */
+/** All consumers, sorted by name, including consumers that only pods name. */
 function allConsumers({ consumers, pods, pending, storage }: Situation): readonly ConsumerSpec[] {
   const specs = new Map<string, ConsumerSpec>();
   const claiming = storage === undefined ? [] : [...storage.used.keys(), ...storage.pending.keys()];
@@ -302,7 +302,7 @@ function wantedSinceOf(
 
 /**
  * Times of past and new evictions, for the next period. The memory of a plan assumes all its evictions; a caller that
- * executed only some of them, or those of several plans, computes the times with this function.
+ * executed only some evictions, or evictions of several plans, computes the times with this function.
  */
 export function evictionTimes(
   before: ArbitratorMemory['evictedAt'],

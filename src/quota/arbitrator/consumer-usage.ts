@@ -5,7 +5,7 @@ export interface ConsumerUsage {
   readonly name: string;
   readonly deserved: Quantities;
   readonly reserved: Quantities;
-  /** Requests of its scheduled pods, without those that are leaving. */
+  /** Requests of its scheduled pods, without terminating pods. */
   readonly used: Quantities;
   /** Requests of its pods without a node. */
   readonly pending: Quantities;

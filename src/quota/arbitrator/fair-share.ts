@@ -10,7 +10,7 @@ export interface ShareRequest extends ConsumerSpec {
 export interface FairShares {
   /** Fair shares by consumer, for every resource of the cluster; whole numbers. */
   readonly of: ReadonlyMap<string, Quantities>;
-  /** Resources of which the reservations exceed the capacity and were scaled down. */
+  /** Resources whose reservations exceed the capacity and were scaled down. */
   readonly notGuaranteed: readonly string[];
 }
 

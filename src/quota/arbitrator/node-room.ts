@@ -54,7 +54,7 @@ export class NodeRoom {
     return true;
   }
 
-  /** Resources of which the pod needs more than is free. */
+  /** Resources whose free amount is less than the pod needs. */
   shortOf({ uses }: WaitingPod): readonly string[] {
     return [...uses].flatMap(([resource, amount]) => (amount > of(this.#free, resource) ? [resource] : []));
   }

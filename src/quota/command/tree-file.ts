@@ -3,7 +3,8 @@ import { z } from 'zod';
 import type { GroupSpec } from '../core/group-spec.js';
 
 /**
- * Maximum size of a file, slightly more than that of a Kubernetes object; larger files are rejected without parsing.
+ * Maximum size of a file, slightly more than the maximum of a Kubernetes object; larger files are rejected without
+ * parsing.
  */
 export const MAX_FILE_BYTES = 3 << 20;
 

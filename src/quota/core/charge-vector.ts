@@ -6,7 +6,7 @@ import type { QuotaState } from './state.js';
 import { reservationKey } from './reservation.js';
 import { chargedCount, type Workload } from './workload.js';
 
-/** Amounts by slot: those of `layout.keys`, then those of `layout.cashKeys`. */
+/** Amounts by slot: the amounts of `layout.keys`, then the amounts of `layout.cashKeys`. */
 export type ChargeVector = Amount[];
 
 export function emptyChargeVector(layout: Layout): ChargeVector {

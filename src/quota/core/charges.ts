@@ -18,7 +18,7 @@ export interface Charge {
   readonly amounts: Amounts;
 }
 
-/** The charges of a group's workloads, with those that are only reserved. O(workloads of the group). */
+/** The charges of a group's workloads, including reserved charges. O(workloads of the group). */
 export function chargesOf(state: QuotaState, group: Group): readonly Charge[] {
   const charges: Charge[] = [];
   const add = (workload: string, entry: Workload | undefined, pods: number): void => {

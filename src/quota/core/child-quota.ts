@@ -49,7 +49,7 @@ export function childQuotaChange(
   };
 }
 
-/** Keys of which the parent lacks room. Only increases are tested. */
+/** Keys for which the parent lacks room. Only increases are tested. */
 export function childQuotaViolations(parent: Group, change: ChildQuotaChange, now: number): readonly Violation[] {
   const violations: Violation[] = [];
   for (const [key, need] of change.hard) {

@@ -72,8 +72,8 @@ export function loanedOf(state: QuotaState, group: string): ReadonlyMap<Key, Amo
 }
 
 /**
- * The limits of a specification with loans added and subtracted. `below` lists keys of which more is lent than the
- * specification has.
+ * The limits of a specification with loans added and subtracted. `below` lists keys whose lent amount exceeds the
+ * specification.
  */
 export function withLoans(
   state: QuotaState,

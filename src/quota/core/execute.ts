@@ -29,7 +29,7 @@ export function arriveAt(state: QuotaState, now: number, actor: string | undefin
 
 /**
  * Executes a command at `now`, in milliseconds. Due timers run first, then the command is decided as a whole. A refusal
- * changes nothing. A time before that of the last command counts as that time.
+ * changes nothing. If `time` is before the time of the last command, the engine uses the time of the last command.
  */
 export function execute(state: QuotaState, command: Command, now: number): Decision {
   const unknown = unknownValue(command);

@@ -59,7 +59,7 @@ export interface Group {
   /** Grants in the specification. */
   declared: readonly DeclaredGrant[];
   terminating: boolean;
-  /** Reservation of admitted limits until the object is observed; null if the limits are those of the object. */
+  /** Reservation of admitted limits until the object is observed; null if the limits equal the limits of the object. */
   limitReservation: LimitReservation | null;
   /** Cache of the group and its ancestors: groups do not move. Never set in a fork, which copies groups one by one. */
   ancestry: readonly Group[] | null;

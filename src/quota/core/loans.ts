@@ -82,7 +82,7 @@ export function loanBegins(state: QuotaState, id: string): void {
   state.emit({ type: 'denied', group: loan.borrower, subject: id, code: decision.code, reason: decision.message });
 }
 
-/** Ends a due loan and returns what is possible. */
+/** Ends a due loan and returns as much of it as possible. */
 export function loanEnds(state: QuotaState, id: string): void {
   const loan = state.loans.get(id);
   if (loan === undefined || loan.state === 'pending' || loan.until > state.now) return;
@@ -96,7 +96,7 @@ export function retryOverdueLoans(state: QuotaState, borrower: string): void {
     if (loan.state === 'overdue' && loan.borrower === borrower) giveBack(state, loan);
 }
 
-/** Ends a loan early and returns what is possible. */
+/** Ends a loan early and returns as much of it as possible. */
 export function endLoan(state: QuotaState, id: string): void {
   const loan = state.loans.get(id);
   if (loan === undefined) return;

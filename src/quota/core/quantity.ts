@@ -27,8 +27,8 @@ const MAX_LENGTH = 64;
 
 /**
  * Parses a Kubernetes quantity (`500m`, `8Gi`, `1e3`, `1.5`) as an integer with `decimals` decimal places: 3 for
- * thousandths. Fractions are rounded `up` for requests and `down` for limits. The grammar is that of resource.Quantity
- * in the Kubernetes API. Values beyond 64 bits give QuantityTooLarge.
+ * thousandths. Fractions are rounded `up` for requests and `down` for limits. The grammar is the same as for
+ * resource.Quantity in the Kubernetes API. Values beyond 64 bits give QuantityTooLarge.
  */
 export function parseQuantity(quantity: string | number, decimals: number, round: 'up' | 'down'): Parsed {
   if (typeof quantity === 'number') return parseNumber(quantity, decimals, round);

@@ -39,8 +39,8 @@ export interface Simulation {
 }
 
 /**
- * The engine in memory, without I/O: a call is decided and applied when it returns. Without a clock, the time is that
- * of the commands.
+ * The engine in memory, without I/O: a call is decided and applied when it returns. Without a clock, the time comes
+ * from the commands.
  */
 export class Quota {
   readonly #state: QuotaState;
@@ -188,7 +188,7 @@ export class Quota {
     return refresh(this.#state);
   }
 
-  /** Recounts in parts of about so many workloads. */
+  /** Recounts in parts of about this number of workloads. */
   refreshSlices(slice: number): Generator<undefined, DriftReport> {
     return refreshSlices(this.#state, slice);
   }

@@ -9,8 +9,8 @@ export interface Candidate {
 }
 
 /**
- * The reservation of a workload in a group, from its admission until its object is observed. It reserves what the
- * largest candidate needs beyond the workload's present charge. Immutable.
+ * The reservation of a workload in a group, from its admission until its object is observed. It reserves the amount
+ * that the largest candidate needs beyond the workload's present charge. Immutable.
  */
 export interface Reservation {
   /** Key by `reservationKey`. */

@@ -45,7 +45,7 @@ export interface GroupStatus {
   readonly hard: Amounts;
   /** The usage of the group's own workloads; for cash, the consumption of its own pods. */
   readonly selfUsed: Amounts;
-  /** The sum of `selfUsed` and what the children have. */
+  /** The sum of `selfUsed` and the children's quotas. */
   readonly used: Amounts;
   /** The amount that the group could still admit, without cash: in an elastic tree it can differ from hard - used. */
   readonly room: Amounts;
@@ -72,7 +72,7 @@ export interface GroupStatus {
   readonly conditions: readonly Condition[];
 }
 
-/** The status of one group at `now`. O(keys), and O(depth) for what an elastic group could borrow. */
+/** The status of one group at `now`. O(keys), and O(depth) for the amount that an elastic group could borrow. */
 export function statusOf(state: QuotaState, group: Group, now: number): GroupStatus {
   const { layout } = group;
   const chain = chainOf(state, group);

@@ -43,8 +43,8 @@ export interface Evaluator {
   readonly charges: boolean;
   pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];
   /**
-   * For objects other than pods: their amounts by resource, including those of `isObjectResource`. Such an object is
-   * charged even if it has an owner.
+   * For objects other than pods: their amounts by resource, including resources of `isObjectResource`. Such an object
+   * is charged even if it has an owner.
    */
   amounts?(reader: ManifestReader, object: Json, gpu: GpuOfType): Readonly<Record<string, Quantity>>;
   /** Whether the object has finished and uses nothing any more. */

@@ -26,8 +26,8 @@ interface Container extends Needs {
 
 /**
  * Sums up a PodSpec as the scheduler does: the larger of the sum over concurrently running containers and the largest
- * initialisation step with its running sidecars; plus the pod's overhead; pod-level resources replace those of
- * containers. With the `status` of a running pod, its present allocation counts during an in-place resize, as in the
+ * initialisation step with its running sidecars; plus the pod's overhead; pod-level resources replace the containers'
+ * resources. With the `status` of a running pod, its present allocation counts during an in-place resize, as in the
  * scheduler.
  */
 export function podNeeds(

@@ -9,7 +9,7 @@ export interface BoundPod {
   readonly uid: string;
   readonly nodeName: string;
   readonly demand: Demand;
-  /** Whether its init containers have ended, so that capacity that only they asked for is free again. Absent: no. */
+  /** Whether its init containers have ended, so that capacity that only they requested is free again. Absent: no. */
   readonly initEnded?: boolean;
   /** GPUs that its annotations name; null if they name none or are invalid. */
   readonly gpus: readonly ContainerGpus[] | null;

@@ -105,7 +105,7 @@ export class Cluster {
     return booking;
   }
 
-  /** Removes a pod that was deleted or has ended, or whose decision is void. */
+  /** Removes a pod that was deleted or has ended, or whose decision is no longer valid. */
   removePod(uid: string): void {
     const node = this.#release(uid);
     this.#retry(node);

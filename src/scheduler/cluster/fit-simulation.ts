@@ -25,7 +25,7 @@ export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boo
   return tryExactly(shape, state, demand);
 }
 
-/** The answer of `tryPod` without what would be left; `state` is meaningless afterwards. */
+/** The answer of `tryPod` without the remaining state; `state` is meaningless afterwards. */
 export function fits(node: ClusterNode, state: FreeState, demand: Demand): boolean {
   if (!isPlacedExactly(node, demand)) return tryPod(node, state, demand);
   return canFit(node.shape, state, demand) ?? placePod(node.shape, slotsOf(node.shape, state), demand).ok;
@@ -33,7 +33,7 @@ export function fits(node: ClusterNode, state: FreeState, demand: Demand): boole
 
 /**
  * Whether all containers can be placed in this state; null where the search for an assignment was given up. Does not
- * change the state. What was found for one node is not worked out again for the next one in the same state.
+ * change the state. A result for one node is reused for other nodes in the same state.
  */
 export function canFit(shape: NodeShape, state: FreeState, demand: Demand): boolean | null {
   if (!haveRoom(state, demand.containers)) return false;
@@ -44,7 +44,7 @@ export function canFit(shape: NodeShape, state: FreeState, demand: Demand): bool
   return isProven ? stage !== null : null;
 }
 
-/** Whether it matters to what is left which of several GPUs is taken. */
+/** Whether the choice among several GPUs affects the remaining state. */
 function isPlacedExactly(node: ClusterNode, demand: Demand): boolean {
   return demand.init.length > 0 || (demand.containers.length > 1 && !node.uniform) || needsEqual(node, demand);
 }

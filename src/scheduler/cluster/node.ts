@@ -87,7 +87,7 @@ export class ClusterNode {
     return this.#shape.name;
   }
 
-  /** All usable GPUs have the same memory: which of several equally free ones is taken does not change what fits. */
+  /** All usable GPUs have the same memory: the choice among equally free GPUs does not change which pods fit. */
   get uniform(): boolean {
     return this.#uniform;
   }

@@ -6,8 +6,8 @@ import { promisify } from 'node:util';
 /** The kernel's side of the driver: modules, device nodes, and its GPUs. */
 export interface KernelDriver {
   /**
-   * Loads the modules if their device nodes are missing; returns what it did or could not do, null if nothing was
-   * missing.
+   * Loads the modules if their device nodes are missing; returns a text about its actions and failures, or null if
+   * nothing was missing.
    */
   ensureLoaded(): Promise<string | null>;
   /** PCI bus ids of the kernel driver's present GPUs; null if the kernel does not report them. */

@@ -173,7 +173,7 @@ export class NvidiaDriver implements Driver {
     return this.#reportConnection(this.#connection);
   }
 
-  /** Notifies the listeners of what a new connection shows. */
+  /** Notifies the listeners of the GPUs that a new connection shows. */
   #reportConnection(connection: Connection): Connection {
     const { fingerprint } = connection.session;
     const changed = this.#known !== null && this.#known !== fingerprint;

@@ -10,7 +10,8 @@ export type Handle = bigint;
  */
 export interface Question<T> {
   /**
-   * What the agent lacks if the driver does not support the call, for operators; null if that is normal on many GPUs.
+   * The function that the agent lacks if the driver does not support the call, for operators; null if that is normal on
+   * many GPUs.
    */
   readonly feature: string | null;
   /** The function's names, newest first. */

@@ -24,7 +24,7 @@ import { askTopology } from './topology.js';
  */
 export interface Session {
   readonly nvml: Nvml;
-  /** Every GPU that answered, also excluded ones, and MIG instances that are offered, by UUID. */
+  /** By UUID: every GPU that answered, including excluded GPUs, and the offered MIG instances. */
   readonly gpus: ReadonlyMap<string, NvmlGpu>;
   readonly inventory: Inventory;
   /** Indexes of GPUs that exist but did not answer. */

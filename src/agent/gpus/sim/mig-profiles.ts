@@ -2,7 +2,7 @@ import type { GpuDetails } from '../driver.js';
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
-/** MIG divides the memory of a GPU into so many slices. */
+/** MIG divides the memory of a GPU into this number of slices. */
 const MEMORY_SLICES = 8;
 
 interface Profile {
@@ -72,7 +72,10 @@ const MODELS = [
   },
 ] as const;
 
-/** Divides a GPU into instances of these profiles, or says what was expected instead. `index` is the first's. */
+/**
+ * Divides a GPU into instances of these profiles. If it cannot, it returns a text about the expected input. `index` is
+ * the first's.
+ */
 export function divideGpu(gpu: GpuDetails, names: readonly string[], index: number): readonly GpuDetails[] | string {
   const known = MODELS.find(
     ({ pattern, gib: [least, most] }) =>

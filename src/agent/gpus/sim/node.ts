@@ -200,7 +200,7 @@ function linked(labels: readonly (readonly string[])[], gpus: readonly SimGpu[],
   return bridgeHiddenLevels(matrix.map((row, at) => ({ links: row, affinity: affinity(gpus[at] as SimGpu) })));
 }
 
-/** The meaning of a label, or the text of what was expected. */
+/** The meaning of a label, or a text about the expected labels. */
 function linkOf(label: string, isDiagonal: boolean): Link | string {
   const level = levelOfLabel(label);
   const nvlinks = Number(/^NV([1-9]\d{0,2})$/u.exec(label)?.[1] ?? 0);
