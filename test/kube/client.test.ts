@@ -8,7 +8,7 @@ import { apiServer, clientOf, openAccess, podObject } from './setting.js';
 
 const POD = '/api/v1/namespaces/default/pods/a';
 
-test('a request brings the answer and says who asks', async (t) => {
+test('a request returns the answer and names its client', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
   const answer = await clientOf(t, server.url).request({
@@ -37,7 +37,7 @@ const TRANSLATIONS: readonly (readonly [number, string, string, KubeFailureCode]
   [302, '', 'no', 'malformed'],
 ];
 
-test('every refusal becomes a code that callers decide by', async (t) => {
+test('every refusal has a code by which callers decide', async (t) => {
   const server = await apiServer(t);
   const client = clientOf(t, server.url);
   for (const [code, reason, message, expected] of TRANSLATIONS) {
@@ -48,7 +48,7 @@ test('every refusal becomes a code that callers decide by', async (t) => {
   }
 });
 
-test('how long a server wants to be left alone is passed on', async (t) => {
+test('the client passes on the retry delay of the server', async (t) => {
   const server = await apiServer(t);
   server.inject({}, { do: 'answer', code: 429, retryAfterSeconds: 7 });
   t.match(await clientOf(t, server.url).request({ method: 'GET', path: POD }), {
@@ -57,7 +57,7 @@ test('how long a server wants to be left alone is passed on', async (t) => {
   });
 });
 
-test('an answer that is no API answer is malformed, whatever its status', async (t) => {
+test('an answer that is not an API answer is malformed, whatever its status', async (t) => {
   const server = await apiServer(t);
   const client = clientOf(t, server.url, { largestBytes: 1_000 });
   server.inject({}, { do: 'answer', code: 200, body: '<html>log in first</html>' }, 1);
@@ -72,7 +72,7 @@ test('an answer that is no API answer is malformed, whatever its status', async 
   });
 });
 
-test('a server that never answers costs the time limit and nothing else', async (t) => {
+test('a server that never answers costs only the time limit', async (t) => {
   const server = await apiServer(t);
   const client = clientOf(t, server.url, { timeoutMs: 30 });
   server.inject({ verb: 'get' }, { do: 'hang' }, 1);
@@ -83,7 +83,7 @@ test('a server that never answers costs the time limit and nothing else', async 
   t.match(await client.request({ method: 'GET', path: POD }), { ok: false, code: 'not-found' });
 });
 
-test('a connection that breaks, an answer cut in half and a dead server are all unreachable', async (t) => {
+test('a broken connection, a truncated answer and a dead server are all unreachable', async (t) => {
   const server = await apiServer(t);
   const client = clientOf(t, server.url);
   server.seed('pods', podObject({ name: 'a' }));
@@ -95,16 +95,19 @@ test('a connection that breaks, an answer cut in half and a dead server are all 
   t.match(await client.request({ method: 'GET', path: POD }), { ok: true });
 });
 
-test('a kept connection that turns out to be dead is not held against the server', async (t) => {
+test('a dead kept-alive connection does not fail the request', async (t) => {
   const server = await apiServer(t);
   const client = clientOf(t, server.url);
   server.seed('pods', podObject({ name: 'a' }));
   t.ok((await client.request({ method: 'GET', path: POD })).ok);
   server.inject({ verb: 'get' }, { do: 'reset' }, 1);
-  t.ok((await client.request({ method: 'GET', path: POD })).ok, 'asked again at once on a new connection');
+  t.ok(
+    (await client.request({ method: 'GET', path: POD })).ok,
+    'the client repeats the request at once on a new connection',
+  );
 });
 
-test('a creation is never sent twice by itself', async (t) => {
+test('the client itself never sends a creation twice', async (t) => {
   const server = await apiServer(t);
   const client = clientOf(t, server.url);
   await client.request({ method: 'GET', path: POD });
@@ -116,7 +119,7 @@ test('a creation is never sent twice by itself', async (t) => {
   t.equal(server.requests.filter((request) => request.verb === 'create').length, 1);
 });
 
-test('credentials that expired are read again and the request repeated', async (t) => {
+test('the client reads expired credentials again and repeats the request', async (t) => {
   const server = await apiServer(t, { tokens: new Map([['new', 'agent']]) });
   let token = 'old';
   let distrusted = 0;
@@ -133,7 +136,7 @@ test('credentials that expired are read again and the request repeated', async (
   t.equal(distrusted, 1);
 });
 
-test('a watch tells its events one by one, however they are cut into packets', async (t) => {
+test('a watch reports its events one by one, however they are cut into packets', async (t) => {
   const server = await apiServer(t);
   const events: unknown[] = [];
   const watch = clientOf(t, server.url).watch(
@@ -150,7 +153,7 @@ test('a watch tells its events one by one, however they are cut into packets', a
   t.same(events, [{ type: 'A', object: '\u00e4\u00f6' }, { type: 'B' }]);
 });
 
-test('a watch on which nothing comes is given up', async (t) => {
+test('the client ends a watch on which nothing arrives', async (t) => {
   const server = await apiServer(t);
   const watch = clientOf(t, server.url).watch(
     { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 20 },
@@ -159,17 +162,17 @@ test('a watch on which nothing comes is given up', async (t) => {
   t.match(await watch.ended, { ok: false, code: 'timeout' });
 });
 
-test('a watch that is not answered at all is given up, too', async (t) => {
+test('the client ends a watch that is not answered', async (t) => {
   const server = await apiServer(t);
   server.freeze();
   const watch = clientOf(t, server.url, { timeoutMs: 20 }).watch(
     { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 10_000 },
-    { opened: () => t.fail('not open'), event: () => undefined },
+    { opened: () => t.fail('the watch is not open'), event: () => undefined },
   );
   t.match(await watch.ended, { ok: false, code: 'timeout' });
 });
 
-test('a watch that sends garbage ends', async (t) => {
+test('a watch ends when the server sends invalid data', async (t) => {
   const server = await apiServer(t);
   const watch = clientOf(t, server.url).watch(
     { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 10_000 },
@@ -179,7 +182,7 @@ test('a watch that sends garbage ends', async (t) => {
   t.match(await watch.ended, { ok: false, code: 'malformed' });
 });
 
-test('closing ends a watch at once, even one that is only being opened', async (t) => {
+test('a close ends a watch at once, even one that is still being opened', async (t) => {
   const server = await apiServer(t);
   const client = clientOf(t, server.url);
   const handlers = { opened: () => undefined, event: () => undefined };
@@ -192,7 +195,7 @@ test('closing ends a watch at once, even one that is only being opened', async (
   t.match(await open.ended, { ok: false });
 });
 
-test('a closed client breaks what is under way and refuses the rest', async (t) => {
+test('a closed client aborts requests in progress and refuses new ones', async (t) => {
   const server = await apiServer(t);
   const client = new KubeClient({ credentials: openAccess(server.url), clock: systemClock, userAgent: 'test' });
   server.freeze();
@@ -203,7 +206,7 @@ test('a closed client breaks what is under way and refuses the rest', async (t) 
   t.match(await client.request({ method: 'GET', path: POD }), { ok: false, code: 'unreachable' });
 });
 
-test('a peer that is no HTTP server at all is unreachable', async (t) => {
+test('a peer that is not an HTTP server is unreachable', async (t) => {
   const peer = createServer((socket) => socket.end('\u0000\u0001 nonsense\r\n\r\n'));
   await new Promise<void>((resolve) => peer.listen(0, '127.0.0.1', resolve));
   t.teardown(() => peer.close());

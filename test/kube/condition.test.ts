@@ -15,7 +15,7 @@ test('a condition keeps its transition time until its status changes', (t) => {
   t.end();
 });
 
-test('a condition of a status that others wrote is found by its type, whatever else the list holds', (t) => {
+test('a condition with a status from another writer is found by its type, whatever else the list contains', (t) => {
   t.equal(readCondition([null, 7, { type: 'Ready', status: 'True' }], 'Ready')?.status, 'True');
   for (const conditions of [undefined, null, 'Ready', {}, [], [{ status: 'True' }]])
     t.equal(readCondition(conditions, 'Ready'), null);

@@ -17,9 +17,9 @@ import { podObject, QUICK, type PodSpec } from './setting.js';
 export interface Server {
   readonly name: string;
   readonly real?: boolean;
-  /** Minor version of a real server, where it matters; not every build states its own. */
+  /** Minor version of a real server, where it matters; not every build states its version. */
   readonly minor?: number;
-  /** Null where there is no such server; `why` is printed. */
+  /** Null if there is no such server; `why` is printed. */
   readonly connect: ((t: Test) => Promise<KubeClient>) | null;
   readonly why?: string;
 }
@@ -31,7 +31,7 @@ interface WatchEvent {
 
 const PODS = '/api/v1/namespaces/default/pods';
 
-/** Names of this run: a real server keeps what earlier runs left. */
+/** Names of this run: a real server keeps the objects of earlier runs. */
 const run = randomBytes(4).toString('hex');
 let serial = 0;
 const fresh = (what: string): string => `${what}-${run}-${(serial += 1)}`;
@@ -60,7 +60,7 @@ class Session {
     );
   }
 
-  /** A pod on a node of this session's own, deleted when the test ends. */
+  /** A pod on the session's own node, deleted when the test ends. */
   async pod(spec: Partial<PodSpec> = {}): Promise<KubeObject> {
     const { status: _status, ...body } = podObject({ name: fresh('pod'), node: this.node, ...spec });
     const created = await this.ok({ method: 'POST', path: PODS, body });
@@ -70,7 +70,7 @@ class Session {
     return created;
   }
 
-  /** Everything that a watch tells until `enough`. */
+  /** Every event of a watch until `enough`. */
   async watch(
     query: Readonly<Record<string, string>>,
     enough: (events: readonly WatchEvent[]) => boolean,
@@ -127,14 +127,14 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     await session.fails({ method: 'POST', path: PODS, body: podObject({ name: 'Not A Name' }) }, 'invalid');
   },
 
-  'an object that is not there is not found, whatever is asked of it': async (_t, session) => {
+  'every request for a missing object is answered with not found': async (_t, session) => {
     const path = podPath('default', fresh('none'));
     await session.fails(get(path), 'not-found');
     await session.fails(patch(path, { metadata: {} }), 'not-found');
     await session.fails({ method: 'DELETE', path }, 'not-found');
   },
 
-  'a merge patch changes what it names, removes what is null, and moves the resourceVersion': async (t, session) => {
+  'a merge patch changes the named fields, removes null fields, and advances the resourceVersion': async (t, session) => {
     const pod = await session.pod({ annotations: { a: '1', b: '2' } });
     const patched = await session.ok(patch(pathOf(pod), { metadata: { annotations: { b: null, c: '3' } } }));
     t.same(patched.metadata.annotations, { a: '1', c: '3' });
@@ -170,7 +170,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     });
   },
 
-  'status changes through its subresource, and nothing else does': async (t, session) => {
+  'the status changes only through its subresource, which changes no other field': async (t, session) => {
     const pod = await session.pod();
     const body = { metadata: { annotations: { through: 'object' } }, status: { phase: 'Running' } };
     t.match(await session.ok(patch(pathOf(pod), body)), {
@@ -182,7 +182,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     });
   },
 
-  'strategic merge patches merge lists by key, JSON patches test before they act': async (t, session) => {
+  'strategic merge patches merge lists by key, and JSON patches test before they change': async (t, session) => {
     const pod = await session.pod();
     const conditions = (type: string) => ({ status: { conditions: [{ type, status: 'True' }] } });
     const strategic = 'application/strategic-merge-patch+json';
@@ -209,7 +209,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     );
   },
 
-  'a dry run answers as if and changes nothing': async (t, session) => {
+  'a dry run answers like the real request and changes nothing': async (t, session) => {
     const pod = await session.pod();
     const query = { dryRun: 'All' };
     t.match(await session.ok({ ...patch(pathOf(pod), { metadata: { labels: { dry: 'run' } } }), query }), {
@@ -228,7 +228,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     await session.fails(get(pathOf(pod)), 'not-found');
   },
 
-  'a pod that failed is gone at once when it is deleted': async (_t, session) => {
+  'a failed pod is removed at once when it is deleted': async (_t, session) => {
     const pod = await session.pod();
     await session.ok(
       patch(`${pathOf(pod)}/status`, { status: { phase: 'Failed', reason: 'UnexpectedAdmissionError' } }),
@@ -237,13 +237,13 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     await session.fails(get(pathOf(pod)), 'not-found');
   },
 
-  'a deletion that means another pod of the name conflicts': async (_t, session) => {
+  'a deletion with the uid of another pod conflicts': async (_t, session) => {
     const pod = await session.pod();
     await session.fails(remove(pod, 0, { uid: 'another' }), 'conflict');
     await session.ok(remove(pod, 0, { uid: pod.metadata.uid }));
   },
 
-  'a finalizer holds a deleted object until it is taken away': async (t, session) => {
+  'a finalizer keeps a deleted object until the finalizer is removed': async (t, session) => {
     const pod = await session.pod();
     await session.ok(patch(pathOf(pod), { metadata: { finalizers: ['example.com/held'] } }));
     await session.ok(remove(pod, 0));
@@ -252,7 +252,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     await session.fails(get(pathOf(pod)), 'not-found');
   },
 
-  'lists select by field and label, and refuse fields they do not know': async (t, session) => {
+  'lists select by field and label, and refuse unknown fields': async (t, session) => {
     const [one, two] = [await session.pod(), await session.pod()];
     await session.ok(patch(pathOf(two), { metadata: { labels: { tier: 'back' } } }));
     const names = async (query: Record<string, string>): Promise<string[]> =>
@@ -269,14 +269,14 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     await session.fails(get(PODS, { fieldSelector: 'spec.priority=1' }), 'invalid', /field label not supported/);
   },
 
-  'items of a list carry no kind, the list itself does': async (t, session) => {
+  'a list has a kind, and its items have none': async (t, session) => {
     await session.pod();
     const list = await session.ok(get(PODS, onNode(session)));
     t.equal(list.kind, 'PodList');
     t.equal(list.items?.[0]?.kind, undefined);
   },
 
-  'lists come in pages that together show one moment': async (t, session) => {
+  'the pages of a list together show one moment': async (t, session) => {
     for (let i = 0; i < 5; i += 1) await session.pod();
     const first = await session.ok(get(PODS, { ...onNode(session), limit: '2' }));
     const token = String(first.metadata.continue);
@@ -303,13 +303,13 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.pass();
   },
 
-  'a resourceVersion from the future is refused as such': async (_t, session) => {
+  'a resourceVersion from the future is refused as too new': async (_t, session) => {
     const { metadata } = await session.ok(get(PODS, onNode(session)));
     const resourceVersion = String(Number(metadata.resourceVersion) + 1_000_000);
     await session.fails(get(PODS, { resourceVersion }), 'too-new', /Too large resource version/);
   },
 
-  'a watch from a list tells everything after it, in order': async (t, session) => {
+  'a watch from a list reports every later event in order': async (t, session) => {
     const list = await session.ok(get(PODS, onNode(session)));
     const pod = await session.pod();
     await session.ok(patch(pathOf(pod), { metadata: { labels: { a: 'b' } } }));
@@ -317,7 +317,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     const events = await session.watch({ ...onNode(session), resourceVersion: version(list) }, (seen) =>
       seen.some((event) => event.type === 'DELETED'),
     );
-    // A pod on a node is marked first, even when it goes at once.
+    // A pod on a node is marked first, even if it is deleted at once.
     t.equal(summary(events), 'ADDED MODIFIED MODIFIED DELETED');
     t.match(events[0]?.object, { kind: 'Pod', metadata: { name: pod.metadata.name } });
     const versions = events.map((event) => Number(version(event.object)));
@@ -328,14 +328,14 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.equal(new Set(versions).size, 4, 'a deletion has a resourceVersion of its own');
   },
 
-  'a watch without a resourceVersion begins with what is there': async (t, session) => {
+  'a watch without a resourceVersion starts with the existing objects': async (t, session) => {
     await session.pod();
     await session.pod();
     const events = await session.watch(onNode(session), (seen) => seen.length === 2);
     t.equal(summary(events), 'ADDED ADDED');
   },
 
-  'an object that enters or leaves a selection is added or deleted to its watch': async (t, session) => {
+  'a watch reports an object that enters or leaves its selection as added or deleted': async (t, session) => {
     const list = await session.ok(get(PODS, onNode(session)));
     const pod = await session.pod();
     await session.ok(patch(pathOf(pod), { metadata: { labels: { in: 'yes' } } }));
@@ -353,7 +353,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.match(events, [{ type: 'ERROR', object: { kind: 'Status', code: 410 } }]);
   },
 
-  'a watch from the future tells nothing that is older': async (t, session) => {
+  'a watch from the future reports no older event': async (t, session) => {
     const { metadata } = await session.ok(get(PODS, onNode(session)));
     const resourceVersion = String(Number(metadata.resourceVersion) + 1_000_000);
     const watching = session.watch({ ...onNode(session), resourceVersion, timeoutSeconds: '1' }, () => false);
@@ -364,7 +364,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     );
   },
 
-  'a watch ends by itself after the time that was asked for': async (t, session) => {
+  'a watch ends after the requested time': async (t, session) => {
     const watch = session.client.watch(
       { path: PODS, query: { watch: '1', timeoutSeconds: '1', ...onNode(session) }, idleMs: 20_000 },
       { opened: () => undefined, event: () => undefined },
@@ -372,7 +372,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.same(await watch.ended, { ok: true });
   },
 
-  'the pods of a node are followed': async (t, session) => {
+  'an informer follows the pods of a node': async (t, session) => {
     const pods = new NodePods({
       client: session.client,
       nodeName: session.node,
@@ -390,7 +390,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.equal(
       pods.pending()?.find((entry) => entry.podUid === second.metadata.uid)?.cores,
       1_000,
-      'which the server writes as 1k',
+      'the server writes the value as 1k',
     );
     t.equal(pods.uidOf('default', second.metadata.name ?? ''), second.metadata.uid);
     await session.ok(remove(second, 0));
@@ -398,7 +398,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.equal(pods.counts.failures.size, 0);
   },
 
-  'annotations are written on the pod that is meant, and on no other of its name': async (t, session) => {
+  'annotations are written to the pod with the given uid, and to no other pod of its name': async (t, session) => {
     const queue = new WorkQueue({ clock: hastyClock, log: silentLog() });
     const writer = new PodWriter(session.client, queue);
     t.teardown(() => queue.stop());
@@ -417,7 +417,7 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     t.ok((await session.ok(get(pathOf(pod)))).metadata.deletionTimestamp);
   },
 
-  'events are taken and count up': async (t, session) => {
+  'events are accepted, and repeats raise their count': async (t, session) => {
     const queue = new WorkQueue({ clock: hastyClock, log: silentLog() });
     t.teardown(() => queue.stop());
     const events = new Events({
@@ -446,7 +446,7 @@ const NOT_ON_REAL: Readonly<Record<string, string>> = {
     'only after the server was restarted: until then its cache knows everything since the beginning',
 };
 
-/** From which minor version on a real server keeps to a statement. */
+/** The minor version from which a real server meets a statement. */
 const SINCE: Readonly<Record<string, { readonly minor: number; readonly before: string }>> = {
   'a patch that changes nothing keeps the resourceVersion': {
     minor: 21,
@@ -461,7 +461,7 @@ function reasonToSkip(server: Server, statement: string): string | boolean {
   return NOT_ON_REAL[statement] ?? (since !== undefined && (server.minor ?? 99) < since.minor ? since.before : false);
 }
 
-/** Runs every statement against a server. What the programmable one does differently from a real one shows here. */
+/** Runs every statement against a server. Differences between the programmable server and a real one show here. */
 export function apiContract(server: Server): void {
   for (const [statement, prove] of Object.entries(STATEMENTS)) {
     const { connect } = server;

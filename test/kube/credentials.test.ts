@@ -31,7 +31,7 @@ async function serviceAccount(t: Test, token: string, authority = ca): Promise<s
   return directory;
 }
 
-test('the service account of the pod we run in is found where the kubelet puts it', async (t) => {
+test("the client finds the pod's service account where the kubelet puts it", async (t) => {
   const server = await apiServer(t, {
     tls: await serverTls(),
     tokens: new Map([['secret', 'system:serviceaccount:kube-system:gpu-manager']]),
@@ -46,7 +46,7 @@ test('the service account of the pod we run in is found where the kubelet puts i
   t.match(server.requests, [{ user: 'system:serviceaccount:kube-system:gpu-manager' }]);
 });
 
-test('a server that another authority vouches for is not talked to', async (t) => {
+test('the client refuses a server with a certificate of another authority', async (t) => {
   const server = await apiServer(t, { tls: await serverTls(await certificateAuthority('other')) });
   const directory = await serviceAccount(t, 'secret');
   const credentials = await inClusterCredentials({
@@ -58,7 +58,7 @@ test('a server that another authority vouches for is not talked to', async (t) =
   t.equal(server.requests.length, 0);
 });
 
-test('a token that the kubelet renewed is used within a minute, and at once when the server refuses the old one', async (t) => {
+test('the client uses a renewed token within a minute, and at once when the server refuses the old one', async (t) => {
   const clock = new ManualClock();
   const directory = await serviceAccount(t, 'first');
   const credentials = await inClusterCredentials({
@@ -77,13 +77,13 @@ test('a token that the kubelet renewed is used within a minute, and at once when
   await writeFile(join(directory, 'token'), 'third');
   credentials.distrust();
   t.equal(await token(), 'Bearer third');
-  t.equal((await credentials.access()).agent, agent, 'open connections live on while the authority is the same');
+  t.equal((await credentials.access()).agent, agent, 'open connections stay while the authority is the same');
   await writeFile(join(directory, 'ca.crt'), (await certificateAuthority('new')).certificate);
   credentials.distrust();
   t.not((await credentials.access()).agent, agent);
 });
 
-test('outside a cluster the refusal says what to do', async (t) => {
+test('the error outside a cluster names the remedy', async (t) => {
   await t.rejects(inClusterCredentials({ clock: systemClock, environment: {} }), /--kubeconfig or --standalone/);
   const directory = await scratchDirectory(t);
   await t.rejects(
@@ -96,7 +96,7 @@ test('outside a cluster the refusal says what to do', async (t) => {
   );
 });
 
-test('a kubeconfig lets in by token and by client certificate', async (t) => {
+test('a kubeconfig authenticates by token and by client certificate', async (t) => {
   const server = await apiServer(t, {
     tls: { ...(await serverTls()), clientCa: ca.certificate },
     tokens: new Map([['secret', 'ada']]),
@@ -111,7 +111,7 @@ test('a kubeconfig lets in by token and by client certificate', async (t) => {
   t.match(server.requests, [{ user: 'ada' }, { user: 'grace' }]);
 });
 
-test('a kubeconfig without TLS serves a server on this machine', async (t) => {
+test('a kubeconfig without TLS works for a server on this machine', async (t) => {
   const server = await apiServer(t);
   const path = join(await scratchDirectory(t), 'config');
   await writeFile(path, kubeconfig({ url: server.url }, {}));

@@ -18,7 +18,7 @@ const GROUP: EventSubject = {
 };
 const NOTE: EventNote = { type: 'Warning', reason: 'GPURefused', message: 'no GPU has 50 cores free' };
 
-/** The programs that report events; each statement below holds for both. */
+/** The programs that report events; each statement below holds for all of them. */
 const REPORTERS: Readonly<
   Record<string, { readonly reporter: EventReporter; readonly source: object; readonly subject: EventSubject }>
 > = {
@@ -67,7 +67,7 @@ for (const [who, { reporter, source, subject }] of Object.entries(REPORTERS)) {
     t.same(event?.['source'], source);
   });
 
-  test(`${who}: an equal event counts up for ten minutes, then begins anew`, async (t) => {
+  test(`${who}: an equal event raises the count for ten minutes, and then starts a new event`, async (t) => {
     const server = await apiServer(t);
     const { events, queue, clock } = recording(t, server);
     for (let i = 0; i < 3; i += 1) {
@@ -123,7 +123,7 @@ for (const [who, { reporter, source, subject }] of Object.entries(REPORTERS)) {
     t.match(server.all('events'), [{ count: 2 }]);
   });
 
-  test(`${who}: many messages of one reason become one event`, async (t) => {
+  test(`${who}: many messages with one reason become one event`, async (t) => {
     const server = await apiServer(t);
     const { events, queue } = recording(t, server);
     for (let i = 0; i < 20; i += 1) {
@@ -142,7 +142,7 @@ for (const [who, { reporter, source, subject }] of Object.entries(REPORTERS)) {
     );
   });
 
-  test(`${who}: a flood of events of one object is cut off, events of others are written`, async (t) => {
+  test(`${who}: many events of one object are limited, and events of other objects are written`, async (t) => {
     const server = await apiServer(t);
     const { events, queue, clock } = recording(t, server);
     for (let i = 0; i < 100; i += 1) events.record(subject, NOTE);
@@ -153,10 +153,10 @@ for (const [who, { reporter, source, subject }] of Object.entries(REPORTERS)) {
     clock.advance(300_000);
     events.record(subject, NOTE);
     events.record(subject, NOTE);
-    t.equal(events.suppressed, 76, 'one more every five minutes');
+    t.equal(events.suppressed, 76, 'the limit admits one more event every five minutes');
   });
 
-  test(`${who}: messages and names are cut to what the server accepts`, async (t) => {
+  test(`${who}: messages and names are truncated to the server's limits`, async (t) => {
     const server = await apiServer(t);
     const { events, queue } = recording(t, server);
     events.record({ ...subject, name: 'x'.repeat(253) }, { ...NOTE, message: 'y'.repeat(5_000) });
@@ -167,7 +167,7 @@ for (const [who, { reporter, source, subject }] of Object.entries(REPORTERS)) {
   });
 }
 
-test('an event names the container of a pod, and no namespace for an object of the cluster', async (t) => {
+test('an event names the container of a pod, and has no namespace for a cluster-scoped object', async (t) => {
   const server = await apiServer(t);
   const queue = new WorkQueue({ clock: hastyClock, log: silentLog(), concurrency: 1 });
   t.teardown(() => queue.stop());

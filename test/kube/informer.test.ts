@@ -14,7 +14,7 @@ interface Options {
   readonly random?: () => number;
 }
 
-/** Follows the pods of the node by name; the real client, the real server, quick timers. */
+/** Follows the pods of the node by name; with the real client, the programmable server and short timers. */
 function follow(
   t: Test,
   server: ApiServer,
@@ -53,7 +53,7 @@ const seen = (watch: WatchInformer<string>, wanted: string): Promise<true> =>
 const relabel = (server: ApiServer, name: string, v: string): KubeObject =>
   server.edit('pods', 'default', name, (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { v } } }));
 
-test('what is there is listed, what happens is followed, and only for this node', async (t) => {
+test('the informer lists existing pods and follows changes, only for its node', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
   server.seed('pods', podObject({ name: 'elsewhere', node: 'node2' }));
@@ -74,7 +74,7 @@ test('what is there is listed, what happens is followed, and only for this node'
   t.equal(server.requests.length, 2);
 });
 
-test('nothing is known before the first list, however long the server takes', async (t) => {
+test('the cache is not synced before the first list, however long the server takes', async (t) => {
   const server = await apiServer(t);
   server.inject({ verb: 'list' }, { do: 'answer', code: 500 }, 5);
   const watch = follow(t, server);
@@ -86,7 +86,7 @@ test('nothing is known before the first list, however long the server takes', as
   t.equal(watch.counts.failures.get('server-error'), 5);
 });
 
-test('a watch that the server closes goes on where it was, without another list', async (t) => {
+test('after the server closes a watch, a new watch continues without another list', async (t) => {
   const server = await apiServer(t);
   const watch = await following(t, server);
   for (const name of ['a', 'b', 'c']) {
@@ -99,7 +99,7 @@ test('a watch that the server closes goes on where it was, without another list'
   t.equal(watch.counts.watches, 4);
 });
 
-test('a broken connection loses nothing', async (t) => {
+test('a broken connection loses no event', async (t) => {
   const server = await apiServer(t);
   const watch = await following(t, server);
   server.watches()[0]?.cut();
@@ -107,10 +107,10 @@ test('a broken connection loses nothing', async (t) => {
   server.remove('pods', 'default', 'a');
   server.seed('pods', podObject({ name: 'b' }));
   await seen(watch, 'b');
-  t.same(watch.changes, ['>a', 'a>', '>b'], 'even what came and went meanwhile');
+  t.same(watch.changes, ['>a', 'a>', '>b'], 'the informer reports even a pod that came and went meanwhile');
 });
 
-test('history that is gone is replaced by a list, and deletions meanwhile are noticed', async (t) => {
+test('expired history is replaced by a list, which shows deletions in between', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
   const watch = await following(t, server);
@@ -124,7 +124,7 @@ test('history that is gone is replaced by a list, and deletions meanwhile are no
   t.equal(watch.counts.failures.get('expired'), 1);
 });
 
-test('410 is understood as an event and as an answer', async (t) => {
+test('the informer recognises 410 as an event and as an answer', async (t) => {
   const server = await apiServer(t);
   const watch = await following(t, server);
   server.watches()[0]?.expire();
@@ -137,7 +137,7 @@ test('410 is understood as an event and as an answer', async (t) => {
   t.equal(watch.counts.failures.get('expired'), 2);
 });
 
-test('a peer that falls silent is left after the idle limit, and what was missed is listed', async (t) => {
+test('the informer leaves a silent peer after the idle limit, and lists what it missed', async (t) => {
   const server = await apiServer(t);
   const watch = await following(t, server, { timing: { idleMs: 60 } });
   const stream = server.watches()[0];
@@ -147,7 +147,7 @@ test('a peer that falls silent is left after the idle limit, and what was missed
   t.ok((watch.counts.failures.get('timeout') ?? 0) >= 1);
 });
 
-test('bookmarks keep a quiet watch open and move it on', async (t) => {
+test('bookmarks keep a quiet watch open and advance its resourceVersion', async (t) => {
   const server = await apiServer(t, { bookmarkPeriodMs: 5 });
   const watch = await following(t, server, { timing: { idleMs: 2_000 } });
   server.seed('nodes', { metadata: { name: 'other' } });
@@ -159,13 +159,13 @@ test('bookmarks keep a quiet watch open and move it on', async (t) => {
   t.equal(watch.counts.lists, 1, 'the bookmark was newer than the compaction');
 });
 
-test('a dead server is asked again until it is back', async (t) => {
+test('the informer retries a dead server until the server is back', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
   const watch = await following(t, server);
   await server.stop();
   await eventually(() => (watch.counts.failures.get('unreachable') ?? 0) > 3);
-  t.equal(names(watch), 'a', 'what was known is kept');
+  t.equal(names(watch), 'a', 'the cache keeps its objects');
   t.ok(watch.silentMs > 0);
   server.remove('pods', 'default', 'a');
   server.seed('pods', podObject({ name: 'b' }));
@@ -173,7 +173,7 @@ test('a dead server is asked again until it is back', async (t) => {
   await seen(watch, 'b');
 });
 
-test('a storage that was set back is noticed by the first bookmark, and read anew', async (t) => {
+test('the informer detects restored storage by the first bookmark, and lists again', async (t) => {
   const server = await apiServer(t, { bookmarkPeriodMs: 20 });
   server.seed('pods', podObject({ name: 'a' }));
   const watch = await following(t, server);
@@ -188,11 +188,11 @@ test('a storage that was set back is noticed by the first bookmark, and read ane
       .filter((request) => request.verb === 'list')
       .slice(1)
       .some((request) => 'resourceVersion' in request.query),
-    'from the storage, not from a cache',
+    'the list comes from the storage, not from a cache',
   );
 });
 
-test('a replica that lags behind what was seen is not believed', async (t) => {
+test('the informer rejects a list of a replica that lags behind', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
   const watch = await following(t, server, { timing: { relistMs: 0 } });
@@ -207,7 +207,7 @@ test('a replica that lags behind what was seen is not believed', async (t) => {
   );
 });
 
-test('large collections come in pages, and a page that expired begins again', async (t) => {
+test('large collections arrive in pages, and an expired page restarts the list', async (t) => {
   const server = await apiServer(t);
   for (let i = 0; i < 25; i += 1) server.seed('pods', podObject({ name: `p${String(i).padStart(2, '0')}` }));
   server.inject({ verb: 'list' }, { do: 'delay', ms: 0 }, 2);
@@ -221,7 +221,7 @@ test('large collections come in pages, and a page that expired begins again', as
   );
 });
 
-test('a list in pages shows one moment, and the watch goes on from there', async (t) => {
+test('a paged list shows one moment, and the watch continues from there', async (t) => {
   const server = await apiServer(t);
   for (const name of ['a', 'b', 'c', 'd']) server.seed('pods', podObject({ name }));
   server.inject(
@@ -251,7 +251,7 @@ const LIES: readonly (readonly [string, string])[] = [
   ['half an event', '{"type":"ADDED","obj'],
 ];
 
-test('nonsense on the watch is dropped with the connection', async (t) => {
+test('invalid data on the watch closes the connection', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
   const watch = await following(t, server);
@@ -265,7 +265,7 @@ test('nonsense on the watch is dropped with the connection', async (t) => {
   }
 });
 
-test('nonsense instead of a list is no list', async (t) => {
+test('an invalid list is not accepted', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
   for (const body of [
@@ -283,7 +283,7 @@ test('nonsense instead of a list is no list', async (t) => {
   t.equal(watch.counts.failures.get('malformed'), 6);
 });
 
-test('objects of other nodes and things that are no objects are never kept', async (t) => {
+test('the cache never holds objects of other nodes or invalid objects', async (t) => {
   const server = await apiServer(t);
   const watch = await following(t, server);
   const event = (type: string, object: unknown): void => server.watches()[0]?.send({ type, object });
@@ -296,7 +296,7 @@ test('objects of other nodes and things that are no objects are never kept', asy
   t.same(watch.changes, ['>a', 'a>']);
 });
 
-test('a repeated event tells nothing new', async (t) => {
+test('the informer does not report a repeated event', async (t) => {
   const server = await apiServer(t);
   const watch = await following(t, server);
   const pod = server.seed('pods', podObject({ name: 'a' }));
@@ -306,7 +306,7 @@ test('a repeated event tells nothing new', async (t) => {
   t.same(watch.changes, ['>a', '>b']);
 });
 
-test('now and then the list is read again although nothing went wrong', async (t) => {
+test('the informer lists again from time to time without an error', async (t) => {
   const server = await apiServer(t);
   const watch = await following(t, server, { timing: { relistMs: 0 } });
   server.inject({ verb: 'watch' }, { do: 'distort', change: (event) => ({ ...event, type: 'BOOKMARK' }) }, 1);
@@ -318,7 +318,7 @@ test('now and then the list is read again although nothing went wrong', async (t
   await seen(watch, 'a');
 });
 
-test('a listener that fails does not end the watch', async (t) => {
+test('a listener that throws does not end the watch', async (t) => {
   const server = await apiServer(t);
   const watch = follow(t, server);
   watch.onChange(() => {
@@ -332,7 +332,7 @@ test('a listener that fails does not end the watch', async (t) => {
   t.equal(watch.counts.watches, 1);
 });
 
-/** A clock that notes what is waited for and lets it pass at once. */
+/** A clock that records waits and ends them at once. */
 function impatientClock(waits: number[]): Clock {
   return {
     now: () => 0,
@@ -345,7 +345,7 @@ function impatientClock(waits: number[]): Clock {
   };
 }
 
-test('after failures it waits 1 to 30 s, doubling and jittered, and never less than the floor', async (t) => {
+test('after failures the informer waits 1 to 30 s, doubled and jittered, and never less than the minimum', async (t) => {
   const server = await apiServer(t);
   server.inject({ verb: 'list' }, { do: 'answer', code: 503 }, 12);
   const run = async (random: () => number): Promise<number[]> => {
@@ -361,7 +361,7 @@ test('after failures it waits 1 to 30 s, doubling and jittered, and never less t
   t.same(await run(() => 0), [1_000, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000]);
 });
 
-test('a server that asks for more time gets it, within reason', async (t) => {
+test('the informer respects the retry delay of the server, up to a limit', async (t) => {
   const server = await apiServer(t);
   server.inject({ verb: 'list' }, { do: 'answer', code: 429, retryAfterSeconds: 20 }, 1);
   server.inject({ verb: 'list' }, { do: 'answer', code: 429, retryAfterSeconds: 86_400 }, 1);
@@ -372,7 +372,7 @@ test('a server that asks for more time gets it, within reason', async (t) => {
   t.same(waits.slice(0, 2), [20_000, 60_000]);
 });
 
-test('a server that closes every watch at once is not hammered', async (t) => {
+test('the informer limits its requests to a server that closes every watch at once', async (t) => {
   const server = await apiServer(t);
   const waits: number[] = [];
   const watch = follow(t, server, { clock: impatientClock(waits), random: () => 1, timing: INFORMER_TIMING });
@@ -383,7 +383,7 @@ test('a server that closes every watch at once is not hammered', async (t) => {
   t.same(waits.slice(0, 6), [1_000, 2_000, 4_000, 8_000, 16_000, 30_000]);
 });
 
-test('stopping ends it wherever it is: listing, watching or waiting', async (t) => {
+test('a stop ends the informer while it lists, watches or waits', async (t) => {
   const server = await apiServer(t);
   const watching = await following(t, server);
   await watching.stop();
@@ -400,7 +400,7 @@ test('stopping ends it wherever it is: listing, watching or waiting', async (t) 
   t.equal(idle.synced, false);
 });
 
-test('who waits for the cache is told once it is there and told of, or when nobody will fill it', async (t) => {
+test('a waiter for the cache resolves once the cache is synced and its objects are reported, or when the informer stops', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a' }));
   const watch = follow(t, server);
@@ -412,7 +412,7 @@ test('who waits for the cache is told once it is there and told of, or when nobo
   await new Promise((resolve) => setImmediate(resolve));
   t.equal(isSynced, false);
   watch.start();
-  t.same(await waiting, ['>a'], 'after the objects were told of');
+  t.same(await waiting, ['>a'], 'the waiter resolves after the objects were reported');
   await watch.whenSynced();
   const never = follow(t, server);
   const stopped = never.whenSynced();

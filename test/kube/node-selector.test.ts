@@ -8,7 +8,7 @@ function affinity(...requirements: LabelRequirement[]): NodeSelector {
   return { labels: {}, terms: [{ labels: requirements, fields: [] }] };
 }
 
-test('a selector that says nothing allows every node', (t) => {
+test('an empty selector matches every node', (t) => {
   t.ok(selects(ANY_NODE, 'n', labels));
   t.equal(selectorKey(ANY_NODE), '');
   t.end();
@@ -18,11 +18,14 @@ test('every label of nodeSelector has to be equal', (t) => {
   t.ok(selects({ labels: { zone: 'a', 'gpu-model': 'V100' }, terms: null }, 'n', labels));
   t.notOk(selects({ labels: { zone: 'a', 'gpu-model': 'T4' }, terms: null }, 'n', labels));
   t.notOk(selects({ labels: { missing: '' }, terms: null }, 'n', labels));
-  t.notOk(selects({ labels: { toString: 'x' }, terms: null }, 'n', labels), 'names of Object are no labels');
+  t.notOk(
+    selects({ labels: { toString: 'x' }, terms: null }, 'n', labels),
+    'properties of Object.prototype are not labels',
+  );
   t.end();
 });
 
-test('each operator of node affinity decides as in Kubernetes', (t) => {
+test('each operator of node affinity works as in Kubernetes', (t) => {
   const rows: [LabelRequirement, boolean][] = [
     [{ key: 'gpu-model', operator: 'In', values: ['T4', 'V100'] }, true],
     [{ key: 'gpu-model', operator: 'In', values: ['T4'] }, false],
@@ -51,7 +54,7 @@ test('each operator of node affinity decides as in Kubernetes', (t) => {
   t.end();
 });
 
-test('one of several terms is enough, all requirements of a term are needed, an empty term matches nothing', (t) => {
+test('one matching term is enough, a term needs all its requirements, and an empty term matches no node', (t) => {
   const isV100: LabelRequirement = { key: 'gpu-model', operator: 'In', values: ['V100'] };
   const inZoneB: LabelRequirement = { key: 'zone', operator: 'In', values: ['b'] };
   t.notOk(selects(affinity(isV100, inZoneB), 'n', labels));
@@ -83,7 +86,7 @@ test('matchFields names a node', (t) => {
   t.end();
 });
 
-test('selectors that say the same in another order of labels have one key', (t) => {
+test('selectors with the same labels in another order have one key', (t) => {
   t.equal(
     selectorKey({ labels: { a: '1', b: '2' }, terms: null }),
     selectorKey({ labels: { b: '2', a: '1' }, terms: null }),

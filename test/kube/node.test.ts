@@ -16,7 +16,7 @@ const NODE = {
   },
 };
 
-test('a node is kept with its labels, our annotations, its taints and what it has for pods', (t) => {
+test("a node has its labels, the project's annotations, its taints and its allocatable resources", (t) => {
   t.same(readNode(NODE), {
     name: 'n',
     labels: { zone: 'a' },
@@ -33,13 +33,13 @@ test('a node is kept with its labels, our annotations, its taints and what it ha
   t.end();
 });
 
-test('a node that does not say what it has for pods has its capacity', (t) => {
+test('a node without allocatable resources has its capacity', (t) => {
   const { allocatable: _, ...status } = NODE.status;
-  t.equal(readNode({ ...NODE, status })?.allocatable.get('cpu'), 4_000, 'for quota and arbitrator too');
+  t.equal(readNode({ ...NODE, status })?.allocatable.get('cpu'), 4_000, 'quota and arbitrator use the capacity too');
   t.end();
 });
 
-test('a node without a name is none, and a field of the wrong type counts as absent', (t) => {
+test('a node without a name is invalid, and a field of the wrong type counts as absent', (t) => {
   for (const object of [null, 7, [], {}, { metadata: { name: 7 } }]) t.equal(readNode(object), null);
   const wrong = {
     metadata: { name: 'n', labels: [], annotations: 'x' },

@@ -14,7 +14,7 @@ const pod = (spec: Fields = {}, metadata: Fields = {}, status: Fields = {}): Fie
   status,
 });
 
-/** Thousandths of a core that each program counts for a pod. */
+/** Millicores of CPU that each program counts for a pod. */
 const cpuOf = (object: unknown): readonly number[] => [
   viewPod(readPod(object)).demand.cpuMilli,
   Number(readPodObject(object)?.needs('')?.requests['cpu'] ?? 0),
@@ -76,14 +76,14 @@ for (const [what, object, milli] of [
   });
 }
 
-test('a quantity that cannot be read is a broken rule, and nothing is counted for it', (t) => {
+test('an unreadable quantity is an error, and nothing is counted for it', (t) => {
   const object = pod({ containers: [container({ cpu: 'x' }), container({ cpu: '1' })] });
   t.same(cpuOf(object), [0, 0, 0]);
   t.match(viewPod(readPod(object)).brokenRule, /containers\[0\].*"x" is not a quantity/);
   t.end();
 });
 
-test('every program knows the same of where a pod is and whether it stays', (t) => {
+test('every program agrees on the node of a pod and on whether the pod stays', (t) => {
   const facts = (object: unknown) => {
     const [agent, view, cluster] = [readNodePod(object), viewPod(readPod(object)), readClusterPod(object)];
     return {
@@ -103,7 +103,7 @@ test('every program knows the same of where a pod is and whether it stays', (t) 
   t.end();
 });
 
-test('an owner counts where it controls the pod, and a list of owners that is none breaks nothing', (t) => {
+test('an owner counts if it controls the pod, and an invalid list of owners has no effect', (t) => {
   const owners = [
     { kind: 'ConfigMap', name: 'x', uid: '1' },
     { kind: 'ReplicaSet', name: 'r', uid: '2', controller: true },

@@ -25,7 +25,7 @@ function reconciling(reconcile: (key: string) => Promise<void>) {
   return { clock, queue, failed, pass };
 }
 
-test('a key that fails is reconciled again after growing pauses, and others do not wait for it', async (t) => {
+test('a key that fails is reconciled again after growing pauses, without delay for other keys', async (t) => {
   const tries: string[] = [];
   const { clock, queue, failed, pass } = reconciling(async (key) => {
     tries.push(`${key} ${clock.now() - 1_000_000}`);
@@ -40,7 +40,7 @@ test('a key that fails is reconciled again after growing pauses, and others do n
   t.equal(queue.size, 0);
 });
 
-test('while the API server is away one key alone asks whether it is back', async (t) => {
+test('during an outage of the API server, only one key tests whether the server is back', async (t) => {
   let [isAway, attempts] = [true, 0];
   const { queue, pass } = reconciling(async () => {
     attempts++;
@@ -56,7 +56,7 @@ test('while the API server is away one key alone asks whether it is back', async
   t.equal(queue.size, 0);
 });
 
-test('a key that is asked for while it runs runs once more, and never twice at once', async (t) => {
+test('a key that is requested while it runs runs once more, and never concurrently with itself', async (t) => {
   let [running, most, runs] = [0, 0, 0];
   const ends: (() => void)[] = [];
   const { queue } = reconciling(async () => {

@@ -43,7 +43,7 @@ export function clientOf(t: Test, url: string, options: Partial<KubeClientOption
   return client;
 }
 
-/** Everything that waits, waits next to nothing. */
+/** Every wait takes next to no time. */
 export const QUICK: InformerTiming = { ...INFORMER_TIMING, floorMs: 1, backoffMs: 1, longestBackoffMs: 20 };
 
 export interface PodSpec {

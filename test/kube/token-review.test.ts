@@ -15,7 +15,7 @@ interface Review {
   };
 }
 
-/** As an API server answers reviews: nothing is stored, the answer is the request with a status. */
+/** The answer of an API server to reviews: nothing is stored, the answer is the request with a status. */
 async function reviewer(t: { teardown(action: () => Promise<void>): void }) {
   const reviews: Review[] = [];
   const server = createServer((request, response) => {
@@ -41,7 +41,7 @@ async function reviewer(t: { teardown(action: () => Promise<void>): void }) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, reviews };
 }
 
-test('a token is whose the cluster says it is, and may read what the cluster lets its owner read', async (t) => {
+test('the cluster decides whose token it is, and what its owner may read', async (t) => {
   const { url, reviews } = await reviewer(t);
   const client = clientOf(t, url);
   t.same(await reviewToken(client, 'prometheus', '/metrics'), { kind: 'allowed' });
@@ -63,10 +63,10 @@ test('a token is whose the cluster says it is, and may read what the cluster let
   });
   reviews.length = 0;
   t.same(await reviewToken(client, 'stolen', '/metrics'), { kind: 'unknown' });
-  t.equal(reviews.length, 1, 'what nobody may is not asked');
+  t.equal(reviews.length, 1, 'no access review follows an unknown token');
 });
 
-test('a cluster that does not answer lets nobody in', async (t) => {
+test('without an answer of the cluster, no request is authorised', async (t) => {
   t.match(await reviewToken(clientOf(t, 'http://127.0.0.1:1'), 'prometheus', '/metrics'), {
     kind: 'unavailable',
     reason: /unreachable/,

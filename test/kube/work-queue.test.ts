@@ -12,7 +12,7 @@ function queue(options: Partial<WorkQueueOptions> = {}): { readonly clock: Manua
   return { clock, writes: new WorkQueue({ clock, log: silentLog(), random: () => 1, ...options }) };
 }
 
-/** Gives these results one after another, then `done`; notes when it was tried. */
+/** Returns these results one after another, then `done`; records when each try happened. */
 function scripted(
   clock: ManualClock,
   results: readonly (KubeFailureCode | WorkResult)[],
@@ -37,7 +37,7 @@ async function passTime(clock: ManualClock, ms: number, stepMs = 250): Promise<v
   }
 }
 
-test('a write is tried at once and counted', async (t) => {
+test('the queue tries a write at once and counts it', async (t) => {
   const { clock, writes } = queue();
   const write = scripted(clock, []);
   writes.put('a', write);
@@ -46,7 +46,7 @@ test('a write is tried at once and counted', async (t) => {
   t.match(writes.counts, { done: 1, waiting: 0 });
 });
 
-test('what the server refuses for now is tried again with growing pauses, and given up after ten answers', async (t) => {
+test('the queue retries temporary refusals with growing pauses, and gives up after ten answers', async (t) => {
   const { clock, writes } = queue();
   const write = scripted(clock, Array<KubeFailureCode>(20).fill('server-error'));
   let ended = 0;
@@ -67,7 +67,7 @@ test('pauses are jittered down to half', async (t) => {
   t.same(write.tries, [0, 250, 750, 1_750]);
 });
 
-test('what will never be accepted, and what has lost its object, is dropped at once', async (t) => {
+test('the queue drops permanent refusals and writes to missing objects at once', async (t) => {
   const { clock, writes } = queue();
   writes.put('a', scripted(clock, ['invalid']));
   writes.put('b', scripted(clock, ['gone']));
@@ -82,7 +82,7 @@ test('what will never be accepted, and what has lost its object, is dropped at o
   t.equal(writes.counts.waiting, 0);
 });
 
-test('an outage of an hour loses nothing, and one write alone asks whether it is over', async (t) => {
+test('an outage of an hour loses no write, and only one write tests whether it is over', async (t) => {
   const { clock, writes } = queue();
   let down = true;
   let attempts = 0;
@@ -110,7 +110,7 @@ test('an outage of an hour loses nothing, and one write alone asks whether it is
   t.ok(most <= 4);
 });
 
-test('after two hours a write is no news any more', async (t) => {
+test('the queue drops a write after two hours', async (t) => {
   const { clock, writes } = queue();
   writes.put('a', scripted(clock, Array<KubeFailureCode>(1_000).fill('timeout')));
   await settle();
@@ -118,7 +118,7 @@ test('after two hours a write is no news any more', async (t) => {
   t.equal(writes.counts.dropped.get('late'), 1);
 });
 
-test('a server that asks for time gets it', async (t) => {
+test('the queue respects the retry delay of the server', async (t) => {
   const { clock, writes } = queue();
   const write = scripted(clock, [failure('too-many-requests', 'slow down', 10_000)]);
   writes.put('a', write);
@@ -127,7 +127,7 @@ test('a server that asks for time gets it', async (t) => {
   t.same(write.tries, [0, 10_000]);
 });
 
-test('one write that always fails does not hold the others up', async (t) => {
+test('a write that always fails does not delay the others', async (t) => {
   const { clock, writes } = queue({ concurrency: 1 });
   writes.put('bad', scripted(clock, Array<KubeFailureCode>(5).fill('server-error')));
   const good = scripted(clock, []);
@@ -137,7 +137,7 @@ test('one write that always fails does not hold the others up', async (t) => {
   t.same(good.tries, [0]);
 });
 
-test('of writes with one key the last one waits, and never two run together', async (t) => {
+test('of writes with one key the latest waits, and two never run concurrently', async (t) => {
   const { writes } = queue();
   const ran: string[] = [];
   const ended: string[] = [];
@@ -161,7 +161,7 @@ test('of writes with one key the last one waits, and never two run together', as
   t.same(ended, ['second', 'first', 'third']);
 });
 
-test('a failed write does not come back over a newer one of its key', async (t) => {
+test('a failed write does not replace a newer one of its key', async (t) => {
   const { clock, writes } = queue();
   const ran: string[] = [];
   writes.put('a', {
@@ -176,7 +176,7 @@ test('a failed write does not come back over a newer one of its key', async (t) 
   t.same(ran, ['old', 'new']);
 });
 
-test('the queue is bounded: the oldest gives way', async (t) => {
+test('the queue has a maximum length, and a new write replaces the oldest', async (t) => {
   const { clock, writes } = queue({ capacity: 3, concurrency: 1 });
   writes.put('running', { attempt: () => new Promise(() => undefined) });
   const ended: string[] = [];
@@ -187,7 +187,7 @@ test('the queue is bounded: the oldest gives way', async (t) => {
   t.equal(writes.counts.dropped.get('overflow'), 2);
 });
 
-test('stopping waits for what runs and begins nothing more', async (t) => {
+test('a stop waits for running writes and starts no others', async (t) => {
   const { clock, writes } = queue({ concurrency: 1 });
   let finish = (): void => undefined;
   writes.put('a', { attempt: () => new Promise((resolve) => (finish = () => resolve('done'))) });
@@ -202,7 +202,7 @@ test('stopping waits for what runs and begins nothing more', async (t) => {
   t.same(other.tries, []);
 });
 
-test('whatever the answers, every write ends once, within its bounds', async (t) => {
+test('with any answers, every write ends once, within its limits', async (t) => {
   const codes = fc.constantFrom<KubeFailureCode | 'done' | 'gone'>(
     'done',
     'gone',
@@ -239,7 +239,7 @@ test('whatever the answers, every write ends once, within its bounds', async (t)
   );
 });
 
-test('work that is put off comes when it is due, or earlier where it is asked for again', async (t) => {
+test('delayed work runs when it is due, or earlier if it is requested again', async (t) => {
   const { clock, writes } = queue();
   const [late, soon, now] = [scripted(clock, []), scripted(clock, []), scripted(clock, [])];
   writes.put('a', late, 5_000);
@@ -251,11 +251,11 @@ test('work that is put off comes when it is due, or earlier where it is asked fo
   await settle();
   t.same(now.tries, [0]);
   await passTime(clock, 10_000);
-  t.same(late.tries, [], 'newer work takes the place');
+  t.same(late.tries, [], 'newer work replaces older work');
   t.same(soon.tries, [1_000, 1_000]);
 });
 
-test('what is forgotten is neither begun nor tried again', async (t) => {
+test('forgotten work is neither started nor retried', async (t) => {
   const { clock, writes } = queue();
   let finish = (): void => undefined;
   const running = scripted(clock, ['conflict', 'conflict']);
@@ -277,7 +277,7 @@ test('what is forgotten is neither begun nor tried again', async (t) => {
   t.equal(writes.counts.waiting, 0);
 });
 
-test('a queue that never gives up goes on at its longest pause, whatever the answers', async (t) => {
+test('a queue without a retry limit continues at its longest pause, whatever the answers', async (t) => {
   const { clock, writes } = queue({ givesUp: false, longestBackoffMs: 4_000 });
   const work = scripted(clock, Array<KubeFailureCode>(14).fill('invalid'));
   writes.put('a', work);
