@@ -5,27 +5,27 @@ import { measured, median, type BenchOptions } from './report.js';
 
 const GPUS = 8;
 const COUNTS = [8, 64, 256] as const;
-/** A part of a GPU that 32 containers fit on. */
+/** A part of a GPU small enough for 32 containers on each. */
 const PART = { cores: 3, memoryBlocks: 2 };
-/** One millisecond of work at the start, and nothing after that; a millisecond of work, and then nothing for 100. */
+/** One millisecond of work at the start and no more; one millisecond of work, repeated after 100 ms of idle time. */
 const MANNERS = { rest: 'burst:1000:1:1000000', work: 'burst:1000:1:100' } as const;
 type Manner = keyof typeof MANNERS;
-/** Of the containers so many have a program: the simulated machine holds 256 processes, the agent among them. */
+/** The number of containers with a program: the simulated machine holds 256 processes, including the agent. */
 const MAX_PROGRAMS = 250;
 const STARTS = 5;
 
-/** What is promised: percent of a core, and of what 8 containers cost; MiB; milliseconds beyond an empty Node. */
+/** Goals: percent of a core, and of the cost of 8 containers; MiB; milliseconds beyond an empty Node. */
 const GOALS = { restPercent: 1, growth: 1.5, residentMib: 120, startMs: 1_000 } as const;
 
 /**
- * What the agent costs: a process of its own (`gpu-manager run`) on eight simulated GPUs, asked through NVML, with 8,
- * 64 and 256 containers that have a process each (but the last six, see below); at rest, and while every one of them
- * works a hundredth of its time. Measured by /proc, all threads together: the simulated NVML runs in the agent and
- * looks whether the processes of its machine live, which costs more with each of them.
+ * What the agent costs: a process of its own (`gpu-manager run`) on eight simulated GPUs, read through NVML, with 8, 64
+ * and 256 containers that have a process each (except the last six, see below); idle, and while each of them works a
+ * hundredth of its time. Measured by /proc, all threads together: the simulated NVML runs in the agent and checks
+ * whether the processes of its machine are alive, which costs more with each of them.
  *
  *     npm run bench -- agent [--quick] [rest | work] [8 | 64 | 256]
  *
- * With a manner or a count only those rows, and no start.
+ * With a load or a count only those rows are measured, and no start.
  */
 export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const quick = args.includes('--quick');
@@ -63,7 +63,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
 }
 
-/** Medians over several starts, the agent's and an empty Node's in turn. */
+/** Medians over several starts, the agent and an empty Node in turn. */
 async function measureStart(starts: number): Promise<{ readonly agentMs: number; readonly emptyMs: number }> {
   const node = await BenchNode.open(GPUS);
   const [agent, empty]: [number[], number[]] = [[], []];
@@ -91,7 +91,7 @@ async function measureCost(
     await node.agent.start();
     for (let container = 0; container < count; container += 1)
       await node.run(PART.cores, PART.memoryBlocks, container < MAX_PROGRAMS ? manner : null);
-    // Until code is compiled and what starting left behind is cleared away.
+    // Until code is compiled and garbage of the start is collected.
     await sleep(quick ? 10_000 : 60_000);
     const [begun, before] = [performance.now(), cpuSeconds(node.agent.pid)];
     await sleep(quick ? 5_000 : 30_000);

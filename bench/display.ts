@@ -9,12 +9,12 @@ import { measured, type BenchOptions } from './report.js';
 
 const SLICES = 500;
 const ROUNDS = 60;
-/** What a page may cost at most, in ms. */
+/** The goal for one page, in ms. */
 const GOAL_MS = 100;
 
 /**
- * What it costs the agent to be looked at: the answers of a node of 16 GPUs with 500 live containers, from the ledger
- * and the monitors to the text. The baseline is the goal of 100 ms.
+ * What the agent's pages cost: the answers of a node of 16 GPUs with 500 live containers, from the ledger and the
+ * monitors to the text. The baseline is the goal of 100 ms.
  *
  *     npm run bench -- display
  */

@@ -5,7 +5,7 @@ import { DraNode, POOL } from '../test/agent/dra/dra-node.js';
 import { eventually } from '../test/harness/eventually.js';
 import { measured, type Bench } from './report.js';
 
-/** Units that are on the node while others come and go. */
+/** Units on the node while others are prepared and released. */
 const PRESENT = 100;
 const ROUNDS = 200;
 const RESTORED = 200;
@@ -21,7 +21,7 @@ async function timed(action: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-/** Claims that are prepared and released on a node that holds many, and an agent that starts with them. */
+/** Claims that are prepared and released on a node that holds many, and the start of an agent with these claims. */
 export const run: Bench = async ({ report, note }) => {
   const directory = await mkdtemp(join(tmpdir(), 'gm-'));
   const node = new DraNode(directory, 8);

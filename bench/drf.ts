@@ -12,15 +12,15 @@ import { measured, median, type BenchOptions } from './report.js';
 
 const RESOURCES = Array.from({ length: 10 }, (_, at) => `example.com/resource-${at}`);
 const ROUNDS = 20;
-/** So many consumers are divided by searching too; of more that takes half a minute. */
+/** The largest number of consumers for the search; with more of them it takes half a minute. */
 const SEARCHED = 1000;
 const SEED = 42;
-/** Of a period. */
+/** The goal of a period. */
 const PODS = 20_000;
 
 /**
- * What a cluster's consumers deserve: a thousand of them and five thousand, of ten resources (baseline: searching for
- * every level by bisection), and a whole period of the arbitrator with all its pods.
+ * The fair shares of a cluster's consumers: a thousand of them and five thousand, of ten resources (baseline: searching
+ * for every level by bisection), and a whole period of the arbitrator with all its pods.
  *
  *     npm run bench -- drf
  */
@@ -83,7 +83,7 @@ function amounts(random: Random, count: number): Quantities {
   );
 }
 
-/** Half of what is asked for: of some resources more, of some less. */
+/** Half of the demand: more of some resources, less of others. */
 function capacityFor(claims: readonly ShareRequest[]): Quantities {
   return new Map(
     RESOURCES.map((resource, at) => [
@@ -93,7 +93,7 @@ function capacityFor(claims: readonly ShareRequest[]): Quantities {
   );
 }
 
-/** How long the search takes; says how far it and the other way are apart. */
+/** How long the search takes; notes how far its result differs from the other algorithm's. */
 function searchedMs(claims: readonly ShareRequest[], capacity: Quantities, note: BenchOptions['note']): number {
   let searched: number[][] = [];
   const ms = timeOf(() => (searched = bisected(claims, capacity)));

@@ -8,7 +8,10 @@ import { measured, type BenchOptions } from './report.js';
 const ROUNDS = 5;
 const LARGEST = 40;
 
-/** Reading what a mirror needs of this machine's largest libraries, against reading the whole files with elfy alone. */
+/**
+ * Reading what a mirror needs from this machine's largest libraries, compared with reading the whole files with elfy
+ * alone.
+ */
 export async function run({ report, note }: BenchOptions): Promise<void> {
   const cache = parseLdSoCache(readFileSync('/etc/ld.so.cache'));
   if (!cache.ok) {
@@ -41,7 +44,7 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
   );
 }
 
-/** Milliseconds for all paths, one after the other, in the best round. */
+/** Milliseconds for all paths, one after the other, in the fastest round. */
 async function best(paths: readonly string[], read: (path: string) => Promise<void>): Promise<number> {
   let least = Infinity;
   for (let round = 0; round < ROUNDS; round += 1) {

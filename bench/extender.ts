@@ -17,15 +17,15 @@ interface Size {
   readonly decisions: number;
 }
 
-/** The openb cluster's number of nodes; and a cluster at the limits that Kubernetes states, but for pods. */
+/** The openb cluster's number of nodes; and a cluster at the limits that Kubernetes states, except for pods. */
 const SIZES: readonly Size[] = [
   { name: '1,213 nodes', nodes: 1213, pods: 12_000, gpuPods: 8000, decisions: 1000 },
   { name: '5,000 nodes, 100,000 pods', nodes: 5000, pods: 100_000, gpuPods: 30_000, decisions: 400 },
 ];
 
 /**
- * Decisions before those that count. Of the pods placed the last hundred stay, so that the cluster stays as full as it
- * is.
+ * Decisions before the measured ones. Of the placed pods the latest hundred stay, so that the load of the cluster is
+ * constant.
  */
 const WARM_UP = 50;
 
@@ -36,12 +36,12 @@ const QUANTILES = [
 
 /**
  * How long kube-scheduler waits for the extender: filter and prioritize over all nodes by name, over HTTP on loopback,
- * one pod after another, each bound and later ended. The baseline is a server that reads the same bodies and answers
- * with as many names, deciding nothing.
+ * one pod after another; each pod is bound and later ends. The baseline is a server that reads the same bodies and
+ * answers with as many names, without a decision.
  *
- * Then the same with whole nodes in the body (`nodeCacheCapable: false`), each as large as a node of a cluster is; and
- * the filter alone for pods of three containers on a cluster on which nearly every GPU has parts taken (baseline: pods
- * of one container there).
+ * Then the same with whole nodes in the body (`nodeCacheCapable: false`), each as large as a node of a cluster; and the
+ * filter alone for pods of three containers on a cluster on which nearly every GPU is partly used (baseline: pods of
+ * one container there).
  *
  *     npm run bench -- extender
  */
@@ -111,7 +111,7 @@ async function startExtender(cluster: LargeCluster): Promise<Extender> {
 
 const FULL_CLUSTER = { nodes: 5000, gpuPods: 110_000, calls: 60 };
 
-/** Filter by names on a full cluster, for pods of one container and of three in turn. */
+/** Filter by names on a full cluster, for pods of one container and of three containers in turn. */
 async function measureSeveralContainers(report: BenchOptions['report'], note: BenchOptions['note']): Promise<void> {
   const random = seededRandom(11);
   const { nodes, gpuPods, calls } = FULL_CLUSTER;
@@ -155,7 +155,7 @@ async function measureSeveralContainers(report: BenchOptions['report'], note: Be
 
 const WHOLE_NODE_CALLS = 20;
 
-/** Filter with whole nodes: the body holds what the API server knows of each, 2.8 KB. */
+/** Filter with whole nodes: the body contains each node as the API server stores it, 2.8 KB. */
 async function measureWholeNodes(
   size: Size,
   port: number,
@@ -209,7 +209,7 @@ function asApiServerHasIt(node: NodeObject): unknown {
 
 interface Times {
   readonly decision: number[];
-  /** CPU time of the whole process for the same: what a decision costs, however busy the machine is. */
+  /** CPU time of the whole process for the same calls: the cost of a decision, however busy the machine is. */
   readonly cpu: number[];
   readonly bind: number[];
   readonly echo: number[];
@@ -239,7 +239,7 @@ async function decide(
   return { decision: filtered.ms + scored.ms, cpu: filtered.cpuMs + scored.cpuMs, bind: bound.ms };
 }
 
-/** As filter and prioritize would be called, with nothing decided. */
+/** The calls of filter and prioritize, without a decision. */
 async function echoTwice(caller: Caller, port: number, pod: PodObject, names: readonly string[]): Promise<number> {
   const body = { Pod: pod, Nodes: null, NodeNames: names };
   const [first, second] = [await caller.post(port, 'predicates', body), await caller.post(port, 'prioritize', body)];
@@ -259,13 +259,13 @@ async function startEcho(): Promise<{ readonly port: number; close(): void }> {
   return { port: (server.address() as AddressInfo).port, close: () => server.close() };
 }
 
-/** A client that keeps its connection, as the scheduler does. */
+/** A client that keeps its connection, like the scheduler. */
 class Caller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
   /**
-   * The answer, and milliseconds from the first byte of the request to the last of the answer. What JSON costs the
-   * scheduler is its own.
+   * The answer, and milliseconds from the first byte of the request to the last byte of the answer. The scheduler's own
+   * cost for JSON is not included.
    */
   async post<T>(
     port: number,

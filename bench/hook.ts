@@ -5,10 +5,10 @@ import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
 const BATCHES = 2000;
-/** Several processes, since where a process's memory happens to lie moves every figure by nanoseconds. */
+/** Several processes, since the memory layout of a process changes every figure by nanoseconds. */
 const PROCESSES = 5;
 const GIB = 2 ** 30;
-/** Nanoseconds added to a call: what is promised. */
+/** The goal: nanoseconds added to a call. */
 const GOALS: Readonly<Record<string, number>> = { launch: 10, allocate: 150 };
 const NAMES: Readonly<Record<string, string>> = { launch: 'kernel launch', allocate: 'allocation and free' };
 
@@ -17,7 +17,7 @@ interface Batch {
   readonly direct: number;
 }
 
-/** What one container asks of the library: how its limits look decides which way through it a call takes. */
+/** The requests of one container: its limits decide which path a call takes through the library. */
 const LIMITS = [
   { name: 'share 90, tokens at hand', share: 90, memoryBytes: 8 * GIB },
   { name: 'share 100', share: 100, memoryBytes: 8 * GIB },
@@ -25,8 +25,8 @@ const LIMITS = [
 
 /**
  * What the control library adds to a call of the driver: batches through it and batches to the simulated driver below
- * it take turns in one process, on one GPU. The value is the call through the library, the baseline the same call to
- * the driver; both are medians over all batches.
+ * it alternate in one process, on one GPU. The value is the call through the library, the baseline the same call to the
+ * driver; both are medians over all batches.
  *
  *     npm run bench -- hook
  */

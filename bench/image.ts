@@ -12,8 +12,8 @@ const STARTS = 9;
 const MIB = 2 ** 20;
 
 /**
- * What an image of this project weighs, and how long a command of it takes to start: from the bundle, and from the
- * modules as they were compiled. The baseline of sizes is Node's own program, that of starts is `node -e 0`.
+ * The size of an image of this project, and the start time of a command in it: from the bundle, and from the modules as
+ * they were compiled. The baseline of sizes is Node's own executable, that of starts is `node -e 0`.
  *
  *     npm run bench -- image
  */
@@ -47,7 +47,7 @@ export async function run({ report }: BenchOptions): Promise<void> {
   }
 }
 
-/** Bytes of a file, or of all files below a folder; links count nothing. */
+/** Bytes of a file, or of all files below a folder; links count as zero. */
 function sizeOf(path: string): number {
   const status = lstatSync(path);
   if (status.isFile()) return status.size;

@@ -5,15 +5,15 @@ import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
 const PROCESSES = 8;
-/** Each with and without the library, in turn; the first second of each run is for starting. */
+/** Runs with and without the library alternate; the first second of each run is for starting. */
 const ROUNDS = 6;
 const SECONDS = 3;
-/** What is promised: lost at most. */
+/** The goal: the largest loss. */
 const GOAL_PERCENT = 1;
 
 /**
- * As short as kernels of real programs get, when processes wait for room in their streams; and so short that the
- * launches are all there is.
+ * As short as kernels of real programs get, when processes wait for room in their streams; and so short that only the
+ * launches count.
  */
 const KERNELS = [
   { name: 'kernels of 5 us', ns: 5000 },
@@ -21,7 +21,7 @@ const KERNELS = [
 ] as const;
 
 interface Storm {
-  /** Taken by the driver in a second, of all processes. */
+  /** Launches that the driver accepts in a second, of all processes. */
   readonly launches: number;
   /** Processor time of one launch. */
   readonly costNs: number;
@@ -29,7 +29,7 @@ interface Storm {
 
 /**
  * Eight processes of one container that launch as fast as they can, at share 100: launches a second, in the median,
- * against the same without the control library.
+ * compared with the same processes without the control library.
  *
  *     npm run bench -- launch-storm [--quick]
  */
@@ -45,7 +45,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
       const hooked: Storm[] = [];
       const direct: Storm[] = [];
       for (let round = 0; round < rounds; round += 1) {
-        // Whoever comes second finds another machine: they take turns in that too.
+        // The second run of a pair finds another state of the machine: the order alternates too.
         const first = await storm(machine, ns, round % 2 === 0 ? slice : null);
         const second = await storm(machine, ns, round % 2 === 0 ? null : slice);
         hooked.push(...(round % 2 === 0 ? first : second));
@@ -75,8 +75,8 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
 }
 
 /**
- * One run of all processes, which the machine may hold up for some seconds: a figure for each second that all of them
- * worked through.
+ * One run of all processes, which the machine may delay for some seconds: a figure for each second in which all of them
+ * ran.
  */
 async function storm(machine: SimulatedMachine, kernelNs: number, slice: string | null): Promise<Storm[]> {
   const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs)], gpu: 0, slice };

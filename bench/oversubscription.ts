@@ -4,7 +4,7 @@ import { SimulatedMachine } from './sim/machine.js';
 
 const MIB = 2 ** 20;
 const BUFFER_MIB = 64;
-/** Buffers that fit into what each container booked, beside its context and module. */
+/** Buffers that fit into the requested memory of each container, beside its context and module. */
 const LOW_BUFFERS = 120;
 const NEIGHBOUR_BUFFERS = 115;
 const CONTEXT_MIB = 320;
@@ -13,7 +13,7 @@ const bookedMib = (buffers: number): number => buffers * BUFFER_MIB + CONTEXT_MI
 const FACTORS = [1, 1.25, 1.5, 2] as const;
 const MOST = 2;
 /**
- * Kernels by how long they take for a buffer on the GPU: an A100 needs 33 us to read it once (64 MiB at 2039 GB/s,
+ * Kernels by the time that they take for a buffer on the GPU: an A100 needs 33 us to read it once (64 MiB at 2039 GB/s,
  * NVIDIA's data sheet of the A100 80GB SXM); the others compute 10 and 100 times as long.
  */
 const KERNELS = [
@@ -31,10 +31,10 @@ interface Outcome {
 }
 
 /**
- * The cost of memory beyond the booked. A container of memory class low, alone on a simulated GPU, goes through a
- * working set of 1, 1.25, 1.5 and 2 times what it booked, with kernels that use their memory more or less often. Its
- * neighbour on the same GPU has booked the rest of the memory and half of the time, uses both, and frees and allocates
- * all the time. The baselines are the same programs with a working set that was booked.
+ * The cost of memory beyond the memory limit. A container of memory class low, alone on a simulated GPU, goes through a
+ * working set of 1, 1.25, 1.5 and 2 times its limit, with kernels that use their memory more or less often. Its
+ * neighbour on the same GPU has the rest of the memory and half of the time, uses both, and frees and allocates all the
+ * time. The baselines are the same programs with a working set within the limit.
  *
  *     npm run bench -- oversubscription [--quick]
  */

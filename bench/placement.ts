@@ -7,14 +7,15 @@ import { readDemands, readNodes } from './openb/trace.js';
 import { measured, type BenchOptions } from './report.js';
 
 /**
- * Where the trace lies: `--data` or this variable, a folder with the lists and `expected_allocation.csv` as published.
+ * The location of the trace: `--data` or this variable, a folder with the lists and `expected_allocation.csv` as
+ * published.
  */
 const DATA_VARIABLE = 'GPU_MANAGER_OPENB';
 const NODE_LIST = 'openb_node_list_gpu_node.csv';
 const POD_LISTS = ['openb_pod_list_default', 'openb_pod_list_gpushare100', 'openb_pod_list_multigpu50'];
 const EXPECTED = 'expected_allocation.csv';
 
-/** What the published figures call our policies' counterparts; ours is held against the best of theirs. */
+/** The names of our policies' counterparts in the published figures; ours is compared with the best of theirs. */
 const PUBLISHED: Partial<Record<ReplayPolicy, string>> = {
   fragmentation: '06-FGD',
   'best-fit': '05-BestFit',
@@ -31,19 +32,19 @@ interface Plan {
   readonly firstSeed: number;
   readonly lastSeed: number;
   readonly load: number;
-  /** Who places pods without GPU: null for the policy. */
+  /** The scheduler of pods without GPUs: null for the policy. */
   readonly cpuPods: readonly (ScoringStrategy | null)[];
 }
 
 /**
- * GPUs allocated when a stream of pods meets a cluster, by policy: the protocol and the figures published with FGD
+ * GPUs allocated when a stream of pods arrives at a cluster, by policy: the protocol and the figures published with FGD
  * (USENIX ATC 2023).
  *
  *     npm run bench -- placement [--data DIR | --nodes FILE --pods FILE]... [--seeds A..B] [--load P] \
  *         [--policy NAME]... [--cpu-pods extender|least-allocated|most-allocated|mostly-full]... [-o json]
  *
- * `--cpu-pods` says who places pods without GPU: the policy, as when the extender scores every pod, or kube-scheduler
- * with this strategy of NodeResourcesFit.
+ * `--cpu-pods` selects the scheduler of pods without GPUs: the policy, as when the extender scores every pod, or
+ * kube-scheduler with this strategy of NodeResourcesFit.
  */
 export async function run(options: BenchOptions): Promise<void> {
   const plan = planOf(options);
@@ -79,7 +80,7 @@ export async function run(options: BenchOptions): Promise<void> {
   }
 }
 
-/** What is to be run; a text where nothing can be. */
+/** The lists and policies of a run; a text if nothing can run. */
 function planOf(options: BenchOptions): Plan | string {
   const { values } = parseArgs({
     args: [...options.args],
@@ -129,7 +130,7 @@ function planOf(options: BenchOptions): Plan | string {
   };
 }
 
-/** The published mean; null where there is none for this list, policy and load. */
+/** The published mean; null if there is none for this list, policy and load. */
 function publishedMean(file: string | null, list: string, policy: ReplayPolicy, load: number): number | null {
   if (file === null) return null;
   const [header = '', ...lines] = readFileSync(file, 'utf8').trim().split(/\r?\n/u);

@@ -9,7 +9,10 @@ import { measured, type BenchOptions } from './report.js';
 const NODE = 'node1';
 const ROUNDS = 3;
 
-/** A pod of the usual size: a real one is mostly managed fields, volumes and conditions that nobody here looks at. */
+/**
+ * A pod of the usual size: a real one consists mostly of managed fields, volumes and conditions that the agent does not
+ * read.
+ */
 function podObject(index: number): KubeObject {
   const limits = { 'tencent.com/vcuda-core': '30', 'tencent.com/vcuda-memory': '16', cpu: '4', memory: '16Gi' };
   const fields = Object.fromEntries(
@@ -42,7 +45,7 @@ function podObject(index: number): KubeObject {
   };
 }
 
-/** Lets a child follow the pods until every one has been updated. */
+/** Lets a child process follow the pods until each of them has been updated. */
 async function follow(
   server: ApiServer,
   how: 'ours' | 'library',
@@ -75,7 +78,7 @@ async function follow(
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 
-/** Following the pods of a node through our own list and watch, against the ListWatch of the client library. */
+/** Following the pods of a node through our own list and watch, compared with the ListWatch of the client library. */
 export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const pods = Number(args[0] ?? 2_000);
   note(`${pods} pods, listed and then each updated once; medians of ${ROUNDS} processes each`);

@@ -8,10 +8,10 @@ const SECONDS = 15;
 const QUICK_SECONDS = 6;
 /** Ten kernels of 200 us each, 30 % of the GPU: the service leaves 70 % to the batch. */
 const SERVICE = 'serve:200:10:30';
-/** For starting, and for learning what launches cost; the service does not count its first two seconds either. */
+/** For starting, and for learning the costs of launches; the service leaves out its first two seconds too. */
 const WARM_UP_S = 2;
 
-/** Goals: p99 of the service beside the batch, and the part of what the service leaves that the batch gets. */
+/** Goals: p99 of the service beside the batch, and the part of the remaining GPU time that the batch gets. */
 const GOAL_P99 = 1.2;
 const GOAL_BATCH = 0.9;
 
@@ -30,9 +30,9 @@ interface Result {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly worstMs: number;
-  /** What the batch got of the GPU time that the service left, by the GPU's own account. */
+  /** The batch's part of the GPU time that the service left, by the GPU's own counters. */
   readonly batchPart: number;
-  /** The GPU at work for both. */
+  /** The busy time of the GPU for both. */
   readonly work: number;
 }
 
@@ -52,10 +52,10 @@ const CASES: readonly Case[] = [
 ];
 
 /**
- * What priority is worth: a service that answers requests as they come, beside a batch that never waits, on one
- * simulated GPU, by slices as the agent makes and steers them. Baselines of the same run: the service alone, hard
- * halves, and equal shares of which each lends what it leaves. The simulated GPU gives one context at a time all of its
- * multiprocessors, in slices of 2 ms, and interrupts kernels at their end, as GPUs do without MPS.
+ * What priority gains: a service that answers requests as they arrive, beside a batch that never waits, on one
+ * simulated GPU, with slices that the agent makes and steers. Baselines of the same run: the service alone, hard
+ * halves, and equal shares that lend their idle time to each other. The simulated GPU gives all of its multiprocessors
+ * to one context at a time, in time slices of 2 ms, and interrupts kernels at their end, as GPUs do without MPS.
  *
  *     npm run bench -- priority [--quick] [CASE...]      cases whose name contains one of these texts
  */

@@ -11,7 +11,7 @@ const LOOK_UPS = 20_000;
 /**
  * The quota engine with ten thousand groups, eight levels deep, and a million workloads: in memory (baseline: adding up
  * everything below the root), durable (baseline: a commit for each), from a cold start, and with the sizes of Kueue's
- * performance tests (baseline: what Kueue publishes for itself, bound by its requests to the API server).
+ * performance tests (baseline: Kueue's published figures, limited by its requests to the API server).
  *
  *     npm run bench -- quota [WORKLOADS]
  */
@@ -31,8 +31,8 @@ export async function run(options: BenchOptions): Promise<void> {
 }
 
 /**
- * What everything here is made of, to read the other figures by: it grows tenfold when others use the machine's memory
- * too.
+ * The elementary operation by which to read the other figures: it takes ten times as long when other programs use the
+ * machine's memory too.
  */
 function lookUpUs(): number {
   const names = new Map(

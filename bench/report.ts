@@ -3,22 +3,19 @@ export interface Measurement {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /**
-   * What the value is compared with, measured in the same run (or published); null where there is nothing to compare
-   * with.
-   */
+  /** The value of the comparison, measured in the same run (or published); null without one. */
   readonly baseline: number | null;
-  /** Value over baseline, or what else the benchmark calls its ratio; null without baseline. */
+  /** Value over baseline, or another ratio of the benchmark; null without a baseline. */
   readonly ratio: number | null;
 }
 
-/** What every benchmark is given. */
+/** The arguments of every benchmark. */
 export interface BenchOptions {
-  /** Figures are wanted as JSON, one object a line: nothing else may be printed to stdout. */
+  /** Figures are printed as JSON, one object a line, and stdout gets nothing else. */
   readonly json: boolean;
   /** The rest of the command line. */
   readonly args: readonly string[];
-  /** Hands over a figure, to be printed. */
+  /** Prints a figure. */
   readonly report: (measurement: Measurement) => void;
   /** A remark for the reader: to stdout, or to stderr where stdout is JSON. */
   readonly note: (text: string) => void;
@@ -27,12 +24,12 @@ export interface BenchOptions {
 /** A benchmark: `bench/<name>.ts` exports it as `run`. */
 export type Bench = (options: BenchOptions) => Promise<void>;
 
-/** A measurement with its ratio worked out. */
+/** A measurement with its ratio. */
 export function measured(name: string, value: number, unit: string, baseline: number | null = null): Measurement {
   return { name, value, unit, baseline, ratio: baseline === null || baseline === 0 ? null : value / baseline };
 }
 
-/** The value in the middle, the upper one of two; NaN of none. */
+/** The median, the upper one of two; NaN without values. */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }
@@ -54,7 +51,7 @@ export function tableOf(measurements: readonly Measurement[]): string {
   return all.map((row) => row.map(cell).join('  ').trimEnd()).join('\n');
 }
 
-/** A figure with as many digits as mean something. */
+/** A figure with its significant digits. */
 export function inDigits(value: number): string {
   if (Number.isInteger(value)) return String(value);
   return Math.abs(value) >= 100 ? value.toFixed(1) : value.toPrecision(4);

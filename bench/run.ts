@@ -10,7 +10,7 @@ const SOURCES = fileURLToPath(new URL('../../bench', import.meta.url));
 const REPORT_DIRECTORY = fileURLToPath(new URL('../../bench/out', import.meta.url));
 const NOT_BENCHES = new Set(['run.js', 'report.js']);
 
-/** Every file of this folder is a benchmark; what several share lies in folders below. */
+/** Every file of this folder is a benchmark; code that several benchmarks share is in folders below. */
 function benchNames(): string[] {
   return readdirSync(directory)
     .filter((file) => file.endsWith('.js') && !NOT_BENCHES.has(file))
@@ -18,7 +18,7 @@ function benchNames(): string[] {
     .sort();
 }
 
-/** What the source of a benchmark says of itself: what it measures, and its options. */
+/** The doc comment of a benchmark: what it measures, and its options. */
 function helpOf(name: string): string {
   const source = readFileSync(join(SOURCES, `${name}.ts`), 'utf8');
   const comments = [...source.matchAll(/\/\*\*\n((?: \*.*\n)+?) \*\/\nexport (?:async function|const) run\b/g)];
@@ -45,7 +45,7 @@ async function runBench(name: string, json: boolean, args: readonly string[]): P
   return { bench: name, figures, notes };
 }
 
-/** `--json`, or `-o json` as the other commands have it. */
+/** `--json`, or `-o json` as in the other commands. */
 const argv = process.argv.slice(2);
 const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
 const [first, ...others] = argv.filter((argument) => argument !== '--json');

@@ -10,19 +10,19 @@ import { lonely, neighbours, soft, type GpuRow, type Round } from './share/rows.
 const SECONDS = 10;
 const QUICK_SECONDS = 3;
 const GPUS = 5;
-/** How often a row is measured at most. */
+/** The maximum number of measurements of a row. */
 const ATTEMPTS = 3;
 
 /**
- * How exactly containers get their share of a simulated GPU, by the GPU's own account: one container on a GPU and two
+ * How exactly containers get their share of a simulated GPU, by the GPU's own counters: one container on a GPU and two
  * to four, with kernels from 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait;
  * under soft limits; while shares change and neighbours come and go; with the agent, without it, and on GPUs whose NVML
- * is silent. The baseline of a share is what was asked.
+ * reports nothing. The baseline of a share is the requested share.
  *
- * A program that does not run launches nothing, whatever its share. So a witness looks how long the machine kept each
- * program from running, and a row that misses a goal while its programs were held up for longer than that goal allows
- * is measured again, twice at most. What the last time shows counts; the times before are noted with their figures.
- * Rows of known errors are measured and printed like all others, and not judged.
+ * A program that does not run launches nothing, whatever its share. So a witness measures how long the machine kept
+ * each program from running, and a row that misses a goal while its programs were delayed for longer than that goal
+ * allows is measured again, twice at most. The last measurement counts; the earlier ones are noted with their figures.
+ * Rows of known errors are measured and printed like all others, without a goal.
  *
  *     npm run bench -- share [--quick] [ROW...]      rows whose name contains one of these texts; `changes`: of shares and neighbours
  */
@@ -40,7 +40,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const known = new Set<string>();
   let heldUpMs = 0;
 
-  /** Measures a round; what the machine spoiled once more. In the order of its GPUs. */
+  /** Measures a round, and repeats the rows that the machine disturbed. In the order of its GPUs. */
   async function settled(round: Round, goals: Goals): Promise<GpuResult[]> {
     const results = new Map<GpuRow, GpuResult>();
     let gpus = round.gpus;
@@ -57,7 +57,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     return round.gpus.map((gpu) => resultOf(gpu, results));
   }
 
-  /** Measures, reports and judges; the results that goals are for. */
+  /** Measures, reports and compares with the goals; the results that have goals. */
   async function measure(rounds: readonly Round[], goals: Goals): Promise<GpuResult[]> {
     const judged: GpuResult[] = [];
     for (const round of rounds.map((candidate) => chosen(candidate, wanted))) {

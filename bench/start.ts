@@ -5,26 +5,26 @@ import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
 const PROCESSES = [1, 20, 200] as const;
-/** Each with and without the library, in turn. */
+/** Runs with and without the library alternate. */
 const ROUNDS = 5;
-/** Until all processes of a run wait for the moment to start. */
+/** Until all processes of a run wait for the start signal. */
 const LEAD_MS = 500;
 const LEAD_MS_EACH = 25;
 const GIB = 2 ** 30;
 
-/** Of one process: from the moment at which all start until it has a context, in ms. */
+/** Of one process: from the common start until it has a context, in ms. */
 interface Start {
   readonly ms: number;
-  /** Of that, until the driver's library was loaded, and from there until cuInit was done. */
+  /** Of that time: until the driver's library was loaded, and from there until cuInit returned. */
   readonly loadMs: number;
   readonly initMs: number;
   readonly late: boolean;
 }
 
 /**
- * How long processes of one container take that start with the GPU at once: they load the library, call cuInit and make
- * a context, with the control library and with the simulated driver alone. The median over all processes, and the last
- * one of each run.
+ * How long processes of one container take that start with the GPU at the same time: they load the library, call cuInit
+ * and make a context, with the control library and with the simulated driver alone. The median over all processes, and
+ * the last one of each run.
  *
  *     npm run bench -- start [--quick]
  */

@@ -22,9 +22,9 @@ const CALLS = 1000;
 const LIVE_CONTAINERS = 500;
 
 /**
- * How long it takes to choose GPUs: the best set of k of 16 (baseline: looking at every set), and
- * GetPreferredAllocation over the plugin's socket on a node of 16 GPUs with 500 live containers (baseline: a call on
- * the same socket that does nothing).
+ * How long the choice of GPUs takes: the best set of k of 16 (baseline: comparing every set), and
+ * GetPreferredAllocation over the plugin's socket on a node of 16 GPUs with 500 live containers (baseline: an empty
+ * call on the same socket).
  *
  *     npm run bench -- topology
  */
@@ -35,7 +35,7 @@ export async function run(options: BenchOptions): Promise<void> {
 
 function measureBestSets(options: BenchOptions, name: string, topology: Topology): void {
   const slots = freeSlots(topology);
-  // A copy is another machine to placement: it has to work out everything anew.
+  // Placement does not recognise a copy of the machine: it computes everything anew.
   const first = quantile(
     Array.from({ length: 9 }, () => timeOf(() => place({ ...topology }, slots, { cores: 100, memoryBytes: 0 }))),
     0.5,
@@ -67,7 +67,7 @@ function freeSlots(topology: Topology): GpuSlot[] {
   });
 }
 
-/** Every set, every pair of it: what anybody would write first. */
+/** Every set and every pair in it: the obvious algorithm. */
 function lookAtAll(topology: Topology, count: number): number {
   let best = -1;
   const visit = (from: number, set: readonly number[]): void => {
@@ -126,7 +126,7 @@ async function measureCalls(options: BenchOptions, socket: string, taken: Readon
     'four GPUs': ask(400),
   };
   const times = new Map<string, number[]>(Object.keys(calls).map((name) => [name, []]));
-  // In turn, so that whatever else the machine does falls on all of them.
+  // The two alternate, so that other load of the machine affects both.
   for (let round = 0; round < CALLS; round++) {
     for (const [name, call] of Object.entries(calls)) {
       const started = performance.now();
@@ -153,7 +153,7 @@ async function measureCalls(options: BenchOptions, socket: string, taken: Readon
   );
 }
 
-/** A client of the plugin, and every id that it lists. */
+/** A client of the plugin, and every id that the plugin lists. */
 function connect(socket: string): Promise<{ endpoint: PluginEndpoint; ids: readonly string[] }> {
   return new Promise((resolve, reject) => {
     const endpoint: PluginEndpoint = new PluginEndpoint(

@@ -21,15 +21,15 @@ const PORT = 18_543;
 const GROUPS = 20;
 const RATE = 500;
 const SECONDS = 10;
-/** Connections are made and code is compiled in the first of them: these reviews are not counted. */
+/** Connections are made and code is compiled during the first reviews, which are not counted. */
 const WARM_UP_SECONDS = 3;
 const HOT_DECISIONS = 3000;
 const HOT_CONCURRENCY = 64;
-/** Bare writes of a ledger, to be compared with. */
+/** Plain writes of a ledger, for comparison. */
 const BARE_COMMITS = 400;
-/** What a commit of etcd takes on an ordinary disk. */
+/** The time of an etcd commit on an ordinary disk. */
 const COMMIT_MS = 5;
-/** Goals of the design; of a review beyond the commit that it cannot do without. */
+/** Goals of the design; of a review beyond its unavoidable commit. */
 const GOAL_P99_MS = 5;
 const GOAL_HOT = 300;
 
@@ -80,7 +80,7 @@ async function ready(): Promise<void> {
   throw new Error('the quota service did not become ready');
 }
 
-/** Milliseconds that things took. */
+/** Durations in milliseconds. */
 class Times {
   readonly #sorted: readonly number[];
 
@@ -129,13 +129,13 @@ async function hot(): Promise<number> {
   return HOT_DECISIONS / ((performance.now() - begun) / 1000);
 }
 
-/** More than fits, all at once; returns how many were let in. */
+/** More concurrent requests than fit; returns how many were admitted. */
 async function crowd(group: string, count: number): Promise<number> {
   const answers = await Promise.all(Array.from({ length: count }, (_, index) => ask(2_000_000 + index, group)));
   return answers.filter(Boolean).length;
 }
 
-/** Writes of a ledger that nothing is decided on, one after the other: what a review cannot be faster than. */
+/** Writes of a ledger without a decision, one after the other: a review cannot be faster. */
 async function bare(client: KubeClient): Promise<Times> {
   const path = `${LEDGERS_PATH}/bare`;
   const page = { head: { revision: 1, now: 1, lives: 1 }, children: {}, records: 'x'.repeat(20_000) };
@@ -165,7 +165,7 @@ async function bare(client: KubeClient): Promise<Times> {
   return new Times(taken);
 }
 
-/** An API server to measure with. */
+/** An API server for the measurement. */
 interface Setting {
   readonly name: string;
   readonly kubeconfig: string;
@@ -181,7 +181,7 @@ async function played(directory: string): Promise<Setting> {
   return { name: 'played', kubeconfig: file, stop: () => server.stop() };
 }
 
-/** That of `KUBECONFIG_E2E`, or one that is started with `--real`; says why not where neither can be. */
+/** The server of `KUBECONFIG_E2E`, or one that is started with `--real`; states the reason if there is neither. */
 async function real(args: readonly string[]): Promise<Setting | string> {
   if (REAL_KUBECONFIG !== undefined) return { name: 'real', kubeconfig: REAL_KUBECONFIG, stop: async () => undefined };
   if (!args.includes('--real')) return 'neither KUBECONFIG_E2E nor --real';
@@ -192,7 +192,7 @@ async function real(args: readonly string[]): Promise<Setting | string> {
   return { name: 'real', kubeconfig: cluster.kubeconfig, stop: () => cluster.stop() };
 }
 
-/** The webhooks of `gpu-manager quota serve` as a process of its own, asked from this one. */
+/** The webhooks of `gpu-manager quota serve` in a process of their own, called from this one. */
 async function measure(setting: Setting, report: (figure: Measurement) => void): Promise<void> {
   const client = new KubeClient({
     credentials: await kubeconfigCredentials(setting.kubeconfig, systemClock),
@@ -233,7 +233,7 @@ async function measure(setting: Setting, report: (figure: Measurement) => void):
       '127.0.0.1',
       '--port',
       `${PORT}`,
-      // Reviews are asked from here, and not on a secret path.
+      // Reviews come from this process, and not on a secret path.
       '--no-register',
       '--namespace',
       'default',

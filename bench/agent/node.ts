@@ -13,7 +13,7 @@ import { residentMib } from './process-cost.js';
 const MAX_S = '3600';
 const MANIFEST = fileURLToPath(new URL('../../../daemonset.yaml', import.meta.url));
 
-/** A simulated node of eight cards: the agent a process of its own, containers with a process each. */
+/** A simulated node of eight GPUs: the agent is a process of its own, and each container has a process. */
 export class BenchNode {
   readonly machine: SimulatedMachine;
   readonly agent: AgentProcess;
@@ -35,8 +35,8 @@ export class BenchNode {
   }
 
   /**
-   * Starts one more container that has a part of a GPU, with a program in it that uses the GPU in this manner (see
-   * native/bench/tenant.c); null: without.
+   * Starts one more container that has a part of a GPU, with a program that uses the GPU in this manner (see
+   * native/bench/tenant.c); null: without a program.
    */
   async run(cores: number, memoryBlocks: number, manner: string | null): Promise<void> {
     this.#pods += 1;
@@ -75,7 +75,7 @@ interface DaemonSet {
   };
 }
 
-/** What the DaemonSet puts into the agent's environment, as far as it is the same on every node. */
+/** The agent's environment from the DaemonSet, without what differs between nodes. */
 function manifestEnvironment(): Readonly<Record<string, string>> {
   const documents = parseAllDocuments(readFileSync(MANIFEST, 'utf8')).map((document) => document.toJS() as DaemonSet);
   const containers = documents.find(({ kind }) => kind === 'DaemonSet')?.spec?.template.spec.containers ?? [];
@@ -84,7 +84,7 @@ function manifestEnvironment(): Readonly<Record<string, string>> {
   );
 }
 
-/** A Node without anything to do: milliseconds from start to end, and what is resident while one waits. */
+/** An idle Node process: milliseconds from start to end, and its resident memory. */
 export async function emptyNode(): Promise<{ readonly ms: number; readonly residentMib: number }> {
   const begun = performance.now();
   await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore' }), 'exit');

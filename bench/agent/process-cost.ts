@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** CPU time that a process has used, all threads together, in seconds; of those that live, to the nanosecond. */
+/** CPU time of a process, all threads together, in seconds; of living threads, in nanosecond resolution. */
 export function cpuSeconds(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   return (
@@ -11,7 +11,7 @@ export function cpuSeconds(pid: number): number {
   );
 }
 
-/** Memory of a process that is resident now, in MiB. */
+/** Resident memory of a process, in MiB. */
 export function residentMib(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024;
 }

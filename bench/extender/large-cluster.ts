@@ -19,7 +19,7 @@ const NODE_KINDS = [
   { count: 4, blocks: 128, cpu: 64 },
 ] as const;
 
-/** What GPU pods ask for: cores, blocks, CPUs. */
+/** The requests of GPU pods: cores, blocks, CPUs. */
 const POD_KINDS = [
   [30, 20, 4],
   [50, 40, 8],
@@ -33,7 +33,7 @@ const POD_KINDS = [
   [800, 0, 88],
 ] as const;
 
-/** A cluster in memory: what it reports is seen at once, what is bound as well. */
+/** A cluster in memory: the extender sees reports and bindings at once. */
 export class LargeCluster implements ClusterSource, PodWriter {
   readonly silentMs = 0;
   readonly nodes: readonly NodeObject[];
@@ -86,7 +86,7 @@ export class LargeCluster implements ClusterSource, PodWriter {
 }
 
 /**
- * A cluster of so many nodes with so many pods, of which `gpuPods` have a GPU; each fills the first GPU with room, node
+ * A cluster of so many nodes with so many pods, of which `gpuPods` have a GPU; each takes the first GPU with room, node
  * after node.
  */
 export function largeCluster(random: Random, nodeCount: number, podCount: number, gpuPods: number): LargeCluster {
@@ -121,7 +121,7 @@ export function newPod(random: Random, name: string): PodObject {
   return gpuPod(name, cores, blocks, cpu);
 }
 
-/** A pod of so many containers of the usual kinds that are parts of a GPU. */
+/** A pod of so many containers of the usual kinds that use a part of a GPU. */
 export function newPodOf(containers: number, random: Random, name: string): PodObject {
   const parts = POD_KINDS.filter(([cores]) => cores < CORES_PER_GPU);
   const pods = Array.from({ length: containers }, () => {

@@ -3,14 +3,14 @@ import { topologyOfPairs, type Topology } from '../../src/gpu/topology/topology.
 
 const COUNT = 16;
 
-/** PCIe as in large servers: pairs behind a switch, quads behind several, eight to a socket. */
+/** PCIe of large servers: pairs behind a switch, quads behind several switches, eight GPUs to a socket. */
 function pcie(a: number, b: number): Level {
   if (a >> 1 === b >> 1) return 'PIX';
   if (a >> 2 === b >> 2) return 'PXB';
   return a >> 3 === b >> 3 ? 'NODE' : 'SYS';
 }
 
-/** Links of a hybrid cube mesh of eight. */
+/** Links of a hybrid cube mesh of eight GPUs. */
 const MESH: readonly (readonly [number, number, number])[] = [
   [0, 1, 1],
   [0, 2, 1],
@@ -35,7 +35,7 @@ function meshLinks(a: number, b: number): number {
   return MESH.find(([x, y]) => x === (a & 7) && y === (b & 7))?.[2] ?? 0;
 }
 
-/** A generator of the same numbers every time. */
+/** A generator with the same numbers in every run. */
 function numbers(seed: number): () => number {
   let state = seed;
   return () => {
@@ -52,7 +52,7 @@ function anything(): Topology {
   }));
 }
 
-/** Machines of 16 GPUs: as they are sold, and one without any order, which is the hardest to search. */
+/** Machines of 16 GPUs: common products, and one irregular machine, which is the hardest to search. */
 export const SIXTEEN: Readonly<Record<string, Topology>> = {
   'PCIe only': topologyOfPairs(COUNT, (a, b) => ({ level: pcie(a, b), nvlinks: 0 })),
   'NVLink bridges': topologyOfPairs(COUNT, (a, b) => ({ level: pcie(a, b), nvlinks: a >> 1 === b >> 1 ? 4 : 0 })),

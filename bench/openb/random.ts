@@ -12,7 +12,7 @@ export function seededRandom(seed: number): Random {
     state ^= state << 5;
     return (state >>> 0) / 2 ** 32;
   };
-  // Neighbouring seeds begin alike.
+  // Neighbouring seeds start with similar numbers.
   for (let at = 0; at < 16; at++) next();
   return next;
 }

@@ -8,13 +8,13 @@ import { randomIndex, seededRandom, shuffled, type Random } from './random.js';
 import { chooseByScheduler, type ScoringStrategy } from './scheduler-score.js';
 import { coresOf } from './trace.js';
 
-/** Loads at which the published figures are given, in percent of the cluster's GPUs asked for. */
+/** Loads at which the published figures are given, in percent of the cluster's GPUs requested. */
 export const LOADS = [50, 80, 90, 95, 100, 105, 110, 120, 130] as const;
 
 export type ReplayPolicy = 'fragmentation' | 'binpack' | 'spread' | 'topology' | 'best-fit' | 'random';
 
 /**
- * Best fit as in the published comparison: half the free CPU of 128, half the free GPUs of 8 that are left, in whole
+ * Best fit as in the published comparison: half the free CPU of 128, half the free GPUs of 8 after placement, in whole
  * hundredths.
  */
 const bestFit: Policy = {
@@ -30,11 +30,11 @@ const bestFit: Policy = {
 };
 
 /**
- * One run of the trace's protocol: no pod ever ends; the list in random order, then pods drawn from it at random until
- * the GPUs asked for are `load` percent of the cluster's; each is placed or skipped. Answers the GPUs allocated in
- * percent of the cluster's as the load passes each of `LOADS`. The policy learns its mix while the pods come, it has
- * seen none before. With `scheduler` kube-scheduler alone places the pods without GPU, as it does where only pods with
- * GPUs are the extender's.
+ * One run of the trace's protocol: pods never end; the list in random order, then pods drawn from it at random until
+ * the requested GPUs are `load` percent of the cluster's; each is placed or skipped. Returns the allocated GPUs in
+ * percent of the cluster's as the load passes each of `LOADS`. The policy learns its mix while the pods arrive and
+ * starts without one. With `scheduler` kube-scheduler alone places the pods without GPUs, as it does where the extender
+ * gets only pods with GPUs.
  */
 export function replay(
   nodes: readonly NodeShape[],
@@ -98,7 +98,10 @@ function allows(demand: Demand, node: ClusterNode): boolean {
   );
 }
 
-/** Of equal nodes best fit takes any: its scores are coarse, and always the first would be another policy. */
+/**
+ * Best fit chooses among equal nodes at random: its scores are coarse, and the first node every time would be another
+ * policy.
+ */
 function chooseNode(
   cluster: Cluster,
   demand: Demand,

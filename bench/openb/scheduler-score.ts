@@ -18,9 +18,9 @@ const SCORE: Readonly<Record<ScoringStrategy, (utilisation: number) => number>> 
 };
 
 /**
- * Where kube-scheduler alone puts a pod: the highest sum of NodeResourcesFit and NodeResourcesBalancedAllocation, each
- * with its default weight; of equal nodes any. GPUs do not count: the plugins leave out extended resources that the pod
- * does not ask for.
+ * Where kube-scheduler alone places a pod: the highest sum of NodeResourcesFit and NodeResourcesBalancedAllocation,
+ * each with its default weight; a random one of equal nodes. GPUs do not count: the plugins leave out extended
+ * resources that the pod does not request.
  */
 export function chooseByScheduler(
   demand: Demand,

@@ -5,15 +5,15 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../src/gpu/resources.js';
 import { uniformTopology, type Topology } from '../../src/gpu/topology/topology.js';
 
 /**
- * Node and pod lists of Alibaba's GPU cluster trace of 2023 (cluster-trace-gpu-v2023), or any in that form:
- * nodes `sn,cpu_milli,memory_mib,gpu,model`, pods `name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec...]`.
+ * Node and pod lists of Alibaba's GPU cluster trace of 2023 (cluster-trace-gpu-v2023), or others in that form: nodes
+ * `sn,cpu_milli,memory_mib,gpu,model`, pods `name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec...]`.
  */
 const MIB = 1024 * 1024;
 const MODEL_LABEL = 'gpu-model';
 
 /**
- * Memory of the trace's GPUs is not known: every GPU has 100 blocks, of which a part takes as large a share as of the
- * cores.
+ * The trace does not state the memory of GPUs: every GPU has 100 blocks, and a part takes the same percentage of blocks
+ * as of cores.
  */
 const GPU_BYTES = CORES_PER_GPU * MEMORY_BLOCK_BYTES;
 
@@ -52,7 +52,7 @@ export function readNodes(file: string): NodeShape[] {
     .filter((node) => node.gpus.length > 0);
 }
 
-/** What each pod of the list asks for; pods without GPU included. */
+/** The request of each pod of the list, including pods without GPUs. */
 export function readDemands(file: string): Demand[] {
   const known = new Map<string, Demand>();
   return readTable(file).map((row) => {
@@ -78,7 +78,7 @@ export function readDemands(file: string): Demand[] {
   });
 }
 
-/** Cores that the pod asks for, in hundredths of a GPU. */
+/** Cores that the pod requests, in hundredths of a GPU. */
 export function coresOf(demand: Demand): number {
   return demand.containers.reduce((sum, { cores }) => sum + cores, 0);
 }

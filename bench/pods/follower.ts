@@ -1,10 +1,10 @@
-/** What a child process that follows the pods of a node reports, one JSON line each. */
+/** The report of a child process that follows the pods of a node, one JSON line each. */
 export interface Report {
   readonly kind: 'synced' | 'updated';
   readonly ms: number;
-  /** Resident memory now. */
+  /** Resident memory at the end. */
   readonly rssBytes: number;
-  /** Resident memory before anything was loaded for it. */
+  /** Resident memory before any module was loaded for it. */
   readonly baseBytes: number;
 }
 
@@ -18,7 +18,7 @@ export interface Task {
 export const LAST = 'last';
 
 /**
- * Measures one way to follow pods: `follow` begins and calls back with the number of pods known and of those that carry
+ * Measures one way to follow pods: `follow` starts and calls back with the number of known pods and of those that have
  * the last label.
  */
 export async function measure(

@@ -1,16 +1,13 @@
 import { JournalStore, createEngine } from '../../src/quota/index.js';
 
-/** What the child tells its parent. */
+/** The child's report to its parent. */
 export interface ColdStart {
   readonly ms: number;
   readonly groups: number;
   readonly workloads: number;
 }
 
-/**
- * Opens a journal in a process that has done nothing else, and says how long it took. Run as a process with the
- * directory as argument.
- */
+/** Opens a journal in a new process and reports how long it took. Run as a process with the directory as argument. */
 const started = performance.now();
 const engine = await createEngine({ store: await JournalStore.open(process.argv[2] ?? ''), clock: () => 0 });
 const ms = performance.now() - started;

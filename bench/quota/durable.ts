@@ -10,7 +10,7 @@ import type { ColdStart } from './cold-start.js';
 import { Latencies } from './latency.js';
 import { demandOf, worldOf, type World } from './world.js';
 
-/** So many ask at the same time, each for one after the other: clients of a busy service. */
+/** The number of concurrent clients of a busy service, each with one request after the other. */
 const CLIENTS = 256;
 const ALONE = 500;
 const ADMISSIONS = 100_000;
@@ -24,7 +24,7 @@ async function inDirectory<T>(act: (directory: string) => Promise<T>): Promise<T
   }
 }
 
-/** Lets `clients` admit the workloads from `from` to `to`, and says how long each waited. */
+/** Lets `clients` admit the workloads from `from` to `to`, and returns how long each waited. */
 async function admitTogether(
   engine: QuotaEngine,
   world: World,
@@ -54,7 +54,7 @@ async function filled(directory: string, world: World, durable: boolean): Promis
   return engine;
 }
 
-/** Admissions that are on the disk when they are answered. Baseline: one after the other, a commit each. */
+/** Admissions that are on disk when they are answered. Baseline: one after the other, a commit each. */
 export async function measureDurable({ report }: BenchOptions, groupCount: number): Promise<void> {
   const world = worldOf(groupCount, ADMISSIONS + ALONE, 'carved');
   await inDirectory(async (directory) => {
@@ -74,7 +74,7 @@ export async function measureDurable({ report }: BenchOptions, groupCount: numbe
   });
 }
 
-/** A new start on a journal of `count` workloads, in a process of its own. */
+/** A restart on a journal of `count` workloads, in a process of its own. */
 export async function measureColdStart({ report }: BenchOptions, groupCount: number, count: number): Promise<void> {
   const world = worldOf(groupCount, count, 'elastic');
   await inDirectory(async (directory) => {

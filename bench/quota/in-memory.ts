@@ -5,7 +5,7 @@ import { Latencies } from './latency.js';
 import { NaiveQuota } from './naive.js';
 import { demandOf, worldOf, DEPTH, KEYS, type World } from './world.js';
 
-/** Demands are made in such portions beforehand: what comes over the wire is not part of a decision. */
+/** Demands are made in batches beforehand: decoding a request is not part of a decision. */
 const PORTION = 250;
 const DENIED = 200_000;
 const EXPLAINED = 100_000;
@@ -13,7 +13,7 @@ const NAIVE = 20;
 const SLICE = 1000;
 const WHAT_IF = 1000;
 
-/** Asks for the workloads from `from` to `to` and looks at each answer. */
+/** Requests the workloads from `from` to `to` and checks each answer. */
 function admitAll(quota: Quota, world: World, from: number, to: number, look: (decision: Decision) => void): Latencies {
   const latencies = new Latencies(to - from);
   for (let portion = from; portion < to; portion += PORTION) {
@@ -32,7 +32,7 @@ function mustBeAllowed(decision: Decision): void {
   if (!decision.allowed) throw new Error(`refused: ${decision.message}`);
 }
 
-/** Fills a tree of `groupCount` groups with `count` workloads and measures every kind of question to it. */
+/** Fills a tree of `groupCount` groups with `count` workloads and measures every kind of request. */
 export function measureInMemory({ report, note }: BenchOptions, mode: Mode, groupCount: number, count: number): void {
   const world = worldOf(groupCount, count, mode);
   const naive = measureNaive(world, count);
@@ -63,7 +63,7 @@ export function measureInMemory({ report, note }: BenchOptions, mode: Mode, grou
   note(`${mode}: ${quota.groups().length} groups, ${count} workloads`);
 }
 
-/** How many admissions a second adding everything up makes, when `count` workloads are there. */
+/** The admissions a second of adding everything up, with `count` workloads. */
 function measureNaive(world: World, count: number): number {
   const naive = new NaiveQuota(world.groups);
   for (let index = 0; index < count; index++) naive.fill(demandOf(world, index));
@@ -104,13 +104,13 @@ function measureWhatIf(report: BenchOptions['report'], quota: Quota, world: Worl
   if (quota.revision !== revision) throw new Error('a simulation left a trace');
 }
 
-/** With a listener, and every word of the answer read. */
+/** With a listener, and every field of the answer read. */
 function measureExplained(report: BenchOptions['report'], quota: Quota, world: World, mode: Mode, count: number): void {
   let read = 0;
   const end = quota.on(({ amounts }) => (read += amounts?.size ?? 0));
   const latencies = new Latencies(EXPLAINED);
   for (let index = 0; index < EXPLAINED; index++) {
-    // Workloads that are there already, of the other size: what is charged changes by them.
+    // Existing workloads with another size: their charge changes.
     const { podSets, ...demand } = demandOf(world, index % count);
     const grown = { ...demand, podSets: podSets.map((podSet) => ({ ...podSet, count: index % 2 })) };
     const started = performance.now();

@@ -15,9 +15,7 @@ export interface KueueSetting {
   readonly cohorts: number;
   readonly queues: number;
   readonly classes: readonly WorkloadClass[];
-  /**
-   * How long Kueue's own run took on the wall, mean of its published runs. It was bound by 50 API requests a second.
-   */
+  /** The wall-clock time of Kueue's own run, mean of its published runs. It was limited by 50 API requests a second. */
   readonly publishedMs: number;
 }
 
@@ -37,7 +35,7 @@ export const KUEUE_SETTINGS: readonly KueueSetting[] = [
     ],
   },
   {
-    // The size is the published one, the mix of classes that of the baseline.
+    // The size is the published one, the mix of classes is the baseline's.
     name: 'large scale, 50000 workloads in 1000 queues',
     cohorts: 10,
     queues: 100,
@@ -77,7 +75,7 @@ class Line {
   }
 
   /**
-   * Takes out everything that `isAdmitted` lets go, until one was refused and `isFull` says that the others would be
+   * Removes the workloads that `isAdmitted` admits, until one is refused and `isFull` reports that the others would be
    * too.
    */
   serve(isFull: () => boolean, isAdmitted: (waiting: Waiting) => boolean): void {
@@ -94,8 +92,8 @@ class Line {
 }
 
 /**
- * Lets the generator's workloads come, wait, run and go, millisecond by millisecond, with the engine deciding who may
- * run.
+ * Lets the generator's workloads arrive, wait, run and end, millisecond by millisecond, while the engine decides which
+ * of them run.
  */
 export function replayKueue({ cohorts, queues, classes }: KueueSetting): Replayed {
   const before = process.cpuUsage();

@@ -9,8 +9,8 @@ interface Entry {
 }
 
 /**
- * What anybody would write first, and what controllers without counters do: to admit something, add up what everything
- * below the root uses. The same decisions as the engine's for an elastic tree that lends all it has.
+ * The obvious algorithm, which controllers without counters use: to admit a workload, add up the usage of everything
+ * below the root. Its decisions equal the engine's for an elastic tree that lends all it has.
  */
 export class NaiveQuota {
   readonly #rootOf = new Map<string, string>();
@@ -28,7 +28,7 @@ export class NaiveQuota {
     }
   }
 
-  /** Cores and GiB; what it is given is what `demandOf` makes. */
+  /** Cores and GiB; its input is the output of `demandOf`. */
   admit({ workload, group, podSets: [podSet] }: Demand): boolean {
     const { count = 0, limits = {} } = podSet ?? {};
     const cores = limits['cpu'] === '500m' ? 0.5 : Number(limits['cpu']);
@@ -47,7 +47,7 @@ export class NaiveQuota {
     return fits;
   }
 
-  /** Puts a workload there without a question, to have many in little time. */
+  /** Adds a workload without a check, to have many in little time. */
   fill({ workload, group }: Demand): void {
     this.#entries.set(`${workload.namespace ?? ''}/${workload.name}`, { group, amounts: [1, 1, 1, 1] });
   }

@@ -16,7 +16,7 @@ export interface World {
 
 /**
  * `count` groups with room for `workloads`, ten percent more than they need. Elastic groups below the roots lend all
- * they have, so that every decision goes up to the root and every charge spills through all levels.
+ * they have, so that every decision reaches the root and every charge affects all levels.
  */
 export function worldOf(count: number, workloads: number, mode: Mode): World {
   const leavesBelow = leafCounts();
@@ -35,7 +35,7 @@ export function worldOf(count: number, workloads: number, mode: Mode): World {
   return { groups, leaves: groups.filter((_, index) => index % TREE_GROUPS >= FIRST_LEAF).map(({ name }) => name) };
 }
 
-/** The workload of that number: two pods of a size that many share, in a group like any other. */
+/** The workload of that number: two pods of a common size, in a group like any other. */
 export function demandOf(world: World, index: number): Demand {
   const limits = { cpu: index % 3 === 0 ? '500m' : '1', memory: index % 2 === 0 ? '1Gi' : '3Gi', 'nvidia.com/gpu': 1 };
   return {
@@ -51,7 +51,7 @@ function nameOf(tree: number, node: number): string {
   return `t${tree}-g${node}`;
 }
 
-/** For every node of a tree, how many leaves are below it or itself. */
+/** For every node of a tree, the number of leaves in its subtree. */
 function leafCounts(): readonly number[] {
   const counts = new Array<number>(TREE_GROUPS).fill(0);
   for (let node = TREE_GROUPS - 1; node >= 0; node--) {

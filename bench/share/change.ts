@@ -2,16 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { MachineStatus } from '../sim/machine.js';
 import { rateOf, WARM_UP_MS, type RunningTenant, type ShareBench } from './measure.js';
 
-/** How often is looked, and how long after a change. */
+/** The sampling interval, and how long after a change. */
 const LOOK_MS = 40;
 const WATCHED_MS = 2500;
-/** A share is reached when what follows, for this long, is within so many points of it. */
+/** A share is reached when the use over this period stays within so many percentage points of it. */
 const HOLDS_NS = 500e6;
 const POINTS = 2;
 
 export interface Change {
   readonly name: string;
-  /** From the change until the share is reached; null: not while it was watched. */
+  /** From the change until the share is reached; null: not during the measurement. */
   readonly reachedMs: number | null;
 }
 
@@ -36,7 +36,7 @@ export async function resized(bench: ShareBench): Promise<Change[]> {
   return changes;
 }
 
-/** A container that may use idle time, and another that comes for its share and goes. */
+/** A container that may use idle time, and another that starts to use its share and ends. */
 export async function visited(bench: ShareBench, share: number, softLimit: number, visitor: number): Promise<Change[]> {
   const host = await bench.start(0, { manner: 'async:200', share, softLimit });
   await sleep(WARM_UP_MS);
@@ -44,7 +44,7 @@ export async function visited(bench: ShareBench, share: number, softLimit: numbe
   const before = await bench.machine.status();
   const guest = await bench.start(0, { manner: 'async:2000', share: visitor });
   const looks = [before, ...(await watch(bench))];
-  // The guest's own start is not the law's doing: counted from the moment that its kernels run.
+  // The start of the second container is not counted: the time runs from the moment that its kernels run.
   const from = looks.findIndex((look) => rateOf(guest, before, look) > 0);
   const during = looks.slice(Math.max(0, from));
   const came = [reached(host, share, during), reached(guest, visitor, during)];

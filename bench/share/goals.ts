@@ -1,15 +1,12 @@
 import type { GpuResult } from './measure.js';
 
-/** What is promised of a row, in points of a GPU. */
+/** Goals of a row, in percentage points of a GPU. */
 export interface Goals {
   /** Over the whole measurement. */
   readonly points: number;
-  /** In any second of it; null: nothing is promised. */
+  /** In any second of the measurement; null: no goal. */
   readonly secondPoints: number | null;
-  /**
-   * Least work of all containers, in percent of the GPU's time, where they may use all of it; null: nothing is
-   * promised.
-   */
+  /** The least work of all containers, in percent of the GPU's time, where they may use all of it; null: no goal. */
   readonly work: number | null;
 }
 
@@ -17,14 +14,14 @@ export const LONELY: Goals = { points: 1, secondPoints: 3, work: null };
 export const NEIGHBOURS: Goals = { points: 2, secondPoints: null, work: 97 };
 export const REACHED_MS = 500;
 
-/** A goal that a row did not reach. */
+/** A goal that a row missed. */
 export interface Miss {
   readonly what: string;
-  /** The machine kept the row's programs from running for longer than what the goal allows: it may have been that. */
+  /** The machine kept the row's programs from running for longer than the goal allows, which may be the cause. */
   readonly heldUp: boolean;
 }
 
-/** What a row missed; `seconds` it was measured. */
+/** The goals that a row missed in a measurement of `seconds`. */
 export function missesOf({ row, tenants, work }: GpuResult, goals: Goals, seconds: number): Miss[] {
   const misses: Miss[] = [];
   const longest = Math.max(...tenants.map(({ heldUpMs }) => heldUpMs));

@@ -11,25 +11,25 @@ import type { SliceLimits, SteeringAgent } from '../sim/agent.js';
 import type { GpuRow, Round, Steering, TenantRow } from './rows.js';
 import { Witness } from './witness.js';
 
-/** For starting, and for learning what launches cost. */
+/** For starting, and for learning the costs of launches. */
 export const WARM_UP_MS = 1500;
 const MAX_S = '3600';
 
-/** A container with its programs running. */
+/** A container with its running programs. */
 export interface RunningTenant {
   readonly slice: string;
   readonly children: readonly ChildProcess[];
 }
 
-/** What one container got, in percent of the GPU. */
+/** The GPU time of one container, in percent of the GPU. */
 export interface TenantResult {
   readonly asked: number;
   readonly got: number;
-  /** What its launches were charged, by the library's own account: what it got, as far as costs are known. */
+  /** The charges of its launches, by the library's own counters: the GPU time, as far as costs are known. */
   readonly charged: number;
-  /** The largest difference from what was asked in any second. */
+  /** The largest difference from the requested share in any second. */
   readonly worstSecond: number;
-  /** How long the machine kept its programs from running, in all and in the worst second. */
+  /** How long the machine kept the programs from running, in all and in the worst second. */
   readonly heldUpMs: number;
   readonly heldUpSecondMs: number;
 }
@@ -41,7 +41,7 @@ export interface GpuResult {
   readonly work: number;
 }
 
-/** The state of everything at one moment. */
+/** A sample of all counters at one moment. */
 interface Look {
   readonly machine: MachineStatus;
   /** By pid. */
@@ -50,7 +50,7 @@ interface Look {
   readonly chargedNs: ReadonlyMap<string, number>;
 }
 
-/** Runs containers on a simulated machine and looks at the GPU's own account of what they got. */
+/** Runs containers on a simulated machine and reads their GPU time from the GPU's own counters. */
 export class ShareBench {
   readonly machine: SimulatedMachine;
   readonly agent: SteeringAgent;
@@ -109,7 +109,7 @@ export class ShareBench {
     return { machine, heldUpMs, chargedNs: new Map(tenants.map(({ slice }) => [slice, chargedIn(slice)])) };
   }
 
-  /** A slice that no agent knows: the limits file alone. */
+  /** A slice that no agent steers: only the limits file. */
   async #unsteered({ gpu, share, softLimit }: SliceLimits): Promise<string> {
     this.#made += 1;
     const directory = join(this.machine.directory, 'unsteered', String(this.#made));
@@ -127,7 +127,7 @@ function chargedIn(slice: string): number {
   return usage.ok ? (usage.devices[0]?.chargedNs ?? 0) : 0;
 }
 
-/** Percent of the GPU that a container's kernels had between two samples. */
+/** Percent of the GPU that a container's kernels used between two samples. */
 export function rateOf({ children }: RunningTenant, from: MachineStatus, to: MachineStatus): number {
   const worked = children.reduce(
     (sum, { pid }) => sum + (to.workNs.get(pid ?? 0) ?? 0) - (from.workNs.get(pid ?? 0) ?? 0),
@@ -163,7 +163,7 @@ function tenantResult(tenant: RunningTenant, asked: number, looks: readonly Look
   };
 }
 
-/** Of its programs the one that was held up longest. */
+/** The longest delay among its programs. */
 function heldUpBetween({ children }: RunningTenant, from: Look, to: Look): number {
   return Math.max(...children.map(pidOf).map((pid) => (to.heldUpMs.get(pid) ?? 0) - (from.heldUpMs.get(pid) ?? 0)));
 }

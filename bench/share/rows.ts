@@ -1,39 +1,39 @@
-/** One container on a card: how its programs use it (see native/bench/tenant.c), and what it was given. */
+/** One container on a GPU: how its programs use it (see native/bench/tenant.c), and its share. */
 export interface TenantRow {
   readonly manner: string;
-  /** Hundredths of the GPU. */
+  /** Cores (hundredths of the GPU). */
   readonly share: number;
   readonly softLimit?: number;
-  /** What it ought to get, where that is not its share: under a soft limit what the others leave. */
+  /** The expected use, where that is not the share: under a soft limit, what the others leave. */
   readonly due?: number;
-  /** Programs in the container; one where nothing is said. */
+  /** Programs in the container; one by default. */
   readonly processes?: number;
 }
 
 /**
- * Who steers: the agent with all it can know, the agent on a GPU whose NVML says nothing of single processes, or the
- * library by itself.
+ * What steers: the agent with all counters, the agent on a GPU whose NVML reports nothing about single processes, or
+ * the library alone.
  */
 export type Steering = 'agent' | 'silent NVML' | 'library alone';
 
 /** One GPU and its containers. */
 export interface GpuRow {
   readonly name: string;
-  /** Why nobody could keep these shares; null: they are to be kept. */
+  /** The reason why these shares cannot be kept; null: they have to be kept. */
   readonly knownError: string | null;
   readonly tenants: readonly TenantRow[];
 }
 
 /**
- * GPUs that are measured side by side: as many as this machine's processors bear without the programs waiting for each
- * other.
+ * GPUs that are measured concurrently: as many as this machine's processors can run without delays between the
+ * programs.
  */
 export interface Round {
   readonly steering: Steering;
   readonly gpus: readonly GpuRow[];
 }
 
-/** Ways of using a GPU that cost this machine next to nothing: programs sleep while they wait for tokens. */
+/** Ways of using a GPU that take almost no CPU time: programs sleep while they wait for tokens. */
 const CALM = [
   'async:20',
   'async:200',
@@ -45,7 +45,7 @@ const CALM = [
   'burst:200:20:1',
   'shapes',
 ];
-/** Ways that keep a processor busy: their launches wait for the GPU, which the simulated driver does by spinning. */
+/** Ways that keep a processor busy: their launches wait for the GPU, which the simulated driver does in a busy loop. */
 const BUSY = ['sync:20', 'sync:200', 'sync:2000'];
 
 const SHARES = [10, 30, 50, 70, 90];
@@ -107,7 +107,7 @@ export function neighbours(quick: boolean): Round[] {
   );
 }
 
-/** Longer than a time slice, so that others' slices are in every one of its samples. */
+/** Longer than a time slice of the GPU, so that each of its samples contains time slices of others. */
 const LONG = 'async:20000';
 
 function withKnownError(gpu: GpuRow, steering: Steering): GpuRow {
@@ -132,8 +132,7 @@ const SOFT: readonly GpuRow[] = [
 ];
 
 /**
- * Soft limits: beside an idle container, beside busy ones, and two that share what is left in proportion to their
- * shares.
+ * Soft limits: beside an idle container, beside busy ones, and two that divide the rest in proportion to their shares.
  */
 export function soft(quick: boolean): Round[] {
   return (quick ? (['agent'] as const) : (['agent', 'silent NVML'] as const)).map((steering): Round => ({

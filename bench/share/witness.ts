@@ -3,7 +3,7 @@ import { createInterface, type Interface } from 'node:readline';
 import type { ChildProcess } from 'node:child_process';
 import { stop, type SimulatedMachine } from '../sim/machine.js';
 
-/** Sees how long this machine keeps programs from running (native/bench/witness.c). */
+/** Measures how long this machine keeps programs from running (native/bench/witness.c). */
 export class Witness {
   readonly #child: ChildProcess;
   readonly #lines: Interface;
@@ -18,7 +18,7 @@ export class Witness {
     this.#lines = createInterface(this.#child.stdout);
   }
 
-  /** By pid: milliseconds that each was held up since the witness was called. Rejects when the witness has ended. */
+  /** By pid: milliseconds that each program was delayed since the last call. Rejects if the witness has ended. */
   async heldUpMs(): Promise<ReadonlyMap<number, number>> {
     const answer = once(this.#lines, 'line', { signal: this.#gone.signal });
     this.#child.stdin?.write('\n');

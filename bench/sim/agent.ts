@@ -18,9 +18,9 @@ export interface SliceLimits {
   readonly share: number;
   /** Null: hard. */
   readonly softLimit: number | null;
-  /** Absent: not limited. */
+  /** Absent: no limit. */
   readonly memoryBytes?: number;
-  /** It may hold more than that, on the host: as much as the agent's factor allows. */
+  /** The container may hold more than its limit, on the host: as much as the agent's factor allows. */
   readonly lowMemoryClass?: boolean;
   /** Absent: normal. */
   readonly priority?: Priority;
@@ -89,7 +89,7 @@ export class SteeringAgent {
     return join(this.#path, allocation);
   }
 
-  /** The container of a slice is over. */
+  /** Ends the container of a slice. */
   async remove(directory: string): Promise<void> {
     await this.#vgpu.slices.remove(directory.slice(-16));
   }

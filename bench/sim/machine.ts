@@ -7,16 +7,16 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const build = fileURLToPath(new URL('../../../native/build/', import.meta.url));
-/** Libraries of the simulated driver as they are, and behind the control library. */
+/** Libraries of the simulated driver, alone and behind the control library. */
 const DIRECT = join(build, 'sim');
 const MIRROR = join(build, 'mirror');
 
 const run = promisify(execFile);
 
-/** What the machine's GPUs and processes have done by now. */
+/** The counters of the machine's GPUs and processes. */
 export interface MachineStatus {
   readonly nowNs: number;
-  /** By card: time in which its multiprocessors belonged to a program. */
+  /** By GPU: time in which its multiprocessors belonged to a program. */
   readonly busyNs: readonly number[];
   /** By pid: time in which its kernels ran. */
   readonly workNs: ReadonlyMap<number, number>;
@@ -26,12 +26,12 @@ export interface Program {
   readonly name: string;
   readonly args: readonly string[];
   readonly gpu: number;
-  /** What the container sees as /etc/vcuda; null: the driver without the control library. */
+  /** The directory that the container sees as /etc/vcuda; null: the driver without the control library. */
   readonly slice: string | null;
   readonly output?: 'pipe' | 'ignore';
 }
 
-/** A simulated machine of its own, with programs on it; all gone when it is closed. */
+/** A simulated machine with programs on it; all of it is removed when it is closed. */
 export class SimulatedMachine {
   readonly directory: string;
   readonly gpus: number;
@@ -44,7 +44,7 @@ export class SimulatedMachine {
 
   static async open(cards: number): Promise<SimulatedMachine> {
     if (!existsSync(join(build, 'bench'))) throw new Error('the native side is not built: npm run native');
-    // The state is shared memory: where that has a file system of its own, nothing is ever written to a disk.
+    // The state is shared memory: on a memory file system it is never written to a disk.
     const machine = new SimulatedMachine(
       await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gm-bench-')),
       cards,
@@ -90,7 +90,7 @@ export class SimulatedMachine {
     return child;
   }
 
-  /** A program of native/bench/witness.c, which answers each line of its input. */
+  /** The program native/bench/witness.c, which answers each line of its input. */
   startWitness(pids: readonly number[]): ChildProcess {
     const child = spawn(join(build, 'bench', 'witness'), pids.map(String), { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#children.add(child);
@@ -98,7 +98,7 @@ export class SimulatedMachine {
     return child;
   }
 
-  /** Runs a program to its end; rejects where it fails. Its standard output. */
+  /** Runs a program to its end and returns its standard output; rejects if it fails. */
   async finish(program: Program): Promise<string> {
     const child = this.start({ ...program, output: 'pipe' });
     let text = '';
@@ -126,7 +126,7 @@ export class SimulatedMachine {
     };
   }
 
-  /** From now on NVML says nothing of what single processes use, as on GPUs that cannot. */
+  /** From now on NVML does not report the use of single processes, like GPUs without these counters. */
   async silenceNvml(): Promise<void> {
     await this.#command('fault', 'nvmlDeviceGetProcessUtilization', 'not-supported');
     await this.#command('fault', 'nvmlDeviceGetProcessesUtilizationInfo', 'not-supported');
@@ -150,7 +150,7 @@ export class SimulatedMachine {
   }
 }
 
-/** Ends a program that was started here. */
+/** Ends a program that this machine started. */
 export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once('exit', resolve));

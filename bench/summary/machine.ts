@@ -10,7 +10,7 @@ export interface MachineFacts {
   readonly node: string;
 }
 
-/** Of the machine this runs on, now. */
+/** The properties of the machine that runs this. */
 export function machineFacts(): MachineFacts {
   const all = cpus();
   return {

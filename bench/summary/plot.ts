@@ -6,10 +6,7 @@ const BAR_WIDTH = 360;
 const VALUE_WIDTH = 130;
 const HEAD = 30;
 
-/**
- * Figures that can stand on one scale: those of the unit that most of them have, each with something to compare it
- * with.
- */
+/** Figures that fit one scale: those of the most frequent unit, each with a baseline. */
 function comparable(figures: readonly Measurement[]): readonly Measurement[] {
   const compared = figures.filter(({ baseline, value }) => baseline !== null && value >= 0 && baseline >= 0);
   const counts = new Map<string, number>();
@@ -18,16 +15,13 @@ function comparable(figures: readonly Measurement[]): readonly Measurement[] {
   return most === undefined || most[1] < 2 ? [] : compared.filter(({ unit }) => unit === most[0]);
 }
 
-/**
- * A drawing (SVG) of each figure as a bar and its baseline as a mark on it; null where there are no two figures to
- * draw.
- */
+/** A drawing (SVG) of each figure as a bar and its baseline as a mark on it; null with fewer than two figures. */
 export function plotOf(title: string, figures: readonly Measurement[]): string | null {
   const rows = comparable(figures);
   if (rows.length === 0) return null;
   const values = rows.flatMap(({ value, baseline }) => [value, baseline ?? 0]).filter((value) => value > 0);
   const [least, most] = [Math.min(...values), Math.max(...values)];
-  // Over more than two powers of ten, a linear scale would show the largest figure alone.
+  // Over more than two powers of ten, a linear scale would show only the largest figure.
   const wide = most / least > 100;
   const at = (value: number): number => {
     if (value <= 0) return 0;

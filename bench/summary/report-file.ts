@@ -4,15 +4,15 @@ import { inDigits, type Measurement } from '../report.js';
 import type { MachineFacts } from './machine.js';
 import { plotOf } from './plot.js';
 
-/** What one benchmark brought. */
+/** The results of one benchmark. */
 export interface BenchResult {
   readonly bench: string;
   readonly figures: readonly Measurement[];
-  /** Remarks, in their order; of a benchmark that could not run, why. */
+  /** Notes, in their order; of a benchmark that could not run, the reason. */
   readonly notes: readonly string[];
 }
 
-/** Writes `report.md` and a drawing for each benchmark into `directory`; answers the report's path. */
+/** Writes `report.md` and a drawing for each benchmark into `directory`; returns the report's path. */
 export function writeReport(directory: string, facts: MachineFacts, results: readonly BenchResult[]): string {
   mkdirSync(directory, { recursive: true });
   const sections = results.map(({ bench, figures, notes }) => {

@@ -134,7 +134,10 @@ const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise
     await session.fails({ method: 'DELETE', path }, 'not-found');
   },
 
-  'a merge patch changes the named fields, removes null fields, and advances the resourceVersion': async (t, session) => {
+  'a merge patch changes the named fields, removes null fields, and advances the resourceVersion': async (
+    t,
+    session,
+  ) => {
     const pod = await session.pod({ annotations: { a: '1', b: '2' } });
     const patched = await session.ok(patch(pathOf(pod), { metadata: { annotations: { b: null, c: '3' } } }));
     t.same(patched.metadata.annotations, { a: '1', c: '3' });
