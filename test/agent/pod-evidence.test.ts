@@ -42,7 +42,7 @@ async function sandbox(t: Test): Promise<number> {
   t.teardown(() => child.kill('SIGKILL'));
   await eventually(
     async () => child.pid !== undefined && (await remains(null, [child.pid]))?.running !== null,
-    'sandbox',
+    'the sandbox to start',
   );
   return child.pid ?? 0;
 }

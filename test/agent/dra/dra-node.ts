@@ -206,6 +206,6 @@ export async function startedDraNode(
   const node = new DraNode(await scratchDirectory(t), gpus, seams, config);
   t.teardown(() => node.cluster.stop());
   await node.cluster.start();
-  await eventually(() => node.cluster.server.all('resourceslices').length > 0, 'the GPUs are published');
+  await eventually(() => node.cluster.server.all('resourceslices').length > 0, 'the GPUs to be published');
   return node;
 }

@@ -25,7 +25,7 @@ function pseudoRandom(seed: number): () => number {
   };
 }
 
-test('an agent that is killed at any moment neither loses nor keeps a claim', async (t) => {
+test('an agent that is killed at any moment neither loses a claim nor keeps a released one', async (t) => {
   const directory = await scratchDirectory(t);
   const node = new DraNode(directory, 2);
   const { config } = node.node;

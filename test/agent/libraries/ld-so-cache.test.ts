@@ -28,7 +28,7 @@ const ENTRIES: readonly CacheEntry[] = [
   { name: 'libm.so.6', path: '/lib/x86_64-linux-gnu/tls/libm.so.6', architecture: 'x86-64', hardware: 'legacy' },
 ];
 
-test('a cache is read with and without the header of the old format before it', (t) => {
+test('a cache is read with the header of the old format and without it', (t) => {
   for (const oldHeader of [false, true])
     t.same(parseLdSoCache(buildLdSoCache(ENTRIES, { oldHeader })), { ok: true, entries: ENTRIES });
   t.same(parseLdSoCache(buildLdSoCache([])), { ok: true, entries: [] });

@@ -61,7 +61,7 @@ for (const [present, wanted] of [
   });
 }
 
-test('settings of the slice that the container lacks or has otherwise are set', (t) => {
+test('settings of the slice that are missing or different in the container are set', (t) => {
   const found = inject({ NVIDIA_VISIBLE_DEVICES: 'all' });
   t.same(found.environment, GIVEN.environment);
   t.same(found.problems, ['LD_LIBRARY_PATH is not set', 'NVIDIA_VISIBLE_DEVICES is "all"']);

@@ -62,7 +62,7 @@ test('a restarted containerd asks the agent again, about earlier containers too'
   const before = await preparedPod(node.kubelet);
   const id = await engine.run(before.wish);
   await engine.restart();
-  await eventually(() => node.agent.nri?.plugin.losses === 1, 'the agent to notice');
+  await eventually(() => node.agent.nri?.plugin.losses === 1, 'the agent to notice the restart');
   await connected(node);
   t.match(node.agent.nri?.containers.get(id), { podUid: before.pod.uid });
   const after = await preparedPod(node.kubelet, { environment: { LD_LIBRARY_PATH: THEIRS } });

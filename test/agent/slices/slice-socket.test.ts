@@ -183,7 +183,7 @@ test('the number of connections of all containers together is limited, and closi
   await eventually(() => one.sessions.size + other.sessions.size === 3, 'three sessions');
   await closed(await say(other.path, greetingBytes(1, 0)));
   sockets[0]?.destroy();
-  await eventually(() => one.sessions.size === 1, 'the end of one');
+  await eventually(() => one.sessions.size === 1, 'the end of one session');
   sockets.push(await say(other.path, greetingBytes(1, 0)));
   await eventually(() => other.sessions.size === 2, 'a session in its place');
   t.equal(one.sessions.size, 1);
@@ -202,7 +202,7 @@ test('a container that opens all connections it can leaves half of them for othe
   );
   t.equal(greedy.sessions.size, 40);
   for (let count = 0; count < 31; count += 1) sockets.push(await say(other.path, greetingBytes(1, count)));
-  await eventually(() => other.sessions.size === 31, 'the connections of the other one');
+  await eventually(() => other.sessions.size === 31, 'the connections of the other container');
   t.equal(other.socket.refusals.connections, 0);
   for (const socket of sockets) socket.destroy();
 });
@@ -231,7 +231,7 @@ test('a flood closes the socket of its container for a while, and existing sessi
   t.match(shut.refusals, { floods: 1 });
   t.match(other.socket.refusals, { floods: 0, connections: 0 });
   const neighbour = await say(other.path, greetingBytes(1, 0));
-  await eventually(() => other.sessions.size === 1, 'another container is not held up');
+  await eventually(() => other.sessions.size === 1, 'a session of another container');
   for (const socket of flood) socket.destroy();
   await eventually(async () => {
     const socket = await say(path, greetingBytes(1, 1)).catch(() => null);

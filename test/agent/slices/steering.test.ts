@@ -237,7 +237,7 @@ test('a correction never leaves its bounds', (t) => {
   t.end();
 });
 
-test('a correction is kept as long as its container', (t) => {
+test('a correction is kept as long as its container exists', (t) => {
   const { state } = decide([slice('a', { waiting: true })]);
   const corrected = withCorrection(state, 'a', 1_500_000);
   t.equal(withCorrection(corrected, 'a', 1_500_000), corrected);
