@@ -43,10 +43,10 @@ function sound(directory: string): string[] {
 for (const [what, args, message] of [
   ['an unknown flag', ['--nope'], /unknown option '--nope'/],
   ['an unknown driver', ['--driver=amd'], /--driver: expected nvidia, sim or dummy \(got "amd"\)/],
-  ['a port that is none', ['--query-port=70000'], /--query-port: must be at most 65535/],
-  ['a probe port that is none', ['--probe-port=70000'], /--probe-port: must be at most 65535/],
+  ['a port beyond 65535', ['--query-port=70000'], /--query-port: must be at most 65535/],
+  ['a probe port beyond 65535', ['--probe-port=70000'], /--probe-port: must be at most 65535/],
   ['one port for two listeners', ['--probe-port=5678', '--query-port=5678'], /--probe-port: 5678 is the --query-port/],
-  ['a switch with a strange value', ['--share-mode=maybe'], /--share-mode: expected true or false \(got "maybe"\)/],
+  ['a boolean flag with another value', ['--share-mode=maybe'], /--share-mode: expected true or false \(got "maybe"\)/],
   ['a duration without a unit', ['--wait-timeout=60'], /--wait-timeout: expected a duration such as 500ms, 5s or 1m/],
   [
     'a certificate without its key',
@@ -54,12 +54,12 @@ for (const [what, args, message] of [
     /--tls-cert-file and --tls-private-key-file must be given together/,
   ],
   [
-    'tokens that nobody can review',
+    'token review without the API server',
     ['--token-review'],
     /--token-review: needs the API server, which --standalone does not use/,
   ],
   [
-    'tokens for all to read',
+    'token review over plain HTTP',
     ['--standalone=false', '--token-review', '--query-addr=0.0.0.0'],
     /--token-review: tokens would cross the network unprotected/,
   ],
@@ -74,8 +74,8 @@ for (const [what, args, message] of [
     ['--checkpoint-path=/dev/null/x'],
     /--checkpoint-path: \/dev\/null\/x is not a writable directory: ENOTDIR/,
   ],
-  ['an extra config that is not there', ['--extra-config=/nowhere.json'], /--extra-config: \/nowhere\.json: ENOENT/],
-  ['a simulated node that is not there', ['--sim-node=/nowhere'], /--sim-node: \/nowhere: ENOENT/],
+  ['a missing extra config', ['--extra-config=/nowhere.json'], /--extra-config: \/nowhere\.json: ENOENT/],
+  ['a missing simulated node', ['--sim-node=/nowhere'], /--sim-node: \/nowhere: ENOENT/],
   [
     'a simulated machine without libraries',
     ['--sim-state=/tmp', '--native-path=/nowhere'],
@@ -94,15 +94,15 @@ for (const [what, args, message] of [
 }
 
 for (const [what, flag, text, message] of [
-  ['an extra config that is no JSON', 'extra-config', '{"default":', /--extra-config: .*JSON/],
+  ['an extra config that is not JSON', 'extra-config', '{"default":', /--extra-config: .*JSON/],
   [
-    'an extra config of another shape',
+    'an extra config with a mistyped field',
     'extra-config',
     '{"default":{"devices":"x"}}',
     /--extra-config: .*default\.devices/,
   ],
-  ['a topology that is none', 'sim-node', 'hello\nworld\n', /--sim-node: /],
-  ['a topology with a ragged row', 'sim-node', '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n', /--sim-node: .*line 3/],
+  ['a text that is not a topology', 'sim-node', 'hello\nworld\n', /--sim-node: /],
+  ['a topology with an incomplete row', 'sim-node', '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\n', /--sim-node: .*line 3/],
   ['a node without GPUs', 'sim-node', '{"gpus":[]}', /--sim-node: .*gpus/],
 ] as const) {
   test(`the error about ${what} names its position`, async (t) => {

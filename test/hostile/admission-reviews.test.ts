@@ -7,12 +7,12 @@ for (const [what, text] of [
   ['null', 'null'],
   ['a number', '1'],
   ['a list', '[]'],
-  ['no JSON', '{'],
+  ['invalid JSON', '{'],
   ['a review without a request', JSON.stringify(REVIEW)],
   ['a review whose request is null', JSON.stringify({ ...REVIEW, request: null })],
   ['a review whose request is text', JSON.stringify({ ...REVIEW, request: 'x' })],
   ['a request without uid', JSON.stringify({ ...REVIEW, request: { operation: 'CREATE' } })],
-  ['a request for nothing that exists', JSON.stringify({ ...REVIEW, request: { uid: 'u', operation: 'PATCH' } })],
+  ['a request with an unknown operation', JSON.stringify({ ...REVIEW, request: { uid: 'u', operation: 'PATCH' } })],
 ] as const) {
   test(`the webhook refuses ${what} with a reason, and without a server error`, (t) => {
     t.match(readReview(text), { ok: false, reason: /./ });

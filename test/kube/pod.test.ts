@@ -32,13 +32,9 @@ const resized = (asked: string, held: string, more: Fields = {}): Fields =>
   );
 
 for (const [what, object, milli] of [
-  ['containers together', pod({ containers: [container({ cpu: '1' }), container({ cpu: '500m' })] }), 1500],
-  [
-    'a limit stands for a request left out',
-    pod({ containers: [{ name: 'c', resources: { limits: { cpu: '2' } } }] }),
-    2000,
-  ],
-  ['an init container that asks for more', pod({ initContainers: [container({ cpu: '3' })] }), 3000],
+  ['the sum of containers', pod({ containers: [container({ cpu: '1' }), container({ cpu: '500m' })] }), 1500],
+  ['a limit without a request', pod({ containers: [{ name: 'c', resources: { limits: { cpu: '2' } } }] }), 2000],
+  ['an init container that requests more', pod({ initContainers: [container({ cpu: '3' })] }), 3000],
   [
     'a sidecar beside a later init container',
     pod({ initContainers: [container({ cpu: '1' }, { restartPolicy: 'Always' }), container({ cpu: '4' })] }),
@@ -47,21 +43,21 @@ for (const [what, object, milli] of [
   ['overhead', pod({ overhead: { cpu: '250m' } }), 1250],
   ['requests of the whole pod', pod({ resources: { requests: { cpu: '4' } } }), 4000],
   [
-    'a limit of the whole pod where nobody requests',
+    'a limit of the whole pod without requests',
     pod({ containers: [{ name: 'c' }], resources: { limits: { cpu: '2' } } }),
     2000,
   ],
   ['a limit of the whole pod beside requests', pod({ resources: { limits: { cpu: '2' } } }), 1000],
-  ['a resize down that is not done', resized('1', '2'), 2000],
-  ['a resize up that is not done', resized('3', '2'), 3000],
+  ['a pending resize to less', resized('1', '2'), 2000],
+  ['a pending resize to more', resized('3', '2'), 3000],
   [
-    'a resize that will never be done',
+    'an infeasible resize',
     resized('64', '2', { conditions: [{ type: 'PodResizePending', status: 'True', reason: 'Infeasible' }] }),
     2000,
   ],
-  ['the same as servers before 1.33 say it', resized('64', '2', { resize: 'Infeasible' }), 2000],
+  ['an infeasible resize of a server before 1.33', resized('64', '2', { resize: 'Infeasible' }), 2000],
   [
-    'an init container is not resized',
+    'an init container, which is never resized',
     pod(
       { initContainers: [container({ cpu: '2' })] },
       {},

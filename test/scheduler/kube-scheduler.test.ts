@@ -173,9 +173,9 @@ function taken(pods: readonly SchedulerPod[]): number[] {
 }
 
 const VARIANTS: readonly [string, string, ((extender: Record<string, unknown>) => void)?][] = [
-  ['with its configuration file, names only', 'scheduler-config-v1beta1.yaml'],
+  ['with its configuration file and node names only', 'scheduler-config-v1beta1.yaml'],
   ['with whole nodes', 'scheduler-config-v1beta1.yaml', (extender) => (extender.nodeCacheCapable = false)],
-  ['binding by itself', 'scheduler-config-v1beta1.yaml', (extender) => delete extender.bindVerb],
+  ['that binds pods itself', 'scheduler-config-v1beta1.yaml', (extender) => delete extender.bindVerb],
   ['with a policy file', 'scheduler-policy.json'],
 ];
 

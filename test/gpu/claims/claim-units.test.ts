@@ -88,7 +88,7 @@ for (const [what, entry, reason] of [
     claim('a', result('gpu', 0, 30, { pool: 'other/vcuda' })),
     /of pool other\/vcuda, this node's pool is node\/vcuda/,
   ],
-  ['allocated a GPU that is gone', claim('a', result('gpu', 9)), /device gpu-9 is not on this node any more/],
+  ['allocated a missing GPU', claim('a', result('gpu', 9)), /device gpu-9 is not on this node any more/],
   ['allocated half a core', claim('a', result('gpu', 0, 0.5)), /not whole cores/],
 ] as const) {
   test(`the agent refuses a claim that is ${what}`, (t) => {

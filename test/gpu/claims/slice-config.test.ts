@@ -16,7 +16,7 @@ const entry = (
 });
 
 for (const [what, parameters, reason] of [
-  ['no object', 7, /expected an object of kind SliceConfig/],
+  ['a number instead of an object', 7, /expected an object of kind SliceConfig/],
   [
     'another version',
     { apiVersion: 'v2', kind: 'SliceConfig' },
@@ -28,11 +28,11 @@ for (const [what, parameters, reason] of [
     config({ sofLimit: 3 }),
     /sofLimit: no such field; there are softLimit, maxSoftLimit, priority, maxPriority/,
   ],
-  ['a name of Object', config({ constructor: 3 }), /constructor: no such field/],
-  ['too much', config({ softLimit: 120 }), /softLimit: 120 is not a whole number from 1 to 100/],
-  ['a fraction', config({ softLimit: 1.5 }), /softLimit: 1.5 is not a whole number/],
-  ['a text', config({ softLimit: '60' }), /softLimit: "60" is not a whole number/],
-  ['what only a class may set', config({ maxSoftLimit: 60 }), /maxSoftLimit may be set by a DeviceClass only/],
+  ['a property name of Object.prototype', config({ constructor: 3 }), /constructor: no such field/],
+  ['a limit above 100', config({ softLimit: 120 }), /softLimit: 120 is not a whole number from 1 to 100/],
+  ['a fractional limit', config({ softLimit: 1.5 }), /softLimit: 1.5 is not a whole number/],
+  ['a text as limit', config({ softLimit: '60' }), /softLimit: "60" is not a whole number/],
+  ['a field that only a class may set', config({ maxSoftLimit: 60 }), /maxSoftLimit may be set by a DeviceClass only/],
 ] as const) {
   test(`the agent refuses parameters with ${what} and states the reason`, (t) => {
     t.match(readSliceConfig(parameters, 'FromClaim'), { ok: false, reason });

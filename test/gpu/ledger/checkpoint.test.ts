@@ -82,10 +82,10 @@ test('after any byte is changed, cut or added, a checkpoint is refused with a re
 });
 
 for (const [what, text, reason] of [
-  ['nothing', '', /not JSON/],
+  ['empty', '', /not JSON/],
   ['a list', '[]', /not a JSON object/],
-  ['another version', '{"version":2,"state":{}}', /version 2 is not 1/],
-  ['no checksum', '{"version":1,"state":{}}', /checksum does not match/],
+  ['of another version', '{"version":2,"state":{}}', /version 2 is not 1/],
+  ['without a checksum', '{"version":1,"state":{}}', /checksum does not match/],
 ] as const) {
   test(`the agent refuses a checkpoint that is ${what}`, (t) => {
     t.match(decodeCheckpoint(text), { ok: false, reason });
