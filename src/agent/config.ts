@@ -64,7 +64,7 @@ export interface AgentConfig {
   readonly pluginProxyPath: string | null;
   readonly podResourcesSocket: string;
   readonly checkpointPath: string;
-  /** Whether each usage file is on a file system of its own. */
+  /** Whether each usage file is on a separate file system. */
   readonly usageTmpfs: boolean;
   readonly shareMode: boolean;
   /** How the agent uses GPUs that are partitioned by MIG. */

@@ -39,8 +39,8 @@ export interface HealthFileOptions {
 }
 
 /**
- * The health history of this node's GPUs on disk: a restart of the agent, also after a signal, forgets nothing. A reset
- * of the GPU, another driver or a boot ends an error, as it repairs its cause.
+ * The health history of this node's GPUs on disk: no entry is lost when the agent restarts, even after a signal. A
+ * reset of the GPU, another driver or a boot ends an error, as it repairs its cause.
  */
 export class GpuHealthFile {
   readonly #options: HealthFileOptions;

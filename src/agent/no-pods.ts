@@ -1,7 +1,7 @@
 import type { Notices, PodKnowledge } from './allocator/ports.js';
 import type { PodNames } from './device-plugin/holders.js';
 
-/** All that the agent asks about pods. */
+/** All queries of the agent about pods. */
 export interface AgentPods extends PodKnowledge, PodNames {
   /** Annotations with a key of tencent.com; null for an unknown pod. */
   annotations(podUid: string): ReadonlyMap<string, string> | null;

@@ -13,7 +13,7 @@ export interface NodeReportOptions {
   readonly allocator: Allocator;
   readonly health: HealthMonitor;
   readonly labels: NodeLabels;
-  /** Labels that the operator wants; labels that describe the GPUs get the GPUs' values instead. */
+  /** Labels that the operator configured; labels that describe the GPUs get the GPUs' values instead. */
   readonly wantedLabels: ReadonlyMap<string, string>;
   readonly clock: Clock;
 }

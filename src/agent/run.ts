@@ -69,7 +69,7 @@ export interface Agent {
   /** Null without `--nri`. */
   readonly nri: Nri | null;
   readonly httpPort: () => number;
-  /** Null if probes have no port of their own. */
+  /** Null if probes have no separate port. */
   readonly probePort: () => number | null;
   start(): Promise<void>;
   /** Stops all parts in reverse order and removes the agent's sockets. */

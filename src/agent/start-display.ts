@@ -31,7 +31,7 @@ export interface DisplayOptions {
 export interface Display {
   readonly parts: readonly Part[];
   readonly httpPort: () => number;
-  /** Null if probes have no port of their own. */
+  /** Null if probes have no separate port. */
   readonly probePort: () => number | null;
 }
 

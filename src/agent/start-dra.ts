@@ -49,7 +49,7 @@ export function claimGpusOf({ allocation, draGpus }: Pick<AgentConfig, 'allocati
 
 export interface DraOptions {
   readonly config: AgentConfig;
-  /** A client of its own, which is closed when the driver stops. */
+  /** A separate client, which is closed when the driver stops. */
   readonly client: KubeClient;
   readonly allocator: Allocator;
   readonly slices: SliceStore;

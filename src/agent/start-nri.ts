@@ -164,7 +164,7 @@ class Affinity {
     this.#log = log;
   }
 
-  /** Both files are read for each container: a kubelet with another policy may have started. */
+  /** The agent reads both files for each container, because the kubelet may have restarted with another policy. */
   async of({ podAnnotations, cpus }: RuntimeContainer, { numaNodes }: GivenSlice): Promise<AffinityAnswer> {
     const { cpuAffinity, devicePluginPath, hostRoot } = this.#config;
     if (cpuAffinity === 'off') return { kind: 'none', reason: 'off' };

@@ -1,6 +1,6 @@
 import koffi from 'koffi';
 
-/** Time for Node to end by itself after everything has stopped. */
+/** Time in which Node should exit after everything has stopped. */
 const END_MS = 2000;
 
 /**

@@ -50,7 +50,8 @@ async function main(argv: readonly string[]): Promise<number> {
   const names = needed(argv);
   for (const name of names) {
     const command = await COMMANDS[name]?.(program);
-    // With all commands at hand there is none that a word could be an argument of: an unknown one is a mistake.
+    // If all commands are registered, none is the default: an unknown word is an error, not an argument of the default
+    // command.
     if (command !== undefined) program.addCommand(command, { isDefault: names.length === 1 && name === DEFAULT });
   }
   for (const command of program.commands) command.exitOverride();
@@ -68,7 +69,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** EXTRA_FLAGS applies only to the agent. It comes last, so its values win. */
+/** EXTRA_FLAGS applies only to the agent. It is applied last, so its values take precedence. */
 function withExtraFlags(argv: readonly string[]): readonly string[] {
   const isAgent =
     needed(argv)[0] === DEFAULT && !argv.some((argument) => HELP.has(argument) || argument === '--version');

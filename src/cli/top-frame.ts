@@ -128,7 +128,7 @@ function secondsWaited(now: SliceSnapshot, before: SliceSnapshot | undefined): n
   return Math.max(0, now.counters.throttledSeconds - before.counters.throttledSeconds);
 }
 
-/** The name takes the remaining width; figures have columns of their own. */
+/** The name takes the remaining width; numbers have separate columns. */
 function line([name = '', ...cells]: readonly string[], columns: number): string {
   const widths = [4, 13, 16, 10];
   const fixed = widths.reduce((sum, width) => sum + width + 1, 0);

@@ -92,7 +92,7 @@ export type CompactIds = Readonly<Record<string, string>>;
 
 const TRAILING_NUMBER = /^(.*?)(0|[1-9][0-9]{0,8})$/;
 
-/** Writes ids as ranges, for checkpoint and log. An id without a trailing number becomes an entry of its own. */
+/** Writes ids as ranges, for checkpoint and log. An id without a trailing number becomes a separate entry. */
 export function compactIds(ids: Iterable<string>): CompactIds {
   const numbers = new Map<string, number[]>();
   const compact: Record<string, string> = {};

@@ -21,7 +21,7 @@ export interface Gpu {
   readonly instance?: MigInstance;
 }
 
-/** A MIG instance, which the agent treats as a GPU of its own. */
+/** A MIG instance, which the agent treats as a separate GPU. */
 export interface MigInstance {
   /** NVIDIA's name of its size: `1g.10gb`, `1g.10gb+me`, `1c.3g.40gb`. */
   readonly profile: string;

@@ -15,7 +15,7 @@ import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './to
  *      "nvlinks":[[4,0],[0]]}
  *
  * `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions in `cards`: the upper triangle of both
- * matrices. A MIG instance is an entry of its own with `mig`: `{"profile":"1g.10gb","parentUuid":"GPU-...",
+ * matrices. A MIG instance is a separate entry with `mig`: `{"profile":"1g.10gb","parentUuid":"GPU-...",
  * "gpuInstance":7,"computeInstance":0,"multiprocessors":16}`. Readers ignore fields that they do not know; a change
  * that they could not ignore gets a new version.
  */

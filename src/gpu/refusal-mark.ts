@@ -1,6 +1,6 @@
 /**
  * The prefix of every refusal. The kubelet copies the text into the status of the pod or container, so the prefix
- * identifies a pod that the agent refused, also after a restart, and tells the reader which component refused it.
+ * identifies a pod that the agent refused, even after a restart, and names the component to the reader.
  */
 const MARK = 'gpu-manager: ';
 

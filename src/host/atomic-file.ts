@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 export type AtomicWriteFs = Pick<typeof nodeFs, 'open' | 'rename' | 'rm'>;
 
 export interface AtomicWriteOptions {
-  /** Permission bits of the new file, whatever the umask; default 0640. */
+  /** Permission bits of the new file, independent of the umask; default 0640. */
   readonly mode?: number;
   /** False for content that is useless after a power loss, which is not synced. */
   readonly durable?: boolean;
@@ -22,9 +22,10 @@ export async function removeHalfWritten(directory: string): Promise<void> {
 }
 
 /**
- * Replaces `path` by `content` so that every reader, also after a crash or power loss, sees the whole old file or the
- * whole new one: the content is written to a temporary file, synced, renamed over `path`, and the directory synced.
- * Rejects with the file system's error; the old file is then unchanged, and the temporary file is removed if possible.
+ * Replaces `path` by `content` so that every reader, even after a crash or power loss, sees the complete old file or
+ * the complete new file: the content is written to a temporary file, synced, renamed over `path`, and the directory
+ * synced. Rejects with the file system's error; the old file is then unchanged, and the temporary file is removed if
+ * possible.
  */
 export async function writeFileAtomically(
   path: string,

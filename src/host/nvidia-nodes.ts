@@ -19,8 +19,8 @@ export interface NvidiaNodes {
 }
 
 /**
- * Finds the nodes that every container with a GPU gets. Those below `nvidia-caps` are not among them: they give access
- * to one MIG instance, or to the management of all.
+ * Finds the nodes that every container with a GPU gets. The result excludes the nodes below `nvidia-caps`, which give
+ * access to one MIG instance or to the management of all instances.
  */
 export function findNvidiaNodes(devices = '/dev'): NvidiaNodes {
   const present = (name: string) =>

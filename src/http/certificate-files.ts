@@ -39,7 +39,8 @@ export class CertificateFiles implements TlsSource {
       readFile(keyFile, 'utf8'),
       clientCaFile === null ? null : readFile(clientCaFile, 'utf8'),
     ]);
-    // Refuses a key that does not belong to the certificate here instead of at the first handshake.
+    // Refuses a key that does not belong to the certificate. The check runs here, so that the error does not first
+    // appear at a TLS handshake.
     createSecureContext({ cert: certificate, key, ...(clientAuthority === null ? {} : { ca: clientAuthority }) });
     this.#current = { certificate, key, clientAuthority };
     return this.#current;

@@ -59,7 +59,7 @@ export interface ListenerOptions {
   readonly log: LimitedLogTarget;
 }
 
-/** Interval in which Node checks the time limits of connections. */
+/** Interval at which Node checks the time limits of connections. */
 const LOOK_MS = 1_000;
 
 const MIN_TLS = 'TLSv1.2';
@@ -111,8 +111,8 @@ export class Listener {
   }
 
   /**
-   * Rejects with a `StartupError` when the address cannot be listened on, and with another error when the certificate
-   * cannot be used.
+   * Rejects with a `StartupError` if it cannot listen on the address, and with another error if the certificate is
+   * unusable.
    */
   async start(): Promise<void> {
     const { port, address, tls } = this.#options;

@@ -10,7 +10,7 @@ export type AccessDecision =
   /** The cluster does not answer now. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
-/** Asks the cluster; never rejects. */
+/** Queries the cluster; never rejects. */
 export type TokenReviewer = (token: string, path: string) => Promise<AccessDecision>;
 
 /** How long an accepted token stays accepted after its revocation at most, and how long a refused one stays refused. */

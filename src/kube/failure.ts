@@ -25,7 +25,7 @@ export interface KubeFailure {
   readonly code: KubeFailureCode;
   /** Text for logs. */
   readonly message: string;
-  /** Delay that the server asks for; null without one. */
+  /** Delay that the server requests; null without one. */
   readonly retryAfterMs: number | null;
 }
 

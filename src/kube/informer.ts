@@ -26,8 +26,8 @@ export interface InformerOptions<T> {
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
   /**
-   * Page size of lists, which then come from the server's storage; null: one list from its cache, which is cheap for
-   * few objects.
+   * Page size of lists; the server reads paged lists from its storage; null: one list from its cache, which is cheap
+   * for few objects.
    */
   readonly pageSize?: number | null;
   /** The reduced copy of an object; null for objects that are not wanted, even if the server sends them. */

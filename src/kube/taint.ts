@@ -1,4 +1,4 @@
-/** A taint of a node, which keeps pods without a toleration away. */
+/** A taint of a node: pods without a matching toleration do not run there. */
 export interface Taint {
   readonly key: string;
   readonly value: string;

@@ -17,7 +17,7 @@ export interface WorkQueueOptions {
   /** Beyond this, the oldest work is dropped; without a limit, none is. */
   readonly capacity?: number;
   readonly concurrency?: number;
-  /** False: work is retried until it is done, whatever the answers and however long it takes. */
+  /** False: work is retried until it is done, after any answer and without a time limit. */
   readonly givesUp?: boolean;
   readonly longestBackoffMs?: number;
   /** 0 to 1, for jitter. */

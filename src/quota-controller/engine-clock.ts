@@ -30,7 +30,7 @@ const AGREEMENT_MS = 60_000;
 export const MAX_LEAP_MS = 31 * 86_400_000;
 
 /**
- * The engine's time follows the API server's time, so that all replicas agree whatever their nodes' clocks show. It
+ * The engine's time follows the API server's time, so that all replicas agree even if their nodes' clocks differ. It
  * never goes back, and one wrong clock cannot move it far: a step of more than a minute needs the agreement of this
  * machine's clock, and a step of more than 31 days is always refused.
  */

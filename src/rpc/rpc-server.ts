@@ -24,7 +24,7 @@ const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
 /** A kubelet has one open stream per resource, and makes one call at a time. */
 const CALLS_LIMIT = 100;
 
-/** A gRPC server without a listener of its own: the owner of the connections passes them in. */
+/** A gRPC server without its own listener: the owner of the connections passes them in. */
 export class RpcServer {
   readonly #methods: ReadonlyMap<string, RpcMethod>;
   readonly #limits: RpcLimits;

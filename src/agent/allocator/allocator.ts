@@ -471,8 +471,8 @@ export class Allocator {
     const { files, slices } = this.#options;
     const cores = coreIdsOf(allocation).length;
     const memory = memoryIdsOf(allocation).length;
-    // The request for memory may still come: whole GPUs get the control library unless every candidate asks for no
-    // memory.
+    // The request for memory may still come: containers with whole GPUs get the control library unless no candidate
+    // requests memory.
     const waiting = this.#state.open?.kind === 'core' && this.#state.open.allocationId === allocation.id;
     const candidates = this.#options.pods.pending()?.filter((container) => container.cores === cores) ?? [];
     const mayFollow =
@@ -521,7 +521,7 @@ function isEnded(endedPods: ReadonlySet<string>): (owner: ContainerRef) => boole
   return ({ podUid }) => endedPods.has(podUid);
 }
 
-/** Whether a request's container wants 32-bit libraries; null if its candidates differ, false without candidates. */
+/** Whether a request's container needs 32-bit libraries; null if its candidates differ, false without candidates. */
 function compat32Of(candidates: readonly PendingContainer[]): boolean | null {
   const known = new Set(candidates.map(({ compat32 }) => compat32 === true));
   return known.size > 1 ? null : known.has(true);

@@ -32,7 +32,7 @@ export async function podsGone(
 }
 
 /**
- * The allocations of which at least one container runs. If the API server no longer has the pod, its processes may
+ * The allocations with at least one running container. If the API server no longer has the pod, its processes may
  * belong to the pod's sandbox, so the runtime has to name the running container.
  */
 export async function runningOf(

@@ -13,7 +13,7 @@ import { reviewToken } from '../../kube/token-review.js';
 import { WorkQueue, type WorkCounts } from '../../kube/work-queue.js';
 
 export interface NodeKubeOptions {
-  /** A client of its own, which is closed when the agent stops. */
+  /** A separate client, which is closed when the agent stops. */
   readonly client: KubeClient;
   readonly nodeName: string;
   readonly clock: Clock;
@@ -30,7 +30,7 @@ export class NodeKube {
   readonly #client: KubeClient;
   readonly #writer: PodWriter;
   readonly #failedPods: FailedPods;
-  /** A queue of its own: annotations and deletions must not wait behind many events. */
+  /** A separate queue: annotations and deletions must not wait behind many events. */
   readonly #writes: WorkQueue;
   readonly #eventWrites: WorkQueue;
 

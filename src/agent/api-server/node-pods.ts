@@ -128,10 +128,10 @@ export class NodePods {
   }
 
   /**
-   * Containers that wait for their GPUs, or for their first start after the allocation, in the order in which the
-   * kubelet probably asks: by the scheduler extender's time stamp, else by creation; within a pod, init containers
-   * first. Null if the pods are unknown. The annotation gpu-assigned is ignored: pod templates copy it, and it tells
-   * nothing about a pod's other containers.
+   * Containers that wait for their GPUs, or for their first start after the allocation, in the probable order of the
+   * kubelet's requests: by the scheduler extender's time stamp, else by creation; within a pod, init containers first.
+   * Null if the pods are unknown. The annotation gpu-assigned is ignored: pod templates copy it, and it tells nothing
+   * about a pod's other containers.
    */
   pending(): PendingContainers {
     if (!this.#watch.synced || this.#watch.silentMs > STALE_MS) return null;

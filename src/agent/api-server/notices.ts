@@ -118,7 +118,7 @@ export class Notices {
 
   /**
    * Writes a pod that appears. Corrects a changed pod only if it was right before: otherwise the agent's own write may
-   * still be on its way.
+   * not have been observed yet.
    */
   #compare(before: NodePod | null, after: NodePod): void {
     if (!this.#assigned.has(after.uid)) return;
@@ -160,7 +160,7 @@ export class Notices {
     }
     if (wanted.size === 0) return wanted;
     wanted.set(GPU_ASSIGNED_KEY, 'true');
-    // Without a time of the scheduler extender's decision, the agent's own time is used.
+    // If the pod has no annotation with the time of the scheduler extender's decision, the agent's time is used.
     if (!pod.annotations.has(PREDICATE_TIME_KEY))
       wanted.set(PREDICATE_TIME_KEY, String(BigInt(Math.trunc(at)) * 1_000_000n));
     for (const [key, value] of wanted) if (pod.annotations.get(key) === value) wanted.delete(key);

@@ -30,7 +30,7 @@ export const PLUGIN_SOCKET: Readonly<Record<ResourceKind, string>> = { core: 'vc
  */
 export const PLUGIN_OPTIONS = { pre_start_required: true, get_preferred_allocation_available: true } as const;
 
-/** The longest time that a kubelet waits for an answer of a plugin, which is its limit for PreStartContainer. */
+/** The longest time that a kubelet waits for a plugin: its limit for PreStartContainer. */
 export const CALL_PATIENCE_MS = 30_000;
 
 type WatchStream = RpcCall<Empty__Output, ListAndWatchResponse>;

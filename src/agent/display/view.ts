@@ -197,7 +197,10 @@ export interface NodeView {
   readonly nodeName: string;
   readonly version: string;
   snapshot(): NodeSnapshot;
-  /** The part of the snapshot that the history needs, at low cost: counters are as of the last steering tick. */
+  /**
+   * The part of the snapshot that the history needs, at low cost: the counters have their values of the last steering
+   * tick.
+   */
   use(): UseMoment;
   /** The topology as the original prints it; extended: with NVLinks, model and availability. */
   graph(options?: { readonly extended?: boolean }): string;

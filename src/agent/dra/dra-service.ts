@@ -52,7 +52,7 @@ const UNANSWERED: PreparedClaim = { ok: false, reason: 'the driver returned no r
 
 const refOf = ({ namespace, uid, name }: ClaimMessage): ClaimMessage => ({ namespace, uid, name });
 
-/** Absent errors are left out, as the kubelet's own types do. */
+/** Omits absent errors, as the kubelet's own types do. */
 const errorAnswer = (error: string | undefined): object => (error === undefined ? {} : { error });
 
 function prepareAnswer(answer: PreparedClaim, withShareIds: boolean): object {

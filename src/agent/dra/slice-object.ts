@@ -60,8 +60,8 @@ function capacityObject(key: string, { value, policy }: DeviceCapacity): object 
 }
 
 /**
- * Reads a ResourceSlice; null unless it belongs to this driver on this node. Invalid content reads as another device,
- * so that it is written again.
+ * Reads a ResourceSlice; null unless it belongs to this driver on this node. Invalid content is read as a different
+ * device, so that the agent writes the slice again.
  */
 export function readSlice(object: unknown, node: string): ObservedSlice | null {
   const [metadata, spec] = [record(record(object).metadata), record(record(object).spec)];

@@ -62,7 +62,7 @@ export class DriverError extends Error {
 }
 
 /**
- * The GPUs of this machine. Each vendor has one implementation in a folder of its own; `contract.test.ts` tests all of
+ * The GPUs of this machine. Each vendor has one implementation in a separate folder; `contract.test.ts` tests all of
  * them. GPUs are named by UUID, because indexes change when a GPU is added or removed. Every call rejects with a
  * `DriverError` if the driver does not answer, and never hangs.
  */

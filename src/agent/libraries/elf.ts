@@ -158,7 +158,8 @@ function parseSections(image: Buffer): ElfResult<ParsedSections> {
   const nameTableBytes = is64
     ? image.readUInt32LE(nameTable + 32) + image.readUInt32LE(nameTable + 36) * 2 ** 32
     : image.readUInt32LE(nameTable + 20);
-  // elfy searches each section's name from its offset to the next NUL, which this bound limits for a table of zeros.
+  // elfy searches each section's name from its offset to the next NUL. This bound limits the search in a table of
+  // zeros.
   if (nameTableBytes > MAX_NAME_TABLE)
     return refuse('unsupported', `the table of section names has ${nameTableBytes} bytes`);
   try {

@@ -19,9 +19,9 @@ const ORIGIN_NAMES = ['libcuda-origin.so.1', 'libnvidia-ml-origin.so.1'];
 
 /**
  * Mounts that put the driver's libraries into the linker's default directories. A program that starts without
- * LD_LIBRARY_PATH, for example by sudo or ssh, or with a path of its own (tkestack/gpu-manager#25), then finds the
- * control library, also before a driver of the image with the same names. `libraryDirectory` is the host's directory
- * that is mounted as /usr/local/nvidia; `limited` tells whether it contains the control libraries.
+ * LD_LIBRARY_PATH, for example by sudo or ssh, or with its own path (tkestack/gpu-manager#25), then finds the control
+ * library, even if the image contains a driver with the same names. `libraryDirectory` is the host's directory that is
+ * mounted as /usr/local/nvidia; `limited` tells whether it contains the control libraries.
  */
 export function defaultPathMounts(libraryDirectory: string, limited: boolean, architecture: Architecture): BindMount[] {
   const names = limited ? [...INTERPOSED_NAMES, ...ORIGIN_NAMES] : INTERPOSED_NAMES;

@@ -60,7 +60,7 @@ export function driverVersionOf(fileName: string): string | null {
   return version === undefined || version === '1' ? null : version;
 }
 
-/** A node runs programs of its own architecture and of the matching 32-bit one. */
+/** A node runs programs of its own architecture and of the matching 32-bit architecture. */
 function belongsToNode(library: Architecture, node: Architecture): boolean {
   if (library === node) return true;
   if (node === 'x86-64') return library === 'i386' || library === 'x32';

@@ -124,7 +124,7 @@ function chooseLibraries({ volume, inventory, architecture, controls }: MirrorRe
   const taken = new Map<string, HostLibrary>();
   const leftOut = new Map<string, string>();
   const reasons = new Map<string, string>();
-  // A candidate found under its SONAME comes before one that only has it: programs load the former.
+  // A candidate whose file name is its SONAME precedes other candidates: programs load the former.
   const candidates = [...inventory.libraries].sort(
     (a, b) => Number(a.name !== a.facts.soname) - Number(b.name !== b.facts.soname),
   );

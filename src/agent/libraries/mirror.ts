@@ -97,7 +97,7 @@ async function buildVersion(versions: string, plan: MirrorPlan, fs: MirrorFs): P
     await fs.mkdir(building, { mode: 0o755 });
     for (const step of plan.steps) await carryOut(step, building, fs);
     for (const step of plan.steps) if (step.kind === 'directory') await sync(join(building, step.to), fs);
-    // Every user of a container must be able to read the directory, whatever the agent's umask.
+    // Every user of a container must be able to read the directory, independent of the agent's umask.
     await fs.chmod(building, 0o755);
     await sync(building, fs);
     await fs.rename(building, place);

@@ -56,7 +56,7 @@ export class NriPlugin implements Part {
     this.#pause = new Pause(options.clock);
   }
 
-  /** The runtime that asks this plugin about every new container; null without a connection. */
+  /** The runtime, which calls this plugin for every new container; null without a connection. */
   get runtime(): RuntimeFacts | null {
     return this.#runtime;
   }

@@ -66,7 +66,7 @@ export function pluginService(options: PluginServiceOptions, listener: Connectio
         return { events: WANTED_EVENTS };
       }),
       Synchronize: handle(({ pods, containers: found, more }: SynchronizeRequest__Output) => {
-        // A list that is too long for one message comes in parts; a container's pod is in the same part or an earlier
+        // A list that is too long for one message is sent in parts; a container's pod is in the same part or an earlier
         // one.
         for (const pod of pods) podsListed.set(pod.id, pod);
         for (const container of found) {

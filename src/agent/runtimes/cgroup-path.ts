@@ -28,8 +28,8 @@ const POD_DIRECTORY = /^pod([0-9A-Za-z_-]+)$/;
 const POD_SLICE = /^(?:.+-)?kubepods(?:-(?:burstable|besteffort))?-pod([0-9A-Za-z_]+)\.slice$/;
 
 /**
- * containerd with the cgroupfs driver under a kubelet with the systemd driver uses the slice's name as a part of its
- * own name: `<slice>:cri-containerd:<id>`.
+ * containerd with the cgroupfs driver under a kubelet with the systemd driver uses the slice's name as a part of the
+ * cgroup's name: `<slice>:cri-containerd:<id>`.
  */
 const MIXED = /^(.+\.slice):[^:]+:([0-9a-f]{64})$/;
 

@@ -104,7 +104,9 @@ export class CriRuntime implements ContainerRuntime {
   }
 }
 
-/** containerd's answer, without a gRPC status of its own, while it starts and its socket answers already. */
+/**
+ * containerd's answer while it starts and its socket already accepts calls; there is no specific gRPC status for it.
+ */
 const STARTING = /not initialized yet/;
 
 function errorCode(error: unknown): RuntimeError['code'] {

@@ -44,9 +44,9 @@ export function parseEndpoint(endpoint: string): EndpointResult {
 
 /**
  * Connects to the runtime that the options name, or else to the runtime of this node that runs Kubernetes pods. A node
- * may have several: docker brings a containerd of its own, and images are built with docker on nodes whose kubelet uses
- * containerd. The runtime with pods is the kubelet's (the agent itself is in one); while none has pods, the first that
- * answers is used. Rejects with a {@link RuntimeError}, whose message lists the tried endpoints.
+ * may have several: docker installs its own containerd, and some nodes use docker to build images although their
+ * kubelet uses containerd. The runtime with pods is the kubelet's (the agent itself is in one); while none has pods,
+ * the first that answers is used. Rejects with a {@link RuntimeError}, whose message lists the tried endpoints.
  */
 export async function connectRuntime(options: RuntimeOptions = {}): Promise<ContainerRuntime> {
   const { timeoutMs } = options;

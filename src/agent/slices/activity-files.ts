@@ -30,8 +30,8 @@ const MOST_BYTES = 2 ** 16;
  * The activity file of each slice, which its container may write, and a directory of links to the activity files of the
  * high slices to which it gives way. The container may only read these. `directoryOf` names the directory of a slice.
  *
- * In memory (`tmpfs`), all of them are on one small file system, since a link cannot lead to another one. File and
- * directory of a slice are then mounted by themselves into the slice's directory.
+ * In memory (`tmpfs`), all of them are on one small file system, since a link cannot lead to another one. The file and
+ * the directory of a slice are then mounted separately into the slice's directory.
  */
 export class ActivityFiles {
   readonly #directoryOf: (allocation: string) => string;

@@ -79,7 +79,8 @@ export interface AuditedDevice {
   /** Whether a counter fell, which only a writer other than the control library can cause. */
   readonly wentBack: boolean;
   /**
-   * Memory in bytes that the driver counts and the container's own account does not; null if one of the two is unknown.
+   * Memory in bytes that the driver counts and the container's usage file does not contain; null if one of the two is
+   * unknown.
    */
   readonly uncountedMemoryBytes: number | null;
   /**
@@ -162,7 +163,9 @@ function auditUnenforced(device: AuditedDevice): Finding[] {
   return [...findings, { code: 'over-share', subject: gpuUuid, message, serious: false }];
 }
 
-/** Not a reason to evict by itself: use of a GPU shows whether a process really bypasses the control library. */
+/**
+ * This alone is no reason to evict the pod: use of a GPU shows whether a process really bypasses the control library.
+ */
 function auditInjection({ uninjected = [] }: AuditView): Finding[] {
   if (uninjected.length === 0) return [];
   const message = `the container was not made with what its slice needs: ${uninjected.join('; ')}`;

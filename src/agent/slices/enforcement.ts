@@ -1,4 +1,4 @@
-/** Whether the limits of a container are enforced, as its pod asks and its node allows. Pure. */
+/** Whether the limits of a container are enforced: its pod requests it and its node must allow it. Pure. */
 import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
 import { valueFor } from './live-limits.js';
 

@@ -19,9 +19,9 @@ export interface GpuState {
 }
 
 /**
- * One GPU and the containers on it. `takeSample` asks the driver about once a second which processes use the GPU, and
- * finds their containers. `tick` reads counters and steers, ten times a second while a container needs it; it calls
- * neither driver nor kubelet and never waits.
+ * One GPU and the containers on it. `takeSample` queries the driver about once a second for the processes that use the
+ * GPU, and finds their containers. `tick` reads counters and steers, ten times a second while a container needs it; it
+ * calls neither driver nor kubelet and never waits.
  */
 export class GpuMonitor {
   readonly uuid: string;
@@ -200,8 +200,8 @@ export class GpuMonitor {
 
 /**
  * GPU time of foreign processes, in ppm of the GPU. Counts only processes that the previous sample had too: a
- * container's own process may look foreign once before its greeting arrives, and once after it ended and its slice is
- * gone, each time with all the time that it used.
+ * container's own process may seem foreign in one sample before its greeting arrives, and in one sample after its slice
+ * was removed; both samples would count all of its GPU time.
  */
 function foreignPpm(foreignProcesses: readonly GpuProcess[], before: readonly GpuProcess[]): number {
   const known = new Set(before.map(({ pid }) => pid));

@@ -20,7 +20,7 @@ const OVERHEAD_STEP_BYTES = 1024 * 1024;
  */
 const OTHERS_STEP_PPM = 10_000;
 const OTHERS_STEP_PART = 0.1;
-/** Over a shorter time, a sample that comes late changes the result. */
+/** Over a shorter time, a late sample changes the result. */
 const MIN_ACCOUNT_NS = 3e9;
 /** Reports cover short windows and arrive late, so this many recent ones are used. */
 const REPORTS = 3;
@@ -287,7 +287,7 @@ export class GpuSlice {
    */
   chargeOverhead(heldBefore: number | null, heldAfter: number | null): void {
     const used = this.usedMemoryBytes;
-    // An unenforced slice has no account of its own: the driver's part of its memory is unknown.
+    // An unenforced slice has no usage data of its own: the driver's part of its memory is unknown.
     if (this.slice.unenforced) return;
     if (this.live.memoryBytes === null || used === null || heldBefore === null || heldAfter === null) return;
     if (heldBefore === heldAfter) this.#compared = { usedBytes: used, heldBytes: heldAfter };

@@ -68,7 +68,7 @@ export class Monitor {
     this.#cancel = this.#options.clock.every(TICK_MS, () => this.#tick());
   }
 
-  /** Starts no further samples; a running sample ends by itself. */
+  /** Starts no further samples; a running sample completes. */
   stop(): void {
     this.#cancel();
   }

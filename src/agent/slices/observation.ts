@@ -35,8 +35,8 @@ export interface DeviceObservation {
   /** The most that it held at once since it started, by its own account; null while its usage file cannot be read. */
   readonly peakMemoryBytes: number | null;
   /**
-   * Launches, charged GPU time, throttled time, denials of memory by API and so on (times in ns). They only grow, also
-   * over restarts of the container. A new agent starts with the values in the running container's file.
+   * Launches, charged GPU time, throttled time, denials of memory by API and so on (times in ns). They only grow, even
+   * when the container restarts. A new agent starts with the values in the running container's file.
    */
   readonly counters: UsageCounters;
   /** GPU time that it may use now, in parts per million of the GPU; null under a hard share or while it is idle. */

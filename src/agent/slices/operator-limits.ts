@@ -103,7 +103,7 @@ export class OperatorLimits {
       const decoded = decodeLimits(await readReachableFile(this.#directories.limitsPathOf(allocation)));
       return decoded.ok ? decoded.limits.devices : 'unknown';
     } catch {
-      // Whatever the error is: the last limits are unknown.
+      // For any error: the last limits are unknown.
       return 'unknown';
     }
   }

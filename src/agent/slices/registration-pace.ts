@@ -6,9 +6,9 @@ export interface PaceLimit {
 }
 
 /**
- * Limits the rate of registrations of all containers together, because each asks the runtime and writes files. A caller
- * beyond the rate waits instead of being refused. Each slice waits with one registration at a time, so slices take
- * turns.
+ * Limits the rate of registrations of all containers together, because each registration queries the runtime and writes
+ * files. A caller beyond the rate waits instead of being refused. Each slice waits with one registration at a time, so
+ * slices take turns.
  */
 export class RegistrationPace {
   readonly #clock: Clock;

@@ -20,8 +20,8 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
 
 /**
  * `<base>/<allocation id>/`: the directory that a container sees read-only as /etc/vcuda. It belongs to the agent. The
- * container's user may write only the usage file and the activity file. Both are mounts of their own, so they can be
- * neither removed nor replaced; the agent treats their content as untrusted.
+ * container's user may write only the usage file and the activity file. Each of them is a separate mount, so containers
+ * can neither remove nor replace them; the agent treats their content as untrusted.
  */
 export class SliceDirectories {
   readonly #base: string;
@@ -84,7 +84,7 @@ export class SliceDirectories {
   async make(allocationId: string, anew = false): Promise<void> {
     const path = this.usagePathOf(allocationId);
     await mkdir(dirname(path), { recursive: true });
-    // Every user in the container must be able to enter, whatever the agent's umask.
+    // Every user in the container must be able to enter the directory, independent of the agent's umask.
     for (const directory of [this.pathOf(allocationId), dirname(path)]) await chmod(directory, 0o755);
     await this.activity.make(allocationId, anew);
     const there = await lstat(path).catch(() => null);

@@ -97,8 +97,8 @@ type Kind = 'silent' | 'session' | 'rpc';
 /**
  * `vcuda.sock` of one container. It serves two protocols, which the first byte distinguishes: the control library's
  * greeting, after which the connection stays open, and gRPC. The socket identifies the container, and the peer
- * credentials identify the process. Connections that exceed the limits are closed, and if that goes on the socket
- * itself is removed for a while, so that a flood harms only its sender.
+ * credentials identify the process. Connections that exceed the limits are closed, and if the container keeps exceeding
+ * them, the agent removes the socket for a while, so that a flood of connections harms only its sender.
  */
 export class SliceSocket {
   readonly #options: SliceSocketOptions;

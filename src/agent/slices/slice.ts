@@ -16,7 +16,7 @@ import type { SliceDirectories } from './slice-directory.js';
 import { SliceSocket, type ConnectionBudget, type SocketLimits, type SocketRefusals } from './slice-socket.js';
 import { UsageReader, type UsageOpened } from './usage-reader.js';
 
-/** One allocation with the devices of its container, as the ledger has it. */
+/** An allocation of the ledger with the devices of its container. */
 export interface SliceSpec {
   readonly allocation: string;
   readonly owner: SliceOwner;

@@ -1,8 +1,8 @@
 /**
  * How the agent steers the containers of one GPU: the charges of the last tick determine the grants of the next. The
- * control library enforces a share by itself, but it does not see the other containers. The agent adds this: it lends
- * idle time to containers with a soft limit, takes it back when the owner works again, and corrects charges that are
- * wrong for long. Pure: no clock, no files. Shares are in hundredths of a GPU, `ppm` in parts per million of a GPU.
+ * control library alone enforces a share, but it does not see the other containers. The agent adds this: it lends idle
+ * time to containers with a soft limit, takes it back when the owner works again, and corrects charges that are wrong
+ * for long. Pure: no clock, no files. Shares are in hundredths of a GPU, `ppm` in parts per million of a GPU.
  */
 import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
 import type { Priority } from '../../gpu/priority.js';
@@ -236,8 +236,8 @@ export const MIN_EVIDENCE_NS = 500_000_000;
 /** A correction moves this part of the way to the measured ratio. */
 const CORRECTION_GAIN = 0.25;
 /**
- * Drivers report whole percents of a second, and late: differences within these bounds, absolute and relative, may come
- * from that alone.
+ * Drivers report whole percents of a second, and late: this alone may cause differences within these bounds, absolute
+ * and relative.
  */
 const REPORT_ERROR_PPM = 10_000;
 const REPORT_ERROR_PART = 0.05;

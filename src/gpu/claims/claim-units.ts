@@ -111,8 +111,8 @@ export type Sliced =
 /**
  * Assigns slices to the units of one pod's claims. A container has one slice, whose directory lists all its GPUs, so
  * units that one container uses together share a slice. `settled` are units that containers of other pods use already:
- * their slice cannot change. A unit without a known container has a slice of its own. Units on one GPU can share a
- * slice only if the same containers use both: the slice then has the sum.
+ * their slice cannot change. A unit without a known container has its own slice. Units on one GPU can share a slice
+ * only if the same containers use both: the slice then has the sum.
  */
 export function sliceUnits(
   units: readonly ClaimUnit[],

@@ -179,8 +179,8 @@ function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: 
 }
 
 /**
- * Divides ids among GPUs: an id goes to the GPU that it names if that is one of them, and else to the GPU with the most
- * room left.
+ * Divides ids among GPUs: an id goes to the GPU that it names if that is one of them, and otherwise to the GPU with the
+ * most room left.
  */
 export function partsOf(
   state: LedgerState,

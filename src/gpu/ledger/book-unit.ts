@@ -52,7 +52,7 @@ export function unitsOn(state: LedgerState, gpuUuid: string): ClaimUnit[] {
   return [...state.units.values()].filter(({ devices }) => devices.some((device) => device.gpuUuid === gpuUuid));
 }
 
-/** The units of a claim, whatever their state. */
+/** The units of a claim in any state. */
 export function unitsOfClaim(state: LedgerState, claimUid: string): ClaimUnit[] {
   return [...state.units.values()].filter(({ claim }) => claim.uid === claimUid);
 }

@@ -37,7 +37,7 @@ export function needsHolders(
 /**
  * The waiting containers that may send this request. Containers that hold devices already, according to the kubelet,
  * are left out: they do not ask again. The holders also name the owner of the half that was answered last; the state
- * drops that half if its owner asks for other amounts.
+ * drops that half if its owner requests other amounts.
  */
 export function candidatesOf(
   state: LedgerState,

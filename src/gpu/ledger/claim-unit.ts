@@ -69,7 +69,7 @@ export function partsOfUnits(units: Iterable<ClaimUnit>): UnitPart[] {
   return [...parts.values()];
 }
 
-/** True when both units have the same devices with the same amounts, whatever their phases. */
+/** True when both units have the same devices with the same amounts; their phases may differ. */
 export function sameDevices(a: ClaimUnit, b: ClaimUnit): boolean {
   const key = ({ devices, admin }: ClaimUnit): string =>
     JSON.stringify([

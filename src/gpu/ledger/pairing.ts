@@ -1,6 +1,6 @@
 /**
- * Pairing: the waiting containers that may send a request of the kubelet, and the other resource that each of them asks
- * for. The kubelet asks for cores and for memory separately and names no pod.
+ * Pairing: the waiting containers that a request of the kubelet may belong to, and the other resource that each of them
+ * requests. The kubelet requests cores and memory in separate calls, and names no pod.
  */
 import type { ResourceKind } from '../resources.js';
 import { checkCores, checkPair, isFraction, type Refusal } from '../request.js';
@@ -8,9 +8,9 @@ import { coreIdsOf, memoryIdsOf, type Allocation } from './allocation.js';
 import { mayBelongTogether, type PendingContainer, type PendingContainers } from './pending.js';
 import { ownersOf, type LedgerState } from './state.js';
 
-/** A refusal of a request that breaks a rule, whatever is free. */
+/** A refusal of a request that breaks a rule, independent of free capacity. */
 export type BrokenRule = Refusal & {
-  /** The oldest pod that may have sent the request. The kubelet fails the whole pod, which never asks again. */
+  /** The oldest pod that may have sent the request. The kubelet fails the whole pod and never repeats its request. */
   readonly podUid: string;
 };
 
@@ -71,8 +71,8 @@ export function plausibleMemory(candidates: readonly PendingContainer[], cores: 
 }
 
 /**
- * Numbers of cores that may follow this memory: first of the kind (part or whole GPUs) that the oldest candidate asks
- * for, and of each kind the largest.
+ * Numbers of cores that may follow this memory: first of the kind (part or whole GPUs) that the oldest candidate
+ * requests, and of each kind the largest.
  */
 export function plausibleCores(candidates: readonly PendingContainer[]): number[] {
   const known = distinct(

@@ -11,9 +11,9 @@ export interface Released {
  * Frees allocations whose ids the kubelet offers for a new container: the offer proves that no container holds them.
  * `reused` are the ids that the kubelet offers because an init container of the same pod had them.
  *
- * When the kubelet fails a pod by itself, half of its request stays in the ledger and may have been joined to the first
- * request of the next pod. The offer reveals this: cores lose the memory of the failed pod and wait for their own, and
- * memory that was joined to the cores of the failed pod waits for its own cores.
+ * When the kubelet fails a pod without a refusal by the agent, half of the pod's request stays in the ledger and may
+ * have been joined to the first request of the next pod. The offer reveals this: cores lose the memory of the failed
+ * pod and wait for their own, and memory that was joined to the cores of the failed pod waits for its own cores.
  */
 export function observeOffered(state: LedgerState, available: readonly string[], reused: readonly string[]): Released {
   const offered = new Set(available);

@@ -17,7 +17,7 @@ export interface LedgerNode {
   readonly ids: DeviceIds;
   /** Whether parts of a GPU may be allocated. */
   readonly shareMode: boolean;
-  /** MIG instances are given whole, by ids of their own; no request for cores gets one. */
+  /** MIG instances are allocated whole, by separate ids; no request for cores gets one. */
   readonly wholeInstances: boolean;
 }
 

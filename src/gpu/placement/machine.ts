@@ -10,7 +10,7 @@ export interface Connection {
   readonly futureValue: FutureValue;
 }
 
-/** Tables for exact answers. NVLink and PCIe have tables of their own: one NVLink outweighs any PCIe nearness. */
+/** Tables for exact answers. NVLink and PCIe have separate tables: one NVLink outweighs any PCIe nearness. */
 export interface Exact {
   /** Active NVLinks. */
   readonly nvlink: Connection;

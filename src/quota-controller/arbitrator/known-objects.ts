@@ -10,7 +10,7 @@ interface Named {
 
 /**
  * The newest known state of each object of a collection, from the watch and from the responses to our own writes. The
- * watch is later than the responses; without them every second write would meet a conflict.
+ * watch is later than the responses; without them, every second write would conflict.
  */
 export class KnownObjects<T extends Named> {
   readonly #informer: Informer<T>;

@@ -33,7 +33,7 @@ const MAX_WRITES = 200;
 
 /**
  * Writes the status of objects that differ from the wanted status, with the resourceVersion as precondition. Objects
- * that do not fit into a round, or whose write met a conflict, come first in the next round.
+ * that do not fit into a round, or whose write conflicted, are written first in the next round.
  */
 export class StatusWriter<S extends object, T extends WithStatus<S>> {
   readonly #options: StatusWriterOptions<S, T>;

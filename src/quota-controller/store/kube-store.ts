@@ -63,7 +63,7 @@ export class KubeStore implements Store {
   readonly exclusive = false;
   readonly #objects: LedgerObjects;
   readonly #clock: Clock;
-  /** Ledgers as they were last read or written. */
+  /** Ledgers in the state of the last read or write. */
   readonly #ledgers = new Map<string, Ledger>();
   #head: StateHead = { revision: 0, now: 0, lives: 0 };
 

@@ -31,7 +31,7 @@ export function lackOf({ used, pending, deserved }: Pick<ConsumerUsage, 'used' |
   );
 }
 
-/** Amounts that consumers lack within their fair shares after all leaving pods have left, by resource. */
+/** By resource: amounts that consumers lack within their fair shares after all terminating pods have ended. */
 export function missing(capacity: Quantities, usages: readonly ConsumerUsage[]): Map<string, number> {
   const used = total(usages.map((usage) => usage.used));
   const found = new Map<string, number>();

@@ -56,7 +56,7 @@ export function consumerProblems(
   }
   for (const [resource, limit] of quotaHard ?? []) {
     const amount = spec.hard?.get(resource) ?? Infinity;
-    // A missing limit is not an error: the quota applies to the pods anyway.
+    // A missing limit is not an error: the quota applies to the pods in any case.
     if (amount !== Infinity && amount > limit) problems.push({ code: 'HardAboveQuota', resource, amount, limit });
   }
   const reserved = total([...others, spec].map((each) => each.reserved ?? new Map<string, number>()));

@@ -59,7 +59,7 @@ export class NodeRoom {
     return [...uses].flatMap(([resource, amount]) => (amount > of(this.#free, resource) ? [resource] : []));
   }
 
-  /** Whether a pod fits after all leaving pods and `without` have left. */
+  /** Whether a pod fits after all terminating pods and the pods of `without` have ended. */
   fits(pod: WaitingPod, without: ReadonlySet<RunningPod>): boolean {
     if (this.#staying.size + this.#nominated.size - without.size + 1 > this.node.podSlots) return false;
     for (const [resource, amount] of pod.uses) {

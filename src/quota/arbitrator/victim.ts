@@ -86,7 +86,7 @@ export class VictimSource {
   }
 
   /**
-   * The overused resource of which the pod's eviction frees the largest fraction of the missing amount; null for none.
+   * The overused resource for which the pod's eviction frees the largest fraction of the missing amount; null for none.
    */
   #helpsWith({ uses }: RunningPod, needed: Quantities): string | null {
     let [found, largest]: [string | null, number] = [null, 0];

@@ -21,9 +21,9 @@ export interface LoanSpec {
 }
 
 /**
- * Lends quota from one child of a group to another for a limited time. At the end the quota returns by itself. Usage
- * that remains makes the borrower over quota and blocks its growth; quota of its children stays until they shrink.
- * Nothing is evicted.
+ * Lends quota from one child of a group to another for a limited time. At the end, the quota returns automatically.
+ * Usage that remains makes the borrower over quota and blocks its growth; quota of its children stays until they
+ * shrink. Nothing is evicted.
  */
 export function addLoan(state: QuotaState, spec: LoanSpec): Decision {
   const [lender, borrower] = [state.group(spec.lender), state.group(spec.borrower)];

@@ -74,7 +74,7 @@ export function stopPod(state: QuotaState, { id, end, group: told, uncertainUnti
   const group = old === undefined ? (told ?? '') : groupOfPod(old) || (told ?? '');
   if (group !== '' && state.group(group) === undefined)
     return refusal(state, 'GroupNotFound', `there is no group ${group.slice(0, 80)}`);
-  // The earliest reported end counts, in whatever order the events arrive.
+  // The earliest reported end counts, in any order of the events.
   if (old !== undefined && old.end <= at && (retain !== true || old.isRetained === true))
     return accepted(state, group === '' ? [] : [group]);
   replacePod(state, id, old, {

@@ -105,7 +105,7 @@ export class Restorer {
     return state;
   }
 
-  /** Parents before children. */
+  /** Adds parents before children. */
   #addGroups(): void {
     const add = (name: string, record: GroupRecord): Group => {
       const known = this.#state.group(name);

@@ -39,7 +39,10 @@ export interface BudgetStatus {
 export interface GroupStatus {
   readonly name: string;
   readonly parent: string;
-  /** Time at which the group was created, in milliseconds: a group that comes again under a name has another one. */
+  /**
+   * Time at which the group was created, in milliseconds: a group that is created again under the same name has a
+   * different one.
+   */
   readonly createdAt: number;
   readonly mode: Mode;
   readonly hard: Amounts;

@@ -10,7 +10,7 @@ export type Revision = string;
 
 /** Receives records as a store reads them. */
 export interface RecordSink {
-  /** The following records have a dictionary of request shapes of their own. */
+  /** The following records have their own dictionary of request shapes. */
   newDictionary(): void;
   add(record: StoredRecord): void;
 }

@@ -105,7 +105,7 @@ function choicesFor(
     .filter(unlike((position) => memo.kindOf(stage.slots[position] as GpuSlot, stage.left.get(position), at)));
 }
 
-/** True for the first of the sets between which the containers cannot tell. */
+/** True for the first of several sets that the containers cannot distinguish. */
 function unlike(kindOf: (position: number) => number): (set: readonly number[]) => boolean {
   const seen = new Set<string>();
   return (set) => {

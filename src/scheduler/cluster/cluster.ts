@@ -113,7 +113,7 @@ export class Cluster {
 
   /**
    * Decides that a pod goes to a node and charges its GPUs. Respects reservations of other pods if there is room beside
-   * them; otherwise this pod comes first. Removes the pod's own reservation.
+   * them; otherwise this pod takes precedence. Removes the pod's own reservation.
    */
   decide(uid: string, nodeName: string, demand: Demand): PodPlacement {
     const node = this.#nodes.get(nodeName);

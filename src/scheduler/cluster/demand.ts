@@ -42,7 +42,7 @@ export function demandOf(parts: Partial<Omit<Demand, 'key'>>): Demand {
   return { containers, init, cpuMilli, hostMemoryBytes, selector, equalGpus, key };
 }
 
-/** True when the pod asks for a GPU. */
+/** True when the pod requests a GPU. */
 export function needsGpu(demand: Demand): boolean {
   return demand.containers.length > 0 || demand.init.length > 0;
 }

@@ -59,8 +59,8 @@ export function gpusOf({ cores }: ContainerDemand): number {
 }
 
 /**
- * The GPUs that the next container may get, as numbers of positions. The kubelet passes on as many ids of the init
- * containers as the container asks for, from any of their GPUs.
+ * The GPUs that the next container may get, as numbers of positions. The kubelet reuses ids of the init containers, as
+ * many as the container requests, from any of their GPUs.
  */
 export function keptFor({ left }: PlacementStage, wanted: ContainerDemand): { must: number[]; among: number[] | null } {
   const kept = [...left.keys()];

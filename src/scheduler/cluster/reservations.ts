@@ -7,7 +7,7 @@ import { findPart, findWhole, needsEqual, tryPod } from './fit-simulation.js';
 
 /**
  * A pod for which nodes were offered to the scheduler and whose node is not chosen yet. Room is reserved on certain
- * GPUs of each node, so that no GPU is promised twice, whatever the order in which pods are bound.
+ * GPUs of each node, so that no GPU is reserved twice, in any order of the bindings.
  */
 export interface Reservation {
   readonly uid: string;
@@ -33,7 +33,7 @@ export class Reservations {
     return this.#reservations.get(uid);
   }
 
-  /** True when a reservation covers several nodes, of which the pod will need one. */
+  /** True when a reservation covers several nodes; the pod will use one of them. */
   get undecided(): boolean {
     for (const reservation of this.#reservations.values()) if (reservation.nodes.length > 1) return true;
     return false;

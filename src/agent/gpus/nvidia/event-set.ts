@@ -1,7 +1,7 @@
 import { NVML } from './nvml-code.js';
 import { command, filling, type Handle, type Question } from './question.js';
 
-/** NVML calls for errors that GPUs report by themselves. */
+/** NVML calls for errors that GPUs report as events. */
 
 /** Bits of `nvmlEventType` for errors. */
 export const EVENT_DOUBLE_BIT_ECC = 2n;

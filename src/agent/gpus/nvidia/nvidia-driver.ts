@@ -18,7 +18,7 @@ export interface NvidiaOptions {
   /** Paths of libnvidia-ml, tried in this order. */
   readonly libraryPaths?: readonly string[];
   readonly kernel?: KernelDriver;
-  /** MIG instances are GPUs of their own; without, GPUs that MIG divides are left out. */
+  /** Each MIG instance counts as a separate GPU; without, GPUs that MIG divides are left out. */
   readonly migInstances?: boolean;
   readonly clock?: Clock;
   /** Called once for each thing that this driver or a GPU does not support, and for actions on missing modules. */

@@ -31,9 +31,9 @@ export interface Session {
   readonly silent: readonly number[];
   /** Null if this driver reports no errors. */
   readonly events: Handle | null;
-  /** UUIDs of the GPUs that report both kinds of errors, XIDs and memory errors, by themselves. */
+  /** UUIDs of the GPUs that report both kinds of errors, XIDs and memory errors, as events. */
   readonly reporting: ReadonlySet<string>;
-  /** MIG instances are GPUs of their own. */
+  /** Each MIG instance counts as a separate GPU. */
   readonly migInstances: boolean;
   /** Equal in a later survey unless the machine has changed. */
   readonly fingerprint: string;

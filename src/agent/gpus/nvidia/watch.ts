@@ -11,8 +11,8 @@ const MAX_EVENTS = 64;
 
 /**
  * Detects events of the GPUs of one session; each sample returns the news since the last one. A GPU that reports its
- * errors by itself is seldom asked, because every call takes a thread of Node's pool, on every GPU, for as long as the
- * agent runs.
+ * errors as events is seldom queried, because every call takes a thread of Node's pool, for each GPU and for as long as
+ * the agent runs.
  */
 export class Watch {
   readonly #session: Session;
@@ -56,7 +56,7 @@ export class Watch {
   }
 
   /**
-   * Asks GPUs whether they answer and have memory errors: all of them, or only those that do not report errors. Rejects
+   * Queries whether GPUs answer and have memory errors: all of them, or only those that do not report errors. Rejects
    * if the whole driver does not answer.
    */
   async visited(everyone: boolean): Promise<readonly DriverEvent[]> {

@@ -37,7 +37,7 @@ export class SimDriver implements Driver {
   #outage: string | null = null;
   #closed = false;
 
-  /** `migInstances`: MIG instances are GPUs of their own; without, GPUs that MIG divides are left out. */
+  /** `migInstances`: Each MIG instance counts as a separate GPU; without, GPUs that MIG divides are left out. */
   constructor(node: SimNode, clock: Clock = systemClock, migInstances = false) {
     this.#node = node;
     this.#clock = clock;
