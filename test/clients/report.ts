@@ -1,5 +1,5 @@
 /**
- * What a client's program says it saw. Programs print it line by line; lines of another form are their own business.
+ * What a client's program reports. Programs print it line by line; lines of another form are ignored.
  *
  *     is WHAT: VALUE               the same alone and in a slice
  *     total WHAT: MIB              the GPU's memory, as the client shows it

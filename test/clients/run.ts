@@ -12,9 +12,9 @@ const LIMIT_MIB = 1_000;
 const SHARE = 20;
 
 /**
- * Runs programs that other people made, alone on the simulated driver and in a slice of it, and says what differs: all
- * of them, those whose folder is named, or with `--quick` those that take little. What cannot be installed is skipped
- * with the reason. `--verbose` prints what the programs print; `--table` writes the latest results into
+ * Runs programs of other projects, alone on the simulated driver and in a slice of it, and reports the differences: all
+ * programs, those whose folder is named, or with `--quick` the fast ones. A program that cannot be installed is skipped
+ * with the reason. `--verbose` prints the programs' output; `--table` writes the latest results into
  * docs/compatibility.md instead.
  */
 async function main(): Promise<number> {

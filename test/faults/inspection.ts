@@ -9,7 +9,7 @@ import type { LedgerReport } from './orders.js';
 
 /** A pod as the history knows it. */
 export interface KnownPod extends Living {
-  /** Containers that have been started, init containers too. */
+  /** Containers that have been started, including init containers. */
   readonly started: Set<string>;
 }
 

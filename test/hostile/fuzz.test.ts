@@ -164,9 +164,9 @@ test(
     t.equal(after.failures, 0, 'no handler threw an exception');
     const grown = (after.peakBytes - before.peakBytes) / MIB;
     t.comment(
-      `${Math.round(grown)} MiB more at its peak, ${Math.round((after.cpuUs - before.cpuUs) / CONNECTIONS)} us of CPU a connection`,
+      `the program takes ${Math.round(grown)} MiB more at its peak and ${Math.round((after.cpuUs - before.cpuUs) / CONNECTIONS)} us of CPU a connection`,
     );
-    t.ok(grown < AT_ONCE * 8, `${Math.round(grown)} MiB more for ${AT_ONCE} connections at once`);
+    t.ok(grown < AT_ONCE * 8, `the program takes ${Math.round(grown)} MiB more for ${AT_ONCE} concurrent connections`);
     await register(program.socketOf(), { container_id: 'c1' });
   },
 );

@@ -137,9 +137,9 @@ test(
     t.equal(after.failures, 0, 'no handler threw an exception');
     const grown = (after.peakBytes - before.peakBytes) / MIB;
     t.comment(
-      `${Math.round(grown)} MiB more at its peak, ${Math.round((after.cpuUs - before.cpuUs) / connections)} us a connection`,
+      `the program takes ${Math.round(grown)} MiB more at its peak and ${Math.round((after.cpuUs - before.cpuUs) / connections)} us of CPU a connection`,
     );
-    t.ok(grown < AT_ONCE * 8, `${Math.round(grown)} MiB more for ${AT_ONCE} connections at once`);
+    t.ok(grown < AT_ONCE * 8, `the program takes ${Math.round(grown)} MiB more for ${AT_ONCE} concurrent connections`);
   },
 );
 
@@ -167,7 +167,7 @@ test('a runtime that never ends its largest messages takes less than 8 MiB a con
   const held = async (): Promise<number> => ((await program.usage()).heldBytes - before.heldBytes) / plugins / MIB;
   await eventually(async () => (await held()) > 3, 'what came to be held');
   const grown = await held();
-  t.comment(`${grown.toFixed(1)} MiB a connection`);
-  t.ok(grown < 8, `${grown.toFixed(1)} MiB a connection`);
+  t.comment(`the program takes ${grown.toFixed(1)} MiB a connection`);
+  t.ok(grown < 8, `the program takes ${grown.toFixed(1)} MiB a connection`);
   t.equal(program.ended(), null);
 });

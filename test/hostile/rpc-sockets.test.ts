@@ -100,8 +100,8 @@ test('fields that a table multiplies cost no memory, for any authority', async (
   }
   const after = await program.usage();
   const grown = (after.peakBytes - before.peakBytes) / connections / MIB;
-  t.comment(`${grown.toFixed(2)} MiB a connection`);
-  t.ok(grown < 8, `${grown.toFixed(2)} MiB a connection`);
+  t.comment(`the server takes ${grown.toFixed(2)} MiB a connection`);
+  t.ok(grown < 8, `the server takes ${grown.toFixed(2)} MiB a connection`);
   t.equal(after.failures, 0);
 });
 
@@ -135,6 +135,6 @@ test('the server does not read bytes beyond the limit of a connection', async (t
     socket.resume();
     socket.write(flood);
   });
-  t.ok(answered < 17 * 1_000, `${answered} bytes of answers to at most 963 pings`);
+  t.ok(answered < 17 * 1_000, `the server sends ${answered} bytes of answers to at most 963 pings`);
   t.equal((await program.usage()).failures, 0);
 });

@@ -53,7 +53,7 @@ test('docs/flags.md equals the table of flags', (t) => {
   t.equal(
     read('docs/flags.md'),
     execFileSync(process.execPath, [join(ROOT, 'scripts/flag-table.mjs')], { encoding: 'utf8' }),
-    'npm run docs:flags writes it',
+    'npm run docs:flags writes the file',
   );
   t.end();
 });

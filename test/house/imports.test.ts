@@ -84,9 +84,7 @@ const PURE_CORES = [
   ['kube/label-selector.ts', 'kube/node-selector.ts', 'kube/taint.ts'],
 ];
 
-/**
- * Pure files that every pure core may import: what Kubernetes means by a quantity and by a selector is written once.
- */
+/** Pure files that every pure core may import: quantities and selectors of Kubernetes are implemented once. */
 const SHARED = new Set(['quota/core/quantity.ts', 'kube/label-selector.ts', 'kube/node-selector.ts']);
 
 /** Node modules that the pure cores may use: they only compute. */
@@ -125,7 +123,7 @@ const partOf = (file: string): string =>
 const files = sourceFiles(source);
 const imports = files.flatMap(importsOf);
 
-test('every folder of src is a known part', (t) => {
+test('the table of borders lists every folder of src', (t) => {
   const unknown = new Set(files.map(partOf).filter((part) => !(part in MAY_IMPORT)));
   t.same([...unknown], []);
   t.end();

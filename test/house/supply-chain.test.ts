@@ -7,7 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
-/** Licences under which a package may ship with this project: permissive ones only. */
+/** Licences under which a package may ship with this project: only permissive ones. */
 const PERMISSIVE = new Set([
   '0BSD',
   'Apache-2.0',

@@ -62,7 +62,7 @@ test('the extender spares a victim that is not needed, whichever component propo
   on('l0', 60, 1, 0);
   on('l1', 100, 1, 1);
   on('high', 40, 20, 0);
-  t.same(uids(await preempt(rig, 100, 10, ['l0'])), ['l1'], 'l0 alone frees the wrong GPU, l1 alone the right one');
+  t.same(uids(await preempt(rig, 100, 10, ['l0'])), ['l1'], 'l0 frees only the wrong GPU, and l1 only the right one');
   t.same(uids(await preempt(rig, 100, 10, ['l0', 'l1'])), ['l1']);
   t.same(
     uids(await preempt(rig, 50, 10, ['l0', 'l1'])),

@@ -55,7 +55,7 @@ test('no free set of the same size has more NVLinks or, without NVLink, a shorte
     ),
     { numRuns: 400 },
   );
-  t.pass('400 situations');
+  t.pass('the test compares 400 situations');
   t.end();
 });
 
@@ -80,7 +80,7 @@ test('sets are compared by their NVLinks, the disjoint NVLink sets that remain, 
     ),
     { numRuns: 400 },
   );
-  t.pass('400 situations');
+  t.pass('the test compares 400 situations');
   t.end();
 });
 
@@ -116,7 +116,7 @@ test('the same node in the same state gives the same answer, with and without th
     }),
     { numRuns: 100 },
   );
-  t.pass('100 situations');
+  t.pass('the test compares 100 situations');
   t.end();
 });
 
@@ -138,7 +138,7 @@ test('the set contains the required GPUs and the best complement', (t) => {
     }),
     { numRuns: 200 },
   );
-  t.pass('200 situations');
+  t.pass('the test compares 200 situations');
   t.end();
 });
 

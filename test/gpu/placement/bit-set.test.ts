@@ -32,6 +32,6 @@ test('each subset is listed once, lowest first', (t) => {
     }),
     { numRuns: 50 },
   );
-  t.pass('50 sets');
+  t.pass('the test lists the subsets of 50 sets');
   t.end();
 });

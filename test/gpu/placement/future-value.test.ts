@@ -30,11 +30,11 @@ test('the table holds the sum of every set', (t) => {
     }),
     { numRuns: 60 },
   );
-  t.pass('60 machines');
+  t.pass('the test compares 60 machines');
   t.end();
 });
 
-test('a table holds sixteen GPUs and no more', (t) => {
+test('a table holds at most sixteen GPUs', (t) => {
   t.equal(linkTable(switched(16, 18)).of(0xffff), 120 * 18);
   t.throws(() => new SetTable(MAX_TABLE_GPUS + 1, () => 0), RangeError);
   t.end();
@@ -81,7 +81,7 @@ test('the future value is the score of the best disjoint jobs of 8, 4 and 2 GPUs
     ),
     { numRuns: 120 },
   );
-  t.pass('120 sets');
+  t.pass('the test compares 120 sets');
   t.end();
 });
 
@@ -113,7 +113,7 @@ test('the future value never rises when a GPU is taken', (t) => {
     }),
     { numRuns: 60 },
   );
-  t.pass('60 machines');
+  t.pass('the test compares 60 machines');
   t.end();
 });
 

@@ -91,7 +91,7 @@ test('the choice of several GPUs is the one that the original describes, on any 
     }),
     { numRuns: 400 },
   );
-  t.pass('400 situations');
+  t.pass('the test compares 400 situations');
   t.end();
 });
 
@@ -114,7 +114,7 @@ test('a single GPU comes from the smallest group at every level on the way down'
     }),
     { numRuns: 400 },
   );
-  t.pass('400 situations');
+  t.pass('the test compares 400 situations');
   t.end();
 });
 

@@ -92,7 +92,7 @@ test('every placement serves the request and respects its options, and a refusal
     }),
     { numRuns: 1500 },
   );
-  t.ok(placedCount > 200 && refusedCount > 200, `${placedCount} placed, ${refusedCount} refused`);
+  t.ok(placedCount > 200 && refusedCount > 200, `placement placed ${placedCount} requests and refused ${refusedCount}`);
   t.end();
 });
 
@@ -108,6 +108,6 @@ test('GPUs without foreign processes come before GPUs with them, as long as they
     }),
     { numRuns: 500 },
   );
-  t.pass('500 situations');
+  t.pass('the test compares 500 situations');
   t.end();
 });

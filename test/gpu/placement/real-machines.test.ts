@@ -65,7 +65,7 @@ test('placement reaches the best scores of the index on every real machine', { s
       t.equal(
         chosenScore(topology, [...topology.levels.keys()], Number(count)),
         max_score,
-        `${count} of ${entry.file}`,
+        `the best set of ${count} GPUs of ${entry.file} has the score of the index`,
       );
     }
   }
@@ -88,7 +88,7 @@ test('placement chooses the best set of every size from every free subset of eve
         }
       }
     }
-    t.same(wrong, [], `${entry.file}: ${asked} questions`);
+    t.same(wrong, [], `the test covers ${asked} requests on ${entry.file}`);
   }
   t.end();
 });

@@ -70,7 +70,7 @@ test('a machine without GPUs refuses every request', (t) => {
   t.end();
 });
 
-test('slots of another machine are a programming error', (t) => {
+test('slots of another machine cause an exception', (t) => {
   t.throws(() => place(T6, slotsOf(5), { cores: 100, memoryBytes: 0 }), RangeError);
   t.end();
 });

@@ -27,7 +27,7 @@ test('a part of a GPU goes to the GPU with room that has the fewest free cores',
     }),
     { numRuns: 500 },
   );
-  t.pass('500 nodes');
+  t.pass('the test compares 500 nodes');
   t.end();
 });
 

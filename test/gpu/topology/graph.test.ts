@@ -57,7 +57,7 @@ test('the extended graph shows NVLinks by GPU index, the model, and the GPUs tha
   t.end();
 });
 
-test('slots of another machine are a programming error', (t) => {
+test('slots of another machine cause an exception', (t) => {
   t.throws(() => printGraph(T6, slotsOf(5)), RangeError);
   t.end();
 });

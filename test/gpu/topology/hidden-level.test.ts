@@ -49,7 +49,7 @@ test('a level hidden by NVLink is never inferred nearer than it is', (t) => {
     }),
     { numRuns: 400 },
   );
-  t.pass('400 matrices');
+  t.pass('the test covers 400 matrices');
   t.end();
 });
 
@@ -77,7 +77,7 @@ test('with a NIC in every group the levels hidden by NVLink are inferred exactly
     }),
     { numRuns: 200 },
   );
-  t.pass('200 machines');
+  t.pass('the test covers 200 machines');
   t.end();
 });
 

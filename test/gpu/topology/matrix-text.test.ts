@@ -92,7 +92,7 @@ test('the reader accepts Windows line ends', (t) => {
   t.end();
 });
 
-test('SOC of old drivers is the link between sockets', (t) => {
+test('the reader reads SOC of old drivers as the link between sockets', (t) => {
   t.equal(parsed('\tGPU0\tGPU1\nGPU0\t X \tSOC\nGPU1\tSOC\t X \n').topology.levels[0]?.[1], 'SYS');
   t.end();
 });
@@ -112,7 +112,7 @@ test('the reader accepts a matrix of one GPU', (t) => {
   t.end();
 });
 
-test('names need not be contiguous', (t) => {
+test('GPU names may have gaps', (t) => {
   const { gpus, topology } = parsed(' GPU1 GPU4 GPU6\nGPU1 X PIX SYS\nGPU4 PIX X SYS\nGPU6 SYS SYS X');
   t.same(
     gpus.map((gpu) => gpu.index),
@@ -186,7 +186,7 @@ test('the reader refuses foreign text without an unexpected exception', (t) => {
     }),
     { numRuns: 500 },
   );
-  t.pass('500 texts');
+  t.pass('the test covers 500 texts');
   t.end();
 });
 

@@ -19,7 +19,7 @@ function freeCores(of: Cluster, name: string): number[] {
   return [...(of.nodes.get(name)?.free.cores ?? [])];
 }
 
-test('a pod whose annotations name GPUs is charged there', (t) => {
+test('a pod whose annotations name GPUs is charged on these GPUs', (t) => {
   const of = cluster([16, 16]);
   const booking = of.setPod({
     uid: 'a',
@@ -92,7 +92,7 @@ test("the free capacity that the node reports counts where it is less than the c
   const of = cluster();
   of.setNode(node('n', [16, 16], { gpus: [nodeGpu(0, 16, { freeCores: 40 }), nodeGpu(1, 16, { usable: false })] }));
   t.same(fitting(of, pod([[40, 4]])), ['n']);
-  t.same(fitting(of, pod([[41, 4]])), [], 'the agent still holds 60 of GPU 0, GPU 1 is unhealthy');
+  t.same(fitting(of, pod([[41, 4]])), [], 'the agent still holds 60 cores of GPU 0, and GPU 1 is unhealthy');
   of.setPod({ uid: 'a', nodeName: 'n', demand: pod([[70, 4]]), gpus: [{ container: 0, indexes: [0] }] });
   t.same(freeCores(of, 'n'), [30, 0]);
   t.end();
