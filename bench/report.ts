@@ -17,7 +17,7 @@ export interface BenchOptions {
   readonly args: readonly string[];
   /** Prints a figure. */
   readonly report: (measurement: Measurement) => void;
-  /** A remark for the reader: to stdout, or to stderr where stdout is JSON. */
+  /** A note for the reader: to stdout, or to stderr where stdout is JSON. */
   readonly note: (text: string) => void;
 }
 
