@@ -9,7 +9,7 @@ const HISTORIES = 16;
 const KILLS = 4;
 
 test(
-  `${HISTORIES} nodes whose agents are killed ${KILLS} times each, with failing disks and a failing API server, lose no allocation and allocate no GPU twice`,
+  `${HISTORIES} nodes whose agents are killed ${KILLS} times each, with failing disks and a failing API server, lose no allocation and allocate no id twice`,
   { timeout: 600_000 },
   async (t) => {
     t.comment(`seed ${SEED}; npm run test:faults runs the same for longer`);

@@ -402,7 +402,7 @@ export class History {
     await this.#registered();
   }
 
-  /** At any time: no allocation of a pod is lost, and no GPU is allocated twice. */
+  /** At any time: no allocation of a pod is lost, and no id is allocated twice. */
   async #look(): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {

@@ -15,7 +15,7 @@ export interface KnownPod extends Living {
 
 /**
  * Errors of a restarted agent: an allocation of a living pod that the ledger lacks or has otherwise; a running
- * container without its directory, limits or socket; a GPU or an id allocated twice.
+ * container without its directory, limits or socket; a GPU allocated beyond its capacity or an id allocated twice.
  */
 export async function lostOrDoubled(
   node: FaultNode,

@@ -224,7 +224,7 @@ class World {
   }
 }
 
-test('no GPU is allocated twice, for any order of claims, device plugin requests and restarts', (t) => {
+test('no GPU is allocated beyond its capacity, for any order of claims, device plugin requests and restarts', (t) => {
   fc.assert(
     fc.property(steps, (history) => {
       const world = new World();

@@ -125,7 +125,7 @@ test('both ends of a call learn that the connection has ended', async (t) => {
   t.equal(await codeOf(client.call(Shutdown, {}, 1_000)), status.UNAVAILABLE);
 });
 
-test('the server refuses calls beyond the agreed number', async (t) => {
+test('a call beyond the limit of concurrent calls is refused', async (t) => {
   const { client } = pair({ Shutdown: () => undefined }, 2);
   const calls = [1, 2, 3].map(() => codeOf(client.call(Shutdown, {}, 1_000)));
   t.equal(await calls[2], status.RESOURCE_EXHAUSTED);
