@@ -69,7 +69,7 @@ export interface VgpuOptions {
   /** The control libraries that containers of this node have. */
   readonly controlLibraries?: () => readonly string[];
   readonly knowledge: ContainerKnowledge;
-  /** Settings in the containers of a slice that keep the control library out. */
+  /** Settings in the containers of a slice that prevent the control library from loading. */
   readonly uninjected?: (allocation: string) => readonly string[];
   readonly driver: GpuSource;
   readonly driverVersion: () => string | null;

@@ -13,7 +13,7 @@ export function isInstance(gpu: Pick<Gpu, 'instance'>): boolean {
   return gpu.instance !== undefined;
 }
 
-/** How the names of resources of whole instances begin. */
+/** The prefix of the resource names of whole instances. */
 export const MIG_RESOURCE_PREFIX = `${CORE_RESOURCE.split('/')[0] ?? ''}/mig-`;
 
 /** The resource of whole instances of a profile: `tencent.com/mig-1g.10gb`; as NVIDIA's, with `.me` for `+me`. */

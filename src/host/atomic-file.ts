@@ -56,7 +56,7 @@ export async function createFileAtomically(
     return file;
   } catch (error) {
     await file?.close().catch(() => undefined);
-    // On a failing disk this may fail too: the first error is the relevant one.
+    // This may also fail if the disk fails: the first error is the relevant one.
     await fs.rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }

@@ -39,7 +39,7 @@ interface Lease {
 }
 
 /**
- * Leader election by a Lease. A candidate decides that the holder is dead by how long the Lease has not changed on the
+ * Leader election by a Lease. A candidate considers the holder dead when the Lease has not changed for too long by the
  * candidate's own clock, so clocks of nodes need not agree. A leader that could not renew in time stops before another
  * one may start.
  */

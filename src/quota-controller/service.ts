@@ -336,7 +336,7 @@ export class QuotaService {
         await served.rediscover();
         await this.#register();
       }
-      // Of all demands, only the number of a DaemonSet's pods depends on the nodes.
+      // Only the demand of a DaemonSet, its number of pods, depends on the nodes.
       await reconciler.reread(({ evaluator }) => all || evaluator.kind === 'DaemonSet');
       this.#controller?.factsChanged();
     } catch (error) {

@@ -47,7 +47,7 @@ export class AuthorityRewriter {
   #open: OpenBlock | null = null;
   readonly #decoder = new HeaderListDecoder(HEADER_LIST_LIMIT_BYTES);
 
-  /** Accepts bytes of the client, returns those for the server. Throws on bytes that are not HTTP/2. */
+  /** Accepts bytes of the client and returns the bytes for the server. Throws on bytes that are not HTTP/2. */
   feed(chunk: Buffer): Buffer[] {
     this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     const out: Buffer[] = [];

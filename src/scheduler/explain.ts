@@ -23,7 +23,7 @@ export interface NodeExplanation {
 
 /**
  * Explains for every node why the pod fits or does not, the best node first. Besides the extender's own checks (GPUs,
- * the rules of a request) it names the scheduler's: selectors, taints, cordoned nodes, CPU and memory.
+ * the rules of a request), it names the scheduler's checks: selectors, taints, cordoned nodes, CPU and memory.
  */
 export function explainPod(
   cluster: Cluster,

@@ -9,8 +9,8 @@ import type { PodView } from './pod-view.js';
 /**
  * Chooses the pods to evict so that a pod gets its GPUs. The scheduler proposes victims by sums over the node; only the
  * extender knows whether they free the right GPUs. If they do not, pods of lower priority are added, the lowest first.
- * Then every victim that is not needed is spared, the most important first, as the scheduler itself does. A node on
- * which even all pods of lower priority do not suffice is left out.
+ * Then every unneeded victim is removed from the list, the most important first, as the scheduler itself does. A node
+ * is left out if evicting all pods of lower priority would not suffice.
  */
 export function preempt(
   cluster: Cluster,

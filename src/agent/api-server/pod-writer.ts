@@ -41,7 +41,7 @@ export class PodWriter {
     this.#queue.put(`delete ${pod.objectUid}`, { attempt: () => deletePod(this.#client, nameOf(pod)) });
   }
 
-  /** Evicts this pod: unlike a deletion, a disruption budget may forbid it. Then it is not retried. */
+  /** Evicts this pod: unlike a deletion, a disruption budget may forbid it. Such a write is not retried. */
   evict(pod: PodRef): void {
     this.#queue.put(`evict ${pod.objectUid}`, {
       attempt: async (): Promise<WorkResult> => {

@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
  */
 export interface ContainerAnswer {
   readonly owner: ContainerRef;
-  /** As a fraction of one GPU, in sum over all GPUs. */
+  /** Sum over all GPUs, as a fraction of one GPU. */
   readonly requestedGpu: number;
   /** MiB; all memory of its GPUs if it requested none. */
   readonly requestedMemory: number;

@@ -20,9 +20,9 @@ export interface ClaimPreparerOptions {
 }
 
 export interface Patience {
-  /** For reading an unknown claim. */
+  /** Time limit for reading an unknown claim. */
   readonly readMs: number;
-  /** For reading a claim that is prepared already: its known data suffices. */
+  /** Time limit for reading a claim that is prepared already: its known data suffices. */
   readonly rereadMs: number;
   /**
    * A release may come seconds after the scheduler's decision. The kubelet waits 45 s, and retries only after a minute.

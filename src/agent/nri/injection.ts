@@ -1,9 +1,9 @@
 /**
  * Compares a container with its slice, and determines the changes that it needs to load the control library. Pure.
  *
- * The kubelet's answer and CDI add the same mounts and variables. But the pod's own environment follows them, and a
- * volume of the pod may cover a mount: these cases are corrected here. Settings that are right stay untouched, so that
- * this plugin does not conflict with others that change the same container.
+ * The kubelet's answer and CDI add the same mounts and variables. However, the pod's own environment follows them, and
+ * a volume of the pod may cover a mount: these cases are corrected here. Settings that are right stay untouched, so
+ * that this plugin does not conflict with others that change the same container.
  *
  * A variable that is set twice stays as it is: the runtime's generator (containerd/nri v0.12, Generator.AdjustEnv)
  * changes its first occurrence, and the last one takes effect.

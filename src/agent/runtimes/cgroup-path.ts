@@ -60,7 +60,7 @@ export function kubeletRoots(ownText: string): readonly string[] {
  *
  * The result is the container of the outermost pod below one of `roots`, however deep the process is: a process that
  * may create cgroups can create them only below its own, and with names like another pod's. For pods within pods (a
- * cluster in containers) the roots of the kubelet decide which pod is meant.
+ * cluster in containers), the cgroup roots of the kubelets decide which pod it is.
  */
 export function parseProcCgroup(text: string, roots: readonly string[] = []): CgroupPlace | null {
   const lines = linesOf(text);

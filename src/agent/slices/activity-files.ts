@@ -56,7 +56,9 @@ export class ActivityFiles {
     writeFileSync(join(this.#tmpfs, TMPFS_MARK), '');
   }
 
-  /** With `anew` nothing is claimed in it any more. The file stays the one that low slices have links to. */
+  /**
+   * With `anew`, the file is emptied: it claims nothing. The file itself is kept, because low slices have links to it.
+   */
   async make(allocation: string, anew: boolean): Promise<void> {
     const path = this.pathOf(allocation);
     const directory = join(this.#directoryOf(allocation), HIGH_DIRECTORY);
@@ -82,7 +84,10 @@ export class ActivityFiles {
     remountReadOnly(directory);
   }
 
-  /** Nothing is claimed any more: the processes of the slice have ended. Matters where low slices read the file. */
+  /**
+   * Empties the file, because the processes of the slice have ended. Low slices with a link to the file stop giving
+   * way.
+   */
   clear(allocation: string): void {
     if (this.#open.has(allocation)) this.#write(allocation, writeEmpty);
   }

@@ -68,7 +68,7 @@ export interface AuditedSession {
 export interface AuditedDevice {
   readonly gpuUuid: string;
   readonly memoryLimitBytes: number | null;
-  /** As the driver counts it; null if the driver does not report it. */
+  /** The driver's count; null if the driver does not report it. */
   readonly usedMemoryBytes: number | null;
   readonly share: number;
   /** Percent of the GPU's time that the driver reports for its processes; null or absent: unknown. */

@@ -25,11 +25,11 @@ export interface DeviceObservation {
   readonly pids: readonly number[];
   /** Percent of the GPU in the last second as the driver reports it, or else as it was charged. */
   readonly usedPercent: number;
-  /** As the driver counts it, or else by the container's own account. */
+  /** The driver's count, or the container's usage file if the driver reports none. */
   readonly usedMemoryBytes: number;
   /** The driver's own part of `usedMemoryBytes`. */
   readonly driverOverheadBytes: number;
-  /** The most that it may hold beyond its memory limit, on the host, and what it holds there; 0: nothing. */
+  /** The most memory that it may hold on the host beyond its memory limit, and its present memory there; 0: nothing. */
   readonly hostBackedLimitBytes: number;
   readonly hostBackedBytes: number;
   /** The most that it held at once since it started, by its own account; null while its usage file cannot be read. */

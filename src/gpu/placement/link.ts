@@ -30,9 +30,8 @@ export function chooseLink(machine: Machine, choices: readonly Choice[]): readon
 }
 
 /**
- * The free sets with the most NVLinks and enough memory, lowest positions first. Of sets that differ only in
- * interchangeable GPUs, only the lowest is kept: on a machine where NVSwitch joins every pair, one set remains of many
- * thousands.
+ * The free sets with the most NVLinks and enough memory, lowest positions first. If sets differ only in interchangeable
+ * GPUs, only the lowest set is kept: on a machine where NVSwitch joins every pair, one set remains of many thousands.
  */
 function mostLinked({ nvlink, pcie }: Exact, choices: readonly Choice[]): readonly BitSet[] {
   let ties: BitSet[] = [];

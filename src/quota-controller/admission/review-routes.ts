@@ -47,7 +47,7 @@ async function review(
   return json(reviewAnswer(read.review.uid, response));
 }
 
-/** Decides a review. Where the API server fails, the review is refused: no object is admitted without a decision. */
+/** Decides a review. If the API server fails, the review is refused: no object is admitted without a decision. */
 async function decisionOf(
   decide: (review: Review) => Promise<AdmissionResponse>,
   review: Review,

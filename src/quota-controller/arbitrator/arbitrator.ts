@@ -186,7 +186,7 @@ export class Arbitrator {
     metrics.cycle((performance.now() - startedAt) / 1000);
   }
 
-  /** Makes a plan and executes it. Where a budget refuses an eviction, the next plan leaves that pod out. */
+  /** Makes a plan and executes it. If a disruption budget refuses an eviction, the next plan excludes that pod. */
   async #decide(
     { view, evictor }: Parts,
     pods: ReadonlyMap<string, ClusterPod>,

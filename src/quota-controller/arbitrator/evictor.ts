@@ -7,8 +7,8 @@ import type { PodMark } from './cluster-view.js';
 import type { ServedPolicy } from './served-policy.js';
 
 /**
- * `evicted`: the pod is leaving or gone. `refused`: a disruption budget keeps it for now. `failed`: the result is
- * unknown.
+ * `evicted`: the pod is leaving or gone. `refused`: a disruption budget does not allow the eviction now. `failed`: the
+ * result is unknown.
  */
 export type EvictionResult = 'evicted' | 'refused' | 'failed';
 

@@ -92,7 +92,7 @@ export class ClaimMeter {
       if (segment.end === Infinity) await this.#end(segments, segment, uses);
     for (const missing of without(union(uses.values()), union(segments.values())))
       for (let at = missing.start; at < missing.end;) {
-        // Of the pods that use the claim at this time, the one with the longest use.
+        // The pod with the longest use among the pods that use the claim at this time.
         const [pod, { end }] = [...uses]
           .filter(([, use]) => use.start <= at && use.end > at)
           .reduce((longest, next) => (next[1].end > longest[1].end ? next : longest));

@@ -50,7 +50,7 @@ export class LedgerWatch {
     this.#cancel ??= this.#options.clock.after(CATCH_UP_MS, () => void this.#read());
   }
 
-  /** Most changes are this process's own, which the engine knows by the time of the read. */
+  /** Most changes were written by this process, and the engine knows them at the time of the read. */
   async #read(): Promise<void> {
     const { engine, log, read } = this.#options;
     this.#cancel = null;

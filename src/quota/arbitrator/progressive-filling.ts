@@ -15,7 +15,7 @@ const TOLERANCE = 1e-12;
 /**
  * Progressive filling: at level L, a consumer with weight w and dominant share s has the fraction f = min(1, L w / s)
  * of its demand, or its lower bound where that is larger. Between two steps all shares grow linearly, so that the next
- * exhausted resource is computed instead of searchExactly for, and every step is taken once.
+ * exhausted resource is computed instead of searched for, and every step is taken once.
  *
  * Consumers and resources are indexes; `demands[i][r]`, `floors[i][r]` and `capacity[r]` have the same units. The sum
  * of the lower bounds is within the capacity.

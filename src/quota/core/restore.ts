@@ -132,7 +132,7 @@ export class Restorer {
     });
   }
 
-  /** From the leaves to the roots, because lending and spilling of children count in their parents. */
+  /** Computes from the leaves to the roots, because lending and spilling of children count in their parents. */
   #count(): void {
     const state = this.#state;
     const groups = [...state.groups.entries()].map(([, group]) => group).sort((a, b) => b.depth - a.depth);

@@ -46,7 +46,7 @@ export class OwningWriter implements Writer {
     }
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject, decision });
-      // In the next microtask, so that concurrent commands are written together.
+      // Runs in the next microtask, so that concurrent commands are written together.
       this.#flushing ??= Promise.resolve().then(() => this.#flush());
     });
   }

@@ -70,7 +70,7 @@ export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], de
   return { stage, isProven: stage !== null || !givenUp };
 }
 
-/** Equal for GPUs that are interchangeable as far as room is concerned. */
+/** Equal for GPUs with equal free capacity, which are interchangeable. */
 function slotKey({ gpu, freeCores, freeMemoryBytes, usable }: GpuSlot): string {
   return usable ? `${freeCores}/${freeMemoryBytes}/${gpu.memoryBytes}/${gpu.model}` : '-';
 }

@@ -51,8 +51,8 @@ function isPlacedExactly(node: ClusterNode, demand: Demand): boolean {
 
 /**
  * False where no order can fit: for every container there have to be GPUs for as many containers of its cores or more,
- * each with the least memory that one of these requests. On most full nodes this is seen long before all assignments
- * are tried.
+ * each with the least memory that one of these requests. On most full nodes, this check fails long before all
+ * assignments are tried.
  */
 function haveRoom({ cores, memory }: FreeState, containers: readonly ContainerDemand[]): boolean {
   return containers.every(({ cores: wanted }) => {

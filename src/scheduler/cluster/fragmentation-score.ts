@@ -6,8 +6,8 @@ import type { TypicalMix } from './typical-mix.js';
 /**
  * Weight of "which free GPUs could host such a pod" (the measure of FGD: Weng et al., "Beware of Fragmentation", USENIX
  * ATC 2023); the rest is the weight of "how much would be used if such pods filled the node". The first preserves
- * capacity for rare pods (several whole GPUs), the second measures how well parts pack. On the openb trace each alone
- * allocates less than both.
+ * capacity for rare pods (several whole GPUs), the second measures how well parts pack. On the openb trace, each of
+ * them alone allocates less than both together.
  */
 const HOSTING_SHARE = 0.7;
 

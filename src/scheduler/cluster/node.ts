@@ -10,7 +10,7 @@ export interface NodeGpu {
   readonly usable: boolean;
   /** Foreign processes use it: whole GPUs are chosen elsewhere first. */
   readonly foreign: boolean;
-  /** Free cores that the node publishes. They may lag behind the bookings here, so the smaller of both counts. */
+  /** Free cores that the node publishes. They may be older than the bookings here, so the smaller of both counts. */
   readonly freeCores: number;
   readonly freeMemoryBytes: number;
 }

@@ -12,7 +12,7 @@ export interface Instances {
   readonly excluded: readonly ExcludedGpu[];
 }
 
-/** The form that drivers since 470 give UUIDs of instances; CUDA takes no other for a name of its devices. */
+/** The format of instance UUIDs since driver 470; CUDA accepts no other format as the name of a device. */
 const UUID_PATTERN = /^MIG-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
 
 /**

@@ -130,7 +130,10 @@ async function allInstances(nvml: Nvml, divided: readonly NvmlGpu[], firstIndex:
   return all;
 }
 
-/** As their GPUs are connected; instances of one GPU are near each other, and none uses NVLink. */
+/**
+ * The topology of the shared GPUs, taken from their physical GPUs; instances of one GPU are near each other, and none
+ * uses NVLink.
+ */
 function topologyOf(shared: readonly NvmlGpu[], physical: readonly NvmlGpu[], whole: Topology): Topology {
   const places = shared.map(({ board }) => physical.findIndex(({ handle }) => handle === board));
   return topologyOfPairs(shared.length, (a, b) => {
