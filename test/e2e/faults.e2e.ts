@@ -305,7 +305,7 @@ test('the status of a refused pod contains the reason in the words of the agent'
       t.comment(`${when}: ${text}`);
       t.match(
         text,
-        /gpu-manager: tencent\.com\/vcuda-core: 30 is a part of a GPU and needs tencent\.com\/vcuda-memory as well/,
+        /gpu-manager: (PreStartContainer check failed: )?tencent\.com\/vcuda-core: 30 is a part of a GPU and needs tencent\.com\/vcuda-memory as well/,
         when,
       );
     } finally {
