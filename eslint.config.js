@@ -46,7 +46,7 @@ export default tseslint.config(
     languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly' } },
   },
   {
-    files: ['src/agent/display/page/*.js'],
+    files: ['src/page/parts/*.js', 'src/agent/display/page/*.js'],
     languageOptions: {
       globals: Object.fromEntries(
         [

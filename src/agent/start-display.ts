@@ -5,7 +5,8 @@ import { History } from './display/history.js';
 import { HttpServer } from './display/http-server.js';
 import { LiveFeed } from './display/live-feed.js';
 import { nodeMetrics } from './display/metrics.js';
-import { readPageFiles } from './display/page-files.js';
+import { NODE_PAGE } from './display/node-page.js';
+import { readPageFiles } from '../page/page-files.js';
 import type { NodeView } from './display/view.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
@@ -54,7 +55,7 @@ export async function buildDisplay({
     history,
     journal,
     feed: new LiveFeed({ view, history, journal, clock, log }),
-    page: await readPageFiles(),
+    page: await readPageFiles(NODE_PAGE),
     certificate: displayTls(config, clock, log),
     access:
       config.tokenReview && apiServer !== null

@@ -9,7 +9,7 @@ const source = join(repository, 'src');
 /** Code that programs share, lowest layer first. */
 const PURE = ['gpu', 'abi'];
 const NODE_PART = [...PURE, 'host', 'rpc'];
-const PROGRAM = [...PURE, 'quota', 'host', 'http', 'kube', 'rpc'];
+const PROGRAM = [...PURE, 'quota', 'host', 'http', 'page', 'kube', 'rpc'];
 
 /**
  * What every part may import; the same table is in docs/architecture.md. A file belongs to the longest of these paths
@@ -21,12 +21,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   quota: [],
   host: [],
   http: ['host'],
+  page: ['host'],
   rpc: ['host'],
   kube: ['host', 'http', 'quota'],
   'agent/allocator': [...PURE, 'host'],
   'agent/api-server': [...PURE, 'quota', 'host', 'http', 'kube'],
   'agent/device-plugin': NODE_PART,
-  'agent/display': [...NODE_PART, 'http'],
+  'agent/display': [...NODE_PART, 'http', 'page'],
   'agent/dra': [...NODE_PART, 'quota', 'kube'],
   'agent/gpus': [...PURE, 'host'],
   'agent/libraries': [...PURE, 'host'],

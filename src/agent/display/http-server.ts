@@ -11,8 +11,8 @@ import type { History } from './history.js';
 import type { Journal } from './journal.js';
 import type { LiveFeed } from './live-feed.js';
 import type { Metrics } from '../../http/metrics.js';
-import type { PageFile } from './page-files.js';
-import { PAGE_POLICY } from './page-policy.js';
+import type { PageFile } from '../../page/page-files.js';
+import { PAGE_POLICY } from '../../page/page-policy.js';
 import type { NodeView } from './view.js';
 
 export interface HttpServerOptions {

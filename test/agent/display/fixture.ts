@@ -3,7 +3,8 @@ import { HttpServer, type HttpServerOptions } from '../../../src/agent/display/h
 import { Journal } from '../../../src/agent/display/journal.js';
 import { LiveFeed } from '../../../src/agent/display/live-feed.js';
 import { CallTimes, nodeMetrics } from '../../../src/agent/display/metrics.js';
-import { readPageFiles } from '../../../src/agent/display/page-files.js';
+import { NODE_PAGE } from '../../../src/agent/display/node-page.js';
+import { readPageFiles } from '../../../src/page/page-files.js';
 import type {
   AllocationSnapshot,
   GpuSnapshot,
@@ -194,7 +195,7 @@ export async function served(
     history,
     journal,
     feed,
-    page: await readPageFiles(),
+    page: await readPageFiles(NODE_PAGE),
     certificate: null,
     access: null,
     log,
