@@ -1,11 +1,8 @@
-import { readdirSync, readFileSync, existsSync } from 'node:fs';
-import { join } from 'node:path';
 import tap, { test } from 'tap';
-import { decodeLimits } from '../../src/abi/limits-file.js';
 import { packageFile } from '../../src/host/package-files.js';
 import { AgentProcess } from './agent-process.js';
-import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
-import { readShown, SHOW, type Shown } from './pods.js';
+import { ClaimPods, share, sharing, single, specFiles, template, type PodStatus } from './claims.js';
+import { NODE, TestCluster } from './cluster.js';
 import { until } from '../harness/eventually.js';
 
 /** Four GPUs of 16 GiB; 0-1 and 2-3 share a PCIe switch. */
@@ -18,134 +15,12 @@ GPU3\tSYS\tSYS\tPIX\tX
 
 const cluster = new TestCluster();
 const agent = new AgentProcess(cluster, GPUS, ['--allocation=dra']);
+const { gpuNodes, isUnschedulable, limitsOnDisk, phase, remove, shown, slices } = new ClaimPods(cluster, agent);
 /** Consumable capacity is on by default from 1.36 on. */
 const skip = cluster.version.atLeast(36) ? false : 'shares by claims need Kubernetes 1.36';
 
 tap.setTimeout(900_000);
 tap.teardown(() => agent.stop());
-
-interface PodStatus {
-  readonly metadata: { readonly uid: string };
-  readonly status: {
-    readonly phase: string;
-    readonly conditions?: readonly { readonly type: string; readonly message?: string }[];
-  };
-}
-
-interface SliceObject {
-  readonly metadata: { readonly uid: string };
-  readonly spec: {
-    readonly pool: { readonly name: string; readonly generation: number };
-    readonly devices: readonly {
-      readonly name: string;
-      readonly allowMultipleAllocations?: boolean;
-      readonly attributes: Readonly<Record<string, { readonly string?: string; readonly int?: number }>>;
-      readonly capacity: Readonly<Record<string, { readonly value: string; readonly requestPolicy?: object }>>;
-      readonly taints?: readonly object[];
-    }[];
-  };
-}
-
-async function phase(name: string, wanted: string): Promise<PodStatus> {
-  return until(
-    `pod ${name} to be ${wanted}`,
-    async () => {
-      const status = await cluster.get<PodStatus>('pod', name);
-      return status.status.phase === wanted ? status : null;
-    },
-    120_000,
-  );
-}
-
-async function shown(name: string, container = 'main'): Promise<Shown> {
-  return readShown(await cluster.kubectl('logs', name, '-c', container));
-}
-
-async function remove(...names: readonly string[]): Promise<void> {
-  await cluster.kubectl('delete', 'pod', ...names, '--wait=true', '--timeout=60s');
-}
-
-async function slices(): Promise<readonly SliceObject[]> {
-  return (JSON.parse(await cluster.kubectl('get', 'resourceslices', '-o', 'json')) as { items: SliceObject[] }).items;
-}
-
-interface Request {
-  readonly name: string;
-  readonly exactly?: object;
-  readonly firstAvailable?: readonly object[];
-}
-
-const template = (name: string, requests: readonly Request[], rest: object = {}): object => ({
-  apiVersion: 'resource.k8s.io/v1',
-  kind: 'ResourceClaimTemplate',
-  metadata: { name },
-  spec: { spec: { devices: { requests, ...rest } } },
-});
-
-const share = (cores: number, memory: string, name = 'gpu'): Request => ({
-  name,
-  exactly: { deviceClassName: 'vgpu.tencent.com', capacity: { requests: { cores: String(cores), memory } } },
-});
-
-interface Container {
-  readonly name: string;
-  readonly claims: readonly { readonly name: string; readonly request?: string }[];
-  readonly command?: string;
-}
-
-/** A pod whose claims are made from templates of the same name, unless told otherwise. */
-function pod(
-  name: string,
-  claims: readonly object[],
-  containers: readonly Container[],
-  initContainers: readonly Container[] = [],
-): object {
-  const convert = (container: Container): object => ({
-    name: container.name,
-    image: BUSYBOX_IMAGE,
-    imagePullPolicy: 'Never',
-    command: ['sh', '-c', container.command ?? `${SHOW}; sleep 100000`],
-    resources: { claims: container.claims },
-  });
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, labels: { suite: 'gpu-manager' } },
-    spec: {
-      hostNetwork: true,
-      restartPolicy: 'Never',
-      terminationGracePeriodSeconds: 0,
-      automountServiceAccountToken: false,
-      resourceClaims: claims,
-      containers: containers.map(convert),
-      ...(initContainers.length > 0 ? { initContainers: initContainers.map(convert) } : {}),
-    },
-  };
-}
-
-const single = (name: string, templateName: string, command?: string): object =>
-  pod(
-    name,
-    [{ name: 'g', resourceClaimTemplateName: templateName }],
-    [{ name: 'main', claims: [{ name: 'g' }], ...(command === undefined ? {} : { command }) }],
-  );
-
-/** Share and blocks of 256 MiB of the limits on disk, one entry for each slice, sorted. */
-function limitsOnDisk(): string[] {
-  const base = join(agent.directory, 'vm');
-  return readdirSync(base)
-    .map((id) => {
-      const decoded = decodeLimits(readFileSync(join(base, id, 'vgpu.limits')));
-      if (!decoded.ok) return decoded.reason;
-      return decoded.limits.devices
-        .map(({ share: cores, memoryBytes }) => `${cores}/${memoryBytes === null ? 'all' : memoryBytes / 268_435_456}`)
-        .join('+');
-    })
-    .sort();
-}
-
-const specFiles = (): string[] =>
-  existsSync('/etc/cdi') ? readdirSync('/etc/cdi').filter((name) => name.startsWith('tencent.com-vcuda_')) : [];
 
 test(
   'the driver registers, and the node publishes its GPUs with all their attributes and capacities',
@@ -189,18 +64,6 @@ test('a share claim is prepared as a slice with its limits, device node and CDI 
   await remove('share');
   await until('all allocations to be released', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
 });
-
-/** A pod with a claim that exists independently of it. */
-const sharing = (name: string, claim: string): object =>
-  pod(name, [{ name: 'g', resourceClaimName: claim }], [{ name: 'main', claims: [{ name: 'g' }] }]);
-
-const gpuNodes = async (name: string): Promise<readonly string[]> => {
-  const seen = await until(`the output of ${name}`, async () => {
-    const text = await shown(name);
-    return text.text.includes('READABLE') ? text : null;
-  });
-  return seen.devices.filter((path) => /nvidia\d+$/.test(path));
-};
 
 test('the five manifests of etc/dra work, and a pair of whole GPUs is the linked one', { skip }, async (t) => {
   await cluster.kubectl('apply', '-f', packageFile('etc/dra/claims.yaml'));
@@ -251,10 +114,7 @@ test('a share that does not fit waits, and runs when another one ends', { skip }
   await cluster.apply(...names.slice(0, 4).map((name) => single(name, 'large')));
   for (const name of names.slice(0, 4)) await phase(name, 'Running');
   await cluster.apply(single('l4', 'large'));
-  await until('the fifth pod to be unschedulable', async () => {
-    const { status } = await cluster.get<PodStatus>('pod', 'l4');
-    return status.conditions?.some(({ message }) => /cannot allocate all claims/.test(message ?? '')) === true;
-  });
+  await isUnschedulable('l4');
   t.equal(limitsOnDisk().length, 4);
   await remove('l0');
   await phase('l4', 'Running');
