@@ -14,7 +14,7 @@ export function containerView(id, store) {
   let closed = false;
   const look = async () => {
     try {
-      const found = await read(`/api/allocations/${id}`);
+      const found = await read(`api/allocations/${id}`);
       if (!closed)
         element.replaceChildren(...(found === null ? gone(id) : picture(found, store.usage?.at ?? Date.now())));
     } catch {

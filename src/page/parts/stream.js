@@ -39,7 +39,7 @@ async function once(on) {
   const abort = new AbortController();
   let alarm = setTimeout(() => abort.abort(), SILENT_MS);
   try {
-    const answer = await fetch('/api/stream', { headers: headers(), cache: 'no-store', signal: abort.signal });
+    const answer = await fetch('api/stream', { headers: headers(), cache: 'no-store', signal: abort.signal });
     if (!answer.ok) return answer.status;
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
