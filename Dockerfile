@@ -23,6 +23,9 @@ RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
 COPY --from=files /usr/local/bin/node /usr/bin/node
 COPY --from=files /image/ /
 LABEL org.opencontainers.image.title="gpu-manager" org.opencontainers.image.licenses="Apache-2.0"
+# The address of the page of "gpu-manager demo": a published port reaches no loopback address. Other commands do not read it.
+ENV GPU_MANAGER_DEMO_ADDR=0.0.0.0
+EXPOSE 5678
 # Root, and the flags of the start script of tkestack gpu-manager's image: a DaemonSet that was written for that image needs no change but the
 # image's name. Manifests of this project name their own arguments and users: extender and quota run as another user than root.
 ENTRYPOINT ["gpu-manager"]

@@ -1,12 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { Demo } from '../simulation/demo.js';
 import { keptAlive } from '../host/keep-alive.js';
 import { createLog, silentLog } from '../host/log.js';
 import { portOption } from './flag-values.js';
 import { stopSignal } from './stop-signal.js';
+
+/** The image sets it, so that a published port reaches the page. */
+const IMAGE_ADDRESS_VARIABLE = 'GPU_MANAGER_DEMO_ADDR';
 
 interface DemoOptions {
   readonly once?: boolean;
@@ -22,7 +25,9 @@ export function demoCommand(): Command {
     .option('--once', 'run the scenario and exit; exit code 0 only if every step passed')
     .option('--verbose', "print the agent's log as well")
     .addOption(portOption('--query-port <port>', 'HTTP port of the page', 5_678))
-    .option('--query-addr <address>', 'HTTP address of the page', 'localhost')
+    .addOption(
+      new Option('--query-addr <address>', 'HTTP address of the page').env(IMAGE_ADDRESS_VARIABLE).default('localhost'),
+    )
     .action(async (options: DemoOptions) => {
       const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
       const once = options.once === true;
@@ -48,6 +53,13 @@ export function demoCommand(): Command {
     });
 }
 
+/** Commands in the container of the image, whose name is its host name; otherwise of the package. */
+function commandPrefix(): string {
+  return process.env[IMAGE_ADDRESS_VARIABLE] === undefined
+    ? 'npx gpu-manager'
+    : `docker exec -it ${hostname()} gpu-manager`;
+}
+
 function whatToTry(demo: Demo, address: string): string {
   const name = ['0.0.0.0', '::', ''].includes(address) ? 'localhost' : address;
   const host = name.includes(':') ? `[${name}]` : name;
@@ -57,7 +69,7 @@ function whatToTry(demo: Demo, address: string): string {
     `The page of the node: http://${host}:${demo.node.agent.httpPort()}`,
     'In another terminal:',
     ...['top', 'usage', 'graph', 'limits', 'events --follow'].map(
-      (command) => `  npx gpu-manager ${command} --display-socket ${socket}`,
+      (command) => `  ${commandPrefix()} ${command} --display-socket ${socket}`,
     ),
     'Ctrl-C ends the demonstration.',
   ].join('\n');

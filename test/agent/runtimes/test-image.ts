@@ -65,7 +65,7 @@ function ownConfig(dockerfile: string): ImageConfig {
   return {
     Entrypoint: list('ENTRYPOINT'),
     Cmd: list('CMD'),
-    Env: ['PATH=/usr/bin:/bin'],
+    Env: ['PATH=/usr/bin:/bin', ...[...lastStage.matchAll(/^ENV (\S+)$/gm)].map(([, variable = '']) => variable)],
     User: instruction('USER') ?? '',
   };
 }
