@@ -18,7 +18,7 @@ import { LISTENER_LIMITS, type ListenerLimits } from './limits.js';
 import { isLoopback, namesLoopback } from './loopback.js';
 import { OpenConnections } from './open-connections.js';
 import type { TlsMaterial, TlsSource } from './tls.js';
-import type { TokenAccess } from './token-access.js';
+import { FORWARDED_TOKEN_HEADER, type TokenAccess } from './token-access.js';
 
 /** A request with a known route and an authorised caller. */
 export interface HttpRequest {
@@ -177,7 +177,7 @@ export class Listener {
     if (found !== null && method !== found.method && !(found.method === 'GET' && method === 'HEAD'))
       return plain(405, `only ${found.method}`, { allow: found.method === 'GET' ? 'GET, HEAD' : found.method });
     if (access !== null && found?.isOpen !== true) {
-      const refusal = await refusedToken(access, request.headers.authorization, path);
+      const refusal = await refusedToken(access, authorizationOf(request.headers), path);
       if (refusal !== null) return refusal;
     }
     if (found === null) return plain(404, 'not found');
@@ -241,6 +241,10 @@ function readUrl(text: string | undefined): URL | null {
   // Only paths: `http://other/` is a request to a proxy, and `//` begins a host name.
   if (text?.startsWith('/') !== true || text.startsWith('//')) return null;
   return URL.canParse(text, 'http://localhost') ? new URL(text, 'http://localhost') : null;
+}
+
+function authorizationOf({ authorization, [FORWARDED_TOKEN_HEADER]: forwarded }: IncomingHttpHeaders) {
+  return typeof forwarded === 'string' ? `Bearer ${forwarded}` : authorization;
 }
 
 /** Why a caller may not read a path; null if it may. */

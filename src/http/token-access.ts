@@ -13,6 +13,12 @@ export type AccessDecision =
 /** Queries the cluster; never rejects. */
 export type TokenReviewer = (token: string, path: string) => Promise<AccessDecision>;
 
+/**
+ * A header for the token alone. The API server removes `Authorization` from requests that it forwards to a pod, so a
+ * reader behind its proxy gives the token here.
+ */
+export const FORWARDED_TOKEN_HEADER = 'x-gpu-manager-token';
+
 /** How long an accepted token stays accepted after its revocation at most, and how long a refused one stays refused. */
 const GOOD_MS = 60_000;
 const BAD_MS = 5_000;

@@ -5,6 +5,25 @@ export function podPath(namespace: string, name: string): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
 }
 
+/** Pods of one namespace. */
+export function podsPath(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+}
+
+/** A path of an HTTP server in a pod, through the proxy of the API server. */
+export function podProxyPath(
+  { namespace, name, scheme, port }: { namespace: string; name: string; scheme: 'http' | 'https'; port: number },
+  path: string,
+): string {
+  const target = `${scheme === 'https' ? 'https:' : ''}${name}:${port}`;
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${target}/proxy${path}`;
+}
+
+/** Requests for tokens of a service account. */
+export function accountTokenPath(namespace: string, account: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/serviceaccounts/${encodeURIComponent(account)}/token`;
+}
+
 export function eventsPath(namespace: string): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
 }

@@ -15,6 +15,8 @@ export interface KubeRequest {
   readonly contentType?: string;
   /** Default `application/json`. */
   readonly accept?: string;
+  /** Further headers. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Time limit for the whole answer, if it differs from the client's. */
   readonly timeoutMs?: number;
 }
@@ -165,6 +167,7 @@ export class KubeClient implements KubeApi {
       headers: {
         accept: request.accept ?? 'application/json',
         'user-agent': userAgent,
+        ...request.headers,
         ...access.headers,
         ...(body === null
           ? {}
@@ -205,7 +208,8 @@ export class KubeClient implements KubeApi {
   async #refusal(response: IncomingMessage): Promise<KubeFailure> {
     const text = await this.#text(response);
     const parsed = text.ok ? parse(text.text) : text;
-    return failureOf(response.statusCode ?? 0, parsed.ok ? parsed.body : null, response.headers['retry-after']);
+    const body = parsed.ok ? parsed.body : text.ok ? plainStatus(text.text) : null;
+    return failureOf(response.statusCode ?? 0, body, response.headers['retry-after']);
   }
 
   async #text(response: IncomingMessage): Promise<{ readonly ok: true; readonly text: string } | KubeFailure> {
@@ -266,6 +270,12 @@ class LateError extends Error {
 
 function brokenBy(error: Error): KubeFailure {
   return failure(error instanceof LateError ? 'timeout' : 'unreachable', error.message);
+}
+
+/** The answer of a server behind a proxy, which is a text: its first line is the message. */
+function plainStatus(text: string): { readonly message: string } | null {
+  const message = text.trim().split('\n')[0]?.slice(0, 300) ?? '';
+  return message === '' ? null : { message };
 }
 
 function parse(text: string): { readonly ok: true; readonly body: unknown } | KubeFailure {

@@ -3,6 +3,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { interfere, send, truncate } from './answer.js';
+import { accountToken } from './account-token.js';
 import { ApiFailure, badRequest } from './api-failure.js';
 import { parseBody, parseObject, readBody, readRequest, type ApiRequest, type Verb } from './api-request.js';
 import { customTypes } from './custom-resource.js';
@@ -11,6 +12,7 @@ import { Faults, type Fault, type FaultEffect, type FaultMatch } from './fault.j
 import type { Json, KubeObject } from './kube-object.js';
 import { newObject } from './object-rules.js';
 import { ObjectStore } from './object-store.js';
+import { forwardToPod, readProxiedPod, type ProxiedPod } from './pod-proxy.js';
 import { BUILT_IN, resourceName, type ResourceType } from './resource-type.js';
 import { Resources, type Admission, type Target } from './resources.js';
 import { fieldSelector, labelSelector, type Predicate } from './selector.js';
@@ -68,6 +70,8 @@ export class ApiServer {
   #bookmarks: NodeJS.Timeout | null = null;
   #thawed: Promise<void> | null = null;
   #thaw: () => void = () => undefined;
+  /** Port on this machine of a pod's HTTP server, for the proxy to pods; null if nothing listens. */
+  reach: (pod: ProxiedPod) => number | null = () => null;
   /** Every request since the start, oldest first. */
   readonly requests: SeenRequest[] = [];
 
@@ -307,6 +311,12 @@ export class ApiServer {
     const fault = this.#faults.take(request);
     if (fault !== null && (await interfere(fault, response))) return;
     const distort = fault?.do === 'distort' ? fault.change : null;
+    if (request.type.plural === 'pods' && request.subresource.startsWith('proxy')) {
+      const pod = readProxiedPod(request.namespace ?? '', request.name ?? '');
+      this.#resources.get({ type: request.type, namespace: pod.namespace, name: pod.name, subresource: '' });
+      const path = `${request.subresource.slice('proxy'.length) || '/'}${url.search}`;
+      return forwardToPod(incoming, response, pod, this.reach(pod), path);
+    }
     if (request.verb === 'watch') return this.#watch(request, response, distort);
 
     const { code, answer } = await this.#perform(request, contentType, body);
@@ -328,6 +338,11 @@ export class ApiServer {
       case 'create':
         if (subresource === 'eviction')
           return { code: 201, answer: await this.#resources.evict(target, parseObject(body), dryRun) };
+        if (subresource === 'token')
+          return {
+            code: 201,
+            answer: accountToken(this.#resources.get({ ...target, subresource: '' }), parseObject(body), this.#now()),
+          };
         if (subresource === 'binding')
           return { code: 201, answer: await this.#resources.bind(target, parseObject(body), dryRun) };
         return { code: 201, answer: await this.#resources.create(target, objectOf(body), dryRun) };
