@@ -13,7 +13,7 @@ import { KubeError } from '../kube/failure.js';
 import { selectsLabels, type LabelSelector } from '../kube/label-selector.js';
 import { NamespaceAccess, namespaceLabels } from './admission/namespace-access.js';
 import { withReplicas, type ServedKind } from './kinds.js';
-import type { KubeObject } from './object.js';
+import type { KubeObject } from '../kube/object.js';
 import { isKind, unknownScale, WorkloadReader } from './workload-reader.js';
 
 export interface BundleReviewsOptions {

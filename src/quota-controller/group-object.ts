@@ -7,7 +7,7 @@ import type { Amounts, GroupStatus } from '../quota/core/status.js';
 import type { Mode } from '../quota/core/group.js';
 import type { Condition } from '../kube/condition.js';
 import type { LabelSelector } from '../kube/label-selector.js';
-import type { KubeObject } from './object.js';
+import type { KubeObject } from '../kube/object.js';
 
 /** A BizGroupResourceQuota. */
 export interface GroupObject {

@@ -3,7 +3,7 @@ import { CLAIM_API_VERSION } from '../quota/evaluators/claim-kinds.js';
 import type { Evaluator } from '../quota/evaluators/evaluator.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
-import type { KubeObject } from './object.js';
+import type { KubeObject } from '../kube/object.js';
 
 /** A kind of workload that the API server serves. */
 export interface ServedKind {

@@ -4,7 +4,7 @@ import type { KubeAnswer, KubeApi, KubeRequest } from '../kube/client.js';
 import { failure } from '../kube/failure.js';
 import { record } from '../kube/json.js';
 import { resourceOf } from './kinds.js';
-import type { KubeObject } from './object.js';
+import type { KubeObject } from '../kube/object.js';
 
 /** Splits a path such as `/apis/apps/v1/namespaces/shop/deployments/web`. */
 const PATH = /^\/(?:api|apis\/([^/]+))\/[^/]+(?:\/namespaces\/([^/]*))?\/([^/]+)(?:\/([^/]+))?$/;

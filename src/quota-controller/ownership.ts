@@ -3,7 +3,7 @@ import { apiGroupOf, evaluateAlone, type EvaluationOptions, type Owner } from '.
 import type { KubeApi } from '../kube/client.js';
 import { selectsLabels } from '../kube/label-selector.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
-import type { KubeObject } from './object.js';
+import type { KubeObject } from '../kube/object.js';
 import { asksForNothing, beyondOwner } from './owned-demand.js';
 
 export interface OwnershipOptions {

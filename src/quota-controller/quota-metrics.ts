@@ -2,7 +2,7 @@ import { counted, counter, histogram, Metrics, only, readAt, type Metric } from 
 import { unitOfKey } from '../quota/core/key.js';
 import type { GroupStatus } from '../quota/core/status.js';
 import type { QuotaEngine } from '../quota/engine.js';
-import type { AdmissionResponse } from './admission/review.js';
+import type { AdmissionResponse } from '../kube/admission/review.js';
 import type { EngineClock } from './engine-clock.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 

@@ -1,14 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { certificateAuthority } from '../host/certificate.js';
-import { systemClock, type Clock } from '../host/clock.js';
+import { systemClock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { InformerTiming } from '../kube/informer.js';
-import type { KubeApi } from '../kube/client.js';
-import { sharedCertificate, type IssuedCertificate } from './admission/certificate-secret.js';
-import { ANY_CALLER, certifiedCallers, type ReviewCallers } from './admission/review-callers.js';
-import { SecretPaths } from './admission/secret-paths.js';
+import { webhookIdentity, type WebhookConfig } from '../kube/admission/webhook-identity.js';
 import { auditStream, openAuditFile, type AuditFile } from '../quota/audit/audit-file.js';
 import { QuotaMetrics } from './quota-metrics.js';
 import { QuotaService, type ArbitratorConfig, type QuotaServiceOptions } from './service.js';
@@ -17,25 +11,7 @@ import type { Part } from '../host/lifecycle.js';
 import { watchableApi } from '../kube/watchable-api.js';
 import { StartupError } from '../host/startup-error.js';
 
-export interface QuotaServeConfig {
-  readonly address: string;
-  readonly port: number;
-  /** Separate port for probes without TLS; null: probes only on `port`. */
-  readonly probePort: number | null;
-  /** Null: the service account of the pod. */
-  readonly kubeconfig: string | null;
-  /** Namespace of the Lease and of the Secret with the certificate. */
-  readonly namespace: string;
-  /** Service in that namespace through which the API server reaches the webhooks; ignored if `url` is set. */
-  readonly service: string;
-  /** `https://host:port` through which the API server reaches the webhooks; null to use the service. */
-  readonly url: string | null;
-  /** Certificate files; null for a certificate that the replicas create and share in a Secret. */
-  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly authorityFile: string } | null;
-  /** Authority and common names of the API servers' client certificates; null: API servers use a secret path. */
-  readonly clients: { readonly authorityFile: string; readonly names: readonly string[] } | null;
-  /** Whether to write the webhook configuration. */
-  readonly register: boolean;
+export interface QuotaServeConfig extends WebhookConfig {
   readonly unlabelled: 'Ignore' | 'Fail';
   /** Whether every namespace may use a group if no group on its path to the root has a namespaceSelector. */
   readonly openGroups: boolean;
@@ -49,28 +25,15 @@ export interface QuotaServeConfig {
   readonly watchTiming?: Partial<InformerTiming>;
 }
 
-const SECRET = 'gpu-manager-quota-tls';
-const PATHS_SECRET = 'gpu-manager-quota-webhook';
 const WEBHOOKS = 'gpu-manager-quota';
-const SERVICE_PORT = 443;
-const CERTIFICATE_DAYS = 365;
+const NAMES = { certificate: `${WEBHOOKS}-tls`, paths: `${WEBHOOKS}-webhook`, authority: WEBHOOKS };
 
 /** The composition root of `gpu-manager quota serve`: the parts in the order of their start. */
 export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promise<readonly Part[]> {
   const clock = systemClock;
   const client = await openKubeClient(config.kubeconfig, clock);
   const api = watchableApi(client, clock, log, config.watchTiming);
-  const hosts =
-    config.url === null
-      ? [`${config.service}.${config.namespace}.svc`]
-      : [new URL(config.url).hostname.replace(/^\[|\]$/g, '')];
-  const { tls, clients } = config;
-  const currentCertificate = async (): Promise<IssuedCertificate> => ({
-    ...(tls === null
-      ? await sharedCertificate({ api, namespace, name: SECRET, hosts, issue, now: () => clock.now() })
-      : await readCertificate(tls)),
-    clientAuthority: clients === null ? null : await readText(clients.authorityFile),
-  });
+  const { currentCertificate, callers, target } = webhookIdentity(config, NAMES, api, clock, log);
   const { address, port, probePort, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
   const certificate = await currentCertificate();
   const audit = await openAudit(config.audit, log);
@@ -83,7 +46,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
     address,
     port,
     probePort,
-    callers: callersOf(config, api, clock, log),
+    callers,
     certificate,
     currentCertificate,
     namespace,
@@ -94,12 +57,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
     arbitrator,
     identity: config.identity ?? `${hostname()}-${process.pid}`,
     webhookName: WEBHOOKS,
-    target: !config.register
-      ? null
-      : () =>
-          config.url === null
-            ? { service: { namespace, name: config.service, port: SERVICE_PORT } }
-            : { url: config.url.replace(/\/$/, '') },
+    target,
   };
   const service = new QuotaService(options);
   return [
@@ -131,46 +89,4 @@ async function openAudit(target: string | null, log: Log): Promise<AuditFile | n
   if (!opened.ok)
     throw new StartupError(`--audit: ${target}: line ${opened.line}: ${opened.reason}; move the file away`);
   return opened.file;
-}
-
-/** Restricts reviews to the API server, recognised by client certificate or secret path. */
-function callersOf(
-  { clients, register, namespace }: QuotaServeConfig,
-  api: KubeApi,
-  clock: Clock,
-  log: Log,
-): ReviewCallers {
-  if (clients !== null) return certifiedCallers(clients.names);
-  if (register) return new SecretPaths({ api, namespace, name: PATHS_SECRET, clock, log });
-  log.warn({}, 'every caller that reaches the port may request reviews: with --no-register, set --client-ca-file');
-  return ANY_CALLER;
-}
-
-/**
- * Issues a certificate of a new authority and discards the authority's key, so that no further certificate can be
- * issued.
- */
-export async function issue(hosts: readonly string[], days = CERTIFICATE_DAYS): Promise<IssuedCertificate> {
-  // A unique name: clients confuse two authorities of the same name in a bundle.
-  const authority = await certificateAuthority(`gpu-manager-quota-${randomBytes(8).toString('hex')}`, days);
-  return { ...(await authority.server(hosts)), authority: authority.certificate };
-}
-
-/** Reads the certificate files. */
-export async function readCertificate({
-  certFile,
-  keyFile,
-  authorityFile,
-}: NonNullable<QuotaServeConfig['tls']>): Promise<IssuedCertificate> {
-  return {
-    certificate: await readText(certFile),
-    key: await readText(keyFile),
-    authority: await readText(authorityFile),
-  };
-}
-
-function readText(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: unknown) => {
-    throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
-  });
 }

@@ -1,7 +1,7 @@
 import type { Evaluator } from '../quota/evaluators/evaluator.js';
 import type { KubeApi } from '../kube/client.js';
 import { servedKinds, type ServedKind } from './kinds.js';
-import type { QuotaLog } from './log.js';
+import type { StructuredLog } from '../host/structured-log.js';
 import type { Clock } from '../host/clock.js';
 import { Rounds } from '../host/rounds.js';
 
@@ -9,7 +9,7 @@ export interface ServedKindsOptions {
   readonly api: KubeApi;
   /** Returns the kinds to look for in each round. */
   readonly evaluators: () => readonly Evaluator[];
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly clock: Clock;
   readonly everyMs?: number;
 }

@@ -2,22 +2,17 @@ import type { ArbitratorPolicy } from '../quota/arbitrator/index.js';
 import type { QuotaEvent } from '../quota/core/event.js';
 import { createEngine, type QuotaEngine } from '../quota/engine.js';
 import { KNOWN_KINDS, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
-import { CertificateKeeper } from './admission/certificate-keeper.js';
 import { ConsumerReview } from './admission/consumer-review.js';
 import { GroupReview } from './admission/group-review.js';
-import type { Review, AdmissionResponse } from './admission/review.js';
-import { register, type WebhookTarget } from './admission/webhook-objects.js';
-import { ANY_CALLER, type ReviewCallers } from './admission/review-callers.js';
+import type { Review, AdmissionResponse } from '../kube/admission/review.js';
+import { register } from './admission/webhook-objects.js';
+import type { WebhookTarget } from '../kube/admission/webhook-registration.js';
+import { WebhookServer } from '../kube/admission/webhook-server.js';
+import { ANY_CALLER, type ReviewCallers } from '../kube/admission/review-callers.js';
 import { NamespaceAccess } from './admission/namespace-access.js';
-import { reviewRoutes } from './admission/review-routes.js';
-import type { ListenerLimits } from '../http/limits.js';
-import { Listener, type Route } from '../http/listener.js';
-import { probeListener } from '../http/probe-listener.js';
-import { probeRoutes } from '../http/probe-routes.js';
-import { fixedTls } from '../http/tls.js';
 import type { ServerTime } from '../kube/server-time.js';
 import { WorkloadReview } from './admission/workload-review.js';
-import type { IssuedCertificate } from './admission/certificate-secret.js';
+import type { IssuedCertificate } from '../kube/admission/certificate-secret.js';
 import type { WatchableApi } from '../kube/watchable-api.js';
 import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
@@ -29,7 +24,7 @@ import type { QuotaPolicy } from './policy/policy-object.js';
 import { Leader } from '../kube/leader.js';
 import { ServedKinds } from './served-kinds.js';
 import { EngineClock, clockWarning } from './engine-clock.js';
-import type { QuotaLog } from './log.js';
+import type { StructuredLog } from '../host/structured-log.js';
 import { QUOTA_LEASE } from './names.js';
 import type { GroupObject } from './group-object.js';
 import { WorkloadReader } from './workload-reader.js';
@@ -37,13 +32,12 @@ import { Reconciler } from './reconciler/reconciler.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 import { KubeStore } from './store/kube-store.js';
 import { systemClock, type Clock } from '../host/clock.js';
-import { LimitedLog } from '../host/limited-log.js';
 
 export interface QuotaServiceOptions {
   readonly api: WatchableApi;
   /** The clock of the API server; by default this machine's clock. */
   readonly serverTime?: ServerTime;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly metrics: QuotaMetrics;
   readonly address: string;
   readonly port: number;
@@ -117,31 +111,17 @@ const COMPONENT = 'gpu-manager-quota';
 /** Maximum number of queued events while the API server is unreachable; the oldest are dropped first. */
 const MAX_EVENTS = 512;
 
-/**
- * An object has at most 1.5 MiB and a review contains two objects. One API server calls from one address, with some
- * hundred concurrent requests.
- */
-const LIMITS: Partial<ListenerLimits> = {
-  connections: 512,
-  connectionsPerAddress: 256,
-  bodyBytes: 8 << 20,
-  bodiesBytes: 64 << 20,
-  bodiesBytesPerAddress: 32 << 20,
-};
-
 /** Quota on Kubernetes: admission webhooks and reconciler on every replica, controller and arbitrator on the leader. */
 export class QuotaService {
   readonly #options: QuotaServiceOptions;
   #engine: QuotaEngine | null = null;
   #reconciler: Reconciler | null = null;
   #engineClock: EngineClock | null = null;
-  #server: Listener | null = null;
-  #probes: Listener | null = null;
+  #server: WebhookServer | null = null;
   #leader: Leader | null = null;
   #controller: Controller | null = null;
   #arbitrator: Arbitrator | null = null;
   #kinds: ServedKinds | null = null;
-  #keeper: CertificateKeeper | null = null;
   #facts: ClusterFacts | null = null;
   #factsPending: (() => void) | null = null;
   #applying: Promise<void> = Promise.resolve();
@@ -158,7 +138,7 @@ export class QuotaService {
 
   /** The separate port of the probes; null for none. */
   get probePort(): number | null {
-    return this.#probes?.port ?? null;
+    return this.#server?.probePort ?? null;
   }
 
   get leading(): boolean {
@@ -269,29 +249,23 @@ export class QuotaService {
     this.#reconciler = reconciler;
     metrics.watch(engine, reconciler, engineClock);
     reconciler.start();
-    const { address, port, probePort = null, callers = ANY_CALLER } = this.#options;
-    const notReady = (): readonly string[] => [this.notReady ?? []].flat();
-    const reviewRoute = reviewRoutes({
-      reviews,
-      callers,
-      log: new LimitedLog(log, clock),
-      notReady: () => this.notReady,
-      decided: (path, response, seconds) => metrics.decided(path, response, seconds),
-    });
-    const others = new Map(Object.entries(probeRoutes({ notReady, metrics: metrics.page })));
-    this.#server = new Listener({
+    const { address, port, probePort = null, callers = ANY_CALLER, currentCertificate } = this.#options;
+    this.#server = new WebhookServer({
       address,
       port,
-      tls: fixedTls({ ...certificate, isCertificateOptional: true }),
-      limits: LIMITS,
-      route: (path): Route | null => others.get(path) ?? reviewRoute(path),
+      probePort,
+      certificate,
+      ...(currentCertificate === undefined ? {} : { currentCertificate }),
+      callers,
+      reviews,
+      notReady: () => this.notReady,
+      decided: (path, response, seconds) => metrics.decided(path, response, seconds),
+      metrics: metrics.page,
+      register: () => this.#register(),
       log,
+      clock,
     });
-    if (probePort !== null) this.#probes = probeListener({ address, port: probePort, notReady, log });
-    await callers.start();
-    await this.#probes?.start();
     await this.#server.start();
-    callers.onChange(() => this.#register());
     this.#kinds = served;
     await this.#register();
     this.#leader = this.#leaderOf({ engine, store, reconciler, served, facts, started, events, clock, clusterClock });
@@ -312,16 +286,14 @@ export class QuotaService {
         this.#applying = this.#applying.then(() => this.#applyFacts(served, reconciler, all));
       });
     });
-    this.#keepCertificate(clock);
+    this.#server.keepCertificate();
   }
 
   /** The order matters: first no new decisions, then pending writes, then another replica may lead. */
   async stop(): Promise<void> {
     this.#factsPending?.();
-    const { callers } = this.#options;
-    await Promise.all([this.#keeper?.stop(), this.#kinds?.stop(), this.#facts?.stop(), callers?.stop()]);
+    await Promise.all([this.#kinds?.stop(), this.#facts?.stop()]);
     await this.#server?.stop();
-    await this.#probes?.stop(0);
     await this.#leader?.stop();
     await this.#eventWrites?.stop();
     await this.#reconciler?.stop();
@@ -360,21 +332,6 @@ export class QuotaService {
       authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
       ...(groupLabel === undefined ? {} : { groupLabel }),
     });
-  }
-
-  #keepCertificate(clock: Clock): void {
-    const { currentCertificate, certificate, log } = this.#options;
-    if (currentCertificate === undefined) return;
-    this.#keeper = new CertificateKeeper({
-      certificate,
-      currentCertificate,
-      log,
-      clock,
-      announce: () => this.#register(),
-      serve: ({ certificate, key, clientAuthority = null }) =>
-        this.#server?.renew({ certificate, key, clientAuthority }),
-    });
-    this.#keeper.start();
   }
 
   #openEvents(clock: Clock): Events {

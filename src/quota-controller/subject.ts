@@ -1,6 +1,6 @@
 import { apiGroupOf, evaluateAlone, type Evaluation, type Owner } from '../quota/evaluators/evaluate.js';
 import { withReplicas, type ServedKind } from './kinds.js';
-import type { KubeObject } from './object.js';
+import type { KubeObject } from '../kube/object.js';
 import { isKind, unknownScale, type WorkloadReader } from './workload-reader.js';
 
 /** A workload named by an operator, and the owner that is charged for it. */

@@ -7,7 +7,7 @@ import {
 } from '../quota/evaluators/evaluate.js';
 import type { KubeApi } from '../kube/client.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
-import type { KubeObject } from './object.js';
+import type { KubeObject } from '../kube/object.js';
 import { Ownership } from './ownership.js';
 
 export interface WorkloadReaderOptions {

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { readReview } from '../../src/quota-controller/admission/review.js';
+import { readReview } from '../../src/kube/admission/review.js';
 
 const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' };
 

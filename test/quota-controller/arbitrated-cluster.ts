@@ -11,7 +11,7 @@ import { Metrics } from '../../src/http/metrics.js';
 import { ArbitratorMetrics } from '../../src/quota-controller/arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from '../../src/quota-controller/arbitrator/arbitrator.js';
 import type { ConsumerTemplate } from '../../src/quota-controller/policy/policy-object.js';
-import type { QuotaLog } from '../../src/quota-controller/log.js';
+import type { StructuredLog } from '../../src/host/structured-log.js';
 import type { ApiServer, ApiServerOptions, SeenRequest } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
@@ -65,7 +65,7 @@ export class ArbitratedCluster {
   ): Promise<Arbitrator> {
     const note = (fields: object, message: string): void =>
       void this.logged.push({ fields: fields as Readonly<Record<string, unknown>>, message });
-    const log: QuotaLog = { info: note, warn: note, error: note };
+    const log: StructuredLog = { info: note, warn: note, error: note };
     const clock = { ...systemClock, now: () => START + this.seconds * 1000 };
     const queue = new WorkQueue({ clock, log });
     this.#eventWrites = queue;

@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:https';
-import { issue } from '../../src/quota-controller/run.js';
+import { issue } from '../../src/kube/admission/webhook-identity.js';
 import { watchableApi } from '../../src/kube/watchable-api.js';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';

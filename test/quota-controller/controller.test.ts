@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
-import { issue } from '../../src/quota-controller/run.js';
-import { sharedCertificate } from '../../src/quota-controller/admission/certificate-secret.js';
+import { issue } from '../../src/kube/admission/webhook-identity.js';
+import { sharedCertificate } from '../../src/kube/admission/certificate-secret.js';
 import { GROUP_LABEL } from '../../src/quota/index.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';

@@ -8,8 +8,8 @@ import { readConsumer, type ConsumerObject } from '../arbitrator/consumer-object
 import { textOf } from '../arbitrator/consumer-report.js';
 import { readResourceQuota } from '../arbitrator/resource-quota.js';
 import { CONSUMERS_PATH } from '../names.js';
-import type { KubeObject } from '../object.js';
-import { ALLOWED, invalid, type AdmissionResponse, type Review } from './review.js';
+import type { KubeObject } from '../../kube/object.js';
+import { ALLOWED, invalid, type AdmissionResponse, type Review } from '../../kube/admission/review.js';
 
 export interface ConsumerReviewOptions {
   readonly api: KubeApi;
@@ -37,7 +37,7 @@ export class ConsumerReview {
     const problems = [...unknownResources(object, this.#options.nodes()), ...consumer.problems];
     if (problems.length === 0) problems.push(...(await this.#contradictions(consumer.spec)));
     if (problems.length === 0) return ALLOWED;
-    return invalid({ ok: false, code: 'InvalidDemand', reason: problems.slice(0, 5).join('; ') });
+    return invalid({ code: 'InvalidDemand', reason: problems.slice(0, 5).join('; ') });
   }
 
   async #contradictions(spec: ConsumerSpec): Promise<readonly string[]> {

@@ -5,14 +5,8 @@ import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { GROUPS_PATH, itemPath } from '../names.js';
-import {
-  ALLOWED,
-  CHANGED_MEANWHILE,
-  admissionResponseOf,
-  invalid,
-  type Review,
-  type AdmissionResponse,
-} from './review.js';
+import { ALLOWED, invalid, type Review, type AdmissionResponse } from '../../kube/admission/review.js';
+import { CHANGED_MEANWHILE, admissionResponseOf } from './decision-response.js';
 
 export interface GroupReviewOptions {
   readonly engine: QuotaEngine;
@@ -49,7 +43,7 @@ export class GroupReview {
     if (operation === 'DELETE') return this.#delete(readGroup(oldObject));
     if (object === null) return ALLOWED;
     const unknown = this.#unknownKey(readGroup(object), oldObject === null ? null : readGroup(oldObject));
-    if (unknown !== null) return invalid({ ok: false, code: 'UnknownKey', reason: unknown });
+    if (unknown !== null) return invalid({ code: 'UnknownKey', reason: unknown });
     if (oldObject === null) return this.#create(readGroup(object), dryRun, actor);
     return this.#update(readGroup(oldObject), readGroup(object), dryRun, actor);
   }

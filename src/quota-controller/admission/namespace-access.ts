@@ -3,7 +3,7 @@ import { KubeError } from '../../kube/failure.js';
 import { selectsLabels } from '../../kube/label-selector.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { GROUPS_PATH, itemPath } from '../names.js';
-import type { KubeObject } from '../object.js';
+import type { KubeObject } from '../../kube/object.js';
 
 export interface NamespaceAccessOptions {
   readonly api: KubeApi;

@@ -1,14 +1,9 @@
 import { GROUP_LABEL } from '../../quota/evaluators/evaluate.js';
 import type { KubeApi } from '../../kube/client.js';
-import { KubeError } from '../../kube/failure.js';
+import { clientConfig, writeConfiguration, type WebhookTarget } from '../../kube/admission/webhook-registration.js';
 import type { ServedKind } from '../kinds.js';
 import { API_GROUP } from '../names.js';
 import type { LabelSelector } from '../../kube/label-selector.js';
-
-/** How the API server reaches the webhooks: a service of the cluster, or a URL. */
-export type WebhookTarget =
-  | { readonly url: string }
-  | { readonly service: { readonly namespace: string; readonly name: string; readonly port: number } };
 
 export interface WebhookOptions {
   readonly name: string;
@@ -196,15 +191,6 @@ export function inheritConfiguration({
   };
 }
 
-function clientConfig(target: WebhookTarget, path: string, authority: string): object {
-  const caBundle = Buffer.from(authority).toString('base64');
-  return 'url' in target
-    ? { url: `${target.url}${path}`, caBundle }
-    : { service: { ...target.service, path }, caBundle };
-}
-
-const ROOT = '/apis/admissionregistration.k8s.io/v1';
-
 export interface RegisterOptions extends Omit<WebhookOptions, 'authority' | 'prefix'> {
   /** Path prefix at the time of writing. */
   readonly prefix?: () => string;
@@ -217,40 +203,11 @@ export interface RegisterOptions extends Omit<WebhookOptions, 'authority' | 'pre
 
 /** Creates or updates the webhook configurations. */
 export async function register(api: KubeApi, options: RegisterOptions): Promise<void> {
-  await registerOne(api, options, 'ValidatingWebhookConfiguration', webhookConfiguration);
-  await registerOne(api, options, 'MutatingWebhookConfiguration', inheritConfiguration);
-}
-
-async function registerOne(
-  api: KubeApi,
-  options: RegisterOptions,
-  kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration',
-  configurationOf: typeof webhookConfiguration,
-): Promise<void> {
-  const collection = `${ROOT}/${kind.toLowerCase()}s`;
-  const path = `${collection}/${encodeURIComponent(options.name)}`;
-  for (let attempt = 0; attempt < 5; attempt++) {
-    const existing = await api.request({ method: 'GET', path });
-    if (!existing.ok && existing.code !== 'not-found')
-      throw new KubeError('the webhook configuration cannot be read', existing);
-    const { metadata } = (existing.ok ? existing.body : { metadata: {} }) as {
-      readonly metadata: { readonly resourceVersion?: string };
-    };
-    const configuration = configurationOf({
-      ...options,
-      prefix: options.prefix?.() ?? '',
-      authority: await options.authority(),
-    });
-    const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind, ...configuration };
-    const answer = existing.ok
-      ? await api.request({
-          method: 'PUT',
-          path,
-          body: { ...body, metadata: { ...metadata, ...configuration.metadata } },
-        })
-      : await api.request({ method: 'POST', path: collection, body });
-    if (answer.ok) return;
-    if (attempt === 4 || !['conflict', 'already-exists', 'not-found'].includes(answer.code))
-      throw new KubeError('the webhook configuration cannot be written', answer);
-  }
+  for (const [kind, configurationOf] of [
+    ['ValidatingWebhookConfiguration', webhookConfiguration],
+    ['MutatingWebhookConfiguration', inheritConfiguration],
+  ] as const)
+    await writeConfiguration(api, kind, options.name, async () =>
+      configurationOf({ ...options, prefix: options.prefix?.() ?? '', authority: await options.authority() }),
+    );
 }

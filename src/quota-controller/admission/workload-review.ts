@@ -4,18 +4,12 @@ import type { Demand } from '../../quota/core/demand.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import { apiGroupOf, evaluateAlone, GROUP_LABEL, type Evaluation } from '../../quota/evaluators/evaluate.js';
 import { withReplicas } from '../kinds.js';
-import { versionOf, type KubeObject } from '../object.js';
+import { versionOf, type KubeObject } from '../../kube/object.js';
 import type { NamespaceAccess } from './namespace-access.js';
 import { findSubject } from '../subject.js';
 import { unknownScale, type WorkloadReader } from '../workload-reader.js';
-import {
-  ALLOWED,
-  CHANGED_MEANWHILE,
-  invalid,
-  admissionResponseOf,
-  type Review,
-  type AdmissionResponse,
-} from './review.js';
+import { ALLOWED, invalid, type Review, type AdmissionResponse } from '../../kube/admission/review.js';
+import { CHANGED_MEANWHILE, admissionResponseOf } from './decision-response.js';
 
 export interface WorkloadReviewOptions {
   readonly engine: QuotaEngine;

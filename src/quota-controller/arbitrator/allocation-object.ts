@@ -1,5 +1,5 @@
 import type { Condition } from '../../kube/condition.js';
-import { versionOf, type KubeObject } from '../object.js';
+import { versionOf, type KubeObject } from '../../kube/object.js';
 import type { WrittenAmounts } from '../../kube/amounts.js';
 
 /**

@@ -13,7 +13,7 @@ import {
 } from '../../quota/arbitrator/index.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
-import type { QuotaLog } from '../log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import type { ConsumerTemplate } from '../policy/policy-object.js';
 import { selectsLabels } from '../../kube/label-selector.js';
 import { nominateNode } from '../../kube/pod-writes.js';
@@ -33,7 +33,7 @@ import { StatusWriter } from './status-writer.js';
 export interface ArbitratorOptions {
   readonly api: WatchableApi;
   readonly events: EventRecorder;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly metrics: ArbitratorMetrics;
   /** Milliseconds since 1970. */
   readonly clock: Clock;

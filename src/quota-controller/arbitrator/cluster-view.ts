@@ -15,7 +15,7 @@ import type { WatchableApi } from '../../kube/watchable-api.js';
 import { selects, selectorKey } from '../../kube/node-selector.js';
 import { toleratesAll } from '../../kube/taint.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../names.js';
-import type { KubeObject } from '../object.js';
+import type { KubeObject } from '../../kube/object.js';
 import { readAllocation, type AllocationObject } from './allocation-object.js';
 import { readClusterPod, type ClusterPod } from './cluster-pod.js';
 import { readConsumer, type ConsumerObject } from './consumer-object.js';

@@ -1,6 +1,6 @@
 import type { ConsumerSpec } from '../../quota/arbitrator/index.js';
 import type { Condition } from '../../kube/condition.js';
-import { versionOf, type KubeObject } from '../object.js';
+import { versionOf, type KubeObject } from '../../kube/object.js';
 import { readAmounts } from '../../kube/amounts.js';
 
 export interface ConsumerStatus {

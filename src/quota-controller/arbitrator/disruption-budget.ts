@@ -1,5 +1,5 @@
 import { selectsLabels, type LabelSelector } from '../../kube/label-selector.js';
-import type { KubeObject } from '../object.js';
+import type { KubeObject } from '../../kube/object.js';
 
 export interface DisruptionBudget {
   readonly namespace: string;

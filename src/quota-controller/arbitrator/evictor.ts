@@ -1,7 +1,7 @@
 import type { KubeApi } from '../../kube/client.js';
 import type { KubeFailure } from '../../kube/failure.js';
 import { evictPod } from '../../kube/pod-writes.js';
-import type { QuotaLog } from '../log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import type { ClusterPod } from './cluster-pod.js';
 import type { PodMark } from './cluster-view.js';
 import type { ServedPolicy } from './served-policy.js';
@@ -15,7 +15,7 @@ export type EvictionResult = 'evicted' | 'refused' | 'failed';
 export interface EvictorOptions {
   readonly api: KubeApi;
   readonly version: ServedPolicy['eviction'];
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly now: () => number;
 }
 

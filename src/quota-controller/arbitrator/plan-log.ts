@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ArbitrationPlan } from '../../quota/arbitrator/index.js';
-import type { QuotaLog } from '../log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import { writeAmounts } from '../../kube/amounts.js';
 import type { ClusterPod } from './cluster-pod.js';
 
 /** Logs the plans of an arbitrator in plan mode, each plan that differs from the one before. */
 export class PlanLog {
-  readonly #log: QuotaLog;
+  readonly #log: StructuredLog;
   #last: object = { overused: [], evictions: [] };
 
-  constructor(log: QuotaLog) {
+  constructor(log: StructuredLog) {
     this.#log = log;
   }
 

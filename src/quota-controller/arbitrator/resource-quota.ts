@@ -1,5 +1,5 @@
 import { isStorage, type Quantities } from '../../quota/arbitrator/index.js';
-import type { KubeObject } from '../object.js';
+import type { KubeObject } from '../../kube/object.js';
 import { readAmounts } from '../../kube/amounts.js';
 
 /** The total requests that a ResourceQuota allows in its namespace. */

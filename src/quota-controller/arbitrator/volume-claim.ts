@@ -3,7 +3,7 @@ import { evaluatorOf, KNOWN_KINDS } from '../../quota/evaluators/evaluate.js';
 import { DEFAULT_CATALOG } from '../../quota/evaluators/gpu-resources.js';
 import { ManifestReader } from '../../quota/evaluators/manifest.js';
 import { readAmounts } from '../../kube/amounts.js';
-import type { KubeObject } from '../object.js';
+import type { KubeObject } from '../../kube/object.js';
 
 /** The fields of a PersistentVolumeClaim that the arbitrator needs. */
 export interface VolumeClaim {

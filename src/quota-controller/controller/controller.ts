@@ -5,7 +5,7 @@ import { conditionOf, type Condition } from '../../kube/condition.js';
 import type { EventRecorder } from '../../kube/events.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../group-object.js';
 import type { ServedKind } from '../kinds.js';
-import type { QuotaLog } from '../log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import type { Clock } from '../../host/clock.js';
 import { Rounds } from '../../host/rounds.js';
@@ -32,7 +32,7 @@ export interface ControllerOptions {
   /** When another replica was last the leader, milliseconds; null if none was. */
   readonly lastLedAt: number | null;
   readonly events: EventRecorder;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly clock: Clock;
   /** Called after each refresh with the number of counters that differed from the sum of the workloads. */
   readonly refreshed: (drift: number) => void;

@@ -6,8 +6,8 @@ import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-re
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { ServedKind } from '../kinds.js';
-import type { QuotaLog } from '../log.js';
-import type { KubeObject } from '../object.js';
+import type { StructuredLog } from '../../host/structured-log.js';
+import type { KubeObject } from '../../kube/object.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
 import type { Clock } from '../../host/clock.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
@@ -31,7 +31,7 @@ export interface UsageMeterOptions {
   readonly lastWatchedAt: number | null;
   readonly catalog?: () => CardCatalog;
   readonly audit?: PlacementAudit;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly clock: Clock;
 }
 

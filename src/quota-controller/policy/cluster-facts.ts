@@ -6,7 +6,7 @@ import type { EvaluationOptions } from '../../quota/evaluators/evaluate.js';
 import { KubeError } from '../../kube/failure.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import type { QuotaLog } from '../log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import { POLICIES_PATH } from '../names.js';
 import { readNode, type Node } from '../../kube/node.js';
 import { evaluationBy } from './evaluation.js';
@@ -17,7 +17,7 @@ export interface ClusterFactsOptions {
   readonly api: WatchableApi;
   /** Options that the policy does not change. */
   readonly evaluation: EvaluationOptions;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly clock: Clock;
   readonly everyMs?: number;
 }

@@ -3,7 +3,7 @@ import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import type { Revision } from '../../quota/store/store.js';
-import type { QuotaLog } from '../log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import { LEDGERS_PATH } from '../names.js';
 import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
 
@@ -11,7 +11,7 @@ export interface LedgerWatchOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
   readonly clock: Clock;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   /** Called on each change of a ledger; returns whether the engine should read it. */
   readonly changed: (group: string) => boolean;
   /** Called when the engine has the ledger; `isForeign` if another process wrote it. */

@@ -6,7 +6,7 @@ import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../group-object.js';
 import { readObject, withReferences, type ServedKind } from '../kinds.js';
-import type { QuotaLog } from '../log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import { GROUPS_PATH } from '../names.js';
 import type { Ownership } from '../ownership.js';
 import { NO_GROUP } from '../store/ledger.js';
@@ -27,7 +27,7 @@ export interface ReconcilerOptions {
   readonly evaluation: () => EvaluationOptions;
   /** Computes the charges of objects with owners. */
   readonly ownership: Ownership;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly clock: Clock;
   /** How long this process leaves objects that other replicas admitted to these replicas. */
   readonly othersMs?: number;

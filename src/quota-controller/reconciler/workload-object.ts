@@ -2,7 +2,7 @@ import type { Demand } from '../../quota/core/demand.js';
 import { refKey } from '../../quota/core/workload.js';
 import { evaluateAlone, GROUP_LABEL, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
-import { versionOf, type KubeObject } from '../object.js';
+import { versionOf, type KubeObject } from '../../kube/object.js';
 
 /** The fields of a workload that the reconciler needs. */
 export interface WorkloadObject {

@@ -1,5 +1,3 @@
-import type { Decision } from '../../quota/core/decision.js';
-import type { Refusal } from '../../quota/core/refusal.js';
 import type { KubeObject } from '../object.js';
 
 /** The request of an AdmissionReview. */
@@ -33,14 +31,6 @@ export interface AdmissionResponse {
 }
 
 export const ALLOWED: AdmissionResponse = { allowed: true };
-
-/** Refusal of an update whose old object differs from the one at the API server. */
-export const CHANGED_MEANWHILE: AdmissionResponse = {
-  allowed: false,
-  code: 409,
-  reason: 'Conflict',
-  message: 'the object was changed by another request: read it again and retry',
-};
 
 interface ReviewObject {
   readonly kind?: unknown;
@@ -121,23 +111,7 @@ export function reviewAnswer(
   };
 }
 
-/**
- * Converts the engine's decision into a response: a refusal becomes 403 Forbidden, a conflict with another writer 409.
- */
-export function admissionResponseOf(decision: Decision): AdmissionResponse {
-  const warnings = decision.warnings.map(({ code, reason }) => `${code}: ${reason}`);
-  if (decision.allowed) return warnings.length === 0 ? ALLOWED : { allowed: true, warnings };
-  if (decision.code === 'Conflict') return { allowed: false, code: 409, reason: 'Conflict', message: decision.message };
-  const { message } = decision;
-  return {
-    allowed: false,
-    code: 403,
-    reason: 'Forbidden',
-    message: message.startsWith(decision.code) ? message : `${decision.code}: ${message}`,
-  };
-}
-
 /** The response to an object that cannot be read: 422 Invalid. */
-export function invalid({ code, reason }: Refusal): AdmissionResponse {
+export function invalid({ code, reason }: { readonly code: string; readonly reason: string }): AdmissionResponse {
   return { allowed: false, code: 422, reason: 'Invalid', message: `${code}: ${reason}` };
 }

@@ -1,5 +1,5 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
-import type { QuotaLog } from '../log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import type { Clock } from '../../host/clock.js';
 import { Rounds } from '../../host/rounds.js';
 import type { IssuedCertificate } from './certificate-secret.js';
@@ -12,7 +12,7 @@ export interface CertificateKeeperOptions {
   readonly announce: () => Promise<void>;
   /** Sets the certificate for new connections. */
   readonly serve: (certificate: IssuedCertificate) => void;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   readonly clock: Clock;
   readonly everyMs?: number;
   /** How long the old certificate is served after a new authority was announced, until API servers have read it. */

@@ -1,5 +1,5 @@
-import type { KubeApi } from '../../kube/client.js';
-import { KubeError } from '../../kube/failure.js';
+import type { KubeApi } from '../client.js';
+import { KubeError } from '../failure.js';
 
 /** Values of a Secret, decoded. */
 export type SecretData = Readonly<Record<string, string>>;

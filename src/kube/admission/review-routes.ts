@@ -1,7 +1,7 @@
 import type { LimitedLogTarget } from '../../host/limited-log.js';
 import { json, plain, RefusedRequest, type Answer } from '../../http/answer.js';
 import type { HttpRequest, Route } from '../../http/listener.js';
-import { KubeError } from '../../kube/failure.js';
+import { KubeError } from '../failure.js';
 import type { ReviewCallers } from './review-callers.js';
 import { readReview, reviewAnswer, type Review, type AdmissionResponse } from './review.js';
 
@@ -66,7 +66,7 @@ async function decisionOf(
       allowed: false,
       code: 503,
       reason: 'ServiceUnavailable',
-      message: `reading the quota failed; try again: ${error.message}`,
+      message: `reading the API server failed; try again: ${error.message}`,
     };
   }
 }

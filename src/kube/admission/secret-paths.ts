@@ -1,8 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../host/clock.js';
 import { Rounds } from '../../host/rounds.js';
-import type { KubeApi } from '../../kube/client.js';
-import type { QuotaLog } from '../log.js';
+import type { KubeApi } from '../client.js';
+import type { StructuredLog } from '../../host/structured-log.js';
 import type { ReviewCallers } from './review-callers.js';
 import { sharedSecret } from './shared-secret.js';
 
@@ -12,7 +12,7 @@ export interface SecretPathsOptions {
   /** Name of the Secret that all replicas share. */
   readonly name: string;
   readonly clock: Clock;
-  readonly log: QuotaLog;
+  readonly log: StructuredLog;
   /** How long a path is used before it is replaced. */
   readonly rotateMs?: number;
   /** How often the Secret is read. */

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import type { KubeApi } from '../../kube/client.js';
+import type { KubeApi } from '../client.js';
 import type { Certificate } from '../../host/certificate.js';
 import { sharedSecret, type SecretData } from './shared-secret.js';
 

@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { certificateAuthority } from '../../host/certificate.js';
+import type { Clock } from '../../host/clock.js';
+import { StartupError } from '../../host/startup-error.js';
+import type { StructuredLog } from '../../host/structured-log.js';
+import type { KubeApi } from '../client.js';
+import { sharedCertificate, type IssuedCertificate } from './certificate-secret.js';
+import { ANY_CALLER, certifiedCallers, type ReviewCallers } from './review-callers.js';
+import { SecretPaths } from './secret-paths.js';
+import type { WebhookTarget } from './webhook-registration.js';
+
+/** How a program serves its webhooks, and how API servers reach and authenticate them. */
+export interface WebhookConfig {
+  readonly address: string;
+  readonly port: number;
+  /** Separate port for probes without TLS; null: probes only on `port`. */
+  readonly probePort: number | null;
+  /** Null: the service account of the pod. */
+  readonly kubeconfig: string | null;
+  /** Namespace of the Secrets with certificate and path. */
+  readonly namespace: string;
+  /** Service in that namespace through which the API server reaches the webhooks; ignored if `url` is set. */
+  readonly service: string;
+  /** `https://host:port` through which the API server reaches the webhooks; null to use the service. */
+  readonly url: string | null;
+  /** Certificate files; null for a certificate that the replicas create and share in a Secret. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly authorityFile: string } | null;
+  /** Authority and common names of the API servers' client certificates; null: API servers use a secret path. */
+  readonly clients: { readonly authorityFile: string; readonly names: readonly string[] } | null;
+  /** Whether to write the webhook configuration. */
+  readonly register: boolean;
+}
+
+/** Names that distinguish the webhooks of one program. */
+export interface WebhookNames {
+  /** Secret with the certificate. */
+  readonly certificate: string;
+  /** Secret with the path. */
+  readonly paths: string;
+  /** Prefix of the common names of its certificate authorities. */
+  readonly authority: string;
+}
+
+export interface WebhookIdentity {
+  /** Returns the certificate that should be served now. */
+  readonly currentCertificate: () => Promise<IssuedCertificate>;
+  readonly callers: ReviewCallers;
+  /** Null if an administrator manages the webhook configuration. */
+  readonly target: (() => WebhookTarget) | null;
+}
+
+const SERVICE_PORT = 443;
+const CERTIFICATE_DAYS = 365;
+
+/** The certificate, the accepted callers and the address of a program's webhooks. */
+export function webhookIdentity(
+  config: WebhookConfig,
+  names: WebhookNames,
+  api: KubeApi,
+  clock: Clock,
+  log: StructuredLog,
+): WebhookIdentity {
+  const { tls, clients, namespace, url, register, service } = config;
+  const hosts = url === null ? [`${service}.${namespace}.svc`] : [new URL(url).hostname.replace(/^\[|\]$/g, '')];
+  return {
+    currentCertificate: async () => ({
+      ...(tls === null
+        ? await sharedCertificate({
+            api,
+            namespace,
+            name: names.certificate,
+            hosts,
+            issue: (wanted) => issue(wanted, CERTIFICATE_DAYS, names.authority),
+            now: () => clock.now(),
+          })
+        : await readCertificate(tls)),
+      clientAuthority: clients === null ? null : await readText(clients.authorityFile),
+    }),
+    callers: callersOf(config, names.paths, api, clock, log),
+    target: !register
+      ? null
+      : () =>
+          url === null
+            ? { service: { namespace, name: service, port: SERVICE_PORT } }
+            : { url: url.replace(/\/$/, '') },
+  };
+}
+
+/** Restricts reviews to the API server, recognised by client certificate or secret path. */
+function callersOf(
+  { clients, register, namespace }: WebhookConfig,
+  paths: string,
+  api: KubeApi,
+  clock: Clock,
+  log: StructuredLog,
+): ReviewCallers {
+  if (clients !== null) return certifiedCallers(clients.names);
+  if (register) return new SecretPaths({ api, namespace, name: paths, clock, log });
+  log.warn({}, 'every caller that reaches the port may request reviews: with --no-register, set --client-ca-file');
+  return ANY_CALLER;
+}
+
+/**
+ * Issues a certificate of a new authority and discards the authority's key, so that no further certificate can be
+ * issued.
+ */
+export async function issue(
+  hosts: readonly string[],
+  days = CERTIFICATE_DAYS,
+  name = 'gpu-manager',
+): Promise<IssuedCertificate> {
+  // A unique name: clients confuse two authorities of the same name in a bundle.
+  const authority = await certificateAuthority(`${name}-${randomBytes(8).toString('hex')}`, days);
+  return { ...(await authority.server(hosts)), authority: authority.certificate };
+}
+
+/** Reads the certificate files. */
+export async function readCertificate({
+  certFile,
+  keyFile,
+  authorityFile,
+}: NonNullable<WebhookConfig['tls']>): Promise<IssuedCertificate> {
+  return {
+    certificate: await readText(certFile),
+    key: await readText(keyFile),
+    authority: await readText(authorityFile),
+  };
+}
+
+function readText(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: unknown) => {
+    throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
+  });
+}

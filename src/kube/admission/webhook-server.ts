@@ -1,0 +1,111 @@
+import type { Clock } from '../../host/clock.js';
+import { LimitedLog } from '../../host/limited-log.js';
+import type { StructuredLog } from '../../host/structured-log.js';
+import type { ListenerLimits } from '../../http/limits.js';
+import { Listener, type Route } from '../../http/listener.js';
+import type { Metrics } from '../../http/metrics.js';
+import { probeListener } from '../../http/probe-listener.js';
+import { probeRoutes } from '../../http/probe-routes.js';
+import { fixedTls } from '../../http/tls.js';
+import { CertificateKeeper } from './certificate-keeper.js';
+import type { IssuedCertificate } from './certificate-secret.js';
+import type { ReviewCallers } from './review-callers.js';
+import { reviewRoutes, type ReviewRoutesOptions } from './review-routes.js';
+
+export interface WebhookServerOptions extends Pick<ReviewRoutesOptions, 'reviews' | 'decided'> {
+  readonly address: string;
+  readonly port: number;
+  /** Separate port of the probes on the same address, without TLS; null: probes only on `port`. */
+  readonly probePort: number | null;
+  readonly certificate: IssuedCertificate;
+  /** Returns the certificate to serve, called every minute; absent: the certificate never changes. */
+  readonly currentCertificate?: () => Promise<IssuedCertificate>;
+  readonly callers: ReviewCallers;
+  /** Why the service cannot decide yet; null once it can. */
+  readonly notReady: () => string | null;
+  readonly metrics: Metrics;
+  /** Writes the webhook configurations with the present authority and path. */
+  readonly register: () => Promise<void>;
+  readonly log: StructuredLog;
+  readonly clock: Clock;
+}
+
+/**
+ * An object has at most 1.5 MiB and a review contains two objects. One API server calls from one address, with some
+ * hundred concurrent requests.
+ */
+const LIMITS: Partial<ListenerLimits> = {
+  connections: 512,
+  connectionsPerAddress: 256,
+  bodyBytes: 8 << 20,
+  bodiesBytes: 64 << 20,
+  bodiesBytesPerAddress: 32 << 20,
+};
+
+/** Serves admission reviews, probes and metrics, and keeps certificate and secret path current. */
+export class WebhookServer {
+  readonly #options: WebhookServerOptions;
+  readonly #server: Listener;
+  readonly #probes: Listener | null;
+  readonly #keeper: CertificateKeeper | null;
+
+  constructor(options: WebhookServerOptions) {
+    this.#options = options;
+    const { address, port, probePort, certificate, currentCertificate, register, log, clock } = options;
+    const notReady = (): readonly string[] => [options.notReady() ?? []].flat();
+    const reviewRoute = reviewRoutes({ ...options, log: new LimitedLog(log, clock) });
+    const others = new Map(Object.entries(probeRoutes({ notReady, metrics: options.metrics })));
+    this.#server = new Listener({
+      address,
+      port,
+      tls: fixedTls({ ...certificate, isCertificateOptional: true }),
+      limits: LIMITS,
+      route: (path): Route | null => others.get(path) ?? reviewRoute(path),
+      log,
+    });
+    this.#probes = probePort === null ? null : probeListener({ address, port: probePort, notReady, log });
+    this.#keeper =
+      currentCertificate === undefined
+        ? null
+        : new CertificateKeeper({
+            certificate,
+            currentCertificate,
+            log,
+            clock,
+            announce: register,
+            serve: ({ certificate: served, key, clientAuthority = null }) =>
+              this.#server.renew({ certificate: served, key, clientAuthority }),
+          });
+  }
+
+  /** The port that the webhooks listen on. */
+  get port(): number {
+    return this.#server.port;
+  }
+
+  /** The separate port of the probes; null for none. */
+  get probePort(): number | null {
+    return this.#probes?.port ?? null;
+  }
+
+  /** Rejects if the secret path cannot be read or the address cannot be listened on. */
+  async start(): Promise<void> {
+    const { callers, register } = this.#options;
+    await callers.start();
+    await this.#probes?.start();
+    await this.#server.start();
+    callers.onChange(register);
+  }
+
+  /** Follows renewals of the certificate; to be called after the first registration. */
+  keepCertificate(): void {
+    this.#keeper?.start();
+  }
+
+  /** Resolves when no review is in progress. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#keeper?.stop(), this.#options.callers.stop()]);
+    await this.#server.stop();
+    await this.#probes?.stop(0);
+  }
+}
