@@ -1,4 +1,5 @@
 // Prints docs/flags.md from the table of flags: npm run docs:flags
+import { claimWebhookCommand } from '../dist/src/cli/claim-webhook.js';
 import { quotaServeCommand } from '../dist/src/cli/quota-serve.js';
 import { environmentName, RUN_FLAGS } from '../dist/src/cli/run-flags.js';
 
@@ -21,14 +22,23 @@ for (const { name, value, default: standard, help } of RUN_FLAGS) {
   );
 }
 
+const options = (command) => {
+  console.log(`
+| flag | default | meaning |
+|---|---|---|`);
+  for (const { flags, description, defaultValue, defaultValueDescription } of command.options) {
+    const standard = defaultValueDescription ?? (typeof defaultValue === 'boolean' ? '' : (defaultValue ?? ''));
+    console.log(`| \`${flags}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(description)} |`);
+  }
+};
+
 console.log(`
 ## Of the quota service
 
-\`gpu-manager quota serve\`; times in seconds.
+\`gpu-manager quota serve\`; times in seconds.`);
+options(quotaServeCommand());
+console.log(`
+## Of the webhooks of claims
 
-| flag | default | meaning |
-|---|---|---|`);
-for (const { flags, description, defaultValue, defaultValueDescription } of quotaServeCommand().options) {
-  const standard = defaultValueDescription ?? (typeof defaultValue === 'boolean' ? '' : (defaultValue ?? ''));
-  console.log(`| \`${flags}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(description)} |`);
-}
+\`gpu-manager claim-webhook\`; [dra.md](dra.md#pods-that-ask-for-vcuda-core) says what they do.`);
+options(claimWebhookCommand());

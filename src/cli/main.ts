@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   topology: async () => (await import('./topology.js')).topologyCommand(),
   'plugin-proxy': async () => (await import('./plugin-proxy.js')).pluginProxyCommand(),
   extender: async () => (await import('./extender.js')).extenderCommand(),
+  'claim-webhook': async () => (await import('./claim-webhook.js')).claimWebhookCommand(),
   quota: async () => (await import('./quota.js')).quotaCommand(),
   completion: async (program) => (await import('./completion.js')).completionCommand(() => program),
 };

@@ -32,7 +32,11 @@ export function addWebhookFlags(command: Command, service: string): Command {
       ).argParser(portNumber),
     )
     .option('--kubeconfig <file>', 'kubeconfig for the API server; default: the service account of the pod')
-    .option('--namespace <name>', 'namespace of the Secret with the certificate and of the Lease', 'kube-system')
+    .option(
+      '--namespace <name>',
+      'namespace of the Secrets with certificate and path, and of the Lease of a program that elects a leader',
+      'kube-system',
+    )
     .option(
       '--service <name>',
       'Service of that namespace, port 443, at which the API server reaches the webhooks',

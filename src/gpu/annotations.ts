@@ -62,3 +62,7 @@ export const NODE_INVENTORY_KEY = 'tencent.com/gpu-inventory';
 
 /** Pod annotation: whether the pod's containers are bound to CPUs near their GPUs: `off`, `prefer` or `strict`. */
 export const CPU_AFFINITY_KEY = 'tencent.com/gpu-numa';
+
+/** Label of a namespace or pod: `dra` converts requests for the two extended resources into resource claims. */
+export const CONVERSION_LABEL = 'tencent.com/vcuda-via';
+export const CONVERTED = 'dra';

@@ -1,13 +1,13 @@
 /** Paths of the API, with names encoded. */
 export const ALL_PODS = '/api/v1/pods';
 
-export function podPath(namespace: string, name: string): string {
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
-}
-
 /** Pods of one namespace. */
 export function podsPath(namespace: string): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+}
+
+export function podPath(namespace: string, name: string): string {
+  return `${podsPath(namespace)}/${encodeURIComponent(name)}`;
 }
 
 /** A path of an HTTP server in a pod, through the proxy of the API server. */
@@ -54,4 +54,14 @@ export const ALL_RESOURCE_CLAIMS = `${RESOURCE_API}/resourceclaims`;
 
 export function resourceClaimPath(namespace: string, name: string): string {
   return `${RESOURCE_API}/namespaces/${encodeURIComponent(namespace)}/resourceclaims/${encodeURIComponent(name)}`;
+}
+
+export const ALL_CLAIM_TEMPLATES = `${RESOURCE_API}/resourceclaimtemplates`;
+
+export function claimTemplatesPath(namespace: string): string {
+  return `${RESOURCE_API}/namespaces/${encodeURIComponent(namespace)}/resourceclaimtemplates`;
+}
+
+export function claimTemplatePath(namespace: string, name: string): string {
+  return `${claimTemplatesPath(namespace)}/${encodeURIComponent(name)}`;
 }

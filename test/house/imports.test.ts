@@ -50,6 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'scheduler/cluster': [...PURE, 'kube'],
   scheduler: [...PROGRAM, 'scheduler/cluster'],
   'quota-controller': PROGRAM,
+  'claim-webhook': PROGRAM,
   // The simulated node runs the real agent.
   simulation: [...PROGRAM, 'agent', 'agent/gpus'],
   cli: [
@@ -62,6 +63,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'scheduler',
     'scheduler/cluster',
     'quota-controller',
+    'claim-webhook',
     'simulation',
   ],
 };

@@ -37,6 +37,12 @@ test('templates use every value, and no value that does not exist', (t) => {
   t.end();
 });
 
+/** Sorts the fields of objects: Helm writes those of some objects in alphabetical order. */
+const sorted = (_: string, value: unknown): unknown =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+    : value;
+
 const noHelm = spawnSync('helm', ['version']).status === 0 ? false : 'helm is not installed';
 
 test('the chart contains the custom resources unchanged', (t) => {
@@ -64,12 +70,7 @@ test('the chart with its default values renders the objects of the manifests', {
     ['template', CHART, '--set', 'extender.enabled=true,quota.enabled=true', '--api-versions', 'policy/v1'],
     { encoding: 'utf8' },
   );
-  // Helm writes the fields of some objects in alphabetical order.
-  const byName = (_: string, value: unknown): unknown =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value;
-  const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value, byName)).sort();
+  const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value, sorted)).sort();
   const files = [
     'daemonset.yaml',
     'etc/extender/deployment.yaml',
@@ -87,6 +88,25 @@ test('the chart with its default values renders the objects of the manifests', {
   t.same(
     inOrder(documents(dividing).filter(isRole)),
     inOrder(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml')))),
+  );
+  t.end();
+});
+
+test('the chart renders the webhook and the classes of claims where values enable them', { skip: noHelm }, (t) => {
+  const rendered = (...args: string[]): string[] =>
+    documents(execFileSync('helm', ['template', CHART, '--set', 'agent.enabled=false', ...args], { encoding: 'utf8' }))
+      .map((value) => JSON.stringify(value, sorted))
+      .sort();
+  const files = (...paths: string[]): string[] =>
+    paths
+      .flatMap((path) => documents(read(join(ROOT, path))))
+      .map((value) => JSON.stringify(value, sorted))
+      .sort();
+  t.same(rendered(), []);
+  t.same(rendered('--set', 'claims.webhook.enabled=true'), files('etc/dra/webhook.yaml'));
+  t.same(
+    rendered('--set', 'claims.deviceClasses=true,claims.extendedResource=true'),
+    files('etc/dra/device-classes.yaml', 'etc/dra/extended-resource.yaml'),
   );
   t.end();
 });

@@ -8,7 +8,7 @@ import type { AllocationResult, ResourceClaim } from './resource-claim.js';
 import { settingsOf } from './slice-config.js';
 
 /** A slice can list at most this many GPUs. */
-const MAX_GPUS = 16;
+export const MAX_GPUS = 16;
 
 /** The published capacities of a device. */
 export const CORES_CAPACITY = 'cores';

@@ -1,0 +1,79 @@
+import { systemClock } from '../host/clock.js';
+import type { Part } from '../host/lifecycle.js';
+import type { Log } from '../host/log.js';
+import { Rounds } from '../host/rounds.js';
+import { webhookIdentity, type WebhookConfig } from '../kube/admission/webhook-identity.js';
+import { writeConfiguration } from '../kube/admission/webhook-registration.js';
+import { WebhookServer } from '../kube/admission/webhook-server.js';
+import { openKubeClient } from '../kube/open-client.js';
+import { ClaimTemplates } from './claim-templates.js';
+import { reviewConfiguration } from './configuration-review.js';
+import { reviewPod } from './pod-review.js';
+import { WebhookMetrics } from './webhook-metrics.js';
+import { conversionConfiguration, parametersConfiguration } from './webhook-objects.js';
+
+const WEBHOOKS = 'gpu-manager-claims';
+const NAMES = { certificate: `${WEBHOOKS}-tls`, paths: `${WEBHOOKS}-webhook`, authority: WEBHOOKS };
+const SWEEP_MS = 3_600_000;
+
+/** The composition root of `gpu-manager claim-webhook`: the parts in the order of their start. */
+export async function buildClaimWebhook(config: WebhookConfig, log: Log): Promise<readonly Part[]> {
+  const clock = systemClock;
+  const client = await openKubeClient(config.kubeconfig, clock);
+  const { currentCertificate, callers, target } = webhookIdentity(config, NAMES, client, clock, log);
+  const templates = new ClaimTemplates(client, clock, log);
+  const metrics = new WebhookMetrics();
+  const { address, port, probePort } = config;
+  const certificate = await currentCertificate();
+  const register = async (): Promise<void> => {
+    if (target === null) return;
+    const options = async () => ({
+      name: WEBHOOKS,
+      target: target(),
+      prefix: callers.prefix,
+      authority: (await currentCertificate()).authority,
+    });
+    await writeConfiguration(client, 'ValidatingWebhookConfiguration', WEBHOOKS, async () =>
+      parametersConfiguration(await options()),
+    );
+    await writeConfiguration(client, 'MutatingWebhookConfiguration', WEBHOOKS, async () =>
+      conversionConfiguration(await options()),
+    );
+  };
+  const server = new WebhookServer({
+    address,
+    port,
+    probePort,
+    certificate,
+    currentCertificate,
+    callers,
+    reviews: {
+      '/parameters': async (review) => reviewConfiguration(review),
+      '/pods': (review) => reviewPod(review, templates),
+    },
+    notReady: () => null,
+    decided: (path, response, seconds) => metrics.decided(path, response, seconds),
+    metrics: metrics.page,
+    register,
+    log,
+    clock,
+  });
+  const sweeps = new Rounds(clock, SWEEP_MS, () => templates.sweep());
+  return [
+    { name: 'api-client', start: async () => undefined, stop: async () => client.close() },
+    {
+      name: 'webhooks',
+      start: async () => {
+        await server.start();
+        await register();
+        server.keepCertificate();
+        sweeps.start();
+        log.info({ address, port: server.port, registered: config.register }, 'the webhooks of claims started');
+      },
+      stop: async () => {
+        await sweeps.stop();
+        await server.stop();
+      },
+    },
+  ];
+}

@@ -1,0 +1,98 @@
+import { CONVERSION_LABEL, CONVERTED } from '../gpu/annotations.js';
+import { DRIVER_NAME } from '../gpu/claims/names.js';
+import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
+import { clientConfig, type WebhookConfiguration, type WebhookTarget } from '../kube/admission/webhook-registration.js';
+
+export interface ClaimWebhookOptions {
+  readonly name: string;
+  readonly target: WebhookTarget;
+  /** Path prefix of every webhook; empty for none. */
+  readonly prefix: string;
+  /** PEM. */
+  readonly authority: string;
+}
+
+const REVIEW = { admissionReviewVersions: ['v1'], matchPolicy: 'Equivalent', timeoutSeconds: 10 } as const;
+
+const hasOurs = (devices: string): string =>
+  `has(${devices}.config) && ${devices}.config.exists(c, has(c.opaque) && c.opaque.driver == '${DRIVER_NAME}')`;
+
+/** Whether the object has parameters for this driver, in CEL. Other objects do not wait for the webhook. */
+const HAS_PARAMETERS = [
+  `request.resource.resource == 'deviceclasses' ? ${hasOurs('object.spec')}`,
+  `request.resource.resource == 'resourceclaims' ? has(object.spec.devices) && ${hasOurs('object.spec.devices')}`,
+  `has(object.spec.spec.devices) && ${hasOurs('object.spec.spec.devices')}`,
+].join(' : ');
+
+const asks = (containers: string): string =>
+  `${containers}.exists(c, has(c.resources) && has(c.resources.limits) && c.resources.limits.exists(name, name in ['${CORE_RESOURCE}', '${MEMORY_RESOURCE}']))`;
+
+/** Whether a container of the pod asks for the two extended resources. */
+const ASKS = `${asks('object.spec.containers')} || has(object.spec.initContainers) && ${asks('object.spec.initContainers')}`;
+
+/** Reviews of parameters. The agent checks them again, so that they need not wait for a replica. */
+export function parametersConfiguration({
+  name,
+  target,
+  prefix,
+  authority,
+}: ClaimWebhookOptions): WebhookConfiguration {
+  return {
+    metadata: { name },
+    webhooks: [
+      {
+        ...REVIEW,
+        name: `parameters.${DRIVER_NAME}`,
+        sideEffects: 'None',
+        failurePolicy: 'Ignore',
+        clientConfig: clientConfig(target, `${prefix}/parameters`, authority),
+        matchConditions: [{ name: 'has-parameters', expression: HAS_PARAMETERS }],
+        rules: [
+          {
+            operations: ['CREATE', 'UPDATE'],
+            apiGroups: ['resource.k8s.io'],
+            // Objects of other versions are converted to this one.
+            apiVersions: ['v1'],
+            resources: ['resourceclaims', 'resourceclaimtemplates', 'deviceclasses'],
+            scope: '*',
+          },
+        ],
+      },
+    ],
+  };
+}
+
+/**
+ * Conversion of pods that ask for it by their own label, or by the label of their namespace unless their own label says
+ * otherwise. No node of a cluster with claims alone offers the extended resources, so that a pod waits for a replica.
+ */
+export function conversionConfiguration({
+  name,
+  target,
+  prefix,
+  authority,
+}: ClaimWebhookOptions): WebhookConfiguration {
+  const isConverted = { matchExpressions: [{ key: CONVERSION_LABEL, operator: 'In', values: [CONVERTED] }] };
+  const conversion = {
+    ...REVIEW,
+    sideEffects: 'NoneOnDryRun',
+    failurePolicy: 'Fail',
+    // Another webhook may add a container that asks for the resources.
+    reinvocationPolicy: 'IfNeeded',
+    clientConfig: clientConfig(target, `${prefix}/pods`, authority),
+    matchConditions: [{ name: 'asks-for-vcuda', expression: ASKS }],
+    rules: [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], scope: 'Namespaced' }],
+  };
+  return {
+    metadata: { name },
+    webhooks: [
+      { ...conversion, name: `pods.${DRIVER_NAME}`, objectSelector: isConverted },
+      {
+        ...conversion,
+        name: `namespaces.${DRIVER_NAME}`,
+        namespaceSelector: isConverted,
+        objectSelector: { matchExpressions: [{ key: CONVERSION_LABEL, operator: 'DoesNotExist' }] },
+      },
+    ],
+  };
+}
