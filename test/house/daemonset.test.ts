@@ -24,7 +24,7 @@ interface PatchedContainer {
   readonly env: readonly { readonly name: string; readonly value: string }[];
 }
 
-const text = readFileSync(fileURLToPath(new URL('../../../daemonset.yaml', import.meta.url)), 'utf8');
+const text = readFileSync(fileURLToPath(new URL('../../../etc/agent/daemonset.yaml', import.meta.url)), 'utf8');
 const manifests = parseAllDocuments(text).map((document) => document.toJS() as Manifest);
 const container = manifests.find((manifest) => manifest.kind === 'DaemonSet')?.spec?.template.spec.containers[0];
 

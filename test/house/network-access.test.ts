@@ -36,7 +36,7 @@ interface Manifest {
 const manifestsOf = (path: string): readonly Manifest[] =>
   parseAllDocuments(readFileSync(join(ROOT, path), 'utf8')).map((document) => document.toJS() as Manifest);
 
-for (const path of ['daemonset.yaml', 'etc/quota/deployment.yaml']) {
+for (const path of ['etc/agent/daemonset.yaml', 'etc/quota/deployment.yaml']) {
   const manifests = manifestsOf(path);
   const template = manifests.find(({ spec }) => spec?.template !== undefined)?.spec?.template;
   const container = template?.spec.containers[0];
@@ -56,7 +56,7 @@ for (const path of ['daemonset.yaml', 'etc/quota/deployment.yaml']) {
 }
 
 test("the agent's data is read with a token over HTTPS, by pods of chosen namespaces", (t) => {
-  const manifests = manifestsOf('daemonset.yaml');
+  const manifests = manifestsOf('etc/agent/daemonset.yaml');
   const args = manifests.find(({ kind }) => kind === 'DaemonSet')?.spec?.template?.spec.containers[0]?.args ?? [];
   t.ok(args.includes('--token-review=true') && args.includes('--tls-self-signed=true'), args.join(' '));
   const ingress = manifests.find(({ kind }) => kind === 'NetworkPolicy')?.spec?.ingress ?? [];

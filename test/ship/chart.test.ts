@@ -1,19 +1,45 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
+import {
+  CHART,
+  documents,
+  helmTemplate,
+  inOrder,
+  missingProgram,
+  noHelm,
+  read,
+  ROOT,
+  type ShippedObject,
+} from './rendering.js';
+import { kubernetesSchemas, noKubernetesSchemas } from './kubernetes-schemas.js';
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const CHART = join(ROOT, 'charts/gpu-manager');
-const templates = join(CHART, 'templates');
-
-const read = (path: string): string => readFileSync(path, 'utf8');
-const documents = (text: string): unknown[] =>
-  parseAllDocuments(text)
-    .map((document) => document.toJS() as unknown)
-    .filter((value) => value !== null);
+const TEMPLATES = 'charts/gpu-manager/templates';
+const EVERYTHING = [
+  'extender.enabled=true',
+  'quota.enabled=true',
+  'quota.arbitrator=on',
+  'pluginProxy.enabled=true',
+  'monitoring.podMonitor.enabled=true',
+  'monitoring.prometheusRule.enabled=true',
+  'monitoring.dashboards.enabled=true',
+  'openshift.enabled=true',
+  'claims.deviceClasses=true',
+  'claims.extendedResource=true',
+  'claims.webhook.enabled=true',
+  'agent.allocation=mixed',
+  'agent.auditPolicy=evict',
+  'nodeConfig.flags.mig={--mig-strategy=whole}',
+].flatMap((value) => ['--set', value]);
+const NEWEST = [
+  '--api-versions',
+  'policy/v1',
+  '--api-versions',
+  'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy',
+];
 
 /** The path of every value as templates name it; a map that a template prints as a whole counts as one. */
 function leaves(value: unknown, whole: ReadonlySet<string>, path = '.Values'): string[] {
@@ -22,86 +48,85 @@ function leaves(value: unknown, whole: ReadonlySet<string>, path = '.Values'): s
 }
 
 test('the chart has the version of the package', (t) => {
-  const { version } = JSON.parse(read(join(ROOT, 'package.json'))) as { version: string };
-  t.match(parse(read(join(CHART, 'Chart.yaml'))), { version, appVersion: version });
+  const { version } = JSON.parse(read('package.json')) as { version: string };
+  t.match(parse(read('charts/gpu-manager/Chart.yaml')), { version, appVersion: version });
   t.end();
 });
 
 test('templates use every value, and no value that does not exist', (t) => {
-  const text = readdirSync(templates)
-    .map((name) => read(join(templates, name)))
+  const text = readdirSync(join(ROOT, TEMPLATES))
+    .map((name) => read(join(TEMPLATES, name)))
     .join('\n');
   const used = new Set([...text.matchAll(/\.Values(?:\.\w+)+/g)].map(([path]) => path));
-  const known = leaves(parse(read(join(CHART, 'values.yaml'))), used);
+  const known = leaves(parse(read('charts/gpu-manager/values.yaml')), used);
   t.same([...used].sort(), known.sort());
   t.end();
 });
 
-/** Sorts the fields of objects: Helm writes those of some objects in alphabetical order. */
-const sorted = (_: string, value: unknown): unknown =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-    : value;
-
-const noHelm = spawnSync('helm', ['version']).status === 0 ? false : 'helm is not installed';
-
-test('the chart contains the custom resources unchanged', (t) => {
-  t.equal(read(join(CHART, 'crds/quota.yaml')), read(join(ROOT, 'etc/quota/crds.yaml')));
+test('the table of values, the custom resources, alerts and dashboards of the chart are those of their sources', (t) => {
+  const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'scripts/chart-files.mjs'), '--check'], {
+    encoding: 'utf8',
+  });
+  t.equal(stderr, '');
+  t.equal(status, 0);
   t.end();
 });
 
 test('the chart permits evictions only where a value enables them', (t) => {
-  const text = read(join(templates, 'quota.yaml'));
+  const text = read(join(TEMPLATES, 'quota.yaml'));
   const [before = '', inside = '', ...more] = text.split(/^\{\{- if eq \.Values\.quota\.arbitrator "on" \}\}$/m);
   t.same(more, []);
   const [guarded = '', ...after] = inside.split(/^\{\{- end \}\}$/m);
   t.match(guarded, /pods\/eviction/);
   t.notMatch(before + after.join('\n'), /eviction/);
-  const roles = (all: unknown[]): unknown[] =>
-    all.filter((value) => (value as { kind: string }).kind === 'ClusterRole');
+  const roles = (all: readonly ShippedObject[]): unknown[] => all.filter(({ kind }) => kind === 'ClusterRole');
   const [role] = roles(documents(guarded.replaceAll(/\{\{[^}]*\}\}/g, 'kube-system')));
-  t.same(role, roles(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml'))))[1], 'as in etc/quota');
+  t.same(role, roles(documents(read('etc/quota/arbitrator.yaml')))[1], 'as in etc/quota');
   t.end();
 });
 
 test('the chart with its default values renders the objects of the manifests', { skip: noHelm }, (t) => {
-  const made = execFileSync(
-    'helm',
-    ['template', CHART, '--set', 'extender.enabled=true,quota.enabled=true', '--api-versions', 'policy/v1'],
-    { encoding: 'utf8' },
+  const made = helmTemplate(
+    '--set',
+    'extender.enabled=true,quota.enabled=true,quota.crds=false',
+    '--api-versions',
+    'policy/v1',
   );
-  const inOrder = (all: unknown[]): string[] => all.map((value) => JSON.stringify(value, sorted)).sort();
   const files = [
-    'daemonset.yaml',
+    'etc/agent/daemonset.yaml',
     'etc/extender/deployment.yaml',
     'etc/quota/deployment.yaml',
     'etc/quota/disruption-budget.yaml',
   ];
-  t.same(inOrder(documents(made)), inOrder(files.flatMap((file) => documents(read(join(ROOT, file))))));
-  const dividing = execFileSync(
-    'helm',
-    ['template', CHART, '--set', 'agent.enabled=false,quota.enabled=true,quota.arbitrator=on'],
-    { encoding: 'utf8' },
-  );
-  const isRole = (value: unknown): boolean =>
-    /arbitrator|reclaim/.test((value as { metadata: { name: string } }).metadata.name);
+  t.same(inOrder(documents(made)), inOrder(files.flatMap((file) => documents(read(file)))));
+  const dividing = helmTemplate('--set', 'agent.enabled=false,quota.enabled=true,quota.arbitrator=on');
   t.same(
-    inOrder(documents(dividing).filter(isRole)),
-    inOrder(documents(read(join(ROOT, 'etc/quota/arbitrator.yaml')))),
+    inOrder(documents(dividing).filter(({ metadata }) => /arbitrator|reclaim/.test(metadata.name))),
+    inOrder(documents(read('etc/quota/arbitrator.yaml'))),
   );
+  const proxy = helmTemplate('--set', 'pluginProxy.enabled=true', '--show-only', 'templates/plugin-proxy.yaml');
+  t.same(inOrder(documents(proxy)), inOrder(documents(read('etc/plugin-proxy/daemonset.yaml'))));
+  t.end();
+});
+
+test('custom resource definitions come with quota only, and stay when it goes', { skip: noHelm }, (t) => {
+  const definitions = (...args: string[]): ShippedObject[] =>
+    documents(helmTemplate('--include-crds', ...args)).filter(({ kind }) => kind === 'CustomResourceDefinition');
+  t.same(definitions(), []);
+  t.same(definitions('--set', 'quota.enabled=true,quota.crds=false'), []);
+  const made = definitions('--set', 'quota.enabled=true').map((definition) => {
+    const { annotations, ...metadata } = definition.metadata as { annotations?: object; name: string };
+    t.same(annotations, { 'helm.sh/resource-policy': 'keep' }, metadata.name);
+    return { ...definition, metadata };
+  });
+  t.same(inOrder(made), inOrder(documents(read('etc/quota/crds.yaml'))));
   t.end();
 });
 
 test('the chart renders the webhook and the classes of claims where values enable them', { skip: noHelm }, (t) => {
   const rendered = (...args: string[]): string[] =>
-    documents(execFileSync('helm', ['template', CHART, '--set', 'agent.enabled=false', ...args], { encoding: 'utf8' }))
-      .map((value) => JSON.stringify(value, sorted))
-      .sort();
-  const files = (...paths: string[]): string[] =>
-    paths
-      .flatMap((path) => documents(read(join(ROOT, path))))
-      .map((value) => JSON.stringify(value, sorted))
-      .sort();
+    inOrder(documents(helmTemplate('--set', 'agent.enabled=false', ...args)));
+  const files = (...paths: string[]): string[] => inOrder(paths.flatMap((path) => documents(read(path))));
   t.same(rendered(), []);
   t.same(rendered('--set', 'claims.webhook.enabled=true'), files('etc/dra/webhook.yaml'));
   t.same(
@@ -113,23 +138,282 @@ test('the chart renders the webhook and the classes of claims where values enabl
 
 test('the chart restricts agents to their own node where the cluster supports it', { skip: noHelm }, (t) => {
   const policies = (...args: string[]): unknown[] =>
-    documents(execFileSync('helm', ['template', CHART, ...args], { encoding: 'utf8' })).filter((value) =>
-      (value as { kind: string }).kind.startsWith('ValidatingAdmissionPolicy'),
-    );
-  const known = ['--api-versions', 'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy'];
-  t.same(policies(...known), documents(read(join(ROOT, 'etc/admission/agent-node.yaml'))));
+    documents(helmTemplate(...args)).filter(({ kind }) => kind.startsWith('ValidatingAdmissionPolicy'));
+  t.same(policies(...NEWEST), documents(read('etc/admission/agent-node.yaml')));
   t.same(policies(), [], 'before Kubernetes 1.30');
-  t.same(policies(...known, '--set', 'agent.nodePolicy=false'), []);
-  t.match(JSON.stringify(policies(...known, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-manager/);
+  t.same(policies(...NEWEST, '--set', 'agent.nodePolicy=false'), []);
+  t.match(JSON.stringify(policies(...NEWEST, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-manager/);
   t.end();
 });
 
 test('agents may evict pods only where a value enables it', { skip: noHelm }, (t) => {
-  const rules = (...args: string[]): string =>
-    JSON.stringify(documents(execFileSync('helm', ['template', CHART, ...args], { encoding: 'utf8' })));
-  t.notMatch(rules(), /eviction/);
-  t.match(rules('--set', 'agent.auditPolicy=evict'), /pods\/eviction/);
-  t.notMatch(read(join(ROOT, 'daemonset.yaml')), /eviction/);
-  t.match(read(join(ROOT, 'etc/admission/evict-role.yaml')), /pods\/eviction/);
+  t.notMatch(helmTemplate(), /eviction/);
+  t.match(helmTemplate('--set', 'agent.auditPolicy=evict'), /pods\/eviction/);
+  t.notMatch(read('etc/agent/daemonset.yaml'), /eviction/);
+  t.match(read('etc/admission/evict-role.yaml'), /pods\/eviction/);
+  t.end();
+});
+
+interface Workload extends ShippedObject {
+  readonly spec: {
+    readonly selector: object;
+    readonly template: { readonly metadata: object; readonly spec: PodSpec };
+  };
+}
+interface PodSpec {
+  readonly containers: readonly [{ readonly args: readonly string[]; readonly image: string }];
+  readonly [field: string]: unknown;
+}
+
+function workloads(...values: readonly string[]): readonly Workload[] {
+  const made = documents(helmTemplate(...values.flatMap((value) => ['--set', value]))) as Workload[];
+  return made.filter(({ kind }) => kind === 'DaemonSet' || kind === 'Deployment');
+}
+
+test('values reach the pods', { skip: noHelm }, (t) => {
+  const all = ['extender.enabled', 'quota.enabled', 'pluginProxy.enabled', 'claims.webhook.enabled'].map(
+    (value) => `${value}=true`,
+  );
+  const names = (made: readonly Workload[]): string[] => made.map(({ metadata }) => metadata.name).sort();
+  const every = workloads(
+    ...all,
+    'image.registry=registry.example.com/gpu/',
+    'image.tag=1.2.3',
+    'image.pullSecrets={one,two}',
+    'namespace=gpu',
+    'nameOverride=sharing',
+  );
+  t.same(names(every), ['gpu-extender', 'gpu-manager-claims', 'gpu-manager-quota', 'sharing', 'sharing-plugin-proxy']);
+  for (const { metadata, spec } of every) {
+    t.equal(metadata.namespace, 'gpu');
+    t.equal(spec.template.spec.containers[0].image, 'registry.example.com/gpu/gpu-manager:1.2.3');
+    t.same(spec.template.spec['imagePullSecrets'], [{ name: 'one' }, { name: 'two' }]);
+  }
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const [pinned] = workloads(`image.digest=${digest}`);
+  t.equal(pinned?.spec.template.spec.containers[0].image, `gpu-manager@${digest}`);
+  const quota = every.find(({ metadata }) => metadata.name === 'gpu-manager-quota');
+  t.ok(quota?.spec.template.spec.containers[0].args.includes('--namespace=gpu'), 'quota writes where its role allows');
+
+  for (const [component, name] of [
+    ['agent', 'gpu-manager'],
+    ['extender', 'gpu-extender'],
+    ['quota', 'gpu-manager-quota'],
+  ] as const) {
+    const set = (...values: readonly string[]): Workload | undefined =>
+      workloads(...all, ...values.map((value) => `${component}.${value}`)).find(
+        ({ metadata }) => metadata.name === name,
+      );
+    const made = set(
+      'extraEnv[0].name=A',
+      'extraEnv[0].value=b',
+      'extraVolumes[0].name=more',
+      'extraVolumes[0].emptyDir.medium=Memory',
+      'extraVolumeMounts[0].name=more',
+      'extraVolumeMounts[0].mountPath=/more',
+      'podAnnotations.one=two',
+      'priorityClassName=mine',
+      'affinity.nodeAffinity.of=it',
+      'nodeSelector.disk=fast',
+      'tolerations[0].key=mine',
+      'securityContext.runAsGroup=7',
+      'probes.liveness.failureThreshold=9',
+      'resources.limits.memory=3Gi',
+      'tls.secretName=certificate',
+      'extraArgs={--log-level=debug}',
+    );
+    t.match(made?.spec.template.metadata, { annotations: { one: 'two' } }, name);
+    t.match(
+      made?.spec.template.spec,
+      {
+        priorityClassName: 'mine',
+        affinity: { nodeAffinity: { of: 'it' } },
+        nodeSelector: { disk: 'fast' },
+        tolerations: [{ key: 'mine' }],
+        containers: [
+          {
+            securityContext: { runAsGroup: 7 },
+            livenessProbe: { failureThreshold: 9, httpGet: { path: '/healthz' } },
+            resources: { limits: { memory: '3Gi' } },
+          },
+        ],
+      },
+      name,
+    );
+    const text = JSON.stringify(made?.spec.template.spec);
+    for (const part of [
+      '{"name":"A","value":"b"}',
+      '{"emptyDir":{"medium":"Memory"},"name":"more"}',
+      '"mountPath":"/more"',
+      '"secretName":"certificate"',
+      '--tls-cert-file=/etc/gpu-manager/tls/tls.crt',
+      '--log-level=debug',
+    ])
+      t.ok(text.includes(part), `${name}: ${part}`);
+  }
+  t.end();
+});
+
+test("a driver below another root is the driver of NVIDIA's GPU Operator", { skip: noHelm }, (t) => {
+  const [agent] = workloads('agent.driverRoot=/run/nvidia/driver');
+  const [containers, volumes] = [agent?.spec.template.spec.containers, agent?.spec.template.spec['volumes']];
+  t.match(JSON.stringify(volumes), /"name":"host","hostPath":\{"path":"\/run\/nvidia\/driver"/);
+  t.match(
+    JSON.stringify(containers),
+    /"mountPath":"\/usr\/local\/host","readOnly":true,"mountPropagation":"HostToContainer"/,
+  );
+  t.end();
+});
+
+test('agent.driver=sim makes the agents that etc/simulated makes', { skip: noHelm }, (t) => {
+  const [agent] = workloads('agent.driver=sim', 'agent.tokenReview=false');
+  const [patch] = documents(read('etc/simulated/agent.yaml')) as Workload[];
+  t.same(agent?.spec.template.spec.containers[0].args, patch?.spec.template.spec.containers[0].args);
+  t.end();
+});
+
+test('nodes with a label have the flags of its value, and one agent', { skip: noHelm }, (t) => {
+  const flags = [
+    'nodeConfig.flags.mig={--mig-strategy=whole,--memory-oversubscription=1.5}',
+    'nodeConfig.flags.quiet={--v=0}',
+  ];
+  const [plain, mig, quiet] = workloads(...flags, 'agent.affinity.nodeAffinity.x=y');
+  const label = 'gpu-manager.io/config';
+  t.match(plain, {
+    metadata: { name: 'gpu-manager' },
+    spec: {
+      template: {
+        spec: {
+          affinity: {
+            nodeAffinity: {
+              x: 'y',
+              requiredDuringSchedulingIgnoredDuringExecution: {
+                nodeSelectorTerms: [
+                  { matchExpressions: [{ key: label, operator: 'NotIn', values: ['mig', 'quiet'] }] },
+                ],
+              },
+            },
+          },
+        },
+      },
+    },
+  });
+  t.notMatch(JSON.stringify(plain), /EXTRA_FLAGS/);
+  for (const [name, made] of [
+    ['mig', mig],
+    ['quiet', quiet],
+  ] as const) {
+    t.match(made, {
+      metadata: { name: `gpu-manager-${name}` },
+      spec: {
+        selector: { matchLabels: { 'gpu-manager.io/node-config': name } },
+        template: { spec: { nodeSelector: { 'nvidia-device-enable': 'enable', [label]: name } } },
+      },
+    });
+    t.match(
+      JSON.stringify(made),
+      new RegExp(`EXTRA_FLAGS","valueFrom":{"configMapKeyRef":{"name":"gpu-manager-node-config","key":"${name}"`),
+    );
+  }
+  const map = documents(helmTemplate(...flags.flatMap((value) => ['--set', value]))).find(
+    ({ kind }) => kind === 'ConfigMap',
+  );
+  t.match(map, { data: { mig: '--mig-strategy=whole --memory-oversubscription=1.5', quiet: '--v=0' } });
+  t.end();
+});
+
+test('the affinity of nodes without a configuration keeps every term of the value', { skip: noHelm }, (t) => {
+  const terms = 'agent.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms';
+  const [agent] = workloads(
+    'nodeConfig.flags.mig={--mig-strategy=whole}',
+    `${terms}[0].matchExpressions[0].key=a,${terms}[0].matchExpressions[0].operator=Exists`,
+    `${terms}[1].matchExpressions[0].key=b,${terms}[1].matchExpressions[0].operator=Exists`,
+  );
+  const other = { key: 'gpu-manager.io/config', operator: 'NotIn', values: ['mig'] };
+  t.match(agent?.spec.template.spec['affinity'], {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: ['a', 'b'].map((key) => ({ matchExpressions: [{ key, operator: 'Exists' }, other] })),
+      },
+    },
+  });
+  t.end();
+});
+
+const REFUSED: readonly (readonly [value: string, message: RegExp])[] = [
+  ['agent.driver=amd', /agent.driver|one of/],
+  ['agent.quryPort=1', /additional properties? 'quryPort'|quryPort is not allowed/i],
+  ['agent.queryPort=70000', /queryPort/],
+  ['agent.driverRoot=run/nvidia', /driverRoot/],
+  ['quota.arbitrator=true', /arbitrator/],
+  ['image.digest=latest', /digest/],
+  ['extender.policy=best', /policy/],
+  ['nodeConfig.flags.mig={mig-strategy}', /mig/],
+  ['nodeConfig.flags.mig={--allocation=dra}', /holds for all nodes: set the value of agent instead/],
+  ['monitoring.podMonitor.interval=often', /interval/],
+];
+
+test('helm refuses values that do not exist or cannot be', { skip: noHelm }, (t) => {
+  for (const [value, message] of REFUSED) {
+    const { status, stderr } = spawnSync('helm', ['template', CHART, '--set', value], { encoding: 'utf8' });
+    t.not(status, 0, value);
+    t.match(stderr, message, value);
+  }
+  t.end();
+});
+
+test('helm lint finds nothing', { skip: noHelm }, (t) => {
+  for (const values of [[], EVERYTHING]) {
+    const { status, stdout } = spawnSync('helm', ['lint', '--strict', CHART, ...values], { encoding: 'utf8' });
+    t.equal(status, 0, stdout);
+  }
+  t.end();
+});
+
+test('optional objects come only where they are enabled', { skip: noHelm }, (t) => {
+  const kinds = (...args: readonly string[]): ReadonlySet<string> =>
+    new Set(documents(helmTemplate(...args)).map(({ kind }) => kind));
+  const optional = ['PodMonitor', 'PrometheusRule', 'SecurityContextConstraints', 'ConfigMap', 'Secret'];
+  const [few, all] = [kinds(), kinds(...EVERYTHING)];
+  for (const kind of optional) {
+    t.notOk(few.has(kind), kind);
+    t.ok(all.has(kind), kind);
+  }
+  const made = documents(helmTemplate(...EVERYTHING));
+  const rules = made.find(({ kind }) => kind === 'PrometheusRule');
+  const groups = ['etc/prometheus/rules.yaml', 'etc/prometheus/quota-rules.yaml'].flatMap(
+    (path) => (parse(read(path)) as { groups: object[] }).groups,
+  );
+  t.match(rules, { spec: { groups } });
+  const dashboards = made.find(
+    ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'gpu-manager-dashboards',
+  ) as unknown as { readonly data: Readonly<Record<string, string>> };
+  t.same(Object.keys(dashboards.data), ['gpu-manager.json', 'gpu-manager-quota.json']);
+  t.equal(dashboards.data['gpu-manager.json'], read('etc/grafana/gpu-manager.json'));
+  t.end();
+});
+
+const noKubeconform = noHelm || missingProgram('kubeconform', '-v') || noKubernetesSchemas;
+
+test('every object that the chart renders has the schema of its kind', { skip: noKubeconform }, (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'gm-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const made = [helmTemplate(...NEWEST), helmTemplate(...EVERYTHING, ...NEWEST)].join('\n---\n');
+  const location = kubernetesSchemas(directory, new Set(documents(made).map(({ kind }) => kind)));
+  const foreign = 'PodMonitor,PrometheusRule,SecurityContextConstraints';
+  const check = (input: string): string =>
+    spawnSync(
+      'kubeconform',
+      ['-strict', '-summary', '-output', 'json', '-schema-location', location, '-skip', foreign],
+      {
+        input,
+        encoding: 'utf8',
+      },
+    ).stdout;
+  const { resources, summary } = JSON.parse(check(made)) as { readonly resources: object[]; readonly summary: object };
+  t.same(resources, []);
+  t.match(summary, { invalid: 0, errors: 0, skipped: 4 });
+  const wrong = helmTemplate('--show-only', 'templates/agent-daemonset.yaml').replace('hostPID: true', 'hostPid: true');
+  t.match(check(wrong), /hostPid/, 'a misspelt field is found');
   t.end();
 });

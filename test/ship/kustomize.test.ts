@@ -1,0 +1,84 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { parse } from 'yaml';
+import { documents, inOrder, read, ROOT, type ShippedObject } from './rendering.js';
+
+/** kustomize, or a kubectl that contains it: the installed one, or that of a Kubernetes which was built for tests. */
+const PROGRAMS: readonly (readonly string[])[] = [
+  ['kustomize', 'build'],
+  ['kubectl', 'kustomize'],
+  [join(homedir(), '.cache/kube-e2e/1.37/bin/kubectl'), 'kustomize'],
+];
+const PROGRAM = PROGRAMS.find(([name = '', action = '']) => spawnSync(name, [action, '--help']).status === 0);
+const skip = PROGRAM === undefined ? 'kustomize is not installed: run scripts/install-tools' : false;
+
+const AGENT = ['etc/agent/daemonset.yaml'];
+const EXTENDER = ['etc/extender/deployment.yaml'];
+const QUOTA = ['etc/quota/crds.yaml', 'etc/quota/deployment.yaml', 'etc/quota/disruption-budget.yaml'];
+
+function build(directory: string): ShippedObject[] {
+  const [name = '', ...args] = PROGRAM ?? [];
+  return documents(execFileSync(name, [...args, join(ROOT, directory)], { encoding: 'utf8' }));
+}
+const objectsOf = (paths: readonly string[]): ShippedObject[] => paths.flatMap((path) => documents(read(path)));
+const named = (objects: readonly ShippedObject[]): string[] =>
+  objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
+
+test('kubectl apply -k . and the overlays install the shipped objects', { skip }, (t) => {
+  t.same(inOrder(build('.')), inOrder(objectsOf(AGENT)));
+  t.same(inOrder(build('etc/kustomize/agent')), inOrder(objectsOf(AGENT)));
+  t.same(inOrder(build('etc/kustomize/agent-extender')), inOrder(objectsOf([...AGENT, ...EXTENDER])));
+  const all = build('etc/kustomize/all');
+  const policy = 'etc/admission/agent-node.yaml';
+  t.same(named(all), named(objectsOf([...AGENT, policy, 'etc/plugin-proxy/daemonset.yaml', ...EXTENDER, ...QUOTA])));
+  t.match(JSON.stringify(all), /GPU_MANAGER_PLUGIN_PROXY_PATH/, 'the agents register with the proxy');
+  t.end();
+});
+
+interface ImageComponent {
+  readonly images: readonly { readonly name: string; readonly newName: string; readonly newTag: string }[];
+}
+
+test('the overlays name registry and tag in one place', { skip }, (t) => {
+  const { images } = parse(read('etc/kustomize/image/kustomization.yaml')) as ImageComponent;
+  const others = readdirSync(join(ROOT, 'etc'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('kustomization.yaml') && path !== 'kustomize/image/kustomization.yaml')
+    .filter((path) => /^(images|.*newTag)/m.test(read(join('etc', path))));
+  t.same(others, []);
+  t.equal(images.length, 1);
+  for (const overlay of readdirSync(join(ROOT, 'etc/kustomize'))) {
+    if (overlay === 'image') continue;
+    const text = JSON.stringify(build(join('etc/kustomize', overlay)));
+    const used = [...text.matchAll(/"image":"([^"]+)"/g)].map(([, image]) => image);
+    t.ok(used.length > 0, overlay);
+    for (const image of used) t.equal(image, `${images[0]?.newName}:${images[0]?.newTag}`, overlay);
+  }
+  t.end();
+});
+
+test('every manifest, the overlays and the chart name one image, with the version of the package', (t) => {
+  const { version } = JSON.parse(read('package.json')) as { version: string };
+  const files = readdirSync(join(ROOT, 'etc'), { recursive: true, encoding: 'utf8' })
+    .map((path) => join('etc', path))
+    .filter((path) => path.endsWith('.yaml') && lstatSync(join(ROOT, path)).isFile());
+  const used = files.flatMap((path) =>
+    [...read(path).matchAll(/\bimage: +(\S+)/g)].map(([, image]) => `${path}: ${image}`),
+  );
+  t.ok(used.length >= 7, `${used.length} images`);
+  t.same(
+    used.filter((line) => !line.endsWith(`: gpu-manager:${version}`)),
+    [],
+  );
+  t.match(parse(read('etc/kustomize/image/kustomization.yaml')), {
+    images: [{ name: 'gpu-manager', newName: 'gpu-manager', newTag: version }],
+  });
+  t.match(parse(read('charts/gpu-manager/values.yaml')), {
+    image: { registry: '', repository: 'gpu-manager', tag: '', digest: '' },
+  });
+  t.ok(existsSync(join(ROOT, 'daemonset.yaml')));
+  t.equal(readFileSync(join(ROOT, 'daemonset.yaml'), 'utf8'), read('etc/agent/daemonset.yaml'));
+  t.end();
+});
