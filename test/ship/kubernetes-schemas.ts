@@ -25,14 +25,14 @@ const sources = existsSync(MODULES)
 export const noKubernetesSchemas =
   sources.length > 0 ? false : 'needs the sources of Kubernetes: npm run kubernetes -- build';
 
-/** Writes a schema for each wanted kind, which allows no unknown fields; returns the location as kubeconform takes it. */
+/** Writes a schema without unknown fields for each wanted kind; returns the location as kubeconform takes it. */
 export function kubernetesSchemas(directory: string, wanted: ReadonlySet<string>): string {
   const { definitions } = JSON.parse(readFileSync(join(MODULES, sources.at(-1) ?? '', SWAGGER), 'utf8')) as {
     readonly definitions: Readonly<Record<string, Definition>>;
   };
   for (const definition of Object.values(definitions))
     if (definition.properties !== undefined) definition.additionalProperties ??= false;
-  // Quantities and ports are numbers or strings in manifests.
+  // Quantities and ports are numbers or strings.
   Object.assign(definitions, {
     'io.k8s.apimachinery.pkg.api.resource.Quantity': { type: ['string', 'number'] },
     'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { type: ['string', 'integer'] },
