@@ -5,7 +5,7 @@ import type { PodNames } from './device-plugin/holders.js';
 export interface AgentPods extends PodKnowledge, PodNames {
   /** Annotations with a key of tencent.com; null for an unknown pod. */
   annotations(podUid: string): ReadonlyMap<string, string> | null;
-  /** Calls `listener` for pods that appear or change their annotations; the returned function unsubscribes. */
+  /** Calls `listener` for pods that appear, go or change their annotations; the returned function unsubscribes. */
   onAnnotations(listener: (podUid: string) => void): () => void;
 }
 

@@ -111,6 +111,11 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     knowledge: seams.containers ?? containerKnowledge(containers, (id) => nri?.containers.get(id) ?? null, log),
     uninjected: (allocation) => injectionProblems(nri?.containers ?? null, allocation),
     limitAnnotations: pods,
+    sharing: {
+      containersOf: (slice) => dra?.sharing.containersOf(slice) ?? [],
+      claimAnnotations: (slice) => dra?.sharing.claimAnnotations(slice) ?? [],
+      onChange: (listener) => dra?.sharing.onChange(listener) ?? (() => undefined),
+    },
     notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),
     evictor: seams.evictor ?? podEvictor(apiServer),
     auditPolicy: config.auditPolicy,

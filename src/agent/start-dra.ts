@@ -6,6 +6,7 @@ import {
   type PublishedDevice,
   type PublishedGpu,
 } from '../gpu/claims/published-device.js';
+import { unitsOfSlice } from '../gpu/ledger/book-unit.js';
 import type { ClaimUnit } from '../gpu/ledger/claim-unit.js';
 import { isOffered, configuredMode, type ClaimGpus } from '../gpu/ledger/gpu-mode.js';
 import { handOver, heldByBoth } from '../gpu/ledger/hand-over.js';
@@ -19,6 +20,7 @@ import type { Allocator } from './allocator/allocator.js';
 import { ClaimAllocator } from './allocator/claim-allocator.js';
 import type { NodeFiles, SliceStore, UnitSpecs } from './allocator/ports.js';
 import type { AgentConfig } from './config.js';
+import { ClaimAnnotations } from './dra/claim-annotations.js';
 import { ClaimPreparer } from './dra/claim-preparer.js';
 import { ClaimReader } from './dra/claim-reader.js';
 import { draServices } from './dra/dra-service.js';
@@ -30,6 +32,7 @@ import { SlicePublisher } from './dra/slice-publisher.js';
 import type { HealthMonitor } from './gpus/health-monitor.js';
 import { kubeletFile } from './kubelet-file.js';
 import { modelName } from './node-labels.js';
+import type { SliceSharing } from './slices/ports.js';
 
 /** Label for node selectors: whether claims can get parts of this node's GPUs. */
 export const DRA_SHARES_LABEL = 'gaia.tencent.com/dra-shares';
@@ -68,6 +71,8 @@ export interface Dra {
   readonly claims: ClaimAllocator;
   readonly publisher: SlicePublisher;
   readonly plugin: KubeletPlugin;
+  /** Containers and claims of the slices. */
+  readonly sharing: SliceSharing;
   /** Must be started before the ledger is compared with the kubelet. */
   readonly restore: Part;
   /** The servers; to be started after the ledger was compared. */
@@ -79,6 +84,7 @@ export function buildDra(options: DraOptions): Dra {
   const pool = poolName(config.nodeName);
   const claims = new ClaimAllocator({ ...options, ledger: allocator.ledger });
   const reader = new ClaimReader(client);
+  const annotations = new ClaimAnnotations({ client, clock, log });
   const roots = new PcieRoots();
   const listeners = new Set<() => void>();
   const offered = (uuid: string): boolean => isOffered(allocator.state, uuid, 'claims');
@@ -119,6 +125,7 @@ export function buildDra(options: DraOptions): Dra {
     claims,
     publisher,
     plugin,
+    sharing: sharingOf(claims, annotations),
     restore: {
       name: 'claims',
       async start() {
@@ -144,7 +151,10 @@ export function buildDra(options: DraOptions): Dra {
         await plugin.serve();
         healthService.start();
         publisher.start();
+        const follow = (): void => annotations.follow([...allocator.state.units.values()].map(({ claim }) => claim));
+        follow();
         cancels.push(
+          claims.onChanged(follow),
           allocator.onDevicesChanged(() => {
             publisher.publish();
             for (const listener of listeners) listener();
@@ -163,8 +173,32 @@ export function buildDra(options: DraOptions): Dra {
         await plugin.stop();
         healthService.stop();
         await publisher.stop();
+        await annotations.stop();
         await allocator.settle();
       },
+    },
+  };
+}
+
+/** Who uses the slices of claims, from the ledger. */
+function sharingOf(claims: ClaimAllocator, annotations: ClaimAnnotations): SliceSharing {
+  const unitsOf = (slice: string): ClaimUnit[] => unitsOfSlice(claims.state, slice).filter(({ admin }) => !admin);
+  return {
+    containersOf: (slice) => unitsOf(slice).flatMap(({ consumers }) => consumers),
+    claimAnnotations: (slice) => {
+      const uids = new Set(unitsOf(slice).map(({ claim }) => claim.uid));
+      return [...uids].map((uid) => annotations.of(uid)).filter(({ size }) => size > 0);
+    },
+    onChange: (listener) => {
+      const tell = (isMeant: (unit: ClaimUnit) => boolean): void => {
+        const slices = [...claims.state.units.values()].filter(isMeant).map(({ slice }) => slice);
+        for (const slice of new Set(slices)) listener(slice);
+      };
+      const leave = [
+        claims.onChanged(() => tell(() => true)),
+        annotations.onChange((uid) => tell(({ claim }) => claim.uid === uid)),
+      ];
+      return () => leave.forEach((each) => each());
     },
   };
 }

@@ -25,6 +25,7 @@ import type {
   Evictor,
   GpuSource,
   PodLimitAnnotations,
+  SliceSharing,
   SliceNote,
   SliceNotices,
 } from './slices/ports.js';
@@ -54,6 +55,8 @@ const UNENFORCED: SliceNote = {
 
 export interface VgpuOptions {
   readonly limitAnnotations: PodLimitAnnotations;
+  /** Containers and claims that share slices; absent: each slice belongs to one container. */
+  readonly sharing?: SliceSharing;
   readonly notices: SliceNotices;
   readonly evictor: Evictor;
   /** `--audit-policy`. */
@@ -114,7 +117,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     tmpfs === null ? null : join(options.path, ACTIVITY_TMPFS_DIRECTORY),
   );
   const operator = new OperatorLimits(directories, options.log);
-  const policy = new LimitPolicy(options.limitAnnotations, operator, options);
+  const policy = new LimitPolicy(options.limitAnnotations, operator, options, options.sharing);
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
   const legacyPods = new LegacyPods({ ...options, pace });

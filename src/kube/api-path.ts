@@ -52,8 +52,12 @@ export function resourceSlicePath(name: string): string {
 
 export const ALL_RESOURCE_CLAIMS = `${RESOURCE_API}/resourceclaims`;
 
+export function resourceClaimsPath(namespace: string): string {
+  return `${RESOURCE_API}/namespaces/${encodeURIComponent(namespace)}/resourceclaims`;
+}
+
 export function resourceClaimPath(namespace: string, name: string): string {
-  return `${RESOURCE_API}/namespaces/${encodeURIComponent(namespace)}/resourceclaims/${encodeURIComponent(name)}`;
+  return `${resourceClaimsPath(namespace)}/${encodeURIComponent(name)}`;
 }
 
 export const ALL_CLAIM_TEMPLATES = `${RESOURCE_API}/resourceclaimtemplates`;

@@ -139,3 +139,15 @@ test('wrong parameters are refused with the reason in an event of the pod', { sk
   t.match(events, /softLimit: 120 is not a whole number from 1 to 100/);
   await remove('wrong');
 });
+
+test('an annotation of a claim lowers the limits of the pods that share it', { skip }, async () => {
+  await cluster.apply(sharing('shared-a', 'gpu-shared'), sharing('shared-b', 'gpu-shared'));
+  for (const name of ['shared-a', 'shared-b']) await phase(name, 'Running');
+  await until('the limits of the claim', async () => limitsOnDisk().join() === '40/32');
+  await cluster.kubectl('annotate', 'resourceclaim', 'gpu-shared', 'tencent.com/vcuda-share-limit=20');
+  await until('the share of the claim to be lowered', async () => limitsOnDisk().join() === '20/32');
+  await cluster.kubectl('annotate', 'pod', 'shared-b', 'tencent.com/vcuda-share-limit=10');
+  await until('the lower share of a pod to count', async () => limitsOnDisk().join() === '10/32');
+  await remove('shared-a', 'shared-b');
+  await until('all allocations to be released', async () => limitsOnDisk().length === 0);
+});

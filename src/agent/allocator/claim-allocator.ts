@@ -35,6 +35,7 @@ export type PreparedUnits = { readonly ok: true; readonly units: readonly Prepar
 export class ClaimAllocator {
   readonly #options: ClaimAllocatorOptions;
   readonly #releaseListeners = new Set<() => void>();
+  readonly #changeListeners = new Set<() => void>();
 
   constructor(options: ClaimAllocatorOptions) {
     this.#options = options;
@@ -48,6 +49,12 @@ export class ClaimAllocator {
   onReleased(listener: () => void): () => void {
     this.#releaseListeners.add(listener);
     return () => this.#releaseListeners.delete(listener);
+  }
+
+  /** Calls `listener` after units, or the containers that use them, have changed. */
+  onChanged(listener: () => void): () => void {
+    this.#changeListeners.add(listener);
+    return () => this.#changeListeners.delete(listener);
   }
 
   /**
@@ -94,6 +101,7 @@ export class ClaimAllocator {
         );
         if (fresh.length > 0) await this.#options.ledger.save();
         this.#logPrepared(fresh);
+        this.#changed();
         return { ok: true, units: answers };
       } catch (error) {
         const { code, message } = error as NodeJS.ErrnoException;
@@ -164,6 +172,7 @@ export class ClaimAllocator {
           ),
         );
       }
+      this.#changed();
     });
   }
 
@@ -265,6 +274,11 @@ export class ClaimAllocator {
       log.info({ claim: unit.claim, unit: unit.id }, 'claim released');
     }
     for (const listener of this.#releaseListeners) listener();
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const listener of this.#changeListeners) listener();
   }
 
   #logPrepared(units: readonly ClaimUnit[]): void {

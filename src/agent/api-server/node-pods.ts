@@ -172,10 +172,14 @@ export class NodePods {
     return new Set([...gone, ...over]);
   }
 
-  /** Calls `listener` for pods that appear or change their annotations; the returned function unsubscribes. */
+  /**
+   * Calls `listener` for pods that appear, disappear or change their annotations; the returned function unsubscribes.
+   */
   onAnnotations(listener: (podUid: string) => void): () => void {
     return this.onChange(({ before, after }) => {
-      if (after !== null && !sameEntries(before?.annotations, after.annotations)) listener(after.uid);
+      if (after === null) {
+        if (before !== null) listener(before.uid);
+      } else if (!sameEntries(before?.annotations, after.annotations)) listener(after.uid);
     });
   }
 

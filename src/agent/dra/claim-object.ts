@@ -22,6 +22,7 @@ export function readResourceClaim(object: unknown): ResourceClaim | null {
     pods: list(status.reservedFor).flatMap((entry) =>
       text(record(entry).resource) === 'pods' ? [{ uid: text(record(entry).uid), name: text(record(entry).name) }] : [],
     ),
+    isOfPod: list(metadata.ownerReferences).some((owner) => text(record(owner).kind) === 'Pod'),
     annotations: new Map(Object.entries(texts(metadata.annotations)).filter(([key]) => key.startsWith('tencent.com/'))),
   };
 }

@@ -2,6 +2,7 @@ import type { DeviceLimit } from '../../abi/limits-file.js';
 import {
   holdLimits,
   lowestLimits,
+  lowestRequest,
   mergeRequests,
   NO_REQUEST,
   readLimitAnnotations,
@@ -11,7 +12,7 @@ import {
 import { readEnforcement } from './enforcement.js';
 import { NO_OVERSUBSCRIPTION, oversubscribe } from './memory-class.js';
 import type { OperatorLimits } from './operator-limits.js';
-import type { PodLimitAnnotations } from './ports.js';
+import { NO_SHARING, type PodLimitAnnotations, type SliceOwner, type SliceSharing } from './ports.js';
 import type { HeldDevices, SliceSpec } from './slice.js';
 
 /** The limits of a container, and why they differ from the requested ones. */
@@ -19,6 +20,8 @@ export interface WantedLimits extends HeldLimits {
   /** False while its pod is unknown: the previous limits stay. */
   readonly podKnown: boolean;
 }
+
+const NO_ANNOTATIONS: ReadonlyMap<string, string> = new Map();
 
 /** The node's settings for limits; all off by default. */
 export interface NodeLimitPolicy {
@@ -28,13 +31,23 @@ export interface NodeLimitPolicy {
   readonly allowUnenforced?: boolean;
 }
 
-/** Decides the limits of a container: its allocation, lowered by its pod's annotations and by the operator. */
+/**
+ * Decides the limits of a slice: its allocation, lowered by the annotations of its pod and by the operator. Of several
+ * pods and claims that share it, the lowest request counts.
+ */
 export class LimitPolicy {
   readonly #limitAnnotations: PodLimitAnnotations;
   readonly #operator: OperatorLimits;
   readonly #node: NodeLimitPolicy;
+  readonly #sharing: SliceSharing;
 
-  constructor(limitAnnotations: PodLimitAnnotations, operator: OperatorLimits, node: NodeLimitPolicy = {}) {
+  constructor(
+    limitAnnotations: PodLimitAnnotations,
+    operator: OperatorLimits,
+    node: NodeLimitPolicy = {},
+    sharing: SliceSharing = NO_SHARING,
+  ) {
+    this.#sharing = sharing;
     this.#limitAnnotations = limitAnnotations;
     this.#operator = operator;
     this.#node = node;
@@ -73,16 +86,30 @@ export class LimitPolicy {
 
   /** The limits that the container would have with this operator request. */
   wantedWith(spec: SliceSpec, operator: LimitRequest | null): WantedLimits {
-    const known = this.#limitAnnotations.annotations(spec.owner.podUid);
-    const annotations = known ?? new Map<string, string>();
-    const { container } = spec.owner;
-    const read = readLimitAnnotations(annotations, container);
-    const held = holdLimits(spec.devices, mergeRequests(read.request, operator ?? NO_REQUEST));
+    const users = this.usersOf(spec);
+    const known = users.flatMap(({ podUid, container }) => {
+      const annotations = this.#limitAnnotations.annotations(podUid);
+      return annotations === null ? [] : [{ annotations, container }];
+    });
+    const claims = this.#sharing
+      .claimAnnotations(spec.allocation)
+      .flatMap((annotations) => users.map(({ container }) => ({ annotations, container })));
+    const reads = [...known, ...claims].map((entry) => readLimitAnnotations(entry.annotations, entry.container));
+    const request = reads.reduce((lowest, read) => lowestRequest(lowest, read.request), NO_REQUEST);
+    const held = holdLimits(spec.devices, mergeRequests(request, operator ?? NO_REQUEST));
+    const [{ annotations, container } = { annotations: NO_ANNOTATIONS, container: spec.owner.container }] = known;
     const { memoryOversubscription = NO_OVERSUBSCRIPTION, allowUnenforced = false } = this.#node;
     const { devices, notes } = oversubscribe(held.devices, annotations, container, memoryOversubscription);
     const { problem } = readEnforcement(annotations, container, allowUnenforced);
     const refusals = problem === null ? notes : [...notes, problem];
-    return { devices, notes: [...read.problems, ...held.notes, ...refusals], podKnown: known !== null };
+    const problems = new Set(reads.flatMap((read) => read.problems));
+    return { devices, notes: [...problems, ...held.notes, ...refusals], podKnown: known.length + claims.length > 0 };
+  }
+
+  /** The containers that share a slice. */
+  usersOf({ allocation, owner }: SliceSpec): readonly SliceOwner[] {
+    const sharing = this.#sharing.containersOf(allocation);
+    return sharing.length === 0 ? [owner] : sharing;
   }
 
   forget(allocation: string): void {

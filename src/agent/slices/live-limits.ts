@@ -98,6 +98,20 @@ export function mergeRequests(request: LimitRequest, over: LimitRequest): LimitR
   };
 }
 
+/** The lower of both requests in each field; null fields request nothing. */
+export function lowestRequest(a: LimitRequest, b: LimitRequest): LimitRequest {
+  const lower = (x: number | null, y: number | null): number | null =>
+    x === null || y === null ? (x ?? y) : Math.min(x, y);
+  const [first, second] = [a.priority ?? null, b.priority ?? null];
+  const priority = first === null || second === null ? (first ?? second) : isHigher(first, second) ? second : first;
+  return {
+    memoryBytes: lower(a.memoryBytes, b.memoryBytes),
+    share: lower(a.share, b.share),
+    softLimit: lower(a.softLimit, b.softLimit),
+    ...(priority === null ? {} : { priority }),
+  };
+}
+
 /** The limits in force, and one sentence for each part of the request that could not be satisfied. */
 export interface HeldLimits {
   readonly devices: readonly DeviceLimit[];

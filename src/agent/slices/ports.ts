@@ -34,9 +34,26 @@ export interface ContainerKnowledge {
 export interface PodLimitAnnotations {
   /** Null for a pod that is not known (yet). */
   annotations(podUid: string): ReadonlyMap<string, string> | null;
-  /** Calls `listener` for pods that appear or change their annotations; the returned function unsubscribes. */
+  /** Calls `listener` for pods that appear, go or change their annotations; the returned function unsubscribes. */
   onAnnotations(listener: (podUid: string) => void): () => void;
 }
+
+/** The containers and claims that share slices; answers from memory. */
+export interface SliceSharing {
+  /** The containers that share a slice, as far as they are known; empty: its owner alone. */
+  containersOf(slice: string): readonly SliceOwner[];
+  /** Limit annotations of the claims that the slice was made for. */
+  claimAnnotations(slice: string): readonly ReadonlyMap<string, string>[];
+  /** Calls `listener` with a slice when one of these may have changed; the returned function unsubscribes. */
+  onChange(listener: (slice: string) => void): () => void;
+}
+
+/** Slices of the device plugin: each belongs to one container. */
+export const NO_SHARING: SliceSharing = {
+  containersOf: () => [],
+  claimAnnotations: () => [],
+  onChange: () => () => undefined,
+};
 
 /** An event on the pod for the container's owner. */
 export interface SliceNote {

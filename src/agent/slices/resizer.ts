@@ -5,7 +5,7 @@ import type { Log } from '../../host/log.js';
 import { Rounds } from '../../host/rounds.js';
 import type { LimitPolicy } from './limit-policy.js';
 import type { OperatorLimits } from './operator-limits.js';
-import type { PodLimitAnnotations, SliceNotices } from './ports.js';
+import { NO_SHARING, type PodLimitAnnotations, type SliceNotices, type SliceSharing } from './ports.js';
 import type { Slice } from './slice.js';
 import type { Slices } from './slices.js';
 
@@ -14,6 +14,8 @@ export interface ResizerOptions {
   readonly policy: LimitPolicy;
   readonly operator: OperatorLimits;
   readonly limitAnnotations: PodLimitAnnotations;
+  /** Absent: each slice belongs to one container. */
+  readonly sharing?: SliceSharing;
   readonly notices: SliceNotices;
   readonly clock: Clock;
   readonly log: Log;
@@ -34,7 +36,7 @@ export class Resizer {
   /** The last logged message about a slice's request, so that each is logged once. */
   readonly #logged = new Map<string, string>();
   readonly #rounds: Rounds;
-  #unsubscribe: () => void = () => undefined;
+  #unsubscribes: readonly (() => void)[] = [];
 
   constructor(options: ResizerOptions) {
     this.#options = options;
@@ -42,15 +44,22 @@ export class Resizer {
   }
 
   start(): void {
-    this.#unsubscribe = this.#options.limitAnnotations.onAnnotations((podUid) => {
-      for (const slice of this.#options.slices.started.values())
-        if (slice.spec.owner.podUid === podUid) this.reconsider(slice);
-    });
+    const { limitAnnotations, sharing = NO_SHARING, slices, policy } = this.#options;
+    this.#unsubscribes = [
+      limitAnnotations.onAnnotations((podUid) => {
+        for (const slice of slices.started.values())
+          if (policy.usersOf(slice.spec).some((user) => user.podUid === podUid)) this.reconsider(slice);
+      }),
+      sharing.onChange((id) => {
+        const slice = slices.started.get(id);
+        if (slice !== undefined) this.reconsider(slice);
+      }),
+    ];
     this.#rounds.start();
   }
 
   async stop(): Promise<void> {
-    this.#unsubscribe();
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
     await this.#rounds.stop();
   }
 

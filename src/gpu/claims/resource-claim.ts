@@ -36,6 +36,8 @@ export interface ResourceClaim extends ClaimRef {
   } | null;
   /** Pods that the claim is reserved for. */
   readonly pods: readonly { readonly uid: string; readonly name: string }[];
+  /** Whether it was made from a template for one pod, and ends with it. */
+  readonly isOfPod: boolean;
   /** Annotations with a key of tencent.com. */
   readonly annotations: ReadonlyMap<string, string>;
 }

@@ -46,6 +46,7 @@ const claim = (name: string, ...results: readonly AllocationResult[]): ResourceC
   name,
   allocation: { results, configs: [] },
   pods: [],
+  isOfPod: false,
   annotations: new Map(),
 });
 
