@@ -1,4 +1,7 @@
-import type { Notices } from './allocator/ports.js';
+import type { ClaimNotices, Notices } from './allocator/ports.js';
+import type { ClaimHandler, ClaimRefusals } from './dra/ports.js';
+import { describeClaim } from '../gpu/ledger/claim-unit.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import type { ContainerRef } from '../gpu/ledger/allocation.js';
 import { Journal } from './display/journal.js';
 import { CallTimes, type KubeletCall } from './display/metrics.js';
@@ -13,6 +16,7 @@ export class NodeRecord {
   readonly times = new CallTimes();
   readonly #refusals = new Map<string, number>();
   #failedCalls = 0;
+  #overlaps = 0;
 
   constructor(clock: Clock) {
     this.journal = new Journal(clock);
@@ -26,6 +30,93 @@ export class NodeRecord {
   /** Calls of the kubelet that failed without a refusal. */
   get failedCalls(): number {
     return this.#failedCalls;
+  }
+
+  /** Claims that were refused because others hold their amounts. */
+  get overlaps(): number {
+    return this.#overlaps;
+  }
+
+  /** Events of claims: for operators in the journal, for users on the pods. */
+  claimNotices(pods: SliceNotices, node: string): ClaimNotices & ClaimRefusals {
+    return {
+      prepared: ({ slice, claim, devices, consumers, admin }, gpuIndexes) => {
+        const cores = devices.reduce((sum, device) => sum + device.cores, 0);
+        const blocks = devices.reduce((sum, device) => sum + device.memoryBlocks, 0);
+        const amount = admin
+          ? 'administrator access'
+          : `${cores < CORES_PER_GPU ? `${cores} of ${CORES_PER_GPU} cores` : `${cores} cores`}, ${(blocks * MEMORY_BLOCK_BYTES) / 2 ** 20} MiB`;
+        const [owner] = consumers;
+        this.journal.note({
+          level: 'info',
+          kind: 'Prepared',
+          message: `${describeClaim(claim)}: ${amount} of GPU ${gpuIndexes.join(', ')}`,
+          allocation: slice,
+          ...(owner === undefined ? {} : { owner }),
+        });
+        for (const consumer of consumers)
+          pods.note(consumer, {
+            type: 'Normal',
+            reason: 'GPUAssigned',
+            message: `GPU ${gpuIndexes.join(', ')} of node ${node}: ${amount}, by ${describeClaim(claim)}`,
+          });
+      },
+      released: ({ slice, claim }) =>
+        this.journal.note({
+          level: 'info',
+          kind: 'Freed',
+          message: `${describeClaim(claim)}: its GPUs are released`,
+          allocation: slice,
+        }),
+      refused: (_claim, reason) => {
+        this.#refusals.set('bad-claim', (this.#refusals.get('bad-claim') ?? 0) + 1);
+        this.journal.note({ level: 'warning', kind: 'Refused', message: reason });
+      },
+      overlapped: (_claim, reason, holders) => {
+        this.#overlaps += 1;
+        for (const consumer of new Set(holders.flatMap(({ consumers }) => consumers)))
+          pods.note(consumer, { type: 'Warning', reason: 'GPUOverlap', message: reason });
+      },
+    };
+  }
+
+  /** Measures how long the kubelet waits for answers about claims. */
+  timedClaims(handler: ClaimHandler): ClaimHandler {
+    const timed = async <T>(
+      call: 'prepare' | 'unprepare',
+      work: () => Promise<T>,
+      isRefused: (answer: T) => boolean,
+    ) => {
+      const started = performance.now();
+      const done = (result: 'ok' | 'refused' | 'error'): void =>
+        this.times.observeClaims(call, result, (performance.now() - started) / 1000);
+      try {
+        const answer = await work();
+        done(isRefused(answer) ? 'refused' : 'ok');
+        return answer;
+      } catch (error) {
+        this.#failedCalls += 1;
+        done('error');
+        throw error;
+      }
+    };
+    return {
+      // The agent checks its own socket with an empty call.
+      prepare: async (claims, givenUp) =>
+        claims.length === 0
+          ? handler.prepare(claims, givenUp)
+          : timed(
+              'prepare',
+              () => handler.prepare(claims, givenUp),
+              (answers) => [...answers.values()].some(({ ok }) => !ok),
+            ),
+      unprepare: (claim) =>
+        timed(
+          'unprepare',
+          () => handler.unprepare(claim),
+          () => false,
+        ),
+    };
   }
 
   notices(next: Notices): Notices {

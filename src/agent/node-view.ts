@@ -179,6 +179,7 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
       phase: holding.phase,
       unenforced: slice?.unenforced ?? false,
       owners: holding.owners,
+      ...(holding.claims.length === 0 ? {} : { claims: holding.claims }),
       allocatedAtMs: holding.heldSince,
       cores: holding.parts.reduce((sum, part) => sum + part.cores, 0),
       memoryBytes: blocks === 0 ? null : blocks * MEMORY_BLOCK_BYTES,

@@ -200,6 +200,8 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
           files,
           isInUse: (slice) => (vgpu.slices.started.get(slice)?.sessions.size ?? 0) > 0,
           pods: apiServer.pods,
+          notices: record.claimNotices(seams.sliceNotices ?? podNotices(apiServer), config.nodeName),
+          timed: (handler) => record.timedClaims(handler),
           health,
           label: (labels) => apiServer.labels.label(labels),
           clock,
@@ -231,7 +233,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     observeUse: () => vgpu.observeUse(),
     observeGpus: () => vgpu.observeGpus(),
     pod: (podUid) => podFacts(apiServer, podUid),
-    counts: () => nodeCounts(record, vgpu, apiServer, nri),
+    counts: () => nodeCounts(record, vgpu, apiServer, nri, dra),
     notReady: () => [...(plugin.registered ? [] : ['not registered with the kubelet']), ...draProblems(dra, claimGpus)],
     clock,
   });
@@ -302,7 +304,13 @@ function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
   return { user: pod.submitter ?? '', cluster: pod.annotations.get('clusterName') ?? '', otherContainers };
 }
 
-function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null, nri: Nri | null): NodeCounts {
+function nodeCounts(
+  record: NodeRecord,
+  vgpu: Vgpu,
+  apiServer: NodeKube | null,
+  nri: Nri | null,
+  dra: Dra | null,
+): NodeCounts {
   const { raised, evictions } = vgpu.auditCounts();
   const sum = (values: Iterable<number> | undefined): number =>
     [...(values ?? [])].reduce((total, value) => total + value, 0);
@@ -321,6 +329,15 @@ function nodeCounts(record: NodeRecord, vgpu: Vgpu, apiServer: NodeKube | null, 
     findings: new Map(Object.entries(raised)),
     evictions,
     nri: nri === null ? null : { connected: nri.plugin.runtime !== null, corrected: nri.corrected() },
+    dra:
+      dra === null
+        ? null
+        : {
+            registered: dra.plugin.registered,
+            overlaps: record.overlaps,
+            publishErrors: dra.publisher.errors,
+            features: new Map(Object.entries(dra.publisher.features)),
+          },
   };
 }
 

@@ -18,7 +18,7 @@ import { pcieRoot } from '../host/pcie-root.js';
 import type { KubeClient } from '../kube/client.js';
 import type { Allocator } from './allocator/allocator.js';
 import { ClaimAllocator } from './allocator/claim-allocator.js';
-import type { NodeFiles, SliceStore, UnitSpecs } from './allocator/ports.js';
+import type { ClaimNotices, NodeFiles, SliceStore, UnitSpecs } from './allocator/ports.js';
 import type { AgentConfig } from './config.js';
 import { ClaimAnnotations } from './dra/claim-annotations.js';
 import { ClaimPreparer } from './dra/claim-preparer.js';
@@ -27,7 +27,7 @@ import { draServices } from './dra/dra-service.js';
 import { HealthService } from './dra/health-service.js';
 import { KUBELET_CLAIMS_FILE, readKubeletClaims, type KubeletClaim } from './dra/kubelet-claims.js';
 import { KubeletPlugin } from './dra/kubelet-plugin.js';
-import type { ClaimPods, DeviceHealth } from './dra/ports.js';
+import type { ClaimHandler, ClaimPods, ClaimRefusals, DeviceHealth } from './dra/ports.js';
 import { SlicePublisher } from './dra/slice-publisher.js';
 import type { HealthMonitor } from './gpus/health-monitor.js';
 import { kubeletFile } from './kubelet-file.js';
@@ -60,6 +60,9 @@ export interface DraOptions {
   readonly files: NodeFiles;
   readonly isInUse: (slice: string) => boolean;
   readonly pods: ClaimPods;
+  readonly notices: ClaimNotices & ClaimRefusals;
+  /** Wraps the handler of the kubelet's calls, to measure them. */
+  readonly timed: (handler: ClaimHandler) => ClaimHandler;
   readonly health: HealthMonitor;
   readonly label: (labels: ReadonlyMap<string, string | null>) => void;
   readonly clock: Clock;
@@ -106,7 +109,10 @@ export function buildDra(options: DraOptions): Dra {
     },
     clock,
   );
-  const preparer = new ClaimPreparer({ allocator: claims, claims: reader, pods: options.pods, pool, clock, log });
+  const { pods, notices } = options;
+  const preparer = options.timed(
+    new ClaimPreparer({ allocator: claims, claims: reader, pods, notices, pool, clock, log }),
+  );
   const plugin = new KubeletPlugin({
     registryPath: config.pluginRegistryPath,
     driverPath: config.draPath,

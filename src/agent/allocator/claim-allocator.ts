@@ -6,7 +6,7 @@ import { refuse, type Refusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, memoryBlocks } from '../../gpu/resources.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
-import type { GivenContainer, NodeFiles, SliceStore, UnitSpecs } from './ports.js';
+import type { ClaimNotices, GivenContainer, NodeFiles, SliceStore, UnitSpecs } from './ports.js';
 import { limitsOfUnits } from './slice-limits.js';
 
 export interface ClaimAllocatorOptions {
@@ -16,6 +16,7 @@ export interface ClaimAllocatorOptions {
   readonly files: NodeFiles;
   /** Whether a process of the slice's containers still runs. */
   readonly isInUse: (slice: string) => boolean;
+  readonly notices: ClaimNotices;
   readonly log: Log;
 }
 
@@ -257,7 +258,7 @@ export class ClaimAllocator {
   }
 
   async #free(units: readonly ClaimUnit[]): Promise<void> {
-    const { ledger, slices, specs, log } = this.#options;
+    const { ledger, slices, specs, notices, log } = this.#options;
     if (units.length === 0) return;
     ledger.state = withoutUnits(
       this.state,
@@ -269,6 +270,7 @@ export class ClaimAllocator {
       const failed = (error: unknown): void =>
         log.error({ err: error, unit: unit.id }, 'the files of a released claim cannot be removed; retrying');
       await specs.remove(unit.id).catch(failed);
+      if (unit.phase !== 'preparing') notices.released(unit);
       if (unit.admin || unitsOfSlice(this.state, unit.slice).length > 0) continue;
       await slices.remove(unit.slice).catch(failed);
       log.info({ claim: unit.claim, unit: unit.id }, 'claim released');
@@ -282,18 +284,15 @@ export class ClaimAllocator {
   }
 
   #logPrepared(units: readonly ClaimUnit[]): void {
-    const gpus = new Map(this.state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu.index]));
-    for (const { id, claim, request, devices } of units)
-      this.#options.log.info(
-        {
-          claim,
-          request,
-          unit: id,
-          gpus: devices.map(({ gpuUuid }) => gpus.get(gpuUuid)),
-          cores: devices.reduce((sum, { cores }) => sum + cores, 0),
-        },
-        'claim prepared',
-      );
+    const { notices, log } = this.#options;
+    const indexes = new Map(this.state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu.index]));
+    for (const unit of units) {
+      const { id, claim, request, devices } = unit;
+      const gpus = [...new Set(devices.flatMap(({ gpuUuid }) => indexes.get(gpuUuid) ?? []))];
+      const cores = devices.reduce((sum, device) => sum + device.cores, 0);
+      log.info({ claim, request, unit: id, gpus, cores }, 'claim prepared');
+      notices.prepared(unit, gpus);
+    }
   }
 }
 

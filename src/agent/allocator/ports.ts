@@ -1,6 +1,7 @@
 import type { BindMount, ContainerEdits, DeviceNode, UnitEdits } from '../../gpu/container-edits.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import type { Allocation, ContainerRef } from '../../gpu/ledger/allocation.js';
+import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { Holder } from '../../gpu/ledger/identify.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import type { PendingContainers } from '../../gpu/ledger/pending.js';
@@ -121,6 +122,12 @@ export interface NodeFiles {
   commonNodes(): readonly DeviceNode[];
   /** The driver's libraries; for a limited container the control library comes first. Empty if nothing is mirrored. */
   libraryMounts(limited: boolean): readonly BindMount[];
+}
+
+/** Receives events of claims; must not block and must not throw. */
+export interface ClaimNotices {
+  prepared(unit: ClaimUnit, gpuIndexes: readonly number[]): void;
+  released(unit: ClaimUnit): void;
 }
 
 /** Receives events of the allocator; must not block and must not throw. */

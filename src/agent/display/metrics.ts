@@ -1,5 +1,6 @@
 import { counted, histogram, Metrics, readAt } from '../../http/metrics.js';
 import { CONTAINER_METRICS } from './container-metrics.js';
+import { DRA_METRICS } from './dra-metrics.js';
 import { GPU_METRICS } from './gpu-metrics.js';
 import type { NodeMetric } from './node-metric.js';
 import { NODE_METRICS } from './node-metrics.js';
@@ -9,6 +10,7 @@ import type { NodeView } from './view.js';
 /** Every metric whose value is read from the node at a scrape. */
 export const METRICS: readonly NodeMetric[] = [
   ...NODE_METRICS,
+  ...DRA_METRICS,
   ...GPU_METRICS,
   ...CONTAINER_METRICS,
   ...ORIGINAL_METRICS,
@@ -25,9 +27,22 @@ export const CALL_DURATION = {
   buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
 } as const;
 
+export const CLAIM_CALL_DURATION = {
+  name: 'gpu_dra_call_duration_seconds',
+  type: 'histogram',
+  help: 'Time from a call of the kubelet about claims to its answer, by call (prepare, unprepare) and result (ok, refused, error)',
+  labels: ['call', 'result'],
+  buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 45],
+} as const;
+
 /** Measures how long the kubelet waited for answers. */
 export class CallTimes {
   readonly durations = histogram(CALL_DURATION);
+  readonly claimDurations = histogram(CLAIM_CALL_DURATION);
+
+  observeClaims(call: 'prepare' | 'unprepare', result: 'ok' | 'refused' | 'error', seconds: number): void {
+    this.claimDurations.observe({ call, result }, seconds);
+  }
 
   observe(call: KubeletCall, resource: string, result: 'ok' | 'refused' | 'error', seconds: number): void {
     this.durations.observe({ call, resource, result }, seconds);
@@ -38,6 +53,6 @@ export class CallTimes {
 export function nodeMetrics(view: NodeView, times: CallTimes): Metrics {
   return new Metrics(
     readAt(METRICS, () => ({ snapshot: view.snapshot(), counts: view.counts() })),
-    counted([times.durations]),
+    counted([times.durations, times.claimDurations]),
   );
 }

@@ -97,6 +97,13 @@ export interface FindingSnapshot {
   readonly serious: boolean;
 }
 
+/** One request of a resource claim. */
+export interface ClaimSnapshot {
+  readonly namespace: string;
+  readonly name: string;
+  readonly request: string;
+}
+
 /** One allocation: the GPUs of one container, or of several that use them in turn. */
 export interface AllocationSnapshot {
   readonly id: string;
@@ -108,6 +115,8 @@ export interface AllocationSnapshot {
    * kubelet has not named it.
    */
   readonly owners: readonly ContainerRef[];
+  /** The claims that it was made for; absent for an allocation of the device plugin. */
+  readonly claims?: readonly ClaimSnapshot[];
   /** Milliseconds since 1970. */
   readonly allocatedAtMs: number;
   /** Hundredths of a GPU, in sum over all GPUs. */
@@ -166,6 +175,18 @@ export interface NriCounts {
   readonly corrected: number;
 }
 
+/** State of the agent as a driver of Dynamic Resource Allocation. */
+export interface DraCounts {
+  /** Whether the kubelet has registered the driver. */
+  readonly registered: boolean;
+  /** Claims refused because others hold the amounts that the scheduler gave them. */
+  readonly overlaps: number;
+  /** Failed writes of the node's ResourceSlices. */
+  readonly publishErrors: number;
+  /** Features of devices, and whether the API server stores them. */
+  readonly features: ReadonlyMap<string, boolean>;
+}
+
 /** Counts of events since the agent started, by kind. */
 export interface NodeCounts {
   /** Refused requests of the kubelet, by code. */
@@ -178,6 +199,8 @@ export interface NodeCounts {
   readonly evictions: number;
   /** Counts of the Node Resource Interface; null if it is not used. */
   readonly nri: NriCounts | null;
+  /** Null if the node gives no GPU through claims. */
+  readonly dra: DraCounts | null;
 }
 
 /** The use at one moment: the part of a snapshot that the history keeps. */

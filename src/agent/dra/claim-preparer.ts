@@ -5,12 +5,13 @@ import { describeClaim, sameDevices, type ClaimUnit } from '../../gpu/ledger/cla
 import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
 import type { Log } from '../../host/log.js';
-import type { ClaimHandler, ClaimPods, ClaimSource, PreparedClaim, UnitAllocator } from './ports.js';
+import type { ClaimHandler, ClaimPods, ClaimRefusals, ClaimSource, PreparedClaim, UnitAllocator } from './ports.js';
 
 export interface ClaimPreparerOptions {
   readonly allocator: UnitAllocator;
   readonly claims: ClaimSource;
   readonly pods: ClaimPods;
+  readonly notices: ClaimRefusals;
   /** Name of this node's pool. */
   readonly pool: string;
   readonly clock: Clock;
@@ -73,7 +74,10 @@ export class ClaimPreparer implements ClaimHandler {
           ),
         );
       const answer = answers.get(claim.uid);
-      if (answer?.ok === false) this.#options.log.warn({ claim, reason: answer.reason }, 'claim refused');
+      if (answer?.ok === false) {
+        this.#options.log.warn({ claim, reason: answer.reason }, 'claim refused');
+        this.#options.notices.refused(claim, answer.reason);
+      }
     }
     return answers;
   }
@@ -140,8 +144,9 @@ export class ClaimPreparer implements ClaimHandler {
       try {
         const answer = await allocator.prepare(units, givenUp);
         if (answer.ok) return { ok: true, devices: devicesOf(answer.units) };
-        if (answer.code !== 'nothing-fits' || clock.now() >= deadline || givenUp())
-          return { ok: false, reason: answer.reason };
+        const isOver = clock.now() >= deadline || givenUp();
+        if (answer.code === 'nothing-fits' && isOver) this.#tellOverlap(units, answer.reason);
+        if (answer.code !== 'nothing-fits' || isOver) return { ok: false, reason: answer.reason };
         if (attempt === 0) await this.#freeGone(units);
         const cancel = clock.after(Math.min(1_000, Math.max(1, deadline - clock.now())), () => heard());
         await released;
@@ -150,6 +155,19 @@ export class ClaimPreparer implements ClaimHandler {
         leave();
       }
     }
+  }
+
+  #tellOverlap(units: readonly ClaimUnit[], reason: string): void {
+    const { allocator, notices } = this.#options;
+    const claim = units[0]?.claim;
+    if (claim === undefined) return;
+    const gpus = new Set(units.flatMap(({ devices }) => devices.map(({ gpuUuid }) => gpuUuid)));
+    const holders = new Set([...gpus].flatMap((uuid) => unitsOn(allocator.state, uuid)));
+    notices.overlapped(
+      claim,
+      reason,
+      [...holders].filter((unit) => unit.claim.uid !== claim.uid),
+    );
   }
 
   /** Frees holders of the same GPUs whose claim was deleted, or allocated elsewhere, without a call of the kubelet. */

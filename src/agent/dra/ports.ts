@@ -29,6 +29,13 @@ export interface ClaimPods {
   claimUsers(podUid: string): readonly ClaimUser[] | null;
 }
 
+/** Receives refusals of claims; must not block and must not throw. */
+export interface ClaimRefusals {
+  refused(claim: ClaimRef, reason: string): void;
+  /** The scheduler gave the claim amounts that `holders` have. */
+  overlapped(claim: ClaimRef, reason: string, holders: readonly ClaimUnit[]): void;
+}
+
 /** Reads ResourceClaims from the API server. */
 export interface ClaimSource {
   read(claim: ClaimRef, timeoutMs: number): Promise<ReadClaim>;

@@ -20,6 +20,8 @@ export interface Holding {
   /** Milliseconds since 1970. */
   readonly heldSince: number;
   readonly parts: readonly HeldPart[];
+  /** The requests of claims that it was made for; empty for an allocation of the device plugin. */
+  readonly claims: readonly { readonly namespace: string; readonly name: string; readonly request: string }[];
 }
 
 /** All slices of this node: one per allocation of the device plugin, and one per slice that claim units share. */
@@ -40,6 +42,7 @@ function ofAllocation(allocation: Allocation): Holding {
     phase: allocation.phase,
     owners: allocation.owners,
     heldSince: allocation.allocatedAt,
+    claims: [],
     parts: allocation.parts.map(({ gpuUuid, coreIds, memoryIds }) => ({
       gpuUuid,
       cores: coreIds.length,
@@ -62,6 +65,7 @@ function ofUnits(state: LedgerState, id: string, units: readonly ClaimUnit[]): H
             .some((other) => other.consumers.some((known) => known.podUid === podUid && known.container === container)),
       ),
     ),
+    claims: units.map(({ claim: { namespace, name }, request }) => ({ namespace, name, request })),
     heldSince: Math.min(...units.map(({ bookedAt }) => bookedAt)),
     parts: partsOfUnits(units).map((part) => ({
       ...part,

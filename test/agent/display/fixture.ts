@@ -167,7 +167,7 @@ export function viewOf(snapshot: () => NodeSnapshot, changes: Partial<NodeView> 
     use: snapshot,
     graph: ({ extended = false } = {}) => (extended ? 'ROOT:1 extended\n' : 'ROOT:1\n'),
     pod: () => null,
-    counts: () => ({ refusals: new Map(), errors: new Map(), findings: new Map(), evictions: 0, nri: null }),
+    counts: () => ({ refusals: new Map(), errors: new Map(), findings: new Map(), evictions: 0, nri: null, dra: null }),
     notReady: () => [],
     ...changes,
   };

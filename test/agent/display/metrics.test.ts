@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { CALL_DURATION, METRICS } from '../../../src/agent/display/metrics.js';
+import { CALL_DURATION, CLAIM_CALL_DURATION, METRICS } from '../../../src/agent/display/metrics.js';
 import { allocation, gpu, GIB, node, served, slice, viewOf } from './fixture.js';
 
 const GPUS = [
@@ -63,6 +63,15 @@ const VIEW = viewOf(() => STATE, {
     findings: new Map([['tampered', 4]]),
     evictions: 5,
     nri: { connected: true, corrected: 6 },
+    dra: {
+      registered: true,
+      overlaps: 7,
+      publishErrors: 8,
+      features: new Map([
+        ['shares', true],
+        ['taints', false],
+      ]),
+    },
   }),
 });
 
@@ -125,6 +134,11 @@ test('metrics in base units stand beside the original ones, and unknown values a
     'vgpu_evictions_total 5',
     'vgpu_nri_connected 1',
     'vgpu_nri_corrected_containers_total 6',
+    'gpu_dra_registered 1',
+    'gpu_dra_feature{feature="shares"} 1',
+    'gpu_dra_feature{feature="taints"} 0',
+    'gpu_dra_overlap_total 7',
+    'gpu_dra_publish_errors_total 8',
     'vgpu_kubelet_call_duration_seconds_count{call="allocate",resource="core",result="ok"} 1',
   ]) {
     t.ok(lines.includes(line), line);
@@ -204,7 +218,7 @@ test('the table of metrics in the documents agrees with the code', (t) => {
   }));
   t.same(
     rows,
-    [CALL_DURATION, ...METRICS].map(({ name, type, labels, help }) => ({
+    [CALL_DURATION, CLAIM_CALL_DURATION, ...METRICS].map(({ name, type, labels, help }) => ({
       name,
       type,
       labels: labels.join(', '),

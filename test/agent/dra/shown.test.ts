@@ -1,0 +1,85 @@
+import { test } from 'tap';
+import { eventually } from '../../harness/eventually.js';
+import { NODE_NAME } from '../cluster.js';
+import { startedDraNode, type DraNode } from './dra-node.js';
+
+function seedPod(node: DraNode, name: string, claim: string): void {
+  node.cluster.server.seed('pods', {
+    metadata: { name, namespace: 'team', uid: name },
+    spec: {
+      nodeName: NODE_NAME,
+      resourceClaims: [{ name: 'g', resourceClaimName: claim }],
+      containers: [{ name: 'main', resources: { claims: [{ name: 'g' }] } }],
+    },
+    status: { phase: 'Running', startTime: '2026-01-01T00:00:00Z' },
+  });
+}
+
+const read = async (node: DraNode, path: string): Promise<string> =>
+  (await fetch(`http://127.0.0.1:${node.agent.httpPort()}${path}`)).text();
+
+test('a claim is shown like any allocation, with its pods and its own name', async (t) => {
+  const node = await startedDraNode(t);
+  node.allocate('shared', { cores: 30, pods: ['one', 'two'] });
+  for (const name of ['one', 'two']) seedPod(node, name, 'shared');
+  t.type(await node.given('shared'), Array);
+  const { allocations, cards } = JSON.parse(await read(node, '/api/node')) as {
+    readonly allocations: readonly object[];
+    readonly cards: readonly { readonly givenCores: number }[];
+  };
+  t.match(allocations, [
+    {
+      phase: 'started',
+      cores: 30,
+      memoryBytes: 2 ** 32,
+      owners: [{ pod: 'one' }, { pod: 'two' }],
+      claims: [{ namespace: 'team', name: 'shared', request: 'gpu' }],
+      slices: [{ share: 30, memoryLimitBytes: 2 ** 32 }],
+    },
+  ]);
+  t.equal(cards[0]?.givenCores, 30);
+  t.match(await read(node, '/usage'), /"gpu":\s*0\.3/);
+  const metrics = await read(node, '/metrics');
+  t.match(metrics, /^vgpu_container_requested_ratio\{.*pod="two".*\} 0\.3$/m);
+  t.match(
+    metrics,
+    /^gpu_dra_claim_info\{allocation="[0-9a-f]{16}",namespace="team",claim="shared",request="gpu"\} 1$/m,
+  );
+  t.match(metrics, /^gpu_dra_call_duration_seconds_count\{call="prepare",result="ok"\} 1$/m);
+  t.match(metrics, /^gpu_dra_feature\{feature="shares"\} 1$/m);
+});
+
+test('a prepared, a refused and a released claim are events of the node, and the assigned GPU one of each pod', async (t) => {
+  const node = await startedDraNode(t);
+  node.allocate('shared', { cores: 30, pods: ['one', 'two'] });
+  for (const name of ['one', 'two']) seedPod(node, name, 'shared');
+  t.type(await node.given('shared'), Array);
+  t.type(await node.given('missing'), 'string');
+  await node.unprepare('shared');
+  const { events } = JSON.parse(await read(node, '/api/events')) as {
+    readonly events: readonly { readonly kind: string; readonly message: string }[];
+  };
+  const claims = events.filter(({ message }) => message.startsWith('claim team/'));
+  t.match(
+    claims.map(({ kind, message }) => `${kind}: ${message}`),
+    [
+      /^Prepared: claim team\/shared: 30 of 100 cores, 4096 MiB of GPU 0$/,
+      /^Refused: claim team\/missing: not found/,
+      /^Freed: claim team\/shared: its GPUs are released$/,
+    ],
+  );
+  const assigned = () =>
+    node.cluster.server.all('events').filter(({ reason }) => reason === 'GPUAssigned') as unknown as readonly {
+      readonly message: string;
+      readonly involvedObject: { readonly name: string };
+    }[];
+  await eventually(() => assigned().length === 2, 'an event on each pod');
+  t.same(
+    assigned()
+      .map(({ involvedObject }) => involvedObject.name)
+      .sort(),
+    ['one', 'two'],
+  );
+  t.match(assigned()[0]?.message, /^GPU 0 of node simulated: 30 of 100 cores, 4096 MiB, by claim team\/shared$/);
+  t.match(await read(node, '/metrics'), /^vgpu_refusals_total\{code="bad-claim"\} 1$/m);
+});
