@@ -16,30 +16,11 @@ import { CURRENT } from './libraries/mirror.js';
 import { describeControlLibrary } from './libraries/own-files.js';
 import { parseVolumeConfig, SHARED_VOLUME } from './libraries/volume-config.js';
 import type { AgentConfig } from './config.js';
+import { failed, ok, reasonOf, skipped, warning, type Check, type Diagnosis } from './diagnosis.js';
+import { examineClaims } from './doctor-claims.js';
 import { openDriver } from './drivers.js';
 import { runProbe, tryEnforcement, TRIAL_BYTES } from './enforcement-trial.js';
 import type { LimitedReport, ProbeReport } from './interposition-probe.js';
-
-/** The result of one check of the node. */
-export interface Diagnosis {
-  readonly check:
-    | 'driver'
-    | 'libraries'
-    | 'native'
-    | 'mirror'
-    | 'interposition'
-    | 'enforcement'
-    | 'kubelet'
-    | 'runtime'
-    | 'nri'
-    | 'cgroups'
-    | 'agent';
-  /** `skipped`: these flags leave nothing to check. */
-  readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
-  readonly what: string;
-  /** The advised action; null if none. */
-  readonly advice: string | null;
-}
 
 export interface DoctorOptions {
   readonly config: AgentConfig;
@@ -48,15 +29,6 @@ export interface DoctorOptions {
   /** Reasons why the running agent is not ready; null when it does not answer. */
   readonly agentWaitsFor: () => Promise<readonly string[] | null>;
 }
-
-type Check = Diagnosis['check'];
-
-const ok = (check: Check, what: string): Diagnosis => ({ check, state: 'ok', what, advice: null });
-const warning = (check: Check, what: string, advice: string): Diagnosis => ({ check, state: 'warning', what, advice });
-const failed = (check: Check, what: string, advice: string): Diagnosis => ({ check, state: 'failed', what, advice });
-const skipped = (check: Check, what: string): Diagnosis => ({ check, state: 'skipped', what, advice: null });
-
-const reasonOf = (error: unknown): string => (error as NodeJS.ErrnoException).message;
 
 /**
  * Checks everything that a node needs to share GPUs, in order; changes nothing. Never rejects: an error becomes a
@@ -72,6 +44,7 @@ export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis>
     ['interposition', () => examineInterposition(config)],
     ['kubelet', () => examineKubelet(config)],
     ['runtime', () => examineRuntime(config)],
+    ['claims', () => examineClaims(options)],
     ['nri', () => examineNri(config)],
     ['cgroups', () => examineCgroups()],
     ['agent', () => examineAgent(options)],

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { examine, type Diagnosis } from '../agent/doctor.js';
+import type { Diagnosis } from '../agent/diagnosis.js';
+import { examine } from '../agent/doctor.js';
 import { systemClock } from '../host/clock.js';
 import { silentLog } from '../host/log.js';
 import { withNode } from './display-client.js';

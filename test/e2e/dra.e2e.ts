@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import { packageFile } from '../../src/host/package-files.js';
 import { AgentProcess } from './agent-process.js';
@@ -12,6 +15,8 @@ GPU1\tPIX\tX\tSYS\tSYS
 GPU2\tSYS\tSYS\tX\tPIX
 GPU3\tSYS\tSYS\tPIX\tX
 `;
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 const cluster = new TestCluster();
 const agent = new AgentProcess(cluster, GPUS, ['--allocation=dra']);
@@ -64,6 +69,24 @@ test('a share claim is prepared as a slice with its limits, device node and CDI 
   await remove('share');
   await until('all allocations to be released', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
 });
+
+test(
+  'the doctor finds that the API server stores shares and that the runtime accepts CDI devices',
+  { skip },
+  async (t) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      MAIN,
+      'doctor',
+      ...['--driver=dummy', '--allocation=dra', '-o', 'json'],
+      ...[`--kubeconfig=${cluster.kubeconfig}`, `--hostname-override=${NODE}`],
+      `--container-runtime-endpoint=${cluster.containerdSocket}`,
+    ]).catch((error: { readonly stdout: string }) => error);
+    const claims = (JSON.parse(stdout) as readonly { check: string; state: string }[]).filter(
+      ({ check }) => check === 'claims',
+    );
+    t.match(claims, [{ state: 'ok' }, { state: 'ok' }], stdout);
+  },
+);
 
 test('the five manifests of etc/dra work, and a pair of whole GPUs is the linked one', { skip }, async (t) => {
   await cluster.kubectl('apply', '-f', packageFile('etc/dra/claims.yaml'));

@@ -36,6 +36,13 @@ export interface RuntimeVersion {
   readonly protocol: string;
 }
 
+/** A runtime's configuration of the Container Device Interface; null where the runtime does not tell. */
+export interface CdiConfiguration {
+  readonly enabled: boolean | null;
+  /** Directories in which it looks for specifications. */
+  readonly directories: readonly string[] | null;
+}
+
 /** Selects containers of a runtime; all given fields must match. */
 export interface ContainerQuery {
   readonly podUid?: string;
@@ -52,6 +59,8 @@ export interface ContainerRuntime {
   /** Path of the socket. */
   readonly endpoint: string;
   version(): Promise<RuntimeVersion>;
+  /** Absent for runtimes that cannot be asked. */
+  cdi?(): Promise<CdiConfiguration>;
   /** Null if the runtime has no container with that id. */
   inspect(containerId: string): Promise<InspectedContainer | null>;
   list(query?: ContainerQuery): Promise<Container[]>;

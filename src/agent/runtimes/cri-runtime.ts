@@ -7,6 +7,7 @@ import {
   podOf,
   queryLabels,
   RuntimeError,
+  type CdiConfiguration,
   type Container,
   type ContainerQuery,
   type ContainerRuntime,
@@ -67,6 +68,11 @@ export class CriRuntime implements ContainerRuntime {
     return { name: answer.runtime_name, version: answer.runtime_version, protocol: `cri-${this.#protocol}` };
   }
 
+  async cdi(): Promise<CdiConfiguration> {
+    const { info } = await this.#call('Status', { verbose: true });
+    return cdiIn(Object.values(info));
+  }
+
   async list(query: ContainerQuery = {}): Promise<Container[]> {
     const answer = await this.#call('ListContainers', { filter: { label_selector: queryLabels(query) } });
     return answer.containers.map(translate);
@@ -90,7 +96,7 @@ export class CriRuntime implements ContainerRuntime {
   }
 
   /** Calls a method of the service; gRPC errors become RuntimeErrors. */
-  async #call<Name extends 'Version' | 'ListContainers' | 'ContainerStatus'>(
+  async #call<Name extends 'Version' | 'Status' | 'ListContainers' | 'ContainerStatus'>(
     name: Name,
     request: Parameters<typeof callUnary<RuntimeServiceClient, Name>>[2],
   ) {
@@ -102,6 +108,23 @@ export class CriRuntime implements ContainerRuntime {
       throw new RuntimeError(errorCode(error), this.endpoint, error);
     }
   }
+}
+
+/** The fields of containerd's configuration, in one of the texts. */
+function cdiIn(texts: readonly string[]): CdiConfiguration {
+  for (const text of texts) {
+    try {
+      const { enableCDI, cdiSpecDirs } = JSON.parse(text) as { enableCDI?: unknown; cdiSpecDirs?: unknown };
+      if (typeof enableCDI !== 'boolean' && !Array.isArray(cdiSpecDirs)) continue;
+      return {
+        enabled: typeof enableCDI === 'boolean' ? enableCDI : null,
+        directories: Array.isArray(cdiSpecDirs) ? cdiSpecDirs.map(String) : null,
+      };
+    } catch {
+      // Other runtimes write other formats.
+    }
+  }
+  return { enabled: null, directories: null };
 }
 
 /**
