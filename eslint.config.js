@@ -46,7 +46,7 @@ export default tseslint.config(
     languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly' } },
   },
   {
-    files: ['src/page/parts/*.js', 'src/agent/display/page/*.js'],
+    files: ['src/page/parts/*.js', 'src/agent/display/page/*.js', 'src/console/page/*.js'],
     languageOptions: {
       globals: Object.fromEntries(
         [
@@ -54,6 +54,7 @@ export default tseslint.config(
           'CSS',
           'Event',
           'HTMLInputElement',
+          'IntersectionObserver',
           'ResizeObserver',
           'TextDecoderStream',
           'clearTimeout',

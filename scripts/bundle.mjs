@@ -64,7 +64,7 @@ await writeFile(
   `${JSON.stringify({ name, version, description, license, type, engines, bin }, null, 2)}\n`,
 );
 // Read at run time.
-for (const directory of ['proto', 'etc', 'src/page/parts', 'src/agent/display/page'])
+for (const directory of ['proto', 'etc', 'src/page/parts', 'src/agent/display/page', 'src/console/page'])
   await cp(join(ROOT, directory), join(target, directory), { recursive: true });
 const packages = packagesIn(Object.keys(metafile.inputs));
 await copyKoffi();

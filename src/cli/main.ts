@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   'plugin-proxy': async () => (await import('./plugin-proxy.js')).pluginProxyCommand(),
   extender: async () => (await import('./extender.js')).extenderCommand(),
   'claim-webhook': async () => (await import('./claim-webhook.js')).claimWebhookCommand(),
+  console: async () => (await import('./console.js')).consoleCommand(),
   quota: async () => (await import('./quota.js')).quotaCommand(),
   completion: async (program) => (await import('./completion.js')).completionCommand(() => program),
 };

@@ -16,6 +16,8 @@ export interface Node {
   /** Highest number of pods. */
   readonly podSlots: number;
   readonly isCordoned: boolean;
+  /** Whether its kubelet reports that it can run pods. */
+  readonly isReady: boolean;
   /** False for a node without tenant pods: cordoned, not ready, or part of the control plane. */
   readonly takesPods: boolean;
 }
@@ -56,6 +58,7 @@ export function readNode(object: unknown): Node | null {
     allocatable: new Map([...amounts].filter(([resource]) => resource !== 'pods')),
     podSlots: amounts.get('pods') ?? POD_SLOTS,
     isCordoned,
+    isReady,
     takesPods: !isCordoned && isReady && !isControlPlane && !isLeaving,
   };
 }

@@ -1,17 +1,11 @@
-import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
-import {
-  EQUAL_GPUS_KEY,
-  GPU_ASSIGNED_KEY,
-  PREDICATE_NODE_KEY,
-  predicateGpuIndexKey,
-  readEqualGpus,
-} from '../gpu/annotations.js';
+import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
+import { EQUAL_GPUS_KEY, readEqualGpus } from '../gpu/annotations.js';
 import type { ContainerDemand, Demand } from './cluster/demand.js';
 import { demandOf, needsGpu } from './cluster/demand.js';
 import type { ContainerGpus } from './cluster/pod-placement.js';
 import { checkCores, checkPair } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
-import { parseQuantity } from '../quota/core/quantity.js';
+import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 
 /** The fields of a pod that the extender uses. */
 export interface PodView {
@@ -95,7 +89,14 @@ export function viewPod(pod: Pod): PodView {
       [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ??
       (equal === null && needsGpu(demand) ? wrongEqualGpus(pod.annotations[EQUAL_GPUS_KEY]) : null),
     initEnded: demand.init.length === 0 || containers.some(({ running, terminated }) => running || terminated),
-    gpus: pod.node === null ? null : namedGpus(pod.annotations, pod.node, demand.containers),
+    gpus:
+      pod.node === null
+        ? null
+        : namedGpus(
+            pod.annotations,
+            pod.node,
+            demand.containers.map(({ container }) => container),
+          ),
   };
 }
 
@@ -103,46 +104,17 @@ function wrongEqualGpus(text: string | undefined): string {
   return `annotation ${EQUAL_GPUS_KEY} is ${JSON.stringify(text)}; it can be "required" or "preferred"`;
 }
 
-/**
- * GPUs from annotations that were made for this node. Annotations of an unbound pod are ignored: they are old, or were
- * copied with a manifest.
- */
-function namedGpus(
-  annotations: Readonly<Record<string, string>>,
-  nodeName: string,
-  wanted: readonly ContainerDemand[],
-): ContainerGpus[] | null {
-  const decidedFor = annotations[PREDICATE_NODE_KEY];
-  if (decidedFor !== undefined && decidedFor !== nodeName && annotations[GPU_ASSIGNED_KEY] !== 'true') return null;
-  const gpus = wanted.flatMap(({ container }) => {
-    const text = annotations[predicateGpuIndexKey(container)];
-    if (text === undefined || !/^\d{1,3}(?:,\d{1,3})*$/u.test(text)) return [];
-    return [{ container, indexes: text.split(',').map(Number) }];
-  });
-  return gpus.length === 0 ? null : gpus;
-}
-
 function gpuDemands(containers: readonly PodContainer[], firstIndex = 0): ContainerDemand[] {
   return containers.flatMap((container, at) => {
-    const { cores, memoryBlocks } = requestOf(container);
+    const { cores, memoryBlocks } = gpuRequestOf(container);
     if (cores === 0) return [];
     return [{ container: firstIndex + at, cores, memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES }];
   });
 }
 
 function brokenRuleOf(container: PodContainer): string | null {
-  const request = requestOf(container);
+  const request = gpuRequestOf(container);
   if (request.cores === 0 && request.memoryBlocks === 0) return null;
   const refusal = (request.cores === 0 ? null : checkCores(request.cores, true)) ?? checkPair(request);
   return refusal === null ? null : `container ${container.name || '?'}: ${refusal.reason}`;
-}
-
-function requestOf(container: PodContainer): { cores: number; memoryBlocks: number } {
-  return { cores: amountOf(container, CORE_RESOURCE), memoryBlocks: amountOf(container, MEMORY_RESOURCE) };
-}
-
-function amountOf(container: PodContainer, resource: string): number {
-  // Parsed in thousandths, so that a fraction is detected and refused.
-  const read = parseQuantity(container.extended(resource), 3, 'up');
-  return read.ok ? Number(read.amount) / 1000 : 0;
 }

@@ -21,9 +21,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   quota: [],
   host: [],
   http: ['host'],
-  page: ['host'],
+  page: ['host', 'http'],
   rpc: ['host'],
-  kube: ['host', 'http', 'quota'],
+  kube: [...PURE, 'host', 'http', 'quota'],
   'agent/allocator': [...PURE, 'host'],
   'agent/api-server': [...PURE, 'quota', 'host', 'http', 'kube'],
   'agent/device-plugin': NODE_PART,
@@ -51,6 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   scheduler: [...PROGRAM, 'scheduler/cluster'],
   'quota-controller': PROGRAM,
   'claim-webhook': PROGRAM,
+  console: PROGRAM,
   // The simulated node runs the real agent.
   simulation: [...PROGRAM, 'agent', 'agent/gpus'],
   cli: [
@@ -64,6 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'scheduler/cluster',
     'quota-controller',
     'claim-webhook',
+    'console',
     'simulation',
   ],
 };

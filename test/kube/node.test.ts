@@ -28,6 +28,7 @@ test("a node has its labels, the project's annotations, its taints and its alloc
     ]),
     podSlots: 30,
     isCordoned: false,
+    isReady: true,
     takesPods: true,
   });
   t.end();

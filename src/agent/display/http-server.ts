@@ -13,6 +13,7 @@ import type { LiveFeed } from './live-feed.js';
 import type { Metrics } from '../../http/metrics.js';
 import type { PageFile } from '../../page/page-files.js';
 import { PAGE_POLICY } from '../../page/page-policy.js';
+import { pageRoutes } from '../../page/page-routes.js';
 import type { NodeView } from './view.js';
 
 export interface HttpServerOptions {
@@ -95,12 +96,7 @@ export class HttpServer {
         },
       })),
     };
-    // The page's files contain no data of the node, so they need no token; the page asks for one.
-    const files = [...page].map(([path, file]): [string, Route] => [
-      path,
-      { method: 'GET', isOpen: true, answer: (request) => pageAnswer(request, file) },
-    ]);
-    return new Map([...Object.entries(data), ...files]);
+    return new Map([...Object.entries(data), ...pageRoutes(page)]);
   }
 
   #get(answer: (request: HttpRequest) => Answer): Route {
@@ -118,13 +114,6 @@ export class HttpServer {
     const events = journal.after(0).filter((entry) => entry.allocation === id || concerns(entry.owner));
     return json({ allocation, series: history.slices(id), events });
   }
-}
-
-function pageAnswer({ headers: asked }: HttpRequest, { type, body, etag }: PageFile): Answer {
-  const headers = { etag, 'cache-control': 'no-cache' };
-  return asked['if-none-match'] === etag
-    ? { status: 304, type, body: '', headers }
-    : { status: 200, type, body, headers };
 }
 
 function whole(text: string | null): number {

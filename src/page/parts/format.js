@@ -1,5 +1,6 @@
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
+const TIB = 2 ** 40;
 
 /** Bytes as people read them. */
 export function bytes(value) {
@@ -11,8 +12,9 @@ export function bytes(value) {
 
 /** `1.5 of 4 GiB`, in the unit of the second. */
 export function bytesOf(used, limit) {
-  const unit = limit >= GIB ? GIB : MIB;
-  return `${trimmed(used / unit)} of ${trimmed(limit / unit)} ${unit === GIB ? 'GiB' : 'MiB'}`;
+  const unit = limit >= 10 * TIB ? TIB : limit >= GIB ? GIB : MIB;
+  const name = unit === TIB ? 'TiB' : unit === GIB ? 'GiB' : 'MiB';
+  return `${trimmed(used / unit)} of ${trimmed(limit / unit)} ${name}`;
 }
 
 export function percent(value) {
@@ -21,7 +23,7 @@ export function percent(value) {
 
 /** At most one digit after the point, and none that says nothing. */
 export function trimmed(value) {
-  return value >= 100 ? String(Math.round(value)) : String(Math.round(value * 10) / 10);
+  return value >= 100 ? Math.round(value).toLocaleString('en') : String(Math.round(value * 10) / 10);
 }
 
 export function count(value, one, many = `${one}s`) {
@@ -31,7 +33,8 @@ export function count(value, one, many = `${one}s`) {
 export function seconds(value) {
   if (value < 1) return `${Math.round(value * 1000)} ms`;
   if (value < 120) return `${trimmed(value)} s`;
-  return value < 7200 ? `${Math.round(value / 60)} min` : `${trimmed(value / 3600)} h`;
+  if (value < 7200) return `${Math.round(value / 60)} min`;
+  return value < 48 * 3600 ? `${trimmed(value / 3600)} h` : `${Math.round(value / 86400)} days`;
 }
 
 export function clock(ms) {

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Browser, Page } from 'playwright-core';
 import { allocation, gpu, node, served, slice, viewOf } from './fixture.js';
-import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from './browser.js';
+import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../../page/browser.js';
 import { Scene } from './scene.js';
 import { runPod, startedNode } from '../node.js';
 import { simplePod } from '../pods.js';

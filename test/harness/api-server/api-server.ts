@@ -14,6 +14,7 @@ import { newObject } from './object-rules.js';
 import { ObjectStore } from './object-store.js';
 import { forwardToPod, readProxiedPod, type ProxiedPod } from './pod-proxy.js';
 import { BUILT_IN, resourceName, type ResourceType } from './resource-type.js';
+import { reviewed, type Reviews } from './reviews.js';
 import { Resources, type Admission, type Target } from './resources.js';
 import { fieldSelector, labelSelector, type Predicate } from './selector.js';
 import { WatchStream } from './watch-stream.js';
@@ -28,6 +29,8 @@ export interface ApiServerOptions {
   readonly tokens?: ReadonlyMap<string, string>;
   /** False refuses with 403. */
   readonly authorize?: (user: string, request: ApiRequest) => boolean;
+  /** Answers TokenReviews and SubjectAccessReviews; without it they are unknown paths. */
+  readonly reviews?: Reviews;
   /** Real servers send a bookmark about once a minute. */
   readonly bookmarkPeriodMs?: number;
   /** Number of changes that a watch can resume from. */
@@ -74,6 +77,8 @@ export class ApiServer {
   reach: (pod: ProxiedPod) => number | null = () => null;
   /** Every request since the start, oldest first. */
   readonly requests: SeenRequest[] = [];
+  /** Number of answered reviews. */
+  reviewed = 0;
 
   constructor(options: ApiServerOptions = {}) {
     this.#options = options;
@@ -282,6 +287,11 @@ export class ApiServer {
   async #answer(incoming: IncomingMessage, response: ServerResponse, body: string): Promise<void> {
     const url = new URL(incoming.url ?? '/', 'http://server');
     const user = this.#userOf(incoming);
+    const review = this.#options.reviews === undefined ? null : reviewed(this.#options.reviews, url.pathname, body);
+    if (review !== null) {
+      this.reviewed += 1;
+      return send(response, 201, review);
+    }
     const discovered = discover(this.#types, url.pathname);
     if (discovered !== null) return send(response, 200, discovered);
     const request = readRequest(this.#types, incoming.method ?? 'GET', url);

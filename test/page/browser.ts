@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
 const EXECUTABLE = '/usr/bin/chromium';
-const ARTEFACTS = fileURLToPath(new URL('../../../../test/artefacts/', import.meta.url));
+const ARTEFACTS = fileURLToPath(new URL('../../../test/artefacts/', import.meta.url));
 
 /** Reason why no browser can run here; false where one can. */
 export const noBrowser: string | false = existsSync(EXECUTABLE) ? false : `${EXECUTABLE} is not installed`;

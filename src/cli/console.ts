@@ -1,0 +1,72 @@
+import { Command, Option } from 'commander';
+import { buildConsole } from '../console/run.js';
+import { keptAlive } from '../host/keep-alive.js';
+import { Lifecycle } from '../host/lifecycle.js';
+import { createLog, type LogLevel } from '../host/log.js';
+import { StartupError } from '../host/startup-error.js';
+import { operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
+import { hostAndPort } from './flag-values.js';
+import { stopSignal } from './stop-signal.js';
+
+interface Options {
+  readonly address: { readonly host: string; readonly port: number };
+  readonly kubeconfig?: string;
+  readonly tokenReview: boolean;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
+  readonly clusterName: string;
+  readonly logLevel: LogLevel;
+}
+
+/** `gpu-manager console`: the whole cluster in a browser. */
+export function consoleCommand(): Command {
+  return new Command('console')
+    .description('serve a page of the whole cluster: nodes, GPUs, slices, pods, waiting pods and why')
+    .addOption(
+      new Option('--address <host:port>', 'address to listen on')
+        .default(hostAndPort('127.0.0.1:5680'), '127.0.0.1:5680')
+        .argParser(hostAndPort),
+    )
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig for the API server; default: KUBECONFIG, ~/.kube/config, or the service account of the pod',
+    )
+    .option(
+      '--no-token-review',
+      'ask for no token and show all that the console itself may list; only with a loopback address',
+    )
+    .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
+    .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
+    .option('--cluster-name <name>', 'name of the cluster at the top of the page', 'Cluster')
+    .addOption(
+      new Option('--log-level <level>', 'log level')
+        .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+        .default('info'),
+    )
+    .action(serve);
+}
+
+async function serve(options: Options): Promise<void> {
+  const { address, kubeconfig, tokenReview, clusterName, tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = options;
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
+  const log = createLog(options.logLevel);
+  const { parts } = await buildConsole(
+    {
+      address: address.host,
+      port: address.port,
+      kubeconfig: kubeconfig ?? operatorsKubeconfig(process.env),
+      tokenReview,
+      tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
+      clusterName,
+    },
+    log,
+  );
+  const lifecycle = new Lifecycle(parts, log);
+  const stopped = stopSignal();
+  await lifecycle.start();
+  await keptAlive(async () => {
+    log.info({ signal: await stopped }, 'stopping');
+    await lifecycle.stop();
+  });
+}

@@ -1,0 +1,118 @@
+import { json, jsonText, RefusedRequest, type Answer } from '../http/answer.js';
+import { Listener, type HttpRequest, type Route } from '../http/listener.js';
+import { healthRoutes } from '../http/probe-routes.js';
+import type { TlsSource } from '../http/tls.js';
+import type { Log } from '../host/log.js';
+import type { PageFile } from '../page/page-files.js';
+import { pageRoutes } from '../page/page-routes.js';
+import { PAGE_POLICY } from '../page/page-policy.js';
+import { rowsText, type ClusterFeed } from './cluster-feed.js';
+import type { ClusterModel } from './cluster-model.js';
+import type { Reader, Readers } from './readers.js';
+import type { Scope } from './scope.js';
+
+export interface ConsoleServerOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly model: ClusterModel;
+  readonly feed: ClusterFeed;
+  readonly readers: Readers;
+  readonly notReady: () => readonly string[];
+  /** Files of the page, by URL path. */
+  readonly page: ReadonlyMap<string, PageFile>;
+  /** Null: plain HTTP. */
+  readonly certificate: TlsSource | null;
+  readonly log: Log;
+}
+
+/** The HTTP side of the console: the page and its data, each for its reader. Read-only. */
+export class ConsoleServer {
+  readonly #options: ConsoleServerOptions;
+  readonly #listener: Listener;
+
+  constructor(options: ConsoleServerOptions) {
+    this.#options = options;
+    const { address, port, certificate: tls, log } = options;
+    const routes = this.#routes();
+    this.#listener = new Listener({
+      ...{ address, port, tls, log },
+      headers: PAGE_POLICY,
+      route: (path) => routes.get(path) ?? null,
+    });
+  }
+
+  /** The port in use, which matters if port 0 was requested. */
+  get port(): number {
+    return this.#listener.port;
+  }
+
+  async start(): Promise<void> {
+    await this.#listener.start();
+    this.#options.feed.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#options.feed.stop();
+    await this.#listener.stop(0);
+  }
+
+  #routes(): ReadonlyMap<string, Route> {
+    const { model, feed, notReady, page } = this.#options;
+    return new Map([
+      ...healthRoutes(notReady),
+      ...pageRoutes(page),
+      this.#data('/api/cluster', (scope) => jsonText(rowsText(model, scope))),
+      this.#data('/api/stream', (scope, reader) => ({
+        status: 200,
+        type: 'text/event-stream',
+        body: '',
+        headers: { 'x-accel-buffering': 'no' },
+        stream: (response) => {
+          if (!feed.join(response, reader, scope)) response.end('event: busy\ndata: {}\n\n');
+        },
+      })),
+      this.#data('/api/whoami', (scope, { name }) =>
+        json({ name, namespaces: scope.namespaces === null ? null : [...scope.namespaces].sort() }),
+      ),
+    ]);
+  }
+
+  /** A route whose answer depends on who asks. */
+  #data(
+    path: string,
+    answer: (scope: Scope, reader: Reader, request: HttpRequest) => Answer | Promise<Answer>,
+  ): [string, Route] {
+    return [
+      path,
+      {
+        method: 'GET',
+        isOpen: true,
+        answer: async (request) => {
+          const { reader, scope } = await this.#readerOf(request);
+          return answer(scope, reader, request);
+        },
+      },
+    ];
+  }
+
+  async #readerOf({ headers }: HttpRequest): Promise<{ readonly reader: Reader; readonly scope: Scope }> {
+    const { readers, notReady } = this.#options;
+    const answer = await readers.reader(headers.authorization);
+    const unknown = new RefusedRequest(401, 'a bearer token of this cluster is required', {
+      'www-authenticate': 'Bearer',
+    });
+    const unavailable = (reason: string): RefusedRequest =>
+      new RefusedRequest(503, `the token cannot be reviewed now: ${reason}`, { 'retry-after': '5' });
+    if (answer.kind === 'unknown') throw unknown;
+    if (answer.kind === 'unavailable') throw unavailable(answer.reason);
+    const waiting = notReady();
+    if (waiting.length > 0) throw new RefusedRequest(503, waiting.join('; '), { 'retry-after': '1' });
+    const { reader } = answer;
+    const scope = await reader.scope();
+    if (scope === 'unknown') throw unknown;
+    if (scope === 'unavailable') throw unavailable('the API server does not answer');
+    if (scope.tables.size === 0 && scope.namespaces?.size === 0)
+      throw new RefusedRequest(403, `${reader.name} may list neither nodes, nor pods of a namespace with GPUs`);
+    return { reader, scope };
+  }
+}

@@ -1,0 +1,88 @@
+import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
+import { decodeInventory, type InventoryGpu } from '../gpu/node-inventory.js';
+import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
+import type { Node } from '../kube/node.js';
+import type { GpuKind, GpuRow, NodeRow, SliceRow } from './rows.js';
+
+/** The fields of a node that the console keeps. */
+export interface NodeFacts {
+  readonly name: string;
+  readonly isReady: boolean;
+  readonly isCordoned: boolean;
+  readonly gpus: readonly Pick<
+    InventoryGpu,
+    'gpu' | 'healthy' | 'reason' | 'foreign' | 'freeCores' | 'freeMemoryBytes'
+  >[];
+  /** What is wrong with the inventory or its agent; null if nothing is. */
+  readonly problem: string | null;
+  /** The inventory as written, for views of this node alone; null without one. */
+  readonly inventory: string | null;
+}
+
+/** Sets of GPUs cannot hold more: a larger capacity is a mistake. */
+const MAX_GPUS = 31;
+
+/**
+ * Reads the GPUs of a node from its agent's inventory, or from its capacity if an older agent publishes none; null for
+ * a node without GPUs of ours.
+ */
+export function nodeFacts({ name, isReady, isCordoned, annotations, allocatable }: Node): NodeFacts | null {
+  const inventory = annotations[NODE_INVENTORY_KEY] ?? null;
+  const cores = allocatable.get(CORE_RESOURCE) ?? 0;
+  if (inventory === null && cores < CORES_PER_GPU) return null;
+  const node = { name, isReady, isCordoned, inventory };
+  const read = inventory === null ? null : decodeInventory(inventory);
+  if (read?.ok === true) {
+    const gpus = read.inventory.cards.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }) => ({
+      ...{ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes },
+    }));
+    return { ...node, gpus, problem: null };
+  }
+  const problem = read === null ? null : `its inventory annotation cannot be read: ${read.reason}`;
+  return { ...node, gpus: equalGpus(cores, allocatable.get(MEMORY_RESOURCE) ?? 0), problem };
+}
+
+/** Equal GPUs that a capacity means, as in the original's extender. */
+function equalGpus(cores: number, blocks: number): NodeFacts['gpus'] {
+  const count = Math.min(MAX_GPUS, Math.floor(cores / CORES_PER_GPU));
+  const memoryBytes = count === 0 ? 0 : Math.floor(blocks / count) * MEMORY_BLOCK_BYTES;
+  return Array.from({ length: count }, (_, index) => ({
+    gpu: { index, minor: index, uuid: '', pciBusId: '', model: '', memoryBytes, numaNode: null },
+    ...{ healthy: true, reason: '', foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes },
+  }));
+}
+
+/**
+ * The row of a node. A GPU is given as far as its agent's ledger says, or as the slices of the pods on the node say,
+ * whichever is more: the agent learns of a pod later than the scheduler.
+ */
+export function nodeRow(node: NodeFacts, slices: Iterable<SliceRow>): NodeRow {
+  const kinds: GpuKind[] = [];
+  const given = new Map<number, { cores: number; memoryBytes: number }>();
+  for (const { gpu, cores, memoryBytes } of slices) {
+    if (gpu === null) continue;
+    const before = given.get(gpu) ?? { cores: 0, memoryBytes: 0 };
+    given.set(gpu, {
+      cores: before.cores + cores,
+      memoryBytes: before.memoryBytes + (memoryBytes === 0 ? Infinity : memoryBytes),
+    });
+  }
+  const gpus = node.gpus.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }): GpuRow => {
+    const { index, uuid, model, memoryBytes, instance } = gpu;
+    const told = given.get(index) ?? { cores: 0, memoryBytes: 0 };
+    let kind = kinds.findIndex((known) => known.model === model && known.memoryBytes === memoryBytes);
+    if (kind < 0) kind = kinds.push({ model, memoryBytes }) - 1;
+    return {
+      index,
+      kind,
+      uuid,
+      givenCores: Math.min(CORES_PER_GPU, Math.max(CORES_PER_GPU - freeCores, told.cores)),
+      givenMemoryBytes: Math.min(memoryBytes, Math.max(memoryBytes - freeMemoryBytes, told.memoryBytes)),
+      ...(healthy ? (foreign ? { problem: 'foreign processes use it' } : {}) : { problem: reason || 'unhealthy' }),
+      ...(instance === undefined ? {} : { profile: instance.profile }),
+    };
+  });
+  const { name, isReady, isCordoned } = node;
+  const problem = node.problem ?? (isReady ? null : 'the node is not ready');
+  return { name, isReady, isCordoned, ...(problem === null ? {} : { problem }), kinds, gpus };
+}

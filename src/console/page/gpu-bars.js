@@ -1,0 +1,41 @@
+import { h, setWidth } from './dom.js';
+import { bytes, hue } from './format.js';
+
+/** One bar for each GPU of a node: a segment for each slice, in the colour of its pod. */
+export function gpuBars(node, pods) {
+  const slices = new Map();
+  for (const pod of pods)
+    if (pod.state !== 'refused')
+      for (const slice of pod.slices)
+        if (slice.gpu !== null) slices.set(slice.gpu, [...(slices.get(slice.gpu) ?? []), { ...slice, pod }]);
+  return h(
+    'div',
+    { class: 'bars' },
+    node.gpus.map((gpu) => bar(gpu, node.kinds[gpu.kind], slices.get(gpu.index) ?? [])),
+  );
+}
+
+function bar(gpu, kind, slices) {
+  const track = h('div', {
+    class: `track${gpu.problem === undefined ? '' : ' problem'}`,
+    title: [
+      `GPU ${gpu.index}: ${gpu.givenCores} of 100 cores, ${bytes(gpu.givenMemoryBytes)} of ${bytes(kind.memoryBytes)} given`,
+      ...(gpu.problem === undefined ? [] : [gpu.problem]),
+      ...slices.map(({ pod, cores }) => `${pod.namespace}/${pod.name}: ${cores} cores`),
+    ].join('\n'),
+  });
+  let shown = 0;
+  for (const { pod, cores } of slices) {
+    const segment = h('span', { class: `segment h${hue(pod.namespace, pod.name)}` });
+    setWidth(segment, cores);
+    shown += cores;
+    track.append(segment);
+  }
+  // Slices of namespaces that this reader does not see.
+  if (gpu.givenCores > shown) {
+    const rest = h('span', { class: 'segment other' });
+    setWidth(rest, gpu.givenCores - shown);
+    track.append(rest);
+  }
+  return track;
+}

@@ -1,0 +1,82 @@
+import { h } from './dom.js';
+import { ago, bytes, hue } from './format.js';
+import { byName, matches } from './rows.js';
+
+/** So many rows are made at first, and again whenever the reader comes near the last one. */
+const PAGE = 150;
+
+const STATE_TEXT = {
+  waiting: 'waiting',
+  starting: 'starting',
+  running: 'running',
+  ending: 'ending',
+  refused: 'refused',
+};
+
+/** Pods as a table. `showsWhy` adds why they wait; `link` is where a row leads. */
+export function podTable(pods, words, { showsWhy = false, nothing = 'No pod requests GPUs.' } = {}) {
+  const found = pods
+    .filter((pod) =>
+      matches(words, `${pod.namespace}/${pod.name} ${pod.node ?? ''} ${pod.workload ?? ''}`.toLowerCase()),
+    )
+    .sort((a, b) => byName(a.namespace, b.namespace) || byName(a.name, b.name));
+  if (found.length === 0)
+    return h('p', { class: 'quiet' }, words.length > 0 && pods.length > 0 ? 'No pod matches the filter.' : nothing);
+  const body = h('ul', { class: `pods${showsWhy ? ' why' : ''}` });
+  const now = Date.now();
+  const more = h('p', { class: 'quiet more' });
+  let made = 0;
+  const add = () => {
+    body.append(...found.slice(made, made + PAGE).map((pod) => row(pod, now, showsWhy)));
+    made = Math.min(found.length, made + PAGE);
+    more.hidden = made === found.length;
+    more.textContent = `${(found.length - made).toLocaleString('en')} more`;
+  };
+  add();
+  const end = new IntersectionObserver(
+    (entries) => {
+      if (entries.some(({ isIntersecting }) => isIntersecting)) add();
+    },
+    { rootMargin: '600px 0px' },
+  );
+  end.observe(more);
+  return h('div', {}, body, more);
+}
+
+function row(pod, now, showsWhy) {
+  const cores = pod.slices.reduce((sum, slice) => sum + slice.cores, 0);
+  const memory = pod.slices.reduce((sum, slice) => sum + slice.memoryBytes, 0);
+  const gpus = pod.slices.flatMap(({ gpu }) => gpu ?? []);
+  const where =
+    pod.node === undefined ? '' : `${pod.node}${gpus.length === 0 ? '' : ` · GPU ${[...new Set(gpus)].join(', ')}`}`;
+  return h(
+    'li',
+    {},
+    h(
+      'a',
+      {
+        class: `pod h${hue(pod.namespace, pod.name)}`,
+        href: pod.node === undefined ? `#/pod/${pod.uid}` : `#/pod/${pod.uid}`,
+        'data-key': `pod/${pod.uid}`,
+      },
+      h('span', { class: 'swatch', 'aria-hidden': true }),
+      h(
+        'span',
+        { class: 'name', title: `${pod.namespace}/${pod.name}` },
+        h('span', { class: 'pod-name' }, pod.name),
+        h('span', { class: 'quiet' }, [pod.namespace, pod.workload].filter((part) => part !== undefined).join(' · ')),
+      ),
+      h('span', { class: 'asked' }, `${cores} cores${memory === 0 ? '' : `, ${bytes(memory)}`}`),
+      h('span', { class: 'where quiet', title: where }, where),
+      h(
+        'span',
+        { class: `state ${pod.state}` },
+        STATE_TEXT[pod.state],
+        pod.sinceMs === undefined
+          ? null
+          : h('span', { class: 'quiet' }, ` ${ago(pod.sinceMs, now).replace(' ago', '')}`),
+      ),
+      showsWhy && pod.why !== undefined ? h('span', { class: 'reason' }, pod.why) : null,
+    ),
+  );
+}

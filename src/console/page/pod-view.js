@@ -1,0 +1,60 @@
+import { h } from './dom.js';
+import { ago, bytes, hue } from './format.js';
+
+/** One pod: what it asked for, where it is, and why it waits. */
+export function podView(rows, uid) {
+  const element = h('div', { class: 'container' });
+  const draw = () => element.replaceChildren(...picture(rows.pods.get(uid)));
+  draw();
+  return { element, change: draw };
+}
+
+function picture(pod) {
+  const back = h('p', { class: 'back' }, h('a', { href: '#/pods' }, '← all pods'));
+  if (pod === undefined)
+    return [
+      back,
+      h('h2', {}, 'This pod is gone'),
+      h('p', { class: 'quiet' }, 'It ended, or it is in a namespace that you may not see.'),
+    ];
+  const { namespace, name, node, state, sinceMs, workload, priority, why, slices } = pod;
+  return [
+    back,
+    h(
+      'header',
+      { class: `title h${hue(namespace, name)}` },
+      h('span', { class: 'swatch', 'aria-hidden': true }),
+      h('div', {}, h('h2', {}, name), h('p', { class: 'quiet' }, namespace)),
+    ),
+    why === undefined ? null : h('ul', { class: 'problems', 'aria-label': 'Why it does not run' }, h('li', {}, why)),
+    h(
+      'dl',
+      { class: 'facts' },
+      fact('State', `${state}${sinceMs === undefined ? '' : `, ${ago(sinceMs, Date.now())}`}`),
+      fact('Node', node === undefined ? 'none yet' : h('a', { href: `#/node/${encodeURIComponent(node)}` }, node)),
+      ...(workload === undefined ? [] : [fact('Workload', workload)]),
+      fact('Priority', String(priority)),
+    ),
+    h(
+      'section',
+      {},
+      h('h3', {}, 'Slices'),
+      h(
+        'ul',
+        { class: 'plain-list' },
+        slices.map(({ container, gpu, cores, memoryBytes }) =>
+          h(
+            'li',
+            {},
+            `${container}: ${cores} cores, ${memoryBytes === 0 ? 'all memory' : bytes(memoryBytes)}`,
+            h('span', { class: 'quiet' }, gpu === null ? '' : ` on GPU ${gpu}`),
+          ),
+        ),
+      ),
+    ),
+  ].filter((part) => part !== null);
+}
+
+function fact(name, value) {
+  return h('div', {}, h('dt', {}, name), h('dd', {}, value));
+}

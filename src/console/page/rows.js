@@ -1,0 +1,78 @@
+/** The field by which rows of a table replace each other. */
+const KEY = { nodes: 'name', pods: 'uid' };
+
+/** What this page knows of the cluster: rows by key, and the pods of each node. */
+export class Rows {
+  nodes = new Map();
+  pods = new Map();
+  /** Tables that this reader may list. */
+  tables = new Set();
+  console = null;
+  #podsOf = new Map();
+
+  /** Replaces everything. */
+  replace({ tables, rows }) {
+    this.tables = new Set(tables);
+    for (const [table, list] of Object.entries(rows))
+      if (table in KEY) this[table] = new Map(list.map((row) => [row[KEY[table]], row]));
+    this.#podsOf = new Map();
+    for (const pod of this.pods.values()) this.#place(pod);
+  }
+
+  /** Takes in what changed; returns the names of the nodes whose picture changed. */
+  change(changes) {
+    const touched = new Set();
+    for (const [table, { set, gone }] of Object.entries(changes)) {
+      if (!(table in KEY)) continue;
+      const rows = this[table];
+      const keys = [...gone, ...set.map((row) => row[KEY[table]])];
+      if (table === 'nodes') for (const key of keys) touched.add(key);
+      if (table === 'pods')
+        for (const key of keys) {
+          const before = rows.get(key);
+          if (before?.node === undefined) continue;
+          this.#podsOf.get(before.node)?.delete(key);
+          touched.add(before.node);
+        }
+      for (const key of gone) rows.delete(key);
+      for (const row of set) {
+        rows.set(row[KEY[table]], row);
+        if (table === 'pods') {
+          this.#place(row);
+          if (row.node !== undefined) touched.add(row.node);
+        }
+      }
+    }
+    return touched;
+  }
+
+  podsOn(node) {
+    return [...(this.#podsOf.get(node)?.values() ?? [])];
+  }
+
+  waiting() {
+    return [...this.pods.values()].filter(({ state }) => state === 'waiting' || state === 'refused');
+  }
+
+  #place(pod) {
+    if (pod.node === undefined) return;
+    const pods = this.#podsOf.get(pod.node) ?? new Map();
+    pods.set(pod.uid, pod);
+    this.#podsOf.set(pod.node, pods);
+  }
+}
+
+/** The words of a filter, in lower case. */
+export function wordsOf(text) {
+  return text
+    .toLowerCase()
+    .split(/\s+/u)
+    .filter((word) => word !== '');
+}
+
+export function matches(words, text) {
+  return words.every((word) => text.includes(word));
+}
+
+/** Node names and the like in the order that people expect: node-2 before node-10. */
+export const byName = new Intl.Collator('en', { numeric: true }).compare;

@@ -1,0 +1,95 @@
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
+import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
+import type { Pod, PodContainer } from '../kube/pod.js';
+import type { PodRow, PodState, SliceRow } from './rows.js';
+
+/** Reasons by which a kubelet says that it refused a pod. */
+const REFUSALS = /^(?:UnexpectedAdmissionError|OutOf.*)$/u;
+
+/** The row of a pod; null for a pod without GPUs, and for one that ended by itself. */
+export function podRow(pod: Pod): PodRow | null {
+  const slices = slicesOf(pod);
+  if (slices.length === 0) return null;
+  const state = stateOf(pod);
+  if (state === null) return null;
+  const why = whyOf(pod, state);
+  const since = sinceOf(pod, state);
+  const { uid, namespace, name, node, controller, priority } = pod;
+  return {
+    uid,
+    namespace,
+    name,
+    ...(node === null ? {} : { node }),
+    state,
+    ...(since === null ? {} : { sinceMs: since }),
+    ...(controller === null ? {} : { workload: `${controller.kind} ${controller.name}` }),
+    priority,
+    ...(why === '' ? {} : { why }),
+    slices,
+  };
+}
+
+function stateOf({ isDone, isLeaving, phase, reason, node }: Pod): PodState | null {
+  if (isDone) return phase === 'Failed' && REFUSALS.test(reason) ? 'refused' : null;
+  if (isLeaving) return 'ending';
+  if (node === null) return 'waiting';
+  return phase === 'Running' ? 'running' : 'starting';
+}
+
+function whyOf({ unscheduled, isGated, containers, initContainers, message }: Pod, state: PodState): string {
+  switch (state) {
+    case 'waiting':
+      return unscheduled || (isGated ? 'its scheduling gates hold it back' : 'the scheduler has not tried it yet');
+    case 'starting':
+      return [...initContainers, ...containers].map(({ waiting }) => waiting).find((text) => text !== '') ?? '';
+    case 'refused':
+      return message;
+    default:
+      return '';
+  }
+}
+
+function sinceOf({ createdAt, scheduledAt, admittedAt, deletedAt }: Pod, state: PodState): number | null {
+  switch (state) {
+    case 'waiting':
+      return createdAt;
+    case 'starting':
+      return scheduledAt ?? createdAt;
+    case 'ending':
+      return deletedAt;
+    default:
+      return admittedAt ?? scheduledAt ?? createdAt;
+  }
+}
+
+/** The slices of all containers; an init container that ends before them uses the GPUs of those that follow. */
+function slicesOf({ containers, initContainers, annotations, node }: Pod): SliceRow[] {
+  const sidecars = initContainers.filter(({ isSidecar }) => isSidecar);
+  const indexes = containers.map((_, at) => at);
+  const named = node === null ? null : namedGpus(annotations, node, indexes);
+  return [
+    ...containers.flatMap((container, at) =>
+      slicesOfContainer(container, named?.find((gpus) => gpus.container === at)?.indexes ?? null),
+    ),
+    ...sidecars.flatMap((container) => slicesOfContainer(container, null)),
+  ];
+}
+
+function slicesOfContainer(container: PodContainer, gpus: readonly number[] | null): SliceRow[] {
+  const { cores, memoryBlocks } = gpuRequestOf(container);
+  if (!Number.isSafeInteger(cores) || cores <= 0) return [];
+  const count = Math.max(1, Math.floor(cores / CORES_PER_GPU));
+  const memoryBytes = Math.floor((memoryBlocks * MEMORY_BLOCK_BYTES) / count);
+  const known = gpus !== null && gpus.length === count ? gpus : null;
+  // A request for more GPUs than a node has is one line: it never runs.
+  const shown = known ?? (count > MAX_UNPLACED ? [null] : Array.from({ length: count }, () => null));
+  return shown.map((gpu) => ({
+    container: container.name,
+    gpu,
+    cores: shown.length === 1 ? cores : CORES_PER_GPU,
+    memoryBytes: shown.length === 1 ? memoryBlocks * MEMORY_BLOCK_BYTES : memoryBytes,
+  }));
+}
+
+/** Slices of one container without a known GPU are listed up to this number. */
+const MAX_UNPLACED = 31;

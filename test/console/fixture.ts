@@ -1,0 +1,76 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { buildConsole, type ConsoleConfig } from '../../src/console/run.js';
+import { Lifecycle } from '../../src/host/lifecycle.js';
+import { silentLog } from '../../src/host/log.js';
+import { ApiServer, type ApiServerOptions } from '../harness/api-server/api-server.js';
+import { kubeconfig } from '../harness/api-server/kubeconfig.js';
+import type { ReviewedAccess } from '../harness/api-server/reviews.js';
+import { scratchDirectory } from '../scratch.js';
+import { eventually } from '../harness/eventually.js';
+
+interface Scope {
+  teardown(action: () => Promise<void>): void;
+}
+
+/** Users of the tests: their token is their name. */
+export const USERS: Readonly<Record<string, (access: ReviewedAccess) => boolean>> = {
+  operator: ({ verb }) => verb === 'list',
+  // Lists pods of two namespaces, and no nodes.
+  researcher: ({ resource, namespace }) => resource === 'pods' && ['research', 'vision'].includes(namespace),
+  // Lists nodes, and pods nowhere.
+  technician: ({ resource }) => resource === 'nodes',
+  stranger: () => false,
+};
+
+export const REVIEWS: ApiServerOptions['reviews'] = {
+  tokens: new Map(Object.keys(USERS).map((name) => [name, name])),
+  allows: (user, access) => USERS[user]?.(access) ?? false,
+};
+
+export interface RunningConsole {
+  readonly base: string;
+  readonly server: ApiServer;
+  /** A request with the token of a user. */
+  get(path: string, user?: string | null, headers?: Readonly<Record<string, string>>): Promise<Response>;
+}
+
+/** A console at a programmable API server, that lists everything before it is returned. */
+export async function runningConsole(
+  t: Scope,
+  seed: (server: ApiServer) => void,
+  config: Partial<ConsoleConfig> = {},
+): Promise<RunningConsole> {
+  const server = new ApiServer({ reviews: REVIEWS });
+  await server.start();
+  t.teardown(() => server.stop());
+  seed(server);
+  const file = join(await scratchDirectory(t), 'kubeconfig');
+  await writeFile(file, kubeconfig(server, { token: 'console' }));
+  const log = silentLog();
+  const { parts, port } = await buildConsole(
+    {
+      address: '127.0.0.1',
+      port: 0,
+      kubeconfig: file,
+      tokenReview: true,
+      tls: null,
+      clusterName: 'test-cluster',
+      ...config,
+    },
+    log,
+  );
+  const lifecycle = new Lifecycle(parts, log);
+  await lifecycle.start();
+  t.teardown(() => lifecycle.stop());
+  const base = `http://127.0.0.1:${port()}`;
+  await eventually(async () => (await fetch(`${base}/readyz`)).ok, 'the console has listed the cluster');
+  return {
+    base,
+    server,
+    get: (path, user = 'operator', headers = {}) =>
+      fetch(`${base}${path}`, {
+        headers: { ...headers, ...(user === null ? {} : { authorization: `Bearer ${user}` }) },
+      }),
+  };
+}

@@ -1,0 +1,86 @@
+import { test } from 'tap';
+import type { Browser, Page } from 'playwright-core';
+import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../page/browser.js';
+import { clusterObjects, nodeObject, podObject } from './cluster-objects.js';
+import { runningConsole, type RunningConsole } from './fixture.js';
+
+const skip = noBrowser;
+
+/** One browser for all tests of this file. */
+let shared: Promise<Browser> | null = null;
+function browser(): Promise<Browser> {
+  return (shared ??= openBrowser());
+}
+
+/** Opens the page of the console and enters the token of a user. */
+async function open(
+  { base }: RunningConsole,
+  user: string,
+  options = DESKTOP,
+  path = '/',
+): Promise<{ readonly page: Page; readonly complaints: () => string[] }> {
+  const { page, complaints } = await openPage(await browser(), base, path, options);
+  await page.locator('#token-text').fill(user);
+  await page.locator('#token-text').press('Enter');
+  // Until it has a token, the page is refused.
+  return { page, complaints: () => complaints.filter((line) => !line.includes('401')) };
+}
+
+test('the console shows the cluster', { skip }, async (t) => {
+  t.teardown(async () => (await shared)?.close());
+
+  t.test('nodes, GPUs and slices appear, and changes within seconds', async (t) => {
+    const console = await runningConsole(t, (server) => {
+      server.seed('nodes', nodeObject('gpu-node-1', { gpus: 4 }));
+      server.seed('nodes', nodeObject('gpu-node-2', { gpus: 2, unhealthy: { 1: 'fallen off the bus' } }));
+      server.seed('pods', podObject('bert', { node: 'gpu-node-1', gpus: [2] }));
+    });
+    const { page, complaints } = await open(console, 'operator');
+    await page.locator('a.node').nth(1).waitFor();
+    await page.locator('.bars .segment').first().waitFor();
+    t.match(await page.locator('a.node').first().textContent(), /gpu-node-1.*3\.7 GPUs free.*4 GPUs · NVIDIA A100/s);
+    t.equal(await page.locator('.bars .track.problem').count(), 1);
+    console.server.seed('pods', podObject('late', { node: 'gpu-node-2', gpus: [0], cores: 50 }));
+    await page.locator('a.node', { hasText: '0.5 GPUs free' }).waitFor();
+    console.server.remove('pods', 'default', 'bert');
+    await page.locator('a.node', { hasText: '4 GPUs free' }).waitFor();
+    t.same(complaints(), []);
+    await page.context().close();
+  });
+
+  for (const [name, options] of [
+    ['desktop', DESKTOP],
+    ['phone', PHONE],
+  ] as const)
+    t.test(`a cluster fits the window: ${name}`, async (t) => {
+      const console = await runningConsole(t, (server) => {
+        for (const { resource, object } of clusterObjects(40, 2)) server.seed(resource, object);
+        server.seed(
+          'pods',
+          podObject('llm-train-0', {
+            namespace: 'research',
+            cores: 800,
+            blocks: 2560,
+            unscheduled: '0/40 nodes are available: 40 too few whole GPUs free.',
+          }),
+        );
+      });
+      const { page, complaints } = await open(console, 'operator', options);
+      await page.locator('a.node').nth(39).waitFor();
+      await page.locator('.bars .segment').first().waitFor();
+      for (const scheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme: scheme });
+        for (const tab of ['', 'pods', 'waiting']) {
+          await page.evaluate(`location.hash = '#/${tab}'`);
+          await page.locator(`.tabs a[aria-current][href="#/${tab}"]`).waitFor();
+          t.ok(
+            await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
+            `${tab} does not scroll sideways`,
+          );
+          await keep(page, `console-${name}-${scheme}-${tab || 'nodes'}`);
+        }
+      }
+      t.same(complaints(), []);
+      await page.context().close();
+    });
+});
