@@ -11,6 +11,7 @@ import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { deployment } from '../quota-controller/cluster.js';
 import { TestCluster } from './cluster.js';
 import { customResourcesOrSkip } from './custom-resources.js';
+import { MutatingWebhook } from './mutating-webhook.js';
 import { Balancer, QuotaProcess } from './quota-process.js';
 import { until } from '../harness/eventually.js';
 
@@ -46,6 +47,7 @@ tap.teardown(async () => {
   client.close();
 });
 
+const APPLY_PATCH = 'application/apply-patch+yaml';
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const APPS = '/apis/apps/v1/namespaces/default';
 const ask = (request: KubeRequest): Promise<KubeAnswer> => client.request(request);
@@ -79,6 +81,13 @@ const makeGroup = (name: string, hard: object, parentBizGroup = ''): Promise<Kub
 const resize = (name: string, hard: object): Promise<KubeAnswer> =>
   ask({ method: 'PATCH', path: `${GROUPS_PATH}/${name}`, body: { spec: { hard } }, contentType: MERGE_PATCH });
 const dropGroup = (name: string): Promise<KubeAnswer> => ask({ method: 'DELETE', path: `${GROUPS_PATH}/${name}` });
+
+interface CronJob {
+  readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+  readonly spec: {
+    readonly jobTemplate: { readonly metadata?: { readonly labels?: Readonly<Record<string, string>> } };
+  };
+}
 
 interface Status {
   readonly used?: Readonly<Record<string, string>>;
@@ -219,6 +228,132 @@ test('scaling, autoscalers, labels, types, deletion and re-creation change the l
   await uses('b', '4');
   await cleared(t, ['a', 'b'], ['web']);
 });
+
+// Before 1.22 server-side apply takes no quantities that are numbers.
+const noApply = !cluster.version.atLeast(22) && 'needs Kubernetes 1.22';
+
+test(
+  'server-side apply of a workload is charged, refused and forced as other requests',
+  { skip: noApply },
+  async (t) => {
+    await makeGroup('team', { 'limits.cpu': 10 });
+    const apply = (replicas: number, query: Readonly<Record<string, string>>): Promise<KubeAnswer> =>
+      ask({
+        method: 'PATCH',
+        path: `${APPS}/deployments/web`,
+        query,
+        body: { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment('web', 'team', replicas, 2) },
+        contentType: APPLY_PATCH,
+      });
+    t.match(await apply(6, { fieldManager: 'one' }), { ok: false, message: /QuotaExceeded/ });
+    t.match(await apply(3, { fieldManager: 'one' }), { ok: true });
+    await uses('team', '6');
+    t.match(await apply(4, { fieldManager: 'two' }), { ok: false, code: 'conflict' });
+    t.match(await apply(6, { fieldManager: 'two', force: 'true' }), { ok: false, message: /QuotaExceeded/ });
+    t.match(await apply(5, { fieldManager: 'two', force: 'true' }), { ok: true });
+    await uses('team', '10');
+    await cleared(t, ['team'], ['web']);
+  },
+);
+
+test('the Jobs of a CronJob get the group that a later webhook gave it', async (t) => {
+  for (const name of ['a', 'b']) {
+    await makeGroup(name, { 'limits.cpu': 4 });
+    await uses(name, '0');
+  }
+  const label = `/metadata/labels/${GROUP_LABEL.replace('/', '~1')}`;
+  const later = new MutatingWebhook('zz-later', [{ op: 'replace', path: label, value: 'b' }]);
+  t.teardown(() => later.stop(client));
+  await later.start(client, {
+    rules: [{ operations: ['CREATE'], apiGroups: ['batch'], apiVersions: ['*'], resources: ['cronjobs'] }],
+    objectSelector: { matchLabels: { [GROUP_LABEL]: 'a' } },
+  });
+  const minor = Number(cluster.version.name.slice(2));
+  const cronJobs = `/apis/batch/${minor < 21 ? 'v1beta1' : 'v1'}/namespaces/default/cronjobs`;
+  const made = await until('the later webhook to be asked', async () => {
+    const answer = await ask({
+      method: 'POST',
+      path: cronJobs,
+      query: { dryRun: 'All' },
+      body: {
+        apiVersion: minor < 21 ? 'batch/v1beta1' : 'batch/v1',
+        kind: 'CronJob',
+        metadata: { name: 'nightly', labels: { [GROUP_LABEL]: 'a' } },
+        spec: {
+          schedule: '0 0 1 1 *',
+          jobTemplate: {
+            spec: {
+              template: { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'busybox' }] } },
+            },
+          },
+        },
+      },
+    });
+    if (!answer.ok) throw new Error(answer.message);
+    const found = answer.body as CronJob;
+    return found.metadata.labels[GROUP_LABEL] === 'b' && found;
+  });
+  t.equal(made.spec.jobTemplate.metadata?.labels?.[GROUP_LABEL], 'b');
+  await cleared(t, ['a', 'b'], []);
+});
+
+test(
+  'conditions that an operator adds to a webhook are kept when a replica registers again',
+  { skip: cluster.version.atLeast(30) ? false : 'needs Kubernetes 1.30' },
+  async (t) => {
+    await makeGroup('team', { 'limits.cpu': 2 });
+    const conditions = [{ name: 'not-restored', expression: "!('restored' in object.metadata.labels)" }];
+    interface Webhook {
+      readonly name: string;
+      readonly matchConditions?: readonly object[];
+    }
+    const registered = async (): Promise<readonly Webhook[]> => {
+      const answer = await ask({ method: 'GET', path: CONFIGURATION });
+      return answer.ok ? (answer.body as { readonly webhooks: readonly Webhook[] }).webhooks : [];
+    };
+    const setConditions = async (matchConditions: readonly object[]): Promise<void> => {
+      const webhooks = (await registered()).map((webhook) =>
+        webhook.name.startsWith('workloads.') ? { ...webhook, matchConditions } : webhook,
+      );
+      const answer = await ask({ method: 'PATCH', path: CONFIGURATION, body: { webhooks }, contentType: MERGE_PATCH });
+      if (!answer.ok) throw new Error(answer.message);
+    };
+    const restored = (name: string): Promise<KubeAnswer> => {
+      const { metadata, ...rest } = deployment(name, 'team', 1, 5) as {
+        readonly metadata: { readonly labels: object };
+      };
+      return ask({
+        method: 'POST',
+        path: `${APPS}/deployments`,
+        query: { dryRun: 'All' },
+        body: {
+          apiVersion: 'apps/v1',
+          kind: 'Deployment',
+          metadata: { ...metadata, labels: { ...metadata.labels, restored: 'yes' } },
+          ...rest,
+        },
+      });
+    };
+    t.match(await restored('before'), { ok: false, message: /QuotaExceeded/ });
+    await setConditions(conditions);
+    t.teardown(() => setConditions([]));
+    await until('the condition to count', async () => (await restored('exempt')).ok);
+    for (const each of [one, two]) {
+      await each.end('SIGTERM');
+      await each.start();
+    }
+    balancer.serve(one, two);
+    t.match(
+      (await registered()).filter(({ name }) => name.startsWith('workloads.')),
+      [{ matchConditions: conditions }],
+    );
+    t.match(await restored('still'), { ok: true });
+    t.match(await deploy('other', 'team', 1, 5), { ok: false, message: /QuotaExceeded/ }, 'others are asked');
+    await setConditions([]);
+    await until('the condition to be gone', async () => !(await restored('after')).ok);
+    await cleared(t, ['team'], []);
+  },
+);
 
 test('a killed replica is replaced by the other, and without a replica only managed objects wait', async (t) => {
   await makeGroup('team', { 'limits.cpu': 10 });

@@ -20,12 +20,22 @@ const ATTEMPTS = 5;
 /** The fields of a webhook configuration that a service writes. */
 export interface WebhookConfiguration {
   readonly metadata: { readonly name: string };
-  readonly webhooks: readonly unknown[];
+  readonly webhooks: readonly Webhook[];
+}
+
+/** The fields of a webhook that this program reads itself, of all that the API server knows. */
+interface Webhook {
+  readonly name: string;
+  readonly failurePolicy: string;
+  readonly rules: readonly object[];
+  readonly matchConditions?: readonly unknown[];
+  readonly [field: string]: unknown;
 }
 
 /**
- * Creates or updates a webhook configuration. `configurationOf` is called after the present object was read, so that an
- * older authority never replaces a newer one.
+ * Creates or updates a webhook configuration. `matchConditions` that an operator added to a webhook without conditions
+ * of its own stay. `configurationOf` is called after the present object was read, so that an older authority never
+ * replaces a newer one.
  */
 export async function writeConfiguration(
   api: KubeApi,
@@ -39,11 +49,17 @@ export async function writeConfiguration(
     const existing = await api.request({ method: 'GET', path });
     if (!existing.ok && existing.code !== 'not-found')
       throw new KubeError('the webhook configuration cannot be read', existing);
-    const { metadata } = (existing.ok ? existing.body : { metadata: {} }) as {
+    const { metadata, webhooks = [] } = (existing.ok ? existing.body : { metadata: {} }) as {
       readonly metadata: { readonly resourceVersion?: string };
+      readonly webhooks?: readonly Webhook[];
     };
     const configuration = await configurationOf();
-    const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind, ...configuration };
+    const body = {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind,
+      ...configuration,
+      webhooks: configuration.webhooks.map((webhook) => ({ ...conditionsOf(webhook.name, webhooks), ...webhook })),
+    };
     const answer = existing.ok
       ? await api.request({
           method: 'PUT',
@@ -55,4 +71,10 @@ export async function writeConfiguration(
     if (attempt === ATTEMPTS || !['conflict', 'already-exists', 'not-found'].includes(answer.code))
       throw new KubeError('the webhook configuration cannot be written', answer);
   }
+}
+
+/** The conditions of the registered webhook of this name. */
+function conditionsOf(name: string, registered: readonly Webhook[]): Pick<Webhook, 'matchConditions'> {
+  const { matchConditions = [] } = registered.find((webhook) => webhook.name === name) ?? {};
+  return matchConditions.length === 0 ? {} : { matchConditions };
 }

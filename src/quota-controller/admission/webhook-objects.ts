@@ -1,6 +1,11 @@
 import { GROUP_LABEL } from '../../quota/evaluators/evaluate.js';
 import type { KubeApi } from '../../kube/client.js';
-import { clientConfig, writeConfiguration, type WebhookTarget } from '../../kube/admission/webhook-registration.js';
+import {
+  clientConfig,
+  writeConfiguration,
+  type WebhookConfiguration,
+  type WebhookTarget,
+} from '../../kube/admission/webhook-registration.js';
 import type { ServedKind } from '../kinds.js';
 import { API_GROUP } from '../names.js';
 import type { LabelSelector } from '../../kube/label-selector.js';
@@ -36,10 +41,7 @@ const REVIEW = {
  * The ValidatingWebhookConfiguration. Its object selectors match only workloads that name a group before or after the
  * change, so that other objects are admitted even when no replica answers.
  */
-export function webhookConfiguration(options: WebhookOptions): {
-  readonly metadata: { readonly name: string };
-  readonly webhooks: readonly unknown[];
-} {
+export function webhookConfiguration(options: WebhookOptions): WebhookConfiguration {
   const { name, target, prefix = '', authority, kinds, unlabelled, groupLabel = GROUP_LABEL } = options;
   const { requireLabel = null, ownNamespace = 'kube-system' } = options;
   const config = (path: string): object => clientConfig(target, `${prefix}${path}`, authority);
@@ -166,13 +168,15 @@ export function inheritConfiguration({
   prefix = '',
   authority,
   groupLabel = GROUP_LABEL,
-}: WebhookOptions): ReturnType<typeof webhookConfiguration> {
+}: WebhookOptions): WebhookConfiguration {
   return {
     metadata: { name },
     webhooks: [
       {
         ...REVIEW,
         sideEffects: 'None',
+        // Another webhook that runs later may change the label or the template.
+        reinvocationPolicy: 'IfNeeded',
         name: `inherit.${API_GROUP}`,
         failurePolicy: 'Fail',
         clientConfig: clientConfig(target, `${prefix}/inherit`, authority),

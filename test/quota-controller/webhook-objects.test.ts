@@ -1,0 +1,33 @@
+import { test } from 'tap';
+import { register } from '../../src/quota-controller/admission/webhook-objects.js';
+import { clientTo, quotaServer } from './setting.js';
+
+interface Webhook {
+  readonly name: string;
+  readonly clientConfig: { readonly caBundle: string };
+  readonly matchConditions?: readonly object[];
+}
+
+test('conditions that an operator added to a webhook stay when it is registered again', async (t) => {
+  const server = await quotaServer();
+  t.teardown(() => server.stop());
+  const client = clientTo(server.url);
+  t.teardown(() => client.close());
+  const options = { name: 'quota', target: { url: 'https://127.0.0.1:1' }, kinds: [], unlabelled: 'Ignore' } as const;
+  const registered = (): readonly Webhook[] =>
+    (server.read('validatingwebhookconfigurations', '', 'quota')?.['webhooks'] ?? []) as readonly Webhook[];
+  await register(client, { ...options, authority: async () => 'first' });
+  const before = registered();
+  t.notOk(before.some((webhook) => 'matchConditions' in webhook));
+
+  const matchConditions = [{ name: 'not-restored', expression: "!('restored' in object.metadata.labels)" }];
+  const [changed] = before;
+  server.edit('validatingwebhookconfigurations', '', 'quota', (object) => ({
+    ...object,
+    webhooks: before.map((webhook) => (webhook === changed ? { ...webhook, matchConditions } : webhook)),
+  }));
+  await register(client, { ...options, authority: async () => 'second' });
+  const caBundle = Buffer.from('second').toString('base64');
+  t.match(registered(), [{ name: changed?.name, matchConditions, clientConfig: { caBundle } }]);
+  t.equal(registered().filter((webhook) => 'matchConditions' in webhook).length, 1);
+});
