@@ -63,6 +63,14 @@ export interface ClusterOptions {
   readonly keepState?: boolean;
 }
 
+export interface KubeletOptions {
+  /** By default the version of the cluster. */
+  readonly version?: KubernetesVersion;
+  /** Fields of its configuration file, beside those of every test. */
+  readonly settings?: object;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
 /** A real Kubernetes of one node on loopback: etcd, API server, controllers, scheduler, containerd, kubelet. */
 export class TestCluster {
   readonly directory = join(STATE, 'cluster');
@@ -102,13 +110,16 @@ export class TestCluster {
     await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
   }
 
-  /** Starts the kubelet of this version, or of another one on the same node. */
-  startKubelet(version: KubernetesVersion = this.version): void {
-    this.#writeKubeletFile(version);
+  /** Starts the kubelet. */
+  startKubelet({ version = this.version, settings = {}, environment = {} }: KubeletOptions = {}): void {
+    this.#writeKubeletFile(version, settings);
     const runtime = version.atLeast(27)
       ? []
       : ['--container-runtime=remote', `--container-runtime-endpoint=unix://${this.containerdSocket}`];
-    this.processes.start('kubelet', version.program('kubelet'), [
+    const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+    this.processes.start('kubelet', 'env', [
+      ...variables,
+      version.program('kubelet'),
       `--config=${join(this.directory, 'kubelet.yaml')}`,
       `--kubeconfig=${this.kubeconfig}`,
       ...runtime,
@@ -337,7 +348,7 @@ state = "${at('containerd-state')}"
 `;
   }
 
-  #writeKubeletFile(version: KubernetesVersion): void {
+  #writeKubeletFile(version: KubernetesVersion, settings: object): void {
     const controlGroups2 = statfsSync('/sys/fs/cgroup').type === CGROUP2_MAGIC;
     const kubelet = {
       apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -355,6 +366,7 @@ state = "${at('containerd-state')}"
       ...(version.atLeast(27) ? { containerRuntimeEndpoint: `unix://${this.containerdSocket}` } : {}),
       // From 1.35 on a kubelet needs permission to use control groups v1; 1.31 was the first to know the field.
       ...(version.atLeast(31) && !controlGroups2 ? { failCgroupV1: false } : {}),
+      ...settings,
     };
     mkdirSync(kubelet.staticPodPath, { recursive: true });
     writeFileSync(join(this.directory, 'kubelet.yaml'), JSON.stringify(kubelet));

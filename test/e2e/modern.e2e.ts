@@ -15,6 +15,7 @@ import { until } from '../harness/eventually.js';
 const GPUS = '{"gpus":[{},{}]}';
 const SIMULATOR = fileURLToPath(new URL('../../../native/build/gpu-sim', import.meta.url));
 const POD_RESOURCES = '/var/lib/kubelet/pod-resources/kubelet.sock';
+const FALLEN_OFF_THE_BUS = '79';
 const cluster = new TestCluster();
 const needs = (minor: number): string | false =>
   cluster.version.atLeast(minor) ? false : `needs Kubernetes 1.${minor}, this is ${cluster.version.name}`;
@@ -134,6 +135,25 @@ test(
   },
 );
 
+test('an init container holds its GPU while it runs, and the container after it', { skip: needs(29) }, async (t) => {
+  await withAgent([], async (agent) => {
+    const before = { ...worker(40, 10, 'before'), command: `${SHOW}; sleep 8` };
+    await cluster.apply(pod('init', [worker(20, 8)], [before]));
+    const holders = async (): Promise<readonly string[]> =>
+      Object.values(await agent.usage()).flatMap(({ spec }) => Object.keys(spec));
+    await until('the init container to hold a GPU', async () => (await holders()).join() === 'before');
+    const client = new PodResourcesClient(POD_RESOURCES);
+    t.teardown(() => client.close());
+    const listed = async (): Promise<readonly string[]> =>
+      (await client.list()).filter(({ pod: name }) => name === 'init').map(({ container }) => container);
+    t.same(await listed(), ['main'], 'pod-resources does not name init containers that end');
+    await phase('init', 'Running');
+    t.same((await shown('init', 'before')).uuids, (await shown('init')).uuids, 'the same GPU');
+    await until('the container to hold it', async () => (await holders()).includes('main'));
+    await remove('init');
+  });
+});
+
 test('a resize in place changes cpu and leaves container and GPU alone', { skip: needs(33) }, async (t) => {
   await withAgent([], async (agent) => {
     const made = pod('resized', [worker(30, 8)]) as { spec: { containers: [{ resources: { limits: object } }] } };
@@ -243,7 +263,7 @@ test(
   },
 );
 
-test('an unhealthy GPU appears in the status of its pod', { skip: needs(36) || nativeSkipReason() }, async (t) => {
+test('an XID of a GPU appears in the status of its pod', { skip: needs(36) || nativeSkipReason() }, async (t) => {
   const machine = join(cluster.directory, 'gpu-sim');
   const simulator = (...args: string[]): void =>
     void execFileSync(SIMULATOR, args, { env: { ...process.env, GPU_SIM_STATE: machine } });
@@ -258,8 +278,8 @@ test('an unhealthy GPU appears in the status of its pod', { skip: needs(36) || n
       return [...new Set(resources.map((resource) => resource.health))];
     };
     await until('the health of its devices', async () => (await health()).join() === 'Healthy');
-    for (const gpu of ['0', '1']) simulator('lose', gpu);
-    await until('the loss to show', async () => (await health()).join() === 'Unhealthy', 120_000);
+    for (const gpu of ['0', '1']) simulator('xid', gpu, FALLEN_OFF_THE_BUS);
+    await until('the XID to show', async () => (await health()).join() === 'Unhealthy', 120_000);
     t.pass('Healthy, then Unhealthy');
     await remove('status');
   });

@@ -47,7 +47,7 @@ test(
     const agent = new AgentProcess(cluster, '{"gpus":[{},{},{},{}]}');
     t.teardown(() => agent.stop());
     await cluster.processes.stop('kubelet');
-    cluster.startKubelet(earlier);
+    cluster.startKubelet({ version: earlier });
     await agent.start();
     await cluster.kubeletIsBack(CORE_RESOURCE, MEMORY_RESOURCE);
     t.match(
