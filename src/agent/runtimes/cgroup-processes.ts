@@ -29,8 +29,9 @@ async function processesBelow(directory: string): Promise<number[] | null> {
     text = await readFile(join(directory, 'cgroup.procs'), 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // The file of a threaded cgroup of version 2 cannot be read; the group above lists its processes.
-    if (code === 'EOPNOTSUPP') text = '';
+    // The file of a threaded cgroup of version 2 cannot be read (EOPNOTSUPP, which Node calls ENOTSUP); the group above
+    // lists its processes.
+    if (code === 'ENOTSUP') text = '';
     else if (code === 'ENOENT' || code === 'ENODEV' || code === 'ENOTDIR') return null;
     else throw error;
   }
