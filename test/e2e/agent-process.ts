@@ -6,6 +6,13 @@ import { until } from '../harness/eventually.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
+export interface AgentDirectory {
+  /** By default a directory in /run, which a reboot empties. */
+  readonly directory?: string;
+  /** Continues with the files of an earlier agent there. */
+  readonly keepState?: boolean;
+}
+
 /** The agent as a daemon on the test cluster's node, on simulated GPUs. */
 export class AgentProcess {
   readonly directory: string;
@@ -13,11 +20,16 @@ export class AgentProcess {
   readonly #cluster: TestCluster;
   readonly #flags: readonly string[];
 
-  constructor(cluster: TestCluster, gpus: string, flags: readonly string[] = []) {
+  constructor(
+    cluster: TestCluster,
+    gpus: string,
+    flags: readonly string[] = [],
+    { directory = '/var/run/gm-e2e', keepState = false }: AgentDirectory = {},
+  ) {
     this.#cluster = cluster;
-    this.directory = '/var/run/gm-e2e';
+    this.directory = directory;
     this.port = 15_678;
-    rmSync(this.directory, { recursive: true, force: true });
+    if (!keepState) rmSync(this.directory, { recursive: true, force: true });
     mkdirSync(this.directory, { recursive: true });
     writeFileSync(join(this.directory, 'gpus'), gpus);
     this.#flags = flags;

@@ -7,6 +7,7 @@ import { AgentProcess } from './agent-process.js';
 import { NODE, TestCluster } from './cluster.js';
 import { podManifest, readShown, SHOW, type Shown, type TestContainer } from './pods.js';
 import { until } from '../harness/eventually.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 /** Four GPUs of 16 GiB; 0-1 and 2-3 share a PCIe switch. */
 const GPUS = `\tGPU0\tGPU1\tGPU2\tGPU3
@@ -19,7 +20,7 @@ GPU3\tSYS\tSYS\tPIX\tX
 const cluster = new TestCluster();
 const agent = new AgentProcess(cluster, GPUS);
 
-tap.setTimeout(900_000);
+tap.setTimeout(timeLimit(900_000));
 tap.teardown(() => agent.stop());
 
 interface PodStatus {
@@ -43,10 +44,6 @@ async function phase(name: string, wanted: string): Promise<PodStatus> {
 
 async function shown(name: string, container: string): Promise<Shown> {
   return readShown(await cluster.kubectl('logs', name, '-c', container));
-}
-
-async function remove(...names: readonly string[]): Promise<void> {
-  await cluster.kubectl('delete', 'pod', ...names, '--wait=true', '--timeout=60s');
 }
 
 /** Share and blocks of 256 MiB of the limits on disk, one entry for each container of the agent, sorted. */
@@ -93,7 +90,7 @@ test('a part of a GPU runs to completion with its device node, environment and m
   });
   t.match(seen.text, /vgpu\.limits/);
   t.match(seen.text, /READABLE/, 'the device node can be opened');
-  await remove('part');
+  await cluster.removePods('part');
 });
 
 test('whole GPUs, several containers and init containers each get what they requested', async (t) => {
@@ -117,7 +114,7 @@ test('cores that are not a multiple of a whole GPU are refused with the rule, an
   const { status } = await phase('odd', 'Failed');
   t.equal(status.reason, 'UnexpectedAdmissionError');
   t.match(status.message, /more than one GPU and not a multiple of 100|Requested: 150/);
-  await remove('odd');
+  await cluster.removePods('odd');
 });
 
 test('a restarted kubelet and a restarted agent find the same allocations', async (t) => {
@@ -137,7 +134,7 @@ test('a restarted kubelet and a restarted agent find the same allocations', asyn
 });
 
 test('a container that starts again keeps its GPU and limits', async (t) => {
-  await remove('pair');
+  await cluster.removePods('pair');
   await cluster.apply(
     podManifest(
       'again',
@@ -152,11 +149,11 @@ test('a container that starts again keeps its GPU and limits', async (t) => {
     120_000,
   );
   t.ok(limitsOnDisk().includes('30/16'));
-  await remove('again');
+  await cluster.removePods('again');
 });
 
 test('no allocation remains when all pods are deleted', async (t) => {
-  await remove('whole', 'two', 'init');
+  await cluster.removePods('whole', 'two', 'init');
   // A kubelet releases devices of ended pods when it admits the next one.
   await cluster.apply(podManifest('last', [{ name: 'main', cores: 10, memoryBlocks: 4, command: 'true' }]));
   await phase('last', 'Succeeded');

@@ -8,6 +8,7 @@ import { chosenVersion, type KubernetesVersion } from './kubernetes-version.js';
 import { Leftovers } from './leftovers.js';
 import { ProcessTable } from './process-table.js';
 import { until } from '../harness/eventually.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 const run = promisify(execFile);
 
@@ -17,10 +18,11 @@ export const BUSYBOX_IMAGE = 'docker.io/local/busybox:1';
 
 const PROGRAMS = ['etcd', 'containerd', 'runc', 'ctr', 'kubectl', 'openssl', 'busybox', 'ip', 'curl'];
 const KUBELET_SOCKET = '/var/lib/kubelet/device-plugins/kubelet.sock';
-const KUBELET_CHECKPOINT = '/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint';
+export const KUBELET_CHECKPOINT = '/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint';
 const KUBELET_PORT = 10_250;
 const LARGE = { maxBuffer: 64 * 1024 * 1024 };
 const PORT = { api: 16_543, etcd: 23_890, etcdPeer: 23_990 } as const;
+const ETCD = `http://127.0.0.1:${PORT.etcd}`;
 /**
  * State of test clusters. Not below a home directory: containers in user namespaces need search permission on every
  * parent directory.
@@ -89,25 +91,43 @@ export class TestCluster {
     process.env.PATH = version.environment.PATH;
   }
 
+  get #tls(): ReturnType<typeof certificates> {
+    return certificates(join(STATE, 'certificates'));
+  }
+
   async start(options: ClusterOptions = {}): Promise<void> {
-    const tls = await this.startServer(options);
-    const at = (name: string): string => join(this.directory, name);
+    await this.startServer(options);
+    this.#startControllers(options);
+    this.processes.start('containerd', 'containerd', ['--config', join(this.directory, 'containerd.toml')]);
+    await until('containerd', async () => run('ctr', ['-a', this.containerdSocket, 'version']).then(() => true));
+    importImage(this.containerdSocket, BUSYBOX_IMAGE);
+    this.startKubelet();
+    await until('service accounts', async () => (await this.kubectl('get', 'serviceaccount', 'default')) !== '');
+    await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
+  }
+
+  /**
+   * Replaces the API server, the controllers and the kubelet of another version by those of this one, on the same
+   * etcd and container runtime, while the containers run.
+   */
+  async takeOver(): Promise<void> {
+    for (const name of ['kubelet', 'scheduler', 'controller-manager', 'apiserver']) await this.processes.stop(name);
+    await this.#startApiServer();
+    this.#startControllers();
+    this.startKubelet();
+  }
+
+  #startControllers(options: ClusterOptions = {}): void {
     this.processes.start('controller-manager', this.version.program('kube-controller-manager'), [
       `--kubeconfig=${this.kubeconfig}`,
-      `--service-account-private-key-file=${tls.saKey}`,
-      `--root-ca-file=${tls.ca}`,
+      `--service-account-private-key-file=${this.#tls.saKey}`,
+      `--root-ca-file=${this.#tls.ca}`,
       '--leader-elect=false',
       '--use-service-account-credentials',
       this.noPort,
       '--bind-address=127.0.0.1',
     ]);
     this.startScheduler([`--kubeconfig=${this.kubeconfig}`, '--leader-elect=false', ...(options.schedulerArgs ?? [])]);
-    this.processes.start('containerd', 'containerd', ['--config', at('containerd.toml')]);
-    await until('containerd', async () => run('ctr', ['-a', this.containerdSocket, 'version']).then(() => true));
-    importImage(this.containerdSocket, BUSYBOX_IMAGE);
-    this.startKubelet();
-    await until('service accounts', async () => (await this.kubectl('get', 'serviceaccount', 'default')) !== '');
-    await until(`${NODE} to be ready`, async () => /\sReady\s/.test(await this.kubectl('get', 'node', NODE)), 120_000);
   }
 
   /** Starts the kubelet. */
@@ -143,24 +163,20 @@ export class TestCluster {
   }
 
   /** Runs etcd and the API server only; all other daemons are ended first. */
-  async startServer(options: ClusterOptions = {}): Promise<ReturnType<typeof certificates>> {
+  async startServer(options: ClusterOptions = {}): Promise<void> {
     await this.stop();
     if (options.keepState !== true) this.leftovers.removeState();
     mkdirSync(join(this.directory, 'processes'), { recursive: true });
     this.#nameNode();
-    const api = `https://127.0.0.1:${PORT.api}`;
-    const tls = certificates(join(STATE, 'certificates'));
-    this.#writeFiles(api, tls.ca);
-    const at = (name: string): string => join(this.directory, name);
-    const etcd = `http://127.0.0.1:${PORT.etcd}`;
+    this.#writeFiles(`https://127.0.0.1:${PORT.api}`, this.#tls.ca);
     const peer = `http://127.0.0.1:${PORT.etcdPeer}`;
     this.processes.start('etcd', 'etcd', [
       '--data-dir',
-      at('etcd'),
+      join(this.directory, 'etcd'),
       '--listen-client-urls',
-      etcd,
+      ETCD,
       '--advertise-client-urls',
-      etcd,
+      ETCD,
       '--listen-peer-urls',
       peer,
       '--initial-advertise-peer-urls',
@@ -168,8 +184,13 @@ export class TestCluster {
       '--initial-cluster',
       `default=${peer}`,
     ]);
+    await this.#startApiServer(options);
+  }
+
+  async #startApiServer(options: ClusterOptions = {}): Promise<void> {
+    const tls = this.#tls;
     this.processes.start('apiserver', this.version.program('kube-apiserver'), [
-      `--etcd-servers=${etcd}`,
+      `--etcd-servers=${ETCD}`,
       `--secure-port=${PORT.api}`,
       '--bind-address=127.0.0.1',
       '--advertise-address=127.0.0.1',
@@ -188,13 +209,17 @@ export class TestCluster {
       ...(options.apiServerArgs ?? []),
     ]);
     await until('the API server', async () => (await this.kubectl('get', '--raw', '/readyz')) === 'ok');
-    return tls;
   }
 
   /** Runs kubectl and returns its output; rejects with its error output. */
   async kubectl(...args: string[]): Promise<string> {
     const { stdout } = await run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], LARGE);
     return stdout.trim();
+  }
+
+  /** Deletes pods and waits until the kubelet has ended them. */
+  async removePods(...names: readonly string[]): Promise<void> {
+    await this.kubectl('delete', 'pods', ...names, '--wait=true', `--timeout=${timeLimit(60)}s`);
   }
 
   /** Address of the API server for a pod of the node's network: the address of its service is not reachable here. */

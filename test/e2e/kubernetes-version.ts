@@ -41,9 +41,14 @@ export class KubernetesVersion {
     return join(this.directory, name);
   }
 
-  /** The environment in which programs of this version find each other before those of the machine. */
+  /**
+   * The environment in which programs of this version find each other before those of the machine, and those of no
+   * other version.
+   */
   get environment(): NodeJS.ProcessEnv {
-    return { ...process.env, PATH: [this.directory, process.env.PATH ?? ''].join(delimiter) };
+    const home = join(kubernetesHome(), '/');
+    const others = (process.env.PATH ?? '').split(delimiter).filter((directory) => !directory.startsWith(home));
+    return { ...process.env, PATH: [this.directory, ...others].join(delimiter) };
   }
 }
 

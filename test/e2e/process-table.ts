@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, closeSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { timeLimit } from '../harness/time-factor.js';
 
 interface Recorded {
   readonly pid: number;
@@ -9,6 +10,13 @@ interface Recorded {
   readonly args: readonly string[];
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
+  /** Of the machine: after a reboot the pid means another process. */
+  readonly bootId: string;
+}
+
+/** Identifies the current boot of this machine. */
+export function bootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 }
 
 /** Daemons of a test cluster. Each is recorded in a file, so that another process can restart or end it by pid. */
@@ -39,7 +47,8 @@ export class ProcessTable {
     closeSync(log);
     child.unref();
     if (child.pid === undefined) throw new Error(`${command} did not start`);
-    writeFileSync(this.#record(name), JSON.stringify({ pid: child.pid, command, args, startedAt } satisfies Recorded));
+    const recorded: Recorded = { pid: child.pid, command, args, startedAt, bootId: bootId() };
+    writeFileSync(this.#record(name), JSON.stringify(recorded));
   }
 
   /** Start time of a daemon, in milliseconds since the epoch. Throws for a daemon that was not started. */
@@ -92,7 +101,8 @@ export class ProcessTable {
 
   #read(name: string): Recorded | null {
     const path = this.#record(name);
-    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Recorded) : null;
+    const recorded = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Recorded) : null;
+    return recorded?.bootId === bootId() ? recorded : null;
   }
 }
 
@@ -112,7 +122,7 @@ function runs(pid: number): boolean {
 async function end(pid: number, signal: NodeJS.Signals): Promise<void> {
   if (runs(pid)) process.kill(pid, signal);
   for (let waited = 0; runs(pid); waited += 50) {
-    if (waited >= 10_000) process.kill(pid, 'SIGKILL');
+    if (waited >= timeLimit(10_000)) process.kill(pid, 'SIGKILL');
     await delay(50);
   }
 }

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { kubeletIsRunning, TestCluster, whyNoCluster } from './cluster.js';
+import { timeLimit } from '../harness/time-factor.js';
 import { builtVersions, chosenVersion, KubernetesVersion, VERSION_VARIABLE } from './kubernetes-version.js';
 
 /**
@@ -65,7 +66,7 @@ async function passes(version: KubernetesVersion, file: string, seconds: number)
         ...version.environment,
         [VERSION_VARIABLE]: version.name,
         ...(seconds === 0 ? {} : { GPU_MANAGER_E2E_SECONDS: String(seconds) }),
-        TAP_TIMEOUT: String(900 + seconds),
+        TAP_TIMEOUT: String(timeLimit(900 + seconds)),
       },
     });
     await cluster.stop();

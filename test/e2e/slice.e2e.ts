@@ -8,6 +8,7 @@ import { TestCluster } from './cluster.js';
 import { importImage } from './image.js';
 import { podManifest } from './pods.js';
 import { until } from '../harness/eventually.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 const IMAGE = 'docker.io/local/probe:1';
 const CORES = 30;
@@ -16,7 +17,7 @@ const LIMIT_MIB = BLOCKS * 256;
 
 const cluster = new TestCluster();
 
-tap.setTimeout(900_000);
+tap.setTimeout(timeLimit(900_000));
 
 /** Runs the probe in every way in which an application may start it. */
 const COMMAND = [
@@ -99,6 +100,6 @@ test('a CUDA program in a pod is limited to its slice', { skip: nativeSkipReason
         `${name}, ${way}: used ${found.sharePercent} % of the GPU`,
       );
     }
-    await cluster.kubectl('delete', 'pod', name, '--wait=true', '--timeout=60s');
+    await cluster.removePods(name);
   }
 });

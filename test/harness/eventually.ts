@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { timeLimit } from './time-factor.js';
 
 /**
  * Waits until `condition` returns a value other than false, null and undefined, and returns it. A generous limit turns
@@ -9,11 +10,11 @@ export async function eventually<T>(
   what = 'the condition',
   limitMs = 15_000,
 ): Promise<Exclude<T, false | null | undefined>> {
-  const deadline = performance.now() + limitMs;
+  const deadline = performance.now() + timeLimit(limitMs);
   for (;;) {
     const value = await condition();
     if (value !== false && value !== null && value !== undefined) return value as Exclude<T, false | null | undefined>;
-    if (performance.now() > deadline) throw new Error(`${what} did not come true within ${limitMs} ms`);
+    if (performance.now() > deadline) throw new Error(`${what} did not come true within ${timeLimit(limitMs)} ms`);
     await delay(3);
   }
 }
@@ -27,7 +28,7 @@ export async function until<T>(
   ask: () => T | null | false | Promise<T | null | false>,
   limitMs = 60_000,
 ): Promise<T> {
-  const end = performance.now() + limitMs;
+  const end = performance.now() + timeLimit(limitMs);
   let failure = '';
   while (performance.now() < end) {
     try {
@@ -38,5 +39,5 @@ export async function until<T>(
     }
     await delay(200);
   }
-  throw new Error(`waited ${limitMs / 1000} s in vain for ${what}${failure}`);
+  throw new Error(`waited ${timeLimit(limitMs) / 1000} s in vain for ${what}${failure}`);
 }
