@@ -167,6 +167,12 @@ export class NodeRecord {
     };
   }
 
+  /** The API server shows which pod was refused, a moment after the refusal. The kubelet does not name it before. */
+  podRefused(owner: ContainerRef, reason: string): void {
+    const message = `${owner.namespace}/${owner.pod}: ${reason}`;
+    this.journal.noteOwner({ level: 'warning', kind: 'Refused', message, owner }, reason);
+  }
+
   /** Measures how long the kubelet waits for each call. */
   timed(source: DeviceSource): DeviceSource {
     return {

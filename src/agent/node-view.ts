@@ -64,7 +64,7 @@ export function nodeView(options: NodeViewOptions): NodeView {
         notReady: options.notReady(),
         cards: gpus(state, options),
         ...picture.of(state.node.topology),
-        allocations: allocations(state, slices),
+        allocations: allocations(state, slices, options.pod),
       };
     },
     use: () => ({
@@ -169,10 +169,15 @@ function gpuUsages(
   });
 }
 
-function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObservation>): AllocationSnapshot[] {
+function allocations(
+  state: LedgerState,
+  observed: ReadonlyMap<string, SliceObservation>,
+  podFacts: NodeViewOptions['pod'],
+): AllocationSnapshot[] {
   const gpus = new Map(state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
   return holdings(state).map((holding): AllocationSnapshot => {
     const slice = observed.get(holding.id);
+    const quotaGroup = podFacts(holding.owners.at(-1)?.podUid ?? '')?.quotaGroup ?? null;
     const blocks = holding.parts.reduce((sum, part) => sum + part.memoryBlocks, 0);
     return {
       id: holding.id,
@@ -187,6 +192,7 @@ function allocations(state: LedgerState, observed: ReadonlyMap<string, SliceObse
       findings: (slice?.findings ?? []).map(({ code, message, serious }) => ({ code, message, serious })),
       refusedConnections: slice?.refusals.connections ?? 0,
       socketFloods: slice?.refusals.floods ?? 0,
+      ...(quotaGroup === null ? {} : { quotaGroup }),
       slices: holding.parts.flatMap((part) => {
         const gpu = gpus.get(part.gpuUuid);
         // A GPU that was removed from the machine is not shown.

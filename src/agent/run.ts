@@ -92,7 +92,8 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     config.driver === 'sim'
       ? await simulatedDeviceFiles(config.simDevicePath, inventory.gpus, extraNodes, libraries.mounts)
       : deviceFiles(config.hostRoot, extraNodes, libraries.mounts);
-  const apiServer = await openApiServer(config, clock, log);
+  const record = new NodeRecord(clock);
+  const apiServer = await openApiServer(config, clock, log, (owner, reason) => record.podRefused(owner, reason));
   const pods = seams.pods ?? apiServer?.pods ?? NO_PODS;
   const checkpoint = checkpointFile(config.checkpointPath);
   const holders = new KubeletHolders({
@@ -101,7 +102,6 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     pods,
     log,
   });
-  const record = new NodeRecord(clock);
   const notices = record.notices(seams.notices ?? apiServer?.notices ?? NO_NOTICES);
   const containers = nodeContainers(config);
   const vgpu = buildVgpu({
@@ -301,7 +301,12 @@ function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
   const pod = apiServer?.pods.get(podUid) ?? null;
   if (pod === null) return null;
   const otherContainers = pod.containers.filter((container) => !usesGpu(container)).map(({ name }) => name);
-  return { user: pod.submitter ?? '', cluster: pod.annotations.get('clusterName') ?? '', otherContainers };
+  return {
+    user: pod.submitter ?? '',
+    cluster: pod.annotations.get('clusterName') ?? '',
+    otherContainers,
+    quotaGroup: pod.quotaGroup,
+  };
 }
 
 function nodeCounts(

@@ -2,6 +2,7 @@ import { test, type Test } from 'tap';
 import { decodeInventory } from '../../src/gpu/node-inventory.js';
 import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
+import type { JournalEntry } from '../../src/agent/display/journal.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
 import { NODE_NAME, startedCluster, type Cluster } from './cluster.js';
@@ -68,6 +69,17 @@ test('a refused pod carries the reason; a pod with a controller is deleted, a po
   }
   await eventually(() => cluster.object(owned) === null, 'the deletion');
   t.ok(cluster.object(naked));
+  const answer = await fetch(`http://127.0.0.1:${cluster.node.agent.httpPort()}/api/events`);
+  const { events } = (await answer.json()) as { events: readonly JournalEntry[] };
+  t.match(
+    events.filter(({ kind }) => kind === 'Refused'),
+    [owned, naked].map(({ namespace, name }) => ({
+      owner: { namespace, pod: name },
+      message: new RegExp(`^${namespace}/${name}: tencent\\.com/vcuda-core: 150 is more than one GPU`),
+      count: 1,
+    })),
+    'the events of the node name both pods, and nothing is listed twice',
+  );
 });
 
 test('the node publishes its GPUs as labels and as an inventory that follows the ledger', async (t) => {

@@ -54,6 +54,7 @@ export interface PodSpec {
   readonly containers?: readonly ContainerSpec[];
   readonly initContainers?: readonly ContainerSpec[];
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly createdAt?: string;
   readonly deletedAt?: string;
   readonly owner?: { readonly kind: string; readonly name: string; readonly controller?: boolean };
@@ -78,6 +79,7 @@ export function podObject(spec: PodSpec): KubeObject {
       ...(spec.createdAt === undefined ? {} : { creationTimestamp: spec.createdAt }),
       ...(spec.deletedAt === undefined ? {} : { deletionTimestamp: spec.deletedAt }),
       ...(spec.annotations === undefined ? {} : { annotations: spec.annotations }),
+      ...(spec.labels === undefined ? {} : { labels: spec.labels }),
       ...(owner === undefined
         ? {}
         : {

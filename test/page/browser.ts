@@ -59,5 +59,6 @@ export async function openPage(
 /** Keeps a screenshot under test/artefacts for people to look at. */
 export async function keep(page: Page, name: string, fullPage = false): Promise<void> {
   mkdirSync(ARTEFACTS, { recursive: true });
-  await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage });
+  // A loaded machine draws slowly.
+  await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage, timeout: 120_000 });
 }

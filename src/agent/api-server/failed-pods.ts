@@ -1,4 +1,5 @@
 import { usesGpu, type NodePod, type PodContainer } from './node-pod.js';
+import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import { readRefusal } from '../../gpu/refusal-mark.js';
 import { MIG_RESOURCE_PREFIX } from '../../gpu/mig.js';
 import { RESOURCE_NAME } from '../../gpu/resources.js';
@@ -7,11 +8,16 @@ import type { Log } from '../../host/log.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { NodePods } from './node-pods.js';
 
+/** A refused pod with the reason; the container is empty if the pod as a whole was refused. */
+export type RefusalListener = (owner: ContainerRef, reason: string) => void;
+
 /** Writes to pods; implemented by PodWriter and Events. */
 export interface FailedPodsOptions {
   readonly pods: Pick<NodePods, 'onChange' | 'get'>;
   readonly remove: (pod: NodePod) => void;
   readonly record: EventRecorder['record'];
+  /** Told of each pod, and its container if one is known, with the agent's or the kubelet's reason. */
+  readonly onRefused?: RefusalListener;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -89,6 +95,7 @@ export class FailedPods {
     const refused = containersOf(pod).find((container) => refusedStart(container) !== null);
     if (refused !== undefined && !this.#refusedStarts.has(pod.objectUid)) {
       this.#record(pod, START_REFUSED, refusedStart(refused) ?? '', refused.name);
+      this.#tell(pod, refusedStart(refused) ?? '', refused.name);
       this.#refusedStarts.set(
         pod.objectUid,
         this.#after(REFUSED_START_MS, () => this.#checkAgain(pod, refused)),
@@ -115,6 +122,7 @@ export class FailedPods {
         ? `; deleted, so that ${controller.kind} ${controller.name} can create it anew`
         : '';
       this.#record(pod, event, `${reason}${consequence}`, container);
+      this.#tell(pod, reason, container);
     }
     if (!recreated || pod.deletedAt !== null) return;
     const delayMs = this.#delayFor(pod, controller);
@@ -123,6 +131,10 @@ export class FailedPods {
       'a refused pod was deleted; its controller creates a new one',
     );
     this.#after(delayMs, () => this.#options.remove(pod));
+  }
+
+  #tell({ uid, namespace, name }: NodePod, reason: string, container = ''): void {
+    this.#options.onRefused?.({ podUid: uid, namespace, pod: name, container }, reason);
   }
 
   #record(pod: NodePod, reason: string, message: string, container?: string): void {

@@ -2,7 +2,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { KubeClient } from '../../kube/client.js';
 import { Events, type EventRecorder } from '../../kube/events.js';
-import { FailedPods } from './failed-pods.js';
+import { FailedPods, type RefusalListener } from './failed-pods.js';
 import { NodeLabels } from './node-labels.js';
 import { NodePods } from './node-pods.js';
 import { Notices } from './notices.js';
@@ -19,6 +19,7 @@ export interface NodeKubeOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly timing?: Partial<InformerTiming>;
+  readonly onRefused?: RefusalListener;
 }
 
 /** This node at the API server. Reads answer from memory; writes wait in queues. */
@@ -57,7 +58,14 @@ export class NodeKube {
       nodeName,
       clock,
     });
-    this.#failedPods = new FailedPods({ pods: this.pods, remove: (pod) => writer.delete(pod), record, clock, log });
+    this.#failedPods = new FailedPods({
+      pods: this.pods,
+      remove: (pod) => writer.delete(pod),
+      record,
+      ...(options.onRefused === undefined ? {} : { onRefused: options.onRefused }),
+      clock,
+      log,
+    });
   }
 
   /** Evicts a pod if disruption budgets allow it now. */

@@ -25,6 +25,8 @@ export interface NodePod {
   readonly mirror: boolean;
   /** Annotations with a key of tencent.com, and `clusterName`. */
   readonly annotations: ReadonlyMap<string, string>;
+  /** The quota group that its label names; null without the label. Mostly only its workload has the label. */
+  readonly quotaGroup: string | null;
   /** The containers that use resource claims, with these claims. */
   readonly claimUsers: readonly ClaimUser[];
   /** Environment variable SUBMITTER of the first container, shown as the user; null if it is not set. */

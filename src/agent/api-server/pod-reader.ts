@@ -2,6 +2,7 @@ import { claimUsersOf } from './claim-users.js';
 import type { NodePod, PodContainer } from './node-pod.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { readPod, type PodContainer as ContainerInPod } from '../../kube/pod.js';
+import { GROUP_LABEL } from '../../quota/evaluators/evaluate.js';
 import { wholeQuantity } from '../../quota/core/quantity.js';
 
 const MAX_MESSAGE = 2_048;
@@ -25,6 +26,7 @@ export function readNodePod(object: unknown): NodePod | null {
     controller: pod.controller === null ? null : { kind: pod.controller.kind, name: pod.controller.name },
     mirror: pod.isMirror,
     annotations: new Map(Object.entries(pod.annotations).filter(([key]) => isKept(key))),
+    quotaGroup: pod.labels[GROUP_LABEL] || null,
     claimUsers: claimUsersOf(object, pod.kubeletUid),
     submitter: pod.containers[0]?.env.SUBMITTER ?? null,
     initContainers: pod.initContainers.map(containerOf),

@@ -18,6 +18,8 @@ export interface JournalEntry extends JournalNote {
   readonly sequence: number;
   readonly atMs: number;
   readonly count: number;
+  /** Number of the entry that this one replaces: the same event before its repetition, or before its pod was known. */
+  readonly replaces?: number;
 }
 
 /** An event that equals one of this many latest events only increases that event's count. */
@@ -44,12 +46,31 @@ export class Journal {
   }
 
   note(note: JournalNote): void {
-    const from = Math.max(0, this.#entries.length - REPEATS_AMONG);
-    const again = this.#entries.findIndex((entry, at) => at >= from && isSame(entry, note));
-    const [before] = again < 0 ? [] : this.#entries.splice(again, 1);
+    const before = this.#take((entry) => isSame(entry, note));
+    this.#add(note, before, (before?.count ?? 0) + 1);
+  }
+
+  /** Notes an event instead of a recent one that lacked the pod; `anonymous` is the message of that one. */
+  noteOwner(note: JournalNote, anonymous: string): void {
+    const { owner: _owner, ...lacking } = note;
+    const before =
+      this.#take((entry) => entry.owner === undefined && isSame(entry, { ...lacking, message: anonymous })) ??
+      this.#take((entry) => isSame(entry, note));
+    this.#add(note, before, before?.owner === undefined ? 1 : before.count + 1);
+  }
+
+  #add(note: JournalNote, before: JournalEntry | undefined, count: number): void {
     this.#sequence += 1;
-    this.#entries.push({ ...note, sequence: this.#sequence, atMs: this.#clock.now(), count: (before?.count ?? 0) + 1 });
+    const replaces = before === undefined ? {} : { replaces: before.sequence };
+    this.#entries.push({ ...note, sequence: this.#sequence, atMs: this.#clock.now(), count, ...replaces });
     if (this.#entries.length > this.#limit) this.#entries = this.#entries.slice(-this.#limit);
+  }
+
+  /** Removes a recent entry. */
+  #take(matches: (entry: JournalEntry) => boolean): JournalEntry | undefined {
+    const from = Math.max(0, this.#entries.length - REPEATS_AMONG);
+    const at = this.#entries.findIndex((entry, place) => place >= from && matches(entry));
+    return at < 0 ? undefined : this.#entries.splice(at, 1)[0];
   }
 
   /** The latest `most` entries after a sequence number, oldest first. */

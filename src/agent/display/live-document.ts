@@ -32,10 +32,23 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
   const state = {
     ...rest,
     cards: gpus.map(
-      ({ index, uuid, model, pciBusId, numaNode, memoryBytes, usable, health, givenCores, givenMemoryBytes }) => ({
+      ({
         index,
         uuid,
         model,
+        instance,
+        pciBusId,
+        numaNode,
+        memoryBytes,
+        usable,
+        health,
+        givenCores,
+        givenMemoryBytes,
+      }) => ({
+        index,
+        uuid,
+        model,
+        instance,
         pciBusId,
         numaNode,
         memoryBytes,
@@ -46,7 +59,7 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
       }),
     ),
     allocations: allocations.map(
-      ({ id, phase, unenforced, owners, allocatedAtMs, cores, memoryBytes, findings, slices }) => ({
+      ({ id, phase, unenforced, owners, allocatedAtMs, cores, memoryBytes, findings, quotaGroup, slices }) => ({
         id,
         phase,
         unenforced,
@@ -55,6 +68,7 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
         cores,
         memoryBytes,
         findings,
+        quotaGroup,
         slices: slices.map(
           ({ gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, priority, memoryLimitBytes }) => ({
             gpuUuid,

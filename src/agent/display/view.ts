@@ -129,6 +129,8 @@ export interface AllocationSnapshot {
   /** Refusals of its socket: connections, and how often it was closed because of too many at once. */
   readonly refusedConnections: number;
   readonly socketFloods: number;
+  /** Absent if its pod names none. */
+  readonly quotaGroup?: string;
   readonly slices: readonly SliceSnapshot[];
 }
 
@@ -165,6 +167,8 @@ export interface PodFacts {
   readonly cluster: string;
   /** Its containers without a GPU. */
   readonly otherContainers: readonly string[];
+  /** The quota group that its label names; null without the label. */
+  readonly quotaGroup: string | null;
 }
 
 /** State of the agent as a plugin of the container runtime. */

@@ -1,7 +1,7 @@
 import { axis, chart } from './chart.js';
 import { h } from './dom.js';
-import { eventList } from './events.js';
-import { ago, bytes, bytesOf, count, hue, names, seconds } from './format.js';
+import { eventLog } from './events.js';
+import { ago, bytes, bytesOf, count, names, seconds } from './format.js';
 import { read } from './stream.js';
 
 const PERIOD_MS = 2000;
@@ -9,24 +9,45 @@ const MIB = 2 ** 20;
 
 /** One container: its limits, what it does, its processes, what the audit says and what happened to it. */
 export function containerView(id, store) {
-  const element = h('div', { class: 'container' }, h('p', { class: 'quiet' }, 'Asking the agent…'));
+  const body = h('div', {}, h('p', { class: 'quiet' }, 'Asking the agent…'));
+  const log = eventLog({ opened: store.openedEvents });
+  const events = h('section', { hidden: true }, h('h3', {}, 'Events'), log.element);
+  const element = h('div', { class: 'container' }, back(), body, events);
+  const show = (parts, happened, nothing) => {
+    body.replaceChildren(...parts.filter((part) => part !== null));
+    log.show(happened, nothing);
+    events.hidden = false;
+  };
   let timer = null;
   let closed = false;
+  let known = find(store, id);
   const look = async () => {
+    clearTimeout(timer);
+    known = find(store, id) ?? known;
+    if (find(store, id) === undefined) {
+      const remembered = store.events.filter(({ allocation }) => allocation === id);
+      show(gone(id, known, store.state.node), remembered, 'The agent remembers no event of it.');
+      return;
+    }
     try {
-      const found = await read(`api/allocations/${id}`);
-      if (!closed)
-        element.replaceChildren(...(found === null ? gone(id) : picture(found, store.usage?.at ?? Date.now())));
+      const found = await read(`api/allocations/${encodeURIComponent(id)}`);
+      if (closed) return;
+      if (found !== null)
+        show(picture(found, store), found.events, 'Nothing has happened to it that the agent remembers.');
     } catch {
       // The line at the top says that the agent is away; what was seen last stays.
     }
+    clearTimeout(timer);
     if (!closed) timer = setTimeout(look, PERIOD_MS);
   };
   void look();
   return {
     element,
     use: () => undefined,
-    happened: () => undefined,
+    /** The last event of a container comes after the state without it. */
+    happened: () => (find(store, id) === undefined ? void look() : undefined),
+    /** The state of the node has changed. */
+    changed: () => void look(),
     close() {
       closed = true;
       clearTimeout(timer);
@@ -34,30 +55,38 @@ export function containerView(id, store) {
   };
 }
 
+function find(store, id) {
+  return store.state.allocations.find((one) => one.id === id);
+}
+
 function back() {
   return h('p', { class: 'back' }, h('a', { href: '#/' }, '← all GPUs'));
 }
 
-function gone(id) {
+/** `known`: the container as it was, if this page has seen it. */
+function gone(id, known, node) {
+  const { namespace, pod, container } = known === undefined ? {} : names(known);
   return [
-    back(),
     h('h2', {}, 'This container is gone'),
+    known === undefined ? null : h('p', {}, `It was ${namespace}/${pod}/${container}.`),
     h(
       'p',
       { class: 'quiet' },
-      `No allocation ${id} is on this node any more. Its pod ended, and its part of the GPU is free.`,
+      'No allocation ',
+      h('code', {}, id),
+      ` is on ${node}. Either its pod ended and its part of the GPU is free, or the link belongs to another node.`,
     ),
   ];
 }
 
-function picture({ allocation, series, events }, now) {
+function picture({ allocation, series }, store) {
+  const now = store.usage?.at ?? Date.now();
   const { namespace, pod, container } = names(allocation);
   const memory = allocation.memoryBytes === null ? 'all memory of its GPUs' : bytes(allocation.memoryBytes);
   return [
-    back(),
     h(
       'header',
-      { class: `title h${hue(namespace, pod)}` },
+      { class: `title ${store.colours.get(allocation.id)}` },
       h('span', { class: 'swatch', 'aria-hidden': true }),
       h(
         'div',
@@ -77,6 +106,7 @@ function picture({ allocation, series, events }, now) {
         'Processes',
         allocation.processes === 0 ? 'none has greeted the agent' : count(allocation.processes, 'process', 'processes'),
       ),
+      ...(allocation.quotaGroup === undefined ? [] : [fact('Quota group', allocation.quotaGroup)]),
       fact('Allocation', h('code', {}, allocation.id)),
     ),
     allocation.findings.length === 0
@@ -92,8 +122,7 @@ function picture({ allocation, series, events }, now) {
         series.find(({ gpuUuid }) => gpuUuid === slice.gpuUuid),
       ),
     ),
-    h('section', {}, h('h3', {}, 'Events'), eventList(events, 'Nothing has happened to it that the agent remembers.')),
-  ].filter((part) => part !== null);
+  ];
 }
 
 function fact(name, value) {
@@ -102,9 +131,9 @@ function fact(name, value) {
 
 /** What it does on one of its GPUs. */
 function device(slice, series = { used: [], memory: [], throttled: [] }) {
-  const { share, softLimit, memoryLimitBytes, cardMemoryBytes, counters } = slice;
+  const { share, softLimit, memoryLimitBytes, gpuMemoryBytes, counters } = slice;
   const precedence = slice.priority === undefined ? '' : `, ${slice.priority} priority`;
-  const limit = memoryLimitBytes ?? cardMemoryBytes;
+  const limit = memoryLimitBytes ?? gpuMemoryBytes;
   const cores = chart({
     height: 60,
     top: Math.max(10, Math.min(100, (softLimit ?? share) * 1.5)),

@@ -1,6 +1,16 @@
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 const TIB = 2 ** 40;
+const MOMENT = new Intl.DateTimeFormat('en', {
+  year: 'numeric',
+  month: '2-digit',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'short',
+});
 
 /** Bytes as people read them. */
 export function bytes(value) {
@@ -37,13 +47,11 @@ export function seconds(value) {
   return value < 48 * 3600 ? `${trimmed(value / 3600)} h` : `${Math.round(value / 86400)} days`;
 }
 
-export function clock(ms) {
-  return new Date(ms).toLocaleTimeString([], {
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hourCycle: 'h23',
-  });
+/** Date, time and zone of the reader: `2026-11-22 22:14:03 GMT+1`. */
+export function moment(ms) {
+  const parts = Object.fromEntries(MOMENT.formatToParts(ms).map(({ type, value }) => [type, value]));
+  const { year, month, day, hour, minute, second, timeZoneName } = parts;
+  return `${year}-${month}-${day} ${hour}:${minute}:${second} ${timeZoneName}`;
 }
 
 export function ago(ms, now) {
@@ -51,11 +59,19 @@ export function ago(ms, now) {
   return past < 5 ? 'just now' : `${seconds(Math.round(past))} ago`;
 }
 
-/** One of the colours of the style sheet, always the same for a pod. */
+/** The colours of the style sheet for slices and pods. */
+export const COLOURS = 8;
+
+/** One of these colours, always the same for a pod. */
 export function hue(namespace, pod) {
-  let hash = 2166136261;
-  for (const character of `${namespace}/${pod}`) hash = Math.imul(hash ^ character.codePointAt(0), 16777619);
-  return (hash >>> 0) % 12;
+  return hash(`${namespace}/${pod}`) % COLOURS;
+}
+
+/** A number that follows from a text. */
+export function hash(text) {
+  let value = 2166136261;
+  for (const character of text) value = Math.imul(value ^ character.codePointAt(0), 16777619);
+  return value >>> 0;
 }
 
 /** Names of the container that runs in an allocation. */

@@ -1,6 +1,8 @@
 import { axis, chart } from './chart.js';
 import { h, setText, setWidth } from './dom.js';
-import { bytes, bytesOf, count, hue, names, percent } from './format.js';
+import { matchesContainer } from './filter.js';
+import { bytes, bytesOf, count, names, percent } from './format.js';
+import { middleCut } from './middle.js';
 
 export const STATUS_TEXT = {
   healthy: 'healthy',
@@ -13,10 +15,12 @@ export const STATUS_TEXT = {
 /** One GPU: its state, two lanes with what is given and used, history, and its containers. */
 export function cardPanel(store, card, position, entries) {
   const cores = lane(
+    store,
     'Cores',
     entries.map((entry) => ({ ...entry, share: entry.slice.givenCores })),
   );
   const memory = lane(
+    store,
     'Memory',
     entries.map((entry) => ({
       ...entry,
@@ -24,7 +28,12 @@ export function cardPanel(store, card, position, entries) {
     })),
   );
   const history = chart({ height: 32, top: 100, text: `Use of GPU ${card.index} in the last five minutes` });
-  const rows = entries.map((entry) => row(entry, card));
+  const rows = entries.map((entry, place) =>
+    row(entry, card, store.colours.get(entry.allocation.id), (marked) => {
+      cores.mark(place, marked);
+      memory.mark(place, marked);
+    }),
+  );
   const more = h('span', {});
   const { status, reason, sinceMs } = card.health;
   const element = h(
@@ -109,12 +118,16 @@ export function cardPanel(store, card, position, entries) {
 }
 
 /** A GPU as a bar: one segment for each container, as wide as what it was given, filled with what it uses. */
-function lane(label, entries) {
+function lane(store, label, entries) {
   const figure = h('span', { class: 'figure' });
   const fills = entries.map(() => h('span', { class: 'fill' }));
   const segments = entries.map(({ allocation, share }, at) => {
     const { namespace, pod } = names(allocation);
-    const segment = h('span', { class: `segment h${hue(namespace, pod)}`, title: `${namespace}/${pod}` }, fills[at]);
+    const segment = h(
+      'span',
+      { class: `segment ${store.colours.get(allocation.id)}`, title: `${namespace}/${pod}` },
+      fills[at],
+    );
     setWidth(segment, share);
     return segment;
   });
@@ -127,40 +140,44 @@ function lane(label, entries) {
     ),
     figure,
     fill: (at, used) => setWidth(fills[at], used),
+    mark: (at, marked) => segments[at].classList.toggle('marked', marked),
   };
 }
 
-/** One container on this GPU. */
-function row({ allocation, slice }, card) {
+/** One container on this GPU. `mark` is told while a reader points at it. */
+function row({ allocation, slice }, card, colour, mark) {
   const { namespace, pod, container } = names(allocation);
   const cores = h('span', { class: 'number' });
   const memory = h('span', { class: 'number' });
   const coreFill = h('span', { class: 'fill' });
   const memoryFill = h('span', { class: 'fill' });
   const waits = h('span', { class: 'waits' });
-  const text = `${namespace}/${pod}/${container}`.toLowerCase();
   const serious = allocation.findings.some((finding) => finding.serious);
   const link = h(
     'a',
     {
-      class: `slice h${hue(namespace, pod)}`,
+      class: `slice ${colour}`,
       href: `#/container/${allocation.id}`,
       'data-key': `${allocation.id}/${card.index}`,
       title: `${namespace}/${pod}/${container}`,
+      mouseenter: () => mark(true),
+      mouseleave: () => mark(false),
+      focus: () => mark(true),
+      blur: () => mark(false),
     },
     h('span', { class: 'swatch', 'aria-hidden': true }),
     h(
       'span',
       { class: 'name' },
-      h('span', { class: 'pod' }, pod),
+      middleCut(pod, 'pod'),
       h(
         'span',
-        { class: 'quiet' },
+        { class: 'quiet where' },
         [namespace, container, allocation.unenforced ? 'unenforced' : ''].filter((part) => part !== '').join(' · '),
       ),
     ),
     h('span', { class: 'use' }, cores, h('span', { class: 'meter', 'aria-hidden': true }, coreFill)),
-    h('span', { class: 'use' }, memory, h('span', { class: 'meter', 'aria-hidden': true }, memoryFill)),
+    h('span', { class: 'use of-memory' }, memory, h('span', { class: 'meter', 'aria-hidden': true }, memoryFill)),
     waits,
   );
   if (serious) link.classList.add('finding');
@@ -188,7 +205,7 @@ function row({ allocation, slice }, card) {
           : '';
     },
     filter(words) {
-      element.hidden = !words.every((word) => text.includes(word));
+      element.hidden = !matchesContainer(allocation, words);
       return !element.hidden;
     },
   };

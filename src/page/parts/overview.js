@@ -1,58 +1,96 @@
 import { cardPanel } from './gpu.js';
 import { h, setText } from './dom.js';
-import { eventList } from './events.js';
+import { balancedGrid } from './columns.js';
+import { eventLog } from './events.js';
+import { matchesContainer, matchesEvent, wordsOf } from './filter.js';
 import { bytesOf, count, names, percent, trimmed } from './format.js';
+import { quotaTable } from './quota.js';
 import { topology } from './topology.js';
 
-/** The node: figures, topology, GPUs with their containers, events. */
-export function overview(store, filterText) {
+/** Width of a GPU's panel at least, in rem. */
+const PANEL = { full: 25, compact: 15.5 };
+
+/** The node: figures, topology, GPUs with their containers, quota groups, events. */
+export function overview(store, filterText, density = 'full') {
   const { state } = store;
-  const byGpu = new Map(state.cards.map((card) => [card.uuid, []]));
-  store.slices().forEach((entry, at) => byGpu.get(entry.slice.gpuUuid)?.push({ ...entry, at }));
+  const cardOf = new Map(state.cards.map((card) => [card.uuid, card]));
+  // A GPU that was removed from the machine is not shown.
+  const entries = store
+    .slices()
+    .map((entry, at) => ({ ...entry, at, card: cardOf.get(entry.slice.gpuUuid) }))
+    .filter(({ card }) => card !== undefined);
 
   const figures = figureList(store);
   const picture = topology(store);
-  const panels = state.cards.map((card, at) => cardPanel(store, card, at, byGpu.get(card.uuid)));
-  const events = h('div', {}, eventList(store.events));
-  const nothing = h('p', { class: 'quiet', hidden: true }, 'No container matches the filter.');
+  const panels = state.cards.map((card, at) =>
+    cardPanel(
+      store,
+      card,
+      at,
+      entries.filter((entry) => entry.card === card),
+    ),
+  );
+  const quota = quotaTable(store);
+  const events = eventLog({ opened: store.openedEvents });
+  const matching = h('p', { class: 'matching quiet', role: 'status', hidden: true });
+  const cards = h(
+    'div',
+    { class: `cards ${density}` },
+    panels.map((panel) => panel.element),
+  );
+  const grid = balancedGrid(cards, PANEL[density]);
 
   const element = h(
     'div',
     { class: 'overview' },
     ...problems(state),
+    matching,
     figures.element,
     section('Topology', picture.element),
-    section(
-      'GPUs',
-      nothing,
-      h(
-        'div',
-        { class: 'cards' },
-        panels.map((panel) => panel.element),
-      ),
-    ),
-    section('Recent events', events),
+    section('GPUs', cards),
+    quota === null ? '' : section('Quota groups', quota.element),
+    section('Recent events', events.element),
   );
 
+  const happened = (words) =>
+    events.show(
+      store.events.filter((event) => matchesEvent(event, words)),
+      words.length === 0 ? 'Nothing has happened since the agent started.' : 'No event matches the filter.',
+    );
   const apply = () => {
-    const words = filterText()
-      .toLowerCase()
-      .split(/\s+/u)
-      .filter((word) => word !== '');
-    const shown = panels.map((panel) => panel.filter(words));
-    nothing.hidden = words.length === 0 || shown.some((some) => some);
+    const words = wordsOf(filterText());
+    for (const panel of panels) panel.filter(words);
+    grid.arrange();
+    const shown = entries.filter(({ allocation }) => matchesContainer(allocation, words));
+    const found = new Set(shown.map(({ allocation }) => allocation.id)).size;
+    matching.hidden = words.length === 0;
+    setText(
+      matching,
+      found === 0
+        ? 'No container matches the filter.'
+        : `Only ${found} of ${count(state.allocations.length, 'container')}, by the filter “${filterText().trim()}”.`,
+    );
+    figures.show(words.length === 0 ? null : shown);
+    quota?.show(shown);
+    happened(words);
   };
   apply();
   return {
     element,
+    /** It is on the page now, so it has a width. */
+    attached: () => grid.arrange(),
     use(sampled) {
       figures.use();
       picture.use();
+      quota?.use();
       for (const panel of panels) panel.use(sampled);
     },
-    happened: () => events.replaceChildren(eventList(store.events)),
+    happened: () => happened(wordsOf(filterText())),
     filter: apply,
-    close: () => picture.close(),
+    close() {
+      picture.close();
+      grid.close();
+    },
   };
 }
 
@@ -83,8 +121,9 @@ function problems({ cards, driverOutage, notReady, allocations }) {
       ];
 }
 
+/** The figures of the node, or of some of its containers. */
 function figureList(store) {
-  const { state } = store;
+  const { cards, allocations } = store.state;
   const values = {};
   const figure = (key, label) => {
     values[key] = { main: h('dd', {}), small: h('dd', { class: 'quiet' }) };
@@ -98,36 +137,68 @@ function figureList(store) {
     figure('memory', 'Memory in use'),
     figure('containers', 'Containers'),
   );
-  const { cards, allocations } = state;
-  const given = cards.reduce((sum, card) => sum + card.givenCores, 0) / 100;
-  const free = cards.filter((card) => card.usable && card.givenCores === 0).length;
-  const memory = cards.reduce((sum, card) => sum + card.memoryBytes, 0);
-  const givenMemory = cards.reduce((sum, card) => sum + card.givenMemoryBytes, 0);
-  const pods = new Set(allocations.flatMap(({ owners }) => owners.map(({ podUid }) => podUid)));
-  setText(values.given.main, `${trimmed(given)} of ${count(cards.length, 'GPU')}`);
-  setText(values.given.small, free === 0 ? 'no whole GPU free' : `${count(free, 'whole GPU')} free`);
-  setText(values.memory.small, `${bytesOf(givenMemory, memory)} given`);
-  setText(values.containers.main, String(allocations.length));
-  setText(values.containers.small, `in ${count(pods.size, 'pod')}`);
+  const say = (key, main, small) => {
+    setText(values[key].main, main);
+    setText(values[key].small, small);
+  };
+  const sum = (all, of) => all.reduce((total, one) => total + of(one), 0);
+  const memoryBytes = sum(cards, (card) => card.memoryBytes);
+  const totals = {
+    given: sum(cards, (card) => card.givenCores) / 100,
+    free: cards.filter((card) => card.usable && card.givenCores === 0).length,
+    memory: sum(cards, (card) => card.givenMemoryBytes),
+  };
+  const podsOf = (some) => new Set(some.flatMap(({ owners }) => owners.map(({ podUid }) => podUid))).size;
+  /** The containers whose figures are shown; null: all of the node. */
+  let only = null;
+
+  const useNode = () => {
+    const known = store.usage.cards.map(({ usedPercent }) => usedPercent).filter((used) => used !== null);
+    say(
+      'busy',
+      known.length === 0 ? '–' : percent(sum(known, (used) => used) / known.length),
+      known.length === 0 ? 'the driver does not say' : `busiest GPU ${percent(Math.max(...known))}`,
+    );
+    const used = sum(store.usage.cards, ({ usedMemoryBytes }) => usedMemoryBytes ?? 0);
+    say('memory', bytesOf(used, memoryBytes), `${bytesOf(totals.memory, memoryBytes)} given`);
+  };
+  const useSome = () => {
+    const used = only.map(({ at }) => store.usage.slices[at]);
+    const given = sum(only, ({ slice, card }) => slice.givenMemoryBytes ?? card.memoryBytes);
+    say('busy', percent(sum(used, ({ usedPercent }) => usedPercent) / cards.length), 'of all GPUs together');
+    say(
+      'memory',
+      bytesOf(
+        sum(used, ({ usedMemoryBytes }) => usedMemoryBytes),
+        memoryBytes,
+      ),
+      `${bytesOf(given, memoryBytes)} given`,
+    );
+  };
+  const use = () => {
+    if (store.usage === null) return;
+    if (only === null) useNode();
+    else useSome();
+  };
   return {
     element,
-    use() {
-      const known = store.usage.cards.map(({ usedPercent }) => usedPercent).filter((used) => used !== null);
-      setText(
-        values.busy.main,
-        known.length === 0 ? '–' : percent(known.reduce((sum, used) => sum + used, 0) / known.length),
+    use,
+    show(entries) {
+      only = entries;
+      const some = only === null ? allocations : [...new Set(only.map(({ allocation }) => allocation))];
+      const given = only === null ? totals.given : sum(only, ({ slice }) => slice.givenCores) / 100;
+      const free = totals.free === 0 ? 'no whole GPU free' : `${count(totals.free, 'whole GPU')} free`;
+      say(
+        'given',
+        `${trimmed(given)} of ${count(cards.length, 'GPU')}`,
+        only === null ? free : `${trimmed(totals.given)} with the others`,
       );
-      setText(
-        values.busy.small,
-        known.length === 0 ? 'the driver does not say' : `busiest GPU ${percent(Math.max(...known))}`,
+      say(
+        'containers',
+        only === null ? String(some.length) : `${some.length} of ${allocations.length}`,
+        `in ${count(podsOf(some), 'pod')}`,
       );
-      setText(
-        values.memory.main,
-        bytesOf(
-          store.usage.cards.reduce((sum, { usedMemoryBytes }) => sum + (usedMemoryBytes ?? 0), 0),
-          memory,
-        ),
-      );
+      use();
     },
   };
 }

@@ -1,4 +1,5 @@
 import { setText } from './dom.js';
+import { moment } from './format.js';
 
 const byId = (id) => document.getElementById(id);
 
@@ -6,15 +7,21 @@ const byId = (id) => document.getElementById(id);
  * The frame of every page: connection, bearer token, theme, keys, filter.
  *
  * `stops` is the selector of what the keys `j` and `k` move through; `escape` is called when Escape has nothing to
- * close; `filtered` after a change of the filter.
+ * close; `filtered` after a change of the filter. `keys` are the page's own: what a key does.
  */
-export function shell({ stops, escape, filtered }) {
+export function shell({ stops, escape, filtered, keys = {} }) {
   const main = byId('main');
   const filter = byId('filter');
 
-  function connected(text, kind) {
+  /** `asOf` is the time of the shown figures, which turn grey while they are old; null: they are fresh, or none are shown. */
+  function connected(text, kind, asOf = null) {
     setText(byId('connection'), text);
     byId('connection').dataset.kind = kind;
+    const note = byId('as-of');
+    document.body.classList.toggle('stale', asOf !== null);
+    if (note === null) return;
+    note.hidden = asOf === null;
+    if (asOf !== null) setText(note, `The agent does not answer. Figures as of ${moment(asOf)}.`);
   }
 
   /** Moves through the stops of the page. */
@@ -33,6 +40,7 @@ export function shell({ stops, escape, filtered }) {
     '/': () => filter.focus(),
     '?': () => byId('keys').showModal(),
     t: toggleTheme,
+    ...keys,
     Escape() {
       if (document.activeElement === filter) {
         filter.value = '';

@@ -1,15 +1,30 @@
+import { colours } from './colours.js';
+
 const LENGTH = 150;
 const MOST_EVENTS = 200;
 
 /** What this page knows of the node. */
 export class Store {
-  state = null;
+  #state = null;
+  /** By allocation: the classes of its colour and texture. */
+  colours = new Map();
   usage = null;
   events = [];
   periodMs = 2000;
   /** By UUID: { used, memory }, the latest last. */
   series = {};
+  /** Folded events that the reader has opened. */
+  openedEvents = new Set();
   #sampledAt = 0;
+
+  get state() {
+    return this.#state;
+  }
+
+  set state(state) {
+    this.#state = state;
+    this.colours = colours(state.allocations);
+  }
 
   hello({ periodMs, cards, events }) {
     this.periodMs = periodMs;
@@ -32,7 +47,8 @@ export class Store {
   }
 
   happened(event) {
-    this.events = [...this.events.filter(({ sequence }) => sequence !== event.sequence), event].slice(-MOST_EVENTS);
+    const stays = ({ sequence }) => sequence !== event.sequence && sequence !== event.replaces;
+    this.events = [...this.events.filter(stays), event].slice(-MOST_EVENTS);
   }
 
   /** Every slice with its allocation, in the order of the usage. */

@@ -7,6 +7,8 @@ const TILE_WIDTHS = [156, 144, 132, 120];
 const TILE_HEIGHT = 56;
 const PAD = 10;
 const LABEL = 18;
+/** Width of a letter of a label, on average. */
+const LETTER = 5.8;
 const GAP = 10;
 /** Below a row of GPUs that NVLink joins: room for the line. */
 const WIRE = 14;
@@ -104,7 +106,11 @@ function place(node, width, plan, depth) {
     inner,
     plan.wired,
   );
-  const own = { width: Math.max(content.width + 2 * PAD, 110), height: content.height + LABEL + PAD };
+  const text = label(node, plan.state);
+  const own = {
+    width: Math.max(content.width + 2 * PAD, Math.min(width, text.length * LETTER + 2 * PAD)),
+    height: content.height + LABEL + PAD,
+  };
   return {
     ...own,
     leaf: false,
@@ -118,7 +124,7 @@ function place(node, width, plan, depth) {
           height: own.height - 1,
           rx: 10,
         }),
-        s('text', { class: 'label', x: x + PAD, y: y + 13 }, label(node, plan.state)),
+        s('text', { class: 'label', x: x + PAD, y: y + 13 }, text),
       );
       content.draw(x + PAD, y + LABEL, to);
     },

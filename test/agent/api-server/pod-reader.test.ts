@@ -9,6 +9,13 @@ const read = (spec: PodSpec) => {
   return pod;
 };
 
+test('the label of its quota group is kept', (t) => {
+  t.equal(read({ name: 'a', labels: { 'biz.group.resource.quota': 'vision' } }).quotaGroup, 'vision');
+  t.equal(read({ name: 'a', labels: { 'biz.group.resource.quota': '' } }).quotaGroup, null);
+  t.equal(read({ name: 'a' }).quotaGroup, null);
+  t.end();
+});
+
 test('a pod is reduced to the fields that the agent reads', (t) => {
   const pod = read({
     name: 'train',

@@ -33,7 +33,8 @@ const USAGE =
   '}}';
 
 const VIEW = viewOf(() => STATE, {
-  pod: (uid) => (uid === 'uid-train' ? { user: 'ann & <bob>', cluster: 'c1', otherContainers: ['sidecar'] } : null),
+  pod: (uid) =>
+    uid === 'uid-train' ? { user: 'ann & <bob>', cluster: 'c1', otherContainers: ['sidecar'], quotaGroup: null } : null,
 });
 
 test('the gateway answers with the same bytes as the original', async (t) => {

@@ -46,6 +46,24 @@ test('a repeated event increments its count and moves to the end, so it does not
   t.end();
 });
 
+test('an event that repeats or names its pod later tells which entry it replaces', (t) => {
+  const journal = new Journal(new ManualClock());
+  const owner = { podUid: 'u', namespace: 'team', pod: 'web', container: '' };
+  const refused = { level: 'warning', kind: 'Refused', message: 'nothing fits' } as const;
+  const named = { ...refused, message: 'team/web: nothing fits', owner };
+  journal.note(refused);
+  journal.note(refused);
+  t.match(journal.after(0), [{ sequence: 2, replaces: 1, count: 2 }]);
+  journal.noteOwner(named, refused.message);
+  t.match(journal.after(0), [{ sequence: 3, replaces: 2, count: 1, message: 'team/web: nothing fits', owner }]);
+  journal.noteOwner(named, refused.message);
+  t.match(journal.after(0), [{ sequence: 4, replaces: 3, count: 2 }], 'the same pod again');
+  journal.noteOwner({ ...named, message: 'team/job: nothing fits', owner: { ...owner, pod: 'job' } }, refused.message);
+  t.match(journal.after(0), [{ sequence: 4 }, { sequence: 5, count: 1 }], 'another pod is another event');
+  t.notOk('replaces' in (journal.after(4)[0] ?? {}));
+  t.end();
+});
+
 test('the history of a container holds percent, MiB and launch waiting time, from its start to its end', (t) => {
   const history = new History();
   const one = gpu(0);

@@ -46,6 +46,8 @@ export interface SceneOptions {
   readonly slices?: number;
   readonly links?: (a: number, b: number) => number;
   readonly memoryGib?: number;
+  /** Quota groups that the containers name in turn; none without them. */
+  readonly groups?: readonly string[];
 }
 
 /** A busy node whose usage rises and falls with time, to look at the page with. */
@@ -53,9 +55,11 @@ export class Scene {
   gpus: GpuSnapshot[];
   allocations: readonly AllocationSnapshot[];
   readonly #topology: Topology;
+  readonly #groups: readonly string[];
   readonly #begin = Date.now();
 
-  constructor({ gpus, slices, links = () => 0, memoryGib = 80 }: SceneOptions) {
+  constructor({ gpus, slices, links = () => 0, memoryGib = 80, groups = [] }: SceneOptions) {
+    this.#groups = groups;
     this.#topology = machine(gpus, links);
     this.gpus = Array.from({ length: gpus }, (_, index) =>
       gpu(index, {
@@ -117,9 +121,15 @@ export class Scene {
             container: 'main',
           },
         ],
+        ...this.#groupOf(of.index + at),
         allocatedAtMs: this.#begin - 3_600_000 * (1 + at),
       });
     });
+  }
+
+  #groupOf(at: number): { readonly quotaGroup?: string } {
+    const group = this.#groups[at % this.#groups.length];
+    return group === undefined ? {} : { quotaGroup: group };
   }
 
   #busy(of: AllocationSnapshot['slices'][number], at: number, seconds: number): AllocationSnapshot['slices'][number] {

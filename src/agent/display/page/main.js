@@ -6,20 +6,51 @@ import { follow } from './stream.js';
 import { Store } from './store.js';
 
 const store = new Store();
+const compact = document.getElementById('compact');
 const { main, filter, connected, askToken, keepingPlace } = shell({
   stops: 'a.slice',
   escape() {
     if (route().name !== 'node') location.hash = '#/';
   },
   filtered: () => view?.filter?.(),
+  keys: { c: toggleDensity },
 });
 
 /** What is shown: the node, or one container. */
 let view = null;
 
 function route() {
-  const id = /^#\/container\/([0-9a-f]+)$/u.exec(location.hash)?.[1];
-  return id === undefined ? { name: 'node' } : { name: 'container', id };
+  const id = /^#\/container\/(.+)$/u.exec(location.hash)?.[1];
+  return id === undefined ? { name: 'node' } : { name: 'container', id: decoded(id) };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** More GPUs than this are shown compact unless the reader chose otherwise. */
+const MOST_FULL = 8;
+
+function density() {
+  const chosen = localStorage.getItem('density');
+  if (chosen === 'compact' || chosen === 'full') return chosen;
+  return store.state.cards.length > MOST_FULL ? 'compact' : 'full';
+}
+
+function toggleDensity() {
+  if (store.state === null || route().name !== 'node') return;
+  localStorage.setItem('density', density() === 'compact' ? 'full' : 'compact');
+  keepingPlace(show);
+}
+
+/** Shows a changed state. */
+function refresh() {
+  if (view?.changed === undefined) keepingPlace(show);
+  else view.changed();
 }
 
 /** Shows what the address says, anew. */
@@ -28,8 +59,10 @@ function show() {
   view?.close();
   const { name, id } = route();
   document.body.dataset.view = name;
-  view = name === 'container' ? containerView(id, store) : overview(store, () => filter.value);
+  compact.setAttribute('aria-pressed', String(density() === 'compact'));
+  view = name === 'container' ? containerView(id, store) : overview(store, () => filter.value, density());
   main.replaceChildren(view.element);
+  view.attached?.();
   view.use(true);
 }
 
@@ -56,16 +89,22 @@ const on = {
     const fresh = store.usage === null;
     const sampled = store.use(data);
     connected('live', 'live');
-    if (fresh) keepingPlace(show);
+    if (fresh) refresh();
     else view.use(sampled);
   },
   event(data) {
     store.happened(data);
     view?.happened();
   },
-  busy: () => connected('too many readers, trying again', 'lost'),
+  busy: () => lost('too many readers, trying again'),
 };
 
+/** The figures that are shown are those of the last usage. */
+function lost(text) {
+  connected(text, 'lost', store.usage?.at ?? null);
+}
+
+compact.addEventListener('click', toggleDensity);
 window.addEventListener('hashchange', () => {
   show();
   window.scrollTo(0, 0);
@@ -75,6 +114,6 @@ window.addEventListener('hashchange', () => {
 main.replaceChildren(h('p', { class: 'notice quiet' }, 'Asking the agent…'));
 void follow({
   event: (name, data) => on[name]?.(data),
-  lost: () => connected('connection lost, trying again', 'lost'),
+  lost: () => lost('connection lost, trying again'),
   token: askToken,
 });
