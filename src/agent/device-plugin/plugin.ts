@@ -16,7 +16,12 @@ const KINDS: readonly ResourceKind[] = ['core', 'memory'];
  * interval.
  */
 const CHECK_PERIOD_MS = 5_000;
-const RETRY_MS = 1_000;
+/**
+ * Delay before the first retry of a registration; it doubles up to the longest. The socket of a starting kubelet exists
+ * a moment before the kubelet answers there, and pods that it admits before the registration are refused.
+ */
+const FIRST_RETRY_MS = 20;
+const LONGEST_RETRY_MS = 1_000;
 
 export interface DevicePluginOptions {
   /** Directory of kubelet.sock and of the plugin sockets, usually /var/lib/kubelet/device-plugins. */
@@ -44,6 +49,8 @@ export class DevicePlugin {
   #watcher: FSWatcher | null = null;
   #stopChecking: () => void = () => undefined;
   #registeredWith: string | null = null;
+  /** Failures since the last success. */
+  #failures = 0;
   #checking: Promise<void> = Promise.resolve();
   #stopped = false;
 
@@ -74,10 +81,18 @@ export class DevicePlugin {
   /** Compares the existing sockets with those at registration, and registers again if they differ. */
   check(): Promise<void> {
     this.#checking = this.#checking
-      .then(() => this.#checkOnce())
+      .then(async () => {
+        await this.#checkOnce();
+        this.#failures = 0;
+      })
       .catch((error: unknown) => {
-        this.#options.log.warn({ reason: (error as Error).message }, 'registration with the kubelet failed; retrying');
-        this.#options.clock.after(RETRY_MS, () => void this.check());
+        const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures);
+        this.#failures += 1;
+        this.#options.log.warn(
+          { reason: (error as Error).message, retryMs },
+          'registration with the kubelet failed; retrying',
+        );
+        this.#options.clock.after(retryMs, () => void this.check());
       });
     return this.#checking;
   }
