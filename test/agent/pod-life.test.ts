@@ -96,7 +96,7 @@ test('a kubelet that lost its checkpoint cannot reallocate devices of running co
 
   const refused = await node.kubelet.admit(simplePod(10, 4));
   t.equal(refused.ok, false);
-  t.match(refused, { message: /the kubelet offers devices that running containers use \(.*main\)/ });
+  t.match(refused, { message: /the kubelet offers devices that containers hold \(.*main\)/ });
   node.kubelet.remove(running.uid);
   await eventually(() => !held(node).includes(60), 'the allocation to be freed');
   t.same(gpuIndexes(await runPod(node, simplePod(60, 16))), gpuIndexes(given), 'free when the container has ended');
@@ -108,6 +108,6 @@ test('a kubelet that asks for no preference is refused devices that running cont
   const given = only(admitted(await node.kubelet.admit(running)));
   await node.kubelet.startContainer(running.uid, given.name);
   await restartWithoutCheckpoint(node);
-  t.match(await node.kubelet.admit(simplePod(40, 16)), { ok: false, message: /running containers use/ });
+  t.match(await node.kubelet.admit(simplePod(40, 16)), { ok: false, message: /devices that containers hold/ });
   t.same(held(node), [60]);
 });

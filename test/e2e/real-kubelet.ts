@@ -53,6 +53,10 @@ export async function realKubelet(t: Test): Promise<TestedKubelet> {
     async remove({ name }) {
       await remove(name);
     },
+    // The containers ignore SIGTERM, so they end after the grace period of 30 s.
+    async removeAfter({ name }) {
+      await remove(name);
+    },
     uidOf: async (pod) => (await statusOf(pod)).metadata.uid,
     async restart() {
       await cluster.restartKubelet();

@@ -99,7 +99,7 @@ export class Allocator {
         ...emptyLedger(options.node, options.claimGpus),
         allocations: new Map(restored.allocations.map((allocation) => [allocation.id, allocation])),
         halves: restored.halves,
-        open: openAfterRestart(restored.allocations),
+        open: openAfterRestart(restored.allocations, restored.halves),
         legacy: restored.legacy,
         units: new Map(restored.units.map((unit) => [unit.id, unit])),
         modes: restored.modes,
@@ -182,9 +182,13 @@ export class Allocator {
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
       let [offer, offered] = [available, observeOffered(ended.state, available, mustInclude)];
+      if (offered.state !== ended.state) {
+        offer = await this.#forgotten.withoutNamed(available, mustInclude);
+        offered = observeOffered(ended.state, offer, mustInclude);
+      }
       const forgotten = await this.#forgotten.among(offered.freed);
       if (forgotten.length > 0) {
-        offer = withoutIdsOf(forgotten, available, mustInclude);
+        offer = withoutIdsOf(forgotten, offer, mustInclude);
         offered = observeOffered(ended.state, offer, mustInclude);
       }
       this.#state = offered.state;
@@ -233,7 +237,7 @@ export class Allocator {
         await this.#save();
         const edits = memoryEdits(ids.length * MEMORY_BLOCK_BYTES);
         const paired = answer.allocation;
-        if (paired === null || before.allocations.get(paired.id)?.isGpuOpen !== true)
+        if (paired === null || (before.allocations.get(paired.id)?.isGpuOpen !== true && !answer.isRepeated))
           return { ok: true, edits, allocation: null };
         const gpus = gpusOf(this.#state.node, paired);
         const indexes = gpus.map((gpu) => gpu.index);

@@ -1,17 +1,19 @@
 import type { Allocation } from '../../gpu/ledger/allocation.js';
 import type { Log } from '../../host/log.js';
 import { runningOf } from './pod-life.js';
-import type { PodEvidence, PodKnowledge } from './ports.js';
+import type { HolderKnowledge, PodEvidence, PodKnowledge } from './ports.js';
 
 interface ForgottenOptions {
   readonly pods: PodKnowledge;
   readonly evidence: PodEvidence;
+  readonly holders: Pick<HolderKnowledge, 'known'>;
   readonly log: Log;
 }
 
 /**
- * Finds allocations whose containers run although the kubelet counts their devices as free, because it lost its
- * checkpoint. They stay allocated until the containers end.
+ * Finds devices that the kubelet offers although containers hold them, and keeps them allocated until the containers
+ * end. A kubelet forgets devices in two ways: it lost its checkpoint, or pod-resources was listed while their Allocate
+ * was under way and another pod ended (UpdateAllocatedDevices of its device manager, 1.20 to 1.37).
  */
 export class ForgottenAllocations {
   readonly #options: ForgottenOptions;
@@ -22,7 +24,26 @@ export class ForgottenAllocations {
     this.#options = options;
   }
 
-  /** The forgotten ones of these allocations; logs each once. */
+  /**
+   * The offered ids without those that pod-resources names as held; `mustInclude` ids stay. Must not be called during
+   * Allocate, because listing pod-resources then makes the kubelet forget.
+   */
+  async withoutNamed(available: readonly string[], mustInclude: readonly string[]): Promise<readonly string[]> {
+    const named = new Set<string>();
+    for (const { isListed, coreIds, memoryIds } of await this.#options.holders.known())
+      if (isListed) for (const id of [...coreIds, ...memoryIds]) named.add(id);
+    for (const id of mustInclude) named.delete(id);
+    const kept = available.filter((id) => !named.has(id));
+    const devices = available.length - kept.length;
+    if (devices > 0)
+      this.#options.log.warn(
+        { devices },
+        'the kubelet offers devices that it names as held; the agent does not use them',
+      );
+    return kept;
+  }
+
+  /** The forgotten ones of these allocations: their containers run. Logs each once. */
   async among(allocations: readonly Allocation[]): Promise<readonly Allocation[]> {
     const started = allocations.filter(({ phase }) => phase === 'started');
     if (started.length === 0) return started;
@@ -32,7 +53,7 @@ export class ForgottenAllocations {
       this.#logged.add(id);
       this.#options.log.error(
         { allocation: id, owners },
-        'the kubelet counts devices of a running container as free: it has lost its checkpoint; the agent keeps them allocated',
+        'the kubelet counts devices of a running container as free; the agent keeps them allocated',
       );
     }
     return forgotten;
@@ -47,5 +68,5 @@ export class ForgottenAllocations {
 export function describeForgotten(allocations: readonly Allocation[]): string {
   const containers = allocations.flatMap(({ owners }) => owners.map((owner) => `${owner.pod}/${owner.container}`));
   const names = containers.slice(0, 3).join(', ') + (containers.length > 3 ? ', ...' : '');
-  return `the kubelet offers devices that running containers use (${names}): it has lost its checkpoint; wait until these containers have ended`;
+  return `the kubelet offers devices that containers hold (${names}): it has forgotten them; wait until these containers have ended`;
 }

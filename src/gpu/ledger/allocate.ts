@@ -39,6 +39,11 @@ export type Allocated =
       readonly allocation: Allocation | null;
       /** An ended allocation that had these core ids: the kubelet gave them to another container. */
       readonly replaced: Allocation | null;
+      /**
+       * True for memory that the allocation has already: the kubelet did not receive the first answer, because the
+       * agent was restarted, and the first answer may have named the GPU.
+       */
+      readonly isRepeated?: boolean;
     }
   | Refusal;
 
@@ -99,6 +104,8 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
 function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated {
   const waiting = openCores(state, request.ids.length, request.pending);
   if (waiting === null) {
+    const repeated = repeatedAfterRestart(state, request.ids);
+    if (repeated !== null) return { ok: true, state, allocation: repeated, replaced: null, isRepeated: true };
     const half: MemoryHalf = { memoryIds: request.ids, takenAt: request.now };
     const halves = [...withoutHalf(state, request.ids).halves, half];
     return {
@@ -121,6 +128,13 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
   const over = overbooked(next, joined);
   if (over !== null) return over;
   return { ok: true, state: next, allocation: joined, replaced: null };
+}
+
+/** The allocation that got exactly these memory ids in the last answer before the agent was restarted; else null. */
+function repeatedAfterRestart({ open, allocations }: LedgerState, memoryIds: readonly string[]): Allocation | null {
+  if (open?.kind !== 'joined' || open.isRestored !== true || open.memoryIds.length !== memoryIds.length) return null;
+  const ids = new Set(open.memoryIds);
+  return memoryIds.every((id) => ids.has(id)) ? (allocations.get(open.allocationId) ?? null) : null;
 }
 
 /** The allocation on the GPU that this memory decides, where that is open. */

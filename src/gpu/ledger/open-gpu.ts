@@ -6,10 +6,10 @@ import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
 import { isFraction } from '../request.js';
 import { MEMORY_BLOCK_BYTES } from '../resources.js';
-import { coreIdsOf, type Allocation } from './allocation.js';
+import { coreIdsOf, memoryIdsOf, type Allocation } from './allocation.js';
 import { matchingContainers } from './pairing.js';
 import type { PendingContainers } from './pending.js';
-import { NOTHING_REUSED, pluginSlots, type LedgerState, type OpenHalf } from './state.js';
+import { NOTHING_REUSED, pluginSlots, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
 
 /**
  * Whether the GPU can stay open after an allocation of cores: it must be a part of a GPU, and its memory must certainly
@@ -23,15 +23,27 @@ export function leavesGpuOpen({ open, allocations }: LedgerState, pending: Pendi
 }
 
 /**
- * After a restart: the cores whose memory is requested next, if their GPU is open; the latest ones if there are
- * several.
+ * After a restart: the last answer, if its container has not started. A kubelet that waits for the agent repeats that
+ * request or continues with the other half.
  */
-export function openAfterRestart(allocations: Iterable<Allocation>): OpenHalf | null {
+export function openAfterRestart(allocations: Iterable<Allocation>, halves: readonly MemoryHalf[]): OpenHalf | null {
   let last: Allocation | null = null;
   for (const allocation of allocations)
-    if (allocation.isGpuOpen === true && (last === null || allocation.allocatedAt >= last.allocatedAt))
+    if (allocation.phase === 'allocated' && (last === null || allocation.allocatedAt >= last.allocatedAt))
       last = allocation;
-  return last === null ? null : { kind: 'core', allocationId: last.id };
+  const half = halves.reduce<MemoryHalf | null>(
+    (latest, each) => (latest === null || each.takenAt >= latest.takenAt ? each : latest),
+    null,
+  );
+  if (half !== null && (last === null || half.takenAt >= last.allocatedAt)) {
+    const { memoryIds, gpuUuid } = half;
+    return { kind: 'memory', memoryIds, isUnsure: true, ...(gpuUuid === undefined ? {} : { gpuUuid }) };
+  }
+  if (last === null) return null;
+  const memoryIds = memoryIdsOf(last);
+  return memoryIds.length === 0
+    ? { kind: 'core', allocationId: last.id }
+    : { kind: 'joined', allocationId: last.id, memoryIds, takenAt: last.allocatedAt, isRestored: true };
 }
 
 /**

@@ -70,6 +70,8 @@ export type OpenHalf =
       readonly takenAt: number;
       /** As in `MemoryHalf`. */
       readonly gpuUuid?: string;
+      /** True after a restart of the agent: the kubelet may repeat the request, since the answer may be lost. */
+      readonly isRestored?: boolean;
     };
 
 /** All allocations of the node. Immutable. */

@@ -15,11 +15,19 @@ export class DeviceManager {
   /** Healthy ids by resource; absent until the plugin has listed them. */
   readonly healthy = new Map<EmulatedResource, ReadonlySet<string>>();
   #held: HeldDevices[] = [];
+  /** Devices that are not offered: those of holders, and those of an Allocate that is under way. */
+  #taken = new Map<EmulatedResource, Set<string>>();
 
   get held(): readonly HeldDevices[] {
     return this.#held;
   }
 
+  /** Takes devices before the plugin is asked to allocate them. */
+  take(kind: EmulatedResource, ids: readonly string[]): void {
+    this.#taken.set(kind, new Set([...(this.#taken.get(kind) ?? []), ...ids]));
+  }
+
+  /** Records the devices that the plugin has allocated. As in a kubelet, this does not take devices. */
   hold(entry: HeldDevices): void {
     this.#held.push(entry);
   }
@@ -38,19 +46,33 @@ export class DeviceManager {
       .map(({ kind }) => kind);
   }
 
-  /** Releases the devices of pods that have ended, as a kubelet does before it admits the next pod. */
+  /**
+   * Releases the devices of pods that have ended, as a kubelet does before it admits the next pod and before it answers
+   * List of pod-resources. If it releases any, only devices of holders stay taken: devices of an Allocate that is under
+   * way are offered to the next pod (UpdateAllocatedDevices in the kubelet's device manager).
+   */
   forgetAllBut(livingPods: ReadonlySet<string>): void {
-    this.#held = this.#held.filter((entry) => livingPods.has(entry.podUid));
+    const living = this.#held.filter((entry) => livingPods.has(entry.podUid));
+    if (living.length === this.#held.length) return;
+    this.#held = living;
+    this.takeHeld();
   }
 
   forget(podUid: string): void {
     this.#held = this.#held.filter((entry) => entry.podUid !== podUid);
+    this.takeHeld();
   }
 
-  /** Healthy ids without a holder. */
+  /** Makes the devices of holders the taken ones. */
+  takeHeld(): void {
+    this.#taken = new Map();
+    for (const { kind, ids } of this.#held) this.take(kind, ids);
+  }
+
+  /** Healthy ids that are not taken. */
   available(kind: EmulatedResource): string[] {
-    const taken = new Set(this.#held.filter((entry) => entry.kind === kind).flatMap((entry) => entry.ids));
-    return [...(this.healthy.get(kind) ?? [])].filter((id) => !taken.has(id));
+    const taken = this.#taken.get(kind);
+    return [...(this.healthy.get(kind) ?? [])].filter((id) => taken?.has(id) !== true);
   }
 
   /** The text of `kubelet_internal_checkpoint`, in the format of kubelets since 1.20 (device ids by NUMA node). */
@@ -88,5 +110,6 @@ export class DeviceManager {
       ids: Object.values(entry.DeviceIDs).flat(),
       response: Buffer.from(entry.AllocResp, 'base64'),
     }));
+    this.takeHeld();
   }
 }

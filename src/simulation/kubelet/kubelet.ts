@@ -25,6 +25,8 @@ export interface EmulatorOptions {
   readonly usesPreferences?: boolean;
   /** Value of `:authority`; kubelets before 1.26 send the socket path. */
   readonly authority?: 'localhost' | 'socket-path';
+  /** Called before each Allocate, after the preference: tests restart an agent there. */
+  readonly beforeAllocate?: (kind: EmulatedResource, ids: readonly string[]) => Promise<void>;
 }
 
 /** The allocation of a container: the ids, and the plugin's answers merged as a kubelet merges them. */
@@ -159,6 +161,7 @@ export class KubeletEmulator {
     this.#pods.set(pod.uid, pod);
     for (const { name } of [...pod.initContainers, ...pod.containers]) this.#started.add(`${pod.uid}/${name}`);
     for (const entry of held) this.#devices.hold(entry);
+    this.#devices.takeHeld();
     await writeFile(this.#checkpointPath, this.#devices.encode());
   }
 
@@ -273,6 +276,8 @@ export class KubeletEmulator {
     for (const [kind, size] of wanted) {
       if (size === 0) continue;
       const ids = await this.#choose(kind, size, kind === 'core' || kind === 'memory' ? [...reusable[kind]] : []);
+      this.#devices.take(kind, ids);
+      await this.#options.beforeAllocate?.(kind, ids);
       const response = await this.#endpoint(kind).allocate(ids);
       const answer = response.container_responses[0];
       if (answer === undefined) throw new Error('the plugin answered for no container');
@@ -369,6 +374,7 @@ export class KubeletEmulator {
   }
 
   #podResources() {
+    this.#devices.forgetAllBut(new Set(this.#pods.keys()));
     return {
       pod_resources: [...this.#pods.values()].map((pod) => ({
         name: pod.name,

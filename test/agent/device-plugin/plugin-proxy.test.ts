@@ -1,10 +1,13 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { PluginProxy } from '../../../src/agent/device-plugin/proxy/plugin-proxy.js';
 import { systemClock } from '../../../src/host/clock.js';
 import { silentLog } from '../../../src/host/log.js';
 import { SimulatedNode } from '../../../src/simulation/simulated-node.js';
+import type { GivenContainer } from '../../../src/simulation/kubelet/kubelet.js';
+import type { EmulatedResource } from '../../../src/simulation/kubelet/pod.js';
 import { scratchDirectory } from '../../scratch.js';
 import { simplePod } from '../pods.js';
 
@@ -15,7 +18,11 @@ interface Setting {
 }
 
 /** An emulated kubelet, a proxy and an agent that registers with the proxy. */
-async function setting(t: Test, agentTimeoutMs = 60_000): Promise<Setting> {
+async function setting(
+  t: Test,
+  agentTimeoutMs = 60_000,
+  beforeAllocate: (kind: EmulatedResource) => Promise<void> = async () => undefined,
+): Promise<Setting> {
   const directory = await scratchDirectory(t);
   const agentDirectory = join(directory, 'proxy');
   const node = new SimulatedNode({
@@ -23,6 +30,7 @@ async function setting(t: Test, agentTimeoutMs = 60_000): Promise<Setting> {
     gpus: '{"gpus":[{},{}]}',
     log: silentLog(),
     config: { pluginProxyPath: agentDirectory },
+    kubelet: { beforeAllocate: (kind) => beforeAllocate(kind) },
   });
   const proxy = proxyOf(node, agentTimeoutMs);
   await proxy.start();
@@ -61,6 +69,52 @@ test('the devices stay while the agent restarts, and a pod that arrives then wai
   t.match(await admission, { ok: true });
   const state = node.agent.allocator.state;
   t.equal(state.allocations.size, 1, 'the new agent decided the admission');
+});
+
+for (const kind of ['core', 'memory'] as const)
+  test(`an Allocate for ${kind} that arrives while no agent runs is answered by the next agent`, async (t) => {
+    let stops = 1;
+    let restarted: Promise<unknown> = Promise.resolve();
+    const { node } = await setting(t, 60_000, async (each) => {
+      if (each !== kind || stops === 0) return;
+      stops -= 1;
+      await node.stopAgent();
+      restarted = delay(100).then(() => node.startAgent());
+    });
+    const admission = await node.kubelet.admit(simplePod(30, 8));
+    t.match(admission, { ok: true, containers: [{ environment: { NVIDIA_VISIBLE_DEVICES: /^GPU-/ } }] });
+    await restarted;
+    const [allocation] = node.agent.allocator.state.allocations.values();
+    t.match(
+      allocation?.parts.map(({ coreIds, memoryIds }) => [coreIds.length, memoryIds.length]),
+      [[30, 8]],
+      'cores and memory are one allocation',
+    );
+  });
+
+test('devices whose Allocate waited are not given again, although the kubelet offers them', async (t) => {
+  let stops = 0;
+  const { node } = await setting(t, 60_000, async () => {
+    if (stops === 0) return;
+    stops -= 1;
+    await node.stopAgent();
+    node.kubelet.remove(ended.uid);
+    // The next agent lists pod-resources before it answers.
+    void node.startAgent();
+  });
+  const ended = simplePod(10, 4);
+  t.ok((await node.kubelet.admit(ended)).ok);
+  await node.kubelet.startContainer(ended.uid, 'main');
+  stops = 1;
+  const waited = await node.kubelet.admit(simplePod(30, 8));
+  const next = await node.kubelet.admit(simplePod(30, 8));
+  if (!waited.ok || !next.ok) throw new Error('a pod is refused');
+  const ids = (containers: readonly GivenContainer[]): string[] => containers.flatMap(({ coreIds }) => coreIds);
+  t.same(
+    ids(next.containers).filter((id) => ids(waited.containers).includes(id)),
+    [],
+  );
+  t.equal(node.agent.allocator.state.allocations.size, 2);
 });
 
 test('ten restarts of the agent fail no pod', async (t) => {

@@ -75,7 +75,7 @@ function take(model: KubeletModel, next: Step, knowsPods: boolean): void {
         ...model.state,
         allocations: new Map(allocations.map((entry) => [entry.id, entry])),
         halves,
-        open: openAfterRestart(allocations),
+        open: openAfterRestart(allocations, halves),
       };
       return;
     }

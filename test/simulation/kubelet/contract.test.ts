@@ -19,6 +19,10 @@ async function startEmulated(t: Test): Promise<TestedKubelet> {
     offers: (kind, count) => kubelet.until(() => kubelet.allocatable(kind) === count),
     run: (pod) => admitAndStart(kubelet, pod),
     remove: async (pod) => kubelet.remove(pod.uid),
+    removeAfter: async (pod, begun) => {
+      await begun;
+      kubelet.remove(pod.uid);
+    },
     uidOf: async (pod) => pod.uid,
     restart: () => kubelet.restart(),
   };

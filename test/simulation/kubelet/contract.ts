@@ -9,7 +9,7 @@ import { PodResourcesClient } from '../../../src/agent/device-plugin/pod-resourc
 import { RESOURCE_NAME, type ResourceKind } from '../../../src/gpu/resources.js';
 import type { EmulatedPod } from '../../../src/simulation/kubelet/pod.js';
 import { container, pod } from '../../agent/pods.js';
-import { eventually } from '../../harness/eventually.js';
+import { eventually, until } from '../../harness/eventually.js';
 import { RecordingPlugin, type RecordedCall } from './recording-plugin.js';
 
 export type Outcome = { readonly ok: true } | { readonly ok: false; readonly message: string };
@@ -24,6 +24,8 @@ export interface TestedKubelet {
   run(pod: EmulatedPod): Promise<Outcome>;
   /** Removes a pod; resolves when the kubelet has released it. */
   remove(pod: EmulatedPod): Promise<void>;
+  /** Removes a pod so that it ends after `begun`. A real kubelet learns of it before, and the pod ends slowly. */
+  removeAfter(pod: EmulatedPod, begun: Promise<void>): Promise<void>;
   /** The UID of a submitted pod in the kubelet. */
   uidOf(pod: EmulatedPod): Promise<string>;
   /** Restarts the kubelet as another process; the pod stays. */
@@ -151,6 +153,39 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
     },
   );
 
+  test(
+    `${name}: a List of pod-resources after a pod has ended lets the kubelet offer the devices of an unfinished Allocate`,
+    { skip },
+    async (t) => {
+      const { kubelet, plugins } = await scene(t);
+      const first = pod([container('main', 1, 0)]);
+      t.same(await kubelet.run(first), { ok: true });
+      let answer = (): void => undefined;
+      plugins.core.beforeAllocated = new Promise((resolve) => (answer = resolve));
+      plugins.take();
+      let begin = (): void => undefined;
+      const removed = kubelet.removeAfter(first, new Promise((resolve) => (begin = resolve)));
+      const running = kubelet.run(pod([container('main', 2, 0)]));
+      await eventually(async () => plugins.core.calls.some(({ call }) => call === 'allocate'), 'an Allocate');
+      begin();
+      const [, allocated] = plugins.take().core;
+      await listed(kubelet, first);
+      answer();
+      t.same(await running, { ok: true });
+      await removed;
+      t.same(await kubelet.run(pod([container('main', 1, 0)])), { ok: true });
+      const [offer] = plugins.take().core.filter(({ call }) => call === 'preferred');
+      const available = offer?.call === 'preferred' ? offer.available : [];
+      const ids = allocated?.call === 'allocate' ? allocated.ids : [];
+      t.equal(ids.length, 2);
+      t.same(
+        ids.filter((id) => !available.includes(id)),
+        [],
+        'so a plugin must know which devices it has allocated',
+      );
+    },
+  );
+
   test(`${name}: a refused start prevents the container, and its devices stay allocated`, { skip }, async (t) => {
     const { kubelet, plugins } = await scene(t);
     plugins.core.refuseStart = 'not now';
@@ -195,6 +230,20 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
     });
     await namesHolder(t, kubelet, running, { core: ['c4', 'c5'], memory: ['m3'] });
   });
+}
+
+/** Lists pod-resources until no device of an ended pod is listed. */
+async function listed(kubelet: TestedKubelet, { name }: EmulatedPod): Promise<void> {
+  const client = new PodResourcesClient(kubelet.podResourcesSocket);
+  try {
+    await until(
+      'the end of the pod',
+      async () => (await client.list()).every((entry) => entry.pod !== name || entry.devices.size === 0),
+      120_000,
+    );
+  } finally {
+    client.close();
+  }
 }
 
 /** The pod-resources service and the checkpoint name the holder of the ids. */

@@ -24,6 +24,8 @@ export class RecordingPlugin {
   /** The reason to refuse the next calls; null answers them. */
   refuseAllocate: string | null = null;
   refuseStart: string | null = null;
+  /** Allocate answers when this resolves. */
+  beforeAllocated: Promise<void> = Promise.resolve();
   readonly #directory: string;
   readonly #health: Map<string, boolean>;
   readonly #listeners = new Set<() => void>();
@@ -85,6 +87,7 @@ export class RecordingPlugin {
       },
       allocate: async (_kind, ids) => {
         this.calls.push({ call: 'allocate', ids: [...ids].sort() });
+        await this.beforeAllocated;
         if (this.refuseAllocate !== null) return { ok: false, code: 'nothing-fits', reason: this.refuseAllocate };
         return { ok: true, edits: { ...NO_EDITS, environment: { [`IDS_${this.kind.toUpperCase()}`]: ids.join(',') } } };
       },

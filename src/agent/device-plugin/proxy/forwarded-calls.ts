@@ -44,8 +44,8 @@ export interface ForwardedCallsOptions {
 
 /**
  * The calls for one resource, answered by the agent that registered last. While no agent is connected, the device list
- * stays unchanged and all calls except Allocate wait. Calls that the leaving agent did not answer are repeated at the
- * next agent. After `agentTimeoutMs`, calls are refused and every device is unhealthy until an agent is back.
+ * stays unchanged and calls wait. Calls that the leaving agent did not answer are repeated at the next agent. After
+ * `agentTimeoutMs`, calls are refused and every device is unhealthy until an agent is back.
  */
 export class ForwardedCalls implements PluginCalls {
   readonly #options: ForwardedCallsOptions;
@@ -107,17 +107,12 @@ export class ForwardedCalls implements PluginCalls {
     return (await this.#forward('GetPreferredAllocation', request)) as PreferredAllocationResponse;
   }
 
+  /**
+   * Waits like the other calls. A List call to pod-resources meanwhile may make the kubelet offer these ids to the next
+   * pod too; the agent recognises such an offer (`agent/allocator/forgotten-allocations.ts`).
+   */
   async allocate(request: AllocateRequest__Output): Promise<AllocateResponse> {
-    // Allocate does not wait for an agent: during Allocate, every List call to pod-resources may make the kubelet
-    // forget these ids and give them to the next pod too (UpdateAllocatedDevices of its device manager, 1.36).
-    // GetPreferredAllocation is called right before, and may wait.
-    const connection = this.#connection;
-    if (connection === null) throw refusal(NOT_RUNNING);
-    try {
-      return (await this.#call(connection, 'Allocate', request)) as AllocateResponse;
-    } catch (error) {
-      throw (await this.#hasBroken(connection, error)) ? refusal(NOT_RUNNING) : error;
-    }
+    return (await this.#forward('Allocate', request)) as AllocateResponse;
   }
 
   async preStartContainer(request: PreStartContainerRequest__Output): Promise<object> {
