@@ -75,7 +75,7 @@ async function stillRunning(t: Test): Promise<void> {
   t.same(
     (await pods())
       .filter(({ status }) => status.phase !== 'Running')
-      .map(({ metadata, status }) => [metadata.name, status]),
+      .map(({ metadata, status: { phase, reason, message } }) => [metadata.name, phase, reason, message]),
     [],
     'no pod was denied',
   );
@@ -108,9 +108,10 @@ test(`${KUBELET_RESTARTS} restarts of the kubelet deny none of ${RUNNING_PODS} p
   await agent.stop();
 });
 
-/** Ends the processes that a failed test left running. */
+/** Ends the processes and removes the pods that a failed test left. */
 tap.afterEach(async () => {
   for (const name of ['agent', 'plugin-proxy', 'extender']) await cluster.processes.stop(name);
+  await removePods();
 });
 
 /** The proxy, and an agent that registers with it. */
