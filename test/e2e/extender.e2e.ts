@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
 import tap, { test } from 'tap';
 import { AgentProcess } from './agent-process.js';
 import { TestCluster } from './cluster.js';
@@ -39,27 +40,29 @@ async function pods(): Promise<readonly ListedPod[]> {
   return (JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as { items: readonly ListedPod[] }).items;
 }
 
-/**
- * Records the annotations that the extender writes on pods; the returned function stops recording and returns the GPU
- * index by pod UID.
- */
-function watchPredictions(): () => Map<string, string> {
-  const column = (name: string): string => `.metadata.annotations.tencent\\.com/${name}`;
-  const columns = `custom-columns=U:.metadata.uid,I:${column('predicate-gpu-idx-0')},A:${column('gpu-assigned')}`;
-  const watch = spawn(
-    'kubectl',
-    ['--kubeconfig', cluster.kubeconfig, 'get', 'pods', '-l', 'suite=gpu-manager', '-w', '--no-headers', '-o', columns],
-    { stdio: ['ignore', 'pipe', 'ignore'] },
-  );
-  let text = '';
-  watch.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  return () => {
-    watch.kill();
-    const lines = text.split('\n').map((line) => line.split(/\s+/));
-    return new Map(
-      lines.flatMap(([uid = '', index = '', assigned]) => (assigned === 'false' ? [[uid, index] as const] : [])),
-    );
+/** The GPU index that the extender wrote on each pod, by pod UID. */
+interface Predictions {
+  readonly indices: ReadonlyMap<string, string>;
+  stop(): void;
+}
+
+/** Records the annotations that the extender writes on pods from now on, however late the watch itself starts. */
+async function watchPredictions(): Promise<Predictions> {
+  const path = '/api/v1/namespaces/default/pods?labelSelector=suite%3Dgpu-manager';
+  const { metadata } = JSON.parse(await cluster.kubectl('get', '--raw', path)) as {
+    readonly metadata: { readonly resourceVersion: string };
   };
+  const watched = `${path}&watch=true&resourceVersion=${metadata.resourceVersion}`;
+  const watch = spawn('kubectl', ['--kubeconfig', cluster.kubeconfig, 'get', '--raw', watched], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const indices = new Map<string, string>();
+  createInterface(watch.stdout).on('line', (line) => {
+    const { uid, annotations = {} } = (JSON.parse(line) as { readonly object: ListedPod }).object.metadata;
+    const index = annotations['tencent.com/predicate-gpu-idx-0'];
+    if (annotations['tencent.com/gpu-assigned'] === 'false' && index !== undefined) indices.set(uid, index);
+  });
+  return { indices, stop: () => void watch.kill() };
 }
 
 test(`${PODS} concurrent pods on ${GPUS} GPUs: no GPU is booked twice, no pod fails, and the agent allocates as predicted`, async (t) => {
@@ -75,8 +78,8 @@ test(`${PODS} concurrent pods on ${GPUS} GPUs: no GPU is booked twice, no pod fa
       null,
     );
   });
-  const predictions = watchPredictions();
-  t.teardown(() => void predictions());
+  const predictions = await watchPredictions();
+  t.teardown(() => predictions.stop());
   await cluster.apply(...wanted);
 
   const started = await until(
@@ -106,14 +109,13 @@ test(`${PODS} concurrent pods on ${GPUS} GPUs: no GPU is booked twice, no pod fa
     [...cores.values()].every((sum) => sum <= 100),
     JSON.stringify([...cores]),
   );
-  const predicted = predictions();
-  t.equal(predicted.size, PODS, 'every prediction was observed');
+  await until('every prediction to be observed', async () => predictions.indices.size === PODS);
   // Of pods with equal requests the kubelet may admit another one first: the test compares the allocations of each GPU.
   const shapeOf = (uid: string): string => `${Math.round(100 * (usage[uid]?.spec.main?.gpu ?? 0))} cores`;
   const chosen = Object.keys(usage).map(
     (uid) => `${shapeOf(uid)} on ${usage[uid]?.stat.main?.dev[0]?.card_idx ?? '?'}`,
   );
-  const expected = [...predicted].map(([uid, index]) => `${shapeOf(uid)} on ${index}`);
+  const expected = [...predictions.indices].map(([uid, index]) => `${shapeOf(uid)} on ${index}`);
   t.same(chosen.sort(), expected.sort(), 'the agent chose as predicted');
   await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=240s');
 });
