@@ -33,7 +33,7 @@ interface ListedPod {
     readonly uid: string;
     readonly annotations?: Readonly<Record<string, string>>;
   };
-  readonly status: { readonly phase: string; readonly reason?: string };
+  readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string };
 }
 
 async function pods(): Promise<readonly ListedPod[]> {
@@ -143,7 +143,12 @@ test('a pod of higher priority takes one GPU from two others, and no waiting pod
     'the node to be full',
     async () => {
       const now = await pods();
-      return now.length === halves.length && now.every((pod) => pod.status.phase === 'Running') && now;
+      const others = now.filter((pod) => pod.status.phase !== 'Running');
+      if (others.length > 0)
+        throw new Error(
+          others.map(({ metadata, status }) => `${metadata.name}: ${status.phase} ${status.message ?? ''}`).join(),
+        );
+      return now.length === halves.length && now;
     },
     180_000,
   );
