@@ -199,6 +199,11 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
           specs,
           files,
           isInUse: (slice) => (vgpu.slices.started.get(slice)?.sessions.size ?? 0) > 0,
+          liveLimit: (slice, gpuUuid) => {
+            const open = vgpu.slices.started.get(slice);
+            const at = open?.spec.devices.findIndex(({ uuid }) => uuid === gpuUuid) ?? -1;
+            return open?.limits.live[at] ?? null;
+          },
           pods: apiServer.pods,
           notices: record.claimNotices(seams.sliceNotices ?? podNotices(apiServer), config.nodeName),
           timed: (handler) => record.timedClaims(handler),

@@ -10,7 +10,7 @@ import { unitsOfSlice } from '../gpu/ledger/book-unit.js';
 import type { ClaimUnit } from '../gpu/ledger/claim-unit.js';
 import { isOffered, configuredMode, type ClaimGpus } from '../gpu/ledger/gpu-mode.js';
 import { handOver, heldByBoth } from '../gpu/ledger/hand-over.js';
-import { CORES_PER_GPU, memoryBlocks } from '../gpu/resources.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../gpu/resources.js';
 import type { Clock } from '../host/clock.js';
 import type { Part } from '../host/lifecycle.js';
 import type { Log } from '../host/log.js';
@@ -23,6 +23,7 @@ import type { AgentConfig } from './config.js';
 import { ClaimAnnotations } from './dra/claim-annotations.js';
 import { ClaimPreparer } from './dra/claim-preparer.js';
 import { ClaimReader } from './dra/claim-reader.js';
+import { ClaimStatus, type DeviceStatus, type PreparedStatus } from './dra/claim-status.js';
 import { draServices } from './dra/dra-service.js';
 import { HealthService } from './dra/health-service.js';
 import { KUBELET_CLAIMS_FILE, readKubeletClaims, type KubeletClaim } from './dra/kubelet-claims.js';
@@ -59,6 +60,8 @@ export interface DraOptions {
   readonly specs: UnitSpecs;
   readonly files: NodeFiles;
   readonly isInUse: (slice: string) => boolean;
+  /** Present limits of a slice on one GPU; null while it is not open. */
+  readonly liveLimit: (slice: string, gpuUuid: string) => LiveLimit | null;
   readonly pods: ClaimPods;
   readonly notices: ClaimNotices & ClaimRefusals;
   /** Wraps the handler of the kubelet's calls, to measure them. */
@@ -67,6 +70,13 @@ export interface DraOptions {
   readonly label: (labels: ReadonlyMap<string, string | null>) => void;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** The present limits of a slice on one GPU. */
+export interface LiveLimit {
+  readonly share: number;
+  readonly softLimit: number | null;
+  readonly memoryBytes: number | null;
 }
 
 /** The parts of the DRA driver. */
@@ -120,6 +130,7 @@ export function buildDra(options: DraOptions): Dra {
     clock,
     log,
   });
+  const status = new ClaimStatus({ api: client, prepared: () => statusOf(claims, options.liveLimit), clock, log });
   const kubeletClaims = kubeletFile(config.pluginRegistryPath, config.hostRoot, KUBELET_CLAIMS_FILE);
   const modes = new GpuModeKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
   const sweep = new Sweep(claims, reader, kubeletClaims, pool, clock);
@@ -172,6 +183,7 @@ export function buildDra(options: DraOptions): Dra {
           }),
           clock.every(SWEEP_MS, () => void sweep.turn().catch(failed)),
         );
+        status.start();
         await plugin.register();
       },
       async stop() {
@@ -180,10 +192,45 @@ export function buildDra(options: DraOptions): Dra {
         healthService.stop();
         await publisher.stop();
         await annotations.stop();
+        await status.stop();
         await allocator.settle();
       },
     },
   };
+}
+
+/** The devices of prepared claims with their amounts and present limits. */
+function statusOf(claims: ClaimAllocator, liveLimit: DraOptions['liveLimit']): PreparedStatus[] {
+  const prepared = new Map<string, PreparedStatus>();
+  for (const { claim, phase, slice, admin, bookedAt, devices } of claims.state.units.values()) {
+    if (phase !== 'prepared') continue;
+    const known = prepared.get(claim.uid);
+    const shown = devices.map(({ pool, device, shareId, gpuUuid, cores, memoryBlocks: blocks }): DeviceStatus => {
+      const live = admin ? null : liveLimit(slice, gpuUuid);
+      const memoryBytes = live?.memoryBytes ?? blocks * MEMORY_BLOCK_BYTES;
+      return {
+        pool,
+        device,
+        shareId,
+        data: admin
+          ? { access: 'admin' }
+          : {
+              slice,
+              cores,
+              memoryBytes: blocks * MEMORY_BLOCK_BYTES,
+              shareLimit: live?.share ?? cores,
+              memoryLimitBytes: memoryBytes,
+              ...((live?.softLimit ?? null) === null ? {} : { softLimit: live?.softLimit ?? 0 }),
+            },
+      };
+    });
+    prepared.set(claim.uid, {
+      claim,
+      since: Math.max(known?.since ?? 0, bookedAt),
+      devices: [...(known?.devices ?? []), ...shown],
+    });
+  }
+  return [...prepared.values()];
 }
 
 /** Who uses the slices of claims, from the ledger. */

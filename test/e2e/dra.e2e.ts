@@ -1,7 +1,10 @@
 import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import tap, { test } from 'tap';
+import { parseAllDocuments } from 'yaml';
 import { packageFile } from '../../src/host/package-files.js';
 import { AgentProcess } from './agent-process.js';
 import { ClaimPods, share, sharing, single, specFiles, template, type PodStatus } from './claims.js';
@@ -163,7 +166,51 @@ test('wrong parameters are refused with the reason in an event of the pod', { sk
   await remove('wrong');
 });
 
-test('an annotation of a claim lowers the limits of the pods that share it', { skip }, async () => {
+interface ShownClaim {
+  readonly status: {
+    readonly devices?: readonly {
+      readonly data?: Readonly<Record<string, unknown>>;
+    }[];
+  };
+}
+
+test('the role of the agent permits the status of its own devices, with a token of its node', { skip }, async (t) => {
+  const roles = parseAllDocuments(readFileSync(packageFile('etc/agent/daemonset.yaml'), 'utf8'))
+    .map((document) => document.toJS() as { readonly kind: string })
+    .filter(({ kind }) => /^(ServiceAccount|ClusterRole|ClusterRoleBinding)$/.test(kind));
+  await cluster.apply(...roles);
+  await cluster.apply(sharing('shared-a', 'gpu-shared'));
+  await phase('shared-a', 'Running');
+  const claim = await until('the claim to show its device', async () => {
+    const found = await cluster.get<ShownClaim>('resourceclaim', 'gpu-shared');
+    return found.status.devices?.[0]?.data === undefined ? null : found;
+  });
+  const node = await cluster.get<PodStatus>('node', NODE);
+  const bound = ['--bound-object-kind=Node', `--bound-object-name=${NODE}`, `--bound-object-uid=${node.metadata.uid}`];
+  const [kubeconfig, changed] = ['agent.kubeconfig', 'status.json'].map((name) => join(cluster.directory, name));
+  const written = async (...more: readonly string[]): Promise<string> => {
+    const token = await cluster.kubectl('-n', 'kube-system', 'create', 'token', 'gpu-manager', ...more);
+    const config = JSON.parse(readFileSync(cluster.kubeconfig, 'utf8')) as object;
+    writeFileSync(kubeconfig ?? '', JSON.stringify({ ...config, users: [{ name: 'admin', user: { token } }] }));
+    const path = '/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/gpu-shared/status';
+    // The last flag counts.
+    return cluster.kubectl('replace', `--kubeconfig=${kubeconfig}`, `--raw=${path}`, `--filename=${changed}`).then(
+      () => 'written',
+      ({ stderr }: { readonly stderr: string }) => stderr,
+    );
+  };
+  const [device, ...others] = claim.status.devices ?? [];
+  const status = { ...claim.status, devices: [{ ...device, data: { ...device?.data, shareLimit: 1 } }, ...others] };
+  const { metadata } = claim as unknown as { readonly metadata: object };
+  const { resourceVersion: _, ...rest } = metadata as { readonly resourceVersion?: string };
+  writeFileSync(changed ?? '', JSON.stringify({ ...claim, metadata: rest, status }));
+  t.match(await written(), /forbidden|not allowed/i, 'a token without a node');
+  t.equal(await written(...bound), 'written');
+  await remove('shared-a');
+  await until('all allocations to be released', async () => limitsOnDisk().length === 0);
+});
+
+test('an annotation of a claim lowers the limits of the pods that share it', { skip }, async (t) => {
   await cluster.apply(sharing('shared-a', 'gpu-shared'), sharing('shared-b', 'gpu-shared'));
   for (const name of ['shared-a', 'shared-b']) await phase(name, 'Running');
   await until('the limits of the claim', async () => limitsOnDisk().join() === '40/32');
@@ -171,6 +218,15 @@ test('an annotation of a claim lowers the limits of the pods that share it', { s
   await until('the share of the claim to be lowered', async () => limitsOnDisk().join() === '20/32');
   await cluster.kubectl('annotate', 'pod', 'shared-b', 'tencent.com/vcuda-share-limit=10');
   await until('the lower share of a pod to count', async () => limitsOnDisk().join() === '10/32');
+  const shown = await until('the claim to show its limits', async () => {
+    const claim = await cluster.get<ShownClaim>('resourceclaim', 'gpu-shared');
+    return claim.status.devices?.[0]?.data?.shareLimit === 10 ? claim : null;
+  });
+  t.match(shown.status.devices?.[0], {
+    driver: 'gpu.tencent.com',
+    conditions: [{ type: 'Ready', status: 'True' }],
+    data: { cores: 40, memoryBytes: 8 * 2 ** 30 },
+  });
   await remove('shared-a', 'shared-b');
   await until('all allocations to be released', async () => limitsOnDisk().length === 0);
 });

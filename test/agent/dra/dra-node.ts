@@ -70,7 +70,7 @@ export class DraNode {
         generation: true,
         selectableFields: ['spec.nodeName', 'spec.driver'],
       },
-      { ...group, plural: 'resourceclaims', kind: 'ResourceClaim', namespaced: true },
+      { ...group, plural: 'resourceclaims', kind: 'ResourceClaim', namespaced: true, statusSubresource: true },
     );
   }
 
