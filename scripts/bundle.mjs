@@ -26,8 +26,8 @@ await rm(target, { recursive: true, force: true });
 await mkdir(target, { recursive: true });
 const { metafile } = await build({
   absWorkingDir: ROOT,
-  // The second is a program that `doctor` starts.
-  entryPoints: ['dist/src/cli/main.js', 'dist/src/agent/interposition-probe.js'],
+  // The second is the plugin of kubectl, the third a program that `doctor` starts.
+  entryPoints: ['dist/src/cli/main.js', 'dist/src/cli/kubectl-gpu.js', 'dist/src/agent/interposition-probe.js'],
   outbase: 'dist/src',
   outdir: join(target, 'dist/src'),
   splitting: true,

@@ -23,6 +23,7 @@ import { openDriver } from './drivers.js';
 import { readExtraNodes } from './extra-config.js';
 import { GpuHealthFile } from './gpu-health-file.js';
 import { GpuWatch, ledgerNode, readHealthPolicy } from './gpu-watch.js';
+import type { Diagnosis } from './doctor.js';
 import { healthService } from './health-service.js';
 import { Lifecycle, type Part } from '../host/lifecycle.js';
 import { NO_NOTICES, NO_PODS, type AgentPods } from './no-pods.js';
@@ -56,6 +57,8 @@ export interface AgentSeams {
   readonly evictor?: Evictor;
   /** Directory that describes CPUs and NUMA nodes, usually /sys. */
   readonly systemDirectory?: string;
+  /** Checks the node for readers of the agent; only the program itself can start one. */
+  readonly doctor?: () => Promise<readonly Diagnosis[]>;
 }
 
 /** The running agent. */
@@ -248,6 +251,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     record,
     apiServer,
     services: [vgpu.limitsService, healthService(health, healthFile)],
+    doctor: seams.doctor ?? null,
     clock,
     log,
   });

@@ -13,6 +13,7 @@ import type { Log } from '../host/log.js';
 import type { NodeKube } from './api-server/node-kube.js';
 import type { RpcService } from '../rpc/rpc-server.js';
 import type { AgentConfig } from './config.js';
+import type { Diagnosis } from './doctor.js';
 import { displayTls } from './display-tls.js';
 import type { Part } from '../host/lifecycle.js';
 import type { NodeRecord } from './node-record.js';
@@ -24,6 +25,8 @@ export interface DisplayOptions {
   readonly apiServer: NodeKube | null;
   /** Further services on the display's socket. */
   readonly services: readonly RpcService[];
+  /** Checks the node; null if this process cannot. */
+  readonly doctor: (() => Promise<readonly Diagnosis[]>) | null;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -42,6 +45,7 @@ export async function buildDisplay({
   record,
   apiServer,
   services,
+  doctor,
   clock,
   log,
 }: DisplayOptions): Promise<Display> {
@@ -55,6 +59,7 @@ export async function buildDisplay({
     history,
     journal,
     feed: new LiveFeed({ view, history, journal, clock, log }),
+    doctor,
     page: await readPageFiles(NODE_PAGE),
     certificate: displayTls(config, clock, log),
     access:

@@ -11,14 +11,14 @@ export function completionCommand(program: () => Command): Command {
 }
 
 /** The completions after a command: its path from the program (`limits set`), words, and values of its flags. */
-interface Place {
+export interface Place {
   readonly path: string;
   readonly words: readonly string[];
   /** By flag name. */
   readonly values: ReadonlyMap<string, readonly string[]>;
 }
 
-function placesOf(command: Command, path: readonly string[] = []): Place[] {
+export function placesOf(command: Command, path: readonly string[] = []): Place[] {
   const options = command.options.filter((option) => !option.hidden);
   const flags = options.flatMap((option) => [option.long, option.short].filter((flag) => flag !== undefined));
   const values = options.flatMap(({ long, short, argChoices }) =>

@@ -3,19 +3,12 @@ import type { Diagnosis } from '../agent/diagnosis.js';
 import { examine } from '../agent/doctor.js';
 import { systemClock } from '../host/clock.js';
 import { silentLog } from '../host/log.js';
+import { diagnosisText } from './diagnosis-text.js';
 import { withNode } from './display-client.js';
 import { endAnyway } from './end-anyway.js';
 import { outputOption, print, type Output } from './output.js';
 import { addRunFlags, givenRunFlags } from './run-options.js';
 import { agentConfig, flagValues } from './run-flags.js';
-import { printable } from './terminal-text.js';
-
-const MARKS: Readonly<Record<Diagnosis['state'], string>> = {
-  ok: 'ok',
-  warning: 'warning',
-  failed: 'FAILED',
-  skipped: 'skipped',
-};
 
 /**
  * `gpu-manager doctor`: checks everything that a node needs, and prints how to repair each failure. Exits with 1 when a
@@ -36,15 +29,10 @@ export function doctorCommand(): Command {
     const found: Diagnosis[] = [];
     for await (const diagnosis of examine({ config, clock: systemClock, log: silentLog(), agentWaitsFor })) {
       found.push(diagnosis);
-      if (isTable) process.stdout.write(lines(diagnosis));
+      if (isTable) process.stdout.write(diagnosisText(diagnosis));
     }
     await print(output, { document: () => found, table: () => '' });
     if (found.some(({ state }) => state === 'failed')) process.exitCode = 1;
     endAnyway();
   });
-}
-
-function lines({ check, state, what, advice }: Diagnosis): string {
-  const todo = advice === null ? '' : `${' '.repeat(24)}-> ${advice}\n`;
-  return `${MARKS[state].padEnd(8)} ${check.padEnd(14)} ${printable(what)}\n${todo}`;
 }

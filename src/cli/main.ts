@@ -1,12 +1,7 @@
 #!/usr/bin/env node
-import { Command, CommanderError } from 'commander';
-import type { ServiceError } from '@grpc/grpc-js';
-import { StartupError } from '../host/startup-error.js';
-import { VERSION } from '../host/version.js';
+import type { Command } from 'commander';
 import { extraFlags } from './extra-flags.js';
-/** 0: success. 1: the command failed. 2: the command line or a file is invalid; nothing was started. */
-const EXIT_FAILED = 1;
-const EXIT_USAGE = 2;
+import { endAtClosedPipe, newProgram, runProgram } from './program.js';
 
 /**
  * Loaders of the commands, in the order of the help. Only the requested command is loaded, because all modules of the
@@ -44,11 +39,7 @@ function needed([first]: readonly string[]): readonly string[] {
 }
 
 async function main(argv: readonly string[]): Promise<number> {
-  const program = new Command('gpu-manager')
-    .description('Share GPUs between containers in Kubernetes')
-    .version(VERSION, '--version')
-    .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text) });
+  const program = newProgram('gpu-manager', 'Share GPUs between containers in Kubernetes');
   const names = needed(argv);
   for (const name of names) {
     const command = await COMMANDS[name]?.(program);
@@ -56,19 +47,7 @@ async function main(argv: readonly string[]): Promise<number> {
     // command.
     if (command !== undefined) program.addCommand(command, { isDefault: names.length === 1 && name === DEFAULT });
   }
-  for (const command of program.commands) command.exitOverride();
-  try {
-    await program.parseAsync(withExtraFlags(argv.map(normalise)), { from: 'user' });
-    return process.exitCode === undefined ? 0 : Number(process.exitCode);
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
-    if (error instanceof StartupError) {
-      console.error(`gpu-manager: ${error.message}`);
-      return EXIT_USAGE;
-    }
-    console.error(`gpu-manager: ${(error as Partial<ServiceError>).details ?? (error as Error).message}`);
-    return EXIT_FAILED;
-  }
+  return runProgram(program, withExtraFlags(argv.map(normalise)));
 }
 
 /** EXTRA_FLAGS applies only to the agent. It is applied last, so its values take precedence. */
@@ -86,10 +65,5 @@ function normalise(argument: string): string {
   return [name.replaceAll('_', '-'), ...value].join('=');
 }
 
-/** A reader that has seen enough, such as `head`, ends the command quietly. */
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(process.exitCode ?? 0);
-});
-
+endAtClosedPipe();
 process.exitCode = await main(process.argv.slice(2));

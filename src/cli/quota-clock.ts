@@ -1,14 +1,14 @@
 import { Command } from 'commander';
 import { systemClock } from '../host/clock.js';
 import { StartupError } from '../host/startup-error.js';
+import type { ClusterAccess } from '../kube/open-client.js';
 import { leaderOf, ledgerTime, resetClock } from '../quota-controller/clock-reset.js';
 import { withClient } from '../quota-controller/open-cluster-ledger.js';
-import { QUOTA_KUBECONFIG } from './quota-output.js';
+import { contextOption, kubeconfigOption } from './cluster-options.js';
 
-interface Options {
+interface Options extends ClusterAccess {
   readonly set?: true;
   readonly namespace: string;
-  readonly kubeconfig?: string;
 }
 
 /** Reservations of the old time get this much time at the new one. */
@@ -20,9 +20,10 @@ export function quotaClockCommand(): Command {
     .description("show the quota's time and the API server's; with --set, set the one to the other")
     .option('--set', "set the quota's time to the API server's; no replica of quota serve may run")
     .option('--namespace <name>', 'namespace of the Lease', 'kube-system')
-    .option(...QUOTA_KUBECONFIG)
-    .action(({ set, namespace, kubeconfig }: Options) =>
-      withClient(kubeconfig, async (client) => {
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .action(({ set, namespace, ...access }: Options) =>
+      withClient(access, async (client) => {
         const ledger = await ledgerTime(client, systemClock).catch((error: unknown) => {
           throw new StartupError(`quota: ${(error as Error).message}`);
         });

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { keptAlive } from '../host/keep-alive.js';
 import { StartupError } from '../host/startup-error.js';
 import type { KubeApi } from '../kube/client.js';
+import type { ClusterAccess } from '../kube/open-client.js';
 import { record, text } from '../kube/json.js';
 import { BundleReviews } from '../quota-controller/bundle-reviews.js';
 import { ManifestApi } from '../quota-controller/manifest-api.js';
@@ -15,14 +16,14 @@ import { accountOf, accountText, plainAccount } from '../quota-controller/group-
 import { servedKinds, type ServedKind } from '../quota-controller/kinds.js';
 import { GROUPS_PATH, itemPath } from '../quota-controller/names.js';
 import { findSubject, findKind } from '../quota-controller/subject.js';
+import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { wholeNumberBetween } from './flag-values.js';
 import { FILENAME_OPTION, manifestsOf, type FilenameOption } from './quota-file.js';
-import { QUOTA_KUBECONFIG, formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+import { formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 
-interface Options extends QuotaOutput, FilenameOption {
+interface Options extends QuotaOutput, FilenameOption, ClusterAccess {
   readonly namespace: string;
   readonly replicas?: number;
-  readonly kubeconfig?: string;
 }
 
 const GROUP_NAMES = new Set([
@@ -50,13 +51,14 @@ export function quotaExplainCommand(): Command {
     .option('-n, --namespace <name>', 'namespace of the objects', 'default')
     .option('--replicas <count>', 'evaluate the objects with this number of replicas', wholeNumberBetween(0, 1_000_000))
     .addOption(quotaOutputOption())
-    .option(...QUOTA_KUBECONFIG)
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
     .action(async (objects: readonly string[], options: Options) => {
       if (objects.length === 0 && options.filename.length === 0)
         throw new StartupError('quota: name objects as kind/name, or give manifests with -f');
       const named = objects.map(readName);
       const written = await manifestsOf(options.filename);
-      await withClient(options.kubeconfig, async (client) => {
+      await withClient(options, async (client) => {
         const api: KubeApi = { request: (request) => client.request(request) };
         const told = new Set<string>();
         const missing = (reason: string): void => {

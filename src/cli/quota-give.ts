@@ -4,18 +4,18 @@ import { systemClock } from '../host/clock.js';
 import { StartupError } from '../host/startup-error.js';
 import { addGrant, addLoan, moveQuota, type Changed } from '../quota-controller/group-change.js';
 import type { KubeApi } from '../kube/client.js';
+import type { ClusterAccess } from '../kube/open-client.js';
 import { timestamp } from '../kube/json.js';
 import { withClient } from '../quota-controller/open-cluster-ledger.js';
 import { JournalStore, createEngine, type Decision, type GroupGrant, type QuotaEngine } from '../quota/index.js';
 import { toGroupGrant } from '../quota/core/declared-grant.js';
 import type { Hard } from '../quota/core/group-spec.js';
 import { readDuration, readMoment } from '../quota/core/time.js';
+import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { wholeNumberBetween } from './flag-values.js';
-import { QUOTA_KUBECONFIG } from './quota-output.js';
 
-interface Place {
+interface Place extends ClusterAccess {
   readonly store?: string;
-  readonly kubeconfig?: string;
 }
 
 interface GrantOptions extends Place {
@@ -57,19 +57,23 @@ export function quotaGrantCommand(): Command {
     .addOption(new Option('--mode <mode>', 'add to the remaining hours, or replace them').choices(['topup', 'reset']))
     .option('--carry-over <amount>', 'with a reset: how many of the remaining hours stay')
     .option(...STORE)
-    .option(...QUOTA_KUBECONFIG)
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
     .action(async (group: string, key: string, amount: string, options: GrantOptions) => {
-      const { store, kubeconfig, ...fields } = options;
+      const { store, kubeconfig, context, ...fields } = options;
       const grant: GroupGrant = { key, amount, ...fields };
-      await give(store, kubeconfig, {
-        inStore: (engine) => {
-          const declared = engine.status(group)?.grants ?? [];
-          if (declared.some(({ name }) => name === grant.name))
-            throw new Error(`quota: group ${group} already has a grant ${grant.name}`);
-          return engine.updateGroup({ name: group, grants: [...declared.map(toGroupGrant), grant] });
+      await give(
+        { store, kubeconfig, context },
+        {
+          inStore: (engine) => {
+            const declared = engine.status(group)?.grants ?? [];
+            if (declared.some(({ name }) => name === grant.name))
+              throw new Error(`quota: group ${group} already has a grant ${grant.name}`);
+            return engine.updateGroup({ name: group, grants: [...declared.map(toGroupGrant), grant] });
+          },
+          inCluster: (api) => addGrant(api, group, grant),
         },
-        inCluster: (api) => addGrant(api, group, grant),
-      });
+      );
       process.stdout.write(`${group}: grant ${grant.name} of ${key}=${amount}\n`);
     });
 }
@@ -82,10 +86,11 @@ export function quotaTransferCommand(): Command {
     .argument('<to>', 'its sibling')
     .argument('<amounts...>', 'limits.cpu=10 requests.nvidia.com/gpu=2')
     .option(...STORE)
-    .option(...QUOTA_KUBECONFIG)
-    .action(async (from: string, to: string, written: readonly string[], { store, kubeconfig }: Place) => {
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .action(async (from: string, to: string, written: readonly string[], place: Place) => {
       const amounts = amountsOf(written);
-      await give(store, kubeconfig, {
+      await give(place, {
         inStore: (engine) => engine.transfer({ from, to, amounts }),
         inCluster: (api) => moveQuota(api, systemClock, from, to, amounts),
       });
@@ -104,13 +109,14 @@ export function quotaLendCommand(): Command {
     .requiredOption('--until <time>', 'time of return: a time, or a duration such as 7d from now on')
     .option('--from <time>', 'when it begins; default: now')
     .option(...STORE)
-    .option(...QUOTA_KUBECONFIG)
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
     .action(async (lender: string, borrower: string, written: readonly string[], options: LendOptions) => {
-      const { store, kubeconfig, name, from } = options;
+      const { name, from } = options;
       const amounts = amountsOf(written);
       const validFrom = from === undefined ? undefined : momentOf(from, '--from');
       const until = momentOf(options.until, '--until');
-      await give(store, kubeconfig, {
+      await give(options, {
         inStore: (engine) => engine.loan({ id: name, lender, borrower, amounts, validFrom, until }),
         inCluster: (api) =>
           addLoan(api, lender, {
@@ -133,13 +139,9 @@ interface Given {
 }
 
 /** Changes a store, or the objects of a cluster. Rejects if the change is refused. */
-async function give(
-  store: string | undefined,
-  kubeconfig: string | undefined,
-  { inStore, inCluster }: Given,
-): Promise<void> {
+async function give({ store, ...cluster }: Place, { inStore, inCluster }: Given): Promise<void> {
   if (store === undefined)
-    return withClient(kubeconfig, async (client) => {
+    return withClient(cluster, async (client) => {
       const changed = await inCluster(client);
       if (!changed.ok) throw new Error(`quota: ${changed.reason}`);
     });

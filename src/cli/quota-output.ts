@@ -25,9 +25,3 @@ export async function printQuota(output: Output, text: string): Promise<void> {
   for (const line of text.split('\n').filter((each) => each !== ''))
     await printItem(output, { document: () => JSON.parse(line) as unknown, table: () => line });
 }
-
-/** Options of the commands that read a cluster. */
-export const QUOTA_KUBECONFIG = [
-  '--kubeconfig <file>',
-  'access to the API server; default: the same as kubectl',
-] as const;

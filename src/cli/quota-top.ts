@@ -1,4 +1,5 @@
 import { Argument, Command } from 'commander';
+import type { ClusterAccess } from '../kube/open-client.js';
 import { withClusterLedger } from '../quota-controller/open-cluster-ledger.js';
 import { statusesOf } from '../quota/command/replay.js';
 import {
@@ -10,12 +11,12 @@ import {
   topWorkloadsTable,
 } from '../quota/command/top.js';
 import { subtreeOf } from '../quota/command/tree-order.js';
-import { QUOTA_KUBECONFIG, formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+import { contextOption, kubeconfigOption } from './cluster-options.js';
+import { formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 
-interface Options extends QuotaOutput {
+interface Options extends QuotaOutput, ClusterAccess {
   readonly by?: string;
   readonly group?: string;
-  readonly kubeconfig?: string;
 }
 
 /** `gpu-manager quota top`: the groups or workloads with the highest use. */
@@ -26,9 +27,10 @@ export function quotaTopCommand(): Command {
     .option('--by <key>', 'limit to sort by, for example limits.cpu; default: the fullest limit of each group')
     .option('--group <name>', 'only this group and its descendants')
     .addOption(quotaOutputOption())
-    .option(...QUOTA_KUBECONFIG)
-    .action((what: 'groups' | 'workloads', { by: key, group, output, kubeconfig }: Options) =>
-      withClusterLedger(kubeconfig, async ({ ledger }) => {
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .action((what: 'groups' | 'workloads', { by: key, group, output, ...access }: Options) =>
+      withClusterLedger(access, async ({ ledger }) => {
         const by = key ?? null;
         const isTable = formatOf(output) === 'table';
         const all = statusesOf(ledger, null, Date.now());

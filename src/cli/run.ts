@@ -8,6 +8,7 @@ import { keptAlive } from '../host/keep-alive.js';
 import { within } from '../host/within.js';
 import { createLog } from '../host/log.js';
 import { endAnyway } from './end-anyway.js';
+import { ownDoctor } from './own-doctor.js';
 import { agentConfig, flagValues } from './run-flags.js';
 import { addRunFlags, givenRunFlags } from './run-options.js';
 import { stopSignal } from './stop-signal.js';
@@ -44,7 +45,7 @@ async function runAgent(values: Readonly<Record<string, string>>): Promise<void>
   const stopped = stopSignal();
   const lock = await takeOver(config, systemClock, log, stopped);
   if (lock === null) return;
-  const agent = await buildAgent(config, log);
+  const agent = await buildAgent(config, log, { doctor: ownDoctor(values, systemClock) });
   await startWithin(agent, config.waitTimeoutMs);
   log.info({ version: VERSION, node: config.nodeName, driver: config.driver, config: values }, 'the agent started');
   await keptAlive(async () => {

@@ -39,3 +39,10 @@ const MIB = 2 ** 20;
 export function mib(bytes: number): string {
   return `${Math.floor(bytes / MIB)} MiB`;
 }
+
+const GIB = 2 ** 30;
+
+/** Bytes in GiB with one decimal, without the unit. */
+export function gib(bytes: number): string {
+  return (bytes / GIB).toFixed(1);
+}

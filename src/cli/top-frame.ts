@@ -1,5 +1,5 @@
 import type { GpuSnapshot, NodeSnapshot, SliceSnapshot } from '../agent/display/view.js';
-import { age, printable } from './terminal-text.js';
+import { age, gib, printable } from './terminal-text.js';
 import { containerName } from './usage.js';
 
 export type SortKey = 'cores' | 'memory' | 'throttled';
@@ -15,7 +15,6 @@ export interface FrameOptions {
   readonly trails: ReadonlyMap<string, readonly number[]>;
 }
 
-const GIB = 2 ** 30;
 const BLOCKS = '▁▂▃▄▅▆▇█';
 const TRAIL_WIDTH = 20;
 
@@ -145,10 +144,6 @@ function clip(text: string, width: number): string {
 function bar(fraction: number, width: number): string {
   const filled = Math.round(Math.max(0, Math.min(1, fraction)) * width);
   return `${'█'.repeat(filled)}${'░'.repeat(width - filled)}`;
-}
-
-function gib(bytes: number): string {
-  return (bytes / GIB).toFixed(1);
 }
 
 const COLORS = { good: 32, warn: 33, bad: 31, second: 35, quiet: 2 } as const;

@@ -1,7 +1,7 @@
 import type { KubeApi } from './client.js';
 import { ALL_PODS, podsPath } from './api-path.js';
-import { KubeError } from './failure.js';
 import { list, record, text } from './json.js';
+import { listAll } from './list-all.js';
 import { readPod } from './pod.js';
 
 /** The agent of a node, as its pod describes it. */
@@ -23,27 +23,17 @@ export interface AgentPod {
 const LABEL = 'app.kubernetes.io/name=gpu-manager';
 const CONTAINER = 'gpu-manager';
 const DEFAULT_PORT = 5678;
-const PAGE_SIZE = 500;
 
 /**
  * The agents of a cluster by the name of their node, in one namespace or in all. If a node has several, as during an
  * update, the ready one counts. Rejects with a `KubeError`.
  */
 export async function agentPods(api: KubeApi, namespace: string | null): Promise<ReadonlyMap<string, AgentPod>> {
+  const path = namespace === null ? ALL_PODS : podsPath(namespace);
+  const pods = await listAll(api, 'the pods of the agents', path, { labelSelector: LABEL });
   const found = new Map<string, AgentPod>();
-  let next = '';
-  do {
-    const answer = await api.request({
-      method: 'GET',
-      path: namespace === null ? ALL_PODS : podsPath(namespace),
-      query: { labelSelector: LABEL, limit: String(PAGE_SIZE), ...(next === '' ? {} : { continue: next }) },
-    });
-    if (!answer.ok) throw new KubeError('the pods of the agents cannot be listed', answer);
-    const { items, metadata } = record(answer.body);
-    for (const agent of list(items).flatMap((item) => readAgentPod(item) ?? []))
-      if (agent.isReady || !found.has(agent.node)) found.set(agent.node, agent);
-    next = text(record(metadata).continue);
-  } while (next !== '');
+  for (const agent of pods.flatMap((pod) => readAgentPod(pod) ?? []))
+    if (agent.isReady || !found.has(agent.node)) found.set(agent.node, agent);
   return found;
 }
 

@@ -13,9 +13,15 @@ export const READER_ACCOUNT = 'gpu-manager-reader';
 export interface AgentReaderOptions {
   readonly api: KubeApi;
   readonly clock: Clock;
-  /** Time limit for one document. */
+}
+
+export interface ReadOptions {
+  readonly query?: Readonly<Record<string, string>>;
+  /** Time limit, if it differs from five seconds. */
   readonly timeoutMs?: number;
 }
+
+const TIMEOUT_MS = 5_000;
 
 /** A document of the agent, or why it was not read: `by` says who refused. */
 export type AgentAnswer =
@@ -39,7 +45,7 @@ export class AgentReader {
   }
 
   /** Gets a path of the agent, such as `/api/node`, as JSON. */
-  async read(agent: AgentPod, path: string, query: Readonly<Record<string, string>> = {}): Promise<AgentAnswer> {
+  async read(agent: AgentPod, path: string, { query, timeoutMs }: ReadOptions = {}): Promise<AgentAnswer> {
     if (agent.problem !== '')
       return { ...failure('unreachable', `the agent ${agent.name} is not ready: ${agent.problem}`), by: 'agent' };
     let headers: Readonly<Record<string, string>> = {};
@@ -48,8 +54,13 @@ export class AgentReader {
       if (!token.ok) return { ...token, by: 'API server' };
       headers = { [FORWARDED_TOKEN_HEADER]: token.token };
     }
-    const { api, timeoutMs = 5_000 } = this.#options;
-    const answer = await api.request({ method: 'GET', path: podProxyPath(agent, path), query, headers, timeoutMs });
+    const answer = await this.#options.api.request({
+      method: 'GET',
+      path: podProxyPath(agent, path),
+      headers,
+      timeoutMs: timeoutMs ?? TIMEOUT_MS,
+      ...(query === undefined ? {} : { query }),
+    });
     if (answer.ok) return answer;
     if (answer.code === 'unauthorized') this.#tokens.delete(agent.namespace);
     return refusal(agent, path, answer);

@@ -59,14 +59,40 @@ export async function inClusterCredentials(options: InClusterOptions): Promise<C
   return { server, ...source, close: () => agents.close() };
 }
 
+/** A context of kubeconfig files, with the namespace that it names. */
+export interface KubeconfigContext extends Credentials {
+  /** Null if the context names none. */
+  readonly namespace: string | null;
+}
+
 /**
- * The current context of a kubeconfig file, with all authentication of the Kubernetes client library: certificates,
- * tokens, exec plugins, OIDC, proxies. The library is loaded only here. Rejects if the file is invalid.
+ * A context of a kubeconfig, the current one if none is named, with all authentication of the Kubernetes client
+ * library: certificates, tokens, exec plugins, OIDC, proxies. Of several files, the first that has a name defines it,
+ * as in kubectl. The library is loaded only here. Rejects if a file is invalid.
  */
-export async function kubeconfigCredentials(path: string, clock: Clock): Promise<Credentials> {
+export async function kubeconfigCredentials(
+  files: string | readonly string[],
+  clock: Clock,
+  context: string | null = null,
+): Promise<KubeconfigContext> {
   const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
+  const [path = '', ...others] = [files].flat();
   const config = new KubeConfig();
   config.loadFromFile(path);
+  for (const file of others) {
+    const other = new KubeConfig();
+    other.loadFromFile(file);
+    for (const cluster of other.clusters) if (config.getCluster(cluster.name) === null) config.addCluster(cluster);
+    for (const user of other.users) if (config.getUser(user.name) === null) config.addUser(user);
+    for (const each of other.contexts) if (config.getContextObject(each.name) === null) config.addContext(each);
+    // The library's text for a file without a current context.
+    if ((config.getCurrentContext() ?? '') === '') config.setCurrentContext(other.getCurrentContext());
+  }
+  if (context !== null) {
+    const names = config.getContexts().map(({ name }) => name);
+    if (!names.includes(context)) throw new Error(`no context "${context}"; there are ${names.join(', ') || 'none'}`);
+    config.setCurrentContext(context);
+  }
   const cluster = config.getCurrentCluster();
   if (cluster === null) throw new Error(`${path}: no current context`);
   const server = new URL(cluster.server);
@@ -85,7 +111,8 @@ export async function kubeconfigCredentials(path: string, clock: Clock): Promise
   };
   const source = rereading(read, clock);
   await source.access();
-  return { server, ...source, close: () => agents.close() };
+  const namespace = config.getContextObject(config.getCurrentContext())?.namespace ?? null;
+  return { server, namespace, ...source, close: () => agents.close() };
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Clock } from '../host/clock.js';
 import { KubeClient } from './client.js';
 import { inClusterCredentials, kubeconfigCredentials } from './credentials.js';
 import { StartupError } from '../host/startup-error.js';
-import { namedKubeconfig } from './operators-kubeconfig.js';
+import { namedKubeconfig, userKubeconfigs } from './operators-kubeconfig.js';
 import { VERSION } from '../host/version.js';
 
 /**
@@ -20,4 +20,33 @@ export async function openKubeClient(kubeconfig: string | null, clock: Clock): P
     throw new StartupError(`${source}: ${(error as Error).message}`);
   });
   return new KubeClient({ credentials, clock, userAgent: `gpu-manager/${VERSION}` });
+}
+
+/** The cluster that a person names on the command line. */
+export interface ClusterAccess {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+}
+
+/**
+ * Opens a client as kubectl does: `--kubeconfig`, the files of KUBECONFIG, the file in the home directory, or inside a
+ * pod its service account. Rejects with a `StartupError` if the credentials are unusable.
+ */
+export async function openUserClient(
+  { kubeconfig, context }: ClusterAccess,
+  clock: Clock,
+): Promise<{ readonly client: KubeClient; readonly namespace: string | null }> {
+  const files = kubeconfig === undefined ? userKubeconfigs(process.env) : [kubeconfig];
+  if (files.length === 0) {
+    if (process.env.KUBERNETES_SERVICE_HOST === undefined || context !== undefined)
+      throw new StartupError('no kubeconfig: set KUBECONFIG, or give --kubeconfig');
+    return { client: await openKubeClient(null, clock), namespace: null };
+  }
+  const credentials = await kubeconfigCredentials(files, clock, context ?? null).catch((error: unknown) => {
+    throw new StartupError(`${kubeconfig === undefined ? 'KUBECONFIG' : '--kubeconfig'}: ${(error as Error).message}`);
+  });
+  return {
+    client: new KubeClient({ credentials, clock, userAgent: `gpu-manager/${VERSION}` }),
+    namespace: credentials.namespace,
+  };
 }

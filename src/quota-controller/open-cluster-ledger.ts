@@ -4,8 +4,7 @@ import type { Policy } from '../quota/core/policy.js';
 import type { Quota } from '../quota/index.js';
 import type { KubeApi, KubeClient } from '../kube/client.js';
 import { readClusterLedger } from './cluster-ledger.js';
-import { openKubeClient } from '../kube/open-client.js';
-import { operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
+import { openUserClient, type ClusterAccess } from '../kube/open-client.js';
 import { StartupError } from '../host/startup-error.js';
 
 /** A cluster's quota for read-only commands. */
@@ -20,10 +19,10 @@ export interface ClusterLedger {
  * or has no quota.
  */
 export async function withClusterLedger(
-  kubeconfig: string | undefined,
+  access: ClusterAccess,
   look: (ledger: ClusterLedger) => Promise<void>,
 ): Promise<void> {
-  await withClient(kubeconfig, async (client) => {
+  await withClient(access, async (client) => {
     const api: KubeApi = { request: (request) => client.request(request) };
     await look({ api, ledger: await openLedger(api) });
   });
@@ -37,11 +36,8 @@ export function openLedger(api: KubeApi, policy: Partial<Policy> = {}): Promise<
 }
 
 /** Opens a client with the operator's access and closes it after `use`. */
-export async function withClient(
-  kubeconfig: string | undefined,
-  use: (client: KubeClient) => Promise<void>,
-): Promise<void> {
-  const client = await openKubeClient(kubeconfig ?? operatorsKubeconfig(process.env), systemClock);
+export async function withClient(access: ClusterAccess, use: (client: KubeClient) => Promise<void>): Promise<void> {
+  const { client } = await openUserClient(access, systemClock);
   try {
     await use(client);
   } finally {

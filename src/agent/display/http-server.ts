@@ -24,6 +24,8 @@ export interface HttpServerOptions {
   readonly history: History;
   readonly journal: Journal;
   readonly feed: LiveFeed;
+  /** Checks the node, for `kubectl gpu doctor`; null: not offered. Rejects if the checks cannot run. */
+  readonly doctor?: (() => Promise<readonly unknown[]>) | null;
   /** Files of the page, by URL path. */
   readonly page: ReadonlyMap<string, PageFile>;
   /** Null: plain HTTP. */
@@ -86,6 +88,7 @@ export class HttpServer {
       '/version': this.#get(() => jsonText(gatewayJson({ version: view.version }))),
       '/api/node': this.#get(() => json(view.snapshot())),
       '/api/events': this.#get(({ query }) => json({ events: journal.after(whole(query.get('after'))) })),
+      ...(this.#options.doctor ? { '/api/doctor': this.#get(doctorAnswer(this.#options.doctor)) } : {}),
       '/api/stream': this.#get(() => ({
         status: 200,
         type: 'text/event-stream',
@@ -99,7 +102,7 @@ export class HttpServer {
     return new Map([...Object.entries(data), ...pageRoutes(page)]);
   }
 
-  #get(answer: (request: HttpRequest) => Answer): Route {
+  #get(answer: (request: HttpRequest) => Answer | Promise<Answer>): Route {
     return { method: 'GET', answer };
   }
 
@@ -114,6 +117,10 @@ export class HttpServer {
     const events = journal.after(0).filter((entry) => entry.allocation === id || concerns(entry.owner));
     return json({ allocation, series: history.slices(id), events });
   }
+}
+
+function doctorAnswer(doctor: () => Promise<readonly unknown[]>): () => Promise<Answer> {
+  return () => doctor().then(json, (error: unknown) => plain(503, (error as Error).message));
 }
 
 function whole(text: string | null): number {

@@ -1,0 +1,63 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { systemClock } from '../../host/clock.js';
+import { keptAlive } from '../../host/keep-alive.js';
+import { openUserClient, type ClusterAccess } from '../../kube/open-client.js';
+import { contextOption, kubeconfigOption } from '../cluster-options.js';
+import { GpuCluster } from './gpu-cluster.js';
+
+export interface ClusterOptions extends ClusterAccess {
+  readonly agentNamespace?: string;
+}
+
+/** Options that choose objects of a namespace. */
+export interface NamespaceOptions extends ClusterOptions {
+  readonly namespace?: string;
+  readonly allNamespaces?: true;
+  readonly selector?: string;
+}
+
+/** An open cluster and the namespace that the user means; null for all. */
+export interface OpenCluster {
+  readonly cluster: GpuCluster;
+  readonly namespace: string | null;
+}
+
+/** Adds the options of every command of `kubectl gpu`. */
+export function clusterCommand(name: string): Command {
+  return new Command(name)
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .option('--agent-namespace <name>', 'namespace of the agents; default: found by their label');
+}
+
+export function namespaceOption(): Option {
+  return new Option('-n, --namespace <name>', 'namespace; default: that of the context').argParser((text: string) => {
+    if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/u.test(text))
+      throw new InvalidArgumentError('Expected the name of a namespace, such as default.');
+    return text;
+  });
+}
+
+export function allNamespacesOption(): Option {
+  return new Option('-A, --all-namespaces', 'all namespaces');
+}
+
+export function selectorOption(): Option {
+  return new Option('-l, --selector <labels>', 'only objects with these labels, as in kubectl: app=web,tier!=db');
+}
+
+/** Opens the cluster for `work` and closes it afterwards. */
+export async function withCluster(
+  options: NamespaceOptions,
+  work: (open: OpenCluster) => Promise<void>,
+): Promise<void> {
+  await keptAlive(async () => {
+    const { client, namespace } = await openUserClient(options, systemClock);
+    try {
+      const chosen = options.allNamespaces === true ? null : (options.namespace ?? namespace ?? 'default');
+      await work({ cluster: new GpuCluster(client, options.agentNamespace ?? null), namespace: chosen });
+    } finally {
+      client.close();
+    }
+  });
+}

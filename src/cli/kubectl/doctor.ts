@@ -1,0 +1,100 @@
+import type { Command } from 'commander';
+import type { Diagnosis } from '../../agent/doctor.js';
+import { StartupError } from '../../host/startup-error.js';
+import { diagnosisText, type Finding } from '../diagnosis-text.js';
+import { outputOption, print, type Output } from '../output.js';
+import { clusterCommand, withCluster, type ClusterOptions } from './cluster-command.js';
+import { ENABLE_LABEL, isGpuResource, type GpuCluster, type GpuNode } from './gpu-cluster.js';
+
+/** The doctor of the node starts programs and waits for the driver. */
+const TIMEOUT_MS = 55_000;
+
+/** `kubectl gpu doctor NODE`: the cluster's view of a node, then the checks of the doctor on the node. */
+export function doctorCommand(): Command {
+  return clusterCommand('doctor')
+    .description('check a node: label, agent, offered resources; then everything that gpu-manager doctor checks there')
+    .argument('<node>', 'name, or node/name')
+    .addOption(outputOption())
+    .action((written: string, options: ClusterOptions & { readonly output: Output }) =>
+      withCluster(options, async ({ cluster }) => {
+        const name = written.replace(/^nodes?\//u, '');
+        const node = await cluster.node(name);
+        if (node === null) throw new StartupError(`no node ${name}: kubectl gpu nodes lists those with GPUs`);
+        const found = [...clusterFindings(node), ...(await nodeFindings(cluster, node))];
+        await print(options.output, { document: () => found, table: () => found.map(diagnosisText).join('') });
+        if (found.some(({ state }) => state === 'failed')) process.exitCode = 1;
+      }),
+    );
+}
+
+function clusterFindings({ node, agent, snapshot, problem }: GpuNode): readonly Finding[] {
+  const isEnabled = node.labels[ENABLE_LABEL] === 'enable';
+  const offered = [...node.allocatable].filter(([resource, amount]) => isGpuResource(resource) && amount > 0);
+  return [
+    isEnabled
+      ? ok('label', `${ENABLE_LABEL}=enable`)
+      : {
+          ...finding(agent === null ? 'failed' : 'warning', 'label', `the label ${ENABLE_LABEL}=enable is missing`),
+          advice: `kubectl label node ${node.name} ${ENABLE_LABEL}=enable`,
+        },
+    ...(node.isCordoned
+      ? [finding('warning', 'node', 'it is cordoned: no new pods come', `kubectl uncordon ${node.name}`)]
+      : []),
+    agent === null
+      ? finding(
+          'failed',
+          'agent pod',
+          'no agent runs on this node',
+          'see the DaemonSet: kubectl get daemonsets -A; taints of the node may keep it away',
+        )
+      : agent.problem !== ''
+        ? finding(
+            'failed',
+            'agent pod',
+            `${agent.namespace}/${agent.name} is not ready: ${agent.problem}`,
+            `kubectl --namespace ${agent.namespace} describe pod ${agent.name}; kubectl --namespace ${agent.namespace} logs ${agent.name}`,
+          )
+        : ok('agent pod', `${agent.namespace}/${agent.name} is ready`),
+    offered.length > 0
+      ? ok('resources', offered.map(([resource, amount]) => `${resource}: ${amount}`).join(', '))
+      : finding(
+          'failed',
+          'resources',
+          'the node offers no GPUs to pods',
+          'the agent registers them with the kubelet: see the checks of driver and kubelet, and its log',
+        ),
+    ...(agent === null || agent.problem !== ''
+      ? []
+      : [
+          snapshot === null
+            ? finding('failed', 'access', problem, 'docs/kubectl.md says which roles a user needs')
+            : ok('access', `the agent ${snapshot.version} answers through the API server`),
+        ]),
+    ...(snapshot?.cards ?? [])
+      .filter(({ health }) => health.status !== 'healthy')
+      .map(({ index, uuid, health }) =>
+        finding(
+          'failed',
+          'health',
+          `GPU ${index} (${uuid}) is ${health.status}: ${health.reason ?? ''}`,
+          'see docs/gpus.md',
+        ),
+      ),
+  ];
+}
+
+async function nodeFindings(cluster: GpuCluster, { agent, snapshot }: GpuNode): Promise<readonly Finding[]> {
+  if (agent === null) return [];
+  const byHand = `kubectl --namespace ${agent.namespace} exec ${agent.name} -- gpu-manager doctor with the flags of the agent`;
+  if (snapshot === null) return [finding('skipped', 'checks', 'the node cannot be asked', byHand)];
+  const answer = await cluster.reader.read(agent, '/api/doctor', { timeoutMs: TIMEOUT_MS });
+  return answer.ok ? (answer.body as readonly Diagnosis[]) : [finding('failed', 'checks', answer.message, byHand)];
+}
+
+function finding(state: Finding['state'], check: string, what: string, advice: string | null = null): Finding {
+  return { check, state, what, advice };
+}
+
+function ok(check: string, what: string): Finding {
+  return finding('ok', check, what);
+}

@@ -1,0 +1,64 @@
+import type { Command } from 'commander';
+import { eventsPath } from '../../kube/api-path.js';
+import { listAll } from '../../kube/list-all.js';
+import { outputOption } from '../output.js';
+import { age } from '../terminal-text.js';
+import {
+  allNamespacesOption,
+  clusterCommand,
+  namespaceOption,
+  withCluster,
+  type NamespaceOptions,
+} from './cluster-command.js';
+import { readEvent, type ClusterEvent } from './cluster-event.js';
+import { printListing, watchOption, type ListingOptions } from './listing.js';
+
+/** `kubectl gpu events`: events about GPUs and quota. */
+export function eventsCommand(): Command {
+  return clusterCommand('events')
+    .description('list the events about GPUs and quota, oldest first')
+    .addOption(namespaceOption())
+    .addOption(allNamespacesOption())
+    .option('--warnings', 'only warnings')
+    .addOption(watchOption())
+    .addOption(outputOption())
+    .action((options: NamespaceOptions & ListingOptions & { readonly warnings?: true }) =>
+      withCluster(options, ({ cluster, namespace }) =>
+        printListing(options, async () => {
+          const path = namespace === null ? '/api/v1/events' : eventsPath(namespace);
+          const events = (await listAll(cluster.api, 'the events', path))
+            .map(readEvent)
+            .filter((event) => isOurs(event) && (options.warnings !== true || event.type === 'Warning'))
+            .sort((a, b) => a.atMs - b.atMs);
+          return {
+            headings: ['LAST SEEN', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'],
+            wideHeadings: ['COUNT', 'REPORTER'],
+            rows: events.map((event) => rowOf(event, namespace === null)),
+            none: `no events about GPUs in ${namespace === null ? 'any namespace' : `namespace ${namespace} (-A for all)`}`,
+            problems: new Map(),
+          };
+        }),
+      ),
+    );
+}
+
+/** Whether a program of this project reported the event: their components begin alike. */
+function isOurs({ component }: ClusterEvent): boolean {
+  return component === 'gpu-manager' || component.startsWith('gpu-manager-');
+}
+
+function rowOf(event: ClusterEvent, hasNamespace: boolean) {
+  const place = hasNamespace && event.namespace !== '' ? `${event.namespace}/` : '';
+  return {
+    key: `${event.uid}/${event.reason}/${event.message}`,
+    cells: [
+      age(Date.now() - event.atMs),
+      event.type,
+      event.reason,
+      `${event.kind.toLowerCase()}/${place}${event.name}`,
+      event.message,
+    ],
+    wide: [String(event.count), event.component],
+    document: event,
+  };
+}

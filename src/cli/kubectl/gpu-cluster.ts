@@ -1,0 +1,220 @@
+import type { AllocationSnapshot, NodeSnapshot, SliceSnapshot } from '../../agent/display/view.js';
+import { NODE_INVENTORY_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
+import { decodeInventory, type InventoryGpu } from '../../gpu/node-inventory.js';
+import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
+import { systemClock } from '../../host/clock.js';
+import { agentPods, type AgentPod } from '../../kube/agent-pods.js';
+import { AgentReader } from '../../kube/agent-reader.js';
+import { ALL_NODES, ALL_PODS, podsPath } from '../../kube/api-path.js';
+import type { KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
+import { list, record } from '../../kube/json.js';
+import { listAll } from '../../kube/list-all.js';
+import { readNode, type Node } from '../../kube/node.js';
+import { readPod, type Pod } from '../../kube/pod.js';
+
+/** A node with GPUs, or with an agent. */
+export interface GpuNode {
+  readonly node: Node;
+  readonly agent: AgentPod | null;
+  /** What its agent answers; null if it was not asked or did not answer. */
+  readonly snapshot: NodeSnapshot | null;
+  /** Why there is no answer; empty otherwise. */
+  readonly problem: string;
+  /** What its agent published for the scheduler extender; empty without. */
+  readonly inventory: readonly InventoryGpu[];
+}
+
+/** One container on its GPUs. */
+export interface GpuContainer {
+  readonly name: string;
+  /** As written in its resources: cores, and blocks of 256 MiB. */
+  readonly requested: { readonly cores: number; readonly memoryBlocks: number };
+  /** GPU indexes, from its agent or from the annotations of the pod. */
+  readonly gpus: readonly number[];
+  /** Null while its agent does not answer, or has no allocation for it. */
+  readonly allocation: AllocationSnapshot | null;
+}
+
+/** A pod that asks for GPUs or has some. */
+export interface GpuPod {
+  readonly pod: Pod;
+  readonly containers: readonly GpuContainer[];
+}
+
+/** Label of the nodes that the DaemonSet manages. */
+export const ENABLE_LABEL = 'nvidia-device-enable';
+
+/** Agents that are asked at once. */
+const CONCURRENCY = 32;
+
+/** A cluster for read-only commands: its nodes, pods and agents. */
+export class GpuCluster {
+  readonly api: KubeApi;
+  readonly reader: AgentReader;
+  readonly #agentNamespace: string | null;
+  #agents: Promise<ReadonlyMap<string, AgentPod>> | null = null;
+
+  /** `agentNamespace`: null searches all namespaces. */
+  constructor(api: KubeApi, agentNamespace: string | null) {
+    this.api = api;
+    this.#agentNamespace = agentNamespace;
+    this.reader = new AgentReader({ api, clock: systemClock });
+  }
+
+  /** The nodes with GPUs or agents, by name; with `ask`, their agents' documents. Rejects with a `KubeError`. */
+  async nodes(labelSelector: string | null = null): Promise<readonly GpuNode[]> {
+    const query: Readonly<Record<string, string>> = labelSelector === null ? {} : { labelSelector };
+    const [objects, agents] = await Promise.all([
+      listAll(this.api, 'the nodes', ALL_NODES, query),
+      this.agents().catch(() => new Map<string, AgentPod>()),
+    ]);
+    const nodes = objects
+      .flatMap((object) => readNode(object) ?? [])
+      .filter((node) => hasGpus(node) || agents.has(node.name) || ENABLE_LABEL in node.labels);
+    const found = await mapLimited(nodes, (node) => this.#node(node, agents.get(node.name) ?? null));
+    return found.sort((a, b) => compareNames(a.node.name, b.node.name));
+  }
+
+  async node(name: string): Promise<GpuNode | null> {
+    const answer = await this.api.request({ method: 'GET', path: `${ALL_NODES}/${encodeURIComponent(name)}` });
+    if (!answer.ok) {
+      if (answer.code === 'not-found') return null;
+      throw new KubeError(`node ${name}`, answer);
+    }
+    const node = readNode(answer.body);
+    return node === null ? null : this.#node(node, (await this.agents()).get(name) ?? null);
+  }
+
+  /** Agents by node; read again after `refresh`. */
+  agents(): Promise<ReadonlyMap<string, AgentPod>> {
+    this.#agents ??= agentPods(this.api, this.#agentNamespace);
+    return this.#agents;
+  }
+
+  /** Forgets which agents there are, so that the next question finds new ones. */
+  refresh(): void {
+    this.#agents = null;
+  }
+
+  /** The agents' answers for the nodes with these names. */
+  async snapshots(names: ReadonlySet<string>): Promise<ReadonlyMap<string, NodeSnapshot | string>> {
+    let agents: ReadonlyMap<string, AgentPod>;
+    try {
+      agents = await this.agents();
+    } catch (error) {
+      return new Map([...names].map((name) => [name, (error as Error).message]));
+    }
+    const answers = await mapLimited([...names], async (name) => {
+      const { snapshot, problem } = await this.#ask(agents.get(name) ?? null);
+      return [name, snapshot ?? problem] as const;
+    });
+    return new Map(answers);
+  }
+
+  /** Pods with GPUs in a namespace, null for all, and why some agents' figures are missing, by node. */
+  async pods(
+    namespace: string | null,
+    labelSelector: string | null = null,
+  ): Promise<{ readonly pods: readonly GpuPod[]; readonly problems: ReadonlyMap<string, string> }> {
+    const query: Readonly<Record<string, string>> = labelSelector === null ? {} : { labelSelector };
+    const path = namespace === null ? ALL_PODS : podsPath(namespace);
+    const objects = (await listAll(this.api, 'the pods', path, query)).filter(asksForGpus);
+    return this.withFigures(objects.map(readPod));
+  }
+
+  /** Adds the agents' figures to pods. */
+  async withFigures(
+    pods: readonly Pod[],
+  ): Promise<{ readonly pods: readonly GpuPod[]; readonly problems: ReadonlyMap<string, string> }> {
+    const running = pods.filter(({ isDone }) => !isDone);
+    const answers = await this.snapshots(new Set(running.flatMap(({ node }) => node ?? [])));
+    const problems = new Map<string, string>();
+    const byContainer = new Map<string, AllocationSnapshot>();
+    for (const [node, answer] of answers) {
+      if (typeof answer === 'string') problems.set(node, answer);
+      else
+        for (const allocation of answer.allocations)
+          for (const { podUid, container } of allocation.owners) byContainer.set(`${podUid}/${container}`, allocation);
+    }
+    const found = pods.map((pod) => ({ pod, containers: containersOf(pod, byContainer) }));
+    found.sort((a, b) => compareNames(a.pod.namespace, b.pod.namespace) || compareNames(a.pod.name, b.pod.name));
+    return { pods: found, problems };
+  }
+
+  async #node(node: Node, agent: AgentPod | null): Promise<GpuNode> {
+    const published = decodeInventory(node.annotations[NODE_INVENTORY_KEY] ?? '');
+    const inventory = published.ok ? published.inventory.cards : [];
+    return { node, agent, inventory, ...(await this.#ask(agent)) };
+  }
+
+  async #ask(agent: AgentPod | null): Promise<Pick<GpuNode, 'snapshot' | 'problem'>> {
+    if (agent === null) return { snapshot: null, problem: 'no agent runs on this node' };
+    const answer = await this.reader.read(agent, '/api/node');
+    return answer.ok
+      ? { snapshot: answer.body as NodeSnapshot, problem: '' }
+      : { snapshot: null, problem: answer.message };
+  }
+}
+
+/** Whether an object of a pod asks for GPUs: by an extended resource of this project, or by a claim. */
+function asksForGpus(object: unknown): boolean {
+  const { spec } = record(object);
+  const { containers, initContainers, resourceClaims } = record(spec);
+  return (
+    list(resourceClaims).length > 0 ||
+    [...list(containers), ...list(initContainers)].some((container) => {
+      const { limits, requests } = record(record(container).resources);
+      return [...Object.keys(record(limits)), ...Object.keys(record(requests))].some(isGpuResource);
+    })
+  );
+}
+
+export function isGpuResource(name: string): boolean {
+  return name === CORE_RESOURCE || name === MEMORY_RESOURCE || name.startsWith('tencent.com/mig-');
+}
+
+function hasGpus({ allocatable, annotations }: Node): boolean {
+  return [...allocatable.keys()].some(isGpuResource) || NODE_INVENTORY_KEY in annotations;
+}
+
+function containersOf(pod: Pod, byContainer: ReadonlyMap<string, AllocationSnapshot>): readonly GpuContainer[] {
+  // Indexes of the annotations count the containers of the specification without its init containers.
+  const all = [
+    ...pod.initContainers.map((container) => ({ container, annotated: '' })),
+    ...pod.containers.map((container, at) => ({
+      container,
+      annotated: pod.annotations[predicateGpuIndexKey(at)] ?? '',
+    })),
+  ];
+  return all.flatMap(({ container: { name, extended }, annotated }) => {
+    const allocation = byContainer.get(`${pod.kubeletUid}/${name}`) ?? byContainer.get(`${pod.uid}/${name}`) ?? null;
+    const requested = {
+      cores: Number(extended(CORE_RESOURCE)) || 0,
+      memoryBlocks: Number(extended(MEMORY_RESOURCE)) || 0,
+    };
+    if (allocation === null && annotated === '' && requested.cores === 0 && requested.memoryBlocks === 0) return [];
+    const known = annotated.split(',').filter((text) => /^\d+$/u.test(text));
+    const gpus = allocation?.slices.map(({ gpuIndex }) => gpuIndex) ?? known.map(Number);
+    return [{ name, requested, gpus, allocation }];
+  });
+}
+
+/** All slices of a pod. */
+export function slicesOf({ containers }: GpuPod): readonly SliceSnapshot[] {
+  return [...new Set(containers.flatMap(({ allocation }) => allocation ?? []))].flatMap(({ slices }) => slices);
+}
+
+async function mapLimited<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results = new Map<number, R>();
+  const next = items.entries();
+  const lane = async (): Promise<void> => {
+    for (const [at, item] of next) results.set(at, await work(item));
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, items.length) }, lane));
+  return items.map((_, at) => results.get(at) as R);
+}
+
+function compareNames(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true });
+}

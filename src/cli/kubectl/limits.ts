@@ -1,0 +1,287 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { parseHundredths, parseMemory, valueFor } from '../../agent/slices/live-limits.js';
+import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
+import { parsePriority } from '../../gpu/priority.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import { StartupError } from '../../host/startup-error.js';
+import { podPath } from '../../kube/api-path.js';
+import { MERGE_PATCH, type KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
+import { readPod, type Pod } from '../../kube/pod.js';
+import { outputOption } from '../output.js';
+import { gib } from '../terminal-text.js';
+import {
+  allNamespacesOption,
+  clusterCommand,
+  namespaceOption,
+  selectorOption,
+  withCluster,
+  type NamespaceOptions,
+} from './cluster-command.js';
+import type { GpuContainer, GpuPod } from './gpu-cluster.js';
+import { printListing, watchOption, type ListingOptions, type ListingRow } from './listing.js';
+
+interface SetOptions extends NamespaceOptions {
+  readonly container?: string;
+  readonly memory?: string;
+  readonly share?: string;
+  readonly soft?: string;
+  readonly priority?: string;
+}
+
+/** The options of `set` with their annotations. */
+const KEYS = {
+  memory: MEMORY_LIMIT_KEY,
+  share: SHARE_LIMIT_KEY,
+  soft: CORE_LIMIT_KEY,
+  priority: PRIORITY_KEY,
+} as const;
+
+type LimitName = keyof typeof KEYS;
+const NAMES = Object.keys(KEYS) as readonly LimitName[];
+
+/** `kubectl gpu limits`: shows and changes the limits of running pods, by their annotations. */
+export function limitsCommand(): Command {
+  const command = new Command('limits').description('show and set the limits of running pods');
+  command.addCommand(getCommand());
+  command.addCommand(setCommand());
+  command.addCommand(releaseCommand());
+  for (const each of command.commands) each.exitOverride();
+  return command;
+}
+
+function getCommand(): Command {
+  return clusterCommand('get')
+    .description('list the limits of the containers with GPUs: in force, allocated, and asked for by annotations')
+    .argument('[pods...]', 'only these pods')
+    .addOption(namespaceOption())
+    .addOption(allNamespacesOption())
+    .addOption(selectorOption())
+    .addOption(watchOption())
+    .addOption(outputOption())
+    .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
+      withCluster(options, ({ cluster, namespace }) =>
+        printListing(options, async () => {
+          const { pods, problems } = await cluster.pods(namespace, options.selector ?? null);
+          const missing = names.filter((name) => !pods.some(({ pod }) => pod.name === name));
+          if (missing.length > 0)
+            throw new Error(`no pod with GPUs is called ${missing.join(', ')} in ${namespace ?? 'any namespace'}`);
+          return {
+            headings: [
+              ...(namespace === null ? ['NAMESPACE'] : []),
+              ...['POD', 'CONTAINER', 'GPU', 'SHARE', 'UP TO', 'MEMORY', 'USED', 'PRIORITY', 'ASKED'],
+            ],
+            wideHeadings: ['GPU UUID', 'ALLOCATION'],
+            rows: pods
+              .filter(({ pod }) => !pod.isDone && (names.length === 0 || names.includes(pod.name)))
+              .flatMap((gpuPod) => rowsOf(gpuPod, namespace === null)),
+            none: `no running pod asks for GPUs in ${namespace === null ? 'any namespace' : `namespace ${namespace} (-A for all)`}`,
+            problems,
+          };
+        }),
+      ),
+    );
+}
+
+function rowsOf({ pod, containers }: GpuPod, hasNamespace: boolean): readonly ListingRow[] {
+  return containers.flatMap((container): readonly ListingRow[] => {
+    const asked = askedOf(pod, container.name);
+    const place = [...(hasNamespace ? [pod.namespace] : []), pod.name, container.name];
+    const words = Object.entries(asked)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(' ');
+    const base = { namespace: pod.namespace, pod: pod.name, container: container.name, asked };
+    if (container.allocation === null)
+      return [
+        {
+          key: place.join('/'),
+          cells: [...place, container.gpus.join(',') || '-', '-', '-', '-', '-', '-', words || '-'],
+          wide: ['-', '-'],
+          document: { ...base, gpus: container.gpus },
+        },
+      ];
+    const { allocation } = container;
+    return allocation.slices.map((slice) => {
+      const limit = slice.memoryLimitBytes ?? slice.gpuMemoryBytes;
+      const given = slice.givenMemoryBytes ?? slice.gpuMemoryBytes;
+      return {
+        key: [...place, slice.gpuUuid].join('/'),
+        cells: [
+          ...place,
+          String(slice.gpuIndex),
+          slice.share === slice.givenCores ? String(slice.share) : `${slice.share} of ${slice.givenCores}`,
+          slice.softLimit === null ? '-' : String(slice.softLimit),
+          limit === given ? `${gib(limit)} GiB` : `${gib(limit)} of ${gib(given)} GiB`,
+          `${gib(slice.usedMemoryBytes)} GiB`,
+          slice.priority ?? 'normal',
+          words || '-',
+        ],
+        wide: [slice.gpuUuid, allocation.id],
+        document: {
+          ...base,
+          gpu: slice.gpuIndex,
+          gpuUuid: slice.gpuUuid,
+          allocation: allocation.id,
+          share: slice.share,
+          allocatedShare: slice.givenCores,
+          softLimit: slice.softLimit,
+          memoryBytes: limit,
+          allocatedMemoryBytes: given,
+          usedMemoryBytes: slice.usedMemoryBytes,
+          priority: slice.priority ?? 'normal',
+          unenforced: allocation.unenforced,
+        },
+      };
+    });
+  });
+}
+
+/** What the annotations of a pod ask for one of its containers. */
+function askedOf({ annotations }: Pod, container: string): Readonly<Partial<Record<LimitName, string>>> {
+  return Object.fromEntries(
+    NAMES.flatMap((name) => {
+      const whole = annotations[KEYS[name]];
+      const value = whole === undefined ? undefined : valueFor(whole, container);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+function setCommand(): Command {
+  return clusterCommand('set')
+    .description('set limits of a running pod within its allocation, by annotations; the agent applies them at once')
+    .argument('<pod>', 'name, or pod/name')
+    .addOption(namespaceOption())
+    .option('-c, --container <name>', 'only this container; default: every container')
+    .option(
+      '--memory <amount>',
+      'memory over all GPUs of a container: blocks of 256 MiB, or bytes with a unit (1536Mi)',
+      checked(parseMemory, 'blocks of 256 MiB such as 16, or an amount with a unit such as 1536Mi'),
+    )
+    .option(
+      '--share <cores>',
+      'cores of each GPU that belong to a container',
+      checked(parseHundredths, 'hundredths of a GPU from 1 to 100'),
+    )
+    .option(
+      '--soft <cores>',
+      'cores that a container may use while other containers leave the GPU idle',
+      checked(parseHundredths, 'hundredths of a GPU from 1 to 100'),
+    )
+    .option('--priority <priority>', 'high, normal or low', checked(parsePriority, 'high, normal or low'))
+    .action((name: string, options: SetOptions) => {
+      if (NAMES.every((limit) => options[limit] === undefined))
+        throw new StartupError('give at least one of --memory, --share, --soft and --priority');
+      return withCluster(options, async ({ cluster, namespace }) => {
+        const pod = await readTarget(cluster.api, namespace ?? 'default', name);
+        const { pods } = await cluster.withFigures([pod]);
+        const containers = targets(pods[0] as GpuPod, options.container);
+        for (const container of containers) refuseBeyond(pod, container, options);
+        const changes = Object.fromEntries(
+          NAMES.flatMap((limit) => {
+            const value = options[limit];
+            return value === undefined ? [] : [[KEYS[limit], merged(pods[0] as GpuPod, limit, options, value)]];
+          }),
+        );
+        await annotate(cluster.api, pod, changes);
+        for (const [key, value] of Object.entries(changes))
+          process.stdout.write(`pod/${pod.name}: ${key}=${String(value)}\n`);
+      });
+    });
+}
+
+function releaseCommand(): Command {
+  return clusterCommand('release')
+    .description('remove limits that annotations set: the pod gets its allocation again')
+    .argument('<pod>', 'name, or pod/name')
+    .addOption(namespaceOption())
+    .action((name: string, options: NamespaceOptions) =>
+      withCluster(options, async ({ cluster, namespace }) => {
+        const pod = await readTarget(cluster.api, namespace ?? 'default', name);
+        const set = Object.values(KEYS).filter((key) => pod.annotations[key] !== undefined);
+        if (set.length > 0) await annotate(cluster.api, pod, Object.fromEntries(set.map((key) => [key, null])));
+        process.stdout.write(
+          set.length === 0
+            ? `pod/${pod.name}: no annotation limits it\n`
+            : set.map((key) => `pod/${pod.name}: ${key} removed\n`).join(''),
+        );
+      }),
+    );
+}
+
+/** Keeps the text of the user if it can be read; the annotation shows what was written. */
+function checked(parse: (text: string) => unknown, expected: string): (text: string) => string {
+  return (text) => {
+    if (parse(text) === null) throw new InvalidArgumentError(`Expected ${expected}.`);
+    return text;
+  };
+}
+
+async function readTarget(api: KubeApi, namespace: string, written: string): Promise<Pod> {
+  const name = written.replace(/^pods?\//u, '');
+  const answer = await api.request({ method: 'GET', path: podPath(namespace, name) });
+  if (answer.ok) return readPod(answer.body);
+  throw answer.code === 'not-found'
+    ? new StartupError(`no pod ${name} in namespace ${namespace} (-n for another)`)
+    : new KubeError(`pod ${namespace}/${name}`, answer);
+}
+
+function targets({ pod, containers }: GpuPod, wanted: string | undefined): readonly GpuContainer[] {
+  if (containers.length === 0) throw new StartupError(`pod ${pod.name} asks for no GPU`);
+  const chosen = containers.filter(({ name }) => wanted === undefined || name === wanted);
+  if (chosen.length > 0) return chosen;
+  throw new StartupError(
+    `pod ${pod.name} has no container ${wanted} with a GPU; there are ${containers.map(({ name }) => name).join(', ')}`,
+  );
+}
+
+/** Limits only lower what was allocated: the agent would ignore more, so it is refused here. */
+function refuseBeyond(pod: Pod, { name, requested, allocation }: GpuContainer, options: SetOptions): void {
+  const where = `container ${name}`;
+  const given = requested.cores === 0 || requested.cores > CORES_PER_GPU ? CORES_PER_GPU : requested.cores;
+  const share = options.share === undefined ? null : Number(options.share);
+  if (share !== null && share > given)
+    throw new StartupError(`${where}: a share of ${share} is more than its ${given} cores of a GPU`);
+  const asked = askedOf(pod, name);
+  const effective = share ?? Number(asked.share ?? given);
+  if (options.soft !== undefined && Number(options.soft) < effective)
+    throw new StartupError(`${where}: a soft limit of ${options.soft} is below its share of ${effective}`);
+  if (options.memory === undefined) return;
+  const bytes = parseMemory(options.memory) ?? 0;
+  const allocated = requested.memoryBlocks * MEMORY_BLOCK_BYTES;
+  if (allocated > 0 && bytes > allocated)
+    throw new StartupError(
+      `${where}: ${options.memory} is more than its ${gib(allocated)} GiB (${requested.memoryBlocks} blocks)`,
+    );
+  const used = allocation?.slices.reduce((sum, { usedMemoryBytes }) => sum + usedMemoryBytes, 0) ?? 0;
+  if (bytes < used)
+    throw new StartupError(`${where}: ${options.memory} is less than the ${gib(used)} GiB that it uses now`);
+}
+
+/** The annotation's new value: for one container, a list that keeps what the others have. */
+function merged({ pod, containers }: GpuPod, limit: LimitName, { container }: SetOptions, value: string): string {
+  if (container === undefined) return value;
+  const entries = new Map(
+    containers.flatMap(({ name }) => {
+      const before = askedOf(pod, name)[limit];
+      return before === undefined ? [] : [[name, before] as const];
+    }),
+  );
+  entries.set(container, value);
+  return [...entries].map(([name, each]) => `${name}=${each}`).join(',');
+}
+
+async function annotate(
+  api: KubeApi,
+  { namespace, name, uid }: Pod,
+  annotations: Readonly<Record<string, string | null>>,
+): Promise<void> {
+  const answer = await api.request({
+    method: 'PATCH',
+    path: podPath(namespace, name),
+    contentType: MERGE_PATCH,
+    // With the UID, a new pod of the same name is refused.
+    body: { metadata: { uid, annotations } },
+  });
+  if (!answer.ok) throw new KubeError(`pod ${namespace}/${name} cannot be annotated`, answer);
+}

@@ -1,0 +1,131 @@
+import type { Command } from 'commander';
+import { CORE_RESOURCE, CORES_PER_GPU } from '../../gpu/resources.js';
+import { outputOption } from '../output.js';
+import { gib } from '../terminal-text.js';
+import { clusterCommand, selectorOption, withCluster, type NamespaceOptions } from './cluster-command.js';
+import type { GpuNode } from './gpu-cluster.js';
+import { printListing, watchOption, type Listing, type ListingOptions, type ListingRow } from './listing.js';
+
+/** `kubectl gpu nodes`: the nodes with GPUs, what is allocated there and what is used. */
+export function nodesCommand(): Command {
+  return clusterCommand('nodes')
+    .description('list the nodes with GPUs: what is allocated there, what is used, and whether the agent answers')
+    .argument('[names...]', 'only these nodes')
+    .addOption(selectorOption())
+    .addOption(watchOption())
+    .addOption(outputOption())
+    .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
+      withCluster(options, ({ cluster }) =>
+        printListing(options, async () => {
+          cluster.refresh();
+          const nodes = await cluster.nodes(options.selector ?? null);
+          const missing = names.filter((name) => !nodes.some(({ node }) => node.name === name));
+          if (missing.length > 0) throw new Error(`no node with GPUs is called ${missing.join(', ')}`);
+          return listing(nodes.filter(({ node }) => names.length === 0 || names.includes(node.name)));
+        }),
+      ),
+    );
+}
+
+function listing(nodes: readonly GpuNode[]): Listing {
+  return {
+    headings: ['NAME', 'STATUS', 'GPUS', 'MODEL', 'CORES', 'MEMORY', 'USED', 'USE', 'SLICES'],
+    wideHeadings: ['AGENT', 'VERSION', 'DRIVER', 'UNHEALTHY'],
+    rows: nodes.map(rowOf),
+    none: 'no node has GPUs: do the agents run? (kubectl get pods -A -l app.kubernetes.io/name=gpu-manager)',
+    problems: new Map(nodes.flatMap(({ node, problem }) => (problem === '' ? [] : [[node.name, problem] as const]))),
+  };
+}
+
+interface Gpus {
+  readonly models: readonly string[];
+  readonly memoryBytes: number;
+  readonly givenCores: number;
+  readonly givenMemoryBytes: number;
+  readonly unhealthy: number;
+  readonly count: number;
+}
+
+function rowOf({ node, agent, snapshot, problem, inventory }: GpuNode): ListingRow {
+  const gpus: Gpus =
+    snapshot === null
+      ? {
+          models: inventory.map(({ gpu }) => gpu.model),
+          memoryBytes: sum(inventory, ({ gpu }) => gpu.memoryBytes),
+          givenCores: sum(inventory, ({ freeCores }) => CORES_PER_GPU - freeCores),
+          givenMemoryBytes: sum(inventory, ({ gpu, freeMemoryBytes }) => gpu.memoryBytes - freeMemoryBytes),
+          unhealthy: inventory.filter(({ healthy }) => !healthy).length,
+          count: inventory.length || Math.floor((node.allocatable.get(CORE_RESOURCE) ?? 0) / CORES_PER_GPU),
+        }
+      : {
+          models: snapshot.cards.map(({ model }) => model),
+          memoryBytes: sum(snapshot.cards, ({ memoryBytes }) => memoryBytes),
+          givenCores: sum(snapshot.cards, ({ givenCores }) => givenCores),
+          givenMemoryBytes: sum(snapshot.cards, ({ givenMemoryBytes }) => givenMemoryBytes),
+          unhealthy: snapshot.cards.filter(({ health }) => health.status !== 'healthy').length,
+          count: snapshot.cards.length,
+        };
+  const status = statusOf(node.isCordoned, agent === null, snapshot?.notReady ?? null, gpus.unhealthy);
+  const used = snapshot === null ? null : sum(snapshot.cards, ({ usedMemoryBytes }) => usedMemoryBytes ?? 0);
+  const busy = snapshot?.cards.flatMap(({ usedPercent }) => usedPercent ?? []) ?? [];
+  const use = busy.length === 0 ? null : Math.round(sum(busy, (percent) => percent) / busy.length);
+  const models = [...new Set(gpus.models)];
+  const isUnknown = snapshot === null && inventory.length === 0;
+  const document = {
+    name: node.name,
+    status,
+    gpus: gpus.count,
+    models,
+    allocatedCores: isUnknown ? null : gpus.givenCores,
+    cores: gpus.count * CORES_PER_GPU,
+    allocatedMemoryBytes: isUnknown ? null : gpus.givenMemoryBytes,
+    memoryBytes: gpus.memoryBytes,
+    usedMemoryBytes: used,
+    usedPercent: use,
+    slices: snapshot === null ? null : sum(snapshot.allocations, ({ slices }) => slices.length),
+    unhealthyGpus: gpus.unhealthy,
+    agent: agent === null ? null : `${agent.namespace}/${agent.name}`,
+    agentVersion: snapshot?.version ?? null,
+    driverVersion: snapshot?.driverVersion ?? null,
+    problem: problem === '' ? null : problem,
+  };
+  return {
+    key: node.name,
+    cells: [
+      node.name,
+      status,
+      String(gpus.count),
+      models.join(', ') || '-',
+      isUnknown ? '-' : `${gpus.givenCores}/${document.cores}`,
+      isUnknown ? '-' : `${gib(gpus.givenMemoryBytes)}/${gib(gpus.memoryBytes)} GiB`,
+      used === null ? '-' : `${gib(used)} GiB`,
+      use === null ? '-' : `${use} %`,
+      document.slices === null ? '-' : String(document.slices),
+    ],
+    wide: [
+      document.agent ?? '-',
+      document.agentVersion ?? '-',
+      document.driverVersion ?? '-',
+      String(document.unhealthyGpus),
+    ],
+    document,
+  };
+}
+
+function statusOf(
+  isCordoned: boolean,
+  isWithoutAgent: boolean,
+  notReady: readonly string[] | null,
+  unhealthy: number,
+): string {
+  const states = [
+    isWithoutAgent ? 'NoAgent' : notReady === null ? 'Unknown' : notReady.length > 0 ? 'NotReady' : 'Ready',
+    ...(unhealthy > 0 ? ['GPUUnhealthy'] : []),
+    ...(isCordoned ? ['SchedulingDisabled'] : []),
+  ];
+  return states.join(',');
+}
+
+function sum<T>(items: readonly T[], of: (item: T) => number): number {
+  return items.reduce((total, item) => total + of(item), 0);
+}

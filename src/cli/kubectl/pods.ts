@@ -1,0 +1,123 @@
+import type { Command } from 'commander';
+import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import type { Pod } from '../../kube/pod.js';
+import { outputOption } from '../output.js';
+import { age, gib } from '../terminal-text.js';
+import {
+  allNamespacesOption,
+  clusterCommand,
+  namespaceOption,
+  selectorOption,
+  withCluster,
+  type NamespaceOptions,
+} from './cluster-command.js';
+import { slicesOf, type GpuPod } from './gpu-cluster.js';
+import { printListing, watchOption, type Listing, type ListingOptions, type ListingRow } from './listing.js';
+
+/** `kubectl gpu pods`: the pods with GPUs, and the waiting ones with the reason. */
+export function podsCommand(): Command {
+  return clusterCommand('pods')
+    .description('list the pods with GPUs: which GPUs, what they may use and what they use; why the others wait')
+    .argument('[names...]', 'only these pods')
+    .addOption(namespaceOption())
+    .addOption(allNamespacesOption())
+    .addOption(selectorOption())
+    .addOption(watchOption())
+    .addOption(outputOption())
+    .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
+      withCluster(options, ({ cluster, namespace }) =>
+        printListing(options, async () => {
+          cluster.refresh();
+          const { pods, problems } = await cluster.pods(namespace, options.selector ?? null);
+          const missing = names.filter((name) => !pods.some(({ pod }) => pod.name === name));
+          if (missing.length > 0)
+            throw new Error(`no pod with GPUs is called ${missing.join(', ')} in ${namespace ?? 'any namespace'}`);
+          const chosen = pods.filter(({ pod }) => names.length === 0 || names.includes(pod.name));
+          return { ...listing(chosen, namespace), problems };
+        }),
+      ),
+    );
+}
+
+/** The state of a pod in one word, as kubectl prints it. */
+export function stateOf({ isLeaving, reason, phase, node, isGated, unscheduled }: Pod): string {
+  if (isLeaving) return 'Terminating';
+  if (reason !== '') return reason;
+  if (isGated) return 'SchedulingGated';
+  return phase === 'Pending' && node === null && unscheduled !== '' ? 'Unschedulable' : phase;
+}
+
+/** Why a pod does not run; empty for one that runs or succeeded. */
+export function whyNot({ phase, message, unscheduled, containers, isGated }: Pod): string {
+  if (phase === 'Running' || phase === 'Succeeded') return '';
+  const waiting = containers.map((container) => container.waiting).find((reason) => reason !== '') ?? '';
+  return message || unscheduled || waiting || (isGated ? 'scheduling gates hold it back' : '');
+}
+
+/** What its containers asked for, in sum. */
+export function requestedOf({ containers }: GpuPod): { readonly cores: number; readonly memoryBytes: number } {
+  return {
+    cores: containers.reduce((total, { requested }) => total + requested.cores, 0),
+    memoryBytes: containers.reduce((total, { requested }) => total + requested.memoryBlocks * MEMORY_BLOCK_BYTES, 0),
+  };
+}
+
+function listing(pods: readonly GpuPod[], namespace: string | null): Omit<Listing, 'problems'> {
+  const place = namespace === null ? ['NAMESPACE'] : [];
+  return {
+    headings: [...place, 'NAME', 'STATUS', 'NODE', 'GPU', 'CORES', 'MEMORY', 'AGE'],
+    wideHeadings: ['THROTTLED', 'PROCESSES', 'GPU UUID', 'WHY'],
+    rows: pods.map((pod) => rowOf(pod, namespace === null)),
+    none: namespace === null ? 'no pod asks for GPUs' : `no pod of namespace ${namespace} asks for GPUs (-A for all)`,
+  };
+}
+
+function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
+  const { pod, containers } = gpuPod;
+  const slices = slicesOf(gpuPod);
+  const requested = requestedOf(gpuPod);
+  const why = whyNot(pod);
+  const gpus = [...new Set(containers.flatMap((container) => container.gpus))].sort((a, b) => a - b);
+  const total = (of: (slice: (typeof slices)[number]) => number): number | null =>
+    slices.length === 0 ? null : slices.reduce((sum, slice) => sum + of(slice), 0);
+  const document = {
+    namespace: pod.namespace,
+    name: pod.name,
+    status: stateOf(pod),
+    why: why === '' ? null : why,
+    node: pod.node,
+    gpus,
+    requestedCores: requested.cores,
+    requestedMemoryBytes: requested.memoryBytes,
+    cores: total(({ share }) => share),
+    usedCores: total(({ usedPercent }) => usedPercent),
+    memoryBytes: total(({ memoryLimitBytes, gpuMemoryBytes }) => memoryLimitBytes ?? gpuMemoryBytes),
+    usedMemoryBytes: total(({ usedMemoryBytes }) => usedMemoryBytes),
+    throttledSeconds: total(({ counters }) => counters?.throttledSeconds ?? 0),
+    processes: total(({ pids }) => pids.length),
+    gpuUuids: [...new Set(slices.map(({ gpuUuid }) => gpuUuid))],
+  };
+  const asked = requested.memoryBytes === 0 ? 'all' : `${gib(requested.memoryBytes)} GiB`;
+  return {
+    key: `${pod.namespace}/${pod.name}`,
+    cells: [
+      ...(hasNamespace ? [pod.namespace] : []),
+      pod.name,
+      document.status,
+      pod.node ?? '-',
+      gpus.join(',') || '-',
+      document.cores === null ? `-/${requested.cores}` : `${document.usedCores?.toFixed(0)}/${document.cores}`,
+      document.memoryBytes === null
+        ? `-/${asked}`
+        : `${gib(document.usedMemoryBytes ?? 0)}/${gib(document.memoryBytes)} GiB`,
+      pod.createdAt === null ? '-' : age(Date.now() - pod.createdAt),
+    ],
+    wide: [
+      document.throttledSeconds === null ? '-' : `${document.throttledSeconds.toFixed(1)} s`,
+      document.processes === null ? '-' : String(document.processes),
+      document.gpuUuids.join(',') || '-',
+      why || '-',
+    ],
+    document,
+  };
+}

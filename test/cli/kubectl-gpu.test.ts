@@ -1,0 +1,302 @@
+import { spawn } from 'node:child_process';
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import tap, { test, type Test } from 'tap';
+import { Journal } from '../../src/agent/display/journal.js';
+import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
+import { encodeInventory } from '../../src/gpu/node-inventory.js';
+import { TokenAccess } from '../../src/http/token-access.js';
+import { systemClock } from '../../src/host/clock.js';
+import { READER_ACCOUNT } from '../../src/kube/agent-reader.js';
+import { AGENT_AUDIENCE } from '../../src/kube/token-review.js';
+import { allocation, GIB, gpu, node, served, slice, topologyOf, viewOf } from '../agent/display/fixture.js';
+import { readAccountToken } from '../harness/api-server/account-token.js';
+import { ApiServer } from '../harness/api-server/api-server.js';
+import { kubeconfig } from '../harness/api-server/kubeconfig.js';
+import { eventually } from '../harness/eventually.js';
+import { scratchDirectory } from '../scratch.js';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
+
+tap.setTimeout(300_000);
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A cluster of two nodes with agents, one without an agent, and pods; `run` runs `kubectl gpu` as jane. */
+async function testCluster(t: Test) {
+  const directory = await scratchDirectory(t);
+  const server = new ApiServer({ tokens: new Map([['secret', 'jane']]) });
+  await server.start();
+  t.teardown(() => server.stop());
+
+  const gpus = [gpu(0, { usedPercent: 60, usedMemoryBytes: 3 * GIB }), gpu(1)];
+  const train = allocation('train', [slice(gpus[0]!, { usedPercent: 22, usedMemoryBytes: GIB, pids: [4711] })]);
+  const journal = new Journal(systemClock);
+  journal.note({ level: 'info', kind: 'Started', message: 'default/train/main: 30 cores', allocation: train.id });
+  const access = new TokenAccess(async (token) => {
+    const claims = readAccountToken(token);
+    return claims?.aud.includes(AGENT_AUDIENCE) === true ? { kind: 'allowed' } : { kind: 'unknown' };
+  }, systemClock);
+  const doctor = async () => [{ check: 'driver', state: 'ok', what: 'sim 580', advice: null }];
+  const agent = await served(
+    t,
+    viewOf(() => node({ gpus, allocations: [train] })),
+    { access, journal, doctor },
+  );
+  server.reach = ({ name }) => (name === 'agent-1' ? agent.server.port : null);
+
+  const inventory = encodeInventory({
+    topology: topologyOf('\tGPU0\nGPU0\tX\n'),
+    cards: [
+      {
+        gpu: { ...gpus[0]!, minor: 0 },
+        healthy: true,
+        reason: '',
+        foreign: false,
+        freeCores: 40,
+        freeMemoryBytes: 8 * GIB,
+      },
+    ],
+  });
+  for (const name of ['node1', 'node2', 'node10', 'plain'])
+    server.seed('nodes', {
+      metadata: {
+        name,
+        labels: {
+          pool: name === 'node10' ? 'b' : 'a',
+          ...(name === 'plain' ? {} : { 'nvidia-device-enable': 'enable' }),
+        },
+        annotations: name === 'node2' ? { [NODE_INVENTORY_KEY]: inventory } : {},
+      },
+      status: { allocatable: name === 'plain' ? { cpu: '8' } : { 'tencent.com/vcuda-core': '200', cpu: '8' } },
+    });
+  for (const at of [1, 2])
+    server.seed('pods', {
+      metadata: { name: `agent-${at}`, namespace: 'gpu-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
+      spec: { nodeName: `node${at}`, containers: [{ name: 'gpu-manager', args: ['run', '--token-review=true'] }] },
+      status: { phase: 'Running', containerStatuses: [{ name: 'gpu-manager', ready: true, state: { running: {} } }] },
+    });
+  server.seed('serviceaccounts', { metadata: { name: READER_ACCOUNT, namespace: 'gpu-system' } });
+  const pod = (name: string, changes: { nodeName?: string; status?: object; namespace?: string; labels?: object }) =>
+    server.seed('pods', {
+      metadata: {
+        name,
+        namespace: changes.namespace ?? 'default',
+        uid: `uid-${name}`,
+        ...(changes.labels === undefined ? {} : { labels: changes.labels as Record<string, string> }),
+      },
+      spec: {
+        ...(changes.nodeName === undefined ? {} : { nodeName: changes.nodeName }),
+        containers: ['main', 'side'].map((container) => ({
+          name: container,
+          resources:
+            container === 'main' ? { limits: { 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 16 } } : {},
+        })),
+      },
+      status: { phase: 'Running', ...changes.status },
+    });
+  pod('train', { nodeName: 'node1', labels: { app: 'train' } });
+  pod('dark', { nodeName: 'node2' });
+  pod('waiting', {
+    status: {
+      phase: 'Pending',
+      conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes have 30 free cores' }],
+    },
+  });
+  pod('other', { nodeName: 'node1', namespace: 'team' });
+  server.seed('pods', { metadata: { name: 'web', namespace: 'default' }, spec: { containers: [{ name: 'web' }] } });
+  const event = (name: string, reason: string, component: string, message: string) =>
+    server.seed('events', {
+      metadata: { name: `${name}.${reason.toLowerCase()}`, namespace: 'default' },
+      involvedObject: { kind: 'Pod', name, namespace: 'default', uid: `uid-${name}` },
+      type: 'Normal',
+      reason,
+      message,
+      source: { component },
+      lastTimestamp: new Date().toISOString(),
+    });
+  event('train', 'GPUStarted', 'gpu-manager', '30 cores of GPU 0');
+  event('train', 'Pulled', 'kubelet', 'image pulled');
+
+  await writeFile(join(directory, 'config'), kubeconfig(server, { token: 'secret' }));
+  const environment = { PATH: process.env.PATH, HOME: directory, KUBECONFIG: join(directory, 'config') };
+  const start = (args: readonly string[], env = {}) =>
+    spawn(process.execPath, [MAIN, ...args], { env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const run = (...args: readonly string[]): Promise<Ended> =>
+    new Promise((resolve, reject) => {
+      const child = start(args);
+      const texts = { out: '', err: '' };
+      child.stdout.on('data', (chunk: Buffer) => (texts.out += chunk.toString()));
+      child.stderr.on('data', (chunk: Buffer) => (texts.err += chunk.toString()));
+      child.once('error', reject);
+      child.once('close', (code) => resolve({ code, ...texts }));
+    });
+  return { server, directory, run, start, gpus };
+}
+
+test('kubectl gpu shows nodes and pods of a cluster, with the figures of the agents that answer', async (t) => {
+  const { run } = await testCluster(t);
+  const nodes = await run('nodes');
+  t.match(nodes, {
+    code: 0,
+    err: /node2: the API server does not reach the agent gpu-system\/agent-2.*\n.*node10: no agent runs/,
+  });
+  t.match(
+    nodes.out,
+    /^NAME +STATUS +GPUS +MODEL +CORES +MEMORY +USED +USE +SLICES\nnode1 +Ready +2 +NVIDIA H200 +30\/200 +4\.0\/32\.0 GiB +3\.0 GiB +30 % +1\n/,
+  );
+  t.match(
+    nodes.out,
+    /\nnode2 +Unknown +1 +NVIDIA H200 +60\/100 +8\.0\/16\.0 GiB +- +- +-\nnode10 +NoAgent +2 +- +- +-/,
+  );
+  t.notMatch(nodes.out, /plain/);
+  t.match(JSON.parse((await run('nodes', '-l', 'pool=a', '-o', 'json')).out), [
+    { name: 'node1', cores: 200, allocatedCores: 30, usedPercent: 30, agent: 'gpu-system/agent-1', problem: null },
+    { name: 'node2', problem: /connection refused/ },
+  ]);
+  t.match(
+    (await run('nodes', 'node1', '-o', 'wide')).out,
+    /AGENT +VERSION +DRIVER +UNHEALTHY\n.*gpu-system\/agent-1 +1\.2\.3 +580\.95\.05 +0/,
+  );
+  t.match(await run('nodes', 'plain'), { code: 1, err: 'kubectl gpu: no node with GPUs is called plain\n' });
+
+  const pods = await run('pods');
+  t.match(
+    pods.out,
+    /^NAME +STATUS +NODE +GPU +CORES +MEMORY +AGE\ndark +Running +node2 +- +-\/30 +-\/4\.0 GiB .*\ntrain +Running +node1 +0 +22\/30 +1\.0\/4\.0 GiB .*\nwaiting +Unschedulable +- +- +-\/30/,
+  );
+  t.notMatch(pods.out, /web|other/);
+  t.match((await run('pods', '-A')).out, /^NAMESPACE +NAME .*\n.*\nteam +other +Running/s);
+  t.match((await run('pods', '-n', 'team')).out, /^NAME .*\nother/);
+  t.match((await run('pods', 'waiting', '-o', 'wide')).out, /0\/3 nodes have 30 free cores/);
+  t.match(JSON.parse((await run('pods', '-l', 'app=train', '-o', 'json')).out), [
+    { name: 'train', node: 'node1', gpus: [0], usedCores: 22, cores: 30, usedMemoryBytes: GIB, processes: 1 },
+  ]);
+  t.match((await run('pods', '-n', 'empty')).err, /no pod of namespace empty asks for GPUs/);
+
+  const described = await run('describe', 'pod/train');
+  t.match(described.out, /^Name: +train\nNamespace: +default\nNode: +node1\n/);
+  t.match(
+    described.out,
+    /Container main: asks for 30 cores, 4\.0 GiB\n {2}GPU +CORES.*\n {2}0 +22\/30 .*4711 +GPU-00000000/,
+  );
+  t.match(described.out, /\nEvents:\n.*\n.*GPUStarted +30 cores of GPU 0\n.*Pulled/);
+  t.match(described.out, /Events of the agent:\n.*\n.*Started +default\/train\/main: 30 cores/);
+  t.match(
+    (await run('describe', 'waiting')).out,
+    /Why: +0\/3 nodes have 30 free cores\n\nContainer main:.*\n {2}no GPU yet/,
+  );
+  t.match((await run('describe', 'dark')).out, /No figures: +the API server does not reach/);
+  t.match(await run('describe', 'nobody'), { code: 1, err: /no pod nobody in namespace default \(-n for another\)/ });
+
+  const events = await run('events');
+  t.match(events.out, /^LAST SEEN +TYPE +REASON +OBJECT +MESSAGE\n.*GPUStarted +pod\/train +30 cores of GPU 0\n$/);
+  t.match(await run('events', '-n', 'team'), { code: 0, out: '', err: /no events about GPUs/ });
+});
+
+test('kubectl gpu limits set annotates a pod within its allocation', async (t) => {
+  const { run, server } = await testCluster(t);
+  const annotations = () => server.read('pods', 'default', 'train')?.metadata.annotations ?? {};
+  t.match((await run('limits', 'get')).out, /train +main +0 +30 +- +4\.0 GiB +1\.0 GiB +normal +-\n/);
+  t.match(await run('limits', 'set', 'train', '--memory', '2Gi', '--share', '20', '--soft', '80'), {
+    code: 0,
+    out: 'pod/train: tencent.com/vcuda-memory-limit=2Gi\npod/train: tencent.com/vcuda-share-limit=20\npod/train: tencent.com/vcuda-core-limit=80\n',
+  });
+  t.match(annotations(), { 'tencent.com/vcuda-memory-limit': '2Gi', 'tencent.com/vcuda-share-limit': '20' });
+  t.match((await run('limits', 'get', 'train')).out, /memory=2Gi share=20 soft=80/);
+  t.match((await run('limits', 'set', 'train', '-c', 'main', '--memory', '12')).out, /vcuda-memory-limit=main=12\n/);
+  for (const [args, message] of [
+    [['--memory', '8Gi'], /container main: 8Gi is more than its 4\.0 GiB \(16 blocks\)/],
+    [['--memory', '512Mi'], /512Mi is less than the 1\.0 GiB that it uses now/],
+    [['--share', '40'], /a share of 40 is more than its 30 cores/],
+    [['--soft', '10'], /a soft limit of 10 is below its share of 20/],
+    [['-c', 'side', '--share', '10'], /has no container side with a GPU; there are main/],
+  ] as const)
+    t.match(await run('limits', 'set', 'train', ...args), { code: 2, err: message }, args.join(' '));
+  t.match(await run('limits', 'set', 'web', '--share', '10'), { code: 2, err: /pod web asks for no GPU/ });
+  t.match(annotations(), { 'tencent.com/vcuda-memory-limit': 'main=12' }, 'refused limits change nothing');
+  t.match((await run('limits', 'release', 'train')).out, /vcuda-memory-limit removed/);
+  t.same(annotations(), {});
+});
+
+test('kubectl gpu doctor says what the cluster knows about a node, and what its agent finds', async (t) => {
+  const { run } = await testCluster(t);
+  const good = await run('doctor', 'node1');
+  t.equal(good.code, 0);
+  t.match(
+    good.out,
+    /^ok +label .*\nok +agent pod +gpu-system\/agent-1 is ready\nok +resources +tencent.com\/vcuda-core: 200\nok +access .*\nok +driver +sim 580\n$/,
+  );
+  t.match(await run('doctor', 'node/node2'), {
+    code: 1,
+    out: /FAILED +access +the API server does not reach the agent.*\n +-> docs\/kubectl\.md.*\nskipped +checks/,
+  });
+  t.match(await run('doctor', 'node10'), { code: 1, out: /FAILED +agent pod +no agent runs on this node/ });
+  t.match(await run('doctor', 'nowhere'), { code: 2, err: /no node nowhere: kubectl gpu nodes lists/ });
+});
+
+test('kubectl gpu --watch prints rows as they change', async (t) => {
+  const { server, start } = await testCluster(t);
+  const child = start(['pods', '-w']);
+  let out = '';
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+  await eventually(() => /waiting +Unschedulable/.test(out), 'the first rows');
+  server.edit('pods', 'default', 'waiting', (object) => ({
+    ...object,
+    status: { phase: 'Failed', reason: 'Evicted' },
+  }));
+  await eventually(() => /\nwaiting +Evicted[^\n]*\n$/.test(out), 'the changed row');
+  t.equal(out.match(/dark/g)?.length, 1, 'unchanged rows are not repeated');
+  child.kill('SIGINT');
+  t.equal(await new Promise((resolve) => child.once('close', resolve)), 0);
+});
+
+test('a context, a kubeconfig and the namespace of a context are chosen as in kubectl', async (t) => {
+  const { directory, run, server } = await testCluster(t);
+  const file = join(directory, 'two');
+  const config = JSON.parse(kubeconfig(server, { token: 'secret' })) as {
+    contexts: object[];
+    'current-context': string;
+  };
+  config.contexts.push({ name: 'team', context: { cluster: 'test', user: 'test', namespace: 'team' } });
+  await writeFile(file, JSON.stringify(config));
+  t.match((await run('pods', '--kubeconfig', file, '--context', 'team')).out, /\nother /);
+  t.match(await run('pods', '--kubeconfig', file, '--context', 'none'), {
+    code: 2,
+    err: /no context "none"; there are test, team/,
+  });
+  t.match(await run('pods', '--kubeconfig', join(directory, 'absent')), { code: 2, err: /--kubeconfig: .*absent/ });
+});
+
+test('kubectl gpu quota creates groups and shows the tree; edit hands over to kubectl', async (t) => {
+  const { run, directory } = await testCluster(t);
+  t.match(await run('quota', 'create', 'vision', 'limits.cpu'), { code: 2, err: /expected key=amount/ });
+  t.match(await run('quota', 'create', 'vision', 'limits.cpus=3'), { code: 2, err: /limits\.cpu/ });
+  t.match(await run('quota', 'create', 'vision', 'pods=x'), { code: 2, err: /quota: pods: / });
+  t.match(await run('quota', 'create', 'vision', 'pods=3'), {
+    code: 1,
+    err: /group vision was not created: the server could not find/,
+  });
+  const fake = join(directory, 'kubectl');
+  await writeFile(fake, '#!/bin/sh\necho "$@"\n');
+  await chmod(fake, 0o755);
+  t.match(
+    (await run('quota', 'edit', 'vision', '--kubectl', fake, '--context', 'test')).out,
+    /^--context=test edit bizgroupresourcequotas\.quota\.gpu-manager\.io -- vision\n$/,
+  );
+});
+
+test('kubectl gpu completes for kubectl, and its help names the plugin', async (t) => {
+  const { run } = await testCluster(t);
+  t.match((await run('__complete', 'no')).out, 'nodes\n:4\n');
+  t.match((await run('__complete', 'limits', 'se')).out, 'set\n:4\n');
+  t.match((await run('__complete', 'pods', '-o', '')).out, 'table\nwide\njson\nyaml\n:4\n');
+  t.match((await run('nods')).err, /unknown command 'nods'\n\(Did you mean one of nodes, pods\?\)/);
+  t.match((await run('--help')).out, /Usage: kubectl gpu \[options\]/);
+  t.notMatch((await run('--help')).out, /__complete/);
+});
