@@ -25,6 +25,10 @@ export const DEFAULT_CATALOG: CardCatalog = {
 
 /** Value of one GPU in `gpu.cards`, in thousandths. */
 const CARD = 1000;
+const VCUDA_CORE = 'tencent.com/vcuda-core';
+const VCUDA_MEMORY = 'tencent.com/vcuda-memory';
+/** Whole GPUs through claims that the scheduler makes: charged like a claim, by the keys of the device plugin. */
+const WHOLE_GPU = 'tencent.com/gpu';
 /** Size of a memory block of tkestack's vcuda. */
 const VCUDA_BLOCK_BYTES = 256 * MIB;
 /** MIG slices of a whole GPU. */
@@ -44,8 +48,8 @@ export interface DerivedGpu {
 /**
  * Derives comparable GPU amounts of one container. NVIDIA's plugin counts GPUs. HAMi (`gpucores`, `gpumem`) and
  * vgpu-manager (`vgpu-cores`, `vgpu-memory`) give amounts per device, which are multiplied here. tkestack's vcuda
- * counts hundredths of a GPU and blocks of 256 MiB in total. MIG resources name slices of seven and GB. Call this
- * before multiplying by replicas.
+ * counts hundredths of a GPU and blocks of 256 MiB in total, to which whole GPUs of `tencent.com/gpu` add. MIG
+ * resources name slices of seven and GB. Call this before multiplying by replicas.
  */
 export function deriveGpu(asked: ReadonlyMap<string, Amount>, type: string, catalog: CardCatalog): DerivedGpu {
   const amounts: Amounts = new Map(asked);
@@ -71,8 +75,17 @@ export function deriveGpu(asked: ReadonlyMap<string, Amount>, type: string, cata
   };
   shared('nvidia.com/gpu', 'nvidia.com/gpucores', 'nvidia.com/gpumem', 'nvidia.com/gpumem-percentage');
   shared('nvidia.com/vgpu-number', 'nvidia.com/vgpu-cores', 'nvidia.com/vgpu-memory', null);
-  cards = plus(cards, times(asked.get('tencent.com/vcuda-core') ?? 0, CARD / 100));
-  memory = plus(memory, times(asked.get('tencent.com/vcuda-memory') ?? 0, VCUDA_BLOCK_BYTES));
+  const whole = asked.get(WHOLE_GPU) ?? 0;
+  if (whole > 0) {
+    amounts.set(VCUDA_CORE, plus(asked.get(VCUDA_CORE) ?? 0, times(whole, 100)));
+    if (cardBytes === null) isMemoryUnknown = true;
+    else {
+      const blocks = Math.floor(cardBytes / VCUDA_BLOCK_BYTES);
+      amounts.set(VCUDA_MEMORY, plus(asked.get(VCUDA_MEMORY) ?? 0, times(whole, blocks)));
+    }
+  }
+  cards = plus(cards, times(amounts.get(VCUDA_CORE) ?? 0, CARD / 100));
+  memory = plus(memory, times(amounts.get(VCUDA_MEMORY) ?? 0, VCUDA_BLOCK_BYTES));
   for (const [resource, count] of asked) {
     const [, slices, gib] = /^nvidia\.com\/mig-(?:\d+c\.)?(\d+)g\.(\d+)gb/.exec(resource) ?? [];
     if (slices === undefined || gib === undefined) continue;
