@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
@@ -7,6 +6,7 @@ import { USAGE_FILE } from '../../src/abi/vgpu-abi.js';
 import { NODE, TestCluster } from './cluster.js';
 import { importOwnImage } from './image.js';
 import { until } from '../harness/eventually.js';
+import { shareMounts } from './shared-mounts.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const IMAGE = 'docker.io/library/gpu-manager:0.1.0';
@@ -19,17 +19,6 @@ const manifest = (name: string): string => join(ROOT, name);
 const system = (...args: string[]): Promise<string> => cluster.kubectl('--namespace', 'kube-system', ...args);
 
 tap.setTimeout(600_000);
-
-/**
- * Shares the mounts of the whole file system of the node, as systemd does: the container runtime sees the mounts of the
- * agent.
- */
-function shareMounts(directory: string): void {
-  mkdirSync(directory, { recursive: true });
-  execFileSync('mount', ['--bind', directory, directory]);
-  execFileSync('mount', ['--make-rshared', directory]);
-  tap.teardown(() => execFileSync('umount', ['--recursive', '--lazy', directory]));
-}
 
 /**
  * Settings for this cluster only: pods have no network of their own, and the address of the service of the API server
@@ -69,7 +58,7 @@ test('installed as docs/install.md describes, two pods share a GPU within their 
   shareMounts('/etc/gpu-manager');
   importOwnImage(cluster.containerdSocket, IMAGE);
   await cluster.kubectl('label', 'node', NODE, 'nvidia-device-enable=enable', '--overwrite');
-  await cluster.kubectl('apply', '-f', manifest('daemonset.yaml'));
+  await cluster.kubectl('apply', '-k', ROOT);
   await system(
     'patch',
     'daemonset',
@@ -87,14 +76,7 @@ test('installed as docs/install.md describes, two pods share a GPU within their 
       '--force',
       '--grace-period=0',
     );
-    await cluster.kubectl(
-      'delete',
-      '-f',
-      manifest('daemonset.yaml'),
-      '--ignore-not-found',
-      '--wait=true',
-      '--timeout=60s',
-    );
+    await cluster.kubectl('delete', '-k', ROOT, '--ignore-not-found', '--wait=true', '--timeout=60s');
   });
   await system('rollout', 'status', 'daemonset/gpu-manager', '--timeout=120s');
   await until(
