@@ -1,24 +1,24 @@
 // Puts the commands and everything they import into one file, so that an image needs no node_modules but the one native
 // addon:
 //
-//     node scripts/bundle.mjs DIRECTORY
+//     node scripts/bundle.mjs DIRECTORY [CPU [NODE_MODULES]]
 //
 // DIRECTORY then holds what `npm install` would have put there, as far as it is needed: the bundle at
 // dist/src/cli/main.js, which finds proto/, etc/ and native/build/ where it would find them in the repository, koffi
-// for this platform, and the licences of every package in it. The same sources give the same bytes: nothing in it
-// depends on the time, the machine or the path.
+// for this platform or that of CPU, and the licences of every package in it. The same sources give the same bytes:
+// nothing in it depends on the time, the machine or the path.
 import { build } from 'esbuild';
 import { cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Loads a compiled library, which cannot be part of a JavaScript file. */
 const KOFFI = 'koffi';
 
-const [target] = process.argv.slice(2);
+const [target, cpu = process.arch, packageFolder = 'node_modules'] = process.argv.slice(2);
 if (target === undefined) {
-  console.error('usage: bundle.mjs DIRECTORY');
+  console.error('usage: bundle.mjs DIRECTORY [CPU [NODE_MODULES]]');
   process.exit(2);
 }
 
@@ -76,11 +76,11 @@ function packagesIn(inputs) {
   return [...new Set(folders)].sort();
 }
 
-/** koffi's JavaScript and its addon for this platform, without its sources. */
+/** koffi's JavaScript and its addon for the platform of the bundle, without its sources. */
 async function copyKoffi() {
-  const addon = join('@koromix', `koffi-${process.platform}-${process.arch}`);
+  const addon = join('@koromix', `koffi-${process.platform}-${cpu}`);
   for (const folder of [KOFFI, addon]) {
-    const from = join(ROOT, 'node_modules', folder);
+    const from = resolve(ROOT, packageFolder, folder);
     await cp(from, join(target, 'node_modules', folder), {
       recursive: true,
       filter: (path) => isNeeded(relative(from, path)),

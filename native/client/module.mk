@@ -1,7 +1,8 @@
 # gpu-client is static, so it runs in any image regardless of the C library. musl makes it smallest and is used if it is
-# installed.
+# installed, and the target is this machine.
 
-CLIENT_CC := $(if $(DEBUG),$(CC),$(or $(shell command -v musl-gcc),$(CC)))
+CLIENT_MUSL := $(if $(filter $(shell uname -m)-%,$(shell $(CC) -dumpmachine)),$(shell command -v musl-gcc))
+CLIENT_CC := $(if $(DEBUG),$(CC),$(or $(CLIENT_MUSL),$(CC)))
 CLIENT_STATIC := $(if $(DEBUG),$(filter -fsanitize%,$(LDFLAGS)),-static -s)
 CLIENT_SOURCES := $(wildcard client/*.c)
 

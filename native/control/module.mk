@@ -1,6 +1,6 @@
 # The control library. libcuda-control.so is installed in the place of libcuda.so.1 and loads the driver's library as
 # libcuda-origin.so.1. libnvml-control.so does the same for libnvidia-ml. The sandbox builds read their directory from
-# the environment. Only tests, benchmarks and the demo use them; they are never installed.
+# the environment. Only tests, benchmarks and the demo use them; the agent never installs them.
 
 comma := ,
 

@@ -174,6 +174,6 @@ test('a release checks the signatures of packages before the build, and attests 
     attested.map((step) => step.with),
     [{ 'subject-digest': /digest/, 'push-to-registry': true }, { 'subject-path': /\.tgz/ }],
   );
-  t.match(release?.permissions, { 'id-token': 'write', attestations: 'write', contents: 'read' });
+  t.match(release?.permissions, { 'id-token': 'write', attestations: 'write', contents: 'write' });
   t.end();
 });
