@@ -1,4 +1,4 @@
-import { json, jsonText, RefusedRequest, type Answer } from '../http/answer.js';
+import { json, jsonText, plain, RefusedRequest, type Answer } from '../http/answer.js';
 import { Listener, type HttpRequest, type Route } from '../http/listener.js';
 import { healthRoutes } from '../http/probe-routes.js';
 import type { TlsSource } from '../http/tls.js';
@@ -8,6 +8,7 @@ import { pageRoutes } from '../page/page-routes.js';
 import { PAGE_POLICY } from '../page/page-policy.js';
 import { rowsText, type ClusterFeed } from './cluster-feed.js';
 import type { ClusterModel } from './cluster-model.js';
+import type { NodeDocuments } from './node-documents.js';
 import type { Reader, Readers } from './readers.js';
 import type { Scope } from './scope.js';
 
@@ -17,6 +18,7 @@ export interface ConsoleServerOptions {
   readonly model: ClusterModel;
   readonly feed: ClusterFeed;
   readonly readers: Readers;
+  readonly documents: NodeDocuments;
   readonly notReady: () => readonly string[];
   /** Files of the page, by URL path. */
   readonly page: ReadonlyMap<string, PageFile>;
@@ -57,7 +59,7 @@ export class ConsoleServer {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { model, feed, notReady, page } = this.#options;
+    const { model, feed, notReady, page, documents } = this.#options;
     return new Map([
       ...healthRoutes(notReady),
       ...pageRoutes(page),
@@ -71,6 +73,12 @@ export class ConsoleServer {
           if (!feed.join(response, reader, scope)) response.end('event: busy\ndata: {}\n\n');
         },
       })),
+      this.#data('/api/node', async (scope, { name: user }, { query }) => {
+        const name = query.get('name') ?? '';
+        if (!scope.tables.has('nodes')) return plain(403, `${user} may not list nodes`);
+        if (model.node(name) === null) return plain(404, 'no node of this name has GPUs of gpu-manager');
+        return json(await documents.read(name, scope));
+      }),
       this.#data('/api/whoami', (scope, { name }) =>
         json({ name, namespaces: scope.namespaces === null ? null : [...scope.namespaces].sort() }),
       ),

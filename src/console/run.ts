@@ -8,6 +8,7 @@ import { CertificateFiles } from '../http/certificate-files.js';
 import { isLoopback } from '../http/loopback.js';
 import { SelfSigned } from '../http/self-signed.js';
 import type { TlsSource } from '../http/tls.js';
+import { AgentReader } from '../kube/agent-reader.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { watchableApi } from '../kube/watchable-api.js';
 import { readPageFiles } from '../page/page-files.js';
@@ -15,6 +16,7 @@ import { ClusterFeed } from './cluster-feed.js';
 import { ClusterModel } from './cluster-model.js';
 import { ClusterWatch } from './cluster-watch.js';
 import { ConsoleServer } from './console-server.js';
+import { NodeDocuments } from './node-documents.js';
 import { ClusterReaders, OPEN_READERS } from './readers.js';
 
 export interface ConsoleConfig {
@@ -54,6 +56,7 @@ export async function buildConsole(
   });
   const server = new ConsoleServer({
     ...{ address, port, model, feed, log },
+    documents: new NodeDocuments({ api: client, reader: new AgentReader({ api: client, clock }), clock }),
     readers: tokenReview ? new ClusterReaders(api, clock, () => model.namespaces()) : OPEN_READERS,
     notReady: () => (watch.synced ? [] : ['the cluster has not been listed yet']),
     page: await readPageFiles(CONSOLE_PAGE),

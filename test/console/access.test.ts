@@ -2,6 +2,8 @@ import { test } from 'tap';
 import { nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole, type RunningConsole } from './fixture.js';
 import type { ApiServer } from '../harness/api-server/api-server.js';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 
 function seed(server: ApiServer): void {
   server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 }));
@@ -67,4 +69,43 @@ test('a console without token review listens on loopback only', async (t) => {
   );
   const console = await runningConsole(t, seed, { tokenReview: false });
   t.equal((await console.get('/api/cluster', null)).status, 200);
+});
+
+test('the document of an agent shows each reader the containers of its namespaces', async (t) => {
+  const allocations = ['research', 'ads'].map((namespace) => ({ id: namespace, owners: [{ namespace }], slices: [] }));
+  const agent = createServer((request, response) => {
+    response.end(JSON.stringify({ path: request.url, cards: [], allocations: [...allocations, { owners: [] }] }));
+  });
+  await new Promise<void>((resolve) => agent.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => new Promise((resolve) => agent.close(resolve)));
+  const console = await runningConsole(t, (server) => {
+    seed(server);
+    server.seed('pods', {
+      metadata: { name: 'agent', namespace: 'kube-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
+      spec: { nodeName: 'gpu-node-1', containers: [{ name: 'gpu-manager', args: [] }] },
+      status: { phase: 'Running', containerStatuses: [{ name: 'gpu-manager', ready: true }] },
+    });
+    server.reach = () => (agent.address() as AddressInfo).port;
+  });
+  const read = async (user: string) =>
+    (await (await console.get('/api/node?name=gpu-node-1', user)).json()) as {
+      readonly document: { readonly path: string; readonly allocations: readonly { readonly id?: string }[] };
+    };
+  t.match(await read('operator'), { ok: true, document: { path: '/api/node' } });
+  t.equal((await read('operator')).document.allocations.length, 3);
+  t.same(
+    (await read('lead')).document.allocations.map(({ id }) => id),
+    ['research'],
+  );
+  t.same((await read('technician')).document.allocations, []);
+  t.equal((await console.get('/api/node?name=gpu-node-1', 'researcher')).status, 403);
+  t.equal((await console.get('/api/node?name=..%2F..%2Fsecrets', 'operator')).status, 404);
+});
+
+test('a node without an agent is said to have none', async (t) => {
+  const console = await runningConsole(t, seed);
+  t.match(await (await console.get('/api/node?name=gpu-node-1')).json(), {
+    ok: false,
+    reason: 'no agent runs on gpu-node-1',
+  });
 });

@@ -18,6 +18,8 @@ export const USERS: Readonly<Record<string, (access: ReviewedAccess) => boolean>
   operator: ({ verb }) => verb === 'list',
   // Lists pods of two namespaces, and no nodes.
   researcher: ({ resource, namespace }) => resource === 'pods' && ['research', 'vision'].includes(namespace),
+  // Lists nodes, and pods of one namespace.
+  lead: ({ resource, namespace }) => resource === 'nodes' || (resource === 'pods' && namespace === 'research'),
   // Lists nodes, and pods nowhere.
   technician: ({ resource }) => resource === 'nodes',
   stranger: () => false,

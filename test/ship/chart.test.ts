@@ -20,6 +20,7 @@ import { kubernetesSchemas, noKubernetesSchemas } from './kubernetes-schemas.js'
 const TEMPLATES = 'charts/gpu-manager/templates';
 const EVERYTHING = [
   'extender.enabled=true',
+  'console.enabled=true',
   'quota.enabled=true',
   'quota.arbitrator=on',
   'pluginProxy.enabled=true',
@@ -88,13 +89,14 @@ test('the chart permits evictions only where a value enables them', (t) => {
 test('the chart with its default values renders the objects of the manifests', { skip: noHelm }, (t) => {
   const made = helmTemplate(
     '--set',
-    'extender.enabled=true,quota.enabled=true,quota.crds=false',
+    'extender.enabled=true,console.enabled=true,quota.enabled=true,quota.crds=false',
     '--api-versions',
     'policy/v1',
   );
   const files = [
     'etc/agent/daemonset.yaml',
     'etc/extender/deployment.yaml',
+    'etc/console/deployment.yaml',
     'etc/quota/deployment.yaml',
     'etc/quota/disruption-budget.yaml',
   ];

@@ -17,6 +17,7 @@ const skip = PROGRAM === undefined ? 'kustomize is not installed: run scripts/in
 
 const AGENT = ['etc/agent/daemonset.yaml'];
 const EXTENDER = ['etc/extender/deployment.yaml'];
+const CONSOLE = ['etc/console/deployment.yaml'];
 const QUOTA = ['etc/quota/crds.yaml', 'etc/quota/deployment.yaml', 'etc/quota/disruption-budget.yaml'];
 
 function build(directory: string): ShippedObject[] {
@@ -33,7 +34,8 @@ test('kubectl apply -k . and the overlays install the shipped objects', { skip }
   t.same(inOrder(build('etc/kustomize/agent-extender')), inOrder(objectsOf([...AGENT, ...EXTENDER])));
   const all = build('etc/kustomize/all');
   const policy = 'etc/admission/agent-node.yaml';
-  t.same(named(all), named(objectsOf([...AGENT, policy, 'etc/plugin-proxy/daemonset.yaml', ...EXTENDER, ...QUOTA])));
+  const proxy = 'etc/plugin-proxy/daemonset.yaml';
+  t.same(named(all), named(objectsOf([...AGENT, policy, proxy, ...EXTENDER, ...CONSOLE, ...QUOTA])));
   t.match(JSON.stringify(all), /GPU_MANAGER_PLUGIN_PROXY_PATH/, 'the agents register with the proxy');
   t.end();
 });

@@ -3,13 +3,14 @@ import { bytesOf, count, trimmed } from './format.js';
 import { nodeList } from './node-list.js';
 import { podTable } from './pod-table.js';
 import { podView } from './pod-view.js';
+import { nodeView, podOfAllocation } from './node-view.js';
 import { Rows, wordsOf } from './rows.js';
 import { shell } from './shell.js';
 import { follow } from './stream.js';
 
 const rows = new Rows();
 const { main, filter, connected, askToken, keepingPlace } = shell({
-  stops: 'a.node, a.pod',
+  stops: 'a.node, a.pod, a.slice',
   escape() {
     if (route().name !== '') location.hash = '#/';
   },
@@ -72,7 +73,8 @@ const VIEWS = {
   '': () => clusterView(),
   pods: () => tableView(() => [...rows.pods.values()], {}),
   waiting: () => tableView(() => rows.waiting(), { showsWhy: true, nothing: 'No pod waits for a GPU.' }),
-  node: (name) => nodeView(name),
+  node: (name) => nodeView(rows, name, () => filter.value, keepingPlace),
+  container: (id) => podView(rows, podOfAllocation(id)),
   pod: (uid) => podView(rows, uid),
 };
 
@@ -143,18 +145,6 @@ function figuresOf() {
 function tableView(pods, options) {
   const element = h('section', {});
   const draw = () => element.replaceChildren(podTable(pods(), wordsOf(filter.value), options));
-  draw();
-  return { element, change: () => keepingPlace(draw), filter: draw };
-}
-
-function nodeView(name) {
-  const element = h('section', {});
-  const draw = () =>
-    element.replaceChildren(
-      h('p', { class: 'back' }, h('a', { href: '#/' }, '← all nodes')),
-      h('h2', {}, name),
-      podTable(rows.podsOn(name), wordsOf(filter.value), { nothing: 'No pod on this node uses a GPU.' }),
-    );
   draw();
   return { element, change: () => keepingPlace(draw), filter: draw };
 }

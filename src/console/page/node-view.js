@@ -1,0 +1,138 @@
+import { h } from './dom.js';
+import { gpuBars } from './gpu-bars.js';
+import { overview } from './overview.js';
+import { podTable } from './pod-table.js';
+import { wordsOf } from './rows.js';
+import { Store } from './store.js';
+import { read } from './stream.js';
+
+const PERIOD_MS = 2000;
+
+/** UIDs of pods by the allocations of the nodes that were shown. */
+const podsByAllocation = new Map();
+
+/** The pod of an allocation that a node's view leads to. */
+export function podOfAllocation(id) {
+  return podsByAllocation.get(id) ?? '';
+}
+
+/**
+ * One node: as its own page shows it, if its agent answers; else what the cluster knows of it. The agent is asked on
+ * demand, through the API server.
+ */
+export function nodeView(rows, name, filterText, keepingPlace) {
+  const store = new Store();
+  const note = h('p', { class: 'quiet agent' }, 'Asking the agent of this node…');
+  const body = h('div', {});
+  const element = h(
+    'div',
+    {},
+    h('p', { class: 'back' }, h('a', { href: '#/' }, '← all nodes')),
+    h('h2', { class: 'node-title' }, name),
+    note,
+    body,
+  );
+  let picture = null;
+  let told = '';
+  let timer = null;
+  let closed = false;
+
+  function drawKnown() {
+    const node = rows.nodes.get(name);
+    if (node === undefined) {
+      note.textContent = 'No node of this name has GPUs of gpu-manager.';
+      body.replaceChildren();
+      return;
+    }
+    body.replaceChildren(
+      h('div', { class: 'wide-bars' }, gpuBars(node, rows.podsOn(name))),
+      h(
+        'section',
+        {},
+        h('h2', {}, 'Pods'),
+        podTable(rows.podsOn(name), wordsOf(filterText()), { nothing: 'No pod on this node uses a GPU.' }),
+      ),
+    );
+  }
+
+  function drawAgent(document) {
+    const { atMs, ...state } = document;
+    const { driverOutage, notReady } = state;
+    const text = JSON.stringify({
+      ...{ driverOutage, notReady },
+      cards: state.cards.map(({ uuid, usable, health, givenCores, givenMemoryBytes }) => ({
+        ...{ uuid, usable, health, givenCores, givenMemoryBytes },
+      })),
+      allocations: state.allocations.map(({ id, owners, findings }) => ({ id, owners, findings })),
+    });
+    store.state = state;
+    const sampled = store.use(usageOf(atMs, state));
+    for (const { id, owners } of state.allocations) podsByAllocation.set(id, owners.at(-1)?.podUid ?? '');
+    if (picture === null || text !== told) {
+      told = text;
+      keepingPlace(() => {
+        picture?.close();
+        picture = overview(store, filterText);
+        body.replaceChildren(picture.element);
+      });
+      picture.use(true);
+    } else picture.use(sampled);
+    note.textContent = `Figures of the agent, gpu-manager ${state.version}.`;
+  }
+
+  async function ask() {
+    try {
+      const answer = await read(`api/node?name=${encodeURIComponent(name)}`);
+      if (closed) return;
+      if (answer?.ok === true) drawAgent(answer.document);
+      else {
+        picture?.close();
+        picture = null;
+        if (answer !== null) note.textContent = `The agent of this node does not answer: ${answer.reason}`;
+        keepingPlace(drawKnown);
+      }
+    } catch {
+      // The line at the top says that the console is away; what was seen last stays.
+    }
+    if (!closed) timer = setTimeout(ask, PERIOD_MS);
+  }
+
+  drawKnown();
+  void ask();
+  return {
+    element,
+    change(touched) {
+      if (picture === null && touched.has(name)) keepingPlace(drawKnown);
+    },
+    filter() {
+      if (picture === null) drawKnown();
+      else picture.filter();
+    },
+    close() {
+      closed = true;
+      clearTimeout(timer);
+      picture?.close();
+    },
+  };
+}
+
+/** The part of an agent's document that changes with every sample, as its own page gets it. */
+function usageOf(at, { cards, allocations }) {
+  return {
+    at,
+    cards: cards.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, strangerPids }) => ({
+      usedPercent,
+      usedMemoryBytes,
+      temperatureCelsius,
+      powerWatts,
+      foreignProcesses: strangerPids.length,
+    })),
+    slices: allocations.flatMap(({ slices }) =>
+      slices.map(({ usedPercent, usedMemoryBytes, counters }) => ({
+        usedPercent,
+        usedMemoryBytes,
+        throttledSeconds: counters?.throttledSeconds ?? 0,
+      })),
+    ),
+  };
+}
