@@ -147,8 +147,11 @@ test(
     await until('the node to report its new version', async () =>
       (await kubeletVersion()).startsWith(`v${cluster.version.name}.`),
     );
-    await until('the containers to be made again', async () =>
-      (await pods()).every(({ status }) => status.containerStatuses?.every(({ restartCount }) => restartCount > 0)),
+    await until(
+      'the containers to be made again',
+      async () =>
+        (await pods()).every(({ status }) => status.containerStatuses?.every(({ restartCount }) => restartCount > 0)),
+      180_000,
     );
     await podsRun();
     t.same(kubeletEntries(), written, 'the new kubelet has every device of every container');
