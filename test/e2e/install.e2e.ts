@@ -93,23 +93,28 @@ test('installed as docs/install.md describes, two pods share a GPU within their 
     .split(/^(?=\{)/m)
     .map((text) => JSON.parse(text) as { spec: object });
   await cluster.apply(...pods.map((pod) => ({ ...pod, spec: { ...pod.spec, hostNetwork: true } })));
-  const usage = await until(
+  const programs = async () => {
+    const { usage } = (await (await fetch(`${ADDRESS}/usage`)).json()) as Partial<UsageDocument>;
+    return Object.values(usage ?? {})
+      .map(({ stat }) => stat.main.dev[0])
+      .map((device) => ({ gpu: device?.card_idx, cores: device?.gpu ?? 0, mib: device?.mem ?? 0 }))
+      .sort((a, b) => a.mib - b.mib);
+  };
+  const [small, large] = await until(
     'both programs to be at work',
     async () => {
-      const { usage } = (await (await fetch(`${ADDRESS}/usage`)).json()) as Partial<UsageDocument>;
-      const devices = Object.values(usage ?? {}).map(({ stat }) => stat.main.dev[0]);
-      return (
-        devices.length === 2 && devices.every((device) => (device?.gpu ?? 0) > 5 && (device?.mem ?? 0) > 600) && devices
-      );
+      const found = await programs();
+      return found.length === 2 && found.every(({ cores, mib }) => cores > 5 && mib > 600) && found;
     },
     90_000,
   );
-  t.equal(usage[0]?.card_idx, usage[1]?.card_idx, 'on one GPU');
-  const [small, large] = usage
-    .map((device) => ({ cores: device?.gpu ?? 0, mib: device?.mem ?? 0 }))
-    .sort((a, b) => a.mib - b.mib);
-  t.ok((small?.mib ?? 0) <= 1024 && (large?.mib ?? 0) <= 2048, JSON.stringify(usage));
-  t.ok((small?.cores ?? 0) <= 36 && (large?.cores ?? 0) <= 56, JSON.stringify(usage));
+  t.equal(small?.gpu, large?.gpu, 'on one GPU');
+  t.ok((small?.mib ?? 0) <= 1024 && (large?.mib ?? 0) <= 2048, JSON.stringify([small, large]));
+  // The first samples on a loaded machine may be of the start, before the shares are steered.
+  await until('both programs to keep to their shares', async () => {
+    const [thirty, fifty] = await programs();
+    return (thirty?.cores ?? 100) <= 36 && (fifty?.cores ?? 100) <= 56;
+  });
 
   // The agent mounts the usage files, and the containers see them: Bidirectional mount propagation.
   const usageFile = join('/etc/vcuda', USAGE_FILE);
