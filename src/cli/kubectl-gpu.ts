@@ -4,6 +4,7 @@ import { endAtClosedPipe, newProgram, runProgram } from './program.js';
 
 /** Loaders of the commands, in the order of the help; only the requested command is loaded. */
 const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>> = {
+  top: async () => (await import('./kubectl/top.js')).topCommand(),
   nodes: async () => (await import('./kubectl/nodes.js')).nodesCommand(),
   pods: async () => (await import('./kubectl/pods.js')).podsCommand(),
   describe: async () => (await import('./kubectl/describe.js')).describeCommand(),

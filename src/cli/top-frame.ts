@@ -134,11 +134,18 @@ function line([name = '', ...cells]: readonly string[], columns: number): string
   const pids = Math.max(8, Math.min(16, columns - 70));
   const room = Math.max(12, columns - fixed - pids - 1);
   const figures = widths.map((width, at) => (cells[at] ?? '').padStart(width)).join(' ');
-  return clip(`${clip(printable(name), room).padEnd(room)} ${figures} ${cells[4] ?? ''}`, columns).trimEnd();
+  return clip(`${cutMiddle(printable(name), room).padEnd(room)} ${figures} ${cells[4] ?? ''}`, columns).trimEnd();
 }
 
 function clip(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+}
+
+/** Shortens a name in its middle: pods of one workload differ at their end. */
+function cutMiddle(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const end = Math.floor((width - 1) / 2);
+  return `${text.slice(0, width - 1 - end)}…${text.slice(text.length - end)}`;
 }
 
 function bar(fraction: number, width: number): string {

@@ -141,6 +141,7 @@ test('top fits the width and height of the terminal', (t) => {
       `${columns} columns`,
     );
     t.match(frame.at(-1), /and \d+ more/);
+    if (columns === 80) t.match(frame.join('\n'), /default\/qui….*-49\/main /, 'long names keep both ends');
   }
   t.end();
 });

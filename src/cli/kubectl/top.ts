@@ -1,0 +1,74 @@
+import type { Command } from 'commander';
+import type { AllocationSnapshot, SliceSnapshot } from '../../agent/display/view.js';
+import { outputOption } from '../output.js';
+import { gib } from '../terminal-text.js';
+import { containerName } from '../usage.js';
+import { clusterCommand, selectorOption, withCluster, type NamespaceOptions } from './cluster-command.js';
+import { printListing, watchOption, type ListingOptions, type ListingRow } from './listing.js';
+
+/** `kubectl gpu top`: the slices of all nodes, the busiest first. */
+export function topCommand(): Command {
+  return clusterCommand('top')
+    .description('list the slices of all nodes, or of some, the busiest first')
+    .argument('[nodes...]', 'only these nodes')
+    .addOption(selectorOption())
+    .addOption(watchOption())
+    .addOption(outputOption())
+    .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
+      withCluster(options, ({ cluster }) =>
+        printListing(options, async () => {
+          cluster.refresh();
+          const all = await cluster.nodes(options.selector ?? null);
+          const missing = names.filter((name) => !all.some(({ node }) => node.name === name));
+          if (missing.length > 0) throw new Error(`no node with GPUs is called ${missing.join(', ')}`);
+          const nodes = all.filter(({ node }) => names.length === 0 || names.includes(node.name));
+          const slices = nodes.flatMap(({ node, snapshot }) =>
+            (snapshot?.allocations ?? []).flatMap((allocation) =>
+              allocation.slices.map((slice) => ({ node: node.name, allocation, slice })),
+            ),
+          );
+          slices.sort((a, b) => b.slice.usedPercent - a.slice.usedPercent);
+          return {
+            headings: ['NODE', 'GPU', 'CONTAINER', 'CORES', 'MEMORY', 'THROTTLED', 'PROCESSES'],
+            wideHeadings: ['GPU UUID', 'ALLOCATION'],
+            rows: slices.map(({ node, allocation, slice }) => rowOf(node, allocation, slice)),
+            none: 'no container has a slice',
+            problems: new Map(
+              nodes.flatMap(({ node, problem }) => (problem === '' ? [] : [[node.name, problem] as const])),
+            ),
+          };
+        }),
+      ),
+    );
+}
+
+function rowOf(node: string, allocation: AllocationSnapshot, slice: SliceSnapshot): ListingRow {
+  const limit = slice.memoryLimitBytes ?? slice.gpuMemoryBytes;
+  const throttled = slice.counters?.throttledSeconds ?? null;
+  return {
+    key: `${node}/${allocation.id}/${slice.gpuUuid}`,
+    cells: [
+      node,
+      String(slice.gpuIndex),
+      containerName(allocation),
+      `${slice.usedPercent.toFixed(0)}/${slice.share}`,
+      `${gib(slice.usedMemoryBytes)}/${gib(limit)} GiB`,
+      throttled === null ? '-' : `${throttled.toFixed(1)} s`,
+      String(slice.pids.length),
+    ],
+    wide: [slice.gpuUuid, allocation.id],
+    document: {
+      node,
+      gpu: slice.gpuIndex,
+      gpuUuid: slice.gpuUuid,
+      container: containerName(allocation),
+      allocation: allocation.id,
+      usedCores: slice.usedPercent,
+      cores: slice.share,
+      usedMemoryBytes: slice.usedMemoryBytes,
+      memoryBytes: limit,
+      throttledSeconds: throttled,
+      processes: slice.pids.length,
+    },
+  };
+}
