@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import pino from 'pino';
+import { isOffered } from '../../src/gpu/ledger/gpu-mode.js';
 import { buildAgent, type Agent } from '../../src/agent/run.js';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { nameSteps, runBehind, StepGate } from './named-steps.js';
@@ -79,6 +80,8 @@ async function obey(name: string, order: Order): Promise<unknown> {
         allocations: [...(state?.allocations.values() ?? [])],
         openHalves: state?.halves.length ?? 0,
         legacy: state?.legacy ?? [],
+        units: [...(state?.units.values() ?? [])],
+        offered: state?.node.gpus.map(({ gpu }) => gpu.uuid).filter((uuid) => isOffered(state, uuid, 'plugin')) ?? [],
       } satisfies LedgerReport;
     }
     case 'stop':

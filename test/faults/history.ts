@@ -2,9 +2,11 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CHECKPOINT_FILE } from '../../src/gpu/ledger/checkpoint.js';
 import type { EmulatedContainer, EmulatedPod } from '../../src/simulation/kubelet/pod.js';
+import type { AgentConfig } from '../../src/agent/config.js';
 import { generator } from '../generator.js';
 import { eventually } from '../harness/eventually.js';
 import type { AgentHouse } from './agent-house.js';
+import { ClaimPods, uuidOf, type ClaimPod, type ClaimStep } from './claim-pods.js';
 import { corrupt, CORRUPTIONS } from './corruption.js';
 import { halfWritten, leftOver, lostOrDoubled, straySockets, type KnownPod } from './inspection.js';
 import type { DiskError } from './named-steps.js';
@@ -24,6 +26,8 @@ const GRACE_MS = 10_000;
 /** No step takes this long, even on a busy machine; a step that is not done by then has failed. */
 const PATIENCE_MS = 120_000;
 const HOUR_MS = 3_600_000;
+/** A GPU returns to the device plugin when it has not been published for a minute. */
+const WITHDRAWN_MS = 61_000;
 
 /** Few shapes, so that nearly every pod has a twin with which it could be confused. */
 const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
@@ -59,6 +63,8 @@ export class History {
   readonly node: FaultNode;
   readonly #random: () => number;
   readonly #pods: KnownPod[] = [];
+  /** Null on a node without resource claims. */
+  readonly #claims: ClaimPods | null;
   readonly #cluster: Cluster;
   readonly #begun = performance.now();
   #house: AgentHouse | null = null;
@@ -79,12 +85,16 @@ export class History {
     for (let warm = 0; warm < 8; warm += 1) random();
     this.#random = random;
     this.#cluster = this.#pick(['none', 'none', 'http', 'https'] as const);
+    const claims = this.#cluster !== 'none' && random() < 0.7;
     this.node = new FaultNode({
       directory: join(directory, this.name),
       devices,
       cluster: this.#cluster,
       order: () => (random() < 0.5 ? ['core', 'memory'] : ['memory', 'core']),
+      claims,
     });
+    const { server } = this.node;
+    this.#claims = claims && server !== null ? new ClaimPods(this.node.config, server, random, this.name) : null;
   }
 
   get passed(): boolean {
@@ -92,7 +102,7 @@ export class History {
   }
 
   async open(): Promise<void> {
-    this.#note(`begins, API server: ${this.#cluster}`);
+    this.#note(`begins, API server: ${this.#cluster}${this.#claims === null ? '' : ', with claims'}`);
     await this.node.open();
     if (this.#random() >= 0.25) return;
     const gpu = Math.floor(this.#random() * GPUS);
@@ -155,6 +165,8 @@ export class History {
     }
     if (this.#random() < 0.2) this.#endOne();
     if (this.#random() < 0.2) await this.#admitOne();
+    if (this.#random() < 0.2) await this.#scheduleClaims();
+    if (this.#random() < 0.2) await this.#endClaims();
     if (this.#random() < 0.15) await this.#restartKubelet();
   }
 
@@ -172,6 +184,7 @@ export class History {
       this.#endOld();
       for (const { pod } of this.#pods.splice(0)) this.node.end(pod);
       await this.#compare();
+      await this.#returnEveryGpu();
       const whole = this.#newPod([['all', GPUS * 100, GPUS * 8]]);
       if (!(await this.#admit(whole))) this.#violated(['the empty node is refused to a pod that wants all of it']);
       await this.#startOne(whole);
@@ -190,6 +203,7 @@ export class History {
   async #lifetime(deed: number, steps: number): Promise<void> {
     await this.#start(deed === -1 ? steps : null);
     await this.#look();
+    if (this.#claims !== null && this.#random() < 0.6) await this.#pass();
     for (let at = 0; at < 6; at += 1) {
       if (this.#dying) return;
       if (at === deed) await this.#ask({ do: 'freeze', steps });
@@ -200,17 +214,31 @@ export class History {
     if (this.#random() < 0.3) await this.#compare();
   }
 
-  async #start(freezeAfter: number | null): Promise<void> {
+  async #start(freezeAfter: number | null, allocation = this.#allocation()): Promise<void> {
     const { config } = this.node;
-    this.#note('the agent starts');
+    this.#note(
+      `the agent starts, mode ${allocation.allocation}, claims on ${[...allocation.draGpus].join() || 'none or all'}`,
+    );
     await this.#ask({
       do: 'start',
       directory: join(config.checkpointPath, '..'),
-      config,
+      config: { ...config, ...allocation },
       graceMs: GRACE_MS,
       freezeAfter,
     });
     await this.#registered();
+    await this.#acceptDriver();
+  }
+
+  /** Which GPUs a life gives to claims: mostly the first two. */
+  #allocation(): Pick<AgentConfig, 'allocation' | 'draGpus'> {
+    const dice = this.#claims === null ? 1 : this.#random();
+    const mixed = (...gpus: readonly number[]) =>
+      ({ allocation: 'mixed', draGpus: new Set(gpus.map(uuidOf)) }) as const;
+    if (dice < 0.7) return mixed(0, 1);
+    if (dice < 0.8) return mixed(0, 1, 2);
+    if (dice < 0.85) return mixed(3);
+    return { allocation: this.#claims !== null && dice < 0.95 ? 'dra' : 'plugin', draGpus: new Set() };
   }
 
   async #act(): Promise<void> {
@@ -224,6 +252,15 @@ export class History {
       [2, () => this.#breakDisk()],
       [this.node.server === null ? 0 : 2, () => this.#breakApiServer()],
       [1, () => this.#heal()],
+      ...(this.#claims === null
+        ? []
+        : ([
+            [5, () => this.#scheduleClaims()],
+            [3, () => this.#prepareAny()],
+            [4, () => this.#endClaims()],
+            [1, () => this.#forceDelete()],
+            [2, () => this.#pass()],
+          ] as const)),
     ];
     let at = this.#random() * actions.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, act] of actions) {
@@ -322,9 +359,112 @@ export class History {
     this.#oldPod = null;
   }
 
+  async #scheduleClaims(): Promise<void> {
+    const pod = this.#claims?.schedule() ?? null;
+    if (pod === null) return;
+    const shape = pod.claims.map(({ gpu, cores, memoryBlocks }) => `${cores}/${memoryBlocks} of GPU ${gpu}`);
+    this.#note(`pod ${pod.name} has claims on ${shape.join(', ')}`);
+    await this.#prepareClaims(pod);
+  }
+
+  async #prepareAny(): Promise<void> {
+    const waiting = this.#claims?.pods.filter(({ state }) => state === 'waiting') ?? [];
+    if (waiting.length > 0) await this.#prepareClaims(this.#pick(waiting));
+  }
+
+  async #prepareClaims(pod: ClaimPod): Promise<void> {
+    if (this.#claims === null) return;
+    this.#note(`the claims of ${pod.name} are prepared`);
+    const step = await this.#claims.prepare(pod);
+    this.#noteStep(step);
+    if (step.done || !step.refused || this.#dying || this.#apiServerIsBroken || this.#diskIsBroken) return;
+    // The GPU was handed over meanwhile: a controller deletes such a pod and makes another.
+    if (/belongs to the device plugin|is held by pods of the device plugin/.test(step.reason))
+      await this.#endClaim(pod);
+    else this.#violated([`${pod.name} is refused: ${step.reason}`]);
+  }
+
+  async #endClaims(): Promise<void> {
+    const pods = this.#claims?.pods ?? [];
+    if (pods.length > 0) await this.#endClaim(this.#pick(pods));
+  }
+
+  async #endClaim(pod: ClaimPod): Promise<void> {
+    if (this.#claims === null) return;
+    this.#note(`pod ${pod.name} with claims ends`);
+    this.#noteStep(await this.#claims.end(pod));
+  }
+
+  async #forceDelete(): Promise<void> {
+    const prepared = this.#claims?.pods.filter(({ state }) => state === 'prepared') ?? [];
+    if (prepared.length === 0) return;
+    const pod = this.#pick(prepared);
+    this.#note(`pod ${pod.name} with claims is deleted by force`);
+    await this.#claims?.forget(pod);
+  }
+
+  /** A minute passes: GPUs that no claim holds return to the device plugin, if it is to have them. */
+  async #pass(): Promise<void> {
+    this.#note('a minute passes');
+    await this.#ask({ do: 'jump', ms: WITHDRAWN_MS });
+    await delay(1_000);
+  }
+
+  #noteStep(step: ClaimStep): void {
+    if (!step.done) this.#note(`  ${step.refused ? 'refused' : 'failed'}: ${step.reason}`);
+  }
+
+  /** The kubelet finds the registration socket of an agent that serves claims. */
+  async #acceptDriver(): Promise<void> {
+    if (this.#house === null) return;
+    await this.#claims?.manager.register().catch((error: Error) => this.#note(`  no driver: ${error.message}`));
+  }
+
+  /** Prepares and releases every claim that waits for it, as a kubelet does when it calls again. */
+  async #settleClaims(): Promise<void> {
+    for (const pod of [...(this.#claims?.pods ?? [])]) {
+      if (this.#dying) return;
+      if (pod.state === 'waiting') await this.#prepareClaims(pod);
+      else if (pod.state === 'leaving') await this.#endClaim(pod);
+    }
+  }
+
+  /** Every claim ends; then claims get every whole GPU, and after them the device plugin does. */
+  async #returnEveryGpu(): Promise<void> {
+    if (this.#claims === null) return;
+    for (const pod of [...this.#claims.pods]) await this.#endClaim(pod);
+    await this.#compare();
+    await this.#ask({ do: 'stop' });
+    await this.#start(null, { allocation: 'dra', draGpus: new Set() });
+    const claims = this.#claims;
+    await eventually(() => claims.published().length === GPUS, 'every GPU to be published', PATIENCE_MS);
+    for (let gpu = 0; gpu < GPUS; gpu += 1) {
+      // What was deleted by force is released for the sake of these.
+      const pod = claims.scheduleWhole(gpu);
+      this.#note(`pod ${pod.name} has a claim on all of GPU ${gpu}`);
+      await this.#prepareClaims(pod);
+    }
+    await this.#compare();
+    for (const pod of [...claims.pods]) await this.#endClaim(pod);
+    await this.#ask({ do: 'stop' });
+    await this.#start(null, { allocation: 'plugin', draGpus: new Set() });
+    this.#note('a minute passes');
+    const deadline = performance.now() + PATIENCE_MS;
+    for (;;) {
+      await this.#ask({ do: 'jump', ms: WITHDRAWN_MS });
+      await delay(300);
+      const { offered } = (await this.#ask({ do: 'ledger' })) as LedgerReport;
+      if (offered.length === GPUS && this.node.kubelet.allocatable('core') === GPUS * 100) return;
+      if (performance.now() > deadline)
+        return void this.#violated([`the device plugin has ${offered.length} of ${GPUS} GPUs again`]);
+    }
+  }
+
   async #restartKubelet(): Promise<void> {
     this.#note('the kubelet restarts');
+    this.#claims?.restart();
     await this.node.kubelet.restart();
+    await this.#acceptDriver();
     if (this.#house !== null && !this.#diskIsBroken) await this.#registered();
   }
 
@@ -406,13 +546,20 @@ export class History {
   async #look(): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
-      const faults = await lostOrDoubled(this.node, (await this.#ask({ do: 'ledger' })) as LedgerReport, this.#pods);
+      const ledger = (await this.#ask({ do: 'ledger' })) as LedgerReport;
+      const faults = [...(await lostOrDoubled(this.node, ledger, this.#pods)), ...(await this.#claimFaults(ledger))];
       if (faults.length === 0 || this.#dying) return;
       if (performance.now() > deadline) return void this.#violated(faults);
       // A kubelet on a busy machine may not have answered in time when the agent started.
       await delay(100);
       await this.#ask({ do: 'reconcile' });
     }
+  }
+
+  /** Without an API server the amounts of a claim may be unknown. */
+  async #claimFaults(ledger: LedgerReport): Promise<string[]> {
+    if (this.#claims === null || this.#apiServerIsBroken || this.#diskIsBroken) return [];
+    return this.#claims.faults(this.node.config, ledger.units);
   }
 
   /** When all ended pods are past the grace period: the ledger equals the kubelet's list, and so does the disk. */
@@ -427,6 +574,7 @@ export class History {
       containers: [],
     });
     this.node.kubelet.remove(`uid-${this.name}-none`);
+    await this.#settleClaims();
     let faults: string[] = [];
     // Several times: after a restart the kubelet does not always answer at once.
     const deadline = performance.now() + PATIENCE_MS;
@@ -435,7 +583,12 @@ export class History {
       await this.#ask({ do: 'jump', ms: GRACE_MS + 1 });
       await this.#ask({ do: 'reconcile' });
       const ledger = (await this.#ask({ do: 'ledger' })) as LedgerReport;
-      faults = [...(await lostOrDoubled(this.node, ledger, this.#pods)), ...(await leftOver(this.node, ledger))];
+      faults = [
+        ...(await lostOrDoubled(this.node, ledger, this.#pods)),
+        ...(await leftOver(this.node, ledger)),
+        ...(await this.#claimFaults(ledger)),
+        ...((await this.#claims?.leftOver(this.node.config, ledger.units)) ?? []),
+      ];
       if (faults.length === 0) return;
     }
     this.#violated(faults);

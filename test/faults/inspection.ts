@@ -88,7 +88,7 @@ export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<s
   if ([...old].sort().join() !== [...kept].sort().join())
     faults.push(`shares of old pods are kept for ${[...kept].join()} instead of ${[...old].join()}`);
   if (ledger.openHalves > 0) faults.push(`${ledger.openHalves} halves of requests are kept`);
-  faults.push(...(await strayFiles(node, ledger.allocations)));
+  faults.push(...(await strayFiles(node, ledger)));
   return faults;
 }
 
@@ -102,11 +102,12 @@ function difference(kind: string, kubelet: ReadonlySet<string>, ledger: readonly
   ];
 }
 
-async function strayFiles(node: FaultNode, allocations: readonly Allocation[]): Promise<string[]> {
+async function strayFiles(node: FaultNode, ledger: LedgerReport): Promise<string[]> {
   const { config } = node;
   const faults: string[] = [];
   const known = new Set([
-    ...allocations.map(({ id }) => id),
+    ...ledger.allocations.map(({ id }) => id),
+    ...ledger.units.filter(({ admin }) => !admin).map(({ slice }) => slice),
     ...node.kubelet.held.filter(({ ids }) => ids.every(isLegacyId)).map(({ podUid }) => podUid),
   ]);
   const directories = await readdir(config.virtualManagerPath);

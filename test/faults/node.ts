@@ -24,6 +24,8 @@ export interface FaultNodeOptions {
   readonly devices: string;
   readonly cluster: Cluster;
   readonly order: () => readonly ResourceKind[];
+  /** Whether pods with resource claims run on this node too. */
+  readonly claims: boolean;
 }
 
 const authority = await certificateAuthority();
@@ -49,6 +51,8 @@ export class FaultNode {
       simDevicePath: options.devices,
       nodeName: NODE_NAME,
       samplePeriodMs: 600_000,
+      // GPUs change their mode in this period.
+      ...(options.claims ? { allocationCheckPeriodMs: 1_000 } : {}),
     });
     this.server = cluster === 'none' ? null : new ApiServer(isHttps ? { tls: identity } : {});
     this.kubelet = new KubeletEmulator({

@@ -1,5 +1,6 @@
 import type { AgentConfig } from '../../src/agent/config.js';
 import type { Allocation } from '../../src/gpu/ledger/allocation.js';
+import type { ClaimUnit } from '../../src/gpu/ledger/claim-unit.js';
 import type { LegacyHolding } from '../../src/gpu/ledger/legacy-holding.js';
 import type { DiskError } from './named-steps.js';
 
@@ -27,6 +28,9 @@ export interface LedgerReport {
   readonly allocations: readonly Allocation[];
   readonly openHalves: number;
   readonly legacy: readonly LegacyHolding[];
+  readonly units: readonly ClaimUnit[];
+  /** GPUs that the device plugin offers. */
+  readonly offered: readonly string[];
 }
 
 /** To the agent process. */

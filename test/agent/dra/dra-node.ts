@@ -7,8 +7,10 @@ import { kubeletPluginSockets } from '../../../src/agent/dra/kubelet-plugin.js';
 import type { AgentConfig } from '../../../src/agent/config.js';
 import type { AgentSeams } from '../../../src/agent/run.js';
 import { silentLog } from '../../../src/host/log.js';
-import { draV1Proto, pluginRegistrationProto } from '../../../src/rpc/proto.js';
+import { draV1Proto } from '../../../src/rpc/proto.js';
 import { callUnary } from '../../../src/rpc/unary.js';
+import { ClaimManager, type DriverInfo } from '../../../src/simulation/kubelet/claim-manager.js';
+import { DRA_TYPES } from '../../harness/api-server/dra-types.js';
 import { eventually } from '../../harness/eventually.js';
 import { scratchDirectory } from '../../scratch.js';
 import { Cluster, NODE_NAME } from '../cluster.js';
@@ -60,18 +62,7 @@ export class DraNode {
         ...config,
       },
     });
-    const group = { group: 'resource.k8s.io', version: 'v1' } as const;
-    this.cluster.server.define(
-      {
-        ...group,
-        plural: 'resourceslices',
-        kind: 'ResourceSlice',
-        namespaced: false,
-        generation: true,
-        selectableFields: ['spec.nodeName', 'spec.driver'],
-      },
-      { ...group, plural: 'resourceclaims', kind: 'ResourceClaim', namespaced: true, statusSubresource: true },
-    );
+    this.cluster.server.define(...DRA_TYPES);
   }
 
   get node() {
@@ -87,20 +78,8 @@ export class DraNode {
   }
 
   /** Registers the driver as a kubelet does; returns the information of the driver. */
-  async register(): Promise<{
-    readonly name: string;
-    readonly endpoint: string;
-    readonly supported_versions: readonly string[];
-  }> {
-    const { Registration } = pluginRegistrationProto().pluginregistration;
-    const client = new Registration(`unix:${this.sockets.registration}`, credentials.createInsecure());
-    try {
-      const info = await callUnary(client, 'GetInfo', {}, 5_000);
-      await callUnary(client, 'NotifyRegistrationStatus', { plugin_registered: true }, 5_000);
-      return info;
-    } finally {
-      client.close();
-    }
+  register(): Promise<DriverInfo> {
+    return new ClaimManager(this.node.config.pluginRegistryPath).register();
   }
 
   /** A claim of one request that the scheduler allocated; absent amounts mean the whole GPU. */

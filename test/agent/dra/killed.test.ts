@@ -1,18 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { kubeconfig } from '../../harness/api-server/kubeconfig.js';
-import { eventually } from '../../harness/eventually.js';
 import { scratchDirectory } from '../../scratch.js';
-import { NODE_NAME } from '../cluster.js';
-import { cards } from '../gpus.js';
+import { ClaimAgentProcess } from './claim-agent-process.js';
 import { DraNode } from './dra-node.js';
 
-const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 const ROUNDS = Number(process.env.GPU_MANAGER_DRA_KILLS ?? 8);
 const CLAIMS = 8;
 
@@ -31,53 +23,8 @@ test('an agent that is killed at any moment neither loses a claim nor keeps a re
   const { config } = node.node;
   await node.cluster.server.start();
   t.teardown(() => node.cluster.server.stop());
-  node.cluster.server.seed('nodes', { metadata: { name: NODE_NAME } });
-  await mkdir(join(directory, 'n'), { recursive: true });
-  for (const path of [config.pluginRegistryPath, config.cdiPath]) await mkdir(path, { recursive: true });
-  await writeFile(join(directory, 'kubeconfig'), kubeconfig({ url: node.cluster.server.url }, {}));
-  await writeFile(join(directory, 'n/gpus'), cards(2));
-  let agent: ChildProcess | null = null;
-  const kill = async (): Promise<void> => {
-    if (agent === null || agent.exitCode !== null || agent.signalCode !== null) return;
-    const ended = once(agent, 'exit');
-    agent.kill('SIGKILL');
-    await ended;
-  };
-  t.teardown(kill);
-  const start = async (): Promise<void> => {
-    const flags: Readonly<Record<string, string>> = {
-      driver: 'sim',
-      'sim-node': join(directory, 'n/gpus'),
-      'sim-device-path': config.simDevicePath,
-      'share-mode': 'true',
-      kubeconfig: join(directory, 'kubeconfig'),
-      'hostname-override': NODE_NAME,
-      'virtual-manager-path': config.virtualManagerPath,
-      'checkpoint-path': config.checkpointPath,
-      'display-socket': config.displaySocket,
-      'query-port': '0',
-      'device-plugin-path': config.devicePluginPath,
-      'pod-resources-socket': config.podResourcesSocket,
-      'cdi-path': config.cdiPath,
-      'plugin-registry-path': config.pluginRegistryPath,
-      'dra-path': config.draPath,
-      allocation: 'dra',
-    };
-    agent = spawn(
-      process.execPath,
-      [MAIN, 'run', ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`)],
-      { stdio: 'ignore' },
-    );
-    await eventually(
-      () =>
-        node.prepare().then(
-          () => true,
-          () => false,
-        ),
-      'the agent to answer',
-      60_000,
-    );
-  };
+  const agent = new ClaimAgentProcess(node, 2);
+  t.teardown(() => agent.kill());
 
   const random = pseudoRandom(7);
   /** What the scheduler has allocated: never more than the capacity. */
@@ -87,7 +34,7 @@ test('an agent that is killed at any moment neither loses a claim nor keeps a re
     [...allocated.values()].reduce((left, claim) => (claim.device === device ? left - claim.cores : left), 100);
   let made = 0;
   for (let round = 0; round <= ROUNDS; round += 1) {
-    await start();
+    await agent.start();
     // A kubelet repeats every call that did not return.
     for (const name of leaving) {
       t.same((await node.unprepare(name))[`uid-${name}`], { error: '' });
@@ -116,7 +63,7 @@ test('an agent that is killed at any moment neither loses a claim nor keeps a re
     await node.recordClaims(...allocated.keys());
     const settled = Promise.allSettled(calls);
     await sleep(random() * 60);
-    await kill();
+    await agent.kill();
     await settled;
   }
 });
