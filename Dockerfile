@@ -2,7 +2,7 @@
 # tag says which one that is, the digest decides. Renew both together, from the registry or from github.com/docker-library/repo-info.
 #
 # Debian 12 has security updates until June 2028, and the compiler of the tests. Two stages run on the machine that builds, also for another
-# architecture; nothing is compiled under emulation.
+# architecture; nothing is compiled under emulation. Builders that set no TARGETARCH (podman before 4.6) build for their own machine.
 
 # The native parts run inside the containers of others. What makes them run on glibc 2.17 is how they are linked (native/control/symbol_version.h),
 # not the age of this base; a test of the native parts holds them to it.
@@ -13,7 +13,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev m
   $(case "$BUILDARCH-$TARGETARCH" in amd64-arm64) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;; arm64-amd64) echo gcc-x86-64-linux-gnu libc6-dev-amd64-cross ;; esac) \
   && rm -rf /var/lib/apt/lists/*
 COPY native /src/native
-RUN case "$TARGETARCH" in amd64) machine=x86_64 ;; arm64) machine=aarch64 ;; *) echo "no native parts for $TARGETARCH" >&2; exit 1 ;; esac \
+RUN case "${TARGETARCH:-$(dpkg --print-architecture)}" in amd64) machine=x86_64 ;; arm64) machine=aarch64 ;; *) echo "no native parts for $TARGETARCH" >&2; exit 1 ;; esac \
   && make -C /src/native CC=$machine-linux-gnu-gcc AR=$machine-linux-gnu-ar
 
 FROM --platform=$BUILDPLATFORM node:24-bookworm-slim@sha256:235600a8101ab264e117b1768e925532262668dc9b581ef1dd7d96ced463b8e7 AS files
@@ -21,11 +21,11 @@ ARG TARGETARCH
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 # The second tree has the one compiled package for the architecture of the image.
-RUN cpu=$(echo "$TARGETARCH" | sed s/amd64/x64/) && npm ci && mkdir /target && cp package.json package-lock.json .npmrc /target \
+RUN cpu=$(echo "${TARGETARCH:-$(dpkg --print-architecture)}" | sed s/amd64/x64/) && npm ci && mkdir /target && cp package.json package-lock.json .npmrc /target \
   && cd /target && npm ci --omit=dev --ignore-scripts --os=linux --cpu="$cpu"
 COPY . .
 COPY --from=native /src/native/build native/build
-RUN cpu=$(echo "$TARGETARCH" | sed s/amd64/x64/) && npm run build && IMAGE_CPU=$cpu IMAGE_PACKAGES=/target/node_modules scripts/image-files /image
+RUN cpu=$(echo "${TARGETARCH:-$(dpkg --print-architecture)}" | sed s/amd64/x64/) && npm run build && IMAGE_CPU=$cpu IMAGE_PACKAGES=/target/node_modules scripts/image-files /image
 
 FROM node:24-bookworm-slim@sha256:235600a8101ab264e117b1768e925532262668dc9b581ef1dd7d96ced463b8e7 AS node
 
