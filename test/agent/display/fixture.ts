@@ -111,7 +111,7 @@ export function node(
     readonly topology?: Topology;
   } & Partial<NodeSnapshot>,
 ): NodeSnapshot {
-  const { topology, ...rest } = parts;
+  const { topology, gpus, ...rest } = parts;
   const allocations = parts.allocations ?? [];
   const sum = (uuid: string, of: (one: SliceSnapshot) => number): number =>
     allocations
@@ -130,8 +130,8 @@ export function node(
         ? [
             {
               level: 'SYS',
-              positions: parts.gpus.map((_, at) => at),
-              children: parts.gpus.map((_, at) => ({ level: 'X' as const, positions: [at], children: [] })),
+              positions: gpus.map((_, at) => at),
+              children: gpus.map((_, at) => ({ level: 'X' as const, positions: [at], children: [] })),
             },
           ]
         : buildTree(topology),
@@ -142,7 +142,7 @@ export function node(
             row.flatMap((links, b) => (b > a && links > 0 ? [[a, b, links] as const] : [])),
           ),
     ...rest,
-    cards: parts.gpus.map((one) => ({
+    cards: gpus.map((one) => ({
       ...one,
       givenCores: sum(one.uuid, ({ givenCores }) => givenCores),
       givenMemoryBytes: sum(one.uuid, ({ givenMemoryBytes }) => givenMemoryBytes ?? one.memoryBytes),
