@@ -68,14 +68,13 @@ export function nodeRow(node: NodeFacts, slices: Iterable<SliceRow>): NodeRow {
     });
   }
   const gpus = node.gpus.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }): GpuRow => {
-    const { index, uuid, model, memoryBytes, instance } = gpu;
+    const { index, model, memoryBytes, instance } = gpu;
     const told = given.get(index) ?? { cores: 0, memoryBytes: 0 };
     let kind = kinds.findIndex((known) => known.model === model && known.memoryBytes === memoryBytes);
     if (kind < 0) kind = kinds.push({ model, memoryBytes }) - 1;
     return {
       index,
       kind,
-      uuid,
       givenCores: Math.min(CORES_PER_GPU, Math.max(CORES_PER_GPU - freeCores, told.cores)),
       givenMemoryBytes: Math.min(memoryBytes, Math.max(memoryBytes - freeMemoryBytes, told.memoryBytes)),
       ...(healthy ? (foreign ? { problem: 'foreign processes use it' } : {}) : { problem: reason || 'unhealthy' }),

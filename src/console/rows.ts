@@ -5,7 +5,6 @@ export interface GpuRow {
   readonly index: number;
   /** Index in the node's `kinds`. */
   readonly kind: number;
-  readonly uuid: string;
   /** Hundredths of the GPU, and bytes, that are given to containers of any namespace. */
   readonly givenCores: number;
   readonly givenMemoryBytes: number;

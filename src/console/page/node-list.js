@@ -3,6 +3,9 @@ import { count, trimmed } from './format.js';
 import { gpuBars } from './gpu-bars.js';
 import { byName, matches } from './rows.js';
 
+/** So many cards are made before the first picture; the others follow at once. */
+const FIRST = 150;
+
 /** All nodes as cards. Bars are drawn for the cards near the window only: a thousand nodes have thousands of them. */
 export function nodeList(rows) {
   const cards = new Map();
@@ -72,8 +75,10 @@ export function nodeList(rows) {
     return [name, ...node.kinds.map(({ model }) => model), ...pods].join(' ').toLowerCase();
   }
 
-  function place() {
-    const names = [...rows.nodes.keys()].sort(byName);
+  let words = [];
+
+  function place(most = Infinity) {
+    const names = [...rows.nodes.keys()].sort(byName).slice(0, most);
     for (const name of cards.keys())
       if (!rows.nodes.has(name)) {
         near.unobserve(cards.get(name).element);
@@ -90,7 +95,23 @@ export function nodeList(rows) {
     }
   }
 
-  place();
+  function apply() {
+    let shown = 0;
+    for (const [name, { element }] of cards) {
+      element.hidden = words.length > 0 && !matches(words, textOf(name));
+      if (!element.hidden) shown += 1;
+    }
+    return shown;
+  }
+
+  place(FIRST);
+  const rest =
+    rows.nodes.size > FIRST
+      ? setTimeout(() => {
+          place();
+          apply();
+        }, 50)
+      : null;
   return {
     element: list,
     /** Draws the named nodes anew. */
@@ -100,14 +121,14 @@ export function nodeList(rows) {
       if (isNew) place();
     },
     /** Returns the number of nodes that are shown. */
-    filter(words) {
-      let shown = 0;
-      for (const [name, { element }] of cards) {
-        element.hidden = words.length > 0 && !matches(words, textOf(name));
-        if (!element.hidden) shown += 1;
-      }
-      return shown;
+    filter(wanted) {
+      words = wanted;
+      if (words.length > 0 && cards.size < rows.nodes.size) place();
+      return apply();
     },
-    close: () => near.disconnect(),
+    close() {
+      clearTimeout(rest);
+      near.disconnect();
+    },
   };
 }
