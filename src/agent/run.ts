@@ -23,7 +23,7 @@ import { openDriver } from './drivers.js';
 import { readExtraNodes } from './extra-config.js';
 import { GpuHealthFile } from './gpu-health-file.js';
 import { GpuWatch, ledgerNode, readHealthPolicy } from './gpu-watch.js';
-import type { Diagnosis } from './doctor.js';
+import type { Diagnosis } from './diagnosis.js';
 import { healthService } from './health-service.js';
 import { Lifecycle, type Part } from '../host/lifecycle.js';
 import { NO_NOTICES, NO_PODS, type AgentPods } from './no-pods.js';

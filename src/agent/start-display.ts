@@ -13,7 +13,7 @@ import type { Log } from '../host/log.js';
 import type { NodeKube } from './api-server/node-kube.js';
 import type { RpcService } from '../rpc/rpc-server.js';
 import type { AgentConfig } from './config.js';
-import type { Diagnosis } from './doctor.js';
+import type { Diagnosis } from './diagnosis.js';
 import { displayTls } from './display-tls.js';
 import type { Part } from '../host/lifecycle.js';
 import type { NodeRecord } from './node-record.js';
