@@ -1,0 +1,142 @@
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import tap, { test } from 'tap';
+import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
+import { until } from '../harness/eventually.js';
+import { timeLimit } from '../harness/time-factor.js';
+import { AgentProcess } from './agent-process.js';
+import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const PLUGIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
+const GPUS = '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\tX\n';
+
+const cluster = new TestCluster();
+/** Reachable from the API server at the address of the node, and only with tokens. */
+const PORT = 15_679;
+const FLAGS = ['--query-addr=0.0.0.0', '--token-review=true', '--tls-self-signed=true', `--query-port=${PORT}`];
+const agent = new AgentProcess(cluster, GPUS, [...FLAGS, '--probe-port=15678']);
+
+tap.setTimeout(timeLimit(600_000));
+tap.teardown(() => agent.stop());
+
+/** A pod of the node's network that does nothing. */
+function pod(name: string, namespace: string, changes: object, container: object): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace, ...changes },
+    spec: {
+      hostNetwork: true,
+      terminationGracePeriodSeconds: 0,
+      containers: [
+        { image: BUSYBOX_IMAGE, imagePullPolicy: 'Never', command: ['sh', '-c', 'sleep 100000'], ...container },
+      ],
+    },
+  };
+}
+
+/** A kubeconfig of a user who has the two roles of the manifests and no other rights. */
+async function viewer(directory: string): Promise<string> {
+  await cluster.kubectl('create', 'serviceaccount', 'jane');
+  const jane = '--serviceaccount=default:jane';
+  await cluster.kubectl('create', 'clusterrolebinding', 'jane', '--clusterrole=gpu-manager-viewer', jane);
+  await cluster.kubectl('-n', 'kube-system', 'create', 'rolebinding', 'jane', '--role=gpu-manager-viewer', jane);
+  const request = join(directory, 'token-request.json');
+  writeFileSync(
+    request,
+    JSON.stringify({
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: 3_600 },
+    }),
+  );
+  const path = '/api/v1/namespaces/default/serviceaccounts/jane/token';
+  const { status } = JSON.parse(await cluster.kubectl('create', '--raw', path, '-f', request)) as {
+    status: { token: string };
+  };
+  const config = JSON.parse(readFileSync(cluster.kubeconfig, 'utf8')) as { users: object[] };
+  config.users = [{ name: 'admin', user: { token: status.token } }];
+  const file = join(directory, 'jane');
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+}
+
+test('kubectl finds the plugin, which reads the agent through the API server with the rights of a viewer', async (t) => {
+  const directory = t.testdir();
+  mkdirSync(join(directory, 'bin'));
+  chmodSync(PLUGIN, 0o755);
+  symlinkSync(PLUGIN, join(directory, 'bin', 'kubectl-gpu'));
+  const env = { ...process.env, PATH: `${join(directory, 'bin')}:${process.env.PATH}` };
+  // The roles only: the DaemonSet would adopt the pod that stands for the agent.
+  await cluster.kubectl('apply', '-f', join(ROOT, 'daemonset.yaml'));
+  t.teardown(() => cluster.kubectl('delete', '-f', join(ROOT, 'daemonset.yaml'), '--ignore-not-found', '--wait=false'));
+  await cluster.kubectl('-n', 'kube-system', 'delete', 'daemonset', 'gpu-manager');
+  const jane = await viewer(directory);
+  const gpu = async (kubeconfig: string, ...args: string[]): Promise<string> => {
+    const { stdout } = await promisify(execFile)('kubectl', ['gpu', ...args, '--kubeconfig', kubeconfig], { env });
+    return stdout;
+  };
+
+  await agent.start();
+  // The agent is a process of the node; the pod stands for it at the API server, with the node's address.
+  await cluster.apply(
+    pod(
+      'agent',
+      'kube-system',
+      { labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
+      {
+        name: 'gpu-manager',
+        args: FLAGS,
+      },
+    ),
+    pod(
+      'train',
+      'default',
+      {},
+      {
+        name: 'main',
+        resources: { limits: { [CORE_RESOURCE]: 30, [MEMORY_RESOURCE]: 16 } },
+      },
+    ),
+  );
+  for (const [namespace, name] of [
+    ['kube-system', 'agent'],
+    ['default', 'train'],
+  ])
+    await until(`pod ${name} to run`, async () =>
+      /Running/.test(await cluster.kubectl('-n', namespace ?? '', 'get', 'pod', name ?? '')),
+    );
+
+  const nodes = await until('the node to be shown with its slice', async () => {
+    const text = await gpu(jane, 'nodes');
+    return / 30\/200 /.test(text) && text;
+  });
+  t.match(nodes, new RegExp(`^NAME .*\n${NODE} +Ready +2 `));
+  t.match(await gpu(jane, 'pods'), new RegExp(`\ntrain +Running +${NODE} +[01] +0/30 `));
+  t.match(
+    await gpu(jane, 'describe', 'train'),
+    /Container main: asks for 30 cores, 4\.0 GiB\n {2}GPU .*[^]*Events:[^]*Events of the agent:/,
+  );
+  t.match(
+    await gpu(jane, 'doctor', NODE).catch((error: { stdout: string }) => error.stdout),
+    /ok +access .*\n[^]*ok +driver +sim /,
+  );
+
+  await t.rejects(gpu(jane, 'limits', 'set', 'train', '--memory=2Gi'), /cannot be annotated: .*forbidden/);
+  t.match(
+    await gpu(cluster.kubeconfig, 'limits', 'set', 'train', '--memory=2Gi', '--share=20'),
+    /vcuda-memory-limit=2Gi/,
+  );
+  await until('the agent to apply the limits', async () =>
+    /20 of 30 .* 2\.0 of 4\.0 GiB /.test(await gpu(jane, 'limits', 'get', 'train')),
+  );
+
+  await cluster.kubectl('apply', '-f', join(ROOT, 'etc/quota/crds.yaml'));
+  await until('the quota resources', async () => (await cluster.kubectl('get', 'bizgroupresourcequotas')) !== null);
+  t.match(await gpu(cluster.kubeconfig, 'quota', 'create', 'company', 'limits.cpu=10'), /company created/);
+  t.equal(await gpu(jane, 'quota', 'tree'), 'no groups\n', 'the service that would charge it does not run');
+});
