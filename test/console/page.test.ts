@@ -2,6 +2,9 @@ import { test } from 'tap';
 import type { Browser, Page } from 'playwright-core';
 import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../page/browser.js';
 import { clusterObjects, nodeObject, podObject } from './cluster-objects.js';
+import { cards } from '../agent/gpus.js';
+import { runPod, startedNode } from '../agent/node.js';
+import { simplePod } from '../agent/pods.js';
 import { runningConsole, type RunningConsole } from './fixture.js';
 
 const skip = noBrowser;
@@ -83,4 +86,27 @@ test('the console shows the cluster', { skip }, async (t) => {
       t.same(complaints(), []);
       await page.context().close();
     });
+
+  t.test('the view of a node shows what its agent knows, and Escape leads back', async (t) => {
+    const node = await startedNode(t, { gpus: cards(2), knowsPods: true });
+    const wanted = simplePod(30, 8);
+    await runPod(node, wanted);
+    const console = await runningConsole(t, (server) => {
+      server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 }));
+      server.seed('pods', {
+        metadata: { name: 'agent', namespace: 'kube-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
+        spec: { nodeName: 'gpu-node-1', containers: [{ name: 'gpu-manager', args: [] }] },
+        status: { phase: 'Running', containerStatuses: [{ name: 'gpu-manager', ready: true }] },
+      });
+      server.reach = () => node.agent.httpPort();
+    });
+    const { page, complaints } = await open(console, 'operator');
+    await page.locator('a.node').press('Enter');
+    await page.locator('a.slice', { hasText: wanted.name }).waitFor();
+    t.equal(await page.locator('.card').count(), 2);
+    await page.keyboard.press('Escape');
+    await page.locator('a.node').waitFor();
+    t.same(complaints(), []);
+    await page.context().close();
+  });
 });
