@@ -272,10 +272,10 @@ function brokenBy(error: Error): KubeFailure {
   return failure(error instanceof LateError ? 'timeout' : 'unreachable', error.message);
 }
 
-/** The answer of a server behind a proxy, which is a text: its first line is the message. */
+/** The answer of a server behind a proxy, which is a text: its first line is the message. Null for markup. */
 function plainStatus(text: string): { readonly message: string } | null {
   const message = text.trim().split('\n')[0]?.slice(0, 300) ?? '';
-  return message === '' ? null : { message };
+  return message === '' || message.startsWith('<') ? null : { message };
 }
 
 function parse(text: string): { readonly ok: true; readonly body: unknown } | KubeFailure {
