@@ -53,9 +53,9 @@ export async function realKubelet(t: Test): Promise<TestedKubelet> {
     async remove({ name }) {
       await remove(name);
     },
-    // The containers ignore SIGTERM, so they end after the grace period of 30 s.
+    // The containers ignore SIGTERM, so they end after the grace period: time for the next pod's Allocate.
     async removeAfter({ name }) {
-      await remove(name);
+      await remove(name, '--grace-period=10');
     },
     uidOf: async (pod) => (await statusOf(pod)).metadata.uid,
     async restart() {
