@@ -59,9 +59,10 @@ export async function realKubelet(t: Test): Promise<TestedKubelet> {
     },
     uidOf: async (pod) => (await statusOf(pod)).metadata.uid,
     async restart() {
+      // Heartbeats have whole seconds, so that of the new kubelet may look older than its start.
+      const before = heartbeat(await nodeOf(cluster));
       await cluster.restartKubelet();
-      const since = cluster.processes.startedAt('kubelet');
-      await until('the kubelet to report its node', async () => heartbeat(await nodeOf(cluster)) > since);
+      await until('the kubelet to report its node', async () => heartbeat(await nodeOf(cluster)) > before);
       restarted = true;
     },
   };
