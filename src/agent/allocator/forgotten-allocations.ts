@@ -13,7 +13,7 @@ interface ForgottenOptions {
 /**
  * Finds devices that the kubelet offers although containers hold them, and keeps them allocated until the containers
  * end. A kubelet forgets devices in two ways: it lost its checkpoint, or pod-resources was listed while their Allocate
- * was under way and another pod ended (UpdateAllocatedDevices of its device manager, 1.20 to 1.37).
+ * was under way and another pod ended (UpdateAllocatedDevices of its device manager, 1.34 to 1.37; 1.20 does not).
  */
 export class ForgottenAllocations {
   readonly #options: ForgottenOptions;

@@ -37,6 +37,8 @@ export interface TestedKubelets {
   /** Null where there is no such kubelet; `why` is printed. */
   readonly start: ((t: Test) => Promise<TestedKubelet>) | null;
   readonly why?: string;
+  /** Whether List of pod-resources releases the devices of ended pods; kubelets of 1.20 do that at admissions only. */
+  readonly listReleases: boolean;
 }
 
 const IDS: Readonly<Record<ResourceKind, readonly string[]>> = {
@@ -66,7 +68,7 @@ class Plugins {
 }
 
 /** The behaviour on which device plugins rely, for the emulated kubelet of the tests and a real one. */
-export function kubeletContract({ name, start, why }: TestedKubelets): void {
+export function kubeletContract({ name, start, why, listReleases }: TestedKubelets): void {
   const skip = start === null ? (why ?? 'not here') : false;
   const scene = async (t: Test): Promise<{ kubelet: TestedKubelet; plugins: Plugins }> => {
     if (start === null) throw new Error('no kubelet');
@@ -155,7 +157,7 @@ export function kubeletContract({ name, start, why }: TestedKubelets): void {
 
   test(
     `${name}: a List of pod-resources after a pod has ended lets the kubelet offer the devices of an unfinished Allocate`,
-    { skip },
+    { skip: skip !== false ? skip : listReleases ? false : 'List releases nothing in this version' },
     async (t) => {
       const { kubelet, plugins } = await scene(t);
       const first = pod([container('main', 1, 0)]);
