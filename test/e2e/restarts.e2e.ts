@@ -36,7 +36,12 @@ tap.teardown(async () => {
 
 interface ListedPod {
   readonly metadata: { readonly name: string };
-  readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string };
+  readonly status: {
+    readonly phase: string;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly containerStatuses?: readonly object[];
+  };
 }
 
 async function pods(): Promise<readonly ListedPod[]> {
@@ -204,10 +209,22 @@ test('a concurrent restart of kubelet and agent denies no running pod, and no ne
     );
   }
   await until(
-    'the new pods to run',
+    'the new pods to start',
     async () => (await pods()).every(({ status }) => status.phase !== 'Pending'),
     120_000,
   );
-  await stillRunning(t);
+  const listed = await pods();
+  const isDenied = ({ status }: ListedPod): boolean => status.phase === 'Failed' && status.reason !== undefined;
+  t.same(failures(listed.filter(isDenied)), [], 'no pod was denied');
+  const isOld = ({ metadata }: ListedPod): boolean => metadata.name.startsWith('running-');
+  t.same(
+    listed.filter((pod) => isOld(pod) && pod.status.phase !== 'Running').map(({ metadata }) => metadata.name),
+    [],
+    'the pods that ran before run',
+  );
+  // A kubelet that was killed while it started a container may end that container and start no other.
+  for (const { metadata, status } of listed)
+    if (status.phase === 'Failed')
+      t.comment(`${metadata.name} was admitted and ended: ${JSON.stringify(status.containerStatuses ?? null)}`);
   await removePods();
 });
