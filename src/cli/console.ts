@@ -1,12 +1,10 @@
 import { Command, Option } from 'commander';
 import { buildConsole } from '../console/run.js';
-import { keptAlive } from '../host/keep-alive.js';
-import { Lifecycle } from '../host/lifecycle.js';
-import { createLog, type LogLevel } from '../host/log.js';
+import type { LogLevel } from '../host/log.js';
 import { StartupError } from '../host/startup-error.js';
 import { operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
 import { hostAndPort } from './flag-values.js';
-import { stopSignal } from './stop-signal.js';
+import { logLevelOption, serveUntilSignal } from './serve.js';
 
 interface Options {
   readonly address: { readonly host: string; readonly port: number };
@@ -38,11 +36,7 @@ export function consoleCommand(): Command {
     .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
     .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
     .option('--cluster-name <name>', 'name of the cluster at the top of the page', 'Cluster')
-    .addOption(
-      new Option('--log-level <level>', 'log level')
-        .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
-        .default('info'),
-    )
+    .addOption(logLevelOption())
     .action(serve);
 }
 
@@ -50,23 +44,18 @@ async function serve(options: Options): Promise<void> {
   const { address, kubeconfig, tokenReview, clusterName, tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = options;
   if ((certFile === undefined) !== (keyFile === undefined))
     throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
-  const log = createLog(options.logLevel);
-  const { parts } = await buildConsole(
-    {
-      address: address.host,
-      port: address.port,
-      kubeconfig: kubeconfig ?? operatorsKubeconfig(process.env),
-      tokenReview,
-      tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
-      clusterName,
-    },
-    log,
-  );
-  const lifecycle = new Lifecycle(parts, log);
-  const stopped = stopSignal();
-  await lifecycle.start();
-  await keptAlive(async () => {
-    log.info({ signal: await stopped }, 'stopping');
-    await lifecycle.stop();
+  await serveUntilSignal(options.logLevel, async (log) => {
+    const { parts } = await buildConsole(
+      {
+        address: address.host,
+        port: address.port,
+        kubeconfig: kubeconfig ?? operatorsKubeconfig(process.env),
+        tokenReview,
+        tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
+        clusterName,
+      },
+      log,
+    );
+    return parts;
   });
 }

@@ -1,14 +1,12 @@
 import { Command, Option } from 'commander';
 import { buildExtender, explain, type ExtenderConfig } from '../scheduler/run.js';
-import { keptAlive } from '../host/keep-alive.js';
-import { Lifecycle } from '../host/lifecycle.js';
 import { StartupError } from '../host/startup-error.js';
 import { POLICY_NAMES, type PolicyName } from '../scheduler/cluster/policy/policy.js';
 import { explanationText } from '../scheduler/explain.js';
-import { createLog, type LogLevel } from '../host/log.js';
+import type { LogLevel } from '../host/log.js';
 import { hostAndPort, secondsBetween } from './flag-values.js';
 import { outputOption, print, type Output } from './output.js';
-import { stopSignal } from './stop-signal.js';
+import { logLevelOption, serveUntilSignal } from './serve.js';
 
 interface Options {
   readonly address: { readonly host: string; readonly port: number };
@@ -52,11 +50,7 @@ export function extenderCommand(): Command {
         .default(500, '0.5')
         .argParser(milliseconds),
     )
-    .addOption(
-      new Option('--log-level <level>', 'log level')
-        .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
-        .default('info'),
-    )
+    .addOption(logLevelOption())
     .option(
       '--explain <file>',
       'print for each node why the pod (or a pod of the Deployment, Job, ...) of this file fits or does not fit; do not serve. Exit code 1: it fits nowhere',
@@ -72,14 +66,7 @@ export function extenderCommand(): Command {
 }
 
 async function serve(options: Options): Promise<void> {
-  const log = createLog(options.logLevel);
-  const lifecycle = new Lifecycle(await buildExtender(configOf(options), log), log);
-  const stopped = stopSignal();
-  await lifecycle.start();
-  await keptAlive(async () => {
-    log.info({ signal: await stopped }, 'stopping');
-    await lifecycle.stop();
-  });
+  await serveUntilSignal(options.logLevel, (log) => buildExtender(configOf(options), log));
 }
 
 async function printExplanation(options: Options, podFile: string): Promise<void> {

@@ -4,6 +4,7 @@ import { systemClock } from '../host/clock.js';
 import { keptAlive } from '../host/keep-alive.js';
 import { createLog, type LogLevel } from '../host/log.js';
 import { secondsBetween } from './flag-values.js';
+import { logLevelOption } from './serve.js';
 import { stopSignal } from './stop-signal.js';
 
 interface Options {
@@ -29,11 +30,7 @@ export function pluginProxyCommand(): Command {
         .default(10, '10')
         .argParser(secondsBetween(0.1, 300)),
     )
-    .addOption(
-      new Option('--log-level <level>', 'how much to log')
-        .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
-        .default('info'),
-    )
+    .addOption(logLevelOption())
     .action(serve);
 }
 

@@ -1,11 +1,9 @@
 import { Command, Option } from 'commander';
-import { keptAlive } from '../host/keep-alive.js';
-import { Lifecycle } from '../host/lifecycle.js';
 import { buildQuotaServe, type QuotaServeConfig } from '../quota-controller/run.js';
 import { DEFAULT_ARBITRATOR_POLICY } from '../quota/arbitrator/index.js';
-import { createLog, type LogLevel } from '../host/log.js';
+import type { LogLevel } from '../host/log.js';
 import { secondsBetween, wholeNumberBetween } from './flag-values.js';
-import { stopSignal } from './stop-signal.js';
+import { logLevelOption, serveUntilSignal } from './serve.js';
 import { addWebhookFlags, webhookConfigOf, type WebhookOptions } from './webhook-flags.js';
 
 interface Options extends WebhookOptions {
@@ -95,23 +93,12 @@ export function quotaServeCommand(): Command {
       'append what this replica decides to a hash-chained file, - for standard output; quota verify checks it',
     )
     .option('--lend-reserved', 'give reserved amounts that a namespace does not request to other namespaces')
-    .addOption(
-      new Option('--log-level <level>', 'log level')
-        .choices(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
-        .default('info'),
-    )
+    .addOption(logLevelOption())
     .action(serve);
 }
 
 async function serve(options: Options): Promise<void> {
-  const log = createLog(options.logLevel);
-  const stopped = stopSignal();
-  const lifecycle = new Lifecycle(await buildQuotaServe(configOf(options), log), log);
-  await lifecycle.start();
-  await keptAlive(async () => {
-    log.info({ signal: await stopped }, 'stopping');
-    await lifecycle.stop();
-  });
+  await serveUntilSignal(options.logLevel, (log) => buildQuotaServe(configOf(options), log));
 }
 
 function configOf(options: Options): QuotaServeConfig {
