@@ -118,8 +118,10 @@ export class ClusterReaders implements Readers {
       .digest('base64');
     const known = this.#rights.get(key);
     if (known !== undefined && this.#clock.now() < known.untilMs) return known.allowed;
-    const allowed = await mayUser(this.#api, user, attributes);
-    if (allowed !== null) remember(this.#rights, MAX_ANSWERS, key, { allowed, untilMs: this.#clock.now() + KEPT_MS });
+    const answer = await mayUser(this.#api, user, { resourceAttributes: attributes });
+    if (!answer.ok) return null;
+    const { allowed } = answer;
+    remember(this.#rights, MAX_ANSWERS, key, { allowed, untilMs: this.#clock.now() + KEPT_MS });
     return allowed;
   }
 }

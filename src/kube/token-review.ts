@@ -1,21 +1,7 @@
 import type { AccessDecision } from '../http/token-access.js';
-import { SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS } from './api-path.js';
-import type { KubeClient } from './client.js';
-import type { KubeFailure } from './failure.js';
+import type { KubeApi } from './client.js';
 import { list, record } from './json.js';
-
-interface UserInfo {
-  readonly username?: string;
-  readonly uid?: string;
-  readonly groups?: readonly string[];
-  readonly extra?: object;
-}
-
-interface TokenStatus {
-  readonly authenticated?: boolean;
-  readonly user?: UserInfo;
-  readonly audiences?: readonly string[];
-}
+import { mayUser, reasonOf, userOfToken } from './user-review.js';
 
 /**
  * The audience of tokens that are of use only at the agents. Through the proxy of the API server, a node sees the token
@@ -27,39 +13,13 @@ export const AGENT_AUDIENCE = 'gpu-manager';
  * Asks the API server for the token's user (TokenReview), and whether that user may get the path (SubjectAccessReview).
  * The token must be for the API server or for {@link AGENT_AUDIENCE}. Never rejects.
  */
-export async function reviewToken(client: KubeClient, token: string, path: string): Promise<AccessDecision> {
-  const isForAgents = audiencesOf(token).includes(AGENT_AUDIENCE);
-  const review = await client.request({
-    method: 'POST',
-    path: TOKEN_REVIEWS,
-    body: {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenReview',
-      spec: isForAgents ? { token, audiences: [AGENT_AUDIENCE] } : { token },
-    },
-  });
-  if (!review.ok) return unavailable(review);
-  const { authenticated, user, audiences } = statusOf<TokenStatus>(review.body);
-  if (authenticated !== true || user === undefined) return { kind: 'unknown' };
-  // An authenticator that knows no audiences confirms none.
-  if (isForAgents && audiences?.includes(AGENT_AUDIENCE) !== true) return { kind: 'unknown' };
-  const name = user.username ?? '';
-  const spec = {
-    user: name,
-    uid: user.uid,
-    groups: user.groups,
-    extra: user.extra,
-    nonResourceAttributes: { path, verb: 'get' },
-  };
-  const access = await client.request({
-    method: 'POST',
-    path: SUBJECT_ACCESS_REVIEWS,
-    body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec },
-  });
-  if (!access.ok) return unavailable(access);
-  return statusOf<{ allowed?: boolean }>(access.body).allowed === true
-    ? { kind: 'allowed' }
-    : { kind: 'forbidden', user: name };
+export async function reviewToken(api: KubeApi, token: string, path: string): Promise<AccessDecision> {
+  const audience = audiencesOf(token).includes(AGENT_AUDIENCE) ? AGENT_AUDIENCE : null;
+  const answer = await userOfToken(api, token, audience);
+  if (answer.kind !== 'user') return answer;
+  const access = await mayUser(api, answer.user, { nonResourceAttributes: { path, verb: 'get' } });
+  if (!access.ok) return { kind: 'unavailable', reason: reasonOf(access) };
+  return access.allowed ? { kind: 'allowed' } : { kind: 'forbidden', user: answer.user.name };
 }
 
 /** The audiences that a JSON web token claims; nothing is verified here. */
@@ -70,12 +30,4 @@ function audiencesOf(token: string): readonly unknown[] {
   } catch {
     return [];
   }
-}
-
-function statusOf<T extends object>(body: unknown): Partial<T> {
-  return (body as { readonly status?: Partial<T> } | null)?.status ?? {};
-}
-
-function unavailable(failure: KubeFailure): AccessDecision {
-  return { kind: 'unavailable', reason: `${failure.code}: ${failure.message}` };
 }

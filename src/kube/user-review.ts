@@ -27,39 +27,60 @@ export interface ResourceAttributes {
   readonly namespace?: string;
 }
 
-/** Asks the API server whose token it is (TokenReview). Never rejects. */
-export async function userOfToken(api: KubeApi, token: string): Promise<UserAnswer> {
+/** A path that a user may read on a server of ours. */
+export interface NonResourceAttributes {
+  readonly path: string;
+  readonly verb: 'get';
+}
+
+/** The right to something, by the field of a SubjectAccessReview that names it. */
+export type Right =
+  { readonly resourceAttributes: ResourceAttributes } | { readonly nonResourceAttributes: NonResourceAttributes };
+
+export type RightAnswer = { readonly ok: true; readonly allowed: boolean } | KubeFailure;
+
+/**
+ * Asks the API server whose token it is (TokenReview). With an audience, the token must be for it, and the API server
+ * must confirm that: an authenticator that knows no audiences confirms none. Never rejects.
+ */
+export async function userOfToken(api: KubeApi, token: string, audience: string | null = null): Promise<UserAnswer> {
   const answer = await api.request({
     method: 'POST',
     path: TOKEN_REVIEWS,
-    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } },
+    body: {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: audience === null ? { token } : { token, audiences: [audience] },
+    },
   });
   if (!answer.ok) return { kind: 'unavailable', reason: reasonOf(answer) };
-  const { authenticated, user: found } = record(record(answer.body).status);
+  const { authenticated, user: found, audiences } = record(record(answer.body).status);
   const { username, uid, groups, extra } = record(found);
   if (authenticated !== true || text(username) === '') return { kind: 'unknown' };
+  if (audience !== null && !list(audiences).includes(audience)) return { kind: 'unknown' };
   const user = { name: text(username), uid: text(uid), groups: list(groups).map(text), extra: record(extra) };
   return { kind: 'user', user };
 }
 
-/** Asks the API server what a user may do (SubjectAccessReview); null if it does not answer now. Never rejects. */
+/** Asks the API server whether a user has a right (SubjectAccessReview). Never rejects. */
 export async function mayUser(
   api: KubeApi,
   { name, uid, groups, extra }: ClusterUser,
-  attributes: ResourceAttributes,
-): Promise<boolean | null> {
+  right: Right,
+): Promise<RightAnswer> {
   const answer = await api.request({
     method: 'POST',
     path: SUBJECT_ACCESS_REVIEWS,
     body: {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SubjectAccessReview',
-      spec: { user: name, uid, groups, extra, resourceAttributes: attributes },
+      spec: { user: name, uid, groups, extra, ...right },
     },
   });
-  return answer.ok ? record(record(answer.body).status).allowed === true : null;
+  return answer.ok ? { ok: true, allowed: record(record(answer.body).status).allowed === true } : answer;
 }
 
-function reasonOf({ code, message }: KubeFailure): string {
+/** A failure as the reason for which an answer is unavailable. */
+export function reasonOf({ code, message }: KubeFailure): string {
   return `${code}: ${message}`;
 }
