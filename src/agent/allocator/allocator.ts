@@ -10,14 +10,7 @@ import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import { nothingWaits, openAfterRestart } from '../../gpu/ledger/open-gpu.js';
 import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
-import {
-  holdsAny,
-  observeOffered,
-  reconcile,
-  releaseEnded,
-  startedWith,
-  withoutIdsOf,
-} from '../../gpu/ledger/release.js';
+import { holdsAny, reconcile, releaseEnded, startedWith } from '../../gpu/ledger/release.js';
 import { takeOver } from '../../gpu/ledger/take-over.js';
 import { isOffered, type ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
 import { emptyLedger, isGivenWhole, usage, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
@@ -181,21 +174,12 @@ export class Allocator {
     await Promise.all([this.#ensureReconciled(), this.#options.pods.untilPending(kind, size)]);
     return this.#enqueue(async () => {
       const ended = releaseEnded(this.#state, this.#options.pods.ended());
-      let [offer, offered] = [available, observeOffered(ended.state, available, mustInclude)];
-      if (offered.state !== ended.state) {
-        offer = await this.#forgotten.withoutNamed(available, mustInclude);
-        offered = observeOffered(ended.state, offer, mustInclude);
-      }
-      const forgotten = await this.#forgotten.among(offered.freed);
-      if (forgotten.length > 0) {
-        offer = withoutIdsOf(forgotten, offer, mustInclude);
-        offered = observeOffered(ended.state, offer, mustInclude);
-      }
+      const offered = await this.#forgotten.observe(ended.state, available, mustInclude);
       this.#state = offered.state;
       await this.#afterFree([...ended.freed, ...offered.freed]);
       const pending = await this.#pendingFor(kind, size);
       if (isPairingUnsure(this.#state, pending, { kind, size })) await this.#askForPairing();
-      const request = { kind, available: offer, mustInclude, size, pending };
+      const request = { kind, available: offered.available, mustInclude, size, pending };
       let answer = prefer(this.#state, request);
       if (!answer.ok && answer.code === 'nothing-fits' && this.#state.open !== null) {
         await this.#askForPairing();
@@ -204,6 +188,7 @@ export class Allocator {
       if (answer.ok) return { ok: true, ids: answer.ids };
       if ('podUid' in answer) this.#failed.add(answer.podUid);
       this.#state = nothingWaits(this.#state);
+      const { forgotten } = offered;
       const reason = forgotten.length > 0 ? `${answer.reason}; ${describeForgotten(forgotten)}` : answer.reason;
       return this.#refused(kind, size, refuse(answer.code, reason));
     });

@@ -1,7 +1,17 @@
 import type { Allocation } from '../../gpu/ledger/allocation.js';
+import { observeOffered, withoutIdsOf, type Released } from '../../gpu/ledger/release.js';
+import type { LedgerState } from '../../gpu/ledger/state.js';
 import type { Log } from '../../host/log.js';
 import { runningOf } from './pod-life.js';
 import type { HolderKnowledge, PodEvidence, PodKnowledge } from './ports.js';
+
+/** What an offer of the kubelet tells. */
+export interface Observed extends Released {
+  /** The offered ids that no container holds. */
+  readonly available: readonly string[];
+  /** Allocations whose containers run although their ids are offered. */
+  readonly forgotten: readonly Allocation[];
+}
 
 interface ForgottenOptions {
   readonly pods: PodKnowledge;
@@ -25,10 +35,22 @@ export class ForgottenAllocations {
   }
 
   /**
-   * The offered ids without those that pod-resources names as held; `mustInclude` ids stay. Must not be called during
-   * Allocate, because listing pod-resources then makes the kubelet forget.
+   * Applies an offer of the kubelet to the ledger, without the ids that containers hold; `mustInclude` ids stay. Must not
+   * be called during Allocate, because listing pod-resources then makes the kubelet forget.
    */
-  async withoutNamed(available: readonly string[], mustInclude: readonly string[]): Promise<readonly string[]> {
+  async observe(state: LedgerState, available: readonly string[], mustInclude: readonly string[]): Promise<Observed> {
+    const first = observeOffered(state, available, mustInclude);
+    if (first.state === state) return { ...first, available, forgotten: [] };
+    const unnamed = await this.#withoutNamed(available, mustInclude);
+    const second = observeOffered(state, unnamed, mustInclude);
+    const forgotten = await this.among(second.freed);
+    if (forgotten.length === 0) return { ...second, available: unnamed, forgotten };
+    const left = withoutIdsOf(forgotten, unnamed, mustInclude);
+    return { ...observeOffered(state, left, mustInclude), available: left, forgotten };
+  }
+
+  /** The offered ids without those that pod-resources names as held. */
+  async #withoutNamed(available: readonly string[], mustInclude: readonly string[]): Promise<readonly string[]> {
     const named = new Set<string>();
     for (const { isListed, coreIds, memoryIds } of await this.#options.holders.known())
       if (isListed) for (const id of [...coreIds, ...memoryIds]) named.add(id);
