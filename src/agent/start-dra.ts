@@ -6,11 +6,9 @@ import {
   type PublishedDevice,
   type PublishedGpu,
 } from '../gpu/claims/published-device.js';
-import { unitsOfSlice } from '../gpu/ledger/book-unit.js';
 import type { ClaimUnit } from '../gpu/ledger/claim-unit.js';
 import { isOffered, configuredMode, type ClaimGpus } from '../gpu/ledger/gpu-mode.js';
-import { handOver, heldByBoth } from '../gpu/ledger/hand-over.js';
-import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../gpu/resources.js';
+import { CORES_PER_GPU, memoryBlocks } from '../gpu/resources.js';
 import type { Clock } from '../host/clock.js';
 import type { Part } from '../host/lifecycle.js';
 import type { Log } from '../host/log.js';
@@ -19,11 +17,13 @@ import type { KubeClient } from '../kube/client.js';
 import type { Allocator } from './allocator/allocator.js';
 import { ClaimAllocator } from './allocator/claim-allocator.js';
 import type { ClaimNotices, NodeFiles, SliceStore, UnitSpecs } from './allocator/ports.js';
+import { claimSharing } from './claim-sharing.js';
+import { ClaimSweep } from './claim-sweep.js';
 import type { AgentConfig } from './config.js';
 import { ClaimAnnotations } from './dra/claim-annotations.js';
 import { ClaimPreparer } from './dra/claim-preparer.js';
-import { ClaimReader } from './dra/claim-reader.js';
-import { ClaimStatus, type DeviceStatus, type PreparedStatus } from './dra/claim-status.js';
+import { CLAIM_READ_MS, ClaimReader } from './dra/claim-reader.js';
+import { ClaimStatus } from './dra/claim-status.js';
 import { draServices } from './dra/dra-service.js';
 import { HealthService } from './dra/health-service.js';
 import { KUBELET_CLAIMS_FILE, readKubeletClaims, type KubeletClaim } from './dra/kubelet-claims.js';
@@ -32,18 +32,16 @@ import type { ClaimHandler, ClaimPods, ClaimRefusals, DeviceHealth } from './dra
 import { SlicePublisher } from './dra/slice-publisher.js';
 import type { HealthMonitor } from './gpus/health-monitor.js';
 import { kubeletFile } from './kubelet-file.js';
+import { GpuModeKeeper } from './gpu-mode-keeper.js';
 import { modelName } from './node-labels.js';
+import { preparedStatus, type LiveLimits } from './prepared-status.js';
 import type { SliceSharing } from './slices/ports.js';
 
 /** Label for node selectors: whether claims can get parts of this node's GPUs. */
 export const DRA_SHARES_LABEL = 'gaia.tencent.com/dra-shares';
 
-/** The scheduler may still act on a slice for this long after the slice changed. */
-const WITHDRAWN_MS = 60_000;
 /** Interval in which the ledger's claims are compared with the kubelet and the API server. */
 const SWEEP_MS = 300_000;
-/** Time limit for reading claims at start; for unread claims the kubelet's data is used. */
-const RESTORE_READ_MS = 3_000;
 
 /** GPUs that the configuration gives to claims. */
 export function claimGpusOf({ allocation, draGpus }: Pick<AgentConfig, 'allocation' | 'draGpus'>): ClaimGpus {
@@ -61,7 +59,7 @@ export interface DraOptions {
   readonly files: NodeFiles;
   readonly isInUse: (slice: string) => boolean;
   /** Present limits of a slice on one GPU; null while it is not open. */
-  readonly liveLimit: (slice: string, gpuUuid: string) => LiveLimit | null;
+  readonly liveLimit: LiveLimits;
   readonly pods: ClaimPods;
   readonly notices: ClaimNotices & ClaimRefusals;
   /** Wraps the handler of the kubelet's calls, to measure them. */
@@ -70,13 +68,6 @@ export interface DraOptions {
   readonly label: (labels: ReadonlyMap<string, string | null>) => void;
   readonly clock: Clock;
   readonly log: Log;
-}
-
-/** The present limits of a slice on one GPU. */
-export interface LiveLimit {
-  readonly share: number;
-  readonly softLimit: number | null;
-  readonly memoryBytes: number | null;
 }
 
 /** The parts of the DRA driver. */
@@ -130,10 +121,15 @@ export function buildDra(options: DraOptions): Dra {
     clock,
     log,
   });
-  const status = new ClaimStatus({ api: client, prepared: () => statusOf(claims, options.liveLimit), clock, log });
+  const status = new ClaimStatus({
+    api: client,
+    prepared: () => preparedStatus(claims, options.liveLimit),
+    clock,
+    log,
+  });
   const kubeletClaims = kubeletFile(config.pluginRegistryPath, config.hostRoot, KUBELET_CLAIMS_FILE);
   const modes = new GpuModeKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
-  const sweep = new Sweep(claims, reader, kubeletClaims, pool, clock);
+  const sweep = new ClaimSweep(claims, reader, kubeletClaims, pool, clock);
   const cancels: (() => void)[] = [];
   const failed = (error: unknown): void =>
     log.error({ err: error }, 'reconciling claims with the kubelet failed; retrying');
@@ -142,7 +138,7 @@ export function buildDra(options: DraOptions): Dra {
     claims,
     publisher,
     plugin,
-    sharing: sharingOf(claims, annotations),
+    sharing: claimSharing(claims, annotations),
     restore: {
       name: 'claims',
       async start() {
@@ -195,63 +191,6 @@ export function buildDra(options: DraOptions): Dra {
         await status.stop();
         await allocator.settle();
       },
-    },
-  };
-}
-
-/** The devices of prepared claims with their amounts and present limits. */
-function statusOf(claims: ClaimAllocator, liveLimit: DraOptions['liveLimit']): PreparedStatus[] {
-  const prepared = new Map<string, PreparedStatus>();
-  for (const { claim, phase, slice, admin, bookedAt, devices } of claims.state.units.values()) {
-    if (phase !== 'prepared') continue;
-    const known = prepared.get(claim.uid);
-    const shown = devices.map(({ pool, device, shareId, gpuUuid, cores, memoryBlocks: blocks }): DeviceStatus => {
-      const live = admin ? null : liveLimit(slice, gpuUuid);
-      const memoryBytes = live?.memoryBytes ?? blocks * MEMORY_BLOCK_BYTES;
-      return {
-        pool,
-        device,
-        shareId,
-        data: admin
-          ? { access: 'admin' }
-          : {
-              slice,
-              cores,
-              memoryBytes: blocks * MEMORY_BLOCK_BYTES,
-              shareLimit: live?.share ?? cores,
-              memoryLimitBytes: memoryBytes,
-              ...((live?.softLimit ?? null) === null ? {} : { softLimit: live?.softLimit ?? 0 }),
-            },
-      };
-    });
-    prepared.set(claim.uid, {
-      claim,
-      since: Math.max(known?.since ?? 0, bookedAt),
-      devices: [...(known?.devices ?? []), ...shown],
-    });
-  }
-  return [...prepared.values()];
-}
-
-/** Who uses the slices of claims, from the ledger. */
-function sharingOf(claims: ClaimAllocator, annotations: ClaimAnnotations): SliceSharing {
-  const unitsOf = (slice: string): ClaimUnit[] => unitsOfSlice(claims.state, slice).filter(({ admin }) => !admin);
-  return {
-    containersOf: (slice) => unitsOf(slice).flatMap(({ consumers }) => consumers),
-    claimAnnotations: (slice) => {
-      const uids = new Set(unitsOf(slice).map(({ claim }) => claim.uid));
-      return [...uids].map((uid) => annotations.of(uid)).filter(({ size }) => size > 0);
-    },
-    onChange: (listener) => {
-      const tell = (isMeant: (unit: ClaimUnit) => boolean): void => {
-        const slices = [...claims.state.units.values()].filter(isMeant).map(({ slice }) => slice);
-        for (const slice of new Set(slices)) listener(slice);
-      };
-      const leave = [
-        claims.onChanged(() => tell(() => true)),
-        annotations.onChange((uid) => tell(({ claim }) => claim.uid === uid)),
-      ];
-      return () => leave.forEach((each) => each());
     },
   };
 }
@@ -328,7 +267,7 @@ async function unitsHeld(
   clock: Clock,
 ): Promise<readonly ClaimUnit[]> {
   const gpus = allocator.state.node.gpus.map(({ gpu }) => gpu);
-  const read = await reader.read(claim, RESTORE_READ_MS);
+  const read = await reader.read(claim, CLAIM_READ_MS);
   if (read.kind === 'found') {
     const units = unitsOfAllocation(read.claim, { pool, gpus, now: clock.now() });
     if (units.ok) return units.units;
@@ -360,112 +299,6 @@ async function unitsHeld(
     });
   }
   return [...byRequest.values()];
-}
-
-/** Moves GPUs between the device plugin and claims to their configured mode as soon as no container holds them. */
-class GpuModeKeeper {
-  readonly #allocator: Allocator;
-  readonly #reader: ClaimReader;
-  readonly #pool: string;
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #changed: () => void;
-  readonly #startedAt: number;
-  #contested = '';
-
-  constructor(allocator: Allocator, reader: ClaimReader, pool: string, clock: Clock, log: Log, changed: () => void) {
-    this.#allocator = allocator;
-    this.#reader = reader;
-    this.#pool = pool;
-    this.#clock = clock;
-    this.#log = log;
-    this.#changed = changed;
-    this.#startedAt = clock.now();
-  }
-
-  async turn(): Promise<void> {
-    const freeOfClaims = await this.#freeOfClaims();
-    const { ledger } = this.#allocator;
-    await ledger.run(async () => {
-      const before = ledger.state;
-      const after = handOver(before, { freeOfClaims });
-      const contested = heldByBoth(after).join(', ');
-      if (contested !== '' && contested !== this.#contested)
-        this.#log.error(
-          { gpus: contested },
-          'pods of the device plugin and pods with claims hold these GPUs at once; no new pod gets them',
-        );
-      this.#contested = contested;
-      if (after === before) return;
-      ledger.state = after;
-      await ledger.save();
-      for (const [uuid, mode] of after.modes)
-        if (before.modes.get(uuid) !== mode)
-          this.#log.info({ gpu: uuid, mode }, 'the allocation mode of a GPU changed');
-      this.#allocator.devicesChanged();
-      this.#changed();
-    });
-  }
-
-  /**
-   * GPUs that the scheduler can no longer allocate to a claim. Asks the API server only if a GPU is to return to the
-   * device plugin.
-   */
-  async #freeOfClaims(): Promise<ReadonlySet<string> | null> {
-    const { state } = this.#allocator;
-    const leaving = state.node.gpus.filter(
-      ({ gpu }) => configuredMode(state.claimGpus, gpu.uuid) === 'plugin' && state.modes.get(gpu.uuid) !== 'plugin',
-    );
-    // The configuration changes only with a restart, so a GPU that leaves has not been offered since the start.
-    if (leaving.length === 0 || this.#clock.now() - this.#startedAt < WITHDRAWN_MS) return null;
-    const allocated = await this.#reader.allocatedDevices(this.#pool);
-    if (allocated === null) return null;
-    return new Set(leaving.map(({ gpu }) => gpu.uuid).filter((uuid) => !allocated.has(deviceName(uuid))));
-  }
-}
-
-/** Finds units whose claim has ended although the kubelet did not report it, for example after a forced deletion. */
-class Sweep {
-  readonly #claims: ClaimAllocator;
-  readonly #reader: ClaimReader;
-  readonly #kubeletClaims: string;
-  readonly #pool: string;
-  readonly #clock: Clock;
-  #suspects: ReadonlySet<string> = new Set();
-
-  constructor(claims: ClaimAllocator, reader: ClaimReader, kubeletClaims: string, pool: string, clock: Clock) {
-    this.#claims = claims;
-    this.#reader = reader;
-    this.#kubeletClaims = kubeletClaims;
-    this.#pool = pool;
-    this.#clock = clock;
-  }
-
-  /**
-   * Frees a unit after two sweeps found its claim ended: a single answer of the API server or the kubelet is not
-   * enough.
-   */
-  async turn(): Promise<void> {
-    const kubelet = await readKubeletClaims(this.#kubeletClaims);
-    if (!kubelet.ok) return;
-    const named = new Set(kubelet.claims.map(({ claim }) => claim.uid));
-    const { state } = this.#claims;
-    const gpus = state.node.gpus.map(({ gpu }) => gpu);
-    const over = new Set<string>();
-    for (const unit of state.units.values()) {
-      if (named.has(unit.claim.uid)) continue;
-      const read = await this.#reader.read(unit.claim, RESTORE_READ_MS);
-      if (read.kind === 'unknown') continue;
-      if (read.kind === 'found') {
-        const units = unitsOfAllocation(read.claim, { pool: this.#pool, gpus, now: this.#clock.now() });
-        if (read.claim.allocation !== null && (!units.ok || units.units.some(({ id }) => id === unit.id))) continue;
-      }
-      over.add(unit.id);
-    }
-    const twice = new Set([...over].filter((id) => this.#suspects.has(id)));
-    this.#suspects = over;
-    if (twice.size > 0) await this.#claims.freeOver(({ id }) => twice.has(id));
-  }
 }
 
 /** Reasons why the DRA driver cannot be used yet, for readiness. */

@@ -35,8 +35,8 @@ export class ForgottenAllocations {
   }
 
   /**
-   * Applies an offer of the kubelet to the ledger, without the ids that containers hold; `mustInclude` ids stay. Must not
-   * be called during Allocate, because listing pod-resources then makes the kubelet forget.
+   * Applies an offer of the kubelet to the ledger, without the ids that containers hold; `mustInclude` ids stay. Must
+   * not be called during Allocate, because listing pod-resources then makes the kubelet forget.
    */
   async observe(state: LedgerState, available: readonly string[], mustInclude: readonly string[]): Promise<Observed> {
     const first = observeOffered(state, available, mustInclude);

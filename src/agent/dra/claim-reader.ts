@@ -5,6 +5,9 @@ import type { KubeClient } from '../../kube/client.js';
 import { readResourceClaim } from './claim-object.js';
 import type { ClaimSource, ReadClaim } from './ports.js';
 
+/** Time limit for reading one claim where something else answers too: the kubelet's data, or the next sweep. */
+export const CLAIM_READ_MS = 3_000;
+
 /** Reads claims from the API server one by one: a node needs few of a cluster's claims, and cannot select them. */
 export class ClaimReader implements ClaimSource {
   readonly #client: KubeClient;

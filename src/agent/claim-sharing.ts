@@ -1,0 +1,28 @@
+import { unitsOfSlice } from '../gpu/ledger/book-unit.js';
+import type { ClaimUnit } from '../gpu/ledger/claim-unit.js';
+import type { ClaimAllocator } from './allocator/claim-allocator.js';
+import type { ClaimAnnotations } from './dra/claim-annotations.js';
+import type { SliceSharing } from './slices/ports.js';
+
+/** The ledger's answer which containers and claims share a slice. */
+export function claimSharing(claims: ClaimAllocator, annotations: ClaimAnnotations): SliceSharing {
+  const unitsOf = (slice: string): ClaimUnit[] => unitsOfSlice(claims.state, slice).filter(({ admin }) => !admin);
+  return {
+    containersOf: (slice) => unitsOf(slice).flatMap(({ consumers }) => consumers),
+    claimAnnotations: (slice) => {
+      const uids = new Set(unitsOf(slice).map(({ claim }) => claim.uid));
+      return [...uids].map((uid) => annotations.of(uid)).filter(({ size }) => size > 0);
+    },
+    onChange: (listener) => {
+      const tell = (isMeant: (unit: ClaimUnit) => boolean): void => {
+        const slices = [...claims.state.units.values()].filter(isMeant).map(({ slice }) => slice);
+        for (const slice of new Set(slices)) listener(slice);
+      };
+      const leave = [
+        claims.onChanged(() => tell(() => true)),
+        annotations.onChange((uid) => tell(({ claim }) => claim.uid === uid)),
+      ];
+      return () => leave.forEach((each) => each());
+    },
+  };
+}

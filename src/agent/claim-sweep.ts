@@ -1,0 +1,49 @@
+import { unitsOfAllocation } from '../gpu/claims/claim-units.js';
+import type { Clock } from '../host/clock.js';
+import type { ClaimAllocator } from './allocator/claim-allocator.js';
+import { CLAIM_READ_MS, type ClaimReader } from './dra/claim-reader.js';
+import { readKubeletClaims } from './dra/kubelet-claims.js';
+
+/** Finds units whose claim has ended although the kubelet did not report it, for example after a forced deletion. */
+export class ClaimSweep {
+  readonly #claims: ClaimAllocator;
+  readonly #reader: ClaimReader;
+  readonly #kubeletClaims: string;
+  readonly #pool: string;
+  readonly #clock: Clock;
+  #suspects: ReadonlySet<string> = new Set();
+
+  constructor(claims: ClaimAllocator, reader: ClaimReader, kubeletClaims: string, pool: string, clock: Clock) {
+    this.#claims = claims;
+    this.#reader = reader;
+    this.#kubeletClaims = kubeletClaims;
+    this.#pool = pool;
+    this.#clock = clock;
+  }
+
+  /**
+   * Frees a unit after two sweeps found its claim ended: a single answer of the API server or the kubelet is not
+   * enough.
+   */
+  async turn(): Promise<void> {
+    const kubelet = await readKubeletClaims(this.#kubeletClaims);
+    if (!kubelet.ok) return;
+    const named = new Set(kubelet.claims.map(({ claim }) => claim.uid));
+    const { state } = this.#claims;
+    const gpus = state.node.gpus.map(({ gpu }) => gpu);
+    const over = new Set<string>();
+    for (const unit of state.units.values()) {
+      if (named.has(unit.claim.uid)) continue;
+      const read = await this.#reader.read(unit.claim, CLAIM_READ_MS);
+      if (read.kind === 'unknown') continue;
+      if (read.kind === 'found') {
+        const units = unitsOfAllocation(read.claim, { pool: this.#pool, gpus, now: this.#clock.now() });
+        if (read.claim.allocation !== null && (!units.ok || units.units.some(({ id }) => id === unit.id))) continue;
+      }
+      over.add(unit.id);
+    }
+    const twice = new Set([...over].filter((id) => this.#suspects.has(id)));
+    this.#suspects = over;
+    if (twice.size > 0) await this.#claims.freeOver(({ id }) => twice.has(id));
+  }
+}
