@@ -1,5 +1,6 @@
-// Writes what the chart has from elsewhere: README.md from the comments of values.yaml, and the alerts, dashboards and custom resource
-// definitions of etc/, which helm only reads below the chart.
+// Writes what the chart and the top folder have from elsewhere: README.md of the chart from the comments of values.yaml;
+// the alerts, dashboards and custom resource definitions of etc/, which helm only reads below the chart; and
+// daemonset.yaml, which kubectl can apply by its address only as a file of its own, not as a symbolic link.
 //
 //     node scripts/chart-files.mjs          writes them
 //     node scripts/chart-files.mjs --check  exit code 1 if a file differs
@@ -9,15 +10,16 @@ import { fileURLToPath } from 'node:url';
 import { isMap, parseDocument } from 'yaml';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const CHART = join(ROOT, 'charts/gpu-manager');
+const CHART = 'charts/gpu-manager';
 
-/** Files of the chart by their sources. */
+/** Copies by their sources. */
 const COPIES = {
-  'etc/quota/crds.yaml': 'files/quota-crds.yaml',
-  'etc/prometheus/rules.yaml': 'files/rules.yaml',
-  'etc/prometheus/quota-rules.yaml': 'files/quota-rules.yaml',
-  'etc/grafana/gpu-manager.json': 'files/dashboard.json',
-  'etc/grafana/quota.json': 'files/quota-dashboard.json',
+  'etc/agent/daemonset.yaml': 'daemonset.yaml',
+  'etc/quota/crds.yaml': `${CHART}/files/quota-crds.yaml`,
+  'etc/prometheus/rules.yaml': `${CHART}/files/rules.yaml`,
+  'etc/prometheus/quota-rules.yaml': `${CHART}/files/quota-rules.yaml`,
+  'etc/grafana/gpu-manager.json': `${CHART}/files/dashboard.json`,
+  'etc/grafana/quota.json': `${CHART}/files/quota-dashboard.json`,
 };
 
 const HEAD = `# The chart of gpu-manager
@@ -35,19 +37,19 @@ helm refuses values that \`values.schema.json\` does not know. \`npm run docs:ch
 |---|---|---|
 `;
 
-const values = parseDocument(await readFile(join(CHART, 'values.yaml'), 'utf8'));
+const values = parseDocument(await readFile(join(ROOT, CHART, 'values.yaml'), 'utf8'));
 const rows = rowsOf(values.contents, '');
 const wrong = rows.filter(({ meaning }) => meaning === '');
 if (wrong.length > 0) throw new Error(`values without a comment: ${wrong.map(({ path }) => path).join(', ')}`);
 const table = rows.map(({ path, value, meaning }) => `| \`${path}\` | ${printed(value)} | ${meaning} |\n`).join('');
-const files = [['README.md', HEAD + table]];
+const files = [[`${CHART}/README.md`, HEAD + table]];
 for (const [source, copy] of Object.entries(COPIES)) files.push([copy, await readFile(join(ROOT, source), 'utf8')]);
 
 for (const [name, text] of files) {
-  const path = join(CHART, name);
+  const path = join(ROOT, name);
   if (!process.argv.includes('--check')) await writeFile(path, text);
   else if ((await readFile(path, 'utf8').catch(() => '')) !== text) {
-    console.error(`charts/gpu-manager/${name} is out of date: npm run docs:chart`);
+    console.error(`${name} is out of date: npm run docs:chart`);
     process.exitCode = 1;
   }
 }
