@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../src/host/clock.js';
 import { KubeClient } from '../src/kube/client.js';
 import { kubeconfigCredentials } from '../src/kube/credentials.js';
-import { API_VERSION, GROUPS_PATH, GROUP_KIND, LEDGERS_PATH, LEDGER_KIND } from '../src/quota-controller/names.js';
+import { API_VERSION, GROUPS_PATH, GROUP_KIND, LEDGERS_PATH, LEDGER_KIND } from '../src/kube/quota/names.js';
 import { TestCluster, whyNoCluster } from '../test/e2e/cluster.js';
 import { ApiServer } from '../test/harness/api-server/api-server.js';
 import { kubeconfig } from '../test/harness/api-server/kubeconfig.js';

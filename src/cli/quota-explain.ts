@@ -14,7 +14,7 @@ import { evaluatorOf } from '../quota/evaluators/evaluate.js';
 import { explainDemand, whatIf, type WhatIf } from '../quota/command/what-if.js';
 import { accountOf, accountText, plainAccount } from '../quota-controller/group-account.js';
 import { servedKinds, type ServedKind } from '../quota-controller/kinds.js';
-import { GROUPS_PATH, itemPath } from '../quota-controller/names.js';
+import { GROUPS_PATH, itemPath } from '../kube/quota/names.js';
 import { findSubject, findKind } from '../quota-controller/subject.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { wholeNumberBetween } from './flag-values.js';

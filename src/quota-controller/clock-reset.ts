@@ -3,7 +3,7 @@ import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
 import { declaredId } from '../quota/core/declared-grant.js';
 import type { GroupRecord, StoredRecord } from '../quota/core/record.js';
-import { QUOTA_LEASE } from './names.js';
+import { QUOTA_LEASE } from '../kube/quota/names.js';
 import { LedgerObjects } from './store/ledger-objects.js';
 import type { LedgerPage } from './store/ledger.js';
 import { recordKey } from './store/record-log.js';

@@ -3,9 +3,9 @@ import { KubeError } from '../kube/failure.js';
 import { list, record } from '../kube/json.js';
 import { writeAmounts, type WrittenAmounts } from '../kube/amounts.js';
 import { table } from '../quota/command/report.js';
-import { readAllocation, type AllocationStatus } from './arbitrator/allocation-object.js';
-import { readConsumer } from './arbitrator/consumer-object.js';
-import { ALLOCATIONS_PATH, CONSUMERS_PATH } from './names.js';
+import { readAllocation, type AllocationStatus } from '../kube/quota/allocation-object.js';
+import { readConsumer } from '../kube/quota/consumer-object.js';
+import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../kube/quota/names.js';
 
 /** A Consumer or a namespace without one, with its Allocation. */
 export interface ConsumerRow {

@@ -3,7 +3,7 @@ import type { GroupStatus } from '../quota/core/status.js';
 import { cashTable, plainStatus, usageTable } from '../quota/command/report.js';
 import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } from '../quota/command/top.js';
 import type { Condition } from '../kube/condition.js';
-import { readGroup } from './group-object.js';
+import { readGroup } from '../kube/quota/group-object.js';
 
 /** How many of the largest workloads are shown. */
 const LARGEST = 5;

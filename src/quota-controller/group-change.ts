@@ -7,8 +7,8 @@ import type { GroupGrant } from '../quota/core/declared-grant.js';
 import type { GroupLoan } from '../quota/core/declared-loan.js';
 import type { GroupSpec, Hard } from '../quota/core/group-spec.js';
 import { Quota } from '../quota/core/quota.js';
-import { GROUPS_PATH, itemPath } from './names.js';
-import { readGroup } from './group-object.js';
+import { GROUPS_PATH, itemPath } from '../kube/quota/names.js';
+import { readGroup } from '../kube/quota/group-object.js';
 
 /** Result of a change of a group's object, which the quota webhook decides. */
 export type Changed = { readonly ok: true } | { readonly ok: false; readonly reason: string };

@@ -5,7 +5,7 @@ import tap, { test } from 'tap';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
-import type { AllocationStatus } from '../../src/quota-controller/arbitrator/allocation-object.js';
+import type { AllocationStatus } from '../../src/kube/quota/allocation-object.js';
 import { manifestsOf } from '../quota-controller/setting.js';
 import { NODE, TestCluster } from './cluster.js';
 import { customResourcesOrSkip } from './custom-resources.js';

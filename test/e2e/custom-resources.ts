@@ -1,6 +1,6 @@
 import tap from 'tap';
 import type { KubeApi } from '../../src/kube/client.js';
-import { LEDGERS_PATH, itemPath } from '../../src/quota-controller/names.js';
+import { LEDGERS_PATH, itemPath } from '../../src/kube/quota/names.js';
 import { ledgerObject } from '../../src/quota-controller/store/ledger.js';
 import { RecordLog } from '../../src/quota-controller/store/record-log.js';
 import { installDefinitions } from '../quota-controller/setting.js';

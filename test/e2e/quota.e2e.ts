@@ -6,7 +6,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH, type KubeAnswer, type KubeRequest } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
 import { GROUP_LABEL } from '../../src/quota/index.js';
-import { GROUPS_PATH, LEDGERS_PATH } from '../../src/quota-controller/names.js';
+import { GROUPS_PATH, LEDGERS_PATH } from '../../src/kube/quota/names.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { deployment } from '../quota-controller/cluster.js';
 import { TestCluster } from './cluster.js';

@@ -2,7 +2,7 @@
 import { test, type Test } from 'tap';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import type { LabelSelector } from '../../src/kube/label-selector.js';
-import { GROUPS_PATH } from '../../src/quota-controller/names.js';
+import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from '../quota-controller/cluster.js';
 

@@ -8,7 +8,7 @@ import { certifiedCallers } from '../../src/kube/admission/review-callers.js';
 import { SecretPaths } from '../../src/kube/admission/secret-paths.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService, type QuotaServiceOptions } from '../../src/quota-controller/service.js';
-import { GROUPS_PATH } from '../../src/quota-controller/names.js';
+import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { certificateAuthority, type Certificate } from '../harness/certificate.js';
 import { eventually } from '../harness/eventually.js';
 import { ManualClock } from '../manual-clock.js';

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { fixedTls } from '../../src/http/tls.js';
 import { watchableApi } from '../../src/kube/watchable-api.js';
-import { GROUPS_PATH } from '../../src/quota-controller/names.js';
+import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService } from '../../src/quota-controller/service.js';
 import { gpu, node as nodeSnapshot, served, viewOf } from '../agent/display/fixture.js';

@@ -6,7 +6,7 @@ import { Events } from '../../src/kube/events.js';
 import { INFORMER_TIMING } from '../../src/kube/informer.js';
 import { WorkQueue } from '../../src/kube/work-queue.js';
 import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
-import type { AllocationStatus } from '../../src/quota-controller/arbitrator/allocation-object.js';
+import type { AllocationStatus } from '../../src/kube/quota/allocation-object.js';
 import { Metrics } from '../../src/http/metrics.js';
 import { ArbitratorMetrics } from '../../src/quota-controller/arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from '../../src/quota-controller/arbitrator/arbitrator.js';

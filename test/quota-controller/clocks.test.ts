@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { createEngine } from '../../src/quota/index.js';
 import { leaderOf, ledgerTime, resetClock } from '../../src/quota-controller/clock-reset.js';
-import { GROUPS_PATH } from '../../src/quota-controller/names.js';
+import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
 import { LedgerObjects } from '../../src/quota-controller/store/ledger-objects.js';
 import { eventually } from '../harness/eventually.js';

@@ -8,7 +8,7 @@ import { INFORMER_TIMING } from '../../src/kube/informer.js';
 import { GROUP_LABEL, type QuotaEvent } from '../../src/quota/index.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import { QuotaService, type ArbitratorConfig } from '../../src/quota-controller/service.js';
-import { GROUPS_PATH } from '../../src/quota-controller/names.js';
+import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import type { ApiServer, ApiServerOptions } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import type { Admission } from '../harness/api-server/resources.js';

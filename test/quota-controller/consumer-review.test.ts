@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { CONSUMERS_PATH } from '../../src/quota-controller/names.js';
+import { CONSUMERS_PATH } from '../../src/kube/quota/names.js';
 import { QuotaCluster } from './cluster.js';
 
 test('a Consumer that contradicts itself, its area, its quota or the cluster is refused', async (t) => {

@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import type { KubeClient } from '../../src/kube/client.js';
-import { GROUPS_PATH, itemPath } from '../../src/quota-controller/names.js';
+import { GROUPS_PATH, itemPath } from '../../src/kube/quota/names.js';
 import { clientTo, quotaServer } from './setting.js';
 
 async function server(t: Test): Promise<KubeClient> {

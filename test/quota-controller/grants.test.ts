@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { eventually } from '../harness/eventually.js';
-import { GROUPS_PATH } from '../../src/quota-controller/names.js';
+import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { QuotaCluster } from './cluster.js';
 
 const KEY = 'cash/limits.cpu';

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
-import { LEDGERS_PATH, TRANSACTIONS_PATH } from '../../src/quota-controller/names.js';
+import { LEDGERS_PATH, TRANSACTIONS_PATH } from '../../src/kube/quota/names.js';
 import { storeContract, type Place } from '../quota/store/contract.js';
 import { hastyClock } from '../kube/hasty-clock.js';
 import { clientTo, emptied, installDefinitions, quotaServer, REAL_KUBECONFIG, realClient } from './setting.js';

@@ -9,7 +9,7 @@ import {
   GROUPS_PATH,
   LEDGERS_PATH,
   TRANSACTIONS_PATH,
-} from '../../src/quota-controller/names.js';
+} from '../../src/kube/quota/names.js';
 import { CRDS, manifestsOf } from './setting.js';
 
 interface Rule {

@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../src/quota/index.js';
-import { POLICIES_PATH } from '../../src/quota-controller/names.js';
+import { POLICIES_PATH } from '../../src/kube/quota/names.js';
 import { webhookConfiguration } from '../../src/quota-controller/admission/webhook-objects.js';
 import { readPolicy } from '../../src/quota-controller/policy/policy-object.js';
 import { eventually } from '../harness/eventually.js';

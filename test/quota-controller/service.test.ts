@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../src/quota/index.js';
-import { API_GROUP } from '../../src/quota-controller/names.js';
+import { API_GROUP } from '../../src/kube/quota/names.js';
 import { generator } from '../generator.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { createEngine, type QuotaEngine } from '../../src/quota/index.js';
-import { LEDGERS_PATH } from '../../src/quota-controller/names.js';
+import { LEDGERS_PATH } from '../../src/kube/quota/names.js';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
 import type { FaultEffect, FaultMatch } from '../harness/api-server/fault.js';
 import { eventually } from '../harness/eventually.js';

@@ -4,7 +4,7 @@ import type { Log } from '../../host/log.js';
 import { resourceClaimsPath } from '../../kube/api-path.js';
 import type { KubeClient } from '../../kube/client.js';
 import { WatchInformer, type InformerTiming } from '../../kube/informer.js';
-import { readResourceClaim } from './claim-object.js';
+import { readResourceClaim } from '../../kube/claim-object.js';
 
 export interface ClaimAnnotationsOptions {
   readonly client: KubeClient;

@@ -2,7 +2,7 @@ import { DRIVER_NAME } from '../../gpu/claims/names.js';
 import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
 import { ALL_RESOURCE_CLAIMS, resourceClaimPath } from '../../kube/api-path.js';
 import type { KubeClient } from '../../kube/client.js';
-import { readResourceClaim } from './claim-object.js';
+import { readResourceClaim } from '../../kube/claim-object.js';
 import type { ClaimSource, ReadClaim } from './ports.js';
 
 /** Time limit for reading one claim where something else answers too: the kubelet's data, or the next sweep. */

@@ -25,7 +25,7 @@ import {
   type NamespaceOptions,
   type OpenCluster,
 } from './cluster-command.js';
-import { readEvent, type ClusterEvent } from './cluster-event.js';
+import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
 import type { GpuContainer, GpuPod } from './gpu-cluster.js';
 import { stateOf, whyNot } from './pods.js';
 

@@ -10,7 +10,7 @@ import {
   withCluster,
   type NamespaceOptions,
 } from './cluster-command.js';
-import { readEvent, type ClusterEvent } from './cluster-event.js';
+import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
 import { printListing, watchOption, type ListingOptions } from './listing.js';
 
 /** `kubectl gpu events`: events about GPUs and quota. */

@@ -5,7 +5,7 @@ import { keptAlive } from '../../host/keep-alive.js';
 import { StartupError } from '../../host/startup-error.js';
 import { KubeError } from '../../kube/failure.js';
 import { openUserClient, type ClusterAccess } from '../../kube/open-client.js';
-import { API_GROUP, API_VERSION, GROUP_KIND, GROUPS_PATH } from '../../quota-controller/names.js';
+import { API_GROUP, API_VERSION, GROUP_KIND, GROUPS_PATH } from '../../kube/quota/names.js';
 import { readQuantity } from '../../quota/core/quantity.js';
 import { unchargeable } from '../../quota/evaluators/chargeable-key.js';
 import { contextOption, kubeconfigOption } from '../cluster-options.js';

@@ -4,10 +4,10 @@ import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { list, record } from '../../kube/json.js';
 import type { Node } from '../../kube/node.js';
-import { readConsumer, type ConsumerObject } from '../arbitrator/consumer-object.js';
+import { readConsumer, type ConsumerObject } from '../../kube/quota/consumer-object.js';
 import { textOf } from '../arbitrator/consumer-report.js';
 import { readResourceQuota } from '../arbitrator/resource-quota.js';
-import { CONSUMERS_PATH } from '../names.js';
+import { CONSUMERS_PATH } from '../../kube/quota/names.js';
 import type { KubeObject } from '../../kube/object.js';
 import { ALLOWED, invalid, type AdmissionResponse, type Review } from '../../kube/admission/review.js';
 

@@ -3,8 +3,8 @@ import type { QuotaEngine } from '../../quota/engine.js';
 import { unchargeable, type Chargeable } from '../../quota/evaluators/chargeable-key.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import { readGroup, type GroupObject } from '../group-object.js';
-import { GROUPS_PATH, itemPath } from '../names.js';
+import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
+import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import { ALLOWED, invalid, type Review, type AdmissionResponse } from '../../kube/admission/review.js';
 import { CHANGED_MEANWHILE, admissionResponseOf } from './decision-response.js';
 

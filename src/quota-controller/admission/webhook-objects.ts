@@ -7,7 +7,7 @@ import {
   type WebhookTarget,
 } from '../../kube/admission/webhook-registration.js';
 import type { ServedKind } from '../kinds.js';
-import { API_GROUP } from '../names.js';
+import { API_GROUP } from '../../kube/quota/names.js';
 import type { LabelSelector } from '../../kube/label-selector.js';
 
 export interface WebhookOptions {

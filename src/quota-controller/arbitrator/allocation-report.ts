@@ -1,5 +1,5 @@
 import { NO_MEMORY, type Allocation, type ArbitratorMemory } from '../../quota/arbitrator/index.js';
-import type { AllocationObject, AllocationStatus } from './allocation-object.js';
+import type { AllocationObject, AllocationStatus } from '../../kube/quota/allocation-object.js';
 import { writeAmounts } from '../../kube/amounts.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
 

@@ -17,13 +17,19 @@ import type { StructuredLog } from '../../host/structured-log.js';
 import type { ConsumerTemplate } from '../policy/policy-object.js';
 import { selectsLabels } from '../../kube/label-selector.js';
 import { nominateNode } from '../../kube/pod-writes.js';
-import { ALLOCATIONS_PATH, ALLOCATION_KIND, API_VERSION, CONSUMERS_PATH, CONSUMER_KIND } from '../names.js';
-import { readAllocation, type AllocationObject, type AllocationStatus } from './allocation-object.js';
+import {
+  ALLOCATIONS_PATH,
+  ALLOCATION_KIND,
+  API_VERSION,
+  CONSUMERS_PATH,
+  CONSUMER_KIND,
+} from '../../kube/quota/names.js';
+import { readAllocation, type AllocationObject, type AllocationStatus } from '../../kube/quota/allocation-object.js';
 import { allocationReport, isUrgent, memoryOf } from './allocation-report.js';
 import type { ArbitratorMetrics } from './arbitrator-metrics.js';
 import type { ClusterPod } from './cluster-pod.js';
 import { ClusterView } from './cluster-view.js';
-import { readConsumer, type ConsumerObject, type ConsumerStatus } from './consumer-object.js';
+import { readConsumer, type ConsumerObject, type ConsumerStatus } from '../../kube/quota/consumer-object.js';
 import { consumerReport } from './consumer-report.js';
 import { Evictor } from './evictor.js';
 import { PlanLog } from './plan-log.js';

@@ -1,7 +1,7 @@
 import type { ConsumerProblem } from '../../quota/arbitrator/index.js';
 import { formatQuantity } from '../../quota/core/quantity.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
-import type { ConsumerObject, ConsumerStatus } from './consumer-object.js';
+import type { ConsumerObject, ConsumerStatus } from '../../kube/quota/consumer-object.js';
 
 /** Computes the status that a Consumer should have. */
 export function consumerReport(

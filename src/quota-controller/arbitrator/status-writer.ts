@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeApi, KubeAnswer } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import { API_VERSION, itemPath } from '../names.js';
+import { API_VERSION, itemPath } from '../../kube/quota/names.js';
 import type { KnownObjects } from './known-objects.js';
 
 interface WithStatus<S> {

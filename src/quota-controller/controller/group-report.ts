@@ -1,7 +1,7 @@
 import type { GroupStatus } from '../../quota/core/status.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
-import { usageOf, type GroupObject, type GroupObjectStatus } from '../group-object.js';
+import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
 
 /** How many misplaced pods a condition names. */
 const NAMED_PODS = 5;

@@ -7,7 +7,7 @@ import { KubeError } from '../../kube/failure.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { StructuredLog } from '../../host/structured-log.js';
-import { POLICIES_PATH } from '../names.js';
+import { POLICIES_PATH } from '../../kube/quota/names.js';
 import { readNode, type Node } from '../../kube/node.js';
 import { evaluationBy } from './evaluation.js';
 import { readLimitRange, readRuntimeClass, type LimitRange } from './pod-defaults.js';

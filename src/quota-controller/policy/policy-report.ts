@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { MERGE_PATCH, type KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
-import { POLICIES_PATH, itemPath } from '../names.js';
+import { POLICIES_PATH, itemPath } from '../../kube/quota/names.js';
 import type { PolicyObject, QuotaPolicy } from './policy-object.js';
 
 /** Writes the conditions of the policy if they changed. `started` is the policy with which the service started. */

@@ -1,7 +1,7 @@
 import type { KubeApi } from '../../kube/client.js';
 import { list, record } from '../../kube/json.js';
 import { readNode } from '../../kube/node.js';
-import { POLICIES_PATH } from '../names.js';
+import { POLICIES_PATH } from '../../kube/quota/names.js';
 import { LIMIT_RANGES_PATH, NODES_PATH, RUNTIME_CLASSES_PATH } from './cluster-facts.js';
 import type { EvaluationFacts } from './evaluation.js';
 import { readLimitRange, readRuntimeClass } from './pod-defaults.js';

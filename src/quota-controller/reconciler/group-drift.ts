@@ -5,7 +5,7 @@ import { readSpec } from '../../quota/core/group-spec.js';
 import { cashTarget } from '../../quota/core/key.js';
 import { HOUR_MS, readQuantity } from '../../quota/core/quantity.js';
 import type { GroupStatus } from '../../quota/core/status.js';
-import type { GroupObject } from '../group-object.js';
+import type { GroupObject } from '../../kube/quota/group-object.js';
 
 /** Groups by depth: roots first, then their children, and so on. */
 export function levelsOf(groups: readonly GroupObject[]): readonly (readonly GroupObject[])[] {

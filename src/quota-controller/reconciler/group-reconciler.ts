@@ -3,8 +3,8 @@ import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import type { Decision } from '../../quota/core/decision.js';
 import type { QuotaEngine } from '../../quota/engine.js';
-import type { GroupObject } from '../group-object.js';
-import { GROUPS_PATH, itemPath } from '../names.js';
+import type { GroupObject } from '../../kube/quota/group-object.js';
+import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import { isUpToDate } from './group-drift.js';
 
 export interface GroupReconcilerOptions {

@@ -4,7 +4,7 @@ import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import type { Revision } from '../../quota/store/store.js';
 import type { StructuredLog } from '../../host/structured-log.js';
-import { LEDGERS_PATH } from '../names.js';
+import { LEDGERS_PATH } from '../../kube/quota/names.js';
 import { groupOfLedger, NO_GROUP } from '../store/ledger.js';
 
 export interface LedgerWatchOptions {

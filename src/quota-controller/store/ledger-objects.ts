@@ -3,7 +3,7 @@ import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
 import { METADATA_ONLY, type KubeApi, type KubeAnswer, type KubeRequest } from '../../kube/client.js';
 import { KubeError, type KubeFailure, type KubeFailureCode } from '../../kube/failure.js';
-import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../names.js';
+import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../../kube/quota/names.js';
 import {
   groupOfLedger,
   ledgerName,

@@ -1,5 +1,5 @@
 import type { StateHead } from '../../quota/core/restore.js';
-import { API_VERSION, LEDGER_GROUP_LABEL, LEDGER_KIND } from '../names.js';
+import { API_VERSION, LEDGER_GROUP_LABEL, LEDGER_KIND } from '../../kube/quota/names.js';
 import { RecordLog, type Edits } from './record-log.js';
 
 /** Content of a ledger: all records of one group. */

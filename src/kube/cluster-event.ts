@@ -1,4 +1,4 @@
-import { record, text, time } from '../../kube/json.js';
+import { record, text, time } from './json.js';
 
 /** An event of the API server. */
 export interface ClusterEvent {

@@ -1,6 +1,6 @@
-import type { Condition } from '../../kube/condition.js';
-import { versionOf, type KubeObject } from '../../kube/object.js';
-import type { WrittenAmounts } from '../../kube/amounts.js';
+import type { Condition } from '../condition.js';
+import { versionOf, type KubeObject } from '../object.js';
+import type { WrittenAmounts } from '../amounts.js';
 
 /**
  * Status of an Allocation; an Allocation has no spec. Times are RFC 3339. Times that the next leader reads back have

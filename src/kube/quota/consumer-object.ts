@@ -1,7 +1,7 @@
 import type { ConsumerSpec } from '../../quota/arbitrator/index.js';
-import type { Condition } from '../../kube/condition.js';
-import { versionOf, type KubeObject } from '../../kube/object.js';
-import { readAmounts } from '../../kube/amounts.js';
+import type { Condition } from '../condition.js';
+import { versionOf, type KubeObject } from '../object.js';
+import { readAmounts } from '../amounts.js';
 
 export interface ConsumerStatus {
   readonly observedGeneration?: number;

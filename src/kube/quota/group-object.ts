@@ -1,13 +1,13 @@
-import { timestamp } from '../kube/json.js';
-import { formatAmount } from '../quota/core/decision.js';
-import type { GroupGrant } from '../quota/core/declared-grant.js';
-import type { GroupLoan } from '../quota/core/declared-loan.js';
-import type { GroupSpec, Hard } from '../quota/core/group-spec.js';
-import type { Amounts, GroupStatus } from '../quota/core/status.js';
-import type { Mode } from '../quota/core/group.js';
-import type { Condition } from '../kube/condition.js';
-import type { LabelSelector } from '../kube/label-selector.js';
-import type { KubeObject } from '../kube/object.js';
+import { timestamp } from '../json.js';
+import { formatAmount } from '../../quota/core/decision.js';
+import type { GroupGrant } from '../../quota/core/declared-grant.js';
+import type { GroupLoan } from '../../quota/core/declared-loan.js';
+import type { GroupSpec, Hard } from '../../quota/core/group-spec.js';
+import type { Amounts, GroupStatus } from '../../quota/core/status.js';
+import type { Mode } from '../../quota/core/group.js';
+import type { Condition } from '../condition.js';
+import type { LabelSelector } from '../label-selector.js';
+import type { KubeObject } from '../object.js';
 
 /** A BizGroupResourceQuota. */
 export interface GroupObject {
