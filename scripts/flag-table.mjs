@@ -1,5 +1,6 @@
 // Prints docs/flags.md from the table of flags: npm run docs:flags
 import { claimWebhookCommand } from '../dist/src/cli/claim-webhook.js';
+import { consoleCommand } from '../dist/src/cli/console.js';
 import { quotaServeCommand } from '../dist/src/cli/quota-serve.js';
 import { environmentName, RUN_FLAGS } from '../dist/src/cli/run-flags.js';
 
@@ -42,3 +43,9 @@ console.log(`
 
 \`gpu-manager claim-webhook\`; [dra.md](dra.md#pods-that-ask-for-vcuda-core) says what they do.`);
 options(claimWebhookCommand());
+
+console.log(`
+## Of the console
+
+\`gpu-manager console\`; [console.md](console.md) says what it shows.`);
+options(consoleCommand());

@@ -51,6 +51,26 @@ test('the console shows the cluster', { skip }, async (t) => {
     await page.context().close();
   });
 
+  t.test('pods on one GPU differ in colour or texture, and have the same one in every view', async (t) => {
+    const names = Array.from({ length: 12 }, (_, at) => `pod-${at}`);
+    const console = await runningConsole(t, (server) => {
+      server.seed('nodes', nodeObject('gpu-node-1', { gpus: 1 }));
+      for (const name of names)
+        server.seed('pods', podObject(name, { node: 'gpu-node-1', gpus: [0], cores: 5, blocks: 4 }));
+    });
+    const { page } = await open(console, 'operator');
+    await page.locator('.bars .segment').nth(11).waitFor();
+    const marksOf = async (selector: string) =>
+      await page.evaluate<string[]>(`[...document.querySelectorAll('${selector}')].map((one) => one.className)`);
+    const segments = (await marksOf('.bars .segment')).map((mark) => mark.replace('segment ', ''));
+    t.equal(new Set(segments).size, 12);
+    await page.evaluate(`location.hash = '#/pods'`);
+    await page.locator('a.pod').nth(11).waitFor();
+    const rows = (await marksOf('a.pod')).map((mark) => mark.replace('pod ', ''));
+    t.same(rows.sort(), segments.sort());
+    await page.context().close();
+  });
+
   for (const [name, options] of [
     ['desktop', DESKTOP],
     ['phone', PHONE],

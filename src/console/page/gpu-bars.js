@@ -1,21 +1,21 @@
 import { h, setWidth } from './dom.js';
-import { bytes, hue } from './format.js';
+import { bytes } from './format.js';
 
 /** One bar for each GPU of a node: a segment for each slice, in the colour of its pod. */
-export function gpuBars(node, pods) {
+export function gpuBars(rows, node) {
   const slices = new Map();
-  for (const pod of pods)
+  for (const pod of rows.podsOn(node.name))
     if (pod.state !== 'refused')
       for (const slice of pod.slices)
         if (slice.gpu !== null) slices.set(slice.gpu, [...(slices.get(slice.gpu) ?? []), { ...slice, pod }]);
   return h(
     'div',
     { class: 'bars' },
-    node.gpus.map((gpu) => bar(gpu, node.kinds[gpu.kind], slices.get(gpu.index) ?? [])),
+    node.gpus.map((gpu) => bar(rows, gpu, node.kinds[gpu.kind], slices.get(gpu.index) ?? [])),
   );
 }
 
-function bar(gpu, kind, slices) {
+function bar(rows, gpu, kind, slices) {
   const track = h('div', {
     class: `track${gpu.problem === undefined ? '' : ' problem'}`,
     title: [
@@ -26,7 +26,7 @@ function bar(gpu, kind, slices) {
   });
   let shown = 0;
   for (const { pod, cores } of slices) {
-    const segment = h('span', { class: `segment h${hue(pod.namespace, pod.name)}` });
+    const segment = h('span', { class: `segment ${rows.markOf(pod)}` });
     setWidth(segment, cores);
     shown += cores;
     track.append(segment);

@@ -144,7 +144,7 @@ function figuresOf() {
 
 function tableView(pods, options) {
   const element = h('section', {});
-  const draw = () => element.replaceChildren(podTable(pods(), wordsOf(filter.value), options));
+  const draw = () => element.replaceChildren(podTable(rows, pods(), wordsOf(filter.value), options));
   draw();
   return { element, change: () => keepingPlace(draw), filter: draw };
 }

@@ -25,7 +25,7 @@ export function nodeList(rows) {
   function draw(card) {
     card.isStale = false;
     const node = rows.nodes.get(card.name);
-    card.bars.replaceChildren(gpuBars(node, rows.podsOn(card.name)));
+    card.bars.replaceChildren(gpuBars(rows, node));
   }
 
   function make(name) {

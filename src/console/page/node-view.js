@@ -45,12 +45,12 @@ export function nodeView(rows, name, filterText, keepingPlace) {
       return;
     }
     body.replaceChildren(
-      h('div', { class: 'wide-bars' }, gpuBars(node, rows.podsOn(name))),
+      h('div', { class: 'wide-bars' }, gpuBars(rows, node)),
       h(
         'section',
         {},
         h('h2', {}, 'Pods'),
-        podTable(rows.podsOn(name), wordsOf(filterText()), { nothing: 'No pod on this node uses a GPU.' }),
+        podTable(rows, rows.podsOn(name), wordsOf(filterText()), { nothing: 'No pod on this node uses a GPU.' }),
       ),
     );
   }

@@ -1,5 +1,5 @@
 import { h } from './dom.js';
-import { ago, bytes, hue } from './format.js';
+import { ago, bytes } from './format.js';
 import { byName, matches } from './rows.js';
 
 /** So many rows are made at first, and again whenever the reader comes near the last one. */
@@ -13,8 +13,8 @@ const STATE_TEXT = {
   refused: 'refused',
 };
 
-/** Pods as a table. `showsWhy` adds why they wait; `link` is where a row leads. */
-export function podTable(pods, words, { showsWhy = false, nothing = 'No pod requests GPUs.' } = {}) {
+/** Pods as a table. `showsWhy` adds why they wait; `nothing` is said without pods. */
+export function podTable(rows, pods, words, { showsWhy = false, nothing = 'No pod requests GPUs.' } = {}) {
   const found = pods
     .filter((pod) =>
       matches(words, `${pod.namespace}/${pod.name} ${pod.node ?? ''} ${pod.workload ?? ''}`.toLowerCase()),
@@ -27,7 +27,7 @@ export function podTable(pods, words, { showsWhy = false, nothing = 'No pod requ
   const more = h('p', { class: 'quiet more' });
   let made = 0;
   const add = () => {
-    body.append(...found.slice(made, made + PAGE).map((pod) => row(pod, now, showsWhy)));
+    body.append(...found.slice(made, made + PAGE).map((pod) => row(pod, rows.markOf(pod), now, showsWhy)));
     made = Math.min(found.length, made + PAGE);
     more.hidden = made === found.length;
     more.textContent = `${(found.length - made).toLocaleString('en')} more`;
@@ -43,7 +43,7 @@ export function podTable(pods, words, { showsWhy = false, nothing = 'No pod requ
   return h('div', {}, body, more);
 }
 
-function row(pod, now, showsWhy) {
+function row(pod, mark, now, showsWhy) {
   const cores = pod.slices.reduce((sum, slice) => sum + slice.cores, 0);
   const memory = pod.slices.reduce((sum, slice) => sum + slice.memoryBytes, 0);
   const gpus = pod.slices.flatMap(({ gpu }) => gpu ?? []);
@@ -55,8 +55,8 @@ function row(pod, now, showsWhy) {
     h(
       'a',
       {
-        class: `pod h${hue(pod.namespace, pod.name)}`,
-        href: pod.node === undefined ? `#/pod/${pod.uid}` : `#/pod/${pod.uid}`,
+        class: `pod ${mark}`,
+        href: `#/pod/${pod.uid}`,
         'data-key': `pod/${pod.uid}`,
       },
       h('span', { class: 'swatch', 'aria-hidden': true }),

@@ -1,15 +1,15 @@
 import { h } from './dom.js';
-import { ago, bytes, hue } from './format.js';
+import { ago, bytes } from './format.js';
 
 /** One pod: what it asked for, where it is, and why it waits. */
 export function podView(rows, uid) {
   const element = h('div', { class: 'container' });
-  const draw = () => element.replaceChildren(...picture(rows.pods.get(uid)));
+  const draw = () => element.replaceChildren(...picture(rows, rows.pods.get(uid)));
   draw();
   return { element, change: draw };
 }
 
-function picture(pod) {
+function picture(rows, pod) {
   const back = h('p', { class: 'back' }, h('a', { href: '#/pods' }, '← all pods'));
   if (pod === undefined)
     return [
@@ -22,7 +22,7 @@ function picture(pod) {
     back,
     h(
       'header',
-      { class: `title h${hue(namespace, name)}` },
+      { class: `title ${rows.markOf(pod)}` },
       h('span', { class: 'swatch', 'aria-hidden': true }),
       h('div', {}, h('h2', {}, name), h('p', { class: 'quiet' }, namespace)),
     ),

@@ -1,3 +1,5 @@
+import { marks } from './colours.js';
+
 /** The field by which rows of a table replace each other. */
 const KEY = { nodes: 'name', pods: 'uid' };
 
@@ -9,6 +11,8 @@ export class Rows {
   tables = new Set();
   console = null;
   #podsOf = new Map();
+  /** By node: the classes of colour and texture of its pods, made when they are asked for. */
+  #marksOf = new Map();
 
   /** Replaces everything. */
   replace({ tables, rows }) {
@@ -16,6 +20,7 @@ export class Rows {
     for (const [table, list] of Object.entries(rows))
       if (table in KEY) this[table] = new Map(list.map((row) => [row[KEY[table]], row]));
     this.#podsOf = new Map();
+    this.#marksOf = new Map();
     for (const pod of this.pods.values()) this.#place(pod);
   }
 
@@ -43,11 +48,19 @@ export class Rows {
         }
       }
     }
+    for (const node of touched) this.#marksOf.delete(node);
     return touched;
   }
 
   podsOn(node) {
     return [...(this.#podsOf.get(node)?.values() ?? [])];
+  }
+
+  /** Classes of colour and texture of a pod: on each GPU, pods differ. */
+  markOf(pod) {
+    if (pod.node === undefined) return marksOf([pod]).get(pod.uid);
+    if (!this.#marksOf.has(pod.node)) this.#marksOf.set(pod.node, marksOf(this.podsOn(pod.node)));
+    return this.#marksOf.get(pod.node).get(pod.uid);
   }
 
   waiting() {
@@ -60,6 +73,20 @@ export class Rows {
     pods.set(pod.uid, pod);
     this.#podsOf.set(pod.node, pods);
   }
+}
+
+/** The marks of the pods of one node, in the order in which they came to it. */
+function marksOf(pods) {
+  const age = ({ state, sinceMs = 0 }) => (state === 'ending' ? 0 : sinceMs);
+  return marks(
+    [...pods]
+      .sort((a, b) => age(a) - age(b) || (a.uid < b.uid ? -1 : 1))
+      .map(({ uid, namespace, name, slices }) => ({
+        id: uid,
+        name: `${namespace}/${name}`,
+        gpus: [...new Set(slices.flatMap(({ gpu }) => gpu ?? []))],
+      })),
+  );
 }
 
 /** The words of a filter, in lower case. */

@@ -1,30 +1,47 @@
-import { COLOURS, hash, names } from './format.js';
+import { hash, names } from './format.js';
 
-/** Each colour of the style sheet is there plain, striped and hatched. */
+/** The colours of the style sheet for slices and pods. */
+const COLOURS = 8;
+/** Each of them is there plain, striped and hatched. */
 const TEXTURES = 3;
 
 /**
- * Classes for colour and texture, by allocation. Slices of one GPU differ while it has at most as many as there are
- * marks. A pod keeps the colour that its name chooses unless an earlier slice of the GPU has it.
+ * Classes for colour and texture, by id. Those that share a GPU differ while it has at most as many as there are
+ * marks. Each keeps the colour that its name chooses unless an earlier one on the GPU has it.
+ *
+ * `sharers`: { id, name, gpus }, the oldest first.
  */
-export function colours(allocations) {
+export function marks(sharers) {
   const uses = new Map();
   const chosen = new Map();
-  const byAge = [...allocations].sort((a, b) => a.allocatedAtMs - b.allocatedAtMs || (a.id < b.id ? -1 : 1));
-  for (const allocation of byAge) {
-    const gpus = [...new Set(allocation.slices.map(({ gpuUuid }) => gpuUuid))];
+  for (const { id, name, gpus } of sharers) {
     const usesOf = (mark) => gpus.reduce((sum, gpu) => sum + (uses.get(`${mark} ${gpu}`) ?? 0), 0);
-    const mark = preference(allocation).reduce((best, next) => (usesOf(next) < usesOf(best) ? next : best));
+    const mark = preference(name).reduce((best, next) => (usesOf(next) < usesOf(best) ? next : best));
     for (const gpu of gpus) uses.set(`${mark} ${gpu}`, usesOf(mark) + 1);
-    chosen.set(allocation.id, `h${mark % COLOURS} x${Math.floor(mark / COLOURS)}`);
+    chosen.set(id, `h${mark % COLOURS} x${Math.floor(mark / COLOURS)}`);
   }
   return chosen;
 }
 
-/** All marks in the order in which this allocation takes them: plain colours first. */
-function preference(allocation) {
-  const { namespace, pod } = names(allocation);
-  const first = hash(allocation.owners.length === 0 ? allocation.id : `${namespace}/${pod}`);
+/** The marks of allocations: all containers of a pod prefer the same colour. */
+export function colours(allocations) {
+  const byAge = [...allocations].sort((a, b) => a.allocatedAtMs - b.allocatedAtMs || (a.id < b.id ? -1 : 1));
+  return marks(
+    byAge.map((allocation) => ({
+      id: allocation.id,
+      name: allocation.owners.length === 0 ? allocation.id : podName(names(allocation)),
+      gpus: [...new Set(allocation.slices.map(({ gpuUuid }) => gpuUuid))],
+    })),
+  );
+}
+
+function podName({ namespace, pod }) {
+  return `${namespace}/${pod}`;
+}
+
+/** All marks in the order in which this name takes them: plain colours first. */
+function preference(name) {
+  const first = hash(name);
   return Array.from(
     { length: COLOURS * TEXTURES },
     (_, at) => Math.floor(at / COLOURS) * COLOURS + ((first + at) % COLOURS),

@@ -59,14 +59,6 @@ export function ago(ms, now) {
   return past < 5 ? 'just now' : `${seconds(Math.round(past))} ago`;
 }
 
-/** The colours of the style sheet for slices and pods. */
-export const COLOURS = 8;
-
-/** One of these colours, always the same for a pod. */
-export function hue(namespace, pod) {
-  return hash(`${namespace}/${pod}`) % COLOURS;
-}
-
 /** A number that follows from a text. */
 export function hash(text) {
   let value = 2166136261;
