@@ -39,6 +39,7 @@ import { VERSION } from '../host/version.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { buildNri, injectionProblems, type Nri } from './start-nri.js';
 import { buildDra, claimGpusOf, draProblems, type Dra } from './start-dra.js';
+import type { Patience } from './dra/claim-preparer.js';
 import { buildVgpu, type Vgpu } from './start-slices.js';
 
 /** How long the ledger keeps an allocation that neither the kubelet nor a living pod confirms. */
@@ -55,6 +56,8 @@ export interface AgentSeams {
   readonly evidence?: PodEvidence;
   readonly sliceNotices?: SliceNotices;
   readonly evictor?: Evictor;
+  /** Time limits of the preparation of claims. */
+  readonly claimPatience?: Partial<Patience>;
   /** Directory that describes CPUs and NUMA nodes, usually /sys. */
   readonly systemDirectory?: string;
   /** Checks the node for readers of the agent; only the program itself can start one. */
@@ -212,6 +215,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
           timed: (handler) => record.timedClaims(handler),
           health,
           label: (labels) => apiServer.labels.label(labels),
+          ...(seams.claimPatience === undefined ? {} : { patience: seams.claimPatience }),
           clock,
           log,
         })

@@ -21,7 +21,7 @@ import { claimSharing } from './claim-sharing.js';
 import { ClaimSweep } from './claim-sweep.js';
 import type { AgentConfig } from './config.js';
 import { ClaimAnnotations } from './dra/claim-annotations.js';
-import { ClaimPreparer } from './dra/claim-preparer.js';
+import { ClaimPreparer, type Patience } from './dra/claim-preparer.js';
 import { CLAIM_READ_MS, ClaimReader } from './dra/claim-reader.js';
 import { ClaimStatus } from './dra/claim-status.js';
 import { draServices } from './dra/dra-service.js';
@@ -66,6 +66,8 @@ export interface DraOptions {
   readonly timed: (handler: ClaimHandler) => ClaimHandler;
   readonly health: HealthMonitor;
   readonly label: (labels: ReadonlyMap<string, string | null>) => void;
+  /** Time limits of the preparation; absent: the defaults. */
+  readonly patience?: Partial<Patience>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -112,7 +114,7 @@ export function buildDra(options: DraOptions): Dra {
   );
   const { pods, notices } = options;
   const preparer = options.timed(
-    new ClaimPreparer({ allocator: claims, claims: reader, pods, notices, pool, clock, log }),
+    new ClaimPreparer({ ...options, allocator: claims, claims: reader, pods, notices, pool, clock, log }),
   );
   const plugin = new KubeletPlugin({
     registryPath: config.pluginRegistryPath,

@@ -123,7 +123,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const legacyPods = new LegacyPods({ ...options, pace });
   const resizer = new Resizer({ ...options, slices, policy, operator });
   const precedence = new PrecedenceKeeper({ ...options, slices, activity: directories.activity });
-  const owners = new ProcessOwners(slices, options.knowledge);
+  const owners = new ProcessOwners(slices, options.knowledge, (spec) => policy.usersOf(spec));
   const monitor = new Monitor({
     slices,
     owners,

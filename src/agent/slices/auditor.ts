@@ -153,22 +153,30 @@ export class Auditor {
   }
 
   #tell(slice: Slice, news: ReturnType<typeof advance>): void {
-    const { notices, evictor, log } = this.#options;
+    const { notices, evictor, owners, log } = this.#options;
     const { owner } = slice.spec;
+    // Containers that share a slice share its limits: each is told of a finding, and each pod is evicted for it.
+    const users = owners.usersOf(slice.spec);
     for (const finding of news.raised) {
       this.#raised[finding.code] += 1;
       log.warn(
         { allocation: slice.id, owner, finding },
         'audit finding: a container uses a GPU outside its limits or could do so',
       );
-      notices.note(owner, { type: 'Warning', reason: 'GPUAudit', message: `${owner.container}: ${finding.message}` });
+      for (const user of users)
+        notices.note(user, { type: 'Warning', reason: 'GPUAudit', message: `${user.container}: ${finding.message}` });
     }
     for (const finding of news.cleared)
       log.info({ allocation: slice.id, owner, finding }, 'an audit finding is resolved');
     if (news.evict === null) return;
-    this.#evictions += 1;
-    log.warn({ allocation: slice.id, owner, finding: news.evict }, 'the agent evicts a pod for an audit finding');
-    evictor.evict(owner, news.evict.message);
+    for (const user of new Map(users.map((each) => [each.podUid, each])).values()) {
+      this.#evictions += 1;
+      log.warn(
+        { allocation: slice.id, owner: user, finding: news.evict },
+        'the agent evicts a pod for an audit finding',
+      );
+      evictor.evict(user, news.evict.message);
+    }
   }
 
   #usesOfOtherGpus(slice: Slice): AuditView['usesOfOtherGpus'] {

@@ -1,5 +1,6 @@
 import { processStat } from '../../host/process-stat.js';
-import type { ContainerKnowledge } from './ports.js';
+import type { ContainerKnowledge, SliceOwner } from './ports.js';
+import type { SliceSpec } from './slice.js';
 import type { Slices } from './slices.js';
 
 /** The owner of a process: known from its greeting, or from its control group. */
@@ -26,11 +27,19 @@ const FORGET_FOREIGN_MS = 10_000;
 export class ProcessOwners {
   readonly #slices: Slices;
   readonly #knowledge: ContainerKnowledge;
+  /** The containers that share a slice. */
+  readonly usersOf: (spec: SliceSpec) => readonly SliceOwner[];
   readonly #found = new Map<number, Found>();
 
-  constructor(slices: Slices, knowledge: ContainerKnowledge) {
+  /** Without `usersOf`, each slice belongs to its owner alone. */
+  constructor(
+    slices: Slices,
+    knowledge: ContainerKnowledge,
+    usersOf: (spec: SliceSpec) => readonly SliceOwner[] = ({ owner }) => [owner],
+  ) {
     this.#slices = slices;
     this.#knowledge = knowledge;
+    this.usersOf = usersOf;
   }
 
   /** The owner as far as known; null for a foreign process. */
@@ -69,10 +78,13 @@ export class ProcessOwners {
     const exact = this.#knowledge.sliceOf?.(place.containerId) ?? null;
     if (exact !== null && this.#slices.started.has(exact)) return exact;
     if (place.podUid === null) return null;
-    const ofPod = [...this.#slices.started.values()].filter((slice) => slice.spec.owner.podUid === place.podUid);
+    const ofPod = [...this.#slices.started.values()].flatMap(({ id, spec }) => {
+      const containers = this.usersOf(spec).filter(({ podUid }) => podUid === place.podUid);
+      return containers.length === 0 ? [] : [{ id, containers }];
+    });
     const [only] = ofPod;
     if (ofPod.length <= 1) return only?.id ?? null;
     const name = await this.#knowledge.nameOf(place.containerId);
-    return ofPod.find((slice) => slice.spec.owner.container === name)?.id ?? null;
+    return ofPod.find(({ containers }) => containers.some(({ container }) => container === name))?.id ?? null;
   }
 }

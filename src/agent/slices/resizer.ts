@@ -122,11 +122,13 @@ export class Resizer {
   }
 
   #tellChanged(slice: Slice, devices: readonly DeviceLimit[], by = ''): void {
-    this.#options.notices.note(slice.spec.owner, {
-      type: 'Normal',
-      reason: 'GPULimitChanged',
-      message: `${slice.spec.owner.container}: ${describe(devices)}${by}`,
-    });
+    const { notices, policy } = this.#options;
+    for (const user of policy.usersOf(slice.spec))
+      notices.note(user, {
+        type: 'Normal',
+        reason: 'GPULimitChanged',
+        message: `${user.container}: ${describe(devices)}${by}`,
+      });
   }
 
   /** The limits without memory limits that are below the memory in use: those keep their present values. */
@@ -175,7 +177,9 @@ export class Resizer {
       { allocation: slice.id, owner: slice.spec.owner, reason: text },
       'a requested limit was refused',
     );
-    this.#options.notices.note(slice.spec.owner, { type: 'Warning', reason: 'GPULimitRefused', message: text });
+    const { notices, policy } = this.#options;
+    for (const user of policy.usersOf(slice.spec))
+      notices.note(user, { type: 'Warning', reason: 'GPULimitRefused', message: text });
   }
 }
 

@@ -67,18 +67,24 @@ test('of pods and claim that share a slice the lowest request counts, and more i
   await become(node, '30/8192/hard');
 });
 
-test('a change of limits through the claim is an event of its pod, and so is a refusal', async (t) => {
+test('a change of limits through the claim is an event of each of its pods, and so is a refusal', async (t) => {
   const node = await startedDraNode(t);
-  node.allocate('shared', { cores: 40, pods: ['one'] });
-  seedPod(node, 'one', 'shared');
+  node.allocate('shared', { cores: 40, pods: ['one', 'two'] });
+  for (const name of ['one', 'two']) seedPod(node, name, 'shared');
   t.type(await node.given('shared'), Array);
-  const messages = () => node.cluster.server.all('events').map((event) => String(event.message));
+  const podsTold = (message: RegExp): string =>
+    node.cluster.server
+      .all('events')
+      .filter((event) => message.test(String(event.message)))
+      .map(({ involvedObject }) => (involvedObject as { readonly name: string }).name)
+      .sort()
+      .join();
   annotate(node, 'resourceclaims', 'shared', { 'tencent.com/vcuda-share-limit': '20' });
-  await eventually(() => messages().some((text) => /^main: .*share 20/.test(text)), 'the event of the change');
+  await eventually(() => podsTold(/^main: .*share 20/) === 'one,two', 'the events of the change');
   annotate(node, 'resourceclaims', 'shared', { 'tencent.com/vcuda-share-limit': 'half' });
   await eventually(
-    () => messages().some((text) => /vcuda-share-limit: "half" is not a number of hundredths/.test(text)),
-    'the event of the refusal',
+    () => podsTold(/vcuda-share-limit: "half" is not a number of hundredths/) === 'one,two',
+    'the events of the refusal',
   );
 });
 

@@ -83,3 +83,30 @@ test('a prepared, a refused and a released claim are events of the node, and the
   t.match(assigned()[0]?.message, /^GPU 0 of node simulated: 30 of 100 cores, 4096 MiB, by claim team\/shared$/);
   t.match(await read(node, '/metrics'), /^vgpu_refusals_total\{code="bad-claim"\} 1$/m);
 });
+
+test('a claim that got amounts of another one is refused with an event on the pods of the holder', async (t) => {
+  const node = await startedDraNode(t, 2, { claimPatience: { roomMs: 200 } });
+  node.allocate('holder', { cores: 80, pods: ['one', 'two'] });
+  for (const name of ['one', 'two']) seedPod(node, name, 'holder');
+  node.allocate('late', { cores: 30, pods: ['three'] });
+  seedPod(node, 'three', 'late');
+  t.type(await node.given('holder'), Array);
+  const refusal =
+    /^claim team\/late asks for 30 cores.*claim team\/holder holds 80 of 100 cores and 4 GiB there and has not been released$/;
+  t.match(await node.given('late'), refusal);
+  const told = () =>
+    node.cluster.server.all('events').filter(({ reason }) => reason === 'GPUOverlap') as unknown as readonly {
+      readonly type: string;
+      readonly message: string;
+      readonly involvedObject: { readonly name: string };
+    }[];
+  await eventually(() => told().length === 2, 'an event on each pod of the holder');
+  t.match(
+    [...told()].sort((a, b) => a.involvedObject.name.localeCompare(b.involvedObject.name)),
+    [
+      { type: 'Warning', message: refusal, involvedObject: { name: 'one' } },
+      { type: 'Warning', message: refusal, involvedObject: { name: 'two' } },
+    ],
+  );
+  t.match(await read(node, '/metrics'), /^gpu_dra_overlap_total 1$/m);
+});

@@ -7,7 +7,8 @@ import { PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT } from '../../../src/abi/vgpu-
 import { silentLog } from '../../../src/host/log.js';
 import { Auditor } from '../../../src/agent/slices/auditor.js';
 import { Monitor } from '../../../src/agent/slices/monitor.js';
-import type { ContainerKnowledge, SliceNote } from '../../../src/agent/slices/ports.js';
+import type { ContainerKnowledge, SliceNote, SliceOwner } from '../../../src/agent/slices/ports.js';
+import type { SliceSpec } from '../../../src/agent/slices/slice.js';
 import { ProcessOwners } from '../../../src/agent/slices/process-owners.js';
 import { ManualClock } from '../../manual-clock.js';
 import type { scratchDirectory } from '../../scratch.js';
@@ -27,11 +28,15 @@ const ONE_POD: ContainerKnowledge = {
   placeOf: async () => ({ containerId: 'c', podUid: sliceSpec().owner.podUid }),
 };
 
-async function audited(t: Teardown, policy: AuditPolicy = 'report') {
+async function audited(
+  t: Teardown,
+  policy: AuditPolicy = 'report',
+  usersOf: (spec: SliceSpec) => readonly SliceOwner[] = ({ owner }) => [owner],
+) {
   const node = await openSlices(t, { knowledge: ONE_POD });
   const gpus = new FakeGpus();
   const clock = new ManualClock();
-  const owners = new ProcessOwners(node.slices, ONE_POD);
+  const owners = new ProcessOwners(node.slices, ONE_POD, usersOf);
   const monitor = new Monitor({
     slices: node.slices,
     owners,
@@ -42,13 +47,19 @@ async function audited(t: Teardown, policy: AuditPolicy = 'report') {
     sampleMs: 1_000,
   });
   const notes: SliceNote[] = [];
+  const told: string[] = [];
   const evicted: string[] = [];
   const auditor = new Auditor({
     slices: node.slices,
     usageBounded: false,
     gpus: () => monitor.gpus,
     owners,
-    notices: { note: (_owner, note) => void notes.push(note) },
+    notices: {
+      note: (owner, note) => {
+        notes.push(note);
+        told.push(owner.pod);
+      },
+    },
     evictor: { evict: (owner, why) => void evicted.push(`${owner.pod}: ${why}`) },
     policy,
     clock,
@@ -67,6 +78,7 @@ async function audited(t: Teardown, policy: AuditPolicy = 'report') {
     gpus,
     auditor,
     notes,
+    told,
     evicted,
     usage,
     codes: () => auditor.findings(ALLOCATION).map(({ code }) => code),
@@ -132,6 +144,22 @@ test('with eviction enabled its pod is evicted, and again if the eviction was re
   await node.seconds(60);
   t.equal(node.evicted.length, 2);
   t.equal(node.auditor.counts.evictions, 2);
+});
+
+test('in a claim that pods share, a bypass of any of them is found, and all of them are told and evicted', async (t) => {
+  const { owner } = sliceSpec();
+  const first = { ...owner, podUid: 'of-another-pod', pod: 'server' };
+  const node = await audited(t, 'evict', () => [first, owner, { ...owner, container: 'sidecar' }]);
+  await node.node.slices.start(sliceSpec({ owner: first }));
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 20)]);
+  await node.seconds(20);
+  t.same(node.codes(), ['no-library']);
+  t.same(node.told, ['server', 'trainer', 'trainer']);
+  t.match(node.notes, [{ message: /^main: sleep/ }, { message: /^main: sleep/ }, { message: /^sidecar: sleep/ }]);
+  t.match(node.evicted, [/^server: sleep/, /^trainer: sleep/]);
+  t.equal(node.evicted.length, 2);
 });
 
 test('a process from before a restart of the agent is known by its slot while it is idle', async (t) => {
