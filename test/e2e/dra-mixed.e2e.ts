@@ -6,7 +6,7 @@ import { CHECKPOINT_FILE, decodeCheckpoint, type CheckpointContent } from '../..
 import { packageFile } from '../../src/host/package-files.js';
 import { until } from '../harness/eventually.js';
 import { AgentProcess } from './agent-process.js';
-import { ClaimPods, share, single, template } from './claims.js';
+import { ClaimPods, share, single, specFiles, template } from './claims.js';
 import { NODE, TestCluster } from './cluster.js';
 import { podManifest, SHOW } from './pods.js';
 
@@ -49,7 +49,8 @@ async function publishes(...gpus: readonly number[]): Promise<void> {
     async () => {
       const [slice] = await slices();
       return (
-        slice?.spec.devices
+        // The API server leaves out an empty list.
+        (slice?.spec.devices ?? [])
           .map(({ name }) => name)
           .sort()
           .join() === wanted.join()
@@ -171,3 +172,28 @@ test(
       t.equal((await phase(name, 'Running')).status.phase, 'Running', name);
   },
 );
+
+test('a node goes over to claims and back as a whole, and nothing of the earlier mode remains', { skip }, async (t) => {
+  await remove('plugin-a', 'plugin-b', 'plugin-next', 'claim-a', 'claim-b', 'claim-whole');
+  await agent.stop();
+  await agent.start(['--allocation=dra']);
+  await publishes(0, 1, 2, 3);
+  await offers(0);
+  await cluster.apply(single('claim-pair', 'gpu-pair'));
+  await phase('claim-pair', 'Running');
+  t.equal((await gpuOf('claim-pair')).length, 2);
+  await remove('claim-pair');
+  t.same(specFiles(), []);
+  await agent.stop();
+  await agent.start(['--allocation=plugin']);
+  await publishes();
+  await offers(400);
+  await cluster.apply(vcuda('plugin-all', 400, 0));
+  await phase('plugin-all', 'Running');
+  t.same(await gpuOf('plugin-all'), [0, 1, 2, 3]);
+  t.same(conflicts(), []);
+  await agent.restart('SIGTERM');
+  await until('the kubelet to remove the slices of the driver', async () => (await slices()).length === 0, 120_000);
+  t.equal((await phase('plugin-all', 'Running')).status.phase, 'Running');
+  await remove('plugin-all');
+});
