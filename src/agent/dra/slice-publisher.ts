@@ -27,8 +27,8 @@ export interface SlicePublisherOptions {
   readonly timing?: Partial<InformerTiming>;
 }
 
-/** Changes within this time become one write. */
-const MIN_PERIOD_MS = 2_000;
+/** Changes within this time become one write; a change must be published within 2 s, with the time of the write. */
+const MIN_PERIOD_MS = 1_000;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 
