@@ -12,14 +12,14 @@ export const STATUS_TEXT = {
   lost: 'lost',
 };
 
-/** One GPU: its state, two lanes with what is given and used, history, and its containers. */
+/** One GPU: its state, two bars with what is given and used, history, and its containers. */
 export function cardPanel(store, card, position, entries) {
-  const cores = lane(
+  const cores = bar(
     store,
     'Cores',
     entries.map((entry) => ({ ...entry, share: entry.slice.givenCores })),
   );
-  const memory = lane(
+  const memory = bar(
     store,
     'Memory',
     entries.map((entry) => ({
@@ -118,7 +118,7 @@ export function cardPanel(store, card, position, entries) {
 }
 
 /** A GPU as a bar: one segment for each container, as wide as what it was given, filled with what it uses. */
-function lane(store, label, entries) {
+function bar(store, label, entries) {
   const figure = h('span', { class: 'figure' });
   const fills = entries.map(() => h('span', { class: 'fill' }));
   const segments = entries.map(({ allocation, share }, at) => {
@@ -134,7 +134,7 @@ function lane(store, label, entries) {
   return {
     element: h(
       'div',
-      { class: 'lane' },
+      { class: 'gpu-bar' },
       h('p', {}, h('span', {}, label), figure),
       h('div', { class: 'track', 'aria-hidden': true }, segments),
     ),

@@ -56,7 +56,7 @@ export function topology(store) {
     const lines = s(
       'g',
       { class: 'wires' },
-      wires.flatMap((wire, lane) => drawWire(wire, lane, at)),
+      wires.flatMap((wire, place) => drawWire(wire, place, at)),
     );
     const height = boxes.height + (wired ? 4 : 0);
     holder.replaceChildren(
@@ -200,18 +200,18 @@ function tile({ index, health, usable, model }, x, y, width) {
     s('circle', { class: 'health', cx: 14, cy: 15, r: 4 }),
     s('text', { class: 'name', x: 24, y: 19 }, `GPU ${index}`),
     number,
-    s('rect', { class: 'lane', x: 10, y: 28, width: width - 20, height: 7, rx: 2 }),
+    s('rect', { class: 'gpu-bar', x: 10, y: 28, width: width - 20, height: 7, rx: 2 }),
     cores.given,
     cores.used,
-    s('rect', { class: 'lane', x: 10, y: 40, width: width - 20, height: 7, rx: 2 }),
+    s('rect', { class: 'gpu-bar', x: 10, y: 40, width: width - 20, height: 7, rx: 2 }),
     memory.given,
     memory.used,
   );
-  return { link, cores, memory, number, laneWidth: width - 20 };
+  return { link, cores, memory, number, barWidth: width - 20 };
 }
 
-function fill({ cores, memory, number, laneWidth }, card, { usedPercent, usedMemoryBytes }) {
-  const width = (fraction) => Math.max(0, Math.min(1, fraction)) * laneWidth;
+function fill({ cores, memory, number, barWidth }, card, { usedPercent, usedMemoryBytes }) {
+  const width = (fraction) => Math.max(0, Math.min(1, fraction)) * barWidth;
   cores.given.setAttribute('width', width(card.givenCores / 100));
   cores.used.setAttribute('width', width((usedPercent ?? 0) / 100));
   memory.given.setAttribute('width', width(card.givenMemoryBytes / card.memoryBytes));
@@ -235,12 +235,12 @@ export function wiring(nvlinks) {
   });
 }
 
-function drawWire({ bus, members, links }, lane, at) {
+function drawWire({ bus, members, links }, place, at) {
   const places = members.map((member) => at.get(member));
   const width = Math.min(3.5, 1 + links / 6);
   if (!bus) return [s('path', { d: curve(...places), 'stroke-width': width })];
   const center = (spot) => spot.x + spot.width / 2;
-  const drop = 5 + (lane % 2) * 4;
+  const drop = 5 + (place % 2) * 4;
   const lines = [...Map.groupBy(places, ({ y }) => y)]
     .sort(([a], [b]) => a - b)
     .map(([y, row]) => ({
