@@ -1,13 +1,11 @@
 import { counted, counter, histogram, Metrics } from '../http/metrics.js';
+import { reviewSeconds } from '../kube/admission/review-seconds.js';
 import type { AdmissionResponse } from '../kube/admission/review.js';
 
-const REVIEWS = {
-  name: 'gpu_dra_review_seconds',
-  type: 'histogram',
-  help: 'Duration of admission reviews of claims and of pods to convert',
-  labels: ['path', 'allowed'],
-  buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
-} as const;
+const REVIEWS = reviewSeconds(
+  'gpu_dra_review_seconds',
+  'Duration of admission reviews of claims and of pods to convert',
+);
 
 const CONVERTED = {
   name: 'gpu_dra_converted_pods_total',

@@ -2,19 +2,14 @@ import { counted, counter, histogram, Metrics, only, readAt, type Metric } from 
 import { unitOfKey } from '../quota/core/key.js';
 import type { GroupStatus } from '../quota/core/status.js';
 import type { QuotaEngine } from '../quota/engine.js';
+import { reviewSeconds } from '../kube/admission/review-seconds.js';
 import type { AdmissionResponse } from '../kube/admission/review.js';
 import type { EngineClock } from './engine-clock.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 
 const HOUR_MS = 3_600_000;
 
-const DECISIONS = {
-  name: 'quota_review_seconds',
-  type: 'histogram',
-  help: 'Duration of admission reviews',
-  labels: ['path', 'allowed'],
-  buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
-} as const;
+const DECISIONS = reviewSeconds('quota_review_seconds', 'Duration of admission reviews');
 
 const REFUSED = {
   name: 'quota_refused_total',
