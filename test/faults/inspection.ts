@@ -66,7 +66,10 @@ export async function lostOrDoubled(
   return faults;
 }
 
-/** What is left over once every ended pod is past the grace period: ledger, kubelet and disk have to agree. */
+/**
+ * Leftovers of ended pods once all of them are past the grace period: names, ids, allocations and files that the ledger,
+ * the kubelet and the disk do not agree on.
+ */
 export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<string[]> {
   const faults: string[] = [];
   const held = { core: new Set<string>(), memory: new Set<string>() };
