@@ -8,7 +8,8 @@ import { withNode } from './display-client.js';
 import { endAnyway } from './end-anyway.js';
 import { outputOption, print, type Output } from './output.js';
 import { addRunFlags, givenRunFlags } from './run-options.js';
-import { agentConfig, flagValues } from './run-flags.js';
+import { agentConfig } from './run-config.js';
+import { flagValues } from './run-flags.js';
 
 /**
  * `gpu-manager doctor`: checks everything that a node needs, and prints how to repair each failure. Exits with 1 when a

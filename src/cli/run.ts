@@ -9,7 +9,8 @@ import { within } from '../host/within.js';
 import { createLog } from '../host/log.js';
 import { endAnyway } from './end-anyway.js';
 import { ownDoctor } from './own-doctor.js';
-import { agentConfig, flagValues } from './run-flags.js';
+import { agentConfig } from './run-config.js';
+import { flagValues } from './run-flags.js';
 import { addRunFlags, givenRunFlags } from './run-options.js';
 import { stopSignal } from './stop-signal.js';
 

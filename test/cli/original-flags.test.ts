@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
-import { agentConfig, flagValues } from '../../src/cli/run-flags.js';
+import { agentConfig } from '../../src/cli/run-config.js';
+import { flagValues } from '../../src/cli/run-flags.js';
 import { VERSION } from '../../src/host/version.js';
 
 const run = promisify(execFile);

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
-import { agentConfig, flagValues, RUN_FLAGS } from '../../src/cli/run-flags.js';
+import { agentConfig } from '../../src/cli/run-config.js';
+import { flagValues, RUN_FLAGS } from '../../src/cli/run-flags.js';
 
 interface Manifest {
   readonly kind: string;
