@@ -1,7 +1,7 @@
 import { Allocator } from './allocator/allocator.js';
 import type { Notices, PodEvidence } from './allocator/ports.js';
 import { isOver, usesGpu } from './api-server/node-pod.js';
-import type { NodeCounts, PodFacts } from './display/view.js';
+import type { PodFacts } from './display/view.js';
 import type { Driver } from './gpus/driver.js';
 import { HealthMonitor } from './gpus/health-monitor.js';
 import { systemClock, type Clock } from '../host/clock.js';
@@ -29,6 +29,7 @@ import { Lifecycle, type Part } from '../host/lifecycle.js';
 import { NO_NOTICES, NO_PODS, type AgentPods } from './no-pods.js';
 import { deviceFiles, simulatedDeviceFiles } from './node-files.js';
 import { openNodeLibraries } from './node-libraries.js';
+import { nodeCounts } from './node-counts.js';
 import { NodeRecord } from './node-record.js';
 import { NodeReport } from './node-report.js';
 import { nodeView } from './node-view.js';
@@ -319,43 +320,6 @@ function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
     cluster: pod.annotations.get('clusterName') ?? '',
     otherContainers,
     quotaGroup: pod.quotaGroup,
-  };
-}
-
-function nodeCounts(
-  record: NodeRecord,
-  vgpu: Vgpu,
-  apiServer: NodeKube | null,
-  nri: Nri | null,
-  dra: Dra | null,
-): NodeCounts {
-  const { raised, evictions } = vgpu.auditCounts();
-  const sum = (values: Iterable<number> | undefined): number =>
-    [...(values ?? [])].reduce((total, value) => total + value, 0);
-  const kube = apiServer?.counts;
-  const errors = new Map([
-    ['kubelet-call', record.failedCalls],
-    ['driver-look', sum(vgpu.observeGpus().map(({ failedSamples }) => failedSamples))],
-    ['api-watch', sum(kube?.watch.failures.values())],
-    ['api-write', sum(kube?.writes.dropped.values())],
-    ['event-write', sum(kube?.events.dropped.values()) + (kube?.events.suppressed ?? 0)],
-    ['nri-connection', nri?.plugin.losses ?? 0],
-  ]);
-  return {
-    refusals: record.refusals,
-    errors,
-    findings: new Map(Object.entries(raised)),
-    evictions,
-    nri: nri === null ? null : { connected: nri.plugin.runtime !== null, corrected: nri.corrected() },
-    dra:
-      dra === null
-        ? null
-        : {
-            registered: dra.plugin.registered,
-            overlaps: record.overlaps,
-            publishErrors: dra.publisher.errors,
-            features: new Map(Object.entries(dra.publisher.features)),
-          },
   };
 }
 
