@@ -67,8 +67,8 @@ export async function lostOrDoubled(
 }
 
 /**
- * Leftovers of ended pods once all of them are past the grace period: names, ids, allocations and files that the ledger,
- * the kubelet and the disk do not agree on.
+ * Leftovers of ended pods once all of them are past the grace period: names, ids, allocations and files on which the
+ * ledger, the kubelet and the disk do not agree.
  */
 export async function leftOver(node: FaultNode, ledger: LedgerReport): Promise<string[]> {
   const faults: string[] = [];
