@@ -91,25 +91,29 @@ test(
   },
 );
 
-test('the five manifests of etc/dra work, and a pair of whole GPUs is the linked one', { skip }, async (t) => {
-  await cluster.kubectl('apply', '-f', packageFile('etc/dra/claims.yaml'));
-  for (const [name, object] of [
-    ['share', single('share', 'gpu-share')],
-    ['soft', single('soft', 'gpu-soft')],
-    ['shared-a', sharing('shared-a', 'gpu-shared')],
-    ['shared-b', sharing('shared-b', 'gpu-shared')],
-    ['whole', single('whole', 'gpu-whole')],
-    ['pair', single('pair', 'gpu-pair')],
-  ] as const) {
-    await cluster.apply(object);
-    await phase(name, 'Running');
-  }
-  t.same(limitsOnDisk(), ['100/all', '100/all+100/all', '20/8', '30/16', '40/32']);
-  t.same(await gpuNodes('shared-a'), await gpuNodes('shared-b'), 'both pods have the one GPU of their claim');
-  t.same(await gpuNodes('share'), await gpuNodes('soft'), 'shares fill one GPU before the next');
-  const pair = (await gpuNodes('pair')).join();
-  t.ok(['/dev/nvidia0,/dev/nvidia1', '/dev/nvidia2,/dev/nvidia3'].includes(pair), `${pair} share a switch`);
-});
+test(
+  'the manifests of etc/dra for whole GPUs and shares work, and a pair of whole GPUs is the linked one',
+  { skip },
+  async (t) => {
+    await cluster.kubectl('apply', '-f', packageFile('etc/dra/claims.yaml'));
+    for (const [name, object] of [
+      ['share', single('share', 'gpu-share')],
+      ['soft', single('soft', 'gpu-soft')],
+      ['shared-a', sharing('shared-a', 'gpu-shared')],
+      ['shared-b', sharing('shared-b', 'gpu-shared')],
+      ['whole', single('whole', 'gpu-whole')],
+      ['pair', single('pair', 'gpu-pair')],
+    ] as const) {
+      await cluster.apply(object);
+      await phase(name, 'Running');
+    }
+    t.same(limitsOnDisk(), ['100/all', '100/all+100/all', '20/8', '30/16', '40/32']);
+    t.same(await gpuNodes('shared-a'), await gpuNodes('shared-b'), 'both pods have the one GPU of their claim');
+    t.same(await gpuNodes('share'), await gpuNodes('soft'), 'shares fill one GPU before the next');
+    const pair = (await gpuNodes('pair')).join();
+    t.ok(['/dev/nvidia0,/dev/nvidia1', '/dev/nvidia2,/dev/nvidia3'].includes(pair), `${pair} share a switch`);
+  },
+);
 
 test('kills of the agent and a restart of the kubelet change nothing for running pods', { skip }, async (t) => {
   const before = [limitsOnDisk(), specFiles()];
@@ -229,4 +233,41 @@ test('an annotation of a claim lowers the limits of the pods that share it', { s
   });
   await remove('shared-a', 'shared-b');
   await until('all allocations to be released', async () => limitsOnDisk().length === 0);
+});
+
+test('the manifest for a MIG instance gets an instance of its profile, and no GPU', { skip }, async (t) => {
+  await agent.stop();
+  const model = { model: 'NVIDIA H100 80GB HBM3', memoryMiB: 81_920, multiprocessors: 132, computeCapability: '9.0' };
+  const gpus = JSON.stringify({ gpus: [{ ...model, mig: ['3g.40gb', '1g.10gb'] }, model] });
+  const divided = new AgentProcess(cluster, gpus, ['--allocation=dra', '--mig-strategy=whole'], {
+    directory: '/var/run/gm-e2e-mig',
+  });
+  const pods = new ClaimPods(cluster, divided);
+  t.teardown(() => divided.stop());
+  await divided.start();
+  const devices = await until('the GPU and the instances to be published', async () => {
+    const [slice] = await slices();
+    return slice?.spec.devices.length === 3 ? slice.spec.devices : null;
+  });
+  await cluster.apply(single('instance', 'gpu-mig'));
+  await pods.phase('instance', 'Running');
+  const claims = JSON.parse(await cluster.kubectl('get', 'resourceclaims', '-o', 'json')) as {
+    readonly items: readonly {
+      readonly metadata: { readonly name: string };
+      readonly status?: { readonly allocation?: { readonly devices: { readonly results: readonly object[] } } };
+    }[];
+  };
+  const results = claims.items
+    .filter(({ metadata }) => metadata.name.startsWith('instance-'))
+    .flatMap(({ status }) => status?.allocation?.devices.results ?? []);
+  const wanted = devices.find(({ attributes }) => attributes.profile?.string === '1g.10gb');
+  t.match(results, [{ device: wanted?.name ?? 'none' }]);
+  t.same(pods.limitsOnDisk(), ['100/all']);
+  t.same(await pods.gpuNodes('instance'), ['/dev/nvidia0'], 'the GPU that has the instance');
+  await cluster.apply(single('next-instance', 'gpu-mig'));
+  await pods.isUnschedulable('next-instance');
+  await remove('instance');
+  await pods.phase('next-instance', 'Running');
+  await remove('next-instance');
+  await until('all instances to be released', async () => specFiles().length === 0);
 });
