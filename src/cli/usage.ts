@@ -23,9 +23,9 @@ export function usageCommand(): Command {
 
 const HEADINGS = ['CONTAINER', 'GPU', 'CORES', 'OF', 'MEMORY', 'OF', 'THROTTLED', 'PIDS'];
 
-const MORE_HEADINGS = ['GPU UUID', 'POD UID', 'ALLOCATION'];
+const MORE_HEADINGS = ['GPU UUID', 'POD UID', 'CLAIM', 'ALLOCATION'];
 
-/** One row for each container on each of its GPUs; `wide` adds columns that identify GPU, pod and allocation. */
+/** One row for each container on each of its GPUs; `wide` adds columns that identify GPU, pod, claim and allocation. */
 export function usageTable({ allocations }: NodeSnapshot, wide = false): string {
   const rows = allocations.flatMap((allocation) =>
     allocation.slices.map((slice) => [
@@ -37,16 +37,28 @@ export function usageTable({ allocations }: NodeSnapshot, wide = false): string 
       mib(slice.memoryLimitBytes ?? slice.gpuMemoryBytes),
       slice.counters === null ? '-' : `${slice.counters.throttledSeconds.toFixed(1)} s`,
       slice.pids.join(',') || '-',
-      ...(wide ? [slice.gpuUuid, allocation.owners.at(-1)?.podUid || '-', allocation.id] : []),
+      ...(wide
+        ? [slice.gpuUuid, allocation.owners.at(-1)?.podUid || '-', claimNames(allocation) || '-', allocation.id]
+        : []),
     ]),
   );
   return table(wide ? [...HEADINGS, ...MORE_HEADINGS] : HEADINGS, rows);
 }
 
-/** `namespace/pod/container` of the current container, or a substitute; marked where its limits are not enforced. */
-export function containerName({ id, owners, unenforced }: AllocationSnapshot): string {
+/** The claims of an allocation, each once; empty for one of the device plugin. */
+function claimNames({ claims = [] }: AllocationSnapshot): string {
+  return [...new Set(claims.map(({ namespace, name }) => `${namespace}/${name}`))].join(',');
+}
+
+/**
+ * `namespace/pod/container` of the current container, or a substitute; marked where its limits are not enforced, and
+ * where it got its GPUs by a claim, with the number of other containers that use them at the same time.
+ */
+export function containerName({ id, owners, claims = [], unenforced }: AllocationSnapshot): string {
   const owner = owners.at(-1);
   const name =
     owner === undefined || owner.pod === '' ? `allocation ${id}` : `${owner.namespace}/${owner.pod}/${owner.container}`;
-  return unenforced ? `${name} (unenforced)` : name;
+  const byClaim = claims.length === 0 ? [] : [owners.length > 1 ? `claim, +${owners.length - 1}` : 'claim'];
+  const marks = [...byClaim, ...(unenforced ? ['unenforced'] : [])];
+  return marks.length === 0 ? name : `${name} (${marks.join(', ')})`;
 }

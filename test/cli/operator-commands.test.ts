@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
 import { topFrame, type FrameOptions } from '../../src/cli/top-frame.js';
+import { usageTable } from '../../src/cli/usage.js';
 import { printable, table } from '../../src/cli/terminal-text.js';
 import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
@@ -124,6 +125,21 @@ test('top shows memory beyond the limit and unenforced slices', (t) => {
   const frame = topFrame(node({ gpus: GPUS, allocations }), OPTIONS).join('\n');
   t.match(frame, /default\/low\/main .* 3\.0\+1\.5\/4\.0 GiB/);
   t.match(frame, /default\/static\/main \(unenforced\) /);
+  t.end();
+});
+
+test('top and usage mark slices by claims, with the number of containers that share them', (t) => {
+  const [owner] = allocation('one', []).owners;
+  const claims = [{ namespace: 'team', name: 'model', request: 'gpu' }];
+  const allocations = [
+    allocation('shared', [slice(GPUS[0]!)], { claims, owners: [owner!, { ...owner!, pod: 'two' }] }),
+    allocation('single', [slice(GPUS[0]!)], { claims, unenforced: true }),
+  ];
+  const frame = topFrame(node({ gpus: GPUS, allocations }), { ...OPTIONS, columns: 160 }).join('\n');
+  t.match(frame, /default\/two\/main \(claim, \+1\) /);
+  t.match(frame, /default\/single\/main \(claim, unenforced\) /);
+  const wide = usageTable(node({ gpus: GPUS, allocations: [...allocations, allocation('plain', [])] }), true);
+  t.match(wide, /POD UID +CLAIM +ALLOCATION\n.* uid-one +team\/model +[0-9a-f]{16}\n/);
   t.end();
 });
 

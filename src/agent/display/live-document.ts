@@ -59,11 +59,12 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
       }),
     ),
     allocations: allocations.map(
-      ({ id, phase, unenforced, owners, allocatedAtMs, cores, memoryBytes, findings, quotaGroup, slices }) => ({
+      ({ id, phase, unenforced, owners, claims, allocatedAtMs, cores, memoryBytes, findings, quotaGroup, slices }) => ({
         id,
         phase,
         unenforced,
         owners,
+        claims,
         allocatedAtMs,
         cores,
         memoryBytes,

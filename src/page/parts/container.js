@@ -1,7 +1,7 @@
 import { axis, chart } from './chart.js';
 import { h } from './dom.js';
 import { eventLog } from './events.js';
-import { ago, bytes, bytesOf, count, names, seconds } from './format.js';
+import { ago, bytes, bytesOf, claimNames, count, names, seconds, sharers } from './format.js';
 import { read } from './stream.js';
 
 const PERIOD_MS = 2000;
@@ -83,6 +83,8 @@ function picture({ allocation, series }, store) {
   const now = store.usage?.at ?? Date.now();
   const { namespace, pod, container } = names(allocation);
   const memory = allocation.memoryBytes === null ? 'all memory of its GPUs' : bytes(allocation.memoryBytes);
+  const claims = claimNames(allocation);
+  const together = sharers(allocation);
   return [
     h(
       'header',
@@ -106,6 +108,10 @@ function picture({ allocation, series }, store) {
         'Processes',
         allocation.processes === 0 ? 'none has greeted the agent' : count(allocation.processes, 'process', 'processes'),
       ),
+      ...(claims.length === 0 ? [] : [fact(claims.length === 1 ? 'Claim' : 'Claims', claims.join(', '))]),
+      ...(together.length === 0
+        ? []
+        : [fact('Shared by', together.map(({ pod: one, container: of }) => `${one}/${of}`).join(', '))]),
       ...(allocation.quotaGroup === undefined ? [] : [fact('Quota group', allocation.quotaGroup)]),
       fact('Allocation', h('code', {}, allocation.id)),
     ),

@@ -1,4 +1,4 @@
-import { names } from './format.js';
+import { claimNames, names, sharers } from './format.js';
 
 /** The words of a filter; every one of them must be found. */
 export function wordsOf(text) {
@@ -9,8 +9,10 @@ export function wordsOf(text) {
 }
 
 export function matchesContainer(allocation, words) {
-  const { namespace, pod, container } = names(allocation);
-  return found(`${namespace}/${pod}/${container} ${allocation.quotaGroup ?? ''}`, words);
+  const containers = [names(allocation), ...sharers(allocation)].map(
+    ({ namespace, pod, container }) => `${namespace}/${pod}/${container}`,
+  );
+  return found([...containers, ...claimNames(allocation), allocation.quotaGroup ?? ''].join(' '), words);
 }
 
 export function matchesEvent({ kind, message, owner }, words) {

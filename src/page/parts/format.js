@@ -73,3 +73,13 @@ export function names(allocation) {
   if (owner.pod === '') return { namespace: '', pod: 'unnamed container', container: allocation.id.slice(0, 8) };
   return owner;
 }
+
+/** The claims of an allocation as `namespace/name`, each once; none for one of the device plugin. */
+export function claimNames({ claims = [] }) {
+  return [...new Set(claims.map(({ namespace, name }) => `${namespace}/${name}`))];
+}
+
+/** The containers that use a claim's slice at the same time; empty if they are fewer than two. */
+export function sharers({ claims = [], owners }) {
+  return claims.length === 0 || owners.length < 2 ? [] : owners;
+}

@@ -1,7 +1,7 @@
 import { axis, chart } from './chart.js';
 import { h, setText, setWidth } from './dom.js';
 import { matchesContainer } from './filter.js';
-import { bytes, bytesOf, count, names, percent } from './format.js';
+import { bytes, bytesOf, claimNames, count, names, percent, sharers } from './format.js';
 import { middleCut } from './middle.js';
 
 export const STATUS_TEXT = {
@@ -153,13 +153,15 @@ function row({ allocation, slice }, card, colour, mark) {
   const memoryFill = h('span', { class: 'fill' });
   const waits = h('span', { class: 'waits' });
   const serious = allocation.findings.some((finding) => finding.serious);
+  const others = sharers(allocation).length - 1;
+  const claims = claimNames(allocation);
   const link = h(
     'a',
     {
       class: `slice ${colour}`,
       href: `#/container/${allocation.id}`,
       'data-key': `${allocation.id}/${card.index}`,
-      title: `${namespace}/${pod}/${container}`,
+      title: [`${namespace}/${pod}/${container}`, ...claims.map((name) => `claim ${name}`)].join(', '),
       mouseenter: () => mark(true),
       mouseleave: () => mark(false),
       focus: () => mark(true),
@@ -173,7 +175,15 @@ function row({ allocation, slice }, card, colour, mark) {
       h(
         'span',
         { class: 'quiet where' },
-        [namespace, container, allocation.unenforced ? 'unenforced' : ''].filter((part) => part !== '').join(' · '),
+        [
+          namespace,
+          container,
+          others > 0 ? `and ${count(others, 'other')}` : '',
+          claims.length > 0 ? 'claim' : '',
+          allocation.unenforced ? 'unenforced' : '',
+        ]
+          .filter((part) => part !== '')
+          .join(' · '),
       ),
     ),
     h('span', { class: 'use' }, cores, h('span', { class: 'meter', 'aria-hidden': true }, coreFill)),

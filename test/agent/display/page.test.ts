@@ -325,6 +325,36 @@ test('the page shows the node', { skip }, async (t) => {
     }
   });
 
+  t.test('a claim is named beside its slice, with every container that shares it', async (t) => {
+    const owners = ['trainer', 'watcher'].map((pod) => ({ podUid: pod, namespace: 'team', pod, container: 'main' }));
+    const claims = ['gpu', 'more'].map((request) => ({ namespace: 'team', name: 'model', request }));
+    const [first, second] = [gpu(0), gpu(1)];
+    const allocations = [
+      allocation('by-claim', [slice(first)], { owners, claims }),
+      allocation('by-plugin', [slice(second)]),
+    ];
+    const { base } = await served(
+      t,
+      viewOf(() => node({ gpus: [first, second], allocations })),
+    );
+    const { page, complaints } = await openPage(await browser(), base, '/', DESKTOP);
+    const shared = page.locator('a.slice', { hasText: 'watcher' });
+    await shared.waitFor();
+    t.equal(await shared.locator('.where').textContent(), 'team · main · and 1 other · claim');
+    t.equal(await page.locator('a.slice', { hasText: 'by-plugin' }).locator('.where').textContent(), 'default · main');
+    for (const words of ['team/model', 'trainer']) {
+      await page.locator('#filter').fill(words);
+      t.equal(await page.locator('a.slice:visible').count(), 1, `found by ${words}`);
+    }
+    await page.locator('#filter').fill('');
+    await shared.click();
+    const facts = page.locator('.container .facts').first();
+    await facts.waitFor();
+    t.match(await facts.textContent(), /Claimteam\/model.*Shared bytrainer\/main, watcher\/main/);
+    t.same(complaints, []);
+    await page.context().close();
+  });
+
   t.test('the filter applies to events and figures', async (t) => {
     const scene = new Scene({ gpus: 4, groups: ['vision', 'speech'] });
     const { base, journal } = await served(
