@@ -6,6 +6,7 @@ import { ENFORCEMENT_KEY } from '../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { ACTIVITY_FILE, USAGE_FILE } from '../abi/vgpu-abi.js';
 import type { Clock } from '../host/clock.js';
+import { freeBytes } from '../host/free-bytes.js';
 import type { Log } from '../host/log.js';
 import { Auditor, type AuditCounts } from './slices/auditor.js';
 import { LegacyPods, type LegacyContainer } from './slices/legacy-pods.js';
@@ -137,6 +138,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     ...options,
     slices,
     usageBounded: directories.bounded,
+    freeBytes: () => freeBytes(options.path),
     libraries: new MappedLibraries(options.controlLibraries ?? (() => []), options.clock),
     owners,
     gpus: () => monitor.gpus,

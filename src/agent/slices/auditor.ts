@@ -25,6 +25,8 @@ export interface AuditorOptions {
   readonly slices: Slices;
   /** Whether the usage files are on file systems of a fixed size, so that no container can enlarge them. */
   readonly usageBounded: boolean;
+  /** Free bytes of the disk that usage files are on; absent or null: unknown. */
+  readonly freeBytes?: () => number | null;
   /** Tells which processes have the control library mapped; absent: unknown. */
   readonly libraries?: MappedLibraries;
   /** Settings that keep the control library out of the containers of a slice; absent: unknown. */
@@ -48,11 +50,14 @@ const AUDIT_MS = 5_000;
 /** A container without findings on idle GPUs is audited only every fourth time; containers take turns. */
 const AUDITS_AT_REST = 4;
 /**
- * How often the size of usage files is checked: on a disk that a container could fill, and on a file system of a fixed
- * size.
+ * How often usage files are checked: on a disk that a container could fill, and on a file system of a fixed size. On a
+ * disk, blocks behind the end and the activity files are checked in every tenth turn, and at once when the disk has
+ * this much less free space than at the last such check.
  */
 const CUT_MS = 100;
 const BOUNDED_CUT_MS = 1_000;
+const TURNS_PER_FULL_CUT = 10;
+const DISK_STEP_BYTES = 4 * 2 ** 20;
 /** A file that grew is cut at once; the finding lasts for this many audits. */
 const AUDITS_GROWN = 12;
 /** Start times in the usage file have this many values. */
@@ -69,6 +74,9 @@ export class Auditor {
   readonly #grown = new WeakMap<Slice, { readonly found: string; readonly audit: number }>();
   #evictions = 0;
   #audits = 0;
+  #cuts = 0;
+  /** At the last check of everything; null: unknown. */
+  #freeBytes: number | null = null;
   #cancel: () => void = () => undefined;
 
   constructor(options: AuditorOptions) {
@@ -259,13 +267,27 @@ export class Auditor {
 
   /** Cuts usage files that grew and audits their containers: a growing file would fill the node's disk. */
   #cutAll(): void {
+    const everything = this.#checksEverything();
     for (const slice of this.#options.slices.started.values()) {
+      if (!everything && !slice.usageGrown) continue;
       const found = slice.cutUsage();
       if (found === null) continue;
       const known = this.#grown.get(slice);
       this.#grown.set(slice, { found, audit: this.#audits });
       if (known === undefined || this.#audits - known.audit >= AUDITS_GROWN) this.#auditSafely(slice);
     }
+  }
+
+  /** A system call for the whole disk costs less than one for every file. */
+  #checksEverything(): boolean {
+    const turn = this.#cuts++;
+    if (this.#options.usageBounded) return true;
+    const before = this.#freeBytes;
+    const now = this.#options.freeBytes?.() ?? null;
+    const filled = before === null || now === null || before - now >= DISK_STEP_BYTES;
+    if (!filled && turn % TURNS_PER_FULL_CUT !== 0) return false;
+    this.#freeBytes = now;
+    return true;
   }
 }
 

@@ -43,6 +43,10 @@ export class PrecedenceKeeper {
 
   async round(): Promise<void> {
     const { slices, lowFloor, log } = this.#options;
+    if (!this.#anyGivesWay()) {
+      this.#told.clear();
+      return;
+    }
     const started = [...slices.started.values()];
     const wanted = precedenceOf(
       started.map((slice) => ({
@@ -60,6 +64,12 @@ export class PrecedenceKeeper {
         log.error({ err: error, allocation: slice.id }, 'a low slice could not be told to which slices it gives way');
       }
     }
+  }
+
+  #anyGivesWay(): boolean {
+    for (const { limits } of this.#options.slices.started.values())
+      if (limits.live.some(({ priority, givesWay }) => priority === 'low' || givesWay !== undefined)) return true;
+    return false;
   }
 
   async #tell(slice: Slice, precedence: readonly (Precedence | null)[]): Promise<void> {

@@ -203,6 +203,11 @@ export class Slice {
     return this.#usage;
   }
 
+  /** Whether the usage file is longer than it should be. */
+  get usageGrown(): boolean {
+    return this.#usage.ok && this.#usage.reader.grown;
+  }
+
   /**
    * Cuts usage and activity file to their proper size; returns a text about the first file that had grown, else null.
    */

@@ -198,6 +198,11 @@ export class UsageReader {
     return this.#refused === null ? null : { code: 'held', reason: this.#refused };
   }
 
+  /** Whether there is a byte behind the end that the file should have; in half the time of `cut`. */
+  get grown(): boolean {
+    return this.#read(word, 1, USAGE_LAYOUT.structSize);
+  }
+
   /**
    * Frees the disk space that the file takes beyond its size, and says how much that was; null if there was none. Takes
    * a microsecond.

@@ -3,7 +3,7 @@ import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { AuditPolicy } from '../../../src/agent/slices/findings.js';
-import { PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT } from '../../../src/abi/vgpu-abi.js';
+import { ACTIVITY, ACTIVITY_FILE, PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT } from '../../../src/abi/vgpu-abi.js';
 import { silentLog } from '../../../src/host/log.js';
 import { Auditor } from '../../../src/agent/slices/auditor.js';
 import { Monitor } from '../../../src/agent/slices/monitor.js';
@@ -32,6 +32,7 @@ async function audited(
   t: Teardown,
   policy: AuditPolicy = 'report',
   usersOf: (spec: SliceSpec) => readonly SliceOwner[] = ({ owner }) => [owner],
+  freeBytes: () => number | null = () => null,
 ) {
   const node = await openSlices(t, { knowledge: ONE_POD });
   const gpus = new FakeGpus();
@@ -52,6 +53,7 @@ async function audited(
   const auditor = new Auditor({
     slices: node.slices,
     usageBounded: false,
+    freeBytes,
     gpus: () => monitor.gpus,
     owners,
     notices: {
@@ -82,6 +84,8 @@ async function audited(
     evicted,
     usage,
     codes: () => auditor.findings(ALLOCATION).map(({ code }) => code),
+    /** One turn of the checks of files. */
+    turn: () => clock.advance(100),
     async seconds(count: number): Promise<void> {
       for (let second = 0; second < count; second += 1) {
         clock.advance(1_000);
@@ -235,6 +239,33 @@ test('a container without a process on a GPU can neither fill the disk with its 
   await node.seconds(15);
   t.same(node.codes(), ['tampered', 'tampered']);
   t.match(node.notes, [{}, { message: /not a usage file/ }]);
+});
+
+test('a file that the agent does not check in every turn is checked once the disk has less free space', async (t) => {
+  let free = 100 * MIB;
+  const node = await audited(t, 'report', undefined, () => free);
+  const activity = join(node.node.base, ALLOCATION, ACTIVITY_FILE);
+  await node.seconds(1);
+  node.turn();
+  const growFile = (): void => {
+    truncateSync(activity, MIB);
+    node.turn();
+  };
+  growFile();
+  t.equal(statSync(activity).size, MIB, 'the disk is as full as before');
+  await node.seconds(1);
+  t.equal(statSync(activity).size, ACTIVITY.structSize, 'every second, all files are checked');
+  growFile();
+  free -= 4 * MIB;
+  node.turn();
+  t.equal(statSync(activity).size, ACTIVITY.structSize);
+  growFile();
+  free += 8 * MIB;
+  node.turn();
+  t.equal(statSync(activity).size, MIB, 'more free space than before');
+  truncateSync(node.usage, 2 ** 31);
+  node.turn();
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize, 'the length of usage files is checked in every turn');
 });
 
 test('on an unused GPU the finding takes longer', async (t) => {
