@@ -76,7 +76,7 @@ typedef struct nvmlPciInfo_st {
   char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
 } nvmlPciInfo_t;
 
-/* Parameter of nvmlDeviceGetPciInfo_v2, which current headers lack and the library still exports. */
+/* Parameter of nvmlDeviceGetPciInfo and its _v2, which current headers lack and the library still exports. */
 typedef struct {
   char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
   unsigned int domain;

@@ -1,5 +1,6 @@
 #include "context.h"
 
+#include "clock.h"
 #include "fault.h"
 #include "ledger.h"
 #include "model.h"
@@ -90,6 +91,14 @@ static CUresult open_on_gpu(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
+/* Contexts of several processes are created side by side. */
+static void spend_creation_time(void) {
+  const struct sim_machine *machine = driver.machine;
+  if (machine->node.context_ns == 0) return;
+  for (uint64_t end_ns = sim_now(machine) + machine->node.context_ns; sim_now(machine) < end_ns;)
+    sim_clock_wait(driver.machine, end_ns, SIM_SLEEP);
+}
+
 CUresult context_open(CUcontext *result, CUdevice device, unsigned int flags, unsigned int api_version) {
   CUcontext context = calloc(1, sizeof *context);
   if (context == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -102,6 +111,7 @@ CUresult context_open(CUcontext *result, CUdevice device, unsigned int flags, un
   context->references = 1;
   pthread_mutex_init(&context->lock, NULL);
   set_limits(context);
+  spend_creation_time();
   CUresult opened = open_on_gpu(context);
   if (opened == CUDA_SUCCESS) opened = open_parts(context);
   if (opened != CUDA_SUCCESS) {

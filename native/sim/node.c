@@ -117,6 +117,8 @@ static void read_simulation(struct json *json, struct sim_node *node) {
   for (json_open_object(json); json_next_key(json, key, sizeof key);) {
     if (strcmp(key, "contextMiB") == 0)
       node->context_bytes = (uint64_t)json_integer(json, 0, 65536) * MIB;
+    else if (strcmp(key, "contextMs") == 0)
+      node->context_ns = (uint64_t)json_integer(json, 0, 60000) * 1000000;
     else if (strcmp(key, "reservedMiB") == 0)
       node->reserved_bytes = (uint64_t)json_integer(json, 0, 65536) * MIB;
     else if (strcmp(key, "timeSliceUs") == 0)

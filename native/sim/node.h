@@ -45,6 +45,7 @@ struct sim_node {
   uint16_t nvlinks[SIM_MAX_GPUS][SIM_MAX_GPUS];
   /* Parameters of the simulation, under "simulation" in the description. */
   uint64_t context_bytes;  /* memory of a context */
+  uint64_t context_ns;     /* time that creating a context takes */
   uint64_t reserved_bytes; /* kept by the driver on each GPU */
   uint64_t slice_ns;
   uint64_t switch_ns;

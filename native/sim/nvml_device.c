@@ -76,6 +76,20 @@ SIM_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2
   return NVML_SUCCESS;
 }
 
+/* Does not know the subsystem id: the structure of its callers may end before it. */
+SIM_API nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_v2_t *pci) {
+  nvmlPciInfo_t whole;
+  ENTER_DEVICE(device);
+  NVML_NEED(pci != NULL);
+  nvml_pci_of(gpu, &whole);
+  memcpy(pci->busId, whole.busIdLegacy, sizeof pci->busId);
+  pci->domain = whole.domain;
+  pci->bus = whole.bus;
+  pci->device = whole.device;
+  pci->pciDeviceId = whole.pciDeviceId;
+  return NVML_SUCCESS;
+}
+
 SIM_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t *architecture) {
   ENTER_DEVICE(device);
   NVML_NEED(architecture != NULL);

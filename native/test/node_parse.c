@@ -23,20 +23,22 @@ int main(void) {
   CHECK_EQ(node.gpus[1].numa_node, -1);
   CHECK_EQ(node.level[0][1], SIM_PHB);
   CHECK_EQ(node.slice_ns, 2000000);
+  CHECK_EQ(node.context_ns, 0);
 
   /* "links" may precede "gpus", and unknown keys are ignored. */
-  REQUIRE(
-      sim_node_parse(&node,
-                     "{\"links\": [[\"X\", \"NV2\", \"PIX\"], [\"NV2\", \"X\", \"PXB\"], [\"PIX\", \"PXB\", \"X\"]],\n"
-                     "\"other\": {\"deep\": [[], {}, \"x\", -1.5e3, true]}, \"gpus\": [{}, {}, {}],\n"
-                     "\"simulation\": {\"timeSliceUs\": 1000, \"switchUs\": 0, \"contextMiB\": 300}}",
-                     why, sizeof why));
+  REQUIRE(sim_node_parse(
+      &node,
+      "{\"links\": [[\"X\", \"NV2\", \"PIX\"], [\"NV2\", \"X\", \"PXB\"], [\"PIX\", \"PXB\", \"X\"]],\n"
+      "\"other\": {\"deep\": [[], {}, \"x\", -1.5e3, true]}, \"gpus\": [{}, {}, {}],\n"
+      "\"simulation\": {\"timeSliceUs\": 1000, \"switchUs\": 0, \"contextMiB\": 300, \"contextMs\": 200}}",
+      why, sizeof why));
   CHECK_EQ(node.nvlinks[0][1], 2);
   /* Not farther apart than the path over the third GPU. */
   CHECK_EQ(node.level[0][1], SIM_PXB);
   CHECK_EQ(node.slice_ns, 1000000);
   CHECK_EQ(node.switch_ns, 0);
   CHECK_EQ(node.context_bytes >> 20, 300);
+  CHECK_EQ(node.context_ns, 200000000);
 
   refused("", "line 1: an object is expected");
   refused("GPU0 GPU1", "an object is expected");

@@ -52,6 +52,11 @@ int main(void) {
   NVML_OK(nvmlDeviceGetPciInfo_v3(device, &pci));
   CHECK_TEXT(pci.busId, "00000000:3B:00.0");
   CHECK_TEXT(pci.busIdLegacy, "0000:3B:00.0");
+  nvmlPciInfo_v2_t first = {.pciSubSystemId = 7};
+  NVML_OK(nvmlDeviceGetPciInfo(device, &first));
+  CHECK_TEXT(first.busId, "0000:3B:00.0");
+  CHECK_EQ(first.bus, 0x3b);
+  CHECK_EQ(first.pciSubSystemId, 7);
   NVML_OK(nvmlDeviceGetHandleByPciBusId_v2("0000:3b:00.0", &found));
   CHECK(found == device);
   NVML_OK(nvmlDeviceGetMinorNumber(device, &number));
