@@ -8,7 +8,7 @@ tap.setTimeout(900_000);
 /** Each run is a program of its own that waits for its own node now and then. */
 tap.jobs = 3;
 
-const ADMISSIONS = Number(process.env.GPU_MANAGER_ADMISSIONS ?? 1_000);
+const ADMISSIONS = Number(process.env.GPU_MANAGER_ADMISSIONS ?? 2_000);
 const SEED = Number(process.env.GPU_MANAGER_SEED ?? 20_261);
 const PROGRAM = fileURLToPath(new URL('random-pods-run.js', import.meta.url));
 
