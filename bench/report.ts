@@ -17,6 +17,8 @@ export interface BenchOptions {
   readonly args: readonly string[];
   /** Prints a figure. */
   readonly report: (measurement: Measurement) => void;
+  /** Begins a section: what follows is reported together, with a drawing of its own. */
+  readonly section: (name: string) => void;
   /** A note for the reader: to stdout, or to stderr where stdout is JSON. */
   readonly note: (text: string) => void;
 }

@@ -26,23 +26,45 @@ function helpOf(name: string): string {
   return lines.join('\n').trim() || `npm run bench -- ${name}`;
 }
 
-async function runBench(name: string, json: boolean, args: readonly string[]): Promise<BenchResult> {
+/** Runs a benchmark; the results of its sections, the first of which has the benchmark's name. */
+async function runBench(name: string, json: boolean, args: readonly string[]): Promise<BenchResult[]> {
   const bench = (await import(`./${name}.js`)) as { run: Bench };
-  const figures: Measurement[] = [];
-  const notes: string[] = [];
+  const results: { bench: string; figures: Measurement[]; notes: string[] }[] = [];
+  const begin = (title: string): void => {
+    if (!json) console.log(`== ${title}`);
+    results.push({ bench: title, figures: [], notes: [] });
+  };
+  const finish = (): void => {
+    const figures = results.at(-1)?.figures ?? [];
+    if (!json && figures.length > 0) console.log(tableOf(figures));
+  };
+  const section = (title: string): void => {
+    finish();
+    begin(`${name}-${title}`);
+  };
   const report = (figure: Measurement): void => {
     if (json) console.log(JSON.stringify(figure));
-    figures.push(figure);
+    results.at(-1)?.figures.push(figure);
   };
   const note = (text: string): void => {
-    notes.push(text);
+    results.at(-1)?.notes.push(text);
     if (json) console.error(text);
     else console.log(text);
   };
-  if (!json) console.log(`== ${name}`);
-  await bench.run({ json, args, report, note });
-  if (!json && figures.length > 0) console.log(tableOf(figures));
-  return { bench: name, figures, notes };
+  begin(name);
+  await bench.run({ json, args, section, report, note });
+  finish();
+  return results;
+}
+
+/** Takes `--report DIRECTORY` out of a command line. */
+function reportDirectory(args: readonly string[]): {
+  readonly directory: string | null;
+  readonly rest: readonly string[];
+} {
+  const at = args.indexOf('--report');
+  if (at < 0) return { directory: null, rest: args };
+  return { directory: args[at + 1] ?? REPORT_DIRECTORY, rest: [...args.slice(0, at), ...args.slice(at + 2)] };
 }
 
 /** `--json`, or `-o json` as in the other commands. */
@@ -52,12 +74,14 @@ const [first, ...others] = argv.filter((argument) => argument !== '--json');
 const named = first !== undefined && !first.startsWith('-');
 if (!named) {
   const results: BenchResult[] = [];
-  for (const name of benchNames()) results.push(await runBench(name, json, []));
-  console.error(`written: ${writeReport(REPORT_DIRECTORY, machineFacts(), results)}`);
+  for (const name of benchNames()) results.push(...(await runBench(name, json, [])));
+  console.error(`written: ${writeReport(REPORT_DIRECTORY, 'report', machineFacts(), results)}`);
 } else if (benchNames().includes(first) && others.some((argument) => argument === '--help' || argument === '-h')) {
   console.log(helpOf(first));
 } else if (benchNames().includes(first)) {
-  await runBench(first, json, others);
+  const { directory: written, rest } = reportDirectory(others);
+  const results = await runBench(first, json, rest);
+  if (written !== null) console.error(`written: ${writeReport(written, first, machineFacts(), results)}`);
 } else {
   console.error(`no benchmark "${first}": there are ${benchNames().join(', ')}`);
   process.exitCode = 2;

@@ -6,10 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const build = fileURLToPath(new URL('../../../native/build/', import.meta.url));
+/** The libraries and programs of the native side. */
+export const BUILD_DIRECTORY = fileURLToPath(new URL('../../../native/build/', import.meta.url));
 /** Libraries of the simulated driver, alone and behind the control library. */
-const DIRECT = join(build, 'sim');
-const MIRROR = join(build, 'mirror');
+const DIRECT = join(BUILD_DIRECTORY, 'sim');
+const MIRROR = join(BUILD_DIRECTORY, 'mirror');
 
 const run = promisify(execFile);
 
@@ -20,6 +21,16 @@ export interface MachineStatus {
   readonly busyNs: readonly number[];
   /** By pid: time in which its kernels ran. */
   readonly workNs: ReadonlyMap<number, number>;
+  /** By pid: device memory, with that of its contexts. */
+  readonly memoryBytes: ReadonlyMap<number, number>;
+}
+
+/** What differs from the default description of a simulated node. */
+export interface Description {
+  /** Of a machine with one GPU. */
+  readonly uuid?: string;
+  readonly memoryMiB?: number;
+  readonly contextMs?: number;
 }
 
 export interface Program {
@@ -35,22 +46,31 @@ export interface Program {
 export class SimulatedMachine {
   readonly directory: string;
   readonly gpus: number;
+  readonly #uuid: string | null;
   readonly #children = new Set<ChildProcess>();
 
-  private constructor(directory: string, gpus: number) {
+  private constructor(directory: string, gpus: number, uuid: string | null) {
     this.directory = directory;
     this.gpus = gpus;
+    this.#uuid = uuid;
   }
 
-  static async open(cards: number): Promise<SimulatedMachine> {
-    if (!existsSync(join(build, 'bench'))) throw new Error('the native side is not built: npm run native');
+  /** A machine that another process has opened. */
+  static at(directory: string, gpus: number, uuid: string | null = null): SimulatedMachine {
+    return new SimulatedMachine(directory, gpus, uuid);
+  }
+
+  static async open(gpus: number, { uuid, memoryMiB, contextMs }: Description = {}): Promise<SimulatedMachine> {
+    if (!existsSync(join(BUILD_DIRECTORY, 'bench'))) throw new Error('the native side is not built: npm run native');
     // The state is shared memory: on a memory file system it is never written to a disk.
     const machine = new SimulatedMachine(
       await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gm-bench-')),
-      cards,
+      gpus,
+      uuid ?? null,
     );
     await mkdir(machine.statePath);
-    await writeFile(machine.nodePath, JSON.stringify({ gpus: Array.from({ length: cards }, () => ({})) }));
+    const described = { gpus: Array.from({ length: gpus }, () => ({ uuid, memoryMiB })), simulation: { contextMs } };
+    await writeFile(machine.nodePath, JSON.stringify(described));
     return machine;
   }
 
@@ -73,18 +93,19 @@ export class SimulatedMachine {
   }
 
   uuidOf(gpu: number): string {
+    if (this.#uuid !== null) return this.#uuid;
     const digit = gpu.toString(16);
     return `GPU-0000000${digit}-0000-0000-0000-00000000000${digit}`;
   }
 
   start({ name, args, gpu, slice, output = 'ignore' }: Program): ChildProcess {
     const env = {
-      ...this.#environment,
+      ...this.environment,
       CUDA_VISIBLE_DEVICES: this.uuidOf(gpu),
       LD_LIBRARY_PATH: slice === null ? DIRECT : MIRROR,
       ...(slice === null ? {} : { VGPU_SANDBOX_DIRECTORY: slice }),
     };
-    const child = spawn(join(build, 'bench', name), args, { env, stdio: ['ignore', output, 'inherit'] });
+    const child = spawn(join(BUILD_DIRECTORY, 'bench', name), args, { env, stdio: ['ignore', output, 'inherit'] });
     this.#children.add(child);
     child.on('exit', () => this.#children.delete(child));
     return child;
@@ -92,7 +113,9 @@ export class SimulatedMachine {
 
   /** The program native/bench/witness.c, which answers each line of its input. */
   startWitness(pids: readonly number[]): ChildProcess {
-    const child = spawn(join(build, 'bench', 'witness'), pids.map(String), { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn(join(BUILD_DIRECTORY, 'bench', 'witness'), pids.map(String), {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     this.#children.add(child);
     child.on('exit', () => this.#children.delete(child));
     return child;
@@ -117,12 +140,13 @@ export class SimulatedMachine {
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, number>);
     const number = (line: Record<string, number> | undefined, field: string): number => line?.[field] ?? 0;
+    const byProcess = (field: string): ReadonlyMap<number, number> =>
+      new Map(lines.filter((line) => 'process' in line).map((line) => [number(line, 'process'), number(line, field)]));
     return {
       nowNs: number(lines[0], 'nowNs'),
       busyNs: lines.filter((line) => 'uuid' in line).map((line) => number(line, 'busyNs')),
-      workNs: new Map(
-        lines.filter((line) => 'process' in line).map((line) => [number(line, 'process'), number(line, 'workNs')]),
-      ),
+      workNs: byProcess('workNs'),
+      memoryBytes: byProcess('memoryBytes'),
     };
   }
 
@@ -141,12 +165,13 @@ export class SimulatedMachine {
     await rm(this.directory, { recursive: true, force: true });
   }
 
-  get #environment(): NodeJS.ProcessEnv {
+  /** The variables that put a program on this machine. */
+  get environment(): NodeJS.ProcessEnv {
     return { PATH: process.env['PATH'], GPU_SIM_STATE: this.statePath, GPU_SIM_NODE: this.nodePath };
   }
 
   async #command(...args: string[]): Promise<string> {
-    return (await run(join(build, 'gpu-sim'), args, { env: this.#environment })).stdout;
+    return (await run(join(BUILD_DIRECTORY, 'gpu-sim'), args, { env: this.environment })).stdout;
   }
 }
 

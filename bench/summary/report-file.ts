@@ -12,8 +12,13 @@ export interface BenchResult {
   readonly notes: readonly string[];
 }
 
-/** Writes `report.md` and a drawing for each benchmark into `directory`; returns the report's path. */
-export function writeReport(directory: string, facts: MachineFacts, results: readonly BenchResult[]): string {
+/** Writes `NAME.md` and a drawing for each benchmark into `directory`; returns the report's path. */
+export function writeReport(
+  directory: string,
+  name: string,
+  facts: MachineFacts,
+  results: readonly BenchResult[],
+): string {
   mkdirSync(directory, { recursive: true });
   const sections = results.map(({ bench, figures, notes }) => {
     const plot = plotOf(bench, figures);
@@ -31,15 +36,15 @@ export function writeReport(directory: string, facts: MachineFacts, results: rea
       ),
     ].join('\n');
   });
-  const path = join(directory, 'report.md');
-  writeFileSync(path, `${headOf(facts)}\n${sections.join('\n')}`);
+  const path = join(directory, `${name}.md`);
+  writeFileSync(path, `${headOf(name, facts)}\n${sections.join('\n')}`);
   return path;
 }
 
-function headOf({ date, processor, cores, memoryGib, kernel, node }: MachineFacts): string {
+function headOf(name: string, { date, processor, cores, memoryGib, kernel, node }: MachineFacts): string {
   return `# Benchmarks
 
-Written by \`npm run bench\` on ${date}: ${processor}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node ${node}. A baseline is measured in the same run unless its benchmark says
+Written by \`npm run bench${name === 'report' ? '' : ` -- ${name}`}\` on ${date}: ${processor}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node ${node}. A baseline is measured in the same run unless its benchmark says
 otherwise; times differ between machines, ratios hardly.
 `;
 }

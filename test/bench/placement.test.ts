@@ -92,6 +92,7 @@ test('the benchmark reports each policy, and gives the reason when it skips poli
   const notes: string[] = [];
   const options = {
     json: false,
+    section: () => undefined,
     report: (figure: Measurement) => void figures.push(figure),
     note: (text: string) => void notes.push(text),
   };

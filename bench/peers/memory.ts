@@ -1,0 +1,55 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { measured, type BenchOptions } from '../report.js';
+import { stop } from '../sim/machine.js';
+import { PeerMachine, textOf } from './container.js';
+import { LIMITERS } from './library.js';
+
+/** Ways to allocate that `any_library fill` has. */
+const KINDS = [
+  'alloc',
+  'pitch',
+  'managed',
+  'async',
+  'pool',
+  'vmm',
+  'export',
+  'array2d',
+  'array3d',
+  'mipmap',
+  'graphnode',
+];
+const QUICK_KINDS = ['alloc', 'vmm', 'pool'];
+const LIMIT_MIB = 2048;
+const MOST_MIB = 5120;
+const CHUNK_MIB = '64';
+/** From a program's context to its first allocation, for node agents to notice it. */
+const WAIT_MS = '2500';
+const MIB = 2 ** 20;
+
+/**
+ * What one process gets beyond its memory limit, in each way to allocate, by the driver's own account; contexts are
+ * part of it. The baseline is the limit.
+ */
+export async function memory(peers: string, quick: boolean, { report, note }: BenchOptions): Promise<void> {
+  for (const kind of quick ? QUICK_KINDS : KINDS) {
+    for (const library of LIMITERS) {
+      const machine = await PeerMachine.open(peers);
+      const container = await machine.container(library, { share: 100, memoryMib: LIMIT_MIB });
+      const child = container.start('fill', kind, CHUNK_MIB, String(MOST_MIB), WAIT_MS);
+      const errors = textOf(child.stderr);
+      if (child.stdout === null) throw new Error('the program has no output');
+      const lines = createInterface({ input: child.stdout });
+      const [line] = (await Promise.race([once(lines, 'line'), once(child, 'close')])) as [unknown];
+      if (typeof line === 'string' && /^\d+ \d+$/u.test(line)) {
+        const used = [...(await machine.status()).memoryBytes.values()].reduce((sum, bytes) => sum + bytes, 0) / MIB;
+        report(measured(`memory by ${kind}: ${library}`, used, 'MiB', LIMIT_MIB));
+      } else {
+        note(`memory by ${kind}, ${library}: ${(await errors).trim().split('\n').at(-1) ?? ''}`);
+      }
+      child.stdin?.end();
+      await stop(child);
+      await machine.close();
+    }
+  }
+}

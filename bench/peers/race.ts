@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { measured, type BenchOptions } from '../report.js';
+import { stop } from '../sim/machine.js';
+import { PeerMachine } from './container.js';
+import { LIMITERS } from './library.js';
+
+const SECONDS = 4;
+const LATEST_MS = 60_000;
+const LIMIT_MIB = 4096;
+/** Processes of one container: all allocate so much that not all of them fit. */
+const RACES = [
+  { processes: 2, eachMib: 2252 },
+  { processes: 8, eachMib: 600 },
+] as const;
+const MIB = 2 ** 20;
+
+/**
+ * The most that racing processes of one container hold at one moment, by their own account; the baseline is the limit.
+ * A library that checks and then allocates lets more through than that.
+ */
+export async function race(peers: string, quick: boolean, { report, note }: BenchOptions): Promise<void> {
+  for (const { processes, eachMib } of RACES) {
+    for (const library of LIMITERS) {
+      const machine = await PeerMachine.open(peers);
+      const container = await machine.container(library, { share: 100, memoryMib: LIMIT_MIB });
+      const file = join(machine.directory, 'race');
+      const seconds = String(quick ? 1 : SECONDS);
+      const children = Array.from({ length: processes }, () =>
+        container.start('race', file, String(eachMib), seconds, String(LIMIT_MIB)),
+      );
+      const ended = Promise.all(children.map((child) => once(child, 'exit')));
+      const late = await Promise.race([ended.then(() => false), sleep(LATEST_MS, true, { ref: false })]);
+      const name = `${processes} processes of ${eachMib} MiB: ${library}`;
+      const counts = await readFile(file).catch(() => null);
+      if (counts === null) {
+        note(`race, ${name}: no process began`);
+      } else {
+        const count = (at: number): number => Number(counts.readBigInt64LE(8 * at));
+        report(measured(`most at once, ${name}`, count(1) / MIB, 'MiB', LIMIT_MIB));
+        const failed = children.filter(({ exitCode }) => exitCode !== 0).length;
+        if (late || failed > 0 || count(5) > 0)
+          note(`race, ${name}: ${failed} processes failed${late ? ' or did not end' : ''}, ${count(5)} other errors`);
+      }
+      await Promise.all(children.map((child) => stop(child)));
+      await machine.close();
+    }
+  }
+}
