@@ -3,7 +3,7 @@ import { buildConsole } from '../console/run.js';
 import type { LogLevel } from '../host/log.js';
 import { StartupError } from '../host/startup-error.js';
 import { operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
-import { hostAndPort } from './flag-values.js';
+import { hostAndPort, httpUrl } from './flag-values.js';
 import { logLevelOption, serveUntilSignal } from './serve.js';
 
 interface Options {
@@ -13,6 +13,7 @@ interface Options {
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
   readonly clusterName: string;
+  readonly apiUrl: URL;
   readonly logLevel: LogLevel;
 }
 
@@ -36,12 +37,25 @@ export function consoleCommand(): Command {
     .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
     .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
     .option('--cluster-name <name>', 'name of the cluster at the top of the page', 'Cluster')
+    .addOption(
+      new Option('--api-url <url>', 'where browsers reach the API server, for links to the pages of nodes')
+        .default(httpUrl('http://localhost:8001'), 'http://localhost:8001, which is kubectl proxy')
+        .argParser(httpUrl),
+    )
     .addOption(logLevelOption())
     .action(serve);
 }
 
 async function serve(options: Options): Promise<void> {
-  const { address, kubeconfig, tokenReview, clusterName, tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = options;
+  const {
+    address,
+    kubeconfig,
+    tokenReview,
+    clusterName,
+    apiUrl,
+    tlsCertFile: certFile,
+    tlsPrivateKeyFile: keyFile,
+  } = options;
   if ((certFile === undefined) !== (keyFile === undefined))
     throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
   await serveUntilSignal(options.logLevel, async (log) => {
@@ -53,6 +67,7 @@ async function serve(options: Options): Promise<void> {
         tokenReview,
         tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
         clusterName,
+        apiUrl,
       },
       log,
     );

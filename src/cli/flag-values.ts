@@ -19,6 +19,16 @@ export function hostAndPort(text: string): { readonly host: string; readonly por
   return { host: parts[1] ?? (parts[2] === '' ? '::' : (parts[2] ?? '::')), port: portNumber(parts[3] ?? '') };
 }
 
+/** The URL of an HTTP server, without user name, query or fragment. */
+export function httpUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/u.test(url.protocol) || /[?#@]/u.test(text))
+    throw new InvalidArgumentError(
+      'Expected a URL such as https://prometheus.monitoring:9090, without user name and query.',
+    );
+  return url;
+}
+
 /** Seconds within two bounds, with or without the unit `s`. */
 export function secondsBetween(least: number, most: number): (text: string) => number {
   return (text) => {

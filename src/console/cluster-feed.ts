@@ -19,6 +19,8 @@ export const MAX_READERS = 128;
 export interface ConsoleState {
   readonly version: string;
   readonly cluster: string;
+  /** Base URL under which browsers reach the API server; the page behind the API server's proxy knows its own. */
+  readonly apiUrl: string;
   /** Time since the API server was heard of last, by collection that is late; empty if none is. */
   readonly late: Readonly<Record<string, number>>;
 }

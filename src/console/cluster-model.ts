@@ -1,3 +1,4 @@
+import { betterAgent, type AgentPod } from '../kube/agent-pods.js';
 import { nodeRow, type NodeFacts } from './node-row.js';
 import type { NodeRow, PodRow, Tables } from './rows.js';
 
@@ -28,6 +29,8 @@ export class ClusterModel {
   readonly #nodes = new Map<string, NodeFacts>();
   /** UIDs of pods by node. */
   readonly #podsOf = new Map<string, Set<string>>();
+  /** Agents by node, and there by namespace and name of their pods. */
+  readonly #agents = new Map<string, Map<string, AgentPod>>();
   /** Nodes whose rows are computed again when they are asked for. */
   #stale = new Set<string>();
 
@@ -50,6 +53,25 @@ export class ClusterModel {
       else this.#podsOf.delete(node);
       this.#stale.add(node);
     }
+  }
+
+  setAgent(agent: AgentPod, isGone = false): void {
+    const { node, namespace, name } = agent;
+    const had = this.#agents.size > 0;
+    const pods = this.#agents.get(node) ?? new Map<string, AgentPod>();
+    if (isGone) pods.delete(`${namespace}/${name}`);
+    else pods.set(`${namespace}/${name}`, agent);
+    if (pods.size > 0) this.#agents.set(node, pods);
+    else this.#agents.delete(node);
+    for (const stale of had === this.#agents.size > 0 ? [node] : this.#nodes.keys()) this.#stale.add(stale);
+  }
+
+  /** The agent of a node; null without a pod of one. */
+  agentOf(node: string): AgentPod | null {
+    return [...(this.#agents.get(node)?.values() ?? [])].reduce<AgentPod | null>(
+      (first, second) => (first === null ? second : betterAgent(first, second)),
+      null,
+    );
   }
 
   /** Adds or replaces a row; null removes it. */
@@ -106,6 +128,7 @@ export class ClusterModel {
     return nodeRow(
       node,
       this.podsOn(name).flatMap((pod) => (pod.state === 'refused' ? [] : pod.slices)),
+      this.#agents.size === 0 ? 'unknown' : this.agentOf(name),
     );
   }
 }

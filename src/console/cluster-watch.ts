@@ -1,3 +1,4 @@
+import { AGENT_PODS, readAgentPod } from '../kube/agent-pods.js';
 import { ALL_NODES, ALL_PODS } from '../kube/api-path.js';
 import type { Informer } from '../kube/informer.js';
 import { readNode } from '../kube/node.js';
@@ -7,9 +8,12 @@ import type { ClusterModel } from './cluster-model.js';
 import { nodeFacts } from './node-row.js';
 import { podRow } from './pod-row.js';
 
+/** Connections that end are made again within a second or two: a collection is late after this. */
+const LATE_MS = 10_000;
+
 /** Watches the cluster at the API server and keeps the model up to date. */
 export class ClusterWatch {
-  readonly #informers: readonly Pick<Informer<unknown>, 'start' | 'stop' | 'synced'>[];
+  readonly #informers: Readonly<Record<string, Pick<Informer<unknown>, 'start' | 'stop' | 'synced' | 'silentMs'>>>;
 
   constructor(api: WatchableApi, model: ClusterModel) {
     const nodes = api.informer({
@@ -28,18 +32,29 @@ export class ClusterWatch {
       const uid = (after ?? before)?.uid;
       if (uid !== undefined) model.setPod(uid, after);
     });
-    this.#informers = [nodes, pods];
+    const agents = api.informer({ path: ALL_PODS, labelSelector: AGENT_PODS, keep: readAgentPod });
+    agents.onChange(({ before, after }) => {
+      if (after !== null) model.setAgent(after);
+      else if (before !== null) model.setAgent(before, true);
+    });
+    this.#informers = { nodes, pods, agents };
   }
 
   get synced(): boolean {
-    return this.#informers.every(({ synced }) => synced);
+    return Object.values(this.#informers).every(({ synced }) => synced);
+  }
+
+  /** Time without a connection in milliseconds, by collection that is late. */
+  get late(): Readonly<Record<string, number>> {
+    const silent = Object.entries(this.#informers).map(([name, { silentMs }]) => [name, silentMs] as const);
+    return Object.fromEntries(silent.filter(([, ms]) => ms >= LATE_MS));
   }
 
   start(): void {
-    for (const informer of this.#informers) informer.start();
+    for (const informer of Object.values(this.#informers)) informer.start();
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#informers.map((informer) => informer.stop()));
+    await Promise.all(Object.values(this.#informers).map((informer) => informer.stop()));
   }
 }

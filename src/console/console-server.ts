@@ -1,6 +1,7 @@
 import { json, jsonText, plain, RefusedRequest, type Answer } from '../http/answer.js';
 import { Listener, type HttpRequest, type Route } from '../http/listener.js';
 import { healthRoutes } from '../http/probe-routes.js';
+import { authorizationOf } from '../http/token-access.js';
 import type { TlsSource } from '../http/tls.js';
 import type { Log } from '../host/log.js';
 import type { PageFile } from '../page/page-files.js';
@@ -105,7 +106,7 @@ export class ConsoleServer {
 
   async #readerOf({ headers }: HttpRequest): Promise<{ readonly reader: Reader; readonly scope: Scope }> {
     const { readers, notReady } = this.#options;
-    const answer = await readers.reader(headers.authorization);
+    const answer = await readers.reader(authorizationOf(headers));
     const unknown = new RefusedRequest(401, 'a bearer token of this cluster is required', {
       'www-authenticate': 'Bearer',
     });

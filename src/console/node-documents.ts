@@ -1,31 +1,32 @@
 import type { Clock } from '../host/clock.js';
-import { agentPods, type AgentPod } from '../kube/agent-pods.js';
+import type { AgentPod } from '../kube/agent-pods.js';
 import type { AgentReader } from '../kube/agent-reader.js';
-import type { KubeApi } from '../kube/client.js';
-import { KubeError } from '../kube/failure.js';
+import { podProxyPath } from '../kube/api-path.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
 import type { Scope } from './scope.js';
 
 /** The document of a node's agent, or why there is none. */
-export type NodeDocument =
-  { readonly ok: true; readonly document: JsonRecord } | { readonly ok: false; readonly reason: string };
+export type NodeDocument = (
+  { readonly ok: true; readonly document: JsonRecord } | { readonly ok: false; readonly reason: string }
+) & {
+  /** Path of the node's own page at the API server; absent without an agent. */
+  readonly page?: string;
+};
 
-/** The list of agents is read again after this. */
-const AGENTS_MS = 15_000;
 /** One answer of an agent serves all readers within this time. */
 const DOCUMENT_MS = 1_000;
 const MAX_DOCUMENTS = 256;
 
 export interface NodeDocumentsOptions {
-  readonly api: KubeApi;
   readonly reader: Pick<AgentReader, 'read'>;
+  /** The agent of a node; null without one. */
+  readonly agentOf: (node: string) => AgentPod | null;
   readonly clock: Clock;
 }
 
 /** Reads the documents of agents through the API server's proxy, on demand. */
 export class NodeDocuments {
   readonly #options: NodeDocumentsOptions;
-  #agents: { readonly untilMs: number; readonly found: Promise<ReadonlyMap<string, AgentPod>> } | null = null;
   readonly #documents = new Map<string, { readonly untilMs: number; readonly document: Promise<NodeDocument> }>();
 
   constructor(options: NodeDocumentsOptions) {
@@ -44,33 +45,19 @@ export class NodeDocuments {
       this.#documents.set(node, entry);
     }
     const read = await entry.document;
-    return read.ok ? { ok: true, document: shownTo(scope, read.document) } : read;
+    return read.ok ? { ...read, document: shownTo(scope, read.document) } : read;
   }
 
   async #fetch(node: string): Promise<NodeDocument> {
-    try {
-      const agent = (await this.#agentsOf()).get(node);
-      if (agent === undefined) return { ok: false, reason: `no agent runs on ${node}` };
-      const answer = await this.#options.reader.read(agent, '/api/node');
-      if (!answer.ok) return { ok: false, reason: answer.message };
-      const document = record(answer.body);
-      return Array.isArray(document.cards) && Array.isArray(document.allocations)
-        ? { ok: true, document }
-        : { ok: false, reason: `the agent ${agent.name} answered with something else than the document of a node` };
-    } catch (error) {
-      if (error instanceof KubeError) return { ok: false, reason: error.message };
-      throw error;
-    }
-  }
-
-  #agentsOf(): Promise<ReadonlyMap<string, AgentPod>> {
-    const { api, clock } = this.#options;
-    if (this.#agents === null || clock.now() >= this.#agents.untilMs) {
-      const found = agentPods(api, null);
-      this.#agents = { untilMs: clock.now() + AGENTS_MS, found };
-      found.catch(() => (this.#agents = null));
-    }
-    return this.#agents.found;
+    const agent = this.#options.agentOf(node);
+    if (agent === null) return { ok: false, reason: `no agent runs on ${node}` };
+    const page = podProxyPath(agent, '/');
+    const answer = await this.#options.reader.read(agent, '/api/node');
+    if (!answer.ok) return { ok: false, reason: answer.message, page };
+    const document = record(answer.body);
+    return Array.isArray(document.cards) && Array.isArray(document.allocations)
+      ? { ok: true, document, page }
+      : { ok: false, reason: `the agent ${agent.name} answered with something else than the document of a node`, page };
   }
 }
 

@@ -1,8 +1,9 @@
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
 import { decodeInventory, type InventoryGpu } from '../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
+import type { AgentPod } from '../kube/agent-pods.js';
 import type { Node } from '../kube/node.js';
-import type { GpuKind, GpuRow, NodeRow, SliceRow } from './rows.js';
+import type { GpuKind, GpuRow, LateRow, NodeRow, SliceRow } from './rows.js';
 
 /** The fields of a node that the console keeps. */
 export interface NodeFacts {
@@ -56,7 +57,12 @@ function equalGpus(cores: number, blocks: number): NodeFacts['gpus'] {
  * The row of a node. A GPU is given as far as its agent's ledger says, or as the slices of the pods on the node say,
  * whichever is more: the agent learns of a pod later than the scheduler.
  */
-export function nodeRow(node: NodeFacts, slices: Iterable<SliceRow>): NodeRow {
+export function nodeRow(
+  node: NodeFacts,
+  slices: Iterable<SliceRow>,
+  /** Unknown: no agent of this cluster runs as a pod that the console knows. */
+  agent: AgentPod | 'unknown' | null,
+): NodeRow {
   const kinds: GpuKind[] = [];
   const given = new Map<number, { cores: number; memoryBytes: number }>();
   for (const { gpu, cores, memoryBytes } of slices) {
@@ -83,5 +89,18 @@ export function nodeRow(node: NodeFacts, slices: Iterable<SliceRow>): NodeRow {
   });
   const { name, isReady, isCordoned } = node;
   const problem = node.problem ?? (isReady ? null : 'the node is not ready');
-  return { name, isReady, isCordoned, ...(problem === null ? {} : { problem }), kinds, gpus };
+  const late = lateOf(node, agent);
+  return {
+    ...{ name, isReady, isCordoned, kinds, gpus },
+    ...(problem === null ? {} : { problem }),
+    ...(late === null ? {} : { late }),
+  };
+}
+
+/** Only a running agent keeps the inventory of its node up to date. */
+function lateOf({ inventory }: NodeFacts, agent: AgentPod | 'unknown' | null): LateRow | null {
+  if (agent === 'unknown' || inventory === null) return null;
+  if (agent === null) return { why: 'no agent runs on it' };
+  const { isReady, problem, sinceMs } = agent;
+  return isReady ? null : { why: `its agent is not ready: ${problem}`, ...(sinceMs === null ? {} : { sinceMs }) };
 }

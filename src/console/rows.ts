@@ -19,6 +19,13 @@ export interface GpuKind {
   readonly memoryBytes: number;
 }
 
+/** Figures of a node that may be old. */
+export interface LateRow {
+  readonly why: string;
+  /** Time of the figures, milliseconds since 1970; absent if nobody says. */
+  readonly sinceMs?: number;
+}
+
 /** A node with GPUs. */
 export interface NodeRow {
   readonly name: string;
@@ -26,6 +33,8 @@ export interface NodeRow {
   readonly isCordoned: boolean;
   /** What somebody should do something about; absent if there is nothing. */
   readonly problem?: string;
+  /** Absent while its agent runs. */
+  readonly late?: LateRow;
   readonly kinds: readonly GpuKind[];
   readonly gpus: readonly GpuRow[];
 }

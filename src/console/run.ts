@@ -30,6 +30,8 @@ export interface ConsoleConfig {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
   /** Name of the cluster on the page. */
   readonly clusterName: string;
+  /** Base URL under which browsers reach the API server, such as that of `kubectl proxy`. */
+  readonly apiUrl: URL;
 }
 
 /** Folder of the console's page; it uses the shared parts of src/page. */
@@ -52,11 +54,17 @@ export async function buildConsole(
   const watch = new ClusterWatch(api, model);
   const feed = new ClusterFeed({
     ...{ model, clock, log },
-    state: () => ({ version: VERSION, cluster: config.clusterName, late: {} }),
+    state: () => ({
+      ...{ version: VERSION, cluster: config.clusterName, late: watch.late },
+      apiUrl: config.apiUrl.href.replace(/\/$/u, ''),
+    }),
   });
   const server = new ConsoleServer({
     ...{ address, port, model, feed, log },
-    documents: new NodeDocuments({ api: client, reader: new AgentReader({ api: client, clock }), clock }),
+    documents: new NodeDocuments({
+      ...{ reader: new AgentReader({ api: client, clock }), clock },
+      agentOf: (node) => model.agentOf(node),
+    }),
     readers: tokenReview ? new ClusterReaders(api, clock, () => model.namespaces()) : OPEN_READERS,
     notReady: () => (watch.synced ? [] : ['the cluster has not been listed yet']),
     page: await readPageFiles(CONSOLE_PAGE),

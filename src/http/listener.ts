@@ -18,7 +18,7 @@ import { LISTENER_LIMITS, type ListenerLimits } from './limits.js';
 import { isLoopback, namesLoopback } from './loopback.js';
 import { OpenConnections } from './open-connections.js';
 import type { TlsMaterial, TlsSource } from './tls.js';
-import { FORWARDED_TOKEN_HEADER, type TokenAccess } from './token-access.js';
+import { authorizationOf, type TokenAccess } from './token-access.js';
 
 /** A request with a known route and an authorised caller. */
 export interface HttpRequest {
@@ -241,10 +241,6 @@ function readUrl(text: string | undefined): URL | null {
   // Only paths: `http://other/` is a request to a proxy, and `//` begins a host name.
   if (text?.startsWith('/') !== true || text.startsWith('//')) return null;
   return URL.canParse(text, 'http://localhost') ? new URL(text, 'http://localhost') : null;
-}
-
-function authorizationOf({ authorization, [FORWARDED_TOKEN_HEADER]: forwarded }: IncomingHttpHeaders) {
-  return typeof forwarded === 'string' ? `Bearer ${forwarded}` : authorization;
 }
 
 /** Why a caller may not read a path; null if it may. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../host/clock.js';
 
 /** The cluster's decision about a bearer token and a path. */
@@ -18,6 +19,12 @@ export type TokenReviewer = (token: string, path: string) => Promise<AccessDecis
  * reader behind its proxy gives the token here.
  */
 export const FORWARDED_TOKEN_HEADER = 'x-gpu-manager-token';
+
+/** The header `authorization` of a request, also of one that a proxy of the API server forwards. */
+export function authorizationOf(headers: IncomingHttpHeaders): string | undefined {
+  const forwarded = headers[FORWARDED_TOKEN_HEADER];
+  return typeof forwarded === 'string' ? `Bearer ${forwarded}` : headers.authorization;
+}
 
 /** How long an accepted token stays accepted after its revocation at most, and how long a refused one stays refused. */
 const GOOD_MS = 60_000;

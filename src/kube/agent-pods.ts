@@ -1,6 +1,7 @@
 import type { KubeApi } from './client.js';
 import { ALL_PODS, podsPath } from './api-path.js';
-import { list, record, text } from './json.js';
+import { readCondition } from './condition.js';
+import { list, record, text, time } from './json.js';
 import { listAll } from './list-all.js';
 import { readPod } from './pod.js';
 
@@ -10,6 +11,8 @@ export interface AgentPod {
   readonly name: string;
   readonly node: string;
   readonly isReady: boolean;
+  /** Since when it is ready, or is not, milliseconds since 1970; null if its pod does not say. */
+  readonly sinceMs: number | null;
   /** Why it is not ready, as far as its pod says; empty otherwise. */
   readonly problem: string;
   readonly scheme: 'http' | 'https';
@@ -19,8 +22,8 @@ export interface AgentPod {
   readonly asksForToken: boolean;
 }
 
-/** Label of the pods of the manifests and the chart. */
-const LABEL = 'app.kubernetes.io/name=gpu-manager';
+/** Selector of the pods of the manifests and the chart. */
+export const AGENT_PODS = 'app.kubernetes.io/name=gpu-manager';
 const CONTAINER = 'gpu-manager';
 const DEFAULT_PORT = 5678;
 
@@ -30,11 +33,16 @@ const DEFAULT_PORT = 5678;
  */
 export async function agentPods(api: KubeApi, namespace: string | null): Promise<ReadonlyMap<string, AgentPod>> {
   const path = namespace === null ? ALL_PODS : podsPath(namespace);
-  const pods = await listAll(api, 'the pods of the agents', path, { labelSelector: LABEL });
+  const pods = await listAll(api, 'the pods of the agents', path, { labelSelector: AGENT_PODS });
   const found = new Map<string, AgentPod>();
   for (const agent of pods.flatMap((pod) => readAgentPod(pod) ?? []))
-    if (agent.isReady || !found.has(agent.node)) found.set(agent.node, agent);
+    found.set(agent.node, betterAgent(found.get(agent.node), agent));
   return found;
+}
+
+/** Of two agents of one node, the one that counts: the ready one, else the first. */
+export function betterAgent(first: AgentPod | undefined, second: AgentPod): AgentPod {
+  return first === undefined || (second.isReady && !first.isReady) ? second : first;
 }
 
 /** Reads a pod of the agent; null for a pod of another program, or without a node. */
@@ -50,7 +58,9 @@ export function readAgentPod(object: unknown): AgentPod | null {
     .find((each) => text(each.name) === CONTAINER);
   const state = record(ran?.state);
   const waiting = text(record(state.waiting).reason) || text(record(state.terminated).reason);
-  const isReady = ran?.ready === true;
+  const ready = readCondition(record(status).conditions, 'Ready');
+  // The API server marks the pods of a lost node as not ready; their containers stay ready.
+  const isReady = ran?.ready === true && ready?.status !== 'False';
   const args = [...list(container.command), ...list(container.args)].map(text);
   const given = annotations['prometheus.io/port'] ?? '';
   return {
@@ -58,6 +68,7 @@ export function readAgentPod(object: unknown): AgentPod | null {
     name,
     node,
     isReady,
+    sinceMs: time(ready?.lastTransitionTime),
     problem: isReady ? '' : waiting || reason || message || (phase === 'Running' ? 'not ready' : phase),
     scheme: isSet(args, 'tls-self-signed') || valueOf(args, 'tls-cert-file') !== null ? 'https' : 'http',
     port: Number(valueOf(args, 'query-port') ?? (/^\d+$/u.test(given) ? given : DEFAULT_PORT)),

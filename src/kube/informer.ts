@@ -11,6 +11,8 @@ export interface Informer<T> {
   stop(): Promise<void>;
   /** True once the collection has been listed. */
   readonly synced: boolean;
+  /** Time without a connection; 0 while connected. */
+  readonly silentMs: number;
   /** Resolves once the collection was listed and listeners know its objects, or the informer was stopped. */
   whenSynced(): Promise<void>;
   /** All known objects, in any order; empty before the first list. */

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { nodeObject, podObject } from './cluster-objects.js';
+import { agentObject, nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole, type RunningConsole } from './fixture.js';
 import type { ApiServer } from '../harness/api-server/api-server.js';
 import { createServer } from 'node:http';
@@ -80,11 +80,7 @@ test('the document of an agent shows each reader the containers of its namespace
   t.teardown(() => new Promise((resolve) => agent.close(resolve)));
   const console = await runningConsole(t, (server) => {
     seed(server);
-    server.seed('pods', {
-      metadata: { name: 'agent', namespace: 'kube-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
-      spec: { nodeName: 'gpu-node-1', containers: [{ name: 'gpu-manager', args: [] }] },
-      status: { phase: 'Running', containerStatuses: [{ name: 'gpu-manager', ready: true }] },
-    });
+    server.seed('pods', agentObject('gpu-node-1'));
     server.reach = () => (agent.address() as AddressInfo).port;
   });
   const read = async (user: string) =>

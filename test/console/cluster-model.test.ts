@@ -1,12 +1,15 @@
 import { test } from 'tap';
 import { ClusterModel, TABLE_NAMES, type Changes, type Keyed } from '../../src/console/cluster-model.js';
+import { ClusterWatch } from '../../src/console/cluster-watch.js';
 import { nodeFacts } from '../../src/console/node-row.js';
 import { podRow } from '../../src/console/pod-row.js';
 import { sees, visible, type Scope } from '../../src/console/scope.js';
+import { readAgentPod, type AgentPod } from '../../src/kube/agent-pods.js';
 import { readNode, type Node } from '../../src/kube/node.js';
 import { readPod } from '../../src/kube/pod.js';
+import type { WatchableApi } from '../../src/kube/watchable-api.js';
 import { generator } from '../generator.js';
-import { nodeObject, podObject, type NodeOptions, type PodOptions } from './cluster-objects.js';
+import { agentObject, nodeObject, podObject, type NodeOptions, type PodOptions } from './cluster-objects.js';
 
 const facts = (name: string, options: NodeOptions = {}) => nodeFacts(readNode(nodeObject(name, options)) as Node);
 const row = (name: string, options: PodOptions = {}) => podRow(readPod(podObject(name, options)));
@@ -102,5 +105,44 @@ test('an inventory that cannot be read is a problem of its node, not of the cons
 test('a request for more GPUs than any node has is one line', (t) => {
   t.equal(row('a', { cores: 100_000_000, blocks: 1 })?.slices.length, 1);
   t.equal(row('a', { cores: 800, blocks: 16 })?.slices.length, 8);
+  t.end();
+});
+
+test('figures of a node are late while no agent is ready on it, if agents run as pods', (t) => {
+  const model = new ClusterModel();
+  const late = () => model.all().nodes.map(({ row }) => row?.late ?? null);
+  const agent = (node: string, since: string | null = null) => readAgentPod(agentObject(node, since)) as AgentPod;
+  for (const name of ['a', 'b']) model.setNode(name, facts(name));
+  model.setNode('original', { ...(facts('original') as NonNullable<ReturnType<typeof facts>>), inventory: null });
+  t.same(late(), [null, null, null], 'an agent outside of a pod is unknown to the console');
+  model.setAgent(agent('a'));
+  t.same(
+    late(),
+    [null, { why: 'no agent runs on it' }, null],
+    'an agent without an inventory has none that could be old',
+  );
+  model.setAgent(agent('b', '2026-11-22T22:14:03Z'));
+  const lost = { why: 'its agent is not ready: not ready', sinceMs: Date.parse('2026-11-22T22:14:03Z') };
+  t.same(late(), [null, lost, null]);
+  model.setAgent({ ...agent('b'), name: 'next' });
+  t.equal(model.agentOf('b')?.name, 'next', 'of two agents the ready one counts');
+  t.same(late(), [null, null, null]);
+  model.setAgent({ ...agent('b'), name: 'next' }, true);
+  model.setAgent(agent('b'), true);
+  model.setAgent(agent('a'), true);
+  t.same(late(), [null, null, null]);
+  t.end();
+});
+
+test('a collection is late after ten seconds without a connection', (t) => {
+  let silentMs = 0;
+  const informer = { synced: true, onChange: () => undefined, start: () => undefined, stop: () => undefined };
+  const api = { informer: () => Object.defineProperty({ ...informer }, 'silentMs', { get: () => silentMs }) };
+  const watch = new ClusterWatch(api as unknown as WatchableApi, new ClusterModel());
+  t.same(watch.late, {});
+  silentMs = 9_999;
+  t.same(watch.late, {});
+  silentMs = 10_000;
+  t.match(watch.late, { nodes: 10_000, pods: 10_000 });
   t.end();
 });

@@ -128,6 +128,19 @@ export function podObject(name: string, options: PodOptions = {}): KubeObject {
   };
 }
 
+/** The pod of a node's agent. `notReadySince`: the API server marked it as not ready. */
+export function agentObject(node: string, notReadySince: string | null = null): KubeObject {
+  return {
+    metadata: { name: `agent-${node}`, namespace: 'kube-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
+    spec: { nodeName: node, containers: [{ name: 'gpu-manager', args: [] }] },
+    status: {
+      phase: 'Running',
+      containerStatuses: [{ name: 'gpu-manager', ready: true }],
+      conditions: notReadySince === null ? [] : [{ type: 'Ready', status: 'False', lastTransitionTime: notReadySince }],
+    },
+  };
+}
+
 /** A busy cluster: `perGpu` pods on every GPU, in a few namespaces. */
 export function* clusterObjects(
   nodes: number,
@@ -138,6 +151,7 @@ export function* clusterObjects(
   for (let at = 0; at < nodes; at++) {
     const name = `gpu-node-${at}`;
     yield { resource: 'nodes', object: nodeObject(name, { model: models[at % models.length] ?? '' }) };
+    yield { resource: 'pods', object: agentObject(name) };
     for (let gpu = 0; gpu < 8; gpu++)
       for (let slot = 0; slot < perGpu; slot++) {
         const number = (at * 8 + gpu) * perGpu + slot;

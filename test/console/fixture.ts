@@ -58,6 +58,7 @@ export async function runningConsole(
       tokenReview: true,
       tls: null,
       clusterName: 'test-cluster',
+      apiUrl: new URL(server.url),
       ...config,
     },
     log,

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Browser, Page } from 'playwright-core';
 import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../page/browser.js';
-import { clusterObjects, nodeObject, podObject } from './cluster-objects.js';
+import { agentObject, clusterObjects, nodeObject, podObject } from './cluster-objects.js';
 import { cards } from '../agent/gpus.js';
 import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
@@ -48,6 +48,32 @@ test('the console shows the cluster', { skip }, async (t) => {
     console.server.remove('pods', 'default', 'bert');
     await page.locator('a.node', { hasText: '4 GPUs free' }).waitFor();
     t.same(complaints(), []);
+    await page.context().close();
+  });
+
+  t.test('figures of a node whose agent does not run are grey, with their time', async (t) => {
+    const console = await runningConsole(t, (server) => {
+      for (const name of ['gpu-node-1', 'gpu-node-2', 'gpu-node-3']) {
+        server.seed('nodes', nodeObject(name, { gpus: 1 }));
+        server.seed('pods', podObject(`pod-${name}`, { node: name, gpus: [0] }));
+      }
+      server.seed('pods', agentObject('gpu-node-1'));
+      server.seed('pods', agentObject('gpu-node-2', '2026-11-22T22:14:03Z'));
+    });
+    const { page } = await open(console, 'operator', { ...DESKTOP, timezoneId: 'UTC' });
+    await page.locator('.bars .segment').nth(2).waitFor();
+    const states = await page.locator('a.node .state').allTextContents();
+    t.same(states, ['0.7 GPUs free', 'as of 2026-11-22 22:14', 'no agent runs on it']);
+    t.equal(await page.locator('a.node.late').count(), 2);
+    t.match(
+      await page.evaluate<string>(`getComputedStyle(document.querySelector('a.node.late .bars')).filter`),
+      /gray/,
+    );
+    console.server.seed('pods', agentObject('gpu-node-3'));
+    await page.locator('a.node.late').nth(1).waitFor({ state: 'detached' });
+    await page.evaluate(`location.hash = '#/node/gpu-node-2'`);
+    await page.locator('.agent.as-of', { hasText: 'is not ready' }).waitFor();
+    t.match(await page.locator('.agent').textContent(), /Figures as of 2026-11-22 22:14:03 UTC\.$/);
     await page.context().close();
   });
 
@@ -113,17 +139,24 @@ test('the console shows the cluster', { skip }, async (t) => {
     await runPod(node, wanted);
     const console = await runningConsole(t, (server) => {
       server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 }));
-      server.seed('pods', {
-        metadata: { name: 'agent', namespace: 'kube-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
-        spec: { nodeName: 'gpu-node-1', containers: [{ name: 'gpu-manager', args: [] }] },
-        status: { phase: 'Running', containerStatuses: [{ name: 'gpu-manager', ready: true }] },
-      });
+      server.seed('pods', agentObject('gpu-node-1'));
       server.reach = () => node.agent.httpPort();
     });
     const { page, complaints } = await open(console, 'operator');
     await page.locator('a.node').press('Enter');
     await page.locator('a.slice', { hasText: wanted.name }).waitFor();
     t.equal(await page.locator('.card').count(), 2);
+
+    console.server.reach = () => null;
+    await page.locator('.agent.as-of').waitFor();
+    t.match(
+      await page.locator('.agent').textContent(),
+      /does not answer: .*connection refused.* Figures as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+\.$/,
+    );
+    t.equal(await page.locator('.card').count(), 2, 'what was seen last stays');
+    t.match(await page.evaluate<string>(`getComputedStyle(document.querySelector('.overview')).filter`), /grayscale/);
+    console.server.reach = () => node.agent.httpPort();
+    await page.locator('.agent.quiet').waitFor();
     await page.keyboard.press('Escape');
     await page.locator('a.node').waitFor();
     t.same(complaints(), []);

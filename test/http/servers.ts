@@ -64,6 +64,7 @@ export const PROGRAMS: readonly Program[] = [
       const neverSynced = {
         start: () => undefined,
         stop: async () => undefined,
+        silentMs: 0,
         synced: false,
         whenSynced: () => new Promise<void>(() => undefined),
         values: () => [],

@@ -1,5 +1,5 @@
 import { h, setText } from './dom.js';
-import { bytesOf, count, trimmed } from './format.js';
+import { bytesOf, count, seconds, trimmed } from './format.js';
 import { nodeList } from './node-list.js';
 import { podTable } from './pod-table.js';
 import { podView } from './pod-view.js';
@@ -20,6 +20,8 @@ const tabs = document.getElementById('tabs');
 
 let view = null;
 let known = false;
+/** When the console spoke last. */
+let heardMs = 0;
 
 function route() {
   const [name = '', ...rest] = location.hash.replace(/^#\/?/u, '').split('/');
@@ -164,10 +166,21 @@ const on = {
     setText(document.getElementById('node'), data.cluster);
     setText(document.getElementById('versions'), `gpu-manager ${data.version}`);
     document.title = `${data.cluster} – GPUs`;
-    connected('live', 'live');
+    heardMs = Date.now();
+    const silentMs = Math.max(0, ...Object.values(data.late));
+    if (silentMs === 0) connected('live', 'live');
+    else
+      connected(`API server silent for ${seconds(Math.round(silentMs / 1000))}`, 'lost', {
+        why: 'The API server does not answer the console.',
+        ms: heardMs - silentMs,
+      });
   },
-  busy: () => connected('too many readers, trying again', 'lost'),
+  busy: () => lost('too many readers, trying again'),
 };
+
+function lost(text) {
+  connected(text, 'lost', known ? { why: 'The console does not answer.', ms: heardMs } : null);
+}
 
 window.addEventListener('hashchange', () => {
   show();
@@ -178,6 +191,6 @@ window.addEventListener('hashchange', () => {
 main.replaceChildren(h('p', { class: 'notice quiet' }, 'Asking the console…'));
 void follow({
   event: (name, data) => on[name]?.(data),
-  lost: () => connected('connection lost, trying again', 'lost'),
+  lost: () => lost('connection lost, trying again'),
   token: askToken,
 });

@@ -1,5 +1,5 @@
 import { h } from './dom.js';
-import { count, trimmed } from './format.js';
+import { count, moment, trimmed } from './format.js';
 import { gpuBars } from './gpu-bars.js';
 import { byName, matches } from './rows.js';
 
@@ -41,13 +41,22 @@ export function nodeList(rows) {
     const node = rows.nodes.get(card.name);
     const free = node.gpus.reduce((sum, gpu) => sum + (gpu.problem === undefined ? 100 - gpu.givenCores : 0), 0) / 100;
     const models = node.kinds.map(({ model }) => model).filter((model) => model !== '');
+    const { problem, late, isCordoned } = node;
+    const asOf = late?.sinceMs === undefined ? '' : `as of ${moment(late.sinceMs)}`;
     const state =
-      node.problem ?? (node.isCordoned ? 'cordoned' : `${trimmed(free)} ${free === 1 ? 'GPU' : 'GPUs'} free`);
+      problem ??
+      (late !== undefined
+        ? asOf.slice(0, 'as of 2026-11-22 22:14'.length) || late.why
+        : isCordoned
+          ? 'cordoned'
+          : `${trimmed(free)} ${free === 1 ? 'GPU' : 'GPUs'} free`);
+    const attention = isCordoned || problem !== undefined || late !== undefined;
+    const title = [problem, late?.why, asOf].filter(Boolean).join(', ') || state;
     card.element.replaceChildren(
       h(
         'a',
         {
-          class: `node${node.problem === undefined ? '' : ' problem'}`,
+          class: `node${problem === undefined ? '' : ' problem'}${late === undefined ? '' : ' late'}`,
           href: `#/node/${encodeURIComponent(node.name)}`,
           'data-key': `node/${node.name}`,
         },
@@ -55,11 +64,7 @@ export function nodeList(rows) {
           'span',
           { class: 'line' },
           h('span', { class: 'name', title: node.name }, node.name),
-          h(
-            'span',
-            { class: `state${node.isCordoned || node.problem !== undefined ? ' attention' : ''}`, title: state },
-            state,
-          ),
+          h('span', { class: `state${attention ? ' attention' : ''}`, title }, state),
         ),
         h('span', { class: 'quiet model' }, [count(node.gpus.length, 'GPU'), ...models].join(' · ')),
         card.bars,

@@ -1,4 +1,5 @@
 import { h } from './dom.js';
+import { moment } from './format.js';
 import { gpuBars } from './gpu-bars.js';
 import { overview } from './overview.js';
 import { podTable } from './pod-table.js';
@@ -23,12 +24,19 @@ export function podOfAllocation(id) {
 export function nodeView(rows, name, filterText, keepingPlace) {
   const store = new Store();
   const note = h('p', { class: 'quiet agent' }, 'Asking the agent of this node…');
+  const ownPage = h(
+    'a',
+    { target: '_blank', rel: 'noopener', title: "Through the API server's proxy, such as kubectl proxy" },
+    'The page of this node',
+  );
+  const link = h('p', { class: 'own-page', hidden: true }, ownPage);
   const body = h('div', {});
   const element = h(
     'div',
     {},
     h('p', { class: 'back' }, h('a', { href: '#/' }, '← all nodes')),
     h('h2', { class: 'node-title' }, name),
+    link,
     note,
     body,
   );
@@ -39,6 +47,7 @@ export function nodeView(rows, name, filterText, keepingPlace) {
 
   function drawKnown() {
     const node = rows.nodes.get(name);
+    body.classList.toggle('late', node?.late !== undefined);
     if (node === undefined) {
       note.textContent = 'No node of this name has GPUs of gpu-manager.';
       body.replaceChildren();
@@ -77,20 +86,33 @@ export function nodeView(rows, name, filterText, keepingPlace) {
       });
       picture.use(true);
     } else picture.use(sampled);
-    note.textContent = `Figures of the agent, gpu-manager ${state.version}.`;
+    body.classList.remove('late');
+    say(`Figures of the agent, gpu-manager ${state.version}.`);
+  }
+
+  /** What was seen last stays, in grey; before the first answer, it is what the cluster knows. */
+  function drawSilence(reason) {
+    if (picture === null) keepingPlace(drawKnown);
+    else body.classList.add('late');
+    say(
+      `The agent of this node does not answer: ${reason}.`,
+      picture === null ? rows.nodes.get(name)?.late?.sinceMs : store.usage.at,
+    );
+  }
+
+  function say(text, asOfMs = null) {
+    note.textContent = asOfMs === null ? text : `${text} Figures as of ${moment(asOfMs)}.`;
+    note.className = `agent ${asOfMs === null ? 'quiet' : 'as-of'}`;
   }
 
   async function ask() {
     try {
       const answer = await read(`api/node?name=${encodeURIComponent(name)}`);
       if (closed) return;
+      link.hidden = answer?.page === undefined;
+      if (!link.hidden) ownPage.href = rows.apiUrl(answer.page);
       if (answer?.ok === true) drawAgent(answer.document);
-      else {
-        picture?.close();
-        picture = null;
-        if (answer !== null) note.textContent = `The agent of this node does not answer: ${answer.reason}`;
-        keepingPlace(drawKnown);
-      }
+      else if (answer !== null) drawSilence(answer.reason);
     } catch {
       // The line at the top says that the console is away; what was seen last stays.
     }

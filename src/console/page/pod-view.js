@@ -1,15 +1,37 @@
 import { h } from './dom.js';
 import { ago, bytes } from './format.js';
+import { read } from './stream.js';
 
-/** One pod: what it asked for, where it is, and why it waits. */
+/** One pod: what it asked for, where it is, and why it waits. Its containers link to the page of its node. */
 export function podView(rows, uid) {
   const element = h('div', { class: 'container' });
-  const draw = () => element.replaceChildren(...picture(rows, rows.pods.get(uid)));
+  /** By container: its view on the page of the node. */
+  let pages = new Map();
+  const draw = () => element.replaceChildren(...picture(rows, rows.pods.get(uid), pages));
   draw();
+  const node = rows.pods.get(uid)?.node;
+  if (node !== undefined && rows.tables.has('nodes'))
+    void pagesOf(rows, node, uid).then((found) => {
+      pages = found;
+      draw();
+    });
   return { element, change: draw };
 }
 
-function picture(rows, pod) {
+/** Views of a pod's containers on the page of their node; none if its agent does not answer. */
+async function pagesOf(rows, node, uid) {
+  const answer = await read(`api/node?name=${encodeURIComponent(node)}`).catch(() => null);
+  if (answer?.ok !== true) return new Map();
+  return new Map(
+    answer.document.allocations.flatMap(({ id, owners }) =>
+      owners
+        .filter(({ podUid }) => podUid === uid)
+        .map(({ container }) => [container, `${rows.apiUrl(answer.page)}#/container/${encodeURIComponent(id)}`]),
+    ),
+  );
+}
+
+function picture(rows, pod, pages) {
   const back = h('p', { class: 'back' }, h('a', { href: '#/pods' }, '← all pods'));
   if (pod === undefined)
     return [
@@ -48,6 +70,13 @@ function picture(rows, pod) {
             {},
             `${container}: ${cores} cores, ${memoryBytes === 0 ? 'all memory' : bytes(memoryBytes)}`,
             h('span', { class: 'quiet' }, gpu === null ? '' : ` on GPU ${gpu}`),
+            pages.has(container)
+              ? h(
+                  'a',
+                  { class: 'own-page', href: pages.get(container), target: '_blank', rel: 'noopener' },
+                  'on the page of its node',
+                )
+              : null,
           ),
         ),
       ),

@@ -13,15 +13,14 @@ export function shell({ stops, escape, filtered, keys = {} }) {
   const main = byId('main');
   const filter = byId('filter');
 
-  /** `asOf` is the time of the shown figures, which turn grey while they are old; null: they are fresh, or none are shown. */
-  function connected(text, kind, asOf = null) {
+  /** `old` says why the shown figures are old, and of when they are; they turn grey. Null: they are fresh, or none are shown. */
+  function connected(text, kind, old = null) {
     setText(byId('connection'), text);
     byId('connection').dataset.kind = kind;
     const note = byId('as-of');
-    document.body.classList.toggle('stale', asOf !== null);
-    if (note === null) return;
-    note.hidden = asOf === null;
-    if (asOf !== null) setText(note, `The agent does not answer. Figures as of ${moment(asOf)}.`);
+    document.body.classList.toggle('stale', old !== null);
+    note.hidden = old === null;
+    if (old !== null) setText(note, `${old.why} Figures as of ${moment(old.ms)}.`);
   }
 
   /** Moves through the stops of the page. */

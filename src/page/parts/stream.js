@@ -1,12 +1,17 @@
+import { API_PROXY } from './api-proxy.js';
+
 const RETRY_MS = [500, 1000, 2000, 5000];
 /** The agent speaks every second: this much silence means that nobody is there. */
 const SILENT_MS = 10_000;
 
-const TOKEN_KEY = 'gpu-manager-token';
+/** Behind the API server's proxy, pages of different servers have one origin; none may send the token of another. */
+const TOKEN_KEY = `gpu-manager-token ${location.pathname}`;
 
+/** The proxy forwards no `authorization`, and `kubectl proxy` would send it to the API server instead of its own. */
 function headers() {
   const token = sessionStorage.getItem(TOKEN_KEY);
-  return token === null ? {} : { authorization: `Bearer ${token}` };
+  if (token === null) return {};
+  return API_PROXY === null ? { authorization: `Bearer ${token}` } : { 'x-gpu-manager-token': token };
 }
 
 /** JSON of the agent; null where there is none of that name. */

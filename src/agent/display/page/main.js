@@ -101,7 +101,7 @@ const on = {
 
 /** The figures that are shown are those of the last usage. */
 function lost(text) {
-  connected(text, 'lost', store.usage?.at ?? null);
+  connected(text, 'lost', store.usage === null ? null : { why: 'The agent does not answer.', ms: store.usage.at });
 }
 
 compact.addEventListener('click', toggleDensity);
