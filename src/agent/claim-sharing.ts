@@ -14,13 +14,14 @@ export function claimSharing(claims: ClaimAllocator, annotations: ClaimAnnotatio
       return [...uids].map((uid) => annotations.of(uid)).filter(({ size }) => size > 0);
     },
     onChange: (listener) => {
-      const tell = (isMeant: (unit: ClaimUnit) => boolean): void => {
-        const slices = [...claims.state.units.values()].filter(isMeant).map(({ slice }) => slice);
-        for (const slice of new Set(slices)) listener(slice);
-      };
       const leave = [
-        claims.onChanged(() => tell(() => true)),
-        annotations.onChange((uid) => tell(({ claim }) => claim.uid === uid)),
+        claims.onChanged((slices) => slices.forEach((slice) => listener(slice))),
+        annotations.onChange((uid) => {
+          const slices = [...claims.state.units.values()].flatMap(({ claim, slice }) =>
+            claim.uid === uid ? slice : [],
+          );
+          new Set(slices).forEach((slice) => listener(slice));
+        }),
       ];
       return () => leave.forEach((each) => each());
     },

@@ -28,7 +28,7 @@ import { draServices } from './dra/dra-service.js';
 import { HealthService } from './dra/health-service.js';
 import { KUBELET_CLAIMS_FILE, readKubeletClaims, type KubeletClaim } from './dra/kubelet-claims.js';
 import { KubeletPlugin } from './dra/kubelet-plugin.js';
-import type { ClaimHandler, ClaimPods, ClaimRefusals, DeviceHealth } from './dra/ports.js';
+import type { ClaimHandler, ClaimPods, ClaimRefusals, ClaimSource, DeviceHealth } from './dra/ports.js';
 import { SlicePublisher } from './dra/slice-publisher.js';
 import type { HealthMonitor } from './gpus/health-monitor.js';
 import { kubeletFile } from './kubelet-file.js';
@@ -113,8 +113,15 @@ export function buildDra(options: DraOptions): Dra {
     clock,
   );
   const { pods, notices } = options;
+  const source: ClaimSource = {
+    async read(claim, timeoutMs) {
+      const read = await reader.read(claim, timeoutMs);
+      if (read.kind === 'found') annotations.learn(read.claim);
+      return read;
+    },
+  };
   const preparer = options.timed(
-    new ClaimPreparer({ ...options, allocator: claims, claims: reader, pods, notices, pool, clock, log }),
+    new ClaimPreparer({ ...options, allocator: claims, claims: source, pods, notices, pool, clock, log }),
   );
   const plugin = new KubeletPlugin({
     registryPath: config.pluginRegistryPath,

@@ -36,7 +36,7 @@ export type PreparedUnits = { readonly ok: true; readonly units: readonly Prepar
 export class ClaimAllocator {
   readonly #options: ClaimAllocatorOptions;
   readonly #releaseListeners = new Set<() => void>();
-  readonly #changeListeners = new Set<() => void>();
+  readonly #changeListeners = new Set<(slices: ReadonlySet<string>) => void>();
 
   constructor(options: ClaimAllocatorOptions) {
     this.#options = options;
@@ -52,8 +52,8 @@ export class ClaimAllocator {
     return () => this.#releaseListeners.delete(listener);
   }
 
-  /** Calls `listener` after units, or the containers that use them, have changed. */
-  onChanged(listener: () => void): () => void {
+  /** Calls `listener` with the slices whose units, or the containers that use them, have changed. */
+  onChanged(listener: (slices: ReadonlySet<string>) => void): () => void {
     this.#changeListeners.add(listener);
     return () => this.#changeListeners.delete(listener);
   }
@@ -102,7 +102,7 @@ export class ClaimAllocator {
         );
         if (fresh.length > 0) await this.#options.ledger.save();
         this.#logPrepared(fresh);
-        this.#changed();
+        this.#changed(units);
         return { ok: true, units: answers };
       } catch (error) {
         const { code, message } = error as NodeJS.ErrnoException;
@@ -173,7 +173,7 @@ export class ClaimAllocator {
           ),
         );
       }
-      this.#changed();
+      this.#changed(ledger.state.units.values());
     });
   }
 
@@ -182,30 +182,37 @@ export class ClaimAllocator {
    * containers runs yet.
    */
   async #createFiles(ids: readonly string[], anew: ReadonlySet<string>): Promise<PreparedUnit[]> {
-    const { ledger, slices } = this.#options;
+    const { ledger } = this.#options;
     const units = ids.flatMap((id) => this.state.units.get(id) ?? []);
     const made = new Set(units.filter(({ admin }) => !admin).map(({ slice }) => slice));
-    for (const slice of made) {
-      const limits = limitsOfUnits(this.state.node, slice, unitsOfSlice(this.state, slice));
-      if (anew.has(slice)) {
-        await slices.prepare(
-          slice,
-          unitsOfSlice(this.state, slice).every(({ phase }) => phase === 'preparing'),
-        );
-        await slices.start(limits);
-      } else {
-        await slices.prepare(slice, false);
-        await slices.restore(limits);
-      }
-    }
+    for (const slice of made) if (anew.has(slice)) await this.#removeLeftovers(slice);
     const together = [...this.state.units.values()].filter(
       ({ id, slice, admin }) => ids.includes(id) || (!admin && anew.has(slice)),
     );
     const names = new Map<string, readonly string[]>();
-    for (const unit of together) names.set(unit.id, await this.#writeSpec(unit));
+    // Slices and specifications do not depend on each other: the kubelet waits for the longer of both.
+    const results = await Promise.allSettled([
+      inTurn(made, (slice) => this.#openSlice(slice, anew.has(slice))),
+      inTurn(together, async (unit) => names.set(unit.id, await this.#writeSpec(unit))),
+    ]);
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
     for (const unit of units)
       if (unit.phase === 'preparing') ledger.state = withUnit(this.state, { ...unit, phase: 'prepared' });
     return units.map((unit) => ({ unit, cdiDevices: names.get(unit.id) ?? [] }));
+  }
+
+  /** Removes what an earlier slice of this name left, unless units of the slice are in use. */
+  async #removeLeftovers(slice: string): Promise<void> {
+    if (unitsOfSlice(this.state, slice).every(({ phase }) => phase === 'preparing'))
+      await this.#options.slices.remove(slice);
+  }
+
+  async #openSlice(slice: string, isNew: boolean): Promise<void> {
+    const { slices } = this.#options;
+    const limits = limitsOfUnits(this.state.node, slice, unitsOfSlice(this.state, slice));
+    if (isNew) return slices.start(limits);
+    await slices.prepare(slice, false);
+    await slices.restore(limits);
   }
 
   /**
@@ -276,11 +283,12 @@ export class ClaimAllocator {
       log.info({ claim: unit.claim, unit: unit.id }, 'claim released');
     }
     for (const listener of this.#releaseListeners) listener();
-    this.#changed();
+    this.#changed(units);
   }
 
-  #changed(): void {
-    for (const listener of this.#changeListeners) listener();
+  #changed(units: Iterable<ClaimUnit>): void {
+    const slices = new Set([...units].map(({ slice }) => slice));
+    for (const listener of this.#changeListeners) listener(slices);
   }
 
   #logPrepared(units: readonly ClaimUnit[]): void {
@@ -294,6 +302,10 @@ export class ClaimAllocator {
       notices.prepared(unit, gpus);
     }
   }
+}
+
+async function inTurn<T>(entries: Iterable<T>, step: (entry: T) => Promise<unknown>): Promise<void> {
+  for (const entry of entries) await step(entry);
 }
 
 function merged(before: ClaimUnit, after: ClaimUnit): ClaimUnit['consumers'] {

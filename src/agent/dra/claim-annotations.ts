@@ -1,4 +1,4 @@
-import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
+import type { ClaimRef, ResourceClaim } from '../../gpu/claims/resource-claim.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { resourceClaimsPath } from '../../kube/api-path.js';
@@ -50,6 +50,11 @@ export class ClaimAnnotations {
   onChange(listener: (claimUid: string) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** A claim as the agent has just read it: a claim of a pod needs no watch to find that out. */
+  learn({ uid, isOfPod }: Pick<ResourceClaim, 'uid' | 'isOfPod'>): void {
+    if (isOfPod) this.#ofPods.add(uid);
   }
 
   /** Follows exactly these claims from now on. */

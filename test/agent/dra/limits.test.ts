@@ -102,7 +102,12 @@ test('a claim from a template follows its pod alone and is not watched', async (
   seedPod(node, 'one', 'made', { 'tencent.com/vcuda-share-limit': '30' });
   t.type(await node.given('made'), Array);
   await become(node, '30/4096/hard');
-  await eventually(() => node.cluster.server.watches('resourceclaims').length === 0, 'the watch to end');
+  t.same(node.cluster.server.watches('resourceclaims'), []);
+  t.equal(
+    node.cluster.server.requests.filter(({ resource }) => resource === 'resourceclaims').length,
+    1,
+    'the claim is read once, to prepare it',
+  );
 });
 
 test('watches of claims end with their claims', async (t) => {

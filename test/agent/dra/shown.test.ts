@@ -1,4 +1,6 @@
 import { test } from 'tap';
+import { NODE_INVENTORY_KEY } from '../../../src/gpu/annotations.js';
+import { decodeInventory } from '../../../src/gpu/node-inventory.js';
 import { eventually } from '../../harness/eventually.js';
 import { NODE_NAME } from '../cluster.js';
 import { startedDraNode, type DraNode } from './dra-node.js';
@@ -47,6 +49,22 @@ test('a claim is shown like any allocation, with its pods and its own name', asy
   );
   t.match(metrics, /^gpu_dra_call_duration_seconds_count\{call="prepare",result="ok"\} 1$/m);
   t.match(metrics, /^gpu_dra_feature\{feature="shares"\} 1$/m);
+});
+
+test('the inventory shows the extender GPUs of claims as unusable, and without what claims hold', async (t) => {
+  const node = await startedDraNode(t);
+  node.allocate('share', { cores: 30, memory: '4Gi' });
+  t.type(await node.given('share'), Array);
+  const inventory = () => {
+    const annotations = node.cluster.server.read('nodes', '', NODE_NAME)?.metadata.annotations;
+    const read = decodeInventory(annotations?.[NODE_INVENTORY_KEY] ?? '');
+    return read.ok ? read.inventory.cards : [];
+  };
+  await eventually(() => inventory()[0]?.freeCores === 70, 'the share to be missing in the inventory');
+  t.match(inventory(), [
+    { healthy: false, reason: 'it is given through resource claims', freeMemoryBytes: 12 * 2 ** 30 },
+    { healthy: false, reason: 'it is given through resource claims', freeCores: 100 },
+  ]);
 });
 
 test('a prepared, a refused and a released claim are events of the node, and the assigned GPU one of each pod', async (t) => {
