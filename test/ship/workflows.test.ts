@@ -33,5 +33,6 @@ test('continuous integration runs what .ci/run runs, and builds the image of the
   t.match(text, /- run: \.ci\/run/);
   t.match(text, /docker run .*demo --once/);
   t.match(text, /scripts\/test-arm64/);
+  t.match(text, /scripts\/test-image packages/);
   t.end();
 });
