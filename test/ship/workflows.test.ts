@@ -25,6 +25,7 @@ test('a release names its registry once, builds both architectures, and pushes i
   t.match(text, /helm push .*"oci:\/\/\$REGISTRY_PATH\/charts"/);
   t.match(text, /scripts\/release-notes\.mjs/);
   t.match(text, /sha256sum/);
+  t.ok(text.indexOf('demo --once') < text.indexOf('helm push'), 'the image is run before the chart names it');
   t.end();
 });
 
