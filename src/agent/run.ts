@@ -36,8 +36,10 @@ import { nodeView } from './node-view.js';
 import { restoredCheckpoint } from './restored-checkpoint.js';
 import { podEvidence } from './pod-evidence.js';
 import { podEvictor, podNotices } from './pod-events.js';
+import { ProcessCommands } from '../host/process-commands.js';
 import { VERSION } from '../host/version.js';
 import { openKubeClient } from '../kube/open-client.js';
+import { sliceProcesses } from './slice-processes.js';
 import { buildNri, injectionProblems, type Nri } from './start-nri.js';
 import { buildDra, claimGpusOf, draProblems, type Dra } from './start-dra.js';
 import type { Patience } from './dra/claim-preparer.js';
@@ -250,11 +252,18 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     notReady: () => [...(plugin.registered ? [] : ['not registered with the kubelet']), ...draProblems(dra, claimGpus)],
     clock,
   });
+  const commands = new ProcessCommands(clock);
+  const processesOn = (allocation: string) =>
+    vgpu.observeProcesses(allocation).flatMap(({ gpuUuid, processes }) => {
+      const gpuIndex = allocator.state.node.gpus.find(({ gpu }) => gpu.uuid === gpuUuid)?.gpu.index;
+      return gpuIndex === undefined ? [] : [{ gpuUuid, gpuIndex, processes }];
+    });
   const display = await buildDisplay({
     config,
     view,
     record,
     apiServer,
+    processes: (allocation) => sliceProcesses(allocation, { observe: processesOn, commands, clock }),
     services: [vgpu.limitsService, healthService(health, healthFile)],
     doctor: seams.doctor ?? null,
     clock,

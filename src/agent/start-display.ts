@@ -7,6 +7,7 @@ import { LiveFeed } from './display/live-feed.js';
 import { nodeMetrics } from './display/metrics.js';
 import { NODE_PAGE } from './display/node-page.js';
 import { readPageFiles } from '../page/page-files.js';
+import type { ProcessDocument } from './display/process-document.js';
 import type { NodeView } from './display/view.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
@@ -23,6 +24,8 @@ export interface DisplayOptions {
   readonly view: NodeView;
   readonly record: NodeRecord;
   readonly apiServer: NodeKube | null;
+  /** The processes of one allocation, for the display's socket. */
+  readonly processes: (allocation: string) => Promise<ProcessDocument>;
   /** Further services on the display's socket. */
   readonly services: readonly RpcService[];
   /** Checks the node; null if this process cannot. */
@@ -44,6 +47,7 @@ export async function buildDisplay({
   view,
   record,
   apiServer,
+  processes,
   services,
   doctor,
   clock,
@@ -70,7 +74,7 @@ export async function buildDisplay({
   });
   const probes =
     config.probes === null ? null : probeListener({ ...config.probes, notReady: () => view.notReady(), log });
-  const socket = displayServer(config.displaySocket, view, journal, services);
+  const socket = displayServer({ socketPath: config.displaySocket, view, journal, processes, others: services });
   return {
     parts: [
       { name: 'display', start: () => socket.start(), stop: () => socket.stop() },

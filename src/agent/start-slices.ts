@@ -15,6 +15,7 @@ import { limitsService } from './slices/limits-service.js';
 import { Monitor } from './slices/monitor.js';
 import {
   observeGpus,
+  observeProcesses,
   observeSlices,
   observeUse,
   type GpuObservation,
@@ -100,6 +101,8 @@ export interface Vgpu {
   observeUse(): readonly UseObservation[];
   /** Observations of the GPUs, and of the success of their samples. */
   observeGpus(): readonly GpuObservation[];
+  /** The processes of a slice on each of its GPUs. */
+  observeProcesses(allocation: string): ReturnType<typeof observeProcesses>;
   /** Samples the processes of a slice at once. */
   sampleNow(allocation: string): void;
   auditCounts(): AuditCounts;
@@ -176,6 +179,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     observe,
     observeUse: () => observeUse(slices, monitor.gpus),
     observeGpus: () => observeGpus(monitor.gpus),
+    observeProcesses: (allocation) => observeProcesses(allocation, monitor.gpus),
     sampleNow: (allocation) => monitor.sampleNow(allocation),
     auditCounts: () => auditor.counts,
     foreignProcessCounts: () =>

@@ -10,6 +10,7 @@ export type { NodeClient } from './node-client.js';
  */
 const DEADLINE_EXCEEDED = 4;
 const UNAVAILABLE = 14;
+export const UNIMPLEMENTED = 12;
 
 /** The `--display-socket` option of every command that queries the agent of this node. */
 export function displaySocketOption(): Option {
@@ -42,7 +43,8 @@ export async function withAgent<C extends { close(): void }, T>(
   }
 }
 
-function connectionProblem(
+/** What a user can do about a call that did not reach the agent; null for other errors. */
+export function connectionProblem(
   socketPath: string,
   { code, details = '' }: { readonly code?: number; readonly details?: string },
 ): string | null {

@@ -1,11 +1,15 @@
 import { credentials } from '@grpc/grpc-js';
 import type { JournalEntry } from '../agent/display/journal.js';
+import type { ProcessDocument } from '../agent/display/process-document.js';
 import type { NodeSnapshot } from '../agent/display/view.js';
 import { float } from '../agent/display/gateway-json.js';
 import { displayProto, nodeProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
 
 const TIMEOUT_MS = 5_000;
+
+/** An agent that starts again is found within a second, and not within two minutes. */
+const RECONNECT = { 'grpc.initial_reconnect_backoff_ms': 500, 'grpc.max_reconnect_backoff_ms': 1_000 };
 
 /** A client of this node's agent. Rejects with grpc-js's ServiceError if the agent does not answer. */
 export class NodeClient {
@@ -15,8 +19,8 @@ export class NodeClient {
   constructor(socketPath: string) {
     const { GPUDisplay } = displayProto().display;
     const { Node } = nodeProto().vgpu;
-    this.#display = new GPUDisplay(`unix:${socketPath}`, credentials.createInsecure());
-    this.#node = new Node(`unix:${socketPath}`, credentials.createInsecure());
+    this.#display = new GPUDisplay(`unix:${socketPath}`, credentials.createInsecure(), RECONNECT);
+    this.#node = new Node(`unix:${socketPath}`, credentials.createInsecure(), RECONNECT);
   }
 
   async graph(extended: boolean): Promise<string> {
@@ -37,6 +41,11 @@ export class NodeClient {
 
   async snapshot(): Promise<NodeSnapshot> {
     return JSON.parse((await callUnary(this.#node, 'Show', {}, TIMEOUT_MS)).json) as NodeSnapshot;
+  }
+
+  /** The processes of one allocation. */
+  async processes(allocation: string): Promise<ProcessDocument> {
+    return JSON.parse((await callUnary(this.#node, 'Processes', { allocation }, TIMEOUT_MS)).json) as ProcessDocument;
   }
 
   /** Events with a higher number, oldest first. */

@@ -10,22 +10,39 @@ export interface ProcessStat {
   readonly ended: boolean;
 }
 
-/**
- * Its pids in every pid namespace that it belongs to, ours first and the innermost last; empty if there is no such
- * process.
- */
-export function namespacePids(pid: number, proc = '/proc'): number[] {
+/** Values of `/proc/<pid>/status`. */
+export interface ProcessStatus {
+  /** Its pids in every pid namespace that it belongs to, ours first and the innermost last. */
+  readonly namespacePids: readonly number[];
+  /** Its effective user, in our user namespace; null if it is not listed. */
+  readonly uid: number | null;
+}
+
+/** Reads `/proc/<pid>/status`, which never blocks; null if there is no such process. */
+export function processStatus(pid: number, proc = '/proc'): ProcessStatus | null {
   let text: string;
   try {
     text = readFileSync(`${proc}/${pid}/status`, 'latin1');
   } catch {
-    return [];
+    return null;
   }
-  const line = /^NSpid:\s*(.*)$/m.exec(text)?.[1] ?? '';
-  return line
-    .split(/\s+/)
-    .filter((word) => word !== '')
-    .map(Number);
+  const numbers = (field: string): number[] => {
+    const line = new RegExp(`^${field}:\\s*(.*)$`, 'm').exec(text)?.[1] ?? '';
+    return line
+      .split(/\s+/)
+      .filter((word) => word !== '')
+      .map(Number);
+  };
+  // Real, effective, saved and file system user.
+  return { namespacePids: numbers('NSpid'), uid: numbers('Uid')[1] ?? null };
+}
+
+/**
+ * Its pids in every pid namespace that it belongs to, ours first and the innermost last; empty if there is no such
+ * process.
+ */
+export function namespacePids(pid: number, proc = '/proc'): readonly number[] {
+  return processStatus(pid, proc)?.namespacePids ?? [];
 }
 
 /** Reads `/proc/<pid>/stat`, which never blocks; null if there is no such process. */

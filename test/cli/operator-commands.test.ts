@@ -5,12 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
-import { topFrame, type FrameOptions } from '../../src/cli/top-frame.js';
-import { usageTable } from '../../src/cli/usage.js';
 import { printable, table } from '../../src/cli/terminal-text.js';
 import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
-import { allocation, gpu, GIB, node, slice } from '../agent/display/fixture.js';
 import { scratchDirectory } from '../scratch.js';
 import { mirrorIn, noMirror } from './mirror.js';
 
@@ -79,100 +76,9 @@ test('a command that finds no agent reports it and ends with 1, and version answ
   t.match(await command('usage', '-o', 'xml'), { code: 2, err: /Expected table, wide, json, yaml/ });
 });
 
-const GPUS = [
-  gpu(0, { usedPercent: 62, usedMemoryBytes: 3 * GIB }),
-  gpu(1, { health: { status: 'lost', reason: 'gone', sinceMs: 0 } }),
-];
-const COUNTERS = slice(GPUS[0]!).counters!;
-const container = (name: string, usedPercent: number, usedGib: number, throttledSeconds: number) =>
-  allocation(name, [
-    slice(GPUS[0]!, { usedPercent, usedMemoryBytes: usedGib * GIB, counters: { ...COUNTERS, throttledSeconds } }),
-  ]);
-const OPTIONS: FrameOptions = {
-  columns: 100,
-  rows: 24,
-  sort: 'cores',
-  color: false,
-  before: null,
-  trails: new Map([[GPUS[0]!.uuid, [0, 50, 100]]]),
-};
-const snapshot = (seconds: number) =>
-  node({
-    atMs: 1_700_000_000_000 + seconds * 1000,
-    gpus: GPUS,
-    allocations: [container('a', 5, 3, 0), container('b', 20, 1, seconds * 0.5), container('c', 10, 2, 0)],
-  });
-
-test('top shows GPUs, and containers sorted by a column', (t) => {
-  const names = (options: Partial<FrameOptions>): string[] =>
-    topFrame(snapshot(2), { ...OPTIONS, ...options }).flatMap((line) => /default\/(\w)\/main/.exec(line)?.[1] ?? []);
-  t.same(names({}), ['b', 'c', 'a']);
-  t.same(names({ sort: 'memory' }), ['a', 'c', 'b']);
-  t.same(names({ sort: 'throttled', before: snapshot(0) }), ['b', 'a', 'c']);
-  const frame = topFrame(snapshot(2), { ...OPTIONS, before: snapshot(0) });
-  t.match(frame[1], /^GPU 0 +█{12}░{8} +62 % .*3\.0\/16\.0 GiB +90 given +40 °C +75 W ▁▅█$/);
-  t.match(frame[2], /^GPU 1 +lost for \d+ \S+: gone$/);
-  t.match(
-    frame.find((line) => line.includes('/b/')),
-    /20\/30 % +1\.0\/4\.0 GiB +0\.50 s\/s/,
-  );
-  t.end();
-});
-
-test('top shows memory beyond the limit and unenforced slices', (t) => {
-  const low = slice(GPUS[0]!, { usedMemoryBytes: 3 * GIB, hostBackedLimitBytes: 2 * GIB, hostBackedBytes: 1.5 * GIB });
-  const allocations = [allocation('low', [low]), allocation('static', [slice(GPUS[0]!)], { unenforced: true })];
-  const frame = topFrame(node({ gpus: GPUS, allocations }), OPTIONS).join('\n');
-  t.match(frame, /default\/low\/main .* 3\.0\+1\.5\/4\.0 GiB/);
-  t.match(frame, /default\/static\/main \(unenforced\) /);
-  t.end();
-});
-
-test('top and usage mark slices by claims, with the number of containers that share them', (t) => {
-  const [owner] = allocation('one', []).owners;
-  const claims = [{ namespace: 'team', name: 'model', request: 'gpu' }];
-  const allocations = [
-    allocation('shared', [slice(GPUS[0]!)], { claims, owners: [owner!, { ...owner!, pod: 'two' }] }),
-    allocation('single', [slice(GPUS[0]!)], { claims, unenforced: true }),
-  ];
-  const frame = topFrame(node({ gpus: GPUS, allocations }), { ...OPTIONS, columns: 160 }).join('\n');
-  t.match(frame, /default\/two\/main \(claim, \+1\) /);
-  t.match(frame, /default\/single\/main \(claim, unenforced\) /);
-  const wide = usageTable(node({ gpus: GPUS, allocations: [...allocations, allocation('plain', [])] }), true);
-  t.match(wide, /POD UID +CLAIM +ALLOCATION\n.* uid-one +team\/model +[0-9a-f]{16}\n/);
-  t.end();
-});
-
-test('top fits the width and height of the terminal', (t) => {
-  const many = node({
-    gpus: GPUS,
-    allocations: Array.from({ length: 50 }, (_, at) => container(`quite-a-long-name-of-a-pod-number-${at}`, at, 1, 0)),
-  });
-  for (const columns of [60, 80, 100, 200]) {
-    const frame = topFrame(many, { ...OPTIONS, columns, rows: 20 });
-    t.equal(frame.length, 20);
-    t.same(
-      frame.filter((line) => line.length > columns),
-      [],
-      `${columns} columns`,
-    );
-    t.match(frame.at(-1), /and \d+ more/);
-    if (columns === 80) t.match(frame.join('\n'), /default\/qui….*-49\/main /, 'long names keep both ends');
-  }
-  t.end();
-});
-
 test('text that users chose cannot move the cursor', (t) => {
   t.equal(printable('a\u001b[2J\r\n\u202eb\u0085é'), 'a?[2J???b?é');
   t.equal(table(['A', 'B'], [['x\u001b[31m', '1']]), 'A       B\nx?[31m  1\n');
-  const evil = allocation('evil', [slice(GPUS[0]!)], {
-    owners: [{ podUid: 'u', namespace: 'n', pod: 'p\u001b[2J', container: 'c' }],
-  });
-  t.notOk(
-    topFrame(node({ gpus: GPUS, allocations: [evil] }), OPTIONS)
-      .join('')
-      .includes('\u001b'),
-  );
   t.end();
 });
 

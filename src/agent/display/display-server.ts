@@ -1,18 +1,31 @@
+import type { NodeProcessesRequest__Output } from '../../rpc/gen/vgpu/NodeProcessesRequest.js';
 import type { NodeEventsRequest__Output } from '../../rpc/gen/vgpu/NodeEventsRequest.js';
 import { UnixRpcServer, type RpcService } from '../../rpc/rpc-server.js';
 import { displayProto, nodeProto } from '../../rpc/proto.js';
 import { unary } from '../../rpc/unary.js';
 import { usageResponse } from './answers.js';
 import type { Journal } from './journal.js';
+import type { ProcessDocument } from './process-document.js';
 import type { NodeView } from './view.js';
 
+export interface DisplayServerOptions {
+  readonly socketPath: string;
+  readonly view: NodeView;
+  readonly journal: Journal;
+  /** The processes of one allocation. */
+  readonly processes: (allocation: string) => Promise<ProcessDocument>;
+  /** Further services on the socket. */
+  readonly others?: readonly RpcService[];
+}
+
 /** `display.GPUDisplay` and `vgpu.Node`, with other services for root, on a unix socket that only root can open. */
-export function displayServer(
-  socketPath: string,
-  view: NodeView,
-  journal: Journal,
-  others: readonly RpcService[] = [],
-): UnixRpcServer {
+export function displayServer({
+  socketPath,
+  view,
+  journal,
+  processes,
+  others = [],
+}: DisplayServerOptions): UnixRpcServer {
   const { GPUDisplay } = displayProto().display;
   const { Node } = nodeProto().vgpu;
   return new UnixRpcServer(socketPath, [
@@ -32,6 +45,9 @@ export function displayServer(
           json: JSON.stringify({ events: journal.after(Number(after)) }),
         })),
         Graph: unary(async () => ({ graph: view.graph({ extended: true }) })),
+        Processes: unary(async ({ allocation }: NodeProcessesRequest__Output) => ({
+          json: JSON.stringify(await processes(allocation)),
+        })),
       },
     },
     ...others,

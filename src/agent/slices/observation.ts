@@ -2,7 +2,7 @@ import type { Priority } from '../../gpu/priority.js';
 import type { Finding } from './audit.js';
 import type { UsageCounters } from './usage-counters.js';
 import type { GpuMonitor } from './gpu-monitor.js';
-import type { GpuSample } from '../../gpu/sample.js';
+import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { SliceOwner } from './ports.js';
 import type { SocketRefusals } from './slice-socket.js';
 import type { Slices } from './slices.js';
@@ -126,6 +126,15 @@ export function observeUse(slices: Slices, gpus: readonly GpuMonitor[]): UseObse
       throttledNs: gpuSlice.throttledNs,
     })),
   }));
+}
+
+/** The processes of one slice on each of its GPUs, as of the last sample. Reads memory only. */
+export function observeProcesses(
+  allocation: string,
+  gpus: readonly GpuMonitor[],
+): readonly { readonly gpuUuid: string; readonly processes: readonly GpuProcess[] }[] {
+  const own = gpuSlicesOf(gpus).get(allocation) ?? [];
+  return own.map(({ gpuUuid, processes }) => ({ gpuUuid, processes }));
 }
 
 /** The observation of every GPU, in the driver's order. Reads memory only. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import { displayServer } from '../../../src/agent/display/display-server.js';
 import { float, gatewayJson } from '../../../src/agent/display/gateway-json.js';
+import type { ProcessSnapshot } from '../../../src/agent/display/process-document.js';
 import { Journal } from '../../../src/agent/display/journal.js';
 import { systemClock } from '../../../src/host/clock.js';
 import { displayProto, nodeProto } from '../../../src/rpc/proto.js';
@@ -37,6 +38,18 @@ const VIEW = viewOf(() => STATE, {
     uid === 'uid-train' ? { user: 'ann & <bob>', cluster: 'c1', otherContainers: ['sidecar'], quotaGroup: null } : null,
 });
 
+const PROCESS: ProcessSnapshot = {
+  gpuUuid: 'GPU-1',
+  gpuIndex: 1,
+  pid: 4711,
+  containerPid: 7,
+  uid: 1000,
+  user: 'ann',
+  command: 'python train.py',
+  usedMemoryBytes: 1024,
+  usedPercent: null,
+};
+
 test('the gateway answers with the same bytes as the original', async (t) => {
   const { get } = await served(t, VIEW);
   t.match(await get('/usage'), { status: 200, type: 'application/json', text: USAGE });
@@ -55,7 +68,8 @@ test('gRPC gives the same answers, and the node resource beside them', async (t)
   const journal = new Journal(systemClock);
   journal.note({ level: 'info', kind: 'Started', message: 'first' });
   journal.note({ level: 'info', kind: 'Freed', message: 'second' });
-  const server = displayServer(socket, VIEW, journal);
+  const processes = async (allocation: string) => ({ atMs: 1, allocation, processes: [PROCESS], omitted: 0 });
+  const server = displayServer({ socketPath: socket, view: VIEW, journal, processes });
   await server.start();
   t.teardown(() => server.stop());
   const client = new (displayProto().display.GPUDisplay)(`unix:${socket}`, credentials.createInsecure());
@@ -92,6 +106,11 @@ test('gRPC gives the same answers, and the node resource beside them', async (t)
   t.match(JSON.parse((await callUnary(nodeClient, 'Events', { after: 1 }, 5_000)).json), {
     events: [{ message: 'second', sequence: 2 }],
   });
+  t.equal(
+    (await callUnary(nodeClient, 'Processes', { allocation: 'a1' }, 5_000)).json,
+    '{"atMs":1,"allocation":"a1","processes":[{"gpuUuid":"GPU-1","gpuIndex":1,"pid":4711,"containerPid":7,"uid":1000,"user":"ann",' +
+      '"command":"python train.py","usedMemoryBytes":1024,"usedPercent":null}],"omitted":0}',
+  );
 });
 
 test('containers that hold the same devices use them in turn: the usage is that of the last one', async (t) => {
