@@ -1,3 +1,5 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { Command, Option } from 'commander';
 import { buildConsole } from '../console/run.js';
 import type { LogLevel } from '../host/log.js';
@@ -14,6 +16,9 @@ interface Options {
   readonly tlsPrivateKeyFile?: string;
   readonly clusterName: string;
   readonly apiUrl: URL;
+  readonly prometheusUrl?: URL;
+  readonly prometheusCaFile?: string;
+  readonly prometheusTokenFile?: string;
   readonly logLevel: LogLevel;
 }
 
@@ -42,6 +47,13 @@ export function consoleCommand(): Command {
         .default(httpUrl('http://localhost:8001'), 'http://localhost:8001, which is kubectl proxy')
         .argParser(httpUrl),
     )
+    .addOption(
+      new Option('--prometheus-url <url>', 'show history from this Prometheus, which scrapes the agents').argParser(
+        httpUrl,
+      ),
+    )
+    .option('--prometheus-ca-file <file>', 'certificate authorities of Prometheus (PEM)')
+    .option('--prometheus-token-file <file>', 'bearer token for Prometheus, read for every query')
     .addOption(logLevelOption())
     .action(serve);
 }
@@ -58,6 +70,17 @@ async function serve(options: Options): Promise<void> {
   } = options;
   if ((certFile === undefined) !== (keyFile === undefined))
     throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
+  const { prometheusUrl, prometheusCaFile, prometheusTokenFile } = options;
+  for (const [flag, file] of [
+    ['--prometheus-ca-file', prometheusCaFile],
+    ['--prometheus-token-file', prometheusTokenFile],
+  ] as const) {
+    if (file === undefined) continue;
+    if (prometheusUrl === undefined) throw new StartupError(`${flag} needs --prometheus-url`);
+    await access(file, constants.R_OK).catch((error: Error) => {
+      throw new StartupError(`${flag} cannot be read: ${error.message}`);
+    });
+  }
   await serveUntilSignal(options.logLevel, async (log) => {
     const { parts } = await buildConsole(
       {
@@ -68,6 +91,10 @@ async function serve(options: Options): Promise<void> {
         tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
         clusterName,
         apiUrl,
+        prometheus:
+          prometheusUrl === undefined
+            ? null
+            : { url: prometheusUrl, caFile: prometheusCaFile ?? null, tokenFile: prometheusTokenFile ?? null },
       },
       log,
     );

@@ -21,6 +21,8 @@ export interface ConsoleState {
   readonly cluster: string;
   /** Base URL under which browsers reach the API server; the page behind the API server's proxy knows its own. */
   readonly apiUrl: string;
+  /** Whether it has history from Prometheus. */
+  readonly history: boolean;
   /** Time since the API server was heard of last, by collection that is late; empty if none is. */
   readonly late: Readonly<Record<string, number>>;
 }

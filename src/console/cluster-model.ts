@@ -90,6 +90,10 @@ export class ClusterModel {
     return this.#nodes.get(name) ?? null;
   }
 
+  pod(uid: string): PodRow | null {
+    return this.#rows.pods.get(uid)?.row ?? null;
+  }
+
   podsOn(node: string): readonly PodRow[] {
     return [...(this.#podsOf.get(node) ?? [])].flatMap((uid) => this.#rows.pods.get(uid)?.row ?? []);
   }

@@ -9,6 +9,7 @@ import { pageRoutes } from '../page/page-routes.js';
 import { PAGE_POLICY } from '../page/page-policy.js';
 import { rowsText, type ClusterFeed } from './cluster-feed.js';
 import type { ClusterModel } from './cluster-model.js';
+import type { History } from './history.js';
 import type { NodeDocuments } from './node-documents.js';
 import type { Reader, Readers } from './readers.js';
 import type { Scope } from './scope.js';
@@ -20,6 +21,8 @@ export interface ConsoleServerOptions {
   readonly feed: ClusterFeed;
   readonly readers: Readers;
   readonly documents: NodeDocuments;
+  /** Null without Prometheus. */
+  readonly history: History | null;
   readonly notReady: () => readonly string[];
   /** Files of the page, by URL path. */
   readonly page: ReadonlyMap<string, PageFile>;
@@ -60,7 +63,7 @@ export class ConsoleServer {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { model, feed, notReady, page, documents } = this.#options;
+    const { model, feed, notReady, page, documents, history } = this.#options;
     return new Map([
       ...healthRoutes(notReady),
       ...pageRoutes(page),
@@ -79,6 +82,16 @@ export class ConsoleServer {
         if (!scope.tables.has('nodes')) return plain(403, `${user} may not list nodes`);
         if (model.node(name) === null) return plain(404, 'no node of this name has GPUs of gpu-manager');
         return json(await documents.read(name, scope));
+      }),
+      this.#data('/api/history', async (scope, _reader, { query }) => {
+        if (history === null) return plain(404, 'the console has no Prometheus: give it --prometheus-url');
+        const [of, name, range] = ['of', 'name', 'range'].map((key) => query.get(key) ?? '') as [
+          string,
+          string,
+          string,
+        ];
+        const answer = await history.read({ of, name, range }, scope);
+        return answer === null ? plain(404, 'there is no history of it') : json(answer);
       }),
       this.#data('/api/whoami', (scope, { name }) =>
         json({ name, namespaces: scope.namespaces === null ? null : [...scope.namespaces].sort() }),

@@ -16,7 +16,9 @@ import { ClusterFeed } from './cluster-feed.js';
 import { ClusterModel } from './cluster-model.js';
 import { ClusterWatch } from './cluster-watch.js';
 import { ConsoleServer } from './console-server.js';
+import { History } from './history.js';
 import { NodeDocuments } from './node-documents.js';
+import { Prometheus, type PrometheusOptions } from './prometheus.js';
 import { ClusterReaders, OPEN_READERS } from './readers.js';
 
 export interface ConsoleConfig {
@@ -32,6 +34,8 @@ export interface ConsoleConfig {
   readonly clusterName: string;
   /** Base URL under which browsers reach the API server, such as that of `kubectl proxy`. */
   readonly apiUrl: URL;
+  /** Null: no history. */
+  readonly prometheus: PrometheusOptions | null;
 }
 
 /** Folder of the console's page; it uses the shared parts of src/page. */
@@ -57,6 +61,7 @@ export async function buildConsole(
     state: () => ({
       ...{ version: VERSION, cluster: config.clusterName, late: watch.late },
       apiUrl: config.apiUrl.href.replace(/\/$/u, ''),
+      history: config.prometheus !== null,
     }),
   });
   const server = new ConsoleServer({
@@ -65,6 +70,8 @@ export async function buildConsole(
       ...{ reader: new AgentReader({ api: client, clock }), clock },
       agentOf: (node) => model.agentOf(node),
     }),
+    history:
+      config.prometheus === null ? null : new History({ prometheus: new Prometheus(config.prometheus), model, clock }),
     readers: tokenReview ? new ClusterReaders(api, clock, () => model.namespaces()) : OPEN_READERS,
     notReady: () => (watch.synced ? [] : ['the cluster has not been listed yet']),
     page: await readPageFiles(CONSOLE_PAGE),

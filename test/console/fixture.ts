@@ -59,6 +59,7 @@ export async function runningConsole(
       tls: null,
       clusterName: 'test-cluster',
       apiUrl: new URL(server.url),
+      prometheus: null,
       ...config,
     },
     log,

@@ -106,6 +106,16 @@ test('the chart with its default values renders the objects of the manifests', {
     inOrder(documents(dividing).filter(({ metadata }) => /arbitrator|reclaim/.test(metadata.name))),
     inOrder(documents(read('etc/quota/arbitrator.yaml'))),
   );
+  const history = helmTemplate(
+    ...['--set', 'agent.enabled=false,console.enabled=true,console.prometheus.url=https://prometheus:9090'],
+    ...['--set', 'console.prometheus.caSecretName=ca,console.prometheus.tokenSecretName=reader'],
+  );
+  t.match(history, /--prometheus-url=https:\/\/prometheus:9090\n/);
+  t.match(
+    history,
+    /name: prometheus-ca, secret: \{ secretName: ca \}[^]*name: prometheus-token, secret: \{ secretName: reader/,
+  );
+  t.equal(documents(history).length, documents(read('etc/console/deployment.yaml')).length);
   const proxy = helmTemplate('--set', 'pluginProxy.enabled=true', '--show-only', 'templates/plugin-proxy.yaml');
   t.same(inOrder(documents(proxy)), inOrder(documents(read('etc/plugin-proxy/daemonset.yaml'))));
   t.end();

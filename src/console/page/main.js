@@ -1,5 +1,6 @@
 import { h, setText } from './dom.js';
 import { bytesOf, count, seconds, trimmed } from './format.js';
+import { historyView } from './history.js';
 import { nodeList } from './node-list.js';
 import { podTable } from './pod-table.js';
 import { podView } from './pod-view.js';
@@ -83,11 +84,12 @@ const VIEWS = {
 function clusterView() {
   const figures = h('dl', { class: 'figures' });
   const list = nodeList(rows);
+  const past = historyView(rows, 'cluster');
   const nothing = h('p', { class: 'quiet', hidden: true });
   const draw = () => figures.replaceChildren(...figuresOf());
   draw();
   return {
-    element: h('div', {}, figures, h('section', {}, h('h2', {}, 'Nodes'), nothing, list.element)),
+    element: h('div', {}, figures, past.element, h('section', {}, h('h2', {}, 'Nodes'), nothing, list.element)),
     change(touched) {
       draw();
       list.change(touched);
@@ -104,7 +106,10 @@ function clusterView() {
           : 'No node of the cluster has GPUs of gpu-manager.',
       );
     },
-    close: () => list.close(),
+    close() {
+      list.close();
+      past.close();
+    },
   };
 }
 

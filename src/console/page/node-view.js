@@ -1,6 +1,7 @@
 import { h } from './dom.js';
 import { moment } from './format.js';
 import { gpuBars } from './gpu-bars.js';
+import { historyView } from './history.js';
 import { overview } from './overview.js';
 import { podTable } from './pod-table.js';
 import { wordsOf } from './rows.js';
@@ -31,6 +32,7 @@ export function nodeView(rows, name, filterText, keepingPlace) {
   );
   const link = h('p', { class: 'own-page', hidden: true }, ownPage);
   const body = h('div', {});
+  const past = historyView(rows, 'node', name);
   const element = h(
     'div',
     {},
@@ -39,6 +41,7 @@ export function nodeView(rows, name, filterText, keepingPlace) {
     link,
     note,
     body,
+    past.element,
   );
   let picture = null;
   let told = '';
@@ -132,6 +135,7 @@ export function nodeView(rows, name, filterText, keepingPlace) {
     },
     close() {
       closed = true;
+      past.close();
       clearTimeout(timer);
       picture?.close();
     },

@@ -1,13 +1,16 @@
 import { h } from './dom.js';
 import { ago, bytes } from './format.js';
+import { historyView } from './history.js';
 import { read } from './stream.js';
 
 /** One pod: what it asked for, where it is, and why it waits. Its containers link to the page of its node. */
 export function podView(rows, uid) {
-  const element = h('div', { class: 'container' });
+  const facts = h('div', {});
+  const past = historyView(rows, 'pod', uid);
+  const element = h('div', { class: 'container' }, facts, past.element);
   /** By container: its view on the page of the node. */
   let pages = new Map();
-  const draw = () => element.replaceChildren(...picture(rows, rows.pods.get(uid), pages));
+  const draw = () => facts.replaceChildren(...picture(rows, rows.pods.get(uid), pages));
   draw();
   const node = rows.pods.get(uid)?.node;
   if (node !== undefined && rows.tables.has('nodes'))
@@ -15,7 +18,7 @@ export function podView(rows, uid) {
       pages = found;
       draw();
     });
-  return { element, change: draw };
+  return { element, change: draw, close: () => past.close() };
 }
 
 /** Views of a pod's containers on the page of their node; none if its agent does not answer. */

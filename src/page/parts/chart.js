@@ -54,6 +54,6 @@ export function chart({ height, top, text, kind = '' }) {
 }
 
 /** What a chart's time axis means, for the eye. */
-export function axis() {
-  return h('p', { class: 'axis', 'aria-hidden': true }, h('span', {}, '5 min ago'), h('span', {}, 'now'));
+export function axis(start = '5 min ago') {
+  return h('p', { class: 'axis', 'aria-hidden': true }, h('span', {}, start), h('span', {}, 'now'));
 }

@@ -1,0 +1,153 @@
+import { readFile } from 'node:fs/promises';
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { list, record, text, texts } from '../kube/json.js';
+
+export interface PrometheusOptions {
+  /** Base URL, below which `/api/v1` lies. */
+  readonly url: URL;
+  /** Certificate authorities that may have signed its certificate (PEM); null: those of the system. */
+  readonly caFile: string | null;
+  /** Bearer token, read for every query; null: none is sent. */
+  readonly tokenFile: string | null;
+  /** Time limit of one query. */
+  readonly timeoutMs?: number;
+  /** Larger answers are refused. */
+  readonly largestBytes?: number;
+}
+
+/** A query at `points` moments, `stepMs` apart; the last one is `endMs`. */
+export interface RangeQuery {
+  readonly query: string;
+  readonly endMs: number;
+  readonly stepMs: number;
+  readonly points: number;
+}
+
+export interface Series {
+  readonly labels: Readonly<Record<string, string>>;
+  /** A value for each moment; null where there is none. */
+  readonly values: readonly (number | null)[];
+}
+
+export type RangeAnswer =
+  | { readonly ok: true; readonly series: readonly Series[] }
+  /** A sentence. */
+  | { readonly ok: false; readonly reason: string };
+
+/** Answers contain at most this number of series; further ones are dropped. */
+export const MAX_SERIES = 64;
+
+/** A reader of Prometheus' HTTP API, or of a server that answers like it. It follows no redirects and never rejects. */
+export class Prometheus {
+  readonly #options: PrometheusOptions;
+
+  constructor(options: PrometheusOptions) {
+    this.#options = options;
+  }
+
+  async range({ query, endMs, stepMs, points }: RangeQuery): Promise<RangeAnswer> {
+    const { timeoutMs = 5_000 } = this.#options;
+    const startMs = endMs - (points - 1) * stepMs;
+    const parameters = new URLSearchParams({
+      query,
+      start: String(startMs / 1_000),
+      end: String(endMs / 1_000),
+      step: String(stepMs / 1_000),
+      timeout: `${timeoutMs}ms`,
+      limit: String(MAX_SERIES),
+    });
+    try {
+      const { status, body } = await this.#get(`api/v1/query_range?${parameters.toString()}`, timeoutMs);
+      const series = readSeries(status, body);
+      return { ok: true, series: series.slice(0, MAX_SERIES).map((one) => placed(one, startMs, stepMs, points)) };
+    } catch (error) {
+      const { message, code } = error as NodeJS.ErrnoException;
+      return {
+        ok: false,
+        reason: error instanceof Refusal ? message : `Prometheus does not answer: ${code ?? message}`,
+      };
+    }
+  }
+
+  async #get(path: string, timeoutMs: number): Promise<{ readonly status: number; readonly body: string }> {
+    const { url, caFile, tokenFile, largestBytes = 4 * 1024 * 1024 } = this.#options;
+    const token = tokenFile === null ? null : (await read('--prometheus-token-file', tokenFile)).trim();
+    const signal = AbortSignal.timeout(timeoutMs);
+    const options: RequestOptions & { readonly ca?: string } = {
+      // One connection a query: the files may be replaced at any time.
+      agent: false,
+      signal,
+      headers: { accept: 'application/json', ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
+      ...(caFile === null ? {} : { ca: await read('--prometheus-ca-file', caFile) }),
+    };
+    const target = new URL(`${url.href.replace(/\/$/u, '')}/${path}`);
+    const late = (error: Error): Error =>
+      signal.aborted ? new Refusal(`Prometheus has not answered within ${timeoutMs / 1_000} s`) : error;
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const outgoing = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, options, resolve);
+      outgoing.on('error', (error) => reject(late(error)));
+      outgoing.end();
+    });
+    try {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        if (bytes > largestBytes) throw new Refusal(`the answer of Prometheus has more than ${largestBytes} bytes`);
+        chunks.push(chunk);
+      }
+      return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') };
+    } catch (error) {
+      throw late(error as Error);
+    } finally {
+      response.destroy();
+    }
+  }
+}
+
+/** A reason that says everything already. */
+class Refusal extends Error {}
+
+async function read(flag: string, file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new Refusal(`the file of ${flag} cannot be read: ${error.code}`);
+  });
+}
+
+interface RawSeries {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly pairs: readonly unknown[];
+}
+
+function readSeries(status: number, body: string): readonly RawSeries[] {
+  if (status === 401 || status === 403)
+    throw new Refusal(`Prometheus refuses the console (${status}): check --prometheus-token-file`);
+  let document;
+  try {
+    document = record(JSON.parse(body));
+  } catch {
+    throw new Refusal(`no API of Prometheus answers there (status ${status}): check --prometheus-url`);
+  }
+  if (document.status === 'error')
+    throw new Refusal(
+      `Prometheus refuses the query: ${text(document.error).slice(0, 200) || text(document.errorType)}`,
+    );
+  const { resultType, result } = record(document.data);
+  if (status !== 200 || document.status !== 'success' || resultType !== 'matrix' || !Array.isArray(result))
+    throw new Refusal(`no API of Prometheus answers there (status ${status}): check --prometheus-url`);
+  return list(result)
+    .map(record)
+    .map(({ metric, values }) => ({ labels: texts(metric), pairs: list(values) }));
+}
+
+function placed({ labels, pairs }: RawSeries, startMs: number, stepMs: number, points: number): Series {
+  const values: (number | null)[] = Array.from({ length: points }, () => null);
+  for (const pair of pairs) {
+    const [seconds, value] = list(pair);
+    const at = Math.round((Number(seconds) * 1_000 - startMs) / stepMs);
+    const number = typeof value === 'string' && value !== '' ? Number(value) : NaN;
+    if (at >= 0 && at < points && Number.isFinite(number)) values[at] = number;
+  }
+  return { labels, values };
+}
