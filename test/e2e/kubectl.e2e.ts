@@ -118,6 +118,10 @@ test('kubectl finds the plugin, which reads the agent through the API server wit
   t.match(nodes, new RegExp(`^NAME .*\n${NODE} +Ready +2 `));
   t.match(await gpu(jane, 'pods'), new RegExp(`\ntrain +Running +${NODE} +[01] +0/30 `));
   t.match(
+    await gpu(jane, 'top', NODE),
+    new RegExp(`^NODE +GPU +CONTAINER .*\n${NODE} +[01] +default/train/main +0/30 +0\\.0/4\\.0 GiB `),
+  );
+  t.match(
     await gpu(jane, 'describe', 'train'),
     /Container main: asks for 30 cores, 4\.0 GiB\n {2}GPU .*[^]*Events:[^]*Events of the agent:/,
   );
