@@ -20,6 +20,7 @@ import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { wholeNumberBetween } from './flag-values.js';
 import { FILENAME_OPTION, manifestsOf, type FilenameOption } from './quota-file.js';
 import { formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+import { refuseOptions } from './refused-options.js';
 
 interface Options extends QuotaOutput, FilenameOption, ClusterAccess {
   readonly namespace: string;
@@ -42,7 +43,11 @@ const NAMESPACED: ReadonlySet<string> = new Set([
 
 /** `gpu-manager quota explain`: explains why an object is, or would be, admitted or refused. */
 export function quotaExplainCommand(): Command {
-  return new Command('explain')
+  return refuseOptions(new Command('explain'), {
+    watch: 'it explains once; kubectl gpu quota top -w shows the groups as they change',
+    selector: 'name the objects as kind/name',
+    allNamespaces: 'name the namespace of the objects with -n',
+  })
     .description(
       'explain why workloads are or would be admitted or refused, or the figures of a group; changes nothing',
     )

@@ -1,6 +1,15 @@
 import type { Option } from 'commander';
+import type { ClusterAccess } from '../kube/open-client.js';
+import { openLedger, withClient } from '../quota-controller/open-cluster-ledger.js';
 import type { Format } from '../quota/command/replay.js';
+import type { Quota } from '../quota/index.js';
 import { outputOption, printItem, type Output } from './output.js';
+import { watch } from './watch.js';
+
+/** Options of the commands that show the ledger of a cluster. */
+export interface LedgerOptions extends QuotaOutput, ClusterAccess {
+  readonly watch?: true;
+}
 
 /** `-o` of the commands of quota. */
 export interface QuotaOutput {
@@ -24,4 +33,22 @@ export async function printQuota(output: Output, text: string): Promise<void> {
   }
   for (const line of text.split('\n').filter((each) => each !== ''))
     await printItem(output, { document: () => JSON.parse(line) as unknown, table: () => line });
+}
+
+/** Prints a text of a cluster's ledger, in {@link formatOf} the output; with `--watch`, again whenever it changes. */
+export async function printLedger(options: LedgerOptions, textOf: (ledger: Quota) => string): Promise<void> {
+  const { output, watch: isWatched, ...access } = options;
+  await withClient(access, async (client) => {
+    const read = async (): Promise<string> =>
+      textOf(await openLedger({ request: (request) => client.request(request) }));
+    const first = await read();
+    let shown = '';
+    const show = async (text: string): Promise<void> => {
+      if (text === shown) return;
+      if (shown !== '' && formatOf(output) === 'table') process.stdout.write('\n');
+      await printQuota(output, text);
+      shown = text;
+    };
+    await (isWatched === true ? watch(first, read, show) : show(first));
+  });
 }

@@ -1,51 +1,55 @@
 import { Command } from 'commander';
-import type { ClusterAccess } from '../kube/open-client.js';
 import { StartupError } from '../host/startup-error.js';
 import { consumerTreeText, readConsumerTree } from '../quota-controller/consumer-tree.js';
-import { withClient, withClusterLedger } from '../quota-controller/open-cluster-ledger.js';
+import { withClient } from '../quota-controller/open-cluster-ledger.js';
 import { plainStatus } from '../quota/command/report.js';
 import { reportOf, statusesOf } from '../quota/command/replay.js';
 import { subtreeOf } from '../quota/command/tree-order.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
-import { formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
+import { formatOf, printLedger, printQuota, quotaOutputOption, type LedgerOptions } from './quota-output.js';
+import { ignoreNamespaces, refuseOptions } from './refused-options.js';
+import { watchOption } from './watch.js';
 
-interface Options extends QuotaOutput, ClusterAccess {
+interface Options extends LedgerOptions {
   readonly consumers?: true;
 }
 
 /** `gpu-manager quota tree`: quota and usage of a cluster's groups. */
 export function quotaTreeCommand(): Command {
-  return new Command('tree')
+  return refuseOptions(ignoreNamespaces(new Command('tree')), { selector: 'name a group to show its part of the tree' })
     .description('show quota, usage and remaining quota of the groups of a cluster')
     .argument('[group]', 'only this group and its descendants')
     .option(
       '--consumers',
       'show the Consumers of the arbitrator instead: limits, fair shares and usage, members below their areas',
     )
+    .addOption(watchOption('the tree'))
     .addOption(quotaOutputOption())
     .addOption(kubeconfigOption())
     .addOption(contextOption())
-    .action(async (group: string | undefined, { output, consumers, ...access }: Options) => {
+    .action(async (group: string | undefined, { consumers, ...options }: Options) => {
+      const { output } = options;
       if (consumers === true) {
+        if (options.watch === true) throw new StartupError('quota: --consumers shows the Consumers once; leave out -w');
         if (group !== undefined) throw new StartupError('quota: --consumers shows all Consumers; leave out the group');
-        await withClient(access, async (client) => {
+        await withClient(options, async (client) => {
           const rows = await readConsumerTree(client);
-          process.stdout.write(
-            output === 'table' ? consumerTreeText(rows) : rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
+          await printQuota(
+            output,
+            formatOf(output) === 'table'
+              ? consumerTreeText(rows)
+              : rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
           );
         });
         return;
       }
-      await withClusterLedger(access, async ({ ledger }) => {
+      await printLedger(options, (ledger) => {
         const all = statusesOf(ledger, null, Date.now());
         const shown = group === undefined ? all : subtreeOf(all, group);
         if (group !== undefined && shown.length === 0) throw new Error(`quota: no group ${group}`);
-        await printQuota(
-          output,
-          formatOf(output) === 'table'
-            ? reportOf(shown)
-            : shown.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join(''),
-        );
+        return formatOf(output) === 'table'
+          ? reportOf(shown)
+          : shown.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join('');
       });
     });
 }

@@ -14,20 +14,6 @@ export interface ClusterLedger {
   readonly ledger: Quota;
 }
 
-/**
- * Reads a cluster's ledgers and calls `look` with them. Rejects with a `StartupError` if the cluster cannot be reached
- * or has no quota.
- */
-export async function withClusterLedger(
-  access: ClusterAccess,
-  look: (ledger: ClusterLedger) => Promise<void>,
-): Promise<void> {
-  await withClient(access, async (client) => {
-    const api: KubeApi = { request: (request) => client.request(request) };
-    await look({ api, ledger: await openLedger(api) });
-  });
-}
-
 /** Reads a cluster's ledger. Rejects with a `StartupError` if the cluster cannot be reached or has no quota. */
 export function openLedger(api: KubeApi, policy: Partial<Policy> = {}): Promise<Quota> {
   return keptAlive(() => readClusterLedger(api, systemClock, policy)).catch((error: unknown) => {

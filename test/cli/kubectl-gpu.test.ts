@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import tap, { test, type Test } from 'tap';
+import { parse } from 'yaml';
 import { Journal } from '../../src/agent/display/journal.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
@@ -16,16 +18,14 @@ import { ApiServer } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
 import { scratchDirectory } from '../scratch.js';
+import { Commands, type Ended } from './commands.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
 
-tap.setTimeout(300_000);
+const commands = new Commands();
 
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
+tap.setTimeout(300_000);
+tap.teardown(() => commands.close());
 
 /** A cluster of two nodes with agents, one without an agent, and pods; `run` runs `kubectl gpu` as jane. */
 async function testCluster(t: Test) {
@@ -124,23 +124,26 @@ async function testCluster(t: Test) {
   event('train', 'Pulled', 'kubelet', 'image pulled');
 
   await writeFile(join(directory, 'config'), kubeconfig(server, { token: 'secret' }));
-  const environment = { PATH: process.env.PATH, HOME: directory, KUBECONFIG: join(directory, 'config') };
-  const start = (args: readonly string[], env = {}) =>
-    spawn(process.execPath, [MAIN, ...args], { env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = { PATH: process.env.PATH ?? '', HOME: directory, KUBECONFIG: join(directory, 'config') };
+  const start = (...args: readonly string[]) =>
+    spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const run = (...args: readonly string[]): Promise<Ended> =>
-    new Promise((resolve, reject) => {
-      const child = start(args);
-      const texts = { out: '', err: '' };
-      child.stdout.on('data', (chunk: Buffer) => (texts.out += chunk.toString()));
-      child.stderr.on('data', (chunk: Buffer) => (texts.err += chunk.toString()));
-      child.once('error', reject);
-      child.once('close', (code) => resolve({ code, ...texts }));
-    });
-  return { server, directory, run, start, gpus };
+    commands.run({ program: 'kubectl-gpu', args, env, directory, input: '' });
+  /** In a process of its own, whose output programs that it starts share. */
+  const runAlone = async (...args: readonly string[]): Promise<Ended> => {
+    const child = start(...args);
+    const [out, err, code] = await Promise.all([
+      textOf(child.stdout),
+      textOf(child.stderr),
+      new Promise<number | null>((resolve) => child.once('close', resolve)),
+    ]);
+    return { code, out, err };
+  };
+  return { server, directory, run, runAlone, start, gpus };
 }
 
 test('kubectl gpu shows nodes and pods of a cluster, with the figures of the agents that answer', async (t) => {
-  const { run } = await testCluster(t);
+  const { run, runAlone } = await testCluster(t);
   const nodes = await run('nodes');
   t.match(nodes, {
     code: 0,
@@ -163,7 +166,7 @@ test('kubectl gpu shows nodes and pods of a cluster, with the figures of the age
     (await run('nodes', 'node1', '-o', 'wide')).out,
     /AGENT +VERSION +DRIVER +UNHEALTHY\n.*gpu-system\/agent-1 +1\.2\.3 +580\.95\.05 +0/,
   );
-  t.match(await run('nodes', 'plain'), { code: 1, err: 'kubectl gpu: no node with GPUs is called plain\n' });
+  t.match(await runAlone('nodes', 'plain'), { code: 1, err: 'kubectl gpu: no node with GPUs is called plain\n' });
 
   const pods = await run('pods');
   t.match(
@@ -245,7 +248,7 @@ test('kubectl gpu doctor says what the cluster knows about a node, and what its 
 
 test('kubectl gpu --watch prints rows as they change', async (t) => {
   const { server, start } = await testCluster(t);
-  const child = start(['pods', '-w']);
+  const child = start('pods', '-w');
   let out = '';
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
   await eventually(() => /waiting +Unschedulable/.test(out), 'the first rows');
@@ -257,6 +260,66 @@ test('kubectl gpu --watch prints rows as they change', async (t) => {
   t.equal(out.match(/dark/g)?.length, 1, 'unchanged rows are not repeated');
   child.kill('SIGINT');
   t.equal(await new Promise((resolve) => child.once('close', resolve)), 0);
+});
+
+test('kubectl gpu --watch goes on after failed reads, says so once, and ends at a signal', async (t) => {
+  const { server, start } = await testCluster(t);
+  const child = start('pods', '-o', 'json', '--watch');
+  const texts = { out: '', err: '' };
+  child.stdout.on('data', (chunk: Buffer) => (texts.out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (texts.err += chunk.toString()));
+  await eventually(() => texts.out.includes('"waiting"'), 'the first rows');
+  const fault = server.inject({ resource: 'pods' }, { do: 'answer', code: 500 });
+  await eventually(() => fault.hits >= 3, 'reads that fail');
+  t.equal(texts.err.match(/reading failed, trying again every 2 s: /g)?.length, 1, texts.err);
+  fault.remove();
+  server.edit('pods', 'default', 'waiting', (object) => ({
+    ...object,
+    status: { phase: 'Failed', reason: 'Evicted' },
+  }));
+  await eventually(() => texts.out.includes('"Evicted"'), 'the changed row');
+  t.match(texts.err, /\nreading works again\n$/);
+  child.kill('SIGTERM');
+  t.equal(await new Promise((resolve) => child.once('close', resolve)), 0);
+});
+
+test('every list of kubectl gpu takes labels, namespaces and formats; documents are the same in JSON and YAML', async (t) => {
+  const { run } = await testCluster(t);
+  for (const command of ['top', 'nodes', 'pods', 'limits get', 'events']) {
+    const words = command.split(' ');
+    for (const flags of [['-A'], ['-n', 'default'], ['-A', '-l', 'app=train'], ['-A', '-o', 'wide']]) {
+      const { code, out, err } = await run(...words, ...flags);
+      t.equal(code, 0, `${command} ${flags.join(' ')}: ${err}`);
+      t.notMatch(out, /undefined|NaN|null|\d\.\d{3,}/, `${command} ${flags.join(' ')}`);
+    }
+    const [json, yaml] = await Promise.all(['json', 'yaml'].map((format) => run(...words, '-A', '-o', format)));
+    t.same(JSON.parse(json?.out ?? ''), parse(yaml?.out ?? ''), command);
+  }
+  t.match((await run('top', '-n', 'default')).out, /default\/train\/main/);
+  t.match(await run('top', '-n', 'team'), { out: '', err: /no container of namespace team has a slice/ });
+  t.match((await run('top', '-n', 'team', '-A')).out, /default\/train\/main/);
+  t.match((await run('events', '-l', 'app=train')).out, /GPUStarted/);
+  t.match(await run('events', '-l', 'app=other'), { out: '', err: /no events about GPUs/ });
+  for (const command of ['describe train', 'doctor node1']) {
+    const words = command.split(' ');
+    const [json, yaml] = await Promise.all(['json', 'yaml'].map((format) => run(...words, '-o', format)));
+    t.equal(typeof parse(yaml?.out ?? ''), 'object', command);
+    t.same(
+      Object.keys(JSON.parse(json?.out ?? '{}') as object),
+      Object.keys(parse(yaml?.out ?? '') as object),
+      command,
+    );
+  }
+  t.match(JSON.parse((await run('limits', 'set', 'train', '--share', '20', '-o', 'json')).out), {
+    namespace: 'default',
+    pod: 'train',
+    annotations: { 'tencent.com/vcuda-share-limit': '20' },
+  });
+  t.same(JSON.parse((await run('limits', 'release', 'train', '-o', 'json')).out), {
+    namespace: 'default',
+    pod: 'train',
+    annotations: { 'tencent.com/vcuda-share-limit': null },
+  });
 });
 
 test('a context, a kubeconfig and the namespace of a context are chosen as in kubectl', async (t) => {
@@ -277,7 +340,7 @@ test('a context, a kubeconfig and the namespace of a context are chosen as in ku
 });
 
 test('kubectl gpu quota creates groups and shows the tree; edit hands over to kubectl', async (t) => {
-  const { run, directory } = await testCluster(t);
+  const { run, runAlone, directory } = await testCluster(t);
   t.match(await run('quota', 'create', 'vision', 'limits.cpu'), { code: 2, err: /expected key=amount/ });
   t.match(await run('quota', 'create', 'vision', 'limits.cpus=3'), { code: 2, err: /limits\.cpu/ });
   t.match(await run('quota', 'create', 'vision', 'pods=3'), {
@@ -288,7 +351,7 @@ test('kubectl gpu quota creates groups and shows the tree; edit hands over to ku
   await writeFile(fake, '#!/bin/sh\necho "$@"\n');
   await chmod(fake, 0o755);
   t.match(
-    (await run('quota', 'edit', 'vision', '--kubectl', fake, '--context', 'test')).out,
+    (await runAlone('quota', 'edit', 'vision', '--kubectl', fake, '--context', 'test')).out,
     /^--context=test edit bizgroupresourcequotas\.quota\.gpu-manager\.io -- vision\n$/,
   );
 });

@@ -7,19 +7,16 @@ import tap, { test } from 'tap';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from '../quota-controller/cluster.js';
+import { Commands, type CommandLine, type Ended } from './commands.js';
 
-const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
+const PLUGIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
+const commands = new Commands();
 
 const directory = await mkdtemp(join(tmpdir(), 'gm-quota-cluster-'));
 /** A cluster with a company of two teams that have Deployments. The commands read it and change nothing. */
 const cluster = await QuotaCluster.start();
 tap.teardown(async () => {
+  await commands.close();
   await cluster.stop();
   await rm(directory, { recursive: true });
 });
@@ -35,19 +32,14 @@ await eventually(
   'the Deployments to be in the ledger',
 );
 
+const ENVIRONMENT = { PATH: process.env.PATH ?? '', HOME: directory, KUBECONFIG: join(directory, 'kubeconfig') };
+
+function run(program: CommandLine['program'], ...args: readonly string[]): Promise<Ended> {
+  return commands.run({ program, args, env: ENVIRONMENT, directory, input: '' });
+}
+
 function quota(...args: readonly string[]): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [command, 'quota', ...args], {
-      cwd: directory,
-      env: { ...process.env, KUBECONFIG: join(directory, 'kubeconfig') },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const texts = { out: '', err: '' };
-    child.stdout.on('data', (chunk: Buffer) => (texts.out += chunk.toString()));
-    child.stderr.on('data', (chunk: Buffer) => (texts.err += chunk.toString()));
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, ...texts }));
-  });
+  return run('gpu-manager', 'quota', ...args);
 }
 
 test('tree shows limits and usage of groups, children below their parents, or one branch', async (t) => {
@@ -168,4 +160,33 @@ test('explain refuses invalid input in one line', async (t) => {
   const fault = cluster.server.inject({ verb: 'list', resource: 'bizgroupledgers' }, { do: 'answer', code: 403 });
   t.match(await quota('tree'), { code: 2, err: /quota: .*bizgroupledgers cannot be listed/ });
   fault.remove();
+});
+
+test('kubectl gpu shows and creates quota as gpu-manager does, and takes the options of kubectl', async (t) => {
+  const gpu = (...args: readonly string[]): Promise<Ended> => run('kubectl-gpu', 'quota', ...args);
+  t.same(await gpu('tree'), await quota('tree'));
+  t.same(await gpu('tree', '-A', '-n', 'default'), await gpu('tree'), 'groups have no namespaces');
+  t.match((await gpu('tree', 'vision', '-o', 'yaml')).out, /^---\nname: vision\n/);
+  t.match((await gpu('tree', 'vision', '-o', 'wide')).out, /^GROUP .*\nvision /);
+  t.match((await gpu('top', '-o', 'json')).out, /^\{"group":"vision"/);
+  t.match((await gpu('explain', 'deployment/web')).out, /^deployment\/web|^Deployment|web/);
+  t.match(await gpu('create', 'hearing', 'limits.cpu=2', 'pods=3', '--parent', 'company', '--dry-run', '-o', 'yaml'), {
+    code: 0,
+    err: '',
+    out: /^apiVersion: quota\.gpu-manager\.io\/[^]*name: hearing\n[^]*parentBizGroup: company\n/,
+  });
+  const child = spawn(process.execPath, [PLUGIN, 'quota', 'tree', '-w'], {
+    env: ENVIRONMENT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let watched = '';
+  child.stdout.on('data', (chunk: Buffer) => (watched += chunk.toString()));
+  await eventually(() => /^GROUP .*\ncompany .*\n {2}vision /s.test(watched), 'the tree');
+  t.match(await gpu('create', 'hearing', 'limits.cpu=2', 'pods=3', '--parent', 'company'), {
+    code: 0,
+    out: 'bizgroupresourcequota/hearing created\n',
+  });
+  await eventually(() => /\n\nGROUP .*\ncompany .*\n {2}hearing /s.test(watched), 'the tree with the new group');
+  child.kill('SIGTERM');
+  t.equal(await new Promise((resolve) => child.once('close', resolve)), 0);
 });

@@ -5,10 +5,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { scratchDirectory } from '../scratch.js';
+import { Commands, type Ended } from './commands.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
+const commands = new Commands();
+
 tap.setTimeout(300_000);
+tap.teardown(() => commands.close());
 
 /** A command line, the exit code, and the text on standard error; `input` is the content of standard input. */
 type Row = readonly [args: string, code: 1 | 2, message: RegExp, input?: string];
@@ -100,8 +104,63 @@ const ROWS: readonly Row[] = [
   ['quota explain deployment/web --replicas some', 2, /Expected a whole number from 0 to 1000000/],
   ['quota serve --port 99999', 2, /Expected a port from 0 to 65535/],
   ['quota serve --kubeconfig ./none', 2, /--kubeconfig: ENOENT/],
+  ['console --address nowhere', 2, /Expected host:port, such as 127\.0\.0\.1:3456/],
+  ['console --address 127.0.0.1:99999', 2, /Expected a port from 0 to 65535/],
+  ['console --kubeconfig ./none', 2, /--kubeconfig: ENOENT/],
+  ['console --tls-cert-file ./tree.yaml', 2, /--tls-cert-file and --tls-private-key-file must be given together/],
+  [
+    'console --no-token-review --address 0.0.0.0:0',
+    2,
+    /--no-token-review shows the whole cluster to everybody who reaches 0\.0\.0\.0; use it with a loopback address/,
+  ],
+  ['console --log-level loud', 2, /Allowed choices are trace, debug, info, warn, error, silent/],
+  ['console --cluster-nam test', 2, /\(Did you mean --cluster-name\?\)/],
+  ['console extra', 2, /too many arguments/],
   ['completion', 2, /missing required argument 'shell'/],
   ['completion tcsh', 2, /Allowed choices are bash, zsh, fish/],
+];
+
+/** Mistakes after `kubectl gpu`, without a kubeconfig. */
+const PLUGIN_ROWS: readonly Row[] = [
+  ['nods', 2, /unknown command 'nods'\n\(Did you mean one of nodes, pods\?\)/],
+  ['--nonsense', 2, /unknown option '--nonsense'/],
+  ['nodes', 2, /kubectl gpu: no kubeconfig: set KUBECONFIG, or give --kubeconfig/],
+  ['nodes --kubeconfig ./none', 2, /--kubeconfig: ENOENT/],
+  ['nodes --kubeconfig ./broken.yaml', 2, /--kubeconfig: /],
+  ['nodes --watc', 2, /\(Did you mean --watch\?\)/],
+  ['nodes -o xml', 2, /Expected table, wide, json, yaml/],
+  ['pods -n Team_A', 2, /Expected the name of a namespace, such as default/],
+  ['pods --selector', 2, /argument missing/],
+  ['top --namespace', 2, /argument missing/],
+  ['describe', 2, /missing required argument 'pod'/],
+  ['describe web api', 2, /too many arguments/],
+  ['describe web -w', 2, /describe: -w does not apply: it describes a pod once; kubectl gpu pods POD -w follows it/],
+  ['describe -l app=web', 2, /describe: -l does not apply: name one pod; kubectl gpu pods -l lists those with labels/],
+  ['describe web -A', 2, /describe: -A does not apply: name one pod, and its namespace with -n/],
+  ['limits', 2, /Usage: kubectl gpu limits/],
+  ['limits se', 2, /unknown command 'se'\n\(Did you mean .*set/],
+  ['limits set', 2, /missing required argument 'pod'/],
+  ['limits set web', 2, /give at least one of --memory, --share, --soft and --priority/],
+  ['limits set web --memory lots', 2, /Expected blocks of 256 MiB such as 16, or an amount with a unit/],
+  ['limits set web --share 101', 2, /Expected hundredths of a GPU from 1 to 100/],
+  ['limits set web --priority urgent', 2, /Expected high, normal or low/],
+  ['limits set --share 10 -l app=web', 2, /set: -l does not apply: name one pod; kubectl gpu limits get -l/],
+  ['limits release web --watch', 2, /release: -w does not apply: it changes a pod once/],
+  ['events extra', 2, /too many arguments/],
+  ['doctor', 2, /missing required argument 'node'/],
+  ['doctor node1 -w', 2, /doctor: -w does not apply: it checks a node once; kubectl gpu nodes NODE -w follows it/],
+  ['quota', 2, /Usage: kubectl gpu quota/],
+  ['quota tre', 2, /unknown command 'tre'\n\(Did you mean .*tree/],
+  ['quota tree -l team=a', 2, /tree: -l does not apply: name a group to show its part of the tree/],
+  ['quota top -l team=a', 2, /top: -l does not apply: name a group with --group/],
+  ['quota explain web', 2, /quota: "web" is not kind\/name/],
+  ['quota explain deployment/web -A', 2, /explain: -A does not apply: name the namespace of the objects with -n/],
+  ['quota create team', 2, /missing required argument 'limits'/],
+  ['quota create Team pods=3', 2, /quota: "Team" is no name of a group: expected lower case letters, digits and -/],
+  ['quota create team pods', 2, /quota: "pods" is no limit: expected key=amount such as limits\.cpu=100/],
+  ['quota create team pods=many', 2, /quota: pods: /],
+  ['quota edit', 2, /missing required argument 'group'/],
+  ['quota edit team --kubectl ./none', 2, /quota: \.\/none cannot be started: ENOENT/],
 ];
 
 test('a mistake on the command line is refused in one sentence with the right exit code', async (t) => {
@@ -111,17 +170,31 @@ test('a mistake on the command line is refused in one sentence with the right ex
   write('broken.yaml', 'groups: [\n');
   write('matrix.txt', '\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n');
   mkdirSync(join(directory, 'home'));
-  const env = { PATH: process.env.PATH, HOME: join(directory, 'home') };
-  for (const [args, code, message, input = ''] of ROWS) {
-    const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args.split(' ')], {
+  const env = { PATH: process.env.PATH ?? '', HOME: join(directory, 'home') };
+  const check = ({ code, out, err }: Ended, [args, expected, message]: Row): void => {
+    t.match({ code, err }, { code: expected, err: message }, args);
+    t.notMatch(err, /^ +at .*:\d+:\d+\)?$/m, `${args} prints no stack trace`);
+    if (expected === 2) t.equal(out, '', `${args} prints nothing on standard output`);
+  };
+  for (const [program, rows] of [
+    ['gpu-manager', ROWS],
+    ['kubectl-gpu', PLUGIN_ROWS],
+  ] as const)
+    for (const row of rows) {
+      const [args, , , input = ''] = row;
+      check(await commands.run({ program, args: args.split(' '), env, directory, input }), row);
+    }
+  // What a process adds, such as its exit code and its real standard input, is the same for every row.
+  for (const row of ROWS.filter(([, , , input], at) => input !== undefined || at % 20 === 0)) {
+    const [args, , , input = ''] = row;
+    const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args.split(' ')], {
       encoding: 'utf8',
       cwd: directory,
       env,
       input,
       timeout: 30_000,
     });
-    t.match({ status, stderr }, { status: code, stderr: message }, args);
-    t.notMatch(stderr, /^ +at .*:\d+:\d+\)?$/m, `${args} prints no stack trace`);
+    check({ code: status, out: stdout, err: stderr }, row);
   }
 });
 
@@ -139,7 +212,7 @@ test('the error about a port in use names the port and the remedy', async (t) =>
   t.match(stderr, `cannot listen on 127.0.0.1:${port}: another program listens there; stop it or choose another port`);
 });
 
-test('KUBECONFIG names the cluster of every command that needs one outside a pod', (t) => {
+test('KUBECONFIG names the cluster of every command that needs one outside a pod', async (t) => {
   for (const args of [
     ['run', '--driver=dummy'],
     ['extender'],
@@ -147,14 +220,10 @@ test('KUBECONFIG names the cluster of every command that needs one outside a pod
     ['quota', 'tree'],
     ['quota', 'clock'],
   ]) {
-    const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
-      encoding: 'utf8',
-      env: { PATH: process.env.PATH, KUBECONFIG: '/nowhere/kubeconfig' },
-      timeout: 30_000,
-    });
-    t.match({ status, stderr }, { status: 2, stderr: /\/nowhere\/kubeconfig/ }, args.join(' '));
+    const env = { PATH: process.env.PATH ?? '', KUBECONFIG: '/nowhere/kubeconfig' };
+    const ended = await commands.run({ program: 'gpu-manager', args, env, directory: '/', input: '' });
+    t.match(ended, { code: 2, err: /\/nowhere\/kubeconfig/ }, args.join(' '));
   }
-  t.end();
 });
 
 test('a command ends without an error when the reader closes the pipe', (t) => {

@@ -30,8 +30,8 @@ export function clusterCommand(name: string): Command {
     .option('--agent-namespace <name>', 'namespace of the agents; default: found by their label');
 }
 
-export function namespaceOption(): Option {
-  return new Option('-n, --namespace <name>', 'namespace; default: that of the context').argParser((text: string) => {
+export function namespaceOption(description = 'namespace; default: that of the context'): Option {
+  return new Option('-n, --namespace <name>', description).argParser((text: string) => {
     if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/u.test(text))
       throw new InvalidArgumentError('Expected the name of a namespace, such as default.');
     return text;

@@ -17,6 +17,7 @@ import { list, record } from '../../kube/json.js';
 import { listAll } from '../../kube/list-all.js';
 import { readPod } from '../../kube/pod.js';
 import { outputOption, print, type Output } from '../output.js';
+import { refuseOptions } from '../refused-options.js';
 import { age, gib, printable, table } from '../terminal-text.js';
 import {
   clusterCommand,
@@ -42,7 +43,11 @@ const ANNOTATIONS = [
 
 /** `kubectl gpu describe POD`: everything that is known about the GPUs of one pod. */
 export function describeCommand(): Command {
-  return clusterCommand('describe')
+  return refuseOptions(clusterCommand('describe'), {
+    watch: 'it describes a pod once; kubectl gpu pods POD -w follows it',
+    selector: 'name one pod; kubectl gpu pods -l lists those with labels',
+    allNamespaces: 'name one pod, and its namespace with -n',
+  })
     .description("describe a pod's GPUs: requests, limits and use of its containers, why it waits, findings and events")
     .argument('<pod>', 'name, or pod/name')
     .addOption(namespaceOption())

@@ -3,6 +3,7 @@ import type { Diagnosis } from '../../agent/diagnosis.js';
 import { StartupError } from '../../host/startup-error.js';
 import { diagnosisText, type Finding } from '../diagnosis-text.js';
 import { outputOption, print, type Output } from '../output.js';
+import { ignoreNamespaces, refuseOptions } from '../refused-options.js';
 import { clusterCommand, withCluster, type ClusterOptions } from './cluster-command.js';
 import { ENABLE_LABEL, isGpuResource, type GpuCluster, type GpuNode } from './gpu-cluster.js';
 
@@ -11,7 +12,10 @@ const TIMEOUT_MS = 55_000;
 
 /** `kubectl gpu doctor NODE`: the cluster's view of a node, then the checks of the doctor on the node. */
 export function doctorCommand(): Command {
-  return clusterCommand('doctor')
+  return refuseOptions(ignoreNamespaces(clusterCommand('doctor')), {
+    watch: 'it checks a node once; kubectl gpu nodes NODE -w follows it',
+    selector: 'name one node; kubectl gpu nodes -l lists those with labels',
+  })
     .description('check a node: label, agent, offered resources; then everything that gpu-manager doctor checks there')
     .argument('<node>', 'name, or node/name')
     .addOption(outputOption())

@@ -1,8 +1,11 @@
 import type { Command } from 'commander';
-import { eventsPath } from '../../kube/api-path.js';
+import { ALL_PODS, eventsPath, podsPath } from '../../kube/api-path.js';
+import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
 import { listAll } from '../../kube/list-all.js';
+import { readPod } from '../../kube/pod.js';
 import { outputOption } from '../output.js';
 import { age } from '../terminal-text.js';
+import { watchOption } from '../watch.js';
 import {
   allNamespacesOption,
   clusterCommand,
@@ -10,8 +13,8 @@ import {
   withCluster,
   type NamespaceOptions,
 } from './cluster-command.js';
-import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
-import { printListing, watchOption, type ListingOptions } from './listing.js';
+import type { GpuCluster } from './gpu-cluster.js';
+import { printListing, type ListingOptions } from './listing.js';
 
 /** `kubectl gpu events`: events about GPUs and quota. */
 export function eventsCommand(): Command {
@@ -19,6 +22,7 @@ export function eventsCommand(): Command {
     .description('list the events about GPUs and quota, oldest first')
     .addOption(namespaceOption())
     .addOption(allNamespacesOption())
+    .option('-l, --selector <labels>', 'only events of pods with these labels')
     .option('--warnings', 'only warnings')
     .addOption(watchOption())
     .addOption(outputOption())
@@ -26,9 +30,15 @@ export function eventsCommand(): Command {
       withCluster(options, ({ cluster, namespace }) =>
         printListing(options, async () => {
           const path = namespace === null ? '/api/v1/events' : eventsPath(namespace);
+          const pods = await labelledPods(cluster, namespace, options.selector);
           const events = (await listAll(cluster.api, 'the events', path))
             .map(readEvent)
-            .filter((event) => isOurs(event) && (options.warnings !== true || event.type === 'Warning'))
+            .filter(
+              (event) =>
+                isOurs(event) &&
+                (options.warnings !== true || event.type === 'Warning') &&
+                (pods === null || pods.has(event.uid)),
+            )
             .sort((a, b) => a.atMs - b.atMs);
           return {
             headings: ['LAST SEEN', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'],
@@ -40,6 +50,17 @@ export function eventsCommand(): Command {
         }),
       ),
     );
+}
+
+/** UIDs of the pods with labels; null without a selector. */
+async function labelledPods(
+  { api }: GpuCluster,
+  namespace: string | null,
+  labelSelector: string | undefined,
+): Promise<ReadonlySet<string> | null> {
+  if (labelSelector === undefined) return null;
+  const path = namespace === null ? ALL_PODS : podsPath(namespace);
+  return new Set((await listAll(api, 'the pods', path, { labelSelector })).map((pod) => readPod(pod).uid));
 }
 
 /** Whether a program of this project reported the event: their components begin alike. */

@@ -208,10 +208,10 @@ export function slicesOf({ containers }: GpuPod): readonly SliceSnapshot[] {
 async function mapLimited<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results = new Map<number, R>();
   const next = items.entries();
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (const [at, item] of next) results.set(at, await work(item));
   };
-  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, items.length) }, lane));
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, items.length) }, worker));
   return items.map((_, at) => results.get(at) as R);
 }
 

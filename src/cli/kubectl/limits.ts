@@ -8,8 +8,10 @@ import { podPath } from '../../kube/api-path.js';
 import { MERGE_PATCH, type KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readPod, type Pod } from '../../kube/pod.js';
-import { outputOption } from '../output.js';
+import { outputOption, print, type Output } from '../output.js';
+import { refuseOptions } from '../refused-options.js';
 import { gib } from '../terminal-text.js';
+import { watchOption } from '../watch.js';
 import {
   allNamespacesOption,
   clusterCommand,
@@ -19,9 +21,11 @@ import {
   type NamespaceOptions,
 } from './cluster-command.js';
 import type { GpuContainer, GpuPod } from './gpu-cluster.js';
-import { printListing, watchOption, type ListingOptions, type ListingRow } from './listing.js';
+import { printListing, type ListingOptions, type ListingRow } from './listing.js';
+import { selectedPods } from './pods.js';
 
 interface SetOptions extends NamespaceOptions {
+  readonly output: Output;
   readonly container?: string;
   readonly memory?: string;
   readonly share?: string;
@@ -39,6 +43,12 @@ const KEYS = {
 
 type LimitName = keyof typeof KEYS;
 const NAMES = Object.keys(KEYS) as readonly LimitName[];
+
+const ONE_POD = {
+  watch: 'it changes a pod once; kubectl gpu limits get -w shows the limits as they change',
+  selector: 'name one pod; kubectl gpu limits get -l lists those with labels',
+  allNamespaces: 'name one pod, and its namespace with -n',
+};
 
 /** `kubectl gpu limits`: shows and changes the limits of running pods, by their annotations. */
 export function limitsCommand(): Command {
@@ -62,18 +72,16 @@ function getCommand(): Command {
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
       withCluster(options, ({ cluster, namespace }) =>
         printListing(options, async () => {
+          cluster.refresh();
           const { pods, problems } = await cluster.pods(namespace, options.selector ?? null);
-          const missing = names.filter((name) => !pods.some(({ pod }) => pod.name === name));
-          if (missing.length > 0)
-            throw new Error(`no pod with GPUs is called ${missing.join(', ')} in ${namespace ?? 'any namespace'}`);
           return {
             headings: [
               ...(namespace === null ? ['NAMESPACE'] : []),
               ...['POD', 'CONTAINER', 'GPU', 'SHARE', 'UP TO', 'MEMORY', 'USED', 'PRIORITY', 'ASKED'],
             ],
             wideHeadings: ['GPU UUID', 'ALLOCATION'],
-            rows: pods
-              .filter(({ pod }) => !pod.isDone && (names.length === 0 || names.includes(pod.name)))
+            rows: selectedPods(pods, names, namespace)
+              .filter(({ pod }) => !pod.isDone)
               .flatMap((gpuPod) => rowsOf(gpuPod, namespace === null)),
             none: `no running pod asks for GPUs in ${namespace === null ? 'any namespace' : `namespace ${namespace} (-A for all)`}`,
             problems,
@@ -148,7 +156,7 @@ function askedOf({ annotations }: Pod, container: string): Readonly<Partial<Reco
 }
 
 function setCommand(): Command {
-  return clusterCommand('set')
+  return refuseOptions(clusterCommand('set'), ONE_POD)
     .description('set limits of a running pod within its allocation, by annotations; the agent applies them at once')
     .argument('<pod>', 'name, or pod/name')
     .addOption(namespaceOption())
@@ -169,6 +177,7 @@ function setCommand(): Command {
       checked(parseHundredths, 'hundredths of a GPU from 1 to 100'),
     )
     .option('--priority <priority>', 'high, normal or low', checked(parsePriority, 'high, normal or low'))
+    .addOption(outputOption())
     .action((name: string, options: SetOptions) => {
       if (NAMES.every((limit) => options[limit] === undefined))
         throw new StartupError('give at least one of --memory, --share, --soft and --priority');
@@ -184,29 +193,41 @@ function setCommand(): Command {
           }),
         );
         await annotate(cluster.api, pod, changes);
-        for (const [key, value] of Object.entries(changes))
-          process.stdout.write(`pod/${pod.name}: ${key}=${String(value)}\n`);
+        await printChanges(options.output, pod, changes);
       });
     });
 }
 
 function releaseCommand(): Command {
-  return clusterCommand('release')
+  return refuseOptions(clusterCommand('release'), ONE_POD)
     .description('remove limits that annotations set: the pod gets its allocation again')
     .argument('<pod>', 'name, or pod/name')
     .addOption(namespaceOption())
-    .action((name: string, options: NamespaceOptions) =>
+    .addOption(outputOption())
+    .action((name: string, options: NamespaceOptions & { readonly output: Output }) =>
       withCluster(options, async ({ cluster, namespace }) => {
         const pod = await readTarget(cluster.api, namespace ?? 'default', name);
         const set = Object.values(KEYS).filter((key) => pod.annotations[key] !== undefined);
-        if (set.length > 0) await annotate(cluster.api, pod, Object.fromEntries(set.map((key) => [key, null])));
-        process.stdout.write(
-          set.length === 0
-            ? `pod/${pod.name}: no annotation limits it\n`
-            : set.map((key) => `pod/${pod.name}: ${key} removed\n`).join(''),
-        );
+        const changes = Object.fromEntries(set.map((key) => [key, null]));
+        if (set.length > 0) await annotate(cluster.api, pod, changes);
+        await printChanges(options.output, pod, changes);
       }),
     );
+}
+
+/** Prints annotations that were written, and with null those that were removed. */
+async function printChanges(
+  output: Output,
+  { namespace, name }: Pod,
+  annotations: Readonly<Record<string, string | null>>,
+): Promise<void> {
+  const lines = Object.entries(annotations).map(
+    ([key, value]) => `pod/${name}: ${value === null ? `${key} removed` : `${key}=${value}`}\n`,
+  );
+  await print(output, {
+    document: () => ({ namespace, pod: name, annotations }),
+    table: () => (lines.length === 0 ? `pod/${name}: no annotation limits it\n` : lines.join('')),
+  });
 }
 
 /** Keeps the text of the user if it can be read; the annotation shows what was written. */

@@ -1,8 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { Option } from 'commander';
 import { print, printItem, type Output } from '../output.js';
-import { stopSignal } from '../stop-signal.js';
 import { printable, table } from '../terminal-text.js';
+import { watch } from '../watch.js';
 
 /** One line of a listing. */
 export interface ListingRow {
@@ -18,9 +16,9 @@ export interface Listing {
   readonly headings: readonly string[];
   readonly wideHeadings: readonly string[];
   readonly rows: readonly ListingRow[];
-  /** What is printed on standard error if there are no rows. */
+  /** The line on standard error if there are no rows. */
   readonly none: string;
-  /** Why figures are missing, by what lacks them. */
+  /** Reasons for missing figures, by the name of the node that lacks them. */
   readonly problems: ReadonlyMap<string, string>;
 }
 
@@ -29,62 +27,64 @@ export interface ListingOptions {
   readonly watch?: true;
 }
 
-/** Interval of `--watch`. */
-const LOOK_MS = 2_000;
 /** Problems that are printed one by one. */
 const MAX_PROBLEMS = 3;
 
-export function watchOption(): Option {
-  return new Option('-w, --watch', 'then print rows again as they change');
-}
-
-/** Prints a listing; with `--watch`, also every row that changes, until a signal arrives. */
+/**
+ * Prints a listing; with `--watch`, also every row that changes, until a signal arrives. Rejects if the first read
+ * fails.
+ */
 export async function printListing(options: ListingOptions, read: () => Promise<Listing>): Promise<void> {
   const { output } = options;
   const first = await read();
-  printProblems(first.problems);
   if (first.rows.length === 0) process.stderr.write(`${first.none}\n`);
-  if (options.watch !== true) {
-    if (first.rows.length > 0 || output === 'json' || output === 'yaml')
-      await print(output, {
-        document: () => first.rows.map(({ document }) => document),
-        table: () => asTable(first, false),
-        wide: () => asTable(first, true),
-      });
+  if (options.watch === true) {
+    const changes = new ListingChanges(output);
+    await watch(first, read, (listing) => changes.print(listing));
     return;
   }
-  const end = new AbortController();
-  void stopSignal().then(() => end.abort());
-  const shown = new Map<string, string>();
-  const isWide = output === 'wide';
-  let widths: readonly number[] = [];
-  for (let listing = first; ; listing = await read()) {
-    const changed = listing.rows.filter(({ key, document }) => {
-      const text = JSON.stringify(document);
-      const isNew = shown.get(key) !== text;
-      shown.set(key, text);
-      return isNew;
+  printProblems(first.problems);
+  if (first.rows.length > 0 || output === 'json' || output === 'yaml')
+    await print(output, {
+      document: () => first.rows.map(({ document }) => document),
+      table: () => asTable(first, false),
+      wide: () => asTable(first, true),
     });
-    if (output === 'json' || output === 'yaml')
-      for (const { document } of changed) await printItem(output, { document: () => document, table: () => '' });
-    else if (changed.length > 0) {
-      const lines = changed.map((row) => cellsOf(row, isWide).map(printable));
-      const heading = widths.length === 0 ? [headingsOf(listing, isWide)] : [];
-      if (widths.length === 0) widths = widthsOf([...heading, ...lines]);
-      process.stdout.write(
-        [...heading, ...lines]
-          .map(
-            (cells) =>
-              `${cells
-                .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-                .join('  ')
-                .trimEnd()}\n`,
-          )
-          .join(''),
-      );
+}
+
+/** Prints what differs from the listing before. */
+class ListingChanges {
+  readonly #output: Output;
+  #rows: ReadonlyMap<string, string> = new Map();
+  #problems: ReadonlyMap<string, string> = new Map();
+  #widths: readonly number[] = [];
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
+
+  async print(listing: Listing): Promise<void> {
+    printProblems(new Map([...listing.problems].filter(([node, problem]) => this.#problems.get(node) !== problem)));
+    this.#problems = listing.problems;
+    const rows = new Map(listing.rows.map(({ key, document }) => [key, JSON.stringify(document)]));
+    const changed = listing.rows.filter(({ key }) => rows.get(key) !== this.#rows.get(key));
+    this.#rows = rows;
+    if (this.#output !== 'json' && this.#output !== 'yaml') this.#printLines(listing, changed);
+    else
+      for (const { document } of changed) await printItem(this.#output, { document: () => document, table: () => '' });
+  }
+
+  /** The columns keep the widths of the first lines. */
+  #printLines(listing: Listing, changed: readonly ListingRow[]): void {
+    if (changed.length === 0) return;
+    const isWide = this.#output === 'wide';
+    const lines = changed.map((row) => cellsOf(row, isWide).map(printable));
+    const heading = this.#widths.length === 0 ? [headingsOf(listing, isWide)] : [];
+    if (this.#widths.length === 0) this.#widths = widthsOf([...heading, ...lines]);
+    for (const cells of [...heading, ...lines]) {
+      const padded = cells.map((cell, at) => cell.padEnd(this.#widths[at] ?? 0));
+      process.stdout.write(`${padded.join('  ').trimEnd()}\n`);
     }
-    await delay(LOOK_MS, undefined, { signal: end.signal }).catch(() => undefined);
-    if (end.signal.aborted) return;
   }
 }
 

@@ -1,14 +1,17 @@
 import type { Command } from 'commander';
 import { CORE_RESOURCE, CORES_PER_GPU } from '../../gpu/resources.js';
 import { outputOption } from '../output.js';
+import { ignoreNamespaces } from '../refused-options.js';
 import { gib } from '../terminal-text.js';
+import { watchOption } from '../watch.js';
 import { clusterCommand, selectorOption, withCluster, type NamespaceOptions } from './cluster-command.js';
 import type { GpuNode } from './gpu-cluster.js';
-import { printListing, watchOption, type Listing, type ListingOptions, type ListingRow } from './listing.js';
+import { printListing, type Listing, type ListingOptions, type ListingRow } from './listing.js';
+import { selection } from './selection.js';
 
 /** `kubectl gpu nodes`: the nodes with GPUs, what is allocated there and what is used. */
 export function nodesCommand(): Command {
-  return clusterCommand('nodes')
+  return ignoreNamespaces(clusterCommand('nodes'))
     .description('list the nodes with GPUs: what is allocated there, what is used, and whether the agent answers')
     .argument('[names...]', 'only these nodes')
     .addOption(selectorOption())
@@ -19,12 +22,20 @@ export function nodesCommand(): Command {
         printListing(options, async () => {
           cluster.refresh();
           const nodes = await cluster.nodes(options.selector ?? null);
-          const missing = names.filter((name) => !nodes.some(({ node }) => node.name === name));
-          if (missing.length > 0) throw new Error(`no node with GPUs is called ${missing.join(', ')}`);
-          return listing(nodes.filter(({ node }) => names.length === 0 || names.includes(node.name)));
+          return listing(selectedNodes(nodes, names));
         }),
       ),
     );
+}
+
+/** The nodes with these names, or all. Throws if one has no GPUs. */
+export function selectedNodes(nodes: readonly GpuNode[], names: readonly string[]): readonly GpuNode[] {
+  return selection(
+    nodes,
+    names,
+    ({ node }) => node.name,
+    (missing) => `no node with GPUs is called ${missing}`,
+  );
 }
 
 function listing(nodes: readonly GpuNode[]): Listing {

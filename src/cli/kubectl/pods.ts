@@ -3,6 +3,7 @@ import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import type { Pod } from '../../kube/pod.js';
 import { outputOption } from '../output.js';
 import { age, gib } from '../terminal-text.js';
+import { watchOption } from '../watch.js';
 import {
   allNamespacesOption,
   clusterCommand,
@@ -12,7 +13,8 @@ import {
   type NamespaceOptions,
 } from './cluster-command.js';
 import { slicesOf, type GpuPod } from './gpu-cluster.js';
-import { printListing, watchOption, type Listing, type ListingOptions, type ListingRow } from './listing.js';
+import { printListing, type Listing, type ListingOptions, type ListingRow } from './listing.js';
+import { selection } from './selection.js';
 
 /** `kubectl gpu pods`: the pods with GPUs, and the waiting ones with the reason. */
 export function podsCommand(): Command {
@@ -29,14 +31,25 @@ export function podsCommand(): Command {
         printListing(options, async () => {
           cluster.refresh();
           const { pods, problems } = await cluster.pods(namespace, options.selector ?? null);
-          const missing = names.filter((name) => !pods.some(({ pod }) => pod.name === name));
-          if (missing.length > 0)
-            throw new Error(`no pod with GPUs is called ${missing.join(', ')} in ${namespace ?? 'any namespace'}`);
-          const chosen = pods.filter(({ pod }) => names.length === 0 || names.includes(pod.name));
-          return { ...listing(chosen, namespace), problems };
+          return { ...listing(selectedPods(pods, names, namespace), namespace), problems };
         }),
       ),
     );
+}
+
+/** The pods with these names, or all. Throws if one asks for no GPU; `namespace` is that of the pods, null for all. */
+export function selectedPods(
+  pods: readonly GpuPod[],
+  names: readonly string[],
+  namespace: string | null,
+): readonly GpuPod[] {
+  const place = namespace === null ? 'any namespace' : `namespace ${namespace} (-A for all)`;
+  return selection(
+    pods,
+    names,
+    ({ pod }) => pod.name,
+    (missing) => `no pod with GPUs is called ${missing} in ${place}`,
+  );
 }
 
 /** The state of a pod in one word, as kubectl prints it. */

@@ -3,15 +3,25 @@ import type { AllocationSnapshot, SliceSnapshot } from '../../agent/display/view
 import { outputOption } from '../output.js';
 import { gib } from '../terminal-text.js';
 import { containerName } from '../usage.js';
-import { clusterCommand, selectorOption, withCluster, type NamespaceOptions } from './cluster-command.js';
-import { printListing, watchOption, type ListingOptions, type ListingRow } from './listing.js';
+import { watchOption } from '../watch.js';
+import {
+  allNamespacesOption,
+  clusterCommand,
+  namespaceOption,
+  withCluster,
+  type NamespaceOptions,
+} from './cluster-command.js';
+import { printListing, type ListingOptions, type ListingRow } from './listing.js';
+import { selectedNodes } from './nodes.js';
 
 /** `kubectl gpu top`: the slices of all nodes, the busiest first. */
 export function topCommand(): Command {
   return clusterCommand('top')
     .description('list the slices of all nodes, or of some, the busiest first')
     .argument('[nodes...]', 'only these nodes')
-    .addOption(selectorOption())
+    .addOption(namespaceOption('only containers of this namespace; default: of all'))
+    .addOption(allNamespacesOption())
+    .option('-l, --selector <labels>', 'only nodes with these labels')
     .addOption(watchOption())
     .addOption(outputOption())
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
@@ -19,20 +29,21 @@ export function topCommand(): Command {
         printListing(options, async () => {
           cluster.refresh();
           const all = await cluster.nodes(options.selector ?? null);
-          const missing = names.filter((name) => !all.some(({ node }) => node.name === name));
-          if (missing.length > 0) throw new Error(`no node with GPUs is called ${missing.join(', ')}`);
-          const nodes = all.filter(({ node }) => names.length === 0 || names.includes(node.name));
+          const nodes = selectedNodes(all, names);
+          const place = options.allNamespaces === true ? null : (options.namespace ?? null);
+          const isShown = ({ owners }: AllocationSnapshot): boolean =>
+            place === null || owners.some(({ namespace }) => namespace === place);
           const slices = nodes.flatMap(({ node, snapshot }) =>
-            (snapshot?.allocations ?? []).flatMap((allocation) =>
-              allocation.slices.map((slice) => ({ node: node.name, allocation, slice })),
-            ),
+            (snapshot?.allocations ?? [])
+              .filter(isShown)
+              .flatMap((allocation) => allocation.slices.map((slice) => ({ node: node.name, allocation, slice }))),
           );
           slices.sort((a, b) => b.slice.usedPercent - a.slice.usedPercent);
           return {
             headings: ['NODE', 'GPU', 'CONTAINER', 'CORES', 'MEMORY', 'THROTTLED', 'PROCESSES'],
             wideHeadings: ['GPU UUID', 'ALLOCATION'],
             rows: slices.map(({ node, allocation, slice }) => rowOf(node, allocation, slice)),
-            none: 'no container has a slice',
+            none: `no container${place === null ? '' : ` of namespace ${place}`} has a slice`,
             problems: new Map(
               nodes.flatMap(({ node, problem }) => (problem === '' ? [] : [[node.name, problem] as const])),
             ),
