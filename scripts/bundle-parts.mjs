@@ -1,0 +1,69 @@
+// Parts of the bundles that scripts make: how esbuild is called, and what is said about the packages in a bundle.
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** Loads a compiled library, which cannot be part of a JavaScript file. */
+export const KOFFI = 'koffi';
+
+/**
+ * Options of esbuild that put programs of dist/src, and everything they import, into a few files below
+ * TARGET/dist/src. The same sources give the same bytes: nothing in them depends on the time, the machine or the path.
+ */
+export function bundleOptions(target, entryPoints) {
+  return {
+    absWorkingDir: ROOT,
+    entryPoints,
+    outbase: 'dist/src',
+    outdir: join(target, 'dist/src'),
+    splitting: true,
+    // As deep as the files that they are made of, which find others from where they are.
+    chunkNames: 'cli/[name]-[hash]',
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    // The last two are accelerators that their users do without; nothing here speaks SSH.
+    external: [KOFFI, 'cpu-features', '*.node'],
+    // Packages of the older module system ask for these.
+    banner: {
+      js: [
+        "import { createRequire as bundleRequire } from 'node:module';",
+        "import { fileURLToPath as bundlePath } from 'node:url';",
+        'const require = bundleRequire(import.meta.url);',
+        'const __filename = bundlePath(import.meta.url);',
+        "const __dirname = bundlePath(new URL('.', import.meta.url));",
+      ].join('\n'),
+    },
+    // Names stay as they are, for stacks that can be read.
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  };
+}
+
+/** Folders of the packages that the inputs of a bundle belong to. */
+export function packagesIn({ inputs }) {
+  const folders = Object.keys(inputs).flatMap(
+    (input) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0] ?? [],
+  );
+  return [...new Set(folders)].sort();
+}
+
+/** What ships, by package: version, licence, and the licence's text where the package has one. */
+export async function licences(folders) {
+  const sections = await Promise.all(
+    folders.map(async (folder) => {
+      const at = join(ROOT, folder);
+      const { name, version, license } = JSON.parse(await readFile(join(at, 'package.json'), 'utf8'));
+      const file = (await readdir(at)).find((entry) => /^licen[cs]e/iu.test(entry));
+      const text = file === undefined ? '' : `\n${(await readFile(join(at, file), 'utf8')).trim()}\n`;
+      return { title: `${name} ${version}`, text: `## ${name} ${version}: ${license ?? 'see below'}\n${text}` };
+    }),
+  );
+  sections.sort((a, b) => (a.title < b.title ? -1 : 1));
+  return `# Packages in this bundle\n\n${sections.map(({ text }) => text).join('\n')}`;
+}
