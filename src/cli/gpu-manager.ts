@@ -39,6 +39,11 @@ function needed([first]: readonly string[]): readonly string[] {
 
 /** Runs `gpu-manager ARGV...` and returns its exit code. */
 export async function gpuManager(argv: readonly string[]): Promise<number> {
+  return runProgram(await gpuManagerProgram(argv), withExtraFlags(argv.map(normalise)));
+}
+
+/** The program with the commands that `argv` needs; with all of them for `--help`. */
+export async function gpuManagerProgram(argv: readonly string[]): Promise<Command> {
   const program = newProgram('gpu-manager', 'Share GPUs between containers in Kubernetes');
   const names = needed(argv);
   for (const name of names) {
@@ -47,7 +52,7 @@ export async function gpuManager(argv: readonly string[]): Promise<number> {
     // command.
     if (command !== undefined) program.addCommand(command, { isDefault: names.length === 1 && name === DEFAULT });
   }
-  return runProgram(program, withExtraFlags(argv.map(normalise)));
+  return program;
 }
 
 /** EXTRA_FLAGS applies only to the agent. It is applied last, so its values take precedence. */

@@ -40,17 +40,17 @@ export function healthCommand(): Command {
     .command('clear')
     .description('clear the health history of a GPU; the kubelet is offered the GPU again at once')
     .argument('<gpu>', 'index or UUID')
+    .addOption(outputOption())
     .addOption(displaySocketOption())
-    .action((name: string, options: Connection) =>
+    .action((name: string, options: Connection & { readonly output: Output }) =>
       connected(options, async (client) => {
         const { uuid } = choose(await list(client), name);
         await callUnary(client, 'Clear', { uuid }, TIMEOUT_MS);
-        process.stdout.write(
-          asText(
-            (await list(client)).filter((gpu) => gpu.uuid === uuid),
-            Date.now(),
-          ),
-        );
+        const cleared = (await list(client)).filter((gpu) => gpu.uuid === uuid);
+        await print(options.output, {
+          document: () => cleared.map(asDocument),
+          table: () => asText(cleared, Date.now()),
+        });
       }),
     );
   for (const each of command.commands) each.exitOverride();

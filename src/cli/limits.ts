@@ -6,7 +6,7 @@ import type { ContainerLimits__Output } from '../rpc/gen/vgpu/ContainerLimits.js
 import { limitsProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
 import { refuseWords } from './default-subcommand.js';
-import { displaySocketOption, withAgent } from './display-client.js';
+import { displaySocketOption, withAgent, withNode } from './display-client.js';
 import { outputOption, print, type Output } from './output.js';
 import { mib, table } from './terminal-text.js';
 
@@ -14,11 +14,11 @@ interface Connection {
   readonly displaySocket: string;
 }
 
-interface ListOptions extends Connection {
+interface PrintOptions extends Connection {
   readonly output: Output;
 }
 
-interface SetOptions extends Connection {
+interface SetOptions extends PrintOptions {
   readonly memory?: number;
   readonly share?: number;
   readonly soft?: number;
@@ -38,14 +38,10 @@ export function limitsCommand(): Command {
     .addOption(displaySocketOption())
     .addOption(outputOption())
     .allowExcessArguments()
-    .action((options: ListOptions, self: Command) => {
+    .action((options: PrintOptions, self: Command) => {
       refuseWords(self);
       return connected(options, async (client) => {
-        const containers = await list(client);
-        await print(options.output, {
-          document: () => containers.map(asDocument),
-          table: () => asTable(containers),
-        });
+        await show(options, await list(client));
       });
     });
   command
@@ -63,6 +59,7 @@ export function limitsCommand(): Command {
       'cores that the container may use while other containers leave the GPU idle',
       hundredths,
     )
+    .addOption(outputOption())
     .addOption(displaySocketOption())
     .action((name: string, options: SetOptions) =>
       connected(options, async (client) => {
@@ -75,18 +72,21 @@ export function limitsCommand(): Command {
           share: options.share ?? 0,
           soft_limit: options.soft ?? 0,
         };
-        await changed(client, allocation, (await callUnary(client, 'Set', request, TIMEOUT_MS)).notes ?? []);
+        const { notes } = await callUnary(client, 'Set', request, TIMEOUT_MS);
+        await showChanged(options, client, allocation, notes);
       }),
     );
   command
     .command('release')
     .description('remove the limits that were set; the container gets its allocation or its limit annotations again')
     .argument('<container>', CONTAINER)
+    .addOption(outputOption())
     .addOption(displaySocketOption())
-    .action((name: string, options: Connection) =>
+    .action((name: string, options: PrintOptions) =>
       connected(options, async (client) => {
         const { allocation } = choose(await list(client), name);
-        await changed(client, allocation, (await callUnary(client, 'Release', { allocation }, TIMEOUT_MS)).notes ?? []);
+        const { notes } = await callUnary(client, 'Release', { allocation }, TIMEOUT_MS);
+        await showChanged(options, client, allocation, notes);
       }),
     );
   for (const each of command.commands) each.exitOverride();
@@ -112,9 +112,30 @@ async function list(client: Client): Promise<readonly ContainerLimits__Output[]>
   return containers;
 }
 
-async function changed(client: Client, allocation: string, notes: readonly string[]): Promise<void> {
+async function showChanged(
+  options: PrintOptions,
+  client: Client,
+  allocation: string,
+  notes: readonly string[] = [],
+): Promise<void> {
   for (const note of notes) process.stderr.write(`gpu-manager: ${note}\n`);
-  process.stdout.write(asTable((await list(client)).filter((container) => container.allocation === allocation)));
+  await show(
+    options,
+    (await list(client)).filter((container) => container.allocation === allocation),
+  );
+}
+
+async function show(
+  { output, displaySocket }: PrintOptions,
+  containers: readonly ContainerLimits__Output[],
+): Promise<void> {
+  const { cards: gpus } = await withNode(displaySocket, (node) => node.snapshot());
+  const indexes = new Map(gpus.map(({ uuid, index }) => [uuid, index]));
+  await print(output, {
+    document: () => containers.map((container) => asDocument(container, indexes)),
+    table: () => asTable(containers, indexes, false),
+    wide: () => asTable(containers, indexes, true),
+  });
 }
 
 /** The container that the name means. */
@@ -134,21 +155,26 @@ function choose(containers: readonly ContainerLimits__Output[], name: string): C
 }
 
 const HEADINGS = ['CONTAINER', 'GPU', 'SHARE', 'UP TO', 'MEMORY', 'USED', 'USE', 'ALLOCATION'];
+const MORE_HEADINGS = ['GPU UUID', 'POD UID'];
 
-function asTable(containers: readonly ContainerLimits__Output[]): string {
+/** Indexes of this node's GPUs, by UUID. */
+type GpuIndexes = ReadonlyMap<string, number>;
+
+function asTable(containers: readonly ContainerLimits__Output[], indexes: GpuIndexes, wide: boolean): string {
   const rows = containers.flatMap((container) =>
     container.devices.map((device) => [
       `${container.namespace}/${container.pod}/${container.container}`,
-      device.gpu_uuid,
+      String(indexes.get(device.gpu_uuid) ?? '-'),
       less(device.share, device.given_share),
       device.soft_limit === 0 ? '-' : String(device.soft_limit),
       less(limit(device.memory_bytes), limit(device.given_memory_bytes)),
       mib(Number(device.used_memory_bytes)),
       `${device.used_percent.toFixed(0)} %`,
       `${container.allocation}${container.set_by_operator ? ' (set)' : ''}${container.unenforced ? ' (unenforced)' : ''}`,
+      ...(wide ? [device.gpu_uuid, container.pod_uid || '-'] : []),
     ]),
   );
-  return table(HEADINGS, rows);
+  return table(wide ? [...HEADINGS, ...MORE_HEADINGS] : HEADINGS, rows);
 }
 
 /** The present limit, with the allocated amount if that is higher. */
@@ -160,7 +186,7 @@ function limit(bytes: string): string {
   return Number(bytes) === 0 ? '-' : mib(Number(bytes));
 }
 
-function asDocument(container: ContainerLimits__Output) {
+function asDocument(container: ContainerLimits__Output, indexes: GpuIndexes) {
   const bytesOf = (bytes: string): number | null => (Number(bytes) === 0 ? null : Number(bytes));
   return {
     allocation: container.allocation,
@@ -171,6 +197,7 @@ function asDocument(container: ContainerLimits__Output) {
     setByOperator: container.set_by_operator,
     unenforced: container.unenforced,
     devices: container.devices.map((device) => ({
+      gpuIndex: indexes.get(device.gpu_uuid) ?? null,
       gpuUuid: device.gpu_uuid,
       memoryBytes: bytesOf(device.memory_bytes),
       givenMemoryBytes: bytesOf(device.given_memory_bytes),

@@ -5,8 +5,10 @@ import type { ClusterAccess } from '../kube/open-client.js';
 import { leaderOf, ledgerTime, resetClock } from '../quota-controller/clock-reset.js';
 import { withClient } from '../quota-controller/open-cluster-ledger.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
+import { outputOption, print, type Output } from './output.js';
 
 interface Options extends ClusterAccess {
+  readonly output: Output;
   readonly set?: true;
   readonly namespace: string;
 }
@@ -20,9 +22,10 @@ export function quotaClockCommand(): Command {
     .description("show the quota's time and the API server's; with --set, set the one to the other")
     .option('--set', "set the quota's time to the API server's; no replica of quota serve may run")
     .option('--namespace <name>', 'namespace of the Lease', 'kube-system')
+    .addOption(outputOption())
     .addOption(kubeconfigOption())
     .addOption(contextOption())
-    .action(({ set, namespace, ...access }: Options) =>
+    .action(({ set, namespace, output, ...access }: Options) =>
       withClient(access, async (client) => {
         const ledger = await ledgerTime(client, systemClock).catch((error: unknown) => {
           throw new StartupError(`quota: ${(error as Error).message}`);
@@ -36,15 +39,24 @@ export function quotaClockCommand(): Command {
               `quota: ${leader.identity} leads: scale quota serve to 0 first, and wait until its Lease has ended`,
             );
           const { ledgers, before } = await resetClock(client, systemClock, Math.floor(now), RESERVATION_MS);
-          process.stdout.write(`${ledgers} ledgers: from ${timeOf(before)} to ${timeOf(now)}\n`);
-          return;
+          return print(output, {
+            document: () => ({ ledgers, from: timeOf(before), to: timeOf(now) }),
+            table: () => `${ledgers} ledgers: from ${timeOf(before)} to ${timeOf(now)}\n`,
+          });
         }
         const rows = [
           ['API server', timeOf(now)],
           ['last change of the ledger', ledger === 0 ? 'none' : `${timeOf(ledger)}${ahead(ledger - now)}`],
           ['leader', leader?.identity ?? 'none'],
         ];
-        process.stdout.write(rows.map(([name = '', value = '']) => `${name.padEnd(27)}${value}\n`).join(''));
+        return print(output, {
+          document: () => ({
+            serverTime: timeOf(now),
+            lastChange: ledger === 0 ? null : timeOf(ledger),
+            leader: leader?.identity ?? null,
+          }),
+          table: () => rows.map(([name = '', value = '']) => `${name.padEnd(27)}${value}\n`).join(''),
+        });
       }),
     );
 }

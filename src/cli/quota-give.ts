@@ -13,8 +13,10 @@ import type { Hard } from '../quota/core/group-spec.js';
 import { readDuration, readMoment } from '../quota/core/time.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { wholeNumberBetween } from './flag-values.js';
+import { outputOption, print, type Output } from './output.js';
 
 interface Place extends ClusterAccess {
+  readonly output: Output;
   readonly store?: string;
 }
 
@@ -57,10 +59,11 @@ export function quotaGrantCommand(): Command {
     .addOption(new Option('--mode <mode>', 'add to the remaining hours, or replace them').choices(['topup', 'reset']))
     .option('--carry-over <amount>', 'with a reset: how many of the remaining hours stay')
     .option(...STORE)
+    .addOption(outputOption())
     .addOption(kubeconfigOption())
     .addOption(contextOption())
     .action(async (group: string, key: string, amount: string, options: GrantOptions) => {
-      const { store, kubeconfig, context, ...fields } = options;
+      const { store, kubeconfig, context, output, ...fields } = options;
       const grant: GroupGrant = { key, amount, ...fields };
       await give(
         { store, kubeconfig, context },
@@ -74,7 +77,10 @@ export function quotaGrantCommand(): Command {
           inCluster: (api) => addGrant(api, group, grant),
         },
       );
-      process.stdout.write(`${group}: grant ${grant.name} of ${key}=${amount}\n`);
+      await print(output, {
+        document: () => ({ group, grant }),
+        table: () => `${group}: grant ${grant.name} of ${key}=${amount}\n`,
+      });
     });
 }
 
@@ -86,6 +92,7 @@ export function quotaTransferCommand(): Command {
     .argument('<to>', 'its sibling')
     .argument('<amounts...>', 'limits.cpu=10 requests.nvidia.com/gpu=2')
     .option(...STORE)
+    .addOption(outputOption())
     .addOption(kubeconfigOption())
     .addOption(contextOption())
     .action(async (from: string, to: string, written: readonly string[], place: Place) => {
@@ -94,7 +101,10 @@ export function quotaTransferCommand(): Command {
         inStore: (engine) => engine.transfer({ from, to, amounts }),
         inCluster: (api) => moveQuota(api, systemClock, from, to, amounts),
       });
-      process.stdout.write(`${written.join(' ')} from ${from} to ${to}\n`);
+      await print(place.output, {
+        document: () => ({ from, to, amounts }),
+        table: () => `${written.join(' ')} from ${from} to ${to}\n`,
+      });
     });
 }
 
@@ -109,6 +119,7 @@ export function quotaLendCommand(): Command {
     .requiredOption('--until <time>', 'time of return: a time, or a duration such as 7d from now on')
     .option('--from <time>', 'when it begins; default: now')
     .option(...STORE)
+    .addOption(outputOption())
     .addOption(kubeconfigOption())
     .addOption(contextOption())
     .action(async (lender: string, borrower: string, written: readonly string[], options: LendOptions) => {
@@ -127,9 +138,11 @@ export function quotaLendCommand(): Command {
             until: timestamp(until),
           }),
       });
-      process.stdout.write(
-        `${written.join(' ')} of ${lender} for ${borrower} until ${new Date(until).toISOString()}\n`,
-      );
+      const end = new Date(until).toISOString();
+      await print(options.output, {
+        document: () => ({ name, lender, borrower, amounts, until: end }),
+        table: () => `${written.join(' ')} of ${lender} for ${borrower} until ${end}\n`,
+      });
     });
 }
 
@@ -139,7 +152,7 @@ interface Given {
 }
 
 /** Changes a store, or the objects of a cluster. Rejects if the change is refused. */
-async function give({ store, ...cluster }: Place, { inStore, inCluster }: Given): Promise<void> {
+async function give({ store, ...cluster }: Omit<Place, 'output'>, { inStore, inCluster }: Given): Promise<void> {
   if (store === undefined)
     return withClient(cluster, async (client) => {
       const changed = await inCluster(client);

@@ -17,7 +17,7 @@ import { quotaClockCommand } from './quota-clock.js';
 import { quotaExplainCommand } from './quota-explain.js';
 import { FILENAME_OPTION, contentOf, manifestsOf, type FilenameOption } from './quota-file.js';
 import { quotaGrantCommand, quotaLendCommand, quotaTransferCommand } from './quota-give.js';
-import type { Output } from './output.js';
+import { print, type Output } from './output.js';
 import { formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 import { quotaServeCommand } from './quota-serve.js';
 import { quotaTopCommand } from './quota-top.js';
@@ -28,6 +28,11 @@ interface ReplayOptions extends QuotaOutput {
   readonly store?: string;
   readonly audit?: string;
   readonly report?: true;
+}
+
+interface VerifyOptions extends QuotaOutput {
+  readonly head?: string;
+  readonly skipLog?: true;
 }
 
 interface WhatIfOptions extends QuotaOutput, FilenameOption {
@@ -118,13 +123,18 @@ export function quotaCommand(): Command {
     .argument('<file>', 'of replay --audit or serve --audit; - for standard input')
     .option('--head <digest>', 'expected digest of the last line; detects a truncated file')
     .option('--skip-log', 'skip log lines between the audit lines, as kubectl logs prints them')
-    .action(async (file: string, { head, skipLog }: { readonly head?: string; readonly skipLog?: true }) => {
+    .addOption(quotaOutputOption())
+    .action(async (file: string, { head, skipLog, output }: VerifyOptions) => {
       const input = file === '-' ? process.stdin : createReadStream(file);
       const verified = await verifyAuditStream(input, head, skipLog).catch((error: NodeJS.ErrnoException) => {
         throw new StartupError(`quota: ${file}: ${error.code ?? error.message}`);
       });
       if (!verified.ok) throw new Error(`${file}: line ${verified.line}: ${verified.reason}`);
-      process.stdout.write(`${verified.end.sequence} events, last digest ${verified.end.digest}\n`);
+      const { sequence, digest } = verified.end;
+      await print(output, {
+        document: () => ({ events: sequence, lastDigest: digest }),
+        table: () => `${sequence} events, last digest ${digest}\n`,
+      });
     });
   for (const command of [
     quotaServeCommand(),

@@ -57,7 +57,8 @@ test('an operator on the node reads, sets and resets limits', async (t) => {
   const given = await runPod(node, wanted);
   await runPod(node, simplePod(100, 0));
   const shown = await limits(node);
-  t.match(shown.output, /CONTAINER .*\n.*\/main +GPU-\S+ +30 +- +4096 MiB +0 MiB +0 %/);
+  t.match(shown.output, /CONTAINER .*\n.*\/main +\d +30 +- +4096 MiB +0 MiB +0 %/);
+  t.match((await limits(node, 'list', '-o', 'wide')).output, / GPU UUID .*\n.*\/main +\d .* GPU-\S+ /);
   const name = `${wanted.namespace}/${wanted.name}`;
   t.match(await limits(node, 'set', name, '--memory', '1Gi', '--share', '20', '--soft', '50'), {
     code: 0,
@@ -70,7 +71,11 @@ test('an operator on the node reads, sets and resets limits', async (t) => {
   }[];
   t.match(
     documents.find((one) => one.pod === wanted.name),
-    { setByOperator: true, container: 'main', devices: [{ share: 20, givenShare: 30, softLimit: 50, generation: 1 }] },
+    {
+      setByOperator: true,
+      container: 'main',
+      devices: [{ gpuIndex: Number, share: 20, givenShare: 30, softLimit: 50, generation: 1 }],
+    },
   );
   t.match(await limits(node, 'release', wanted.name), { code: 0, output: / 30 +- +4096 MiB/ });
   t.match((await limitsOf(given)).devices, [{ share: 30, softLimit: null, memoryBytes: 16 * BLOCK }]);
@@ -103,7 +108,7 @@ test('an operator who requests impossible limits gets the reason', async (t) => 
     [['--soft', '5'], /a soft limit of 5 is below the share, 10/],
   ] as const)
     t.match(await limits(node, 'set', `default/${two.name}/a`, ...args), { code: 2, output });
-  t.match(await limits(node), { output: /\/a +GPU-\S+ +10 +- +1024 MiB +0 MiB +0 % +[0-9a-f]{16}$/m }, 'no change');
+  t.match(await limits(node), { output: /\/a +\d +10 +- +1024 MiB +0 MiB +0 % +[0-9a-f]{16}$/m }, 'no change');
   await node.stopAgent();
   t.match(await limits(node), { code: 1, output: /gpu-manager: no agent answers at / });
 });

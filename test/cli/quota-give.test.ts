@@ -1,35 +1,20 @@
-import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { test } from 'tap';
+import tap, { test } from 'tap';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from '../quota-controller/cluster.js';
 import { scratchDirectory } from '../scratch.js';
+import { Commands, type Ended } from './commands.js';
 
-const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+const commands = new Commands();
 
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
+tap.teardown(() => commands.close());
 
 function quotaIn(directory: string) {
+  const env = { PATH: process.env.PATH ?? '', HOME: directory, KUBECONFIG: join(directory, 'kubeconfig') };
   return (...args: readonly string[]): Promise<Ended> =>
-    new Promise((resolve, reject) => {
-      const child = spawn(process.execPath, [command, 'quota', ...args], {
-        cwd: directory,
-        env: { ...process.env, KUBECONFIG: join(directory, 'kubeconfig') },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
-      const texts = { out: '', err: '' };
-      child.stdout.on('data', (chunk: Buffer) => (texts.out += chunk.toString()));
-      child.stderr.on('data', (chunk: Buffer) => (texts.err += chunk.toString()));
-      child.once('error', reject);
-      child.once('close', (code) => resolve({ code, ...texts }));
-    });
+    commands.run({ program: 'gpu-manager', args: ['quota', ...args], env, directory, input: '' });
 }
 
 const GPU_HOURS = 'cash/limits.cpu';
@@ -99,12 +84,16 @@ test('grant, lend and transfer change a store', async (t) => {
   t.match(await quota('replay', 'empty.jsonl', '--tree', 'tree.yaml', '--store', 'store'), { code: 0 });
   const store = ['--store', 'store'];
   t.match(await quota('grant', 'a', 'cash/limits.cpu', '40', '--name', 'first', ...store), { code: 0 });
-  t.match(await quota('grant', 'a', 'cash/limits.cpu', '2', '--name', 'second', ...store), { code: 0 });
+  const granted = await quota('grant', 'a', 'cash/limits.cpu', '2', '--name', 'second', '-o', 'json', ...store);
+  t.same(JSON.parse(granted.out), { group: 'a', grant: { key: 'cash/limits.cpu', amount: '2', name: 'second' } });
   t.match(await quota('grant', 'a', 'cash/limits.cpu', '2', '--name', 'second', ...store), {
     code: 1,
     err: /has a grant/,
   });
-  t.match(await quota('transfer', 'a', 'b', 'limits.cpu=1', ...store), { code: 0 });
+  t.match(await quota('transfer', 'a', 'b', 'limits.cpu=1', '-o', 'yaml', ...store), {
+    code: 0,
+    out: 'from: a\nto: b\namounts:\n  limits.cpu: "1"\n',
+  });
   t.match(await quota('transfer', 'a', 'b', 'limits.cpu=100', ...store), {
     code: 1,
     err: /group a needs its limits.cpu itself/,

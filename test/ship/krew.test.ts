@@ -42,7 +42,7 @@ const Manifest = z.strictObject({
   }),
 });
 
-/** Two platforms; a program that starts the Node.js of this test stands for each Node.js, which is a hundred times larger. */
+/** Two platforms; for each Node.js stands a small program that starts the Node.js of this test. */
 async function built(t: Test): Promise<{ readonly directory: string; readonly manifest: z.infer<typeof Manifest> }> {
   const scratch = await scratchDirectory(t);
   const [nodes, directory] = [join(scratch, 'nodes'), join(scratch, 'krew')];

@@ -18,6 +18,11 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
 
 /** Runs `kubectl gpu ARGV...` and returns its exit code. */
 export async function kubectlGpu(argv: readonly string[]): Promise<number> {
+  return runProgram(await kubectlGpuProgram(argv), argv);
+}
+
+/** The program with the commands that `argv` needs; with all of them for `--help`. */
+export async function kubectlGpuProgram(argv: readonly string[]): Promise<Command> {
   const program = newProgram('kubectl gpu', 'See and share the GPUs of a cluster, through its API server');
   const [first = ''] = argv;
   const names = first in COMMANDS && first !== COMPLETE ? [first] : Object.keys(COMMANDS);
@@ -25,5 +30,5 @@ export async function kubectlGpu(argv: readonly string[]): Promise<number> {
     const command = await COMMANDS[name]?.(program);
     if (command !== undefined) program.addCommand(command, { hidden: name === COMPLETE });
   }
-  return runProgram(program, argv);
+  return program;
 }
