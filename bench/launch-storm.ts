@@ -4,7 +4,6 @@ import { LimitsWriter } from '../src/agent/slices/limits-writer.js';
 import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
-const PROCESSES = 8;
 /** Runs with and without the library alternate; the first second of each run is for starting. */
 const ROUNDS = 6;
 const SECONDS = 3;
@@ -20,6 +19,14 @@ const KERNELS = [
   { name: 'kernels of 100 ns', ns: 100 },
 ] as const;
 
+/** Who launches: processes of one container, and threads in each. */
+const CROWDS = [
+  { name: '8 processes', processes: 8, threads: 1 },
+  { name: '16 processes', processes: 16, threads: 1 },
+  { name: '64 threads of a process', processes: 1, threads: 64 },
+] as const;
+type Crowd = (typeof CROWDS)[number];
+
 interface Storm {
   /** Launches that the driver accepts in a second, of all processes. */
   readonly launches: number;
@@ -28,8 +35,8 @@ interface Storm {
 }
 
 /**
- * Eight processes of one container that launch as fast as they can, at share 100: launches a second, in the median,
- * compared with the same processes without the control library.
+ * Processes and threads of one container that launch as fast as they can, at share 100: launches a second, in the
+ * median, compared with the same programs without the control library.
  *
  *     npm run bench -- launch-storm [--quick]
  */
@@ -41,13 +48,16 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     await mkdir(join(slice, 'usage'), { recursive: true });
     const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes: null, share: 100, softLimit: null };
     (await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device] })).close();
-    for (const { name, ns } of KERNELS) {
+    for (const [crowd, { name: kernels, ns }] of CROWDS.flatMap((each) =>
+      KERNELS.map((kernel) => [each, kernel] as const),
+    )) {
+      const name = `${crowd.name}, ${kernels}`;
       const hooked: Storm[] = [];
       const direct: Storm[] = [];
       for (let round = 0; round < rounds; round += 1) {
         // The second run of a pair finds another state of the machine: the order alternates too.
-        const first = await storm(machine, ns, round % 2 === 0 ? slice : null);
-        const second = await storm(machine, ns, round % 2 === 0 ? null : slice);
+        const first = await storm(machine, crowd, ns, round % 2 === 0 ? slice : null);
+        const second = await storm(machine, crowd, ns, round % 2 === 0 ? null : slice);
         hooked.push(...(round % 2 === 0 ? first : second));
         direct.push(...(round % 2 === 0 ? second : first));
       }
@@ -78,9 +88,14 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
  * One run of all processes, which the machine may delay for some seconds: a figure for each second in which all of them
  * ran.
  */
-async function storm(machine: SimulatedMachine, kernelNs: number, slice: string | null): Promise<Storm[]> {
-  const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs)], gpu: 0, slice };
-  const texts = await Promise.all(Array.from({ length: PROCESSES }, () => machine.finish(program)));
+async function storm(
+  machine: SimulatedMachine,
+  { processes, threads }: Crowd,
+  kernelNs: number,
+  slice: string | null,
+): Promise<Storm[]> {
+  const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs), String(threads)], gpu: 0, slice };
+  const texts = await Promise.all(Array.from({ length: processes }, () => machine.finish(program)));
   const seconds = texts.map((text) =>
     text
       .trim()

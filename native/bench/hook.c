@@ -14,6 +14,7 @@
 
 #define LAUNCHES 400
 #define PAIRS 200
+#define COPIED_BYTES 4096
 
 static const char kernels[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry busy_ns_100() { ret; }\n";
 
@@ -21,9 +22,12 @@ struct calls {
   __typeof__(&cuLaunchKernel) launch;
   __typeof__(&cuMemAlloc_v2) allocate;
   __typeof__(&cuMemFree_v2) release;
+  __typeof__(&cuMemcpyDtoDAsync_v2) copy;
+  __typeof__(&cuMemsetD8Async) fill;
 };
 
 static CUfunction function;
+static CUdeviceptr source, target;
 static __typeof__(&cuCtxSynchronize) synchronize;
 
 static void die(const char *what, int code) {
@@ -51,6 +55,24 @@ static double launches(const struct calls *calls) {
   uint64_t from = now_ns();
   for (int i = 0; i < LAUNCHES; i++)
     ok(calls->launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "launch");
+  uint64_t took = now_ns() - from;
+  ok(synchronize(), "synchronize");
+  return (double)took / LAUNCHES;
+}
+
+static double copies(const struct calls *calls) {
+  uint64_t from = now_ns();
+  for (int i = 0; i < LAUNCHES; i++)
+    ok(calls->copy(target, source, COPIED_BYTES, NULL), "copy");
+  uint64_t took = now_ns() - from;
+  ok(synchronize(), "synchronize");
+  return (double)took / LAUNCHES;
+}
+
+static double fills(const struct calls *calls) {
+  uint64_t from = now_ns();
+  for (int i = 0; i < LAUNCHES; i++)
+    ok(calls->fill(target, 0, COPIED_BYTES, NULL), "fill");
   uint64_t took = now_ns() - from;
   ok(synchronize(), "synchronize");
   return (double)took / LAUNCHES;
@@ -85,6 +107,8 @@ static struct calls calls_of(void *library) {
       .launch = (__typeof__(&cuLaunchKernel))symbol(library, "cuLaunchKernel"),
       .allocate = (__typeof__(&cuMemAlloc_v2))symbol(library, "cuMemAlloc_v2"),
       .release = (__typeof__(&cuMemFree_v2))symbol(library, "cuMemFree_v2"),
+      .copy = (__typeof__(&cuMemcpyDtoDAsync_v2))symbol(library, "cuMemcpyDtoDAsync_v2"),
+      .fill = (__typeof__(&cuMemsetD8Async))symbol(library, "cuMemsetD8Async"),
   };
 }
 
@@ -105,5 +129,9 @@ int main(int argc, char **argv) {
   struct calls hooked = calls_of(control), direct = calls_of(origin);
   measure("launch", launches, &hooked, &direct, atoi(argv[2]));
   measure("allocate", pairs, &hooked, &direct, atoi(argv[2]));
+  ok(hooked.allocate(&source, COPIED_BYTES), "allocate");
+  ok(hooked.allocate(&target, COPIED_BYTES), "allocate");
+  measure("copy", copies, &hooked, &direct, atoi(argv[2]));
+  measure("fill", fills, &hooked, &direct, atoi(argv[2]));
   return 0;
 }
