@@ -9,7 +9,9 @@ import type { GivenContainer } from './kubelet/kubelet.js';
 import type { EmulatedContainer, EmulatedPod } from './kubelet/pod.js';
 import type { Log } from '../host/log.js';
 import { packageFile } from '../host/package-files.js';
+import { CLAIM_STEPS, ClaimAct } from './demo-claims.js';
 import { DemoPrograms, type ProbeTask } from './demo-programs.js';
+import { expect, WrongAnswer, type Step } from './demo-step.js';
 import { SimulatedNode } from './simulated-node.js';
 
 /** Four GPUs of 16 GiB. 0-1 and 2-3 are NVLink pairs, each on its own CPU socket. */
@@ -46,20 +48,8 @@ const LIVELY = [
   { name: 'batch', cores: 200, memoryBlocks: 96, mib: 9_000, workMs: 20_000, restMs: 5_000 },
 ] as const;
 
-/** One step of the scenario: its title, and its result. Throws if the result is wrong. */
-interface Step {
-  readonly title: string;
-  readonly run: (demo: Demo) => Promise<string>;
-}
-
 /** Reports the result of each step. */
 export type StepReport = (step: { readonly title: string; readonly ok: boolean; readonly outcome: string }) => void;
-
-class WrongAnswer extends Error {}
-
-function expect(condition: boolean, otherwise: string): void {
-  if (!condition) throw new WrongAnswer(otherwise);
-}
 
 /** The demonstration: the agent on a simulated node, and programs that run in its slices. */
 export class Demo {
@@ -68,6 +58,7 @@ export class Demo {
   readonly directory: string;
   readonly log: Log;
   readonly #given = new Map<string, readonly GivenContainer[]>();
+  readonly #claims: ClaimAct;
 
   /** All files are in `directory`, whose path must be short because sockets are among them. */
   constructor(directory: string, log: Log, query: { readonly port: number; readonly address: string }) {
@@ -85,6 +76,7 @@ export class Demo {
     };
     this.node = new SimulatedNode({ directory, gpus, log, knowsPods: true, config, seams: { graceMs: 0 } });
     this.programs = new DemoPrograms(statePath, this.node.config.simNodePath ?? '');
+    this.#claims = new ClaimAct(join(directory, 'dra'), BUILT_NATIVE, log);
   }
 
   start(): Promise<void> {
@@ -93,18 +85,23 @@ export class Demo {
 
   async stop(): Promise<void> {
     this.programs.end();
+    await this.#claims.stop();
     await this.node.stop();
   }
 
-  /** Runs the scenario. Resolves with the number of failed steps. */
+  /** Runs both acts: pods of the device plugin, and pods with claims. Resolves with the number of failed steps. */
   async runScenario(report: StepReport): Promise<number> {
     let failed = 0;
-    for (const step of scenario()) {
+    const acts = [
+      ...scenario().map(({ title, run }) => ({ title, run: () => run(this) })),
+      ...CLAIM_STEPS.map(({ title, run }) => ({ title, run: () => run(this.#claims) })),
+    ];
+    for (const { title, run } of acts) {
       try {
-        report({ title: step.title, ok: true, outcome: await step.run(this) });
+        report({ title, ok: true, outcome: await run() });
       } catch (error) {
         failed += 1;
-        report({ title: step.title, ok: false, outcome: (error as Error).message });
+        report({ title, ok: false, outcome: (error as Error).message });
       }
     }
     return failed;
@@ -236,7 +233,7 @@ function allocations(node: SimulatedNode): string {
     .join('\n');
 }
 
-function scenario(): readonly Step[] {
+function scenario(): readonly Step<Demo>[] {
   return [
     { title: 'a pod asks for 30 cores and 16 blocks', run: (demo) => runOn(demo, demoPod('a', [main(30, 16)]), [0]) },
     { title: 'a pod of 50 cores shares that GPU', run: (demo) => runOn(demo, demoPod('b', [main(50, 32)]), [0]) },

@@ -54,7 +54,8 @@ test(
       if (line.startsWith('Ctrl-C')) break;
     }
     t.equal(errors, '');
-    t.ok(steps.length >= 15, `${steps.length} steps`);
+    t.ok(steps.length >= 25, `${steps.length} steps`);
+    t.match(steps.at(-1), /^ok +all pods with claims end, and nothing of them is left/);
     t.same(
       steps.filter((line) => !line.startsWith('ok ')),
       [],

@@ -34,6 +34,8 @@ export interface Patience {
 
 const PATIENCE: Patience = { readMs: 5_000, rereadMs: 1_000, roomMs: 20_000, podMs: 2_000 };
 
+const POD_POLL_MS = 10;
+
 /** Result of reading one claim of a call. */
 type ReadClaim =
   | { readonly ok: true; readonly units: readonly ClaimUnit[]; readonly pods: readonly string[] }
@@ -118,7 +120,7 @@ export class ClaimPreparer implements ClaimHandler {
       const users = [...pods].map((uid) => this.#options.pods.claimUsers(uid));
       if (users.every((entry) => entry !== null) || clock.now() >= deadline)
         return users.flatMap((entry) => entry ?? []);
-      await wait(clock, 50);
+      await wait(clock, POD_POLL_MS);
     }
   }
 

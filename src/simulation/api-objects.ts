@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text as bodyOf } from 'node:stream/consumers';
+import { list, record, text, type JsonRecord } from '../kube/json.js';
+
+/** An object of the emulated API. */
+export type ApiObject = JsonRecord & { readonly metadata: JsonRecord };
+
+interface Place {
+  readonly plural: string;
+  /** Empty for objects without a namespace, and for a list of all namespaces. */
+  readonly namespace: string;
+  /** Empty for a collection. */
+  readonly name: string;
+}
+
+interface Watcher {
+  readonly place: Place;
+  readonly matches: (object: ApiObject) => boolean;
+  readonly response: ServerResponse;
+}
+
+const PATH =
+  /^\/(?:api\/v1|apis\/[^/]+\/[^/]+)(?:\/namespaces\/(?<namespace>[^/]+))?\/(?<plural>[a-z]+)(?:\/(?<name>[^/]+))?(?:\/status)?$/u;
+
+/**
+ * The objects of an emulated API server over HTTP, as far as an agent uses them: list and watch with field selectors,
+ * get, create, replace, merge patch and delete. It checks nothing: no schema, no rights, no conflicts.
+ */
+export class ApiObjects {
+  readonly #objects = new Map<string, ApiObject>();
+  readonly #watchers = new Set<Watcher>();
+  readonly #server = createServer((request, response) => void this.#answer(request, response));
+  #revision = 1;
+
+  /** Listens on a free port of the loopback interface. */
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** A kubeconfig for this server. JSON is YAML. */
+  kubeconfig(): string {
+    const { port } = this.#server.address() as AddressInfo;
+    return JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [
+        { name: 'emulated', cluster: { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } },
+      ],
+      users: [{ name: 'emulated', user: {} }],
+      contexts: [{ name: 'emulated', context: { cluster: 'emulated', user: 'emulated' } }],
+      'current-context': 'emulated',
+    });
+  }
+
+  /** All objects of a resource, by its plural. */
+  all(plural: string): readonly ApiObject[] {
+    return [...this.#objects].flatMap(([key, object]) => (key.startsWith(`${plural}/`) ? object : []));
+  }
+
+  /** Stores an object under its namespace and name. */
+  put(plural: string, object: JsonRecord): ApiObject {
+    const metadata = record(object.metadata);
+    return this.#store({ plural, namespace: text(metadata.namespace), name: text(metadata.name) }, object);
+  }
+
+  remove(plural: string, namespace: string, name: string): void {
+    const place = { plural, namespace, name };
+    const object = this.#objects.get(keyOf(place));
+    if (object === undefined) return;
+    this.#objects.delete(keyOf(place));
+    this.#tell('DELETED', place, this.#revised(object));
+  }
+
+  #store(place: Place, object: JsonRecord): ApiObject {
+    const before = this.#objects.get(keyOf(place));
+    const stored = this.#revised({
+      ...object,
+      metadata: { uid: randomUUID(), ...before?.metadata, ...record(object.metadata) },
+    });
+    this.#objects.set(keyOf(place), stored);
+    this.#tell(before === undefined ? 'ADDED' : 'MODIFIED', place, stored);
+    return stored;
+  }
+
+  #revised(object: JsonRecord): ApiObject {
+    this.#revision += 1;
+    return { ...object, metadata: { ...record(object.metadata), resourceVersion: String(this.#revision) } };
+  }
+
+  #tell(type: string, place: Place, object: ApiObject): void {
+    for (const watcher of this.#watchers)
+      if (isIn(watcher.place, place) && watcher.matches(object))
+        watcher.response.write(`${JSON.stringify({ type, object })}\n`);
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://emulated');
+    const { plural = '', namespace = '', name = '' } = PATH.exec(pathname)?.groups ?? {};
+    const place = { plural, namespace, name };
+    if (plural === '') return send(response, 404, failureStatus(404, 'NotFound'));
+    if (name === '' && request.method === 'GET') return this.#answerCollection(place, searchParams, response);
+    const body = request.method === 'GET' ? {} : record(JSON.parse((await bodyOf(request)) || '{}') as unknown);
+    const known = this.#objects.get(keyOf(place));
+    if (request.method === 'POST') {
+      const created = text(record(body.metadata).name) || `${plural}-${this.#revision}`;
+      send(
+        response,
+        201,
+        this.#store(
+          { ...place, name: created },
+          { ...body, metadata: { namespace, ...record(body.metadata), name: created } },
+        ),
+      );
+    } else if (known === undefined) send(response, 404, failureStatus(404, 'NotFound'));
+    else if (request.method === 'PUT') send(response, 200, this.#store(place, body));
+    else if (request.method === 'PATCH') send(response, 200, this.#store(place, merged(known, body)));
+    else if (request.method === 'DELETE') {
+      this.remove(plural, namespace, name);
+      send(response, 200, known);
+    } else send(response, 200, known);
+  }
+
+  #answerCollection(place: Place, query: URLSearchParams, response: ServerResponse): void {
+    const matches = fieldMatcher(query.get('fieldSelector') ?? '');
+    const items = [...this.#objects].flatMap(([key, object]) =>
+      isIn(place, placeOf(key)) && matches(object) ? object : [],
+    );
+    if (query.get('watch') !== 'true')
+      return send(response, 200, { metadata: { resourceVersion: String(this.#revision) }, items });
+    const since = Number(query.get('resourceVersion') ?? 0);
+    const watcher = { place, matches, response };
+    this.#watchers.add(watcher);
+    response.on('close', () => this.#watchers.delete(watcher));
+    response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
+    // Deletions between list and watch are not kept: nothing is deleted while an agent of the simulation starts.
+    for (const object of items)
+      if (Number(object.metadata['resourceVersion']) > since)
+        response.write(`${JSON.stringify({ type: 'MODIFIED', object })}\n`);
+  }
+}
+
+const keyOf = ({ plural, namespace, name }: Place): string => `${plural}/${namespace}/${name}`;
+
+function placeOf(key: string): Place {
+  const [plural = '', namespace = '', name = ''] = key.split('/');
+  return { plural, namespace, name };
+}
+
+/** Whether an object is in a collection. */
+function isIn(collection: Place, object: Place): boolean {
+  return collection.plural === object.plural && ['', object.namespace].includes(collection.namespace);
+}
+
+/** `a.b=c,d=e`: a field that is absent equals the empty text. */
+function fieldMatcher(selector: string): (object: ApiObject) => boolean {
+  const wanted = selector.split(',').flatMap((term) => {
+    const [path = '', value = ''] = term.split('=');
+    return path === '' ? [] : [{ path: path.split('.'), value }];
+  });
+  return (object) =>
+    wanted.every(({ path, value }) => {
+      const found = path.reduce<unknown>((parent, key) => record(parent)[key], object);
+      return (typeof found === 'string' ? found : '') === value;
+    });
+}
+
+/** RFC 7396. */
+function merged(target: unknown, patch: unknown): JsonRecord {
+  const result: Record<string, unknown> = { ...record(target) };
+  for (const [key, value] of Object.entries(record(patch))) {
+    if (value === null) delete result[key];
+    else result[key] = isObject(value) ? merged(result[key], value) : value;
+  }
+  return result;
+}
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && list(value) !== value;
+
+function send(response: ServerResponse, code: number, body: object): void {
+  response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+const failureStatus = (code: number, reason: string): object => ({
+  kind: 'Status',
+  status: 'Failure',
+  code,
+  reason,
+  message: reason,
+});
