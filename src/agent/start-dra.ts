@@ -17,6 +17,7 @@ import type { KubeClient } from '../kube/client.js';
 import type { Allocator } from './allocator/allocator.js';
 import { ClaimAllocator } from './allocator/claim-allocator.js';
 import type { ClaimNotices, NodeFiles, SliceStore, UnitSpecs } from './allocator/ports.js';
+import { ClaimConsumers } from './claim-consumers.js';
 import { claimSharing } from './claim-sharing.js';
 import { ClaimSweep } from './claim-sweep.js';
 import type { AgentConfig } from './config.js';
@@ -138,6 +139,7 @@ export function buildDra(options: DraOptions): Dra {
   });
   const kubeletClaims = kubeletFile(config.pluginRegistryPath, config.hostRoot, KUBELET_CLAIMS_FILE);
   const modes = new GpuModeKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
+  const consumers = new ClaimConsumers(claims, pods, log);
   const sweep = new ClaimSweep(claims, reader, kubeletClaims, pool, clock);
   const cancels: (() => void)[] = [];
   const failed = (error: unknown): void =>
@@ -188,11 +190,13 @@ export function buildDra(options: DraOptions): Dra {
           }),
           clock.every(SWEEP_MS, () => void sweep.turn().catch(failed)),
         );
+        consumers.start();
         status.start();
         await plugin.register();
       },
       async stop() {
         for (const cancel of cancels) cancel();
+        consumers.stop();
         await plugin.stop();
         healthService.stop();
         await publisher.stop();

@@ -4,6 +4,7 @@ import { describeClaim, partsOfUnits, sameDevices, type ClaimUnit } from '../../
 import type { LedgerState } from '../../gpu/ledger/state.js';
 import { refuse, type Refusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, memoryBlocks } from '../../gpu/resources.js';
+import { isUserOf, type ClaimUser } from '../../gpu/claims/claim-units.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
 import type { ClaimNotices, GivenContainer, NodeFiles, SliceStore, UnitSpecs } from './ports.js';
@@ -112,6 +113,25 @@ export class ClaimAllocator {
         await this.#free(fresh);
         return refuse('bad-claim', `cannot make the directory of ${name}: ${code ?? message}`);
       }
+    });
+  }
+
+  /** Records which containers of a pod use prepared units now, instead of those that were known. */
+  async setConsumers(podUid: string, users: readonly ClaimUser[]): Promise<void> {
+    await this.#options.ledger.run(async () => {
+      const changed = [...this.state.units.values()].flatMap((unit): ClaimUnit[] => {
+        const using = users.filter((user) => isUserOf(user, unit)).map(({ container }) => container);
+        const before = unit.consumers.filter((known) => known.podUid === podUid);
+        const isSame =
+          before.length === using.length &&
+          using.every((container) => before.some((known) => known.container === container.container));
+        if (unit.phase !== 'prepared' || isSame) return [];
+        return [{ ...unit, consumers: [...unit.consumers.filter((known) => known.podUid !== podUid), ...using] }];
+      });
+      if (changed.length === 0) return;
+      for (const unit of changed) this.#options.ledger.state = withUnit(this.state, unit);
+      await this.#options.ledger.save();
+      this.#changed(changed);
     });
   }
 

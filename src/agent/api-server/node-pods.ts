@@ -183,6 +183,19 @@ export class NodePods {
     });
   }
 
+  podsWithClaims(): readonly string[] {
+    return [...this.#byUid].flatMap(([uid, { claimUsers }]) => (claimUsers.length > 0 ? uid : []));
+  }
+
+  /** Calls `listener` for pods that appear, go or change the claims that they use; the returned function unsubscribes. */
+  onClaimUsers(listener: (podUid: string) => void): () => void {
+    const textOf = (pod: NodePod | null): string => JSON.stringify(pod?.claimUsers ?? []);
+    return this.onChange(({ before, after }) => {
+      const pod = after ?? before;
+      if (pod !== null && textOf(before) !== textOf(after)) listener(pod.uid);
+    });
+  }
+
   /** The containers of a pod that use resource claims; null for an unknown pod. */
   claimUsers(podUid: string): readonly ClaimUser[] | null {
     return this.#byUid.get(podUid)?.claimUsers ?? null;

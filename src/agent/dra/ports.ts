@@ -27,6 +27,10 @@ export interface UnitAllocator {
 /** The containers of a pod with the claims that they use; null for a pod that is not known (yet). */
 export interface ClaimPods {
   claimUsers(podUid: string): readonly ClaimUser[] | null;
+  /** UIDs of the known pods that use claims. */
+  podsWithClaims(): readonly string[];
+  /** Calls `listener` for pods that appear, go or change the claims that they use; the returned function unsubscribes. */
+  onClaimUsers(listener: (podUid: string) => void): () => void;
 }
 
 /** Receives refusals of claims; must not block and must not throw. */

@@ -105,6 +105,17 @@ export interface ClaimUser {
   }[];
 }
 
+/** Whether a container names the claim, which is in its namespace, and the unit's request. */
+export function isUserOf(
+  { container, uses }: ClaimUser,
+  { claim, request }: Pick<ClaimUnit, 'claim' | 'request'>,
+): boolean {
+  return (
+    container.namespace === claim.namespace &&
+    uses.some((use) => use.claim === claim.name && (use.request === null || use.request === request))
+  );
+}
+
 export type Sliced =
   { readonly ok: true; readonly units: readonly ClaimUnit[] } | { readonly ok: false; readonly reason: string };
 

@@ -67,6 +67,25 @@ test('of pods and claim that share a slice the lowest request counts, and more i
   await become(node, '30/8192/hard');
 });
 
+test('a pod that joins a prepared claim counts from then on, and until it ends', async (t) => {
+  const node = await startedDraNode(t);
+  node.allocate('shared', { cores: 40, pods: ['one'] });
+  seedPod(node, 'one', 'shared', { 'tencent.com/vcuda-share-limit': '30' });
+  t.type(await node.given('shared'), Array);
+  await become(node, '30/4096/hard');
+  // The kubelet does not ask again for a claim that is prepared.
+  seedPod(node, 'late', 'shared', { 'tencent.com/vcuda-share-limit': '20' });
+  await become(node, '20/4096/hard');
+  const pods = () =>
+    [...node.agent.allocator.state.units.values()].flatMap((unit) => unit.consumers.map(({ pod }) => pod));
+  t.same(pods(), ['one', 'late']);
+  node.cluster.server.remove('pods', 'team', 'one');
+  await eventually(() => pods().join() === 'late', 'the pod that ended to be forgotten');
+  node.cluster.server.remove('pods', 'team', 'late');
+  await eventually(() => pods().length === 0, 'no pod to use the claim');
+  t.equal(node.booked().join(), '40/16', 'until the kubelet releases the claim');
+});
+
 test('a change of limits through the claim is an event of each of its pods, and so is a refusal', async (t) => {
   const node = await startedDraNode(t);
   node.allocate('shared', { cores: 40, pods: ['one', 'two'] });
