@@ -40,9 +40,9 @@ function percentile(values: readonly number[], part: number): number {
  *
  *     npm run bench -- dra [--kubernetes VERSION]
  *
- * With `--kubernetes` (or GPU_MANAGER_KUBERNETES) a real kube-scheduler of this version also binds pods with claims, and
- * pods of the device plugin through the extender, on simulated nodes. It needs root and a built Kubernetes (`npm run
- * kubernetes -- build VERSION`).
+ * With `--kubernetes` (or GPU_MANAGER_KUBERNETES) a real kube-scheduler of this version also binds pods with claims,
+ * and pods of the device plugin through the extender, on simulated nodes. It needs root and a built Kubernetes (`npm
+ * run kubernetes -- build VERSION`).
  */
 export const run: Bench = async ({ args, report, note }) => {
   const missed: string[] = [];
@@ -88,7 +88,10 @@ async function measurePreparation(
   }
 }
 
-/** GPUs are lost one right after another; from the loss, and from the agent's notice of it, to the taint at the API server. */
+/**
+ * GPUs are lost one right after another; from the loss, and from the agent's notice of it, to the taint at the API
+ * server.
+ */
 async function measurePublication(compared: Compared, report: BenchOptions['report']): Promise<void> {
   const parsed = parseSimNode(cards(CHANGES));
   if (!parsed.ok) throw new Error(parsed.reason);

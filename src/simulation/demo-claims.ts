@@ -16,7 +16,7 @@ const NOTICE_MS = 30_000;
 
 type Started = Extract<StartedPod, { readonly ok: true }>;
 
-/** The second act of the demonstration: a node that gives its GPU through resource claims, and programs in its slices. */
+/** The second act of the demonstration: a node that gives its GPU through resource claims, and programs in it. */
 export class ClaimAct {
   readonly cluster: ClaimCluster;
   readonly programs: DemoPrograms;

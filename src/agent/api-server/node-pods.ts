@@ -187,7 +187,9 @@ export class NodePods {
     return [...this.#byUid].flatMap(([uid, { claimUsers }]) => (claimUsers.length > 0 ? uid : []));
   }
 
-  /** Calls `listener` for pods that appear, go or change the claims that they use; the returned function unsubscribes. */
+  /**
+   * Calls `listener` for pods that appear, go or change the claims that they use; the returned function unsubscribes.
+   */
   onClaimUsers(listener: (podUid: string) => void): () => void {
     const textOf = (pod: NodePod | null): string => JSON.stringify(pod?.claimUsers ?? []);
     return this.onChange(({ before, after }) => {

@@ -29,7 +29,9 @@ export interface ClaimPods {
   claimUsers(podUid: string): readonly ClaimUser[] | null;
   /** UIDs of the known pods that use claims. */
   podsWithClaims(): readonly string[];
-  /** Calls `listener` for pods that appear, go or change the claims that they use; the returned function unsubscribes. */
+  /**
+   * Calls `listener` for pods that appear, go or change the claims that they use; the returned function unsubscribes.
+   */
   onClaimUsers(listener: (podUid: string) => void): () => void;
 }
 
