@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import { TABLE_NAMES, type Changes, type ClusterModel, type Keyed } from './cluster-model.js';
+import { TABLE_NAMES, type Changes, type ClusterModel, type Keyed, type TableName } from './cluster-model.js';
 import type { Reader } from './readers.js';
 import { sameScope, visible, type Scope } from './scope.js';
 
@@ -25,6 +25,8 @@ export interface ConsoleState {
   readonly history: boolean;
   /** Time since the API server was heard of last, by collection that is late; empty if none is. */
   readonly late: Readonly<Record<string, number>>;
+  /** Why tables have no rows, as a sentence, by table; empty if all are watched. */
+  readonly absent: Readonly<Partial<Record<TableName, string>>>;
 }
 
 export interface ClusterFeedOptions {
@@ -41,8 +43,8 @@ interface Stream {
   /** Whether it missed a change and needs all rows again. */
   stale: boolean;
   stuckSinceMs: number | null;
-  /** Namespaces that had rows when its rights were asked for. */
-  known: ReadonlySet<string>;
+  /** Namespaces that had rows when its rights were asked for, by table. */
+  known: ReadonlyMap<TableName, ReadonlySet<string>>;
   asking: boolean;
   askedAtMs: number;
 }
@@ -146,14 +148,14 @@ export class ClusterFeed {
   }
 }
 
+/** Whether changes are in a namespace whose right has not been asked for. */
 function hasNewNamespace({ scope, known }: Stream, changes: Changes): boolean {
-  return (
-    scope.namespaces !== null &&
-    TABLE_NAMES.some((table) =>
+  return TABLE_NAMES.some(
+    (table) =>
+      scope.tables.get(table) !== null &&
       (changes[table] as readonly Keyed<unknown>[]).some(
-        ({ namespace }) => namespace !== null && !known.has(namespace),
+        ({ namespace }) => namespace !== null && known.get(table)?.has(namespace) !== true,
       ),
-    )
   );
 }
 
@@ -161,7 +163,7 @@ function hasNewNamespace({ scope, known }: Stream, changes: Changes): boolean {
 export function rowsText(model: ClusterModel, scope: Scope): string {
   const seen = visible(scope, model.all());
   const lists = TABLE_NAMES.map((table) => [table, (seen[table] as readonly Keyed<unknown>[]).map(({ row }) => row)]);
-  return JSON.stringify({ tables: [...scope.tables], rows: Object.fromEntries(lists) as object });
+  return JSON.stringify({ tables: [...scope.tables.keys()], rows: Object.fromEntries(lists) as object });
 }
 
 /** Changed rows, and the keys of those that are gone; empty if the reader sees none of them. */

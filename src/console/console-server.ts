@@ -12,7 +12,7 @@ import type { ClusterModel } from './cluster-model.js';
 import type { History } from './history.js';
 import type { NodeDocuments } from './node-documents.js';
 import type { Reader, Readers } from './readers.js';
-import type { Scope } from './scope.js';
+import { isBlind, type Scope } from './scope.js';
 
 export interface ConsoleServerOptions {
   readonly address: string;
@@ -93,9 +93,14 @@ export class ConsoleServer {
         const answer = await history.read({ of, name, range }, scope);
         return answer === null ? plain(404, 'there is no history of it') : json(answer);
       }),
-      this.#data('/api/whoami', (scope, { name }) =>
-        json({ name, namespaces: scope.namespaces === null ? null : [...scope.namespaces].sort() }),
-      ),
+      this.#data('/api/whoami', ({ tables }, { name }) => {
+        const seen = tables.get('pods') ?? [];
+        return json({
+          name,
+          tables: [...tables.keys()],
+          namespaces: tables.get('pods') === null ? null : [...seen].sort(),
+        });
+      }),
     ]);
   }
 
@@ -133,8 +138,11 @@ export class ConsoleServer {
     const scope = await reader.scope();
     if (scope === 'unknown') throw unknown;
     if (scope === 'unavailable') throw unavailable('the API server does not answer');
-    if (scope.tables.size === 0 && scope.namespaces?.size === 0)
-      throw new RefusedRequest(403, `${reader.name} may list neither nodes, nor pods of a namespace with GPUs`);
+    if (isBlind(scope))
+      throw new RefusedRequest(
+        403,
+        `${reader.name} may list neither nodes, nor pods of a namespace with GPUs, nor anything else that the console shows`,
+      );
     return { reader, scope };
   }
 }

@@ -168,8 +168,9 @@ function gpuLines(selector: string): readonly Line[] {
 }
 
 /** Containers of all namespaces that a reader sees, who may not list nodes. */
-function containerLines({ namespaces }: Scope): readonly Line[] | null {
-  const names = namespaces === null ? null : [...namespaces].filter((name) => /^[a-z0-9-]+$/u.test(name)).sort();
+function containerLines({ tables }: Scope): readonly Line[] | null {
+  const seen = tables.get('pods') ?? new Set<string>();
+  const names = tables.get('pods') === null ? null : [...seen].filter((name) => /^[a-z0-9-]+$/u.test(name)).sort();
   if (names?.length === 0) return null;
   const selector = names === null ? '' : `{namespace=~"${names.slice(0, MAX_NAMES).join('|')}"}`;
   return [

@@ -62,12 +62,15 @@ export class NodeDocuments {
 }
 
 /** The document without containers of namespaces that the reader does not see. */
-function shownTo({ namespaces }: Scope, document: JsonRecord): JsonRecord {
+function shownTo({ tables }: Scope, document: JsonRecord): JsonRecord {
+  const namespaces = tables.get('pods');
   const allocations = list(document.allocations)
     .map(record)
     .filter(({ owners }) => {
       const named = list(owners).map((owner) => text(record(owner).namespace));
-      return namespaces === null || (named.length > 0 && named.every((namespace) => namespaces.has(namespace)));
+      return (
+        namespaces === null || (named.length > 0 && named.every((namespace) => namespaces?.has(namespace) === true))
+      );
     });
   return { ...document, allocations };
 }

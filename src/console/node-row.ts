@@ -14,7 +14,7 @@ export interface NodeFacts {
     InventoryGpu,
     'gpu' | 'healthy' | 'reason' | 'foreign' | 'freeCores' | 'freeMemoryBytes'
   >[];
-  /** What is wrong with the inventory or its agent; null if nothing is. */
+  /** A defect of the inventory annotation, as a phrase; null without one. */
   readonly problem: string | null;
   /** The inventory as written, for views of this node alone; null without one. */
   readonly inventory: string | null;

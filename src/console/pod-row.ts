@@ -6,15 +6,19 @@ import type { PodRow, PodState, SliceRow } from './rows.js';
 /** Reasons by which a kubelet says that it refused a pod. */
 const REFUSALS = /^(?:UnexpectedAdmissionError|OutOf.*)$/u;
 
-/** The row of a pod; null for a pod without GPUs, and for one that ended by itself. */
+/**
+ * The row of a pod without the slices of its claims; null for a pod with neither GPUs nor claims, and for one that
+ * ended by itself.
+ */
 export function podRow(pod: Pod): PodRow | null {
   const slices = slicesOf(pod);
-  if (slices.length === 0) return null;
+  const claims = pod.claims.map(({ claimName, madeName }) => claimName || madeName).filter((name) => name !== '');
+  if (slices.length === 0 && claims.length === 0) return null;
   const state = stateOf(pod);
   if (state === null) return null;
   const why = whyOf(pod, state);
   const since = sinceOf(pod, state);
-  const { uid, namespace, name, node, controller, priority } = pod;
+  const { uid, namespace, name, node, nominatedNode, controller, priority } = pod;
   return {
     uid,
     namespace,
@@ -25,6 +29,8 @@ export function podRow(pod: Pod): PodRow | null {
     ...(controller === null ? {} : { workload: `${controller.kind} ${controller.name}` }),
     priority,
     ...(why === '' ? {} : { why }),
+    ...(node !== null || nominatedNode === null ? {} : { nominatedNode }),
+    ...(claims.length === 0 ? {} : { claims }),
     slices,
   };
 }

@@ -9,7 +9,7 @@ import {
   type UserAnswer,
 } from '../kube/user-review.js';
 import { TABLE_NAMES, type TableName } from './cluster-model.js';
-import { EVERYTHING, LISTED_RESOURCES, PODS, type Scope } from './scope.js';
+import { EVERYTHING, LISTED_RESOURCES, type Scope, type SeenNamespaces } from './scope.js';
 
 /** A caller whose token is known. */
 export interface Reader {
@@ -43,18 +43,18 @@ export const OPEN_READERS: Readers = {
 
 /**
  * Readers are users of the cluster: TokenReview says who they are, SubjectAccessReview what they may list. A reader
- * sees a namespace if it may list the pods in it.
+ * sees a row if it may list the objects that the row is made from.
  */
 export class ClusterReaders implements Readers {
   readonly #api: KubeApi;
   readonly #clock: Clock;
-  readonly #namespaces: () => ReadonlySet<string>;
+  readonly #namespaces: () => ReadonlyMap<TableName, ReadonlySet<string>>;
   readonly #users = new Map<string, { readonly answer: UserAnswer; readonly untilMs: number }>();
   readonly #rights = new Map<string, { readonly allowed: boolean; readonly untilMs: number }>();
   #reviews = 0;
 
-  /** `namespaces`: those that have something to show. */
-  constructor(api: KubeApi, clock: Clock, namespaces: () => ReadonlySet<string>) {
+  /** `namespaces`: those that have something to show, by table. */
+  constructor(api: KubeApi, clock: Clock, namespaces: () => ReadonlyMap<TableName, ReadonlySet<string>>) {
     this.#api = api;
     this.#clock = clock;
     this.#namespaces = namespaces;
@@ -86,30 +86,55 @@ export class ClusterReaders implements Readers {
     return answer;
   }
 
+  /** Null: the API server does not answer. */
   async #scopeOf(user: ClusterUser): Promise<Scope | null> {
-    const tables = new Set<TableName>();
+    const namespaces = this.#namespaces();
+    const tables = new Map<TableName, SeenNamespaces>();
     for (const table of TABLE_NAMES) {
-      const listed = LISTED_RESOURCES[table];
-      if (listed === undefined) continue;
-      const allowed = await this.#may(user, { verb: 'list', ...listed });
-      if (allowed === null) return null;
-      if (allowed) tables.add(table);
+      const { isNamespaced } = LISTED_RESOURCES[table];
+      const everywhere = await this.#mayList(user, table, null);
+      if (everywhere === null) return null;
+      if (everywhere) tables.set(table, null);
+      else if (isNamespaced) {
+        const seen = await this.#seenNamespaces(user, table, namespaces.get(table) ?? new Set());
+        if (seen === null) return null;
+        if (seen.size > 0) tables.set(table, seen);
+      }
     }
-    const everywhere = await this.#may(user, { verb: 'list', ...PODS });
-    if (everywhere === null) return null;
-    if (everywhere) return { tables, namespaces: null };
-    const open = [...this.#namespaces()];
+    return { tables };
+  }
+
+  /** The namespaces in which a user may list the objects of a table; null if the API server does not answer. */
+  async #seenNamespaces(
+    user: ClusterUser,
+    table: TableName,
+    namespaces: ReadonlySet<string>,
+  ): Promise<ReadonlySet<string> | null> {
+    const open = [...namespaces];
     const seen = new Set<string>();
     let failed = false;
     const ask = async (): Promise<void> => {
       for (let namespace = open.pop(); namespace !== undefined && !failed; namespace = open.pop()) {
-        const allowed = await this.#may(user, { verb: 'list', ...PODS, namespace });
+        const allowed = await this.#mayList(user, table, namespace);
         if (allowed === null) failed = true;
         else if (allowed) seen.add(namespace);
       }
     };
     await Promise.all(Array.from({ length: QUESTIONS_AT_ONCE }, ask));
-    return failed ? null : { tables, namespaces: seen };
+    return failed ? null : seen;
+  }
+
+  /** Whether a user may list all objects that rows of a table are made from; null namespace: in all namespaces. */
+  async #mayList(user: ClusterUser, table: TableName, namespace: string | null): Promise<boolean | null> {
+    for (const resource of LISTED_RESOURCES[table].resources) {
+      const allowed = await this.#may(user, {
+        verb: 'list',
+        ...resource,
+        ...(namespace === null ? {} : { namespace }),
+      });
+      if (allowed !== true) return allowed;
+    }
+    return true;
   }
 
   async #may(user: ClusterUser, attributes: ResourceAttributes): Promise<boolean | null> {

@@ -55,11 +55,11 @@ export async function buildConsole(
   const client = await openKubeClient(config.kubeconfig, clock);
   const api = watchableApi(client, clock, log);
   const model = new ClusterModel();
-  const watch = new ClusterWatch(api, model);
+  const watch = new ClusterWatch(api, clock, model);
   const feed = new ClusterFeed({
     ...{ model, clock, log },
     state: () => ({
-      ...{ version: VERSION, cluster: config.clusterName, late: watch.late },
+      ...{ version: VERSION, cluster: config.clusterName, late: watch.late, absent: watch.absent },
       apiUrl: config.apiUrl.href.replace(/\/$/u, ''),
       history: config.prometheus !== null,
     }),

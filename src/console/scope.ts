@@ -1,26 +1,46 @@
+import { API_GROUP } from '../kube/quota/names.js';
 import type { ResourceAttributes } from '../kube/user-review.js';
 import { TABLE_NAMES, type Changes, type Keyed, type TableName } from './cluster-model.js';
 
-/** What a reader may see. */
+/** Namespaces whose rows of a table a reader may see; null: all rows. */
+export type SeenNamespaces = ReadonlySet<string> | null;
+
+/** What a reader may see: the tables that it may list, each with its namespaces. */
 export interface Scope {
-  /** Tables of the cluster that the reader may list. Rows with a namespace depend on the namespace alone. */
-  readonly tables: ReadonlySet<TableName>;
-  /** Null: all namespaces. */
-  readonly namespaces: ReadonlySet<string> | null;
+  readonly tables: ReadonlyMap<TableName, SeenNamespaces>;
 }
 
 /** A reader without limits, where no token is asked for. */
-export const EVERYTHING: Scope = { tables: new Set(TABLE_NAMES), namespaces: null };
+export const EVERYTHING: Scope = { tables: new Map(TABLE_NAMES.map((name) => [name, null])) };
 
-/** What a user must be allowed to list to see a table of the cluster; `PODS` is the same for namespaces. */
-export const LISTED_RESOURCES: { readonly [name in TableName]?: Pick<ResourceAttributes, 'group' | 'resource'> } = {
-  nodes: { group: '', resource: 'nodes' },
+type ListedResource = Pick<ResourceAttributes, 'group' | 'resource'>;
+
+/** The objects that rows of a table are made from. A user who may list them sees the rows. */
+export const LISTED_RESOURCES: {
+  readonly [name in TableName]: { readonly isNamespaced: boolean; readonly resources: readonly ListedResource[] };
+} = {
+  nodes: { isNamespaced: false, resources: [{ group: '', resource: 'nodes' }] },
+  pods: { isNamespaced: true, resources: [{ group: '', resource: 'pods' }] },
+  groups: { isNamespaced: false, resources: [{ group: API_GROUP, resource: 'bizgroupresourcequotas' }] },
+  shares: {
+    isNamespaced: false,
+    resources: [
+      { group: API_GROUP, resource: 'consumers' },
+      { group: API_GROUP, resource: 'allocations' },
+    ],
+  },
+  events: { isNamespaced: true, resources: [{ group: '', resource: 'events' }] },
+  claims: { isNamespaced: true, resources: [{ group: 'resource.k8s.io', resource: 'resourceclaims' }] },
 };
 
-export const PODS: Pick<ResourceAttributes, 'group' | 'resource'> = { group: '', resource: 'pods' };
+/** Whether a scope shows nothing at all. */
+export function isBlind({ tables }: Scope): boolean {
+  return [...tables.values()].every((seen) => seen?.size === 0);
+}
 
-export function sees({ tables, namespaces }: Scope, table: TableName, namespace: string | null): boolean {
-  return namespace === null ? tables.has(table) : namespaces === null || namespaces.has(namespace);
+export function sees({ tables }: Scope, table: TableName, namespace: string | null): boolean {
+  const seen = tables.get(table);
+  return seen === null || (seen !== undefined && namespace !== null && seen.has(namespace));
 }
 
 /** The rows that a reader may see. */
@@ -33,11 +53,11 @@ export function visible(scope: Scope, changes: Changes): Changes {
   ) as unknown as Changes;
 }
 
-export function sameScope(a: Scope, b: Scope): boolean {
-  return equal(a.tables, b.tables) && equal(a.namespaces, b.namespaces);
+export function sameScope({ tables: a }: Scope, { tables: b }: Scope): boolean {
+  return a.size === b.size && [...a].every(([table, seen]) => b.has(table) && equal(seen, b.get(table) ?? null));
 }
 
-function equal(a: ReadonlySet<string> | null, b: ReadonlySet<string> | null): boolean {
+function equal(a: SeenNamespaces, b: SeenNamespaces): boolean {
   if (a === null || b === null) return a === b;
   return a.size === b.size && [...a].every((one) => b.has(one));
 }

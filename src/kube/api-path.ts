@@ -28,6 +28,9 @@ export function eventsPath(namespace: string): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
 }
 
+/** Events of all namespaces. */
+export const ALL_EVENTS = '/api/v1/events';
+
 export function nodePath(name: string): string {
   return `/api/v1/nodes/${encodeURIComponent(name)}`;
 }

@@ -41,6 +41,10 @@ export interface EventNote {
   readonly message: string;
 }
 
+/** Components of this project that report events. */
+export const AGENT_COMPONENT = 'gpu-manager';
+export const QUOTA_COMPONENT = 'gpu-manager-quota';
+
 /** The program that reports an event. */
 export interface EventReporter {
   readonly component: string;

@@ -1,23 +1,11 @@
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
 import { list, record } from '../kube/json.js';
-import { writeAmounts, type WrittenAmounts } from '../kube/amounts.js';
 import { table } from '../quota/command/report.js';
 import { readAllocation, type AllocationStatus } from '../kube/quota/allocation-object.js';
 import { readConsumer } from '../kube/quota/consumer-object.js';
+import { consumerRow, type ConsumerRow } from '../kube/quota/consumer-row.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../kube/quota/names.js';
-
-/** A Consumer or a namespace without one, with its Allocation. */
-export interface ConsumerRow {
-  readonly name: string;
-  /** Its area; empty for none. */
-  readonly parent: string;
-  readonly hard: WrittenAmounts;
-  readonly reserved: WrittenAmounts;
-  readonly deserved: WrittenAmounts;
-  readonly allocated: WrittenAmounts;
-  readonly pending: WrittenAmounts;
-}
 
 /** Reads the Consumers of a cluster and their shares from the arbitrator; members follow their areas. */
 export async function readConsumerTree(api: KubeApi): Promise<readonly ConsumerRow[]> {
@@ -33,18 +21,9 @@ export async function readConsumerTree(api: KubeApi): Promise<readonly ConsumerR
       return allocation === null ? [] : [[allocation.name, allocation.status] as const];
     }),
   );
-  const rows = [...new Set([...consumers.keys(), ...allocations.keys()])].sort().map((name): ConsumerRow => {
-    const [spec, status] = [consumers.get(name), allocations.get(name)];
-    return {
-      name,
-      parent: spec?.parent ?? '',
-      hard: writeAmounts(spec?.hard ?? new Map<string, number>()),
-      reserved: writeAmounts(spec?.reserved ?? new Map<string, number>()),
-      deserved: status?.deserved ?? {},
-      allocated: status?.allocated ?? {},
-      pending: status?.pending ?? {},
-    };
-  });
+  const rows = [...new Set([...consumers.keys(), ...allocations.keys()])]
+    .sort()
+    .map((name) => consumerRow(name, consumers.get(name), allocations.get(name)));
   const tops = rows.filter(({ parent }) => parent === '' || !consumers.has(parent));
   return tops.flatMap((top) => [top, ...rows.filter((row) => row !== top && row.parent === top.name)]);
 }

@@ -16,7 +16,7 @@ import type { IssuedCertificate } from '../kube/admission/certificate-secret.js'
 import type { WatchableApi } from '../kube/watchable-api.js';
 import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
-import { Events } from '../kube/events.js';
+import { Events, QUOTA_COMPONENT } from '../kube/events.js';
 import { WorkQueue } from '../kube/work-queue.js';
 import { Controller } from './controller/controller.js';
 import { ClusterFacts, type FactsChange } from './policy/cluster-facts.js';
@@ -106,8 +106,6 @@ const RESERVATION_MS = 60_000;
 const LATE_EVENTS_MS = 600_000;
 /** Delay in which changes of policy and nodes are collected. */
 const FACTS_MS = 200;
-/** Source of recorded events. */
-const COMPONENT = 'gpu-manager-quota';
 /** Maximum number of queued events while the API server is unreachable; the oldest are dropped first. */
 const MAX_EVENTS = 512;
 
@@ -337,7 +335,7 @@ export class QuotaService {
   #openEvents(clock: Clock): Events {
     const { api, log, identity } = this.#options;
     this.#eventWrites = new WorkQueue({ clock, log, capacity: MAX_EVENTS, concurrency: 2 });
-    const reporter = { component: COMPONENT, instance: identity, host: null };
+    const reporter = { component: QUOTA_COMPONENT, instance: identity, host: null };
     return new Events({ api, queue: this.#eventWrites, reporter, clock });
   }
 

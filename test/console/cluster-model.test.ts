@@ -9,6 +9,7 @@ import { readNode, type Node } from '../../src/kube/node.js';
 import { readPod } from '../../src/kube/pod.js';
 import type { WatchableApi } from '../../src/kube/watchable-api.js';
 import { generator } from '../generator.js';
+import { ManualClock } from '../manual-clock.js';
 import { agentObject, nodeObject, podObject, type NodeOptions, type PodOptions } from './cluster-objects.js';
 
 const facts = (name: string, options: NodeOptions = {}) => nodeFacts(readNode(nodeObject(name, options)) as Node);
@@ -62,7 +63,7 @@ test('changes lead a reader from any state to all rows, whatever happens in the 
           gpu.givenCores >= 0 && gpu.givenCores <= 100 && gpu.givenMemoryBytes >= 0,
           'no GPU gives more than it has',
         );
-    const scope: Scope = { tables: new Set(), namespaces: new Set([pick(NAMESPACES)]) };
+    const scope: Scope = { tables: new Map([['pods', new Set([pick(NAMESPACES)])]]) };
     t.ok(rowsOf(visible(scope, model.all())).every(({ namespace }) => sees(scope, 'pods', namespace)));
   }
   t.end();
@@ -138,7 +139,7 @@ test('a collection is late after ten seconds without a connection', (t) => {
   let silentMs = 0;
   const informer = { synced: true, onChange: () => undefined, start: () => undefined, stop: () => undefined };
   const api = { informer: () => Object.defineProperty({ ...informer }, 'silentMs', { get: () => silentMs }) };
-  const watch = new ClusterWatch(api as unknown as WatchableApi, new ClusterModel());
+  const watch = new ClusterWatch(api as unknown as WatchableApi, new ManualClock(), new ClusterModel());
   t.same(watch.late, {});
   silentMs = 9_999;
   t.same(watch.late, {});

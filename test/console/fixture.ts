@@ -22,6 +22,12 @@ export const USERS: Readonly<Record<string, (access: ReviewedAccess) => boolean>
   lead: ({ resource, namespace }) => resource === 'nodes' || (resource === 'pods' && namespace === 'research'),
   // Lists nodes, and pods nowhere.
   technician: ({ resource }) => resource === 'nodes',
+  // Lists pods, events and claims of one namespace.
+  scientist: ({ resource, namespace }) =>
+    ['pods', 'events', 'resourceclaims'].includes(resource) && namespace === 'research',
+  // Lists quota groups alone, and consumers without what the arbitrator decided.
+  accountant: ({ group, resource }) =>
+    group === 'quota.gpu-manager.io' && ['bizgroupresourcequotas', 'consumers'].includes(resource),
   stranger: () => false,
 };
 

@@ -225,7 +225,7 @@ test('queries name metrics of the agent', async (t) => {
   } as unknown as ConstructorParameters<typeof History>[0]['model'];
   const history = new History({ prometheus, clock: new ManualClock(), model });
   for (const of of ['cluster', 'node', 'pod']) await history.read({ of, name: 'x', range: '1h' }, EVERYTHING);
-  await history.read({ of: 'cluster', name: '', range: '1h' }, { ...EVERYTHING, tables: new Set() });
+  await history.read({ of: 'cluster', name: '', range: '1h' }, { tables: new Map([['pods', null]]) });
   t.ok(queries.length > 10);
   for (const query of queries)
     for (const [name] of query.matchAll(/vgpu_\w+/gu)) t.ok(names.has(name), `${name} in ${query}`);

@@ -1,7 +1,7 @@
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { KubeClient } from '../../kube/client.js';
-import { Events, type EventRecorder } from '../../kube/events.js';
+import { AGENT_COMPONENT, Events, type EventRecorder } from '../../kube/events.js';
 import { FailedPods, type RefusalListener } from './failed-pods.js';
 import { NodeLabels } from './node-labels.js';
 import { NodePods } from './node-pods.js';
@@ -44,7 +44,7 @@ export class NodeKube {
     this.events = new Events({
       api: client,
       queue: this.#eventWrites,
-      reporter: { component: 'gpu-manager', instance: nodeName, host: nodeName },
+      reporter: { component: AGENT_COMPONENT, instance: nodeName, host: nodeName },
       clock,
     });
     this.labels = new NodeLabels({ client, queue: this.#writes, nodeName, clock, log });

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { ALL_PODS, eventsPath, podsPath } from '../../kube/api-path.js';
+import { ALL_EVENTS, ALL_PODS, eventsPath, podsPath } from '../../kube/api-path.js';
 import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
 import { listAll } from '../../kube/list-all.js';
 import { readPod } from '../../kube/pod.js';
@@ -29,7 +29,7 @@ export function eventsCommand(): Command {
     .action((options: NamespaceOptions & ListingOptions & { readonly warnings?: true }) =>
       withCluster(options, ({ cluster, namespace }) =>
         printListing(options, async () => {
-          const path = namespace === null ? '/api/v1/events' : eventsPath(namespace);
+          const path = namespace === null ? ALL_EVENTS : eventsPath(namespace);
           const pods = await labelledPods(cluster, namespace, options.selector);
           const events = (await listAll(cluster.api, 'the events', path))
             .map(readEvent)

@@ -21,7 +21,10 @@ function bar(rows, gpu, kind, slices) {
     title: [
       `GPU ${gpu.index}: ${gpu.givenCores} of 100 cores, ${bytes(gpu.givenMemoryBytes)} of ${bytes(kind.memoryBytes)} given`,
       ...(gpu.problem === undefined ? [] : [gpu.problem]),
-      ...slices.map(({ pod, cores }) => `${pod.namespace}/${pod.name}: ${cores} cores`),
+      ...slices.map(
+        ({ pod, cores, claim }) =>
+          `${pod.namespace}/${pod.name}: ${cores} cores${claim === undefined ? '' : `, claim ${claim}`}`,
+      ),
     ].join('\n'),
   });
   let shown = 0;

@@ -1,17 +1,21 @@
+import { claimsView, claimView } from './claims-view.js';
 import { h, setText } from './dom.js';
+import { eventsView } from './events-view.js';
 import { bytesOf, count, seconds, trimmed } from './format.js';
 import { historyView } from './history.js';
 import { nodeList } from './node-list.js';
 import { podTable } from './pod-table.js';
 import { podView } from './pod-view.js';
 import { nodeView, podOfAllocation } from './node-view.js';
+import { quotaView } from './quota-view.js';
 import { Rows, wordsOf } from './rows.js';
+import { sharesView } from './shares-view.js';
 import { shell } from './shell.js';
 import { follow } from './stream.js';
 
 const rows = new Rows();
 const { main, filter, connected, askToken, keepingPlace } = shell({
-  stops: 'a.node, a.pod, a.slice',
+  stops: 'a.node, a.pod, a.slice, a.branch, summary',
   escape() {
     if (route().name !== '') location.hash = '#/';
   },
@@ -37,18 +41,22 @@ function decode(text) {
   }
 }
 
-/** The tabs, in their order: what each shows, and how much of it there is. */
+/** The tabs, in their order: the table that each shows, and how many rows. */
 const TABS = [
-  { name: '', title: 'Nodes', count: () => (rows.tables.has('nodes') ? rows.nodes.size : null) },
-  { name: 'pods', title: 'Pods', count: () => rows.pods.size },
-  { name: 'waiting', title: 'Waiting', count: () => rows.waiting().length },
+  { name: '', title: 'Nodes', table: 'nodes', count: () => rows.nodes.size },
+  { name: 'pods', title: 'Pods', table: 'pods', count: () => rows.pods.size },
+  { name: 'waiting', title: 'Waiting', table: 'pods', count: () => rows.waiting().length },
+  { name: 'claims', title: 'Claims', table: 'claims', count: () => rows.claims.size },
+  { name: 'quota', title: 'Quota', table: 'groups', count: () => rows.groups.size },
+  { name: 'shares', title: 'Fair shares', table: 'shares', count: () => rows.shares.size },
+  { name: 'events', title: 'Events', table: 'events', count: () => rows.events.size },
 ];
 
 function drawTabs() {
   const { name } = route();
   tabs.replaceChildren(
-    ...TABS.map((tab) => ({ ...tab, number: tab.count() }))
-      .filter(({ number }) => number !== null)
+    ...TABS.filter(({ table }) => rows.absenceOf(table) === null)
+      .map((tab) => ({ ...tab, number: tab.count() }))
       .map(({ name: target, title, number }) =>
         h(
           'a',
@@ -65,33 +73,81 @@ function show() {
   view?.close?.();
   const { name, argument } = route();
   document.body.dataset.view = name === '' ? 'nodes' : name;
-  const make = Object.hasOwn(VIEWS, name) ? VIEWS[name] : VIEWS[''];
-  view = make(argument);
+  const [make, table] = Object.hasOwn(VIEWS, name) ? VIEWS[name] : VIEWS[''];
+  const absence = rows.absenceOf(table);
+  view = absence === null || name === '' ? make(argument) : absentView(absence);
   main.replaceChildren(view.element);
   view.filter?.();
   drawTabs();
+  tabs.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
 }
 
+/** Views by the first part of the address, each with the table without which it shows nothing. */
 const VIEWS = {
-  '': () => clusterView(),
-  pods: () => tableView(() => [...rows.pods.values()], {}),
-  waiting: () => tableView(() => rows.waiting(), { showsWhy: true, nothing: 'No pod waits for a GPU.' }),
-  node: (name) => nodeView(rows, name, () => filter.value, keepingPlace),
-  container: (id) => podView(rows, podOfAllocation(id)),
-  pod: (uid) => podView(rows, uid),
+  '': [() => clusterView(), 'nodes'],
+  pods: [() => tableView(() => [...rows.pods.values()], {}), 'pods'],
+  waiting: [() => tableView(() => rows.waiting(), { showsWhy: true, nothing: 'No pod waits for a GPU.' }), 'pods'],
+  node: [(name) => nodeView(rows, name, () => filter.value, keepingPlace), 'nodes'],
+  container: [(id) => drawn(podView(rows, podOfAllocation(id))), 'pods'],
+  pod: [(uid) => drawn(podView(rows, uid)), 'pods'],
+  claims: [() => drawn(claimsView(rows, () => filter.value)), 'claims'],
+  claim: [(uid) => drawn(claimView(rows, uid)), 'claims'],
+  quota: [(group) => drawn(quotaView(rows, group, () => filter.value)), 'groups'],
+  shares: [(name) => drawn(sharesView(rows, name, () => filter.value)), 'shares'],
+  events: [() => drawn(eventsView(rows, () => filter.value)), 'events'],
 };
+
+/** A view that is drawn anew when one of its tables or the filter changes. */
+function drawn({ element, tables, draw, close }) {
+  return {
+    element,
+    close,
+    change(_touched, changed) {
+      if (tables.some((table) => changed.has(table))) keepingPlace(draw);
+    },
+    filter: draw,
+  };
+}
+
+/** What stands in place of a view that this reader or this cluster does not have. */
+function absentView(absence) {
+  return { element: h('p', { class: 'quiet notice' }, absence) };
+}
+
+/** Views that are hidden, and why: an empty cluster and a missing right look alike otherwise. */
+function hiddenViews() {
+  const hidden = TABS.map(({ title, table }) => ({ title, absence: rows.absenceOf(table) })).filter(
+    ({ absence }) => absence !== null,
+  );
+  if (hidden.length === 0) return null;
+  return h(
+    'section',
+    {},
+    h('h2', {}, 'Not shown'),
+    h(
+      'ul',
+      { class: 'plain-list hidden-views' },
+      hidden.map(({ title, absence }) => h('li', { class: 'quiet' }, h('strong', {}, title), `: ${absence}`)),
+    ),
+  );
+}
 
 function clusterView() {
   const figures = h('dl', { class: 'figures' });
   const list = nodeList(rows);
   const past = historyView(rows, 'cluster');
   const nothing = h('p', { class: 'quiet', hidden: true });
-  const draw = () => figures.replaceChildren(...figuresOf());
+  const hidden = h('div', {});
+  const draw = () => {
+    figures.replaceChildren(...figuresOf());
+    hidden.replaceChildren(hiddenViews() ?? '');
+  };
   draw();
   return {
-    element: h('div', {}, figures, past.element, h('section', {}, h('h2', {}, 'Nodes'), nothing, list.element)),
+    element: h('div', {}, figures, past.element, h('section', {}, h('h2', {}, 'Nodes'), nothing, list.element), hidden),
     change(touched) {
       draw();
+      if (touched.size === 0) return;
       list.change(touched);
       this.filter();
     },
@@ -153,7 +209,7 @@ function tableView(pods, options) {
   const element = h('section', {});
   const draw = () => element.replaceChildren(podTable(rows, pods(), wordsOf(filter.value), options));
   draw();
-  return { element, change: () => keepingPlace(draw), filter: draw };
+  return drawn({ element, tables: ['pods'], draw });
 }
 
 const on = {
@@ -163,11 +219,13 @@ const on = {
     keepingPlace(show);
   },
   changes(data) {
-    view?.change?.(rows.change(data));
+    view?.change?.(rows.change(data), new Set(Object.keys(data)));
     drawTabs();
   },
   console(data) {
+    const told = JSON.stringify(rows.console?.absent);
     rows.console = data;
+    if (known && told !== JSON.stringify(data.absent)) keepingPlace(show);
     setText(document.getElementById('node'), data.cluster);
     setText(document.getElementById('versions'), `gpu-manager ${data.version}`);
     document.title = `${data.cluster} – GPUs`;

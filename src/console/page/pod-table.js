@@ -1,9 +1,7 @@
 import { h } from './dom.js';
 import { ago, bytes } from './format.js';
+import { paged } from './paged.js';
 import { byName, matches } from './rows.js';
-
-/** So many rows are made at first, and again whenever the reader comes near the last one. */
-const PAGE = 150;
 
 const STATE_TEXT = {
   waiting: 'waiting',
@@ -24,22 +22,7 @@ export function podTable(rows, pods, words, { showsWhy = false, nothing = 'No po
     return h('p', { class: 'quiet' }, words.length > 0 && pods.length > 0 ? 'No pod matches the filter.' : nothing);
   const body = h('ul', { class: `pods${showsWhy ? ' why' : ''}` });
   const now = Date.now();
-  const more = h('p', { class: 'quiet more' });
-  let made = 0;
-  const add = () => {
-    body.append(...found.slice(made, made + PAGE).map((pod) => row(pod, rows.markOf(pod), now, showsWhy)));
-    made = Math.min(found.length, made + PAGE);
-    more.hidden = made === found.length;
-    more.textContent = `${(found.length - made).toLocaleString('en')} more`;
-  };
-  add();
-  const end = new IntersectionObserver(
-    (entries) => {
-      if (entries.some(({ isIntersecting }) => isIntersecting)) add();
-    },
-    { rootMargin: '600px 0px' },
-  );
-  end.observe(more);
+  const more = paged(body, found, (pod) => row(pod, rows.markOf(pod), now, showsWhy));
   return h('div', {}, body, more);
 }
 

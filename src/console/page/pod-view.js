@@ -18,7 +18,7 @@ export function podView(rows, uid) {
       pages = found;
       draw();
     });
-  return { element, change: draw, close: () => past.close() };
+  return { element, tables: ['pods', 'claims'], draw, close: () => past.close() };
 }
 
 /** Views of a pod's containers on the page of their node; none if its agent does not answer. */
@@ -42,7 +42,8 @@ function picture(rows, pod, pages) {
       h('h2', {}, 'This pod is gone'),
       h('p', { class: 'quiet' }, 'It ended, or it is in a namespace that you may not see.'),
     ];
-  const { namespace, name, node, state, sinceMs, workload, priority, why, slices } = pod;
+  const { namespace, name, node, nominatedNode, state, sinceMs, workload, priority, why, slices } = pod;
+  const claims = rows.claimsOfPod(pod);
   return [
     back,
     h(
@@ -56,9 +57,11 @@ function picture(rows, pod, pages) {
       'dl',
       { class: 'facts' },
       fact('State', `${state}${sinceMs === undefined ? '' : `, ${ago(sinceMs, Date.now())}`}`),
-      fact('Node', node === undefined ? 'none yet' : h('a', { href: `#/node/${encodeURIComponent(node)}` }, node)),
+      fact('Node', node === undefined ? 'none yet' : nodeLink(node)),
+      ...(nominatedNode === undefined ? [] : [fact('Room is kept on', nodeLink(nominatedNode))]),
       ...(workload === undefined ? [] : [fact('Workload', workload)]),
       fact('Priority', String(priority)),
+      ...(claims.length === 0 ? [] : [fact('Resource claims', claims.map(claimLink))]),
     ),
     h(
       'section',
@@ -67,24 +70,35 @@ function picture(rows, pod, pages) {
       h(
         'ul',
         { class: 'plain-list' },
-        slices.map(({ container, gpu, cores, memoryBytes }) =>
-          h(
+        slices.map(({ container, claim, gpu, cores, memoryBytes }) => {
+          // A claim's slice may be of several containers, which share one view.
+          const page = claim === undefined ? pages.get(container) : [...pages.values()][0];
+          return h(
             'li',
             {},
-            `${container}: ${cores} cores, ${memoryBytes === 0 ? 'all memory' : bytes(memoryBytes)}`,
+            `${claim === undefined ? container : `claim ${claim}`}: ${cores} cores, ${memoryBytes === 0 ? 'all memory' : bytes(memoryBytes)}`,
             h('span', { class: 'quiet' }, gpu === null ? '' : ` on GPU ${gpu}`),
-            pages.has(container)
-              ? h(
-                  'a',
-                  { class: 'own-page', href: pages.get(container), target: '_blank', rel: 'noopener' },
-                  'on the page of its node',
-                )
-              : null,
-          ),
-        ),
+            page === undefined
+              ? null
+              : h('a', { class: 'own-page', href: page, target: '_blank', rel: 'noopener' }, 'on the page of its node'),
+          );
+        }),
       ),
     ),
   ].filter((part) => part !== null);
+}
+
+function nodeLink(node) {
+  return h('a', { href: `#/node/${encodeURIComponent(node)}`, 'data-key': `node/${node}` }, node);
+}
+
+/** A claim that this reader may not see, or of another driver, is a name without a link. */
+function claimLink({ name, uid }) {
+  return h(
+    'span',
+    { class: 'listed' },
+    uid === undefined ? name : h('a', { href: `#/claim/${uid}`, 'data-key': `claim/${uid}` }, name),
+  );
 }
 
 function fact(name, value) {

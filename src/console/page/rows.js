@@ -2,18 +2,40 @@ import { API_PROXY } from './api-proxy.js';
 import { marks } from './colours.js';
 
 /** The field by which rows of a table replace each other. */
-const KEY = { nodes: 'name', pods: 'uid' };
+const KEY = { nodes: 'name', pods: 'uid', groups: 'name', shares: 'name', events: 'uid', claims: 'uid' };
+
+/** What a reader must be allowed to list to see a table. */
+const LISTED = {
+  nodes: 'nodes',
+  pods: 'pods of a namespace with GPUs',
+  groups: 'bizgroupresourcequotas of quota.gpu-manager.io',
+  shares: 'consumers and allocations of quota.gpu-manager.io',
+  events: 'events of a namespace with events of gpu-manager',
+  claims: 'resource claims of a namespace with such claims',
+};
 
 /** What this page knows of the cluster: rows by key, and the pods of each node. */
 export class Rows {
   nodes = new Map();
   pods = new Map();
+  groups = new Map();
+  shares = new Map();
+  events = new Map();
+  claims = new Map();
+  /** Folded events that the reader has opened. */
+  openedEvents = new Set();
   /** Tables that this reader may list. */
   tables = new Set();
   console = null;
   #podsOf = new Map();
   /** By node: the classes of colour and texture of its pods, made when they are asked for. */
   #marksOf = new Map();
+
+  /** Why a view has no rows, as a sentence; null if it has, or may have. */
+  absenceOf(table) {
+    if (this.console?.absent[table] !== undefined) return this.console.absent[table];
+    return this.tables.has(table) ? null : `You may not list ${LISTED[table]}.`;
+  }
 
   /** Replaces everything. */
   replace({ tables, rows }) {
@@ -71,6 +93,19 @@ export class Rows {
 
   waiting() {
     return [...this.pods.values()].filter(({ state }) => state === 'waiting' || state === 'refused');
+  }
+
+  /** The pods that name a claim, in its namespace. */
+  podsOfClaim({ namespace, name }) {
+    return [...this.pods.values()].filter((pod) => pod.namespace === namespace && pod.claims?.includes(name) === true);
+  }
+
+  /** The claims that a pod names; without UID where this reader sees none of that name. */
+  claimsOfPod({ namespace, claims = [] }) {
+    return claims.map(
+      (name) =>
+        [...this.claims.values()].find((claim) => claim.namespace === namespace && claim.name === name) ?? { name },
+    );
   }
 
   #place(pod) {

@@ -76,6 +76,17 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
   return { ok: true, units };
 }
 
+/** Cores and bytes that a result consumes; null bytes: all memory of the device. Administrators consume nothing. */
+export function consumedOf({ adminAccess, consumedCapacity }: AllocationResult): {
+  readonly cores: number;
+  readonly memoryBytes: number | null;
+} {
+  if (adminAccess) return { cores: 0, memoryBytes: 0 };
+  const capacity = (name: string): number | undefined =>
+    consumedCapacity?.get(name) ?? consumedCapacity?.get(`${DRIVER_NAME}/${name}`);
+  return { cores: capacity(CORES_CAPACITY) ?? CORES_PER_GPU, memoryBytes: capacity(MEMORY_CAPACITY) ?? null };
+}
+
 /**
  * Cores and blocks of a result: the consumed capacity, or the whole GPU; 0 for administrator access. Null if they are
  * not whole numbers.
@@ -85,11 +96,8 @@ function amountsOf(
   gpu: Gpu,
 ): { readonly cores: number; readonly memoryBlocks: number } | null {
   if (result.adminAccess) return { cores: 0, memoryBlocks: 0 };
-  const capacity = (name: string): number | undefined =>
-    result.consumedCapacity?.get(name) ?? result.consumedCapacity?.get(`${DRIVER_NAME}/${name}`);
-  const cores = capacity(CORES_CAPACITY) ?? CORES_PER_GPU;
-  const bytes = capacity(MEMORY_CAPACITY);
-  const blocks = bytes === undefined ? memoryBlocks(gpu.memoryBytes) : bytes / MEMORY_BLOCK_BYTES;
+  const { cores, memoryBytes } = consumedOf(result);
+  const blocks = memoryBytes === null ? memoryBlocks(gpu.memoryBytes) : memoryBytes / MEMORY_BLOCK_BYTES;
   const sound =
     Number.isInteger(cores) && cores >= 1 && cores <= CORES_PER_GPU && Number.isInteger(blocks) && blocks >= 1;
   return sound ? { cores, memoryBlocks: blocks } : null;

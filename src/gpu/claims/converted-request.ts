@@ -7,6 +7,7 @@ import { DRIVER_NAME } from './names.js';
 /** DeviceClasses of etc/dra/device-classes.yaml. */
 export const WHOLE_CLASS = 'gpu.tencent.com';
 export const SHARE_CLASS = 'vgpu.tencent.com';
+export const INSTANCE_CLASS = 'mig.tencent.com';
 
 /** Sizes of linked sets that GPUs have as attributes. */
 const LINKED_SIZES = [2, 4, 8];

@@ -1,0 +1,67 @@
+import { h } from './dom.js';
+import { count, moment } from './format.js';
+import { wordsOf } from './rows.js';
+import { meter, treeTable } from './tree-table.js';
+
+/** The quota tree: limits and use of groups, and the hours of their budgets. With a group, only what is below it. */
+export function quotaView(rows, root, filterText) {
+  const element = h('div', {});
+  const draw = () => element.replaceChildren(...picture(rows, root, wordsOf(filterText())));
+  draw();
+  return { element, tables: ['groups'], draw };
+}
+
+function picture(rows, root, words) {
+  return [
+    root === '' ? null : h('p', { class: 'back' }, h('a', { href: '#/quota' }, '← all groups')),
+    h(
+      'section',
+      {},
+      h('h2', {}, root === '' ? 'Quota' : `Quota below ${root}`),
+      treeTable({
+        ...{ rows: rows.groups.values(), root, words, view: 'quota' },
+        columns: ['Limit', 'Used', 'Itself', 'Use'],
+        titleOf,
+        linesOf,
+        nothing: root === '' ? 'The cluster has no quota group.' : `The cluster has no quota group ${root}.`,
+      }),
+      h('p', { class: 'quiet note' }, 'Used includes the groups below; itself does not.'),
+    ),
+  ].filter((part) => part !== null);
+}
+
+function titleOf({ isElastic, workloads, reservations, exhaustsAtMs }) {
+  return [
+    count(workloads, 'workload'),
+    ...(reservations === 0 ? [] : [`${reservations} reserved`]),
+    ...(isElastic ? ['elastic'] : []),
+    ...(exhaustsAtMs === undefined ? [] : [`hours last until ${moment(exhaustsAtMs)}`]),
+  ].join(' · ');
+}
+
+function linesOf({ limits, hours }) {
+  return [
+    ...limits.map((limit) => ({ cells: cells(limit.key, limit) })),
+    ...hours.map((budget) => ({ class: 'hours', cells: cells(hoursOf(budget), budget) })),
+  ];
+}
+
+/** A budget's key, what is left of it, and how fast it is used. */
+function hoursOf({ key, left, rate, nextMs }) {
+  const facts = [
+    ...(left === undefined ? [] : [`${left} left`]),
+    ...(rate === undefined ? [] : [`${rate} per hour now`]),
+    ...(nextMs === undefined ? [] : [`next grant ${moment(nextMs)}`]),
+  ];
+  return [`hours of ${key}`, facts.length === 0 ? null : h('span', { class: 'quiet' }, ` ${facts.join(', ')}`)];
+}
+
+function cells(name, { hard, used, selfUsed, part }) {
+  return [
+    h('th', { scope: 'row', class: 'limit-key' }, name),
+    h('td', {}, hard),
+    h('td', {}, used ?? '–'),
+    h('td', {}, selfUsed ?? '–'),
+    meter(part, part >= 1),
+  ];
+}

@@ -1,0 +1,235 @@
+import { test } from 'tap';
+import type { Browser, Page } from 'playwright-core';
+import type { ApiServer } from '../harness/api-server/api-server.js';
+import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../page/browser.js';
+import { nodeObject, podObject } from './cluster-objects.js';
+import { runningConsole, type RunningConsole } from './fixture.js';
+import {
+  allocationObject,
+  claimingPod,
+  claimObject,
+  condition,
+  consumerObject,
+  eventObject,
+  groupObject,
+  serveClaims,
+  serveQuota,
+} from './quota-objects.js';
+
+const skip = noBrowser;
+const GPU = 'requests.nvidia.com/gpu';
+const LONG = 'a-group-with-a-long-name-of-a-department-that-nobody-shortened';
+
+/** A cluster with everything that the views show. */
+function seed(server: ApiServer): void {
+  serveQuota(server);
+  serveClaims(server);
+  server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 }));
+  const group = (name: string, parent: string, used: number, notes: readonly object[] = []): void => {
+    server.seed(
+      'bizgroupresourcequotas',
+      groupObject(name, {
+        parent,
+        hard: { [GPU]: '8', 'limits.memory': '512Gi', [`cash/${GPU}`]: '700' },
+        status: {
+          used: { [GPU]: String(used), 'limits.memory': '64Gi', [`cash/${GPU}`]: '601.98' },
+          selfUsed: { [GPU]: '1', 'limits.memory': '16Gi', [`cash/${GPU}`]: '20' },
+          burnRate: { [`cash/${GPU}`]: '6' },
+          budgets: [{ key: `cash/${GPU}`, granted: '700', used: '601.98', left: '98.02' }],
+          exhaustsAt: '2026-12-01T10:00:00Z',
+          workloads: 3,
+          conditions: [condition('Ready', 'True', ''), ...notes],
+        },
+      }),
+    );
+  };
+  group('company', '', 6);
+  group('research', 'company', 4, [condition('CashLow', 'True', `cash/${GPU} 80%`)]);
+  group('vision', 'research', 2);
+  group(LONG, 'vision', 10, [condition('OverQuota', 'True', GPU)]);
+  server.seed('consumers', consumerObject('app', { weight: 40 }));
+  server.seed('consumers', consumerObject('first', { parent: 'app', reserved: { 'nvidia.com/gpu': 1 } }));
+  server.seed(
+    'allocations',
+    allocationObject('first', {
+      deserved: { 'nvidia.com/gpu': '1', cpu: '10m' },
+      allocated: { 'nvidia.com/gpu': '2', cpu: '20m' },
+      dominantShare: '1.000',
+      overused: ['nvidia.com/gpu'],
+      reclaimAt: '2026-12-01T10:00:00.000Z',
+      reclaimedFor: { second: '2026-11-01T10:00:00.000Z' },
+    }),
+  );
+  server.seed('pods', podObject('bert', { node: 'gpu-node-1', gpus: [0] }));
+  server.seed(
+    'pods',
+    podObject('refused', {
+      ...{ node: 'gpu-node-1', phase: 'Failed', reason: 'UnexpectedAdmissionError' },
+      message: 'no GPU has 30 cores free',
+    }),
+  );
+  server.seed('resourceclaims', claimObject('shared', { on: { node: 'gpu-node-1', gpu: 1 }, pods: ['notebook'] }));
+  server.seed('pods', claimingPod(podObject('notebook', { node: 'gpu-node-1' }), 'shared'));
+  server.seed('resourceclaims', claimObject('big', { cores: 100, memoryGib: 80 }));
+  server.seed('pods', claimingPod(podObject('train', { unscheduled: 'cannot allocate all claims' }), 'big'));
+  for (let at = 0; at < 4; at++)
+    server.seed('events', eventObject(`a${at}`, 'GPUAssigned', 'main: 30 cores of GPU 0', { pod: `bert-${at}` }));
+  const late = { type: 'Warning', at: '2026-10-01T10:05:00Z' };
+  server.seed('events', eventObject('b', 'GPULimitRefused', 'main: 40 is more than 30', { pod: 'bert', ...late }));
+}
+
+/** One browser for all tests of this file. */
+let shared: Promise<Browser> | null = null;
+
+async function open(
+  { base }: RunningConsole,
+  user: string,
+  options = DESKTOP,
+  path = '/',
+): Promise<{ readonly page: Page; readonly complaints: () => string[] }> {
+  const { page, complaints } = await openPage(await (shared ??= openBrowser()), base, path, options);
+  await page.locator('#token-text').fill(user);
+  await page.locator('#token-text').press('Enter');
+  return { page, complaints: () => complaints.filter((line) => !line.includes('401')) };
+}
+
+async function show(page: Page, view: string): Promise<void> {
+  await page.evaluate(`location.hash = '#/${view}'`);
+  await page.locator(`body[data-view="${view}"]`).waitFor();
+}
+
+test('the console shows quota, fair shares, events and claims', { skip }, async (t) => {
+  t.teardown(async () => (await shared)?.close());
+
+  for (const [name, options] of [
+    ['desktop', DESKTOP],
+    ['phone', PHONE],
+  ] as const)
+    t.test(`every view fits the window: ${name}`, async (t) => {
+      const console = await runningConsole(t, seed);
+      const { page, complaints } = await open(console, 'operator', options);
+      await page.locator('.tabs a[href="#/claims"]').waitFor();
+      await page.locator('.tabs a[href="#/quota"]', { hasText: '4' }).waitFor();
+      for (const scheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme: scheme });
+        for (const view of ['quota', 'shares', 'events', 'claims']) {
+          await show(page, view);
+          t.ok(
+            await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
+            `${view} does not scroll sideways`,
+          );
+          for (const key of await page.locator('.limit-key').all())
+            t.ok(((await key.boundingBox())?.width ?? 0) > 90, `the keys of ${view} have room`);
+          await keep(page, `console-${name}-${scheme}-${view}`);
+        }
+      }
+      t.same(complaints(), []);
+      await page.context().close();
+    });
+
+  t.test('quota: limits, use and hours, as a tree that opens by keyboard', async (t) => {
+    const console = await runningConsole(t, seed);
+    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/quota');
+    await page.locator('.quota .head', { hasText: 'company' }).waitFor();
+    t.same(await page.locator('.quota .branch').allTextContents(), ['company', 'research', 'vision', LONG]);
+    t.match(
+      await page.locator('.quota tr:not(.head)', { hasText: GPU }).first().textContent(),
+      /^requests\.nvidia\.com\/gpu861 75 %$/u,
+    );
+    t.match(
+      await page.locator('.quota .hours').first().textContent(),
+      /^hours of requests\.nvidia\.com\/gpu 98\.02 left, 6 per hour now700601\.9820 86 %$/u,
+    );
+    t.match(await page.locator('.remark').allTextContents(), [/^CashLow: /, `OverQuota: ${GPU}`]);
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.locator('h2', { hasText: 'Quota below research' }).waitFor();
+    t.same(await page.locator('.quota .branch').allTextContents(), ['research', 'vision', LONG]);
+    await page.keyboard.press('Escape');
+    await page.locator('a.node').waitFor();
+    await show(page, 'quota');
+    await page.locator('#filter').fill('vision');
+    await page.locator('.quota .branch').nth(1).waitFor();
+    t.same(await page.locator('.quota .branch').allTextContents(), ['vision', LONG]);
+    await page.locator('#filter').fill('');
+    console.server.seed('bizgroupresourcequotas', groupObject('new', { parent: 'company' }));
+    await page.locator('.quota .branch', { hasText: 'new' }).waitFor();
+    t.same(complaints(), []);
+    await page.context().close();
+  });
+
+  t.test('fair shares: what the arbitrator decided, for whom, and from when', async (t) => {
+    const console = await runningConsole(t, seed);
+    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/shares');
+    await page.locator('.plans li').first().waitFor();
+    t.match(await page.locator('.plans li').allTextContents(), [
+      /^first uses more than its fair share of nvidia\.com\/gpu while others wait: its pods may be evicted from 2026-12-01 /,
+      /^Pods of first were evicted for second, \d+ days ago\.$/,
+    ]);
+    t.same(await page.locator('.quota .branch').allTextContents(), ['app', 'first']);
+    t.equal(await page.locator('.quota .overused').textContent(), 'nvidia.com/gpu1–12–');
+    t.same(complaints(), []);
+    await page.context().close();
+  });
+
+  t.test('events: those of this project and refused pods, equal ones folded, by the filter', async (t) => {
+    const console = await runningConsole(t, seed);
+    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/events');
+    await page.locator('.events .warning', { hasText: 'default/bert: main: 40 is more than 30' }).waitFor();
+    await page.locator('.events .warning', { hasText: 'default/refused: no GPU has 30 cores free' }).waitFor();
+    t.match(await page.locator('.events .fold').textContent(), /GPUAssigned4 times since /);
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.locator('.events details[open] li', { hasText: 'bert-3' }).waitFor();
+    console.server.seed(
+      'events',
+      eventObject('c', 'GPUAudit', 'main: launches past the library', {
+        ...{ pod: 'bert', type: 'Warning', at: '2026-10-01T10:06:00Z' },
+      }),
+    );
+    await page.locator('.events .warning', { hasText: 'launches past the library' }).waitFor();
+    t.equal(await page.locator('.events details[open]').count(), 1, 'what was opened stays open');
+    await page.keyboard.press('/');
+    await page.keyboard.type('audit');
+    await page.locator('.events li').nth(1).waitFor({ state: 'detached' });
+    t.same(complaints(), []);
+    await page.context().close();
+  });
+
+  t.test('claims: devices, pods and why one waits, also beside the slices of the node', async (t) => {
+    const console = await runningConsole(t, seed);
+    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/claims');
+    await page.locator('a.claim').nth(1).waitFor();
+    t.match(await page.locator('a.claim').allTextContents(), [
+      /^bigdefault100 cores, 80 GiBwaiting.*pod train: cannot allocate all claims$/,
+      /^shareddefault · notebook30 cores, 4 GiBgpu-node-1 · GPU 1reserved/,
+    ]);
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.locator('.plain-list li', { hasText: 'gpu: 30 cores, 4 GiB of GPU 1 on gpu-node-1' }).waitFor();
+    await page.locator('.plain-list a', { hasText: 'notebook' }).click();
+    await page.locator('.plain-list li', { hasText: 'claim shared: 30 cores, 4 GiB on GPU 1' }).waitFor();
+    await page.locator('.facts a', { hasText: 'gpu-node-1' }).click();
+    await page.locator('.wide-bars .track').nth(1).waitFor();
+    t.match(
+      await page.locator('.wide-bars .track').nth(1).getAttribute('title'),
+      /default\/notebook: 30 cores, claim shared/,
+    );
+    t.same(complaints(), []);
+    await page.context().close();
+  });
+
+  t.test('a view that a user or a cluster does not have is hidden, and the overview says why', async (t) => {
+    const console = await runningConsole(t, (server) => server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 })));
+    const { page, complaints } = await open(console, 'technician', DESKTOP, '/');
+    await page.locator('.hidden-views li', { hasText: 'Quota: The API server does not serve' }).waitFor();
+    await page.locator('.hidden-views li', { hasText: 'Events: You may not list events' }).waitFor();
+    t.same(await page.locator('.tabs a').count(), 1, 'nodes alone');
+    await page.evaluate("location.hash = '#/quota'");
+    await page.locator('.notice', { hasText: 'the quota of gpu-manager is not installed' }).waitFor();
+    t.same(complaints(), []);
+    await page.context().close();
+  });
+});
