@@ -29,6 +29,8 @@ const AGENT_FLAGS = [
   '--tls-self-signed=true',
   `--query-port=${AGENT_PORT}`,
 ];
+/** A name as those that the DaemonSet makes. */
+const AGENT_POD = 'gpu-manager-e2e00';
 const PROXIED = '/api/v1/namespaces/kube-system/services/https:gpu-console:443/proxy';
 
 const cluster = new TestCluster();
@@ -157,6 +159,7 @@ tap.before(async () => {
   // The roles, services and accounts only: what would run in pods runs on the node.
   for (const file of ['daemonset.yaml', 'etc/console/deployment.yaml'])
     await cluster.kubectl('apply', '-f', join(ROOT, file));
+  if (cluster.version.atLeast(30)) await cluster.kubectl('apply', '-f', join(ROOT, 'etc/admission/console-proxy.yaml'));
   await cluster.kubectl('-n', 'kube-system', 'delete', 'daemonset/gpu-manager', 'deployment/gpu-console');
   tokens.console = await tokenOf('kube-system', 'gpu-console');
   console = await ConsoleProcess.start(`--kubeconfig=${kubeconfigOf('console')}`, `--address=0.0.0.0:${CONSOLE_PORT}`);
@@ -164,7 +167,7 @@ tap.before(async () => {
   await agent.start();
   tap.teardown(() => agent.stop());
   await cluster.apply(
-    standIn('agent', { 'app.kubernetes.io/name': 'gpu-manager' }, { name: 'gpu-manager', args: AGENT_FLAGS }),
+    standIn(AGENT_POD, { 'app.kubernetes.io/name': 'gpu-manager' }, { name: 'gpu-manager', args: AGENT_FLAGS }),
     standIn(
       'console',
       { app: 'gpu-console' },
@@ -245,6 +248,25 @@ test('the account of the manifests may do what the console needs, and no more', 
   t.notOk(await may('delete', 'pods', '-A'));
 });
 
+test(
+  'a policy keeps the account of the console to one path of agents',
+  { skip: cluster.version.atLeast(30) ? false : 'needs Kubernetes 1.30' },
+  async (t) => {
+    const proxy = await kubectlProxy(kubeconfigOf('console'));
+    const read = async (pod: string, path: string) => {
+      const answer = await fetch(`${proxy}/api/v1/namespaces/kube-system/pods/https:${pod}/proxy${path}`, {
+        headers: { 'x-gpu-manager-token': tokens.reader ?? '' },
+      });
+      return `${answer.status} ${await answer.text()}`;
+    };
+    const refused = /^4\d\d .*the console reads \/api\/node of agents only/s;
+    await until('the policy to count', async () => refused.test(await read(`${AGENT_POD}:${AGENT_PORT}`, '/metrics')));
+    t.match(await read(`${AGENT_POD}:${AGENT_PORT}`, '/api/node'), /^200 .*"allocations"/s);
+    t.match(await read(`${AGENT_POD}:${AGENT_PORT}`, '/api/node/../events'), refused);
+    t.match(await read(`console:${CONSOLE_PORT}`, '/api/node'), refused);
+  },
+);
+
 test('a change reaches readers by stream, and only those who may see it', async (t) => {
   const read = async (user: string): Promise<{ text: string; stop: () => Promise<void> }> => {
     const abort = new AbortController();
@@ -287,7 +309,7 @@ test(
     await page.evaluate(`location.hash = '#/node/${NODE}'`);
     await page.locator('.card').nth(1).waitFor();
     const link = await page.locator('.own-page a').getAttribute('href');
-    t.equal(link, `${proxied}/api/v1/namespaces/kube-system/pods/https:agent:${AGENT_PORT}/proxy/`);
+    t.equal(link, `${proxied}/api/v1/namespaces/kube-system/pods/https:${AGENT_POD}:${AGENT_PORT}/proxy/`);
     const ofNode = await opened(context, link ?? '', 'reader');
     await ofNode.locator('.card').nth(1).waitFor();
     await ofNode.locator('#connection[data-kind="live"]').waitFor();

@@ -148,15 +148,26 @@ test('the chart renders the webhook and the classes of claims where values enabl
   t.end();
 });
 
-test('the chart restricts agents to their own node where the cluster supports it', { skip: noHelm }, (t) => {
-  const policies = (...args: string[]): unknown[] =>
-    documents(helmTemplate(...args)).filter(({ kind }) => kind.startsWith('ValidatingAdmissionPolicy'));
-  t.same(policies(...NEWEST), documents(read('etc/admission/agent-node.yaml')));
-  t.same(policies(), [], 'before Kubernetes 1.30');
-  t.same(policies(...NEWEST, '--set', 'agent.nodePolicy=false'), []);
-  t.match(JSON.stringify(policies(...NEWEST, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-manager/);
-  t.end();
-});
+test(
+  'the chart restricts agents to their own node, and the console to agents, where the cluster supports it',
+  { skip: noHelm },
+  (t) => {
+    const policies = (...args: string[]): unknown[] =>
+      documents(helmTemplate(...args)).filter(({ kind }) => kind.startsWith('ValidatingAdmissionPolicy'));
+    t.same(policies(...NEWEST), documents(read('etc/admission/agent-node.yaml')));
+    const onlyConsole = ['--set', 'agent.nodePolicy=false,console.enabled=true'];
+    t.same(policies(...NEWEST, ...onlyConsole), documents(read('etc/admission/console-proxy.yaml')));
+    t.same(policies(...onlyConsole), [], 'before Kubernetes 1.30');
+    t.match(
+      JSON.stringify(policies(...NEWEST, ...onlyConsole, '--set', 'nameOverride=gpus,namespace=gpu')),
+      /serviceaccount:gpu:gpu-console.*\(https:\)\?gpus-\[/,
+    );
+    t.same(policies(), [], 'before Kubernetes 1.30');
+    t.same(policies(...NEWEST, '--set', 'agent.nodePolicy=false'), []);
+    t.match(JSON.stringify(policies(...NEWEST, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-manager/);
+    t.end();
+  },
+);
 
 test('agents may evict pods only where a value enables it', { skip: noHelm }, (t) => {
   t.notMatch(helmTemplate(), /eviction/);
