@@ -17,6 +17,8 @@ export interface PageFile {
   readonly type: string;
   readonly body: Buffer;
   readonly etag: string;
+  /** Value of the header `link`: the modules of the document, so that browsers load them at once; null for others. */
+  readonly link: string | null;
 }
 
 /**
@@ -24,14 +26,33 @@ export interface PageFile {
  * below `/page/`. No other file is ever served.
  */
 export async function readPageFiles(directory: string): Promise<ReadonlyMap<string, PageFile>> {
-  const files = new Map<string, PageFile>();
+  const bodies = new Map<string, Buffer>();
   for (const folder of [PARTS_DIRECTORY, directory])
-    for (const name of await readdir(folder)) {
-      const type = TYPES[extname(name)];
-      if (type === undefined) continue;
-      const body = await readFile(join(folder, name));
-      const file = { type, body, etag: `"${createHash('sha256').update(body).digest('hex').slice(0, 16)}"` };
-      files.set(name === 'index.html' ? '/' : `/page/${name}`, file);
-    }
-  return files;
+    for (const name of await readdir(folder))
+      if (TYPES[extname(name)] !== undefined) bodies.set(name, await readFile(join(folder, name)));
+  const modules = [...modulesOf('main.js', bodies)].map((name) => `<page/${name}>; rel=modulepreload`).join(', ');
+  return new Map(
+    [...bodies].map(([name, body]) => {
+      const type = TYPES[extname(name)] ?? '';
+      const etag = `"${createHash('sha256').update(body).digest('hex').slice(0, 16)}"`;
+      const isDocument = name === 'index.html';
+      return [isDocument ? '/' : `/page/${name}`, { type, body, etag, link: isDocument ? modules : null }];
+    }),
+  );
+}
+
+/** A module and all that it imports, directly and indirectly. */
+function modulesOf(
+  name: string,
+  bodies: ReadonlyMap<string, Buffer>,
+  found: ReadonlySet<string> = new Set(),
+): ReadonlySet<string> {
+  if (found.has(name)) return found;
+  const imports = [
+    ...(bodies.get(name)?.toString('utf8') ?? '').matchAll(/^(?:import|export) .*? from '\.\/(.+?)';$/gmsu),
+  ];
+  return imports.reduce<ReadonlySet<string>>(
+    (all, [, imported = '']) => modulesOf(imported, bodies, all),
+    new Set([...found, name]),
+  );
 }

@@ -10,8 +10,8 @@ export function pageRoutes(page: ReadonlyMap<string, PageFile>): [string, Route]
   ]);
 }
 
-function pageAnswer({ headers: asked }: HttpRequest, { type, body, etag }: PageFile): Answer {
-  const headers = { etag, 'cache-control': 'no-cache' };
+function pageAnswer({ headers: asked }: HttpRequest, { type, body, etag, link }: PageFile): Answer {
+  const headers = { etag, 'cache-control': 'no-cache', ...(link === null ? {} : { link }) };
   return asked['if-none-match'] === etag
     ? { status: 304, type, body: '', headers }
     : { status: 200, type, body, headers };

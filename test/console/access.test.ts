@@ -105,3 +105,19 @@ test('a node without an agent is said to have none', async (t) => {
     reason: 'no agent runs on gpu-node-1',
   });
 });
+
+test('the document names all modules of the page, so that a browser loads them at once', async (t) => {
+  const console = await runningConsole(t, seed);
+  const link = (await console.get('/', null)).headers.get('link') ?? '';
+  const named = [...link.matchAll(/<(page\/[\w-]+\.js)>; rel=modulepreload/gu)].map(([, path = '']) => path);
+  t.equal(new Set(named).size, named.length);
+  t.ok(named.includes('page/main.js') && named.includes('page/topology.js'));
+  t.notOk(named.includes('page/container.js'), 'the console does not use it');
+  for (const path of named) {
+    const file = await console.get(`/${path}`, null);
+    t.equal(file.status, 200, path);
+    for (const [, imported] of (await file.text()).matchAll(/ from '\.\/(.+?)'/gu))
+      t.ok(named.includes(`page/${imported}`), `${path} imports ${imported}`);
+    t.equal(file.headers.get('link'), null);
+  }
+});

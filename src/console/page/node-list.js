@@ -3,8 +3,8 @@ import { count, moment, trimmed } from './format.js';
 import { gpuBars } from './gpu-bars.js';
 import { byName, matches } from './rows.js';
 
-/** So many cards are made before the first picture; the others follow at once. */
-const FIRST = 150;
+/** So many cards are made before the first picture; the others follow when it is shown. */
+const FIRST = 80;
 
 /** All nodes as cards. Bars are drawn for the cards near the window only: a thousand nodes have thousands of them. */
 export function nodeList(rows) {
@@ -110,13 +110,15 @@ export function nodeList(rows) {
   }
 
   place(FIRST);
-  const rest =
-    rows.nodes.size > FIRST
-      ? setTimeout(() => {
-          place();
-          apply();
-        }, 50)
-      : null;
+  let rest = null;
+  // The first frame finds which cards are near the window, and the second shows their bars.
+  if (rows.nodes.size > FIRST)
+    rest = requestAnimationFrame(() => {
+      rest = requestAnimationFrame(() => {
+        place();
+        apply();
+      });
+    });
   return {
     element: list,
     /** Draws the named nodes anew. */
@@ -132,7 +134,7 @@ export function nodeList(rows) {
       return apply();
     },
     close() {
-      clearTimeout(rest);
+      cancelAnimationFrame(rest);
       near.disconnect();
     },
   };

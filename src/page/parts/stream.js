@@ -47,14 +47,18 @@ async function once(on) {
     const answer = await fetch('api/stream', { headers: headers(), cache: 'no-store', signal: abort.signal });
     if (!answer.ok) return answer.status;
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = '';
+    let rest = [''];
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return answer.status;
       clearTimeout(alarm);
       alarm = setTimeout(() => abort.abort(), SILENT_MS);
-      const messages = (rest + value).split('\n\n');
-      rest = messages.pop();
+      // A large message comes in many pieces, and its end may be divided, too.
+      const isEnd = value.includes('\n\n') || (rest.at(-1).endsWith('\n') && value.startsWith('\n'));
+      rest.push(value);
+      if (!isEnd) continue;
+      const messages = rest.join('').split('\n\n');
+      rest = [messages.pop()];
       for (const message of messages) {
         const [, name, data] = /^event: (\w+)\ndata: ([^]*)$/u.exec(message) ?? [];
         if (name !== undefined) on.event(name, JSON.parse(data));
