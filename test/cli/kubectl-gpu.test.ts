@@ -296,6 +296,9 @@ test('every list of kubectl gpu takes labels, namespaces and formats; documents 
     const [json, yaml] = await Promise.all(['json', 'yaml'].map((format) => run(...words, '-A', '-o', format)));
     t.same(JSON.parse(json?.out ?? ''), parse(yaml?.out ?? ''), command);
   }
+  const identity = { gpuIndex: 0, gpuUuid: /^GPU-/ };
+  for (const command of [['top'], ['limits', 'get', 'train']])
+    t.match(JSON.parse((await run(...command, '-o', 'json')).out), [identity], command.join(' '));
   t.match((await run('top', '-n', 'default')).out, /default\/train\/main/);
   t.match(await run('top', '-n', 'team'), { out: '', err: /no container of namespace team has a slice/ });
   t.match((await run('top', '-n', 'team', '-A')).out, /default\/train\/main/);

@@ -12,6 +12,7 @@ import { Commands } from './commands.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const PLUGIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
+const BENCH = fileURLToPath(new URL('../../bench/run.js', import.meta.url));
 const commands = new Commands();
 
 tap.setTimeout(120_000);
@@ -111,6 +112,13 @@ test('both programs end without an error when the reader closes the pipe', (t) =
     );
     t.same({ stdout, stderr }, { stdout: '', stderr: 'ended with 0\n' }, program);
   }
+  t.end();
+});
+
+test('a benchmark explains itself', (t) => {
+  const { stdout, status } = spawnSync(process.execPath, [BENCH, 'hook', '--help'], { encoding: 'utf8' });
+  t.match(stdout, /^What the control library adds/);
+  t.equal(status, 0);
   t.end();
 });
 

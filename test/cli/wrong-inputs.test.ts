@@ -216,6 +216,8 @@ test('KUBECONFIG names the cluster of every command that needs one outside a pod
   for (const args of [
     ['run', '--driver=dummy'],
     ['extender'],
+    ['console'],
+    ['claim-webhook'],
     ['quota', 'serve'],
     ['quota', 'tree'],
     ['quota', 'clock'],

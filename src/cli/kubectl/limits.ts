@@ -127,7 +127,7 @@ function rowsOf({ pod, containers }: GpuPod, hasNamespace: boolean): readonly Li
         wide: [slice.gpuUuid, allocation.id],
         document: {
           ...base,
-          gpu: slice.gpuIndex,
+          gpuIndex: slice.gpuIndex,
           gpuUuid: slice.gpuUuid,
           allocation: allocation.id,
           share: slice.share,

@@ -70,7 +70,7 @@ function rowOf(node: string, allocation: AllocationSnapshot, slice: SliceSnapsho
     wide: [slice.gpuUuid, allocation.id],
     document: {
       node,
-      gpu: slice.gpuIndex,
+      gpuIndex: slice.gpuIndex,
       gpuUuid: slice.gpuUuid,
       container: containerName(allocation),
       allocation: allocation.id,
