@@ -111,9 +111,9 @@ async function testCluster(t: Test) {
   });
   pod('other', { nodeName: 'node1', namespace: 'team' });
   server.seed('pods', { metadata: { name: 'web', namespace: 'default' }, spec: { containers: [{ name: 'web' }] } });
-  const event = (name: string, reason: string, component: string, message: string) =>
+  const event = (name: string, reason: string, component: string, message: string, object = `${name}.${reason}`) =>
     server.seed('events', {
-      metadata: { name: `${name}.${reason.toLowerCase()}`, namespace: 'default' },
+      metadata: { name: object.toLowerCase(), namespace: 'default' },
       involvedObject: { kind: 'Pod', name, namespace: 'default', uid: `uid-${name}` },
       type: 'Normal',
       reason,
@@ -140,7 +140,7 @@ async function testCluster(t: Test) {
     ]);
     return { code, out, err };
   };
-  return { server, directory, run, runAlone, start, gpus };
+  return { server, directory, run, runAlone, start, event };
 }
 
 test('kubectl gpu shows nodes and pods of a cluster, with the figures of the agents that answer', async (t) => {
@@ -261,6 +261,22 @@ test('kubectl gpu --watch prints rows as they change', async (t) => {
   t.equal(out.match(/dark/g)?.length, 1, 'unchanged rows are not repeated');
   child.kill('SIGINT');
   t.equal(await new Promise((resolve) => child.once('close', resolve)), 0);
+});
+
+test('kubectl gpu events --watch prints each event once, also where two objects tell the same', async (t) => {
+  const { start, event } = await testCluster(t);
+  event('dark', 'GPULimited', 'gpu-manager', 'the same', 'dark.1');
+  const child = start('events', '-w');
+  let out = '';
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+  await eventually(() => /GPULimited/.test(out), 'the first events');
+  event('dark', 'GPULimited', 'gpu-manager', 'the same', 'dark.2');
+  await eventually(() => (out.match(/GPULimited/g)?.length ?? 0) >= 2, 'the second event');
+  event('dark', 'GPUReleased', 'gpu-manager', 'later');
+  await eventually(() => /GPUReleased/.test(out), 'the last event');
+  t.equal(out.match(/GPULimited/g)?.length, 2, out);
+  child.kill('SIGTERM');
+  await new Promise((resolve) => child.once('close', resolve));
 });
 
 test('kubectl gpu --watch goes on after failed reads, says so once, and ends at a signal', async (t) => {

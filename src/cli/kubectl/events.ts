@@ -71,7 +71,6 @@ function isOurs({ component }: ClusterEvent): boolean {
 function rowOf(event: ClusterEvent, hasNamespace: boolean) {
   const place = hasNamespace && event.namespace !== '' ? `${event.namespace}/` : '';
   return {
-    key: `${event.uid}/${event.reason}/${event.message}`,
     cells: [
       age(Date.now() - event.atMs),
       event.type,

@@ -102,7 +102,6 @@ function rowsOf({ pod, containers }: GpuPod, hasNamespace: boolean): readonly Li
     if (container.allocation === null)
       return [
         {
-          key: place.join('/'),
           cells: [...place, container.gpus.join(',') || '-', '-', '-', '-', '-', '-', words || '-'],
           wide: ['-', '-'],
           document: { ...base, gpus: container.gpus },
@@ -113,7 +112,6 @@ function rowsOf({ pod, containers }: GpuPod, hasNamespace: boolean): readonly Li
       const limit = slice.memoryLimitBytes ?? slice.gpuMemoryBytes;
       const given = slice.givenMemoryBytes ?? slice.gpuMemoryBytes;
       return {
-        key: [...place, slice.gpuUuid].join('/'),
         cells: [
           ...place,
           String(slice.gpuIndex),

@@ -4,11 +4,10 @@ import { watch } from '../watch.js';
 
 /** One line of a listing. */
 export interface ListingRow {
-  /** Identifies the object over time. */
-  readonly key: string;
   readonly cells: readonly string[];
   /** Cells of the further columns of `-o wide`. */
   readonly wide: readonly string[];
+  /** Names the object; with `--watch`, the row is printed again when it changes. */
   readonly document: unknown;
 }
 
@@ -55,7 +54,7 @@ export async function printListing(options: ListingOptions, read: () => Promise<
 /** Prints what differs from the listing before. */
 class ListingChanges {
   readonly #output: Output;
-  #rows: ReadonlyMap<string, string> = new Map();
+  #documents: ReadonlySet<string> = new Set();
   #problems: ReadonlyMap<string, string> = new Map();
   #widths: readonly number[] = [];
 
@@ -66,9 +65,8 @@ class ListingChanges {
   async print(listing: Listing): Promise<void> {
     printProblems(new Map([...listing.problems].filter(([node, problem]) => this.#problems.get(node) !== problem)));
     this.#problems = listing.problems;
-    const rows = new Map(listing.rows.map(({ key, document }) => [key, JSON.stringify(document)]));
-    const changed = listing.rows.filter(({ key }) => rows.get(key) !== this.#rows.get(key));
-    this.#rows = rows;
+    const changed = listing.rows.filter(({ document }) => !this.#documents.has(JSON.stringify(document)));
+    this.#documents = new Set(listing.rows.map(({ document }) => JSON.stringify(document)));
     if (this.#output !== 'json' && this.#output !== 'yaml') this.#printLines(listing, changed);
     else
       for (const { document } of changed) await printItem(this.#output, { document: () => document, table: () => '' });

@@ -101,7 +101,6 @@ function rowOf({ node, agent, snapshot, problem, inventory }: GpuNode): ListingR
     problem: problem === '' ? null : problem,
   };
   return {
-    key: node.name,
     cells: [
       node.name,
       status,

@@ -112,7 +112,6 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
   };
   const asked = requested.memoryBytes === 0 ? 'all' : `${gib(requested.memoryBytes)} GiB`;
   return {
-    key: `${pod.namespace}/${pod.name}`,
     cells: [
       ...(hasNamespace ? [pod.namespace] : []),
       pod.name,

@@ -57,7 +57,6 @@ function rowOf(node: string, allocation: AllocationSnapshot, slice: SliceSnapsho
   const limit = slice.memoryLimitBytes ?? slice.gpuMemoryBytes;
   const throttled = slice.counters?.throttledSeconds ?? null;
   return {
-    key: `${node}/${allocation.id}/${slice.gpuUuid}`,
     cells: [
       node,
       String(slice.gpuIndex),
