@@ -25,6 +25,10 @@ const MAIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.u
 const COMPLETE_MAIN = fileURLToPath(new URL('../../src/cli/kubectl-complete-gpu.js', import.meta.url));
 const commands = new Commands();
 
+/** Tests of `--watch` spend their time between two reads, so they run beside each other. */
+const BESIDE_OTHERS = { buffered: true };
+
+tap.jobs = 3;
 tap.setTimeout(300_000);
 tap.teardown(() => commands.close());
 
@@ -247,7 +251,7 @@ test('kubectl gpu doctor says what the cluster knows about a node, and what its 
   t.match(await run('doctor', 'nowhere'), { code: 2, err: /no node nowhere: kubectl gpu nodes lists/ });
 });
 
-test('kubectl gpu --watch prints rows as they change', async (t) => {
+test('kubectl gpu --watch prints rows as they change', BESIDE_OTHERS, async (t) => {
   const { server, start } = await testCluster(t);
   const child = start('pods', '-w');
   let out = '';
@@ -263,23 +267,27 @@ test('kubectl gpu --watch prints rows as they change', async (t) => {
   t.equal(await new Promise((resolve) => child.once('close', resolve)), 0);
 });
 
-test('kubectl gpu events --watch prints each event once, also where two objects tell the same', async (t) => {
-  const { start, event } = await testCluster(t);
-  event('dark', 'GPULimited', 'gpu-manager', 'the same', 'dark.1');
-  const child = start('events', '-w');
-  let out = '';
-  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
-  await eventually(() => /GPULimited/.test(out), 'the first events');
-  event('dark', 'GPULimited', 'gpu-manager', 'the same', 'dark.2');
-  await eventually(() => (out.match(/GPULimited/g)?.length ?? 0) >= 2, 'the second event');
-  event('dark', 'GPUReleased', 'gpu-manager', 'later');
-  await eventually(() => /GPUReleased/.test(out), 'the last event');
-  t.equal(out.match(/GPULimited/g)?.length, 2, out);
-  child.kill('SIGTERM');
-  await new Promise((resolve) => child.once('close', resolve));
-});
+test(
+  'kubectl gpu events --watch prints each event once, also where two objects tell the same',
+  BESIDE_OTHERS,
+  async (t) => {
+    const { start, event } = await testCluster(t);
+    event('dark', 'GPULimited', 'gpu-manager', 'the same', 'dark.1');
+    const child = start('events', '-w');
+    let out = '';
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+    await eventually(() => /GPULimited/.test(out), 'the first events');
+    event('dark', 'GPULimited', 'gpu-manager', 'the same', 'dark.2');
+    await eventually(() => (out.match(/GPULimited/g)?.length ?? 0) >= 2, 'the second event');
+    event('dark', 'GPUReleased', 'gpu-manager', 'later');
+    await eventually(() => /GPUReleased/.test(out), 'the last event');
+    t.equal(out.match(/GPULimited/g)?.length, 2, out);
+    child.kill('SIGTERM');
+    await new Promise((resolve) => child.once('close', resolve));
+  },
+);
 
-test('kubectl gpu --watch goes on after failed reads, says so once, and ends at a signal', async (t) => {
+test('kubectl gpu --watch goes on after failed reads, says so once, and ends at a signal', BESIDE_OTHERS, async (t) => {
   const { server, start } = await testCluster(t);
   const child = start('pods', '-o', 'json', '--watch');
   const texts = { out: '', err: '' };
