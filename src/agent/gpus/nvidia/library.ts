@@ -1,4 +1,5 @@
 import koffi, { type LibraryHandle } from 'koffi';
+import { packageFile } from '../../../host/package-files.js';
 import { DriverError } from '../driver.js';
 
 /**
@@ -33,6 +34,18 @@ const C_TYPE: Readonly<Record<Parameter, string>> = {
   memory: 'void *',
 };
 
+/** One call of a function. */
+export interface FunctionCall {
+  readonly name: string;
+  readonly parameters: readonly Parameter[];
+  readonly args: readonly Argument[];
+}
+
+/** Calls several functions on one thread; see native/calls/call_list.c, also for the layout of a call. */
+const CALL_LIST = packageFile('native/build/libcall-list.so');
+const CALL_ARGUMENTS = 6;
+const CALL_BYTES = 8 * (1 + CALL_ARGUMENTS + 1);
+
 type AsyncFunction = (...args: [...Argument[], (error: unknown, code: number) => void]) => void;
 
 /** The opened driver library. A function is bound at its first call; a missing one is no error before that. */
@@ -40,18 +53,22 @@ export class Library {
   readonly path: string;
   readonly #handle: LibraryHandle;
   readonly #bound = new Map<string, AsyncFunction | null>();
+  readonly #addresses = new Map<string, bigint>();
+  /** Null if this package was installed without it. */
+  readonly #callList: AsyncFunction | null;
 
-  private constructor(path: string, handle: LibraryHandle) {
+  private constructor(path: string, handle: LibraryHandle, callList: string) {
     this.path = path;
     this.#handle = handle;
+    this.#callList = openCallList(callList);
   }
 
   /** Opens the first existing file of `paths`. */
-  static open(paths: readonly string[]): Library {
+  static open(paths: readonly string[], callList = CALL_LIST): Library {
     const failures: string[] = [];
     for (const path of paths) {
       try {
-        return new Library(path, koffi.load(path));
+        return new Library(path, koffi.load(path), callList);
       } catch (error) {
         failures.push(`${path}: ${(error as Error).message}`);
       }
@@ -81,6 +98,41 @@ export class Library {
     });
   }
 
+  /**
+   * Calls functions that `has` one after another, on one thread of Node's pool, and returns their results; null if
+   * only single calls are possible. Entering a thread costs more than most calls.
+   */
+  async callAll(calls: readonly FunctionCall[]): Promise<readonly number[] | null> {
+    const callList = this.#callList;
+    if (callList === null || calls.some(({ args }) => args.length > CALL_ARGUMENTS)) return null;
+    const list = Buffer.alloc(calls.length * CALL_BYTES);
+    for (const [at, { name, args }] of calls.entries()) {
+      list.writeBigUInt64LE(this.#addressOf(name), at * CALL_BYTES);
+      for (const [index, value] of args.entries())
+        list.writeBigUInt64LE(
+          typeof value === 'object' ? koffi.address(value) : BigInt(value),
+          at * CALL_BYTES + 8 * (1 + index),
+        );
+    }
+    return new Promise((resolve, reject) => {
+      callList(list, calls.length, (error) => {
+        // Naming the calls here keeps their buffers alive for as long as C may write to them.
+        if (error !== null && error !== undefined)
+          reject(new DriverError('failed', `a list of ${calls.length} functions cannot be called`, error));
+        else resolve(calls.map((_, at) => list.readInt32LE((at + 1) * CALL_BYTES - 8)));
+      });
+    });
+  }
+
+  #addressOf(name: string): bigint {
+    let address = this.#addresses.get(name);
+    if (address === undefined) {
+      address = koffi.address(this.#handle.symbol(name));
+      this.#addresses.set(name, address);
+    }
+    return address;
+  }
+
   #bind(name: string, parameters: readonly Parameter[]): AsyncFunction | null {
     const known = this.#bound.get(name);
     if (known !== undefined) return known;
@@ -93,5 +145,13 @@ export class Library {
     }
     this.#bound.set(name, bound);
     return bound;
+  }
+}
+
+function openCallList(path: string): AsyncFunction | null {
+  try {
+    return koffi.load(path).func('call_list', 'void', ['void *', 'uint32_t']).async as AsyncFunction;
+  } catch {
+    return null;
   }
 }

@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '../../../host/clock.js';
 import { DriverError, type Driver, type DriverEvent, type DriverListener, type Inventory } from '../driver.js';
 import { CallGate } from './call-gate.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
-import { memory } from './identity.js';
+import { memory, type MemoryInfo } from './identity.js';
 import { kernelDriver, type KernelDriver } from './kernel-driver.js';
 import { LIBRARY_PATHS, Library } from './library.js';
 import { energy, power, temperature, utilization } from './load.js';
@@ -91,13 +91,18 @@ export class NvidiaDriver implements Driver {
 
   async sample(uuid: string): Promise<GpuSample> {
     return this.#onGpu(uuid, async ({ session: { nvml } }, { target, handle, board }) => {
-      const used = await nvml.ask(target, memory(handle));
+      const [memoryInfo, load, heat, watts] = await nvml.askAll<[MemoryInfo, number, number, number]>(target, [
+        memory(handle),
+        utilization(handle),
+        temperature(board),
+        power(board),
+      ]);
       return {
         atMs: this.#clock.now(),
-        utilizationPercent: await optional(nvml.ask(target, utilization(handle))),
-        usedMemoryBytes: used?.usedBytes ?? null,
-        temperatureCelsius: await optional(nvml.ask(target, temperature(board))),
-        powerMilliwatts: await optional(nvml.ask(target, power(board))),
+        usedMemoryBytes: (await memoryInfo)?.usedBytes ?? null,
+        utilizationPercent: await optional(load),
+        temperatureCelsius: await optional(heat),
+        powerMilliwatts: await optional(watts),
       };
     });
   }

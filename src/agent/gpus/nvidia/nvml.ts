@@ -3,6 +3,11 @@ import type { Library } from './library.js';
 import { NVML, errorOf, isUnsupported, meaning } from './nvml-code.js';
 import type { Question } from './question.js';
 
+const NO_CODES: ReadonlyMap<string, number> = new Map();
+
+type Questions<T extends readonly unknown[]> = { readonly [At in keyof T]: Question<T[At]> };
+type Answers<T extends readonly unknown[]> = { readonly [At in keyof T]: Promise<T[At] | null> };
+
 /** Calls NVML through the gate. A call that this driver or GPU does not support returns null and is reported once. */
 export class Nvml {
   readonly #library: Library;
@@ -21,10 +26,40 @@ export class Nvml {
    * it. Rejects with a `DriverError` for every other failure.
    */
   async ask<T>(target: string, question: Question<T>): Promise<T | null> {
+    return this.#answer(target, question, NO_CODES);
+  }
+
+  /**
+   * Makes several calls for one GPU with one turn of the gate, which they share: its time limit is for all of them.
+   * Rejects if the gate does; else each answer settles by itself, as by `ask`.
+   */
+  async askAll<T extends readonly unknown[]>(target: string, questions: Questions<T>): Promise<Answers<T>> {
+    const calls = questions.map((question) => {
+      const { names, parameters, args } = question;
+      const name = names.find((known) => this.#library.has(known, parameters));
+      return name === undefined ? null : { name, parameters, args };
+    });
+    const possible = calls.filter((call) => call !== null);
+    const results = await this.#gate.run(target, () => this.#library.callAll(possible));
+    const answers = questions.map((question, at) => {
+      const call = calls[at] ?? null;
+      const code = call === null ? undefined : results?.[possible.indexOf(call)];
+      const codes = call === null || code === undefined ? NO_CODES : new Map([[call.name, code]]);
+      return this.#answer(target, question, codes);
+    });
+    // A caller that gives up at the first error leaves the others unread.
+    for (const answer of answers) answer.catch(() => undefined);
+    return answers as Answers<T>;
+  }
+
+  /** `codes`: results of calls that have been made, by name. */
+  async #answer<T>(target: string, question: Question<T>, codes: ReadonlyMap<string, number>): Promise<T | null> {
     let why = 'the driver has no such function';
     for (const name of question.names) {
       if (!this.#library.has(name, question.parameters)) continue;
-      const code = await this.#gate.run(target, () => this.#library.call(name, question.parameters, question.args));
+      const code =
+        codes.get(name) ??
+        (await this.#gate.run(target, () => this.#library.call(name, question.parameters, question.args)));
       if (code === NVML.SUCCESS) return question.read(name);
       if (code === null) continue;
       const instead = question.instead?.(code) ?? null;

@@ -10,19 +10,20 @@ const MAX_ROOM = 65_536;
 
 /** Processes on a GPU with the use of each; a process with several kinds of context is listed once. */
 export async function askProcesses(nvml: Nvml, gpu: NvmlGpu, sinceMs: number): Promise<readonly GpuProcess[]> {
+  const runningIn = CONTEXTS.map((context) => (room: number) => runningProcesses(gpu.handle, context, room));
+  const sharesOf = (room: number): Question<Listed<ProcessShare>> => processShares(gpu.handle, sinceMs * 1000, room);
+  const answers = await nvml.askAll<[...Listed<RunningProcess>[], Listed<ProcessShare>]>(gpu.target, [
+    ...runningIn.map((question) => question(FIRST_ROOM)),
+    sharesOf(FIRST_ROOM),
+  ]);
   const memory = new Map<number, number | null>();
-  for (const context of CONTEXTS) {
-    const running = await askList<RunningProcess>(nvml, gpu, (room) => runningProcesses(gpu.handle, context, room));
+  for (const [at, question] of runningIn.entries()) {
+    const running = (await askList(nvml, gpu, question, answers[at] as Promise<Listed<RunningProcess> | null>)) ?? [];
     // Both context lists show the memory of a process's compute and graphics contexts together, so the larger value is
     // the total.
     for (const { pid, usedMemoryBytes } of running) memory.set(pid, larger(memory.get(pid) ?? null, usedMemoryBytes));
   }
-  const shares = await askList<ProcessShare>(
-    nvml,
-    gpu,
-    (room) => processShares(gpu.handle, sinceMs * 1000, room),
-    null,
-  );
+  const shares = await askList(nvml, gpu, sharesOf, answers.at(-1) as Promise<Listed<ProcessShare> | null>);
   return [...memory].map(([pid, usedMemoryBytes]) => ({
     pid,
     usedMemoryBytes,
@@ -30,31 +31,21 @@ export async function askProcesses(nvml: Nvml, gpu: NvmlGpu, sinceMs: number): P
   }));
 }
 
+/** Null if there is no answer. `first` is the answer to the question with the first room. */
 async function askList<T>(
   nvml: Nvml,
   gpu: NvmlGpu,
   question: (room: number) => Question<Listed<T>>,
-): Promise<readonly T[]>;
-async function askList<T>(
-  nvml: Nvml,
-  gpu: NvmlGpu,
-  question: (room: number) => Question<Listed<T>>,
-  otherwise: null,
-): Promise<readonly T[] | null>;
-async function askList<T>(
-  nvml: Nvml,
-  gpu: NvmlGpu,
-  question: (room: number) => Question<Listed<T>>,
-  otherwise: readonly T[] | null = [],
+  first: Promise<Listed<T> | null>,
 ): Promise<readonly T[] | null> {
-  for (let room = FIRST_ROOM; room <= MAX_ROOM;) {
-    const answer = await optional(nvml.ask(gpu.target, question(room)));
-    if (answer === null) return otherwise;
-    if ('entries' in answer) return answer.entries;
+  let answer = await optional(first);
+  for (let room = FIRST_ROOM; answer !== null && 'needed' in answer;) {
     // More processes may have started since the driver counted.
     room = Math.max(room, answer.needed) * 2;
+    if (room > MAX_ROOM) return null;
+    answer = await optional(nvml.ask(gpu.target, question(room)));
   }
-  return otherwise;
+  return answer === null ? null : answer.entries;
 }
 
 function larger(a: number | null, b: number | null): number | null {

@@ -2,7 +2,7 @@ import { DriverError, type DriverEvent } from '../driver.js';
 import { DRIVER_TARGET } from './call-gate.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { EVENT_DOUBLE_BIT_ECC, EVENT_XID, nextEvent } from './event-set.js';
-import { memory } from './identity.js';
+import { memory, type MemoryInfo } from './identity.js';
 import { uncorrectedErrors } from './load.js';
 import type { Session } from './session.js';
 
@@ -81,8 +81,12 @@ export class Watch {
   async #visit(gpu: NvmlGpu): Promise<readonly DriverEvent[]> {
     const { uuid } = gpu.details;
     try {
-      await this.#session.nvml.ask(gpu.target, memory(gpu.handle));
-      const errors = await optional(this.#session.nvml.ask(gpu.target, uncorrectedErrors(gpu.handle)));
+      const [present, uncorrected] = await this.#session.nvml.askAll<[MemoryInfo, number]>(gpu.target, [
+        memory(gpu.handle),
+        uncorrectedErrors(gpu.handle),
+      ]);
+      await present;
+      const errors = await optional(uncorrected);
       return [...this.#find(uuid), ...this.#count(uuid, errors)];
     } catch (error) {
       if (error instanceof DriverError && error.code === 'unreachable') throw error;
