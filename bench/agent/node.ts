@@ -26,10 +26,16 @@ export class BenchNode {
     this.#directory = directory;
   }
 
-  static async open(gpus: number, nodeFlags: readonly string[] = []): Promise<BenchNode> {
+  /** `main`: the file that Node runs as the agent; absent: that of this folder. */
+  static async open(gpus: number, main?: string): Promise<BenchNode> {
     const machine = await SimulatedMachine.open(gpus);
     const directory = await mkdtemp(join(tmpdir(), 'gm-'));
-    const agent = new AgentProcess({ directory, machine, nodeFlags, environment: manifestEnvironment() });
+    const agent = new AgentProcess({
+      directory,
+      machine,
+      environment: manifestEnvironment(),
+      ...(main === undefined ? {} : { main }),
+    });
     await agent.kubelet.start();
     return new BenchNode(machine, agent, directory);
   }

@@ -14,6 +14,8 @@ export interface AgentProcessOptions {
   readonly machine: MachinePaths;
   /** More flags of `gpu-manager run`. */
   readonly flags?: readonly string[];
+  /** The file that Node runs; absent: that of this folder. */
+  readonly main?: string;
   /** Arguments for Node itself. */
   readonly nodeFlags?: readonly string[];
   /** Variables added to those of this process. */
@@ -49,7 +51,7 @@ export class AgentProcess {
 
   /** Starts the process, and resolves when the kubelet has both resources. */
   async start(): Promise<void> {
-    const { directory, machine, flags = [], nodeFlags = [], environment = {}, openFiles } = this.#options;
+    const { directory, machine, flags = [], main = MAIN, nodeFlags = [], environment = {}, openFiles } = this.#options;
     const at = (name: string): string => join(directory, name);
     const log = openSync(this.logPath, 'a');
     // Also lowers the hard limit: Node raises the soft limit to it.
@@ -60,7 +62,7 @@ export class AgentProcess {
       [
         ...before,
         ...nodeFlags,
-        MAIN,
+        main,
         'run',
         '--driver=sim',
         `--sim-node=${machine.nodePath}`,
