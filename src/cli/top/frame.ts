@@ -42,8 +42,9 @@ export function frameOf(state: TopState, size: Size): Frame {
   const foot = rows >= 3 && rows !== Infinity ? [footer(state, body, columns)] : [];
   // A terminal with few rows shows the list rather than what stands above it.
   const least = Math.min(body.rows.length, Math.max(1, Math.floor(rows / 4)));
-  const above = [headline(state, columns), ...troubles(state, columns), ...body.above];
-  const titles = rows >= 4 && body.titles !== null ? [fillLine(body.titles.line, columns)] : [];
+  const old = state.outage === null ? (line: Line): Line => line : stale;
+  const above = [headline(state, columns), ...troubles(state, columns), ...body.above.map(old)];
+  const titles = rows >= 4 && body.titles !== null ? [old(fillLine(body.titles.line, columns))] : [];
   const room = rows - foot.length - titles.length;
   const details = body.below.slice(0, Math.max(0, Math.min(body.below.length, room - above.length - least)));
   const kept = above.slice(0, Math.max(0, Math.min(above.length, room - details.length - least)));
@@ -56,16 +57,13 @@ export function frameOf(state: TopState, size: Size): Frame {
   const lines = [
     ...kept,
     ...titles,
-    ...window.map(({ key, line }) => (key !== null && key === list.key ? selected(line, columns) : line)),
+    ...window.map(({ key, draw }) => (key !== null && key === list.key ? selected(draw(), columns) : old(draw()))),
     ...Array.from({ length: gap }, (): Line => []),
-    ...details,
+    ...details.map(old),
     ...foot,
   ].map((line) => cutLine(line, columns));
   return {
-    lines:
-      state.outage === null
-        ? lines
-        : lines.map((line, at) => (at === 0 || at === lines.length - 1 ? line : stale(line))),
+    lines,
     targets: {
       offset,
       page: Math.max(1, height - 1),
@@ -79,7 +77,8 @@ export function frameOf(state: TopState, size: Size): Frame {
 interface Body {
   readonly above: readonly Line[];
   readonly titles: { readonly line: Line; readonly targets: readonly TitleTarget[] } | null;
-  readonly rows: readonly { readonly key: string | null; readonly line: Line }[];
+  /** Only those in the window are drawn. */
+  readonly rows: readonly { readonly key: string | null; readonly draw: () => Line }[];
   readonly below: readonly Line[];
   /** What the rows are, for the last line. */
   readonly total: number;
@@ -90,21 +89,21 @@ function selected(line: Line, columns: number): Line {
   return fillLine(line, columns).map(({ text }) => ({ text, style: 'selected' }));
 }
 
-/** Old figures are grey, but the selection stays visible. */
+/** Old figures are grey. */
 function stale(line: Line): Line {
-  return line.map(({ text, style }) => ({ text, style: style === 'selected' ? style : 'quiet' }));
+  return line.map(({ text }) => ({ text, style: 'quiet' }));
 }
 
 function headline({ sample, outage }: TopState, columns: number): Line {
   if (sample === null) return [];
-  const time = `${new Date(sample.atMs).toISOString().slice(11, 19)} UTC`;
-  if (outage !== null)
-    return cutLine([{ text: `${printable(sample.title)}  as of ${time}: ${outage}`, style: 'bad' }], columns);
+  const time = `${outage === null ? '' : 'as of '}${new Date(sample.atMs).toISOString().slice(11, 19)} UTC`;
   const room = Math.max(0, columns - time.length - 2);
-  return cutLine([{ text: padEnd(cut(printable(sample.title), room), room) }, { text: `  ${time}` }], columns);
+  const title = padEnd(cut(printable(sample.title), room), room);
+  return cutLine([{ text: title }, { text: `  ${time}`, ...(outage === null ? {} : { style: 'bad' }) }], columns);
 }
 
-function troubles({ sample }: TopState, columns: number): Line[] {
+function troubles({ sample, outage }: TopState, columns: number): Line[] {
+  if (outage !== null) return [cutLine([{ text: `! ${outage}`, style: 'bad' }], columns)];
   const all = (sample?.nodes ?? []).flatMap(({ name, snapshot, problem }) => {
     const of = (sample?.nodes.length ?? 0) > 1 ? `${name}: ` : '';
     return [
@@ -195,13 +194,15 @@ function slicesBody(state: TopState, { columns, rows: height }: Size): Body {
     above: panel,
     titles: titlesOf(table, state),
     rows: orNote(
-      rows.map((row) => {
-        const cells = [...figures(row), height === Infinity ? row.slice.pids.join(' ') : String(row.slice.pids.length)];
-        return {
-          key: row.key,
-          line: lineOf(table, [row.name, ...(several ? [cutMiddle(row.node, node.width)] : []), ...cells]),
-        };
-      }),
+      rows.map((row) => ({
+        key: row.key,
+        draw: () => {
+          const { pids } = row.slice;
+          const place = several ? [cutMiddle(row.node, node.width)] : [];
+          const last = height === Infinity ? pids.join(' ') : String(pids.length);
+          return lineOf(table, [row.name, ...place, ...figures(row), last]);
+        },
+      })),
       state.slices.length === 0 ? 'no container has a slice' : 'no container matches the filter',
     ),
     below: [],
@@ -212,7 +213,7 @@ function slicesBody(state: TopState, { columns, rows: height }: Size): Body {
 
 /** The rows, or one line that says why there are none. */
 function orNote(rows: Body['rows'], note: string): Body['rows'] {
-  return rows.length > 0 ? rows : [{ key: null, line: quiet(note) }];
+  return rows.length > 0 ? rows : [{ key: null, draw: () => quiet(note) }];
 }
 
 function figures(row: SliceRow): readonly (string | Span)[] {
@@ -253,7 +254,7 @@ function processesBody(state: TopState, open: OpenSlice, { columns, rows: height
     ],
     titles: titlesOf(table, state),
     rows: orNote(
-      rows.map((one) => ({ key: one.key, line: lineOf(table, processCells(one)) })),
+      rows.map((one) => ({ key: one.key, draw: () => lineOf(table, processCells(one)) })),
       open.list.filter === '' ? 'no process of this container uses the GPU' : 'no process matches the filter',
     ),
     below: full.length === 0 ? [] : [[], ...full.map((text): Line => [{ text }])],
@@ -356,7 +357,7 @@ function helpBody(columns: number): Body {
     titles: null,
     rows: HELP.map(([keys, meaning]) => ({
       key: null,
-      line: cutLine([{ text: padEnd(keys, width), style: 'strong' }, { text: meaning }], columns),
+      draw: () => cutLine([{ text: padEnd(keys, width), style: 'strong' }, { text: meaning }], columns),
     })),
     below: [],
     total: 0,

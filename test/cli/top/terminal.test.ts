@@ -70,6 +70,9 @@ function topOn(t: Test, socket: string, more: readonly string[] = [], environmen
   return terminal;
 }
 
+/** Makes any signal 12 an error that nothing expects. */
+const CRASH = encodeURIComponent("process.on('SIGUSR2', () => { throw new Error('crashed'); })");
+
 const RESTORED = { alternate: false, cursor: true, mouse: 'none', wrap: true } as const;
 const UP = '\u001b[A';
 const DOWN = '\u001b[B';
@@ -136,7 +139,59 @@ test('top on a terminal: select, scroll, filter, processes, mouse, resize, quit'
   await top.until('the end of a container', () => /pod-54\/main has ended/.test(top.text) && chosen('pod-53')());
   top.press('?');
   await top.until('the help', () => /PgUp PgDn, Space +a page/.test(top.text));
-  top.press('?' + HOME + 'q');
+  top.press('?' + HOME);
+  await top.until('the first row again', chosen('pod-59'));
+
+  await served.stop();
+  await top.until('what is wrong', () => /as of \d\d:\d\d:\d\d UTC\n! no agent answers at/.test(top.text));
+  t.match(top.text, /pod-59/, 'the last figures stay');
+  await served.start();
+  await top.until('the agent', () => !top.text.includes('as of') && chosen('pod-59')());
+  top.press('q');
   t.same(await top.ended, { code: 0, echo: true, canonical: true });
   t.same(top.modes, RESTORED);
+});
+
+test('what ends top gives the terminal back: Ctrl-C, suspending, SIGTERM, an error', options, async (t) => {
+  const served = await servedNode(t);
+  const started = (environment: NodeJS.ProcessEnv, ...more: string[]) => topOn(t, served.socket, more, environment);
+  const shown = (terminal: PseudoTerminal) => terminal.until('the list', () => terminal.text.includes('/pod-00/'));
+  const plain = started({ NO_COLOR: '1' }, '--no-mouse');
+  const suspended = started({});
+  const broken = started({ NODE_OPTIONS: `--import=data:text/javascript,${CRASH}` });
+
+  await shown(plain);
+  plain.press('j');
+  await plain.until('the selection', () => plain.selected.length === 1);
+  t.notOk(plain.hasColor);
+  t.equal(plain.modes.mouse, 'none');
+  plain.press('\u0003');
+  t.same(await plain.ended, { code: 0, echo: true, canonical: true });
+  t.same(plain.modes, RESTORED);
+
+  await shown(suspended);
+  suspended.press('\u001a');
+  await suspended.until('the normal screen', () => suspended.stops === 1 && !suspended.modes.alternate);
+  t.same(suspended.modes, RESTORED);
+  suspended.resume();
+  await suspended.until('the list again', () => suspended.modes.alternate && suspended.text.includes('/pod-00/'));
+  suspended.signal(15);
+  t.same(await suspended.ended, { code: 0, echo: true, canonical: true });
+  t.same(suspended.modes, RESTORED);
+
+  await shown(broken);
+  broken.signal(12);
+  t.match(await broken.ended, { code: 1, echo: true, canonical: true });
+  t.same(broken.modes, RESTORED);
+  t.match(broken.text, /Error: crashed/, 'the error stands on the normal screen');
+});
+
+test('where no screen can be shown, a sample is printed, and without an agent an error', options, async (t) => {
+  const served = await servedNode(t);
+  const dumb = topOn(t, served.socket, [], { TERM: 'dumb' });
+  const nobody = topOn(t, `${served.socket}.none`);
+  t.match(await dumb.ended, { code: 0 });
+  t.match(dumb.text, /pod-59/, 'it is printed whole');
+  t.match(await nobody.ended, { code: 1, echo: true });
+  t.match(nobody.text.replaceAll('\n', ''), /no agent answers at .*none: is it running\?/);
 });
