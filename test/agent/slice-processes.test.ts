@@ -1,10 +1,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'tap';
+import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
+import { SimDriver } from '../../src/agent/gpus/sim/sim-driver.js';
 import { sliceProcesses } from '../../src/agent/slice-processes.js';
+import type { ContainerKnowledge } from '../../src/agent/slices/ports.js';
+import { NodeClient } from '../../src/cli/node-client.js';
 import type { GpuProcess } from '../../src/gpu/sample.js';
 import { systemClock } from '../../src/host/clock.js';
 import { ProcessCommands } from '../../src/host/process-commands.js';
+import { eventually } from '../harness/eventually.js';
+import { cards } from './gpus.js';
+import { runPod, startedNode } from './node.js';
+import { simplePod } from './pods.js';
 
 const clock = { now: () => 5 };
 const commands = new ProcessCommands(systemClock);
@@ -59,4 +67,41 @@ test('an answer has at most 500 processes, and counts the others', async (t) => 
   const pids = Array.from({ length: 600 }, () => process.pid);
   const { processes, omitted } = await sliceProcesses('a1', { observe: observe(...pids), commands, clock });
   t.same([processes.length, omitted], [500, 100]);
+});
+
+test('the agent answers with the processes of a container on its display socket', async (t) => {
+  const parsed = parseSimNode(cards(2));
+  if (!parsed.ok) throw new Error(parsed.reason);
+  const driver = new SimDriver(parsed.node);
+  const pod = simplePod(30, 8);
+  // The process of this test stands in the container.
+  const containers: ContainerKnowledge = {
+    placeOf: async () => ({ containerId: 'd1f0'.repeat(16), podUid: pod.uid }),
+    pidsOf: async () => [process.pid],
+    nameOf: async () => 'main',
+  };
+  const node = await startedNode(t, {
+    gpus: cards(2),
+    knowsPods: true,
+    config: { samplePeriodMs: 100 },
+    seams: { driver, containers },
+  });
+  await runPod(node, pod);
+  const { gpus } = await driver.inventory();
+  for (const { uuid } of gpus)
+    driver.setLoad(uuid, {
+      utilizationPercent: 9,
+      processes: [{ pid: process.pid, usedMemoryBytes: 4_096, utilizationPercent: 9 }],
+    });
+  const client = new NodeClient(node.config.displaySocket);
+  t.teardown(() => client.close());
+  const id = (await client.snapshot()).allocations[0]?.id ?? '';
+  const { processes } = await eventually(async () => {
+    const document = await client.processes(id);
+    return document.processes.length > 0 && document;
+  }, 'the process');
+  t.match(processes, [
+    { pid: process.pid, uid: process.geteuid?.(), command: /slice-processes/, usedMemoryBytes: 4_096, usedPercent: 9 },
+  ]);
+  t.same((await client.processes('none')).processes, []);
 });

@@ -17,6 +17,7 @@ import { readAccountToken } from '../harness/api-server/account-token.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
+import { noPseudoTerminal, PseudoTerminal } from '../harness/pseudo-terminal.js';
 import { scratchDirectory } from '../scratch.js';
 import { Commands, type Ended } from './commands.js';
 
@@ -144,8 +145,26 @@ async function testCluster(t: Test) {
     ]);
     return { code, out, err };
   };
-  return { server, directory, run, runAlone, start, event };
+  return { server, directory, run, runAlone, start, event, env };
 }
+
+test('kubectl gpu top -i is a full screen of all nodes', { skip: noPseudoTerminal }, async (t) => {
+  const { runAlone, env } = await testCluster(t);
+  t.match(await runAlone('top', '-i'), { code: 2, err: /--interactive needs a terminal/ });
+  const top = new PseudoTerminal([process.execPath, MAIN, 'top', '-i'], { rows: 24, columns: 100, environment: env });
+  t.teardown(() => top.close());
+  await top.until('the container', () => /^default\/train\/main +node1 +0 +22\/30 % +1\.0\/4\.0 GiB/m.test(top.text));
+  t.match(top.text, /^3 nodes {2}2 GPUs/);
+  t.match(top.text, /^! node2: the API server does not reach the agent/m);
+  t.match(top.text, /^node1 +2 GPUs +30 % [█░]+ 3\.0\/32\.0 GiB/m);
+  top.press('j\r');
+  await top.until('its processes', () =>
+    top.text.replaceAll('\n', '').includes('kubectl --namespace gpu-system exec -it agent-1 -- gpu-manager top'),
+  );
+  t.match(top.text, /^ +4711 /m);
+  top.press('q');
+  t.match(await top.ended, { code: 0, echo: true });
+});
 
 test('kubectl gpu shows nodes and pods of a cluster, with the figures of the agents that answer', async (t) => {
   const { run, runAlone } = await testCluster(t);

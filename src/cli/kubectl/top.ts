@@ -1,9 +1,12 @@
 import type { Command } from 'commander';
 import type { AllocationSnapshot, SliceSnapshot } from '../../agent/display/view.js';
+import { StartupError } from '../../host/startup-error.js';
+import { isScreen, usesColor } from '../top.js';
 import { outputOption } from '../output.js';
 import { gib } from '../terminal-text.js';
 import { containerName } from '../usage.js';
 import { watchOption } from '../watch.js';
+import { clusterSource } from './cluster-source.js';
 import {
   allNamespacesOption,
   clusterCommand,
@@ -11,6 +14,7 @@ import {
   withCluster,
   type NamespaceOptions,
 } from './cluster-command.js';
+import type { GpuNode } from './gpu-cluster.js';
 import { printListing, type ListingOptions, type ListingRow } from './listing.js';
 import { selectedNodes } from './nodes.js';
 
@@ -24,19 +28,24 @@ export function topCommand(): Command {
     .option('-l, --selector <labels>', 'only nodes with these labels')
     .addOption(watchOption())
     .addOption(outputOption())
-    .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
-      withCluster(options, ({ cluster }) =>
-        printListing(options, async () => {
+    .option('-i, --interactive', 'full screen, refreshed every two seconds; ? shows the keys, q quits')
+    .action((names: readonly string[], options: NamespaceOptions & ListingOptions & { readonly interactive?: true }) =>
+      withCluster(options, ({ cluster }) => {
+        const read = async (mustExist: boolean): Promise<readonly GpuNode[]> => {
           cluster.refresh();
           const all = await cluster.nodes(options.selector ?? null);
-          const nodes = selectedNodes(all, names);
-          const place = options.allNamespaces === true ? null : (options.namespace ?? null);
-          const isShown = ({ owners }: AllocationSnapshot): boolean =>
-            place === null || owners.some(({ namespace }) => namespace === place);
+          const chosen = mustExist ? selectedNodes(all, names) : all.filter(isNamed);
+          return place === null ? chosen : chosen.map((node) => inNamespace(node, place));
+        };
+        const isNamed = ({ node }: GpuNode): boolean => names.length === 0 || names.includes(node.name);
+        const place = options.allNamespaces === true ? null : (options.namespace ?? null);
+        if (options.interactive === true) return interactive(read);
+        return printListing(options, async () => {
+          const nodes = await read(true);
           const slices = nodes.flatMap(({ node, snapshot }) =>
-            (snapshot?.allocations ?? [])
-              .filter(isShown)
-              .flatMap((allocation) => allocation.slices.map((slice) => ({ node: node.name, allocation, slice }))),
+            (snapshot?.allocations ?? []).flatMap((allocation) =>
+              allocation.slices.map((slice) => ({ node: node.name, allocation, slice })),
+            ),
           );
           slices.sort((a, b) => b.slice.usedPercent - a.slice.usedPercent);
           return {
@@ -48,9 +57,27 @@ export function topCommand(): Command {
               nodes.flatMap(({ node, problem }) => (problem === '' ? [] : [[node.name, problem] as const])),
             ),
           };
-        }),
-      ),
+        });
+      }),
     );
+}
+
+/** The node with the containers of one namespace only. */
+function inNamespace(node: GpuNode, place: string): GpuNode {
+  if (node.snapshot === null) return node;
+  const allocations = node.snapshot.allocations.filter(({ owners }) =>
+    owners.some(({ namespace }) => namespace === place),
+  );
+  return { ...node, snapshot: { ...node.snapshot, allocations } };
+}
+
+/** Time between two samples; each asks every agent. */
+const DELAY_MS = 2_000;
+
+async function interactive(read: (mustExist: boolean) => Promise<readonly GpuNode[]>): Promise<void> {
+  if (!isScreen()) throw new StartupError('--interactive needs a terminal: leave it out, or use --watch');
+  const { watch } = await import('../top/watch.js');
+  await watch(clusterSource(read), { delayMs: DELAY_MS, mouse: true, color: usesColor() });
 }
 
 function rowOf(node: string, allocation: AllocationSnapshot, slice: SliceSnapshot): ListingRow {

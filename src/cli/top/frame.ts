@@ -248,7 +248,7 @@ function processesBody(state: TopState, open: OpenSlice, { columns, rows: height
     above: [
       [{ text: cutMiddle(row.name, columns), style: 'strong' }],
       ended ? [{ text: `has ended; last: ${figuresText}`, style: 'warn' }] : [{ text: figuresText }],
-      ...(processes?.known === false ? [quiet(processes.reason)] : []),
+      ...(processes?.known === false ? wrap(printable(processes.reason), columns, 3).map(quiet) : []),
       ...(known !== null && known.omitted > 0 ? [quiet(`and ${known.omitted} more processes`)] : []),
       [],
     ],

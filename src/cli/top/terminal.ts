@@ -56,9 +56,12 @@ export class Terminal {
     process.on('uncaughtExceptionMonitor', this.#leave);
     process.on('SIGCONT', this.#resume);
     this.#stdout.on('resize', listener.resize);
-    this.#stdin.on('data', this.#hear);
-    this.#stdin.on('end', listener.closed);
-    this.#stdin.on('error', listener.closed);
+    // Without keys, a signal ends the program.
+    if (this.#stdin.isTTY) {
+      this.#stdin.on('data', this.#hear);
+      this.#stdin.on('end', listener.closed);
+      this.#stdin.on('error', listener.closed);
+    }
     this.#enter();
   }
 
