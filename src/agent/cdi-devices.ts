@@ -57,11 +57,7 @@ export function throughCdi(source: AllocationSource, { specs, kubeletVersion, lo
  */
 export function withCdiSpecs(slices: SliceStore, specs: CdiSpecs): SliceStore {
   return {
-    writableFiles: slices.writableFiles,
-    directoryOf: (id) => slices.directoryOf(id),
-    prepare: (id, fresh) => slices.prepare(id, fresh),
-    start: (limits) => slices.start(limits),
-    restore: (limits) => slices.restore(limits),
+    ...slices,
     async remove(id) {
       await slices.remove(id);
       await specs.remove(id);

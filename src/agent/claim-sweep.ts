@@ -3,22 +3,49 @@ import type { Clock } from '../host/clock.js';
 import type { ClaimAllocator } from './allocator/claim-allocator.js';
 import { CLAIM_READ_MS, type ClaimReader } from './dra/claim-reader.js';
 import { readKubeletClaims } from './dra/kubelet-claims.js';
+import type { ClaimHandler } from './dra/ports.js';
 
 /** Finds units whose claim has ended although the kubelet did not report it, for example after a forced deletion. */
 export class ClaimSweep {
   readonly #claims: ClaimAllocator;
   readonly #reader: ClaimReader;
+  readonly #preparer: Pick<ClaimHandler, 'prepare'>;
   readonly #kubeletClaims: string;
   readonly #pool: string;
   readonly #clock: Clock;
   #suspects: ReadonlySet<string> = new Set();
+  #confirming: Promise<void> | null = null;
 
-  constructor(claims: ClaimAllocator, reader: ClaimReader, kubeletClaims: string, pool: string, clock: Clock) {
+  constructor(
+    claims: ClaimAllocator,
+    reader: ClaimReader,
+    preparer: Pick<ClaimHandler, 'prepare'>,
+    kubeletClaims: string,
+    pool: string,
+    clock: Clock,
+  ) {
+    this.#preparer = preparer;
     this.#claims = claims;
     this.#reader = reader;
     this.#kubeletClaims = kubeletClaims;
     this.#pool = pool;
     this.#clock = clock;
+  }
+
+  /** Prepares claims with assumed amounts again as soon as the API server names them: they get what was allocated. */
+  confirm(): Promise<void> {
+    this.#confirming ??= this.#confirm().finally(() => (this.#confirming = null));
+    return this.#confirming;
+  }
+
+  /** Waits for a call of `confirm`, which opens slices; used when the agent stops. */
+  async settle(): Promise<void> {
+    await this.#confirming?.catch(() => undefined);
+  }
+
+  /** True while the next sweep would free a unit that the last one found ended. */
+  get isSuspicious(): boolean {
+    return this.#suspects.size > 0;
   }
 
   /**
@@ -45,5 +72,13 @@ export class ClaimSweep {
     const twice = new Set([...over].filter((id) => this.#suspects.has(id)));
     this.#suspects = over;
     if (twice.size > 0) await this.#claims.freeOver(({ id }) => twice.has(id));
+  }
+
+  async #confirm(): Promise<void> {
+    const assumed = [...this.#claims.state.units.values()].filter(({ isAssumed }) => isAssumed === true);
+    for (const claim of new Map(assumed.map((unit) => [unit.claim.uid, unit.claim])).values()) {
+      const read = await this.#reader.read(claim, CLAIM_READ_MS);
+      if (read.kind === 'found') await this.#preparer.prepare([claim], () => false);
+    }
   }
 }

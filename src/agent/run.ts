@@ -41,6 +41,8 @@ import { VERSION } from '../host/version.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { sliceProcesses } from './slice-processes.js';
 import { buildNri, injectionProblems, type Nri } from './start-nri.js';
+import { claimEvidence } from './claim-adoption.js';
+import { ClaimRecords, withClaimRecords } from './claim-records.js';
 import { buildDra, claimGpusOf, draProblems, type Dra } from './start-dra.js';
 import type { Patience } from './dra/claim-preparer.js';
 import { buildVgpu, type Vgpu } from './start-slices.js';
@@ -154,11 +156,16 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   );
   const claimGpus = claimGpusOf(config);
   const restored = await restoredCheckpoint(checkpoint, node, log);
+  const records = new ClaimRecords(config.virtualManagerPath);
+  const evidence = await claimEvidence(config, records, log);
   // GPUs that return to the device plugin are served to claims until the last claim is released.
   const servesClaims =
-    claimGpus !== 'none' || restored.units.length > 0 || [...restored.modes.values()].includes('claims');
+    claimGpus !== 'none' ||
+    restored.units.length > 0 ||
+    [...restored.modes.values()].includes('claims') ||
+    evidence.kubelet.length + evidence.records.length > 0;
   const specs = config.interposition === 'cdi' || servesClaims ? new CdiSpecs(config.cdiPath) : null;
-  const slices = specs === null ? vgpu.store : withCdiSpecs(vgpu.store, specs);
+  const slices = specs === null ? vgpu.store : withClaimRecords(withCdiSpecs(vgpu.store, specs), records);
   const allocator = new Allocator(
     {
       node,
@@ -206,6 +213,8 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
           allocator,
           slices,
           specs,
+          records,
+          evidence,
           files,
           isInUse: (slice) => (vgpu.slices.started.get(slice)?.sessions.size ?? 0) > 0,
           liveLimit: (slice, gpuUuid) => {

@@ -1,14 +1,11 @@
-import { unitsOfAllocation } from '../gpu/claims/claim-units.js';
-import { deviceName, mainRequest, poolName, unitId } from '../gpu/claims/names.js';
+import { deviceName, poolName } from '../gpu/claims/names.js';
 import {
   publishedDevices,
   type KeptFeatures,
   type PublishedDevice,
   type PublishedGpu,
 } from '../gpu/claims/published-device.js';
-import type { ClaimUnit } from '../gpu/ledger/claim-unit.js';
 import { isOffered, configuredMode, type ClaimGpus } from '../gpu/ledger/gpu-mode.js';
-import { CORES_PER_GPU, memoryBlocks } from '../gpu/resources.js';
 import type { Clock } from '../host/clock.js';
 import type { Part } from '../host/lifecycle.js';
 import type { Log } from '../host/log.js';
@@ -16,24 +13,27 @@ import { pcieRoot } from '../host/pcie-root.js';
 import type { KubeClient } from '../kube/client.js';
 import type { Allocator } from './allocator/allocator.js';
 import { ClaimAllocator } from './allocator/claim-allocator.js';
-import type { ClaimNotices, NodeFiles, SliceStore, UnitSpecs } from './allocator/ports.js';
+import type { ClaimNotices, NodeFiles, SliceStore } from './allocator/ports.js';
+import { unitsToAdopt, type ClaimEvidence } from './claim-adoption.js';
 import { ClaimConsumers } from './claim-consumers.js';
+import type { ClaimRecords } from './claim-records.js';
 import { claimSharing } from './claim-sharing.js';
 import { ClaimSweep } from './claim-sweep.js';
 import type { AgentConfig } from './config.js';
 import { ClaimAnnotations } from './dra/claim-annotations.js';
 import { ClaimPreparer, type Patience } from './dra/claim-preparer.js';
-import { CLAIM_READ_MS, ClaimReader } from './dra/claim-reader.js';
+import { ClaimReader } from './dra/claim-reader.js';
 import { ClaimStatus } from './dra/claim-status.js';
 import { draServices } from './dra/dra-service.js';
 import { HealthService } from './dra/health-service.js';
-import { KUBELET_CLAIMS_FILE, readKubeletClaims, type KubeletClaim } from './dra/kubelet-claims.js';
+import { KUBELET_CLAIMS_FILE } from './dra/kubelet-claims.js';
 import { KubeletPlugin } from './dra/kubelet-plugin.js';
 import type { ClaimHandler, ClaimPods, ClaimRefusals, ClaimSource, DeviceHealth } from './dra/ports.js';
 import { SlicePublisher } from './dra/slice-publisher.js';
 import type { HealthMonitor } from './gpus/health-monitor.js';
 import { kubeletFile } from './kubelet-file.js';
 import { GpuModeKeeper } from './gpu-mode-keeper.js';
+import type { CdiSpecs } from './libraries/cdi.js';
 import { modelName } from './node-labels.js';
 import { preparedStatus, type LiveLimits } from './prepared-status.js';
 import type { SliceSharing } from './slices/ports.js';
@@ -56,7 +56,10 @@ export interface DraOptions {
   readonly client: KubeClient;
   readonly allocator: Allocator;
   readonly slices: SliceStore;
-  readonly specs: UnitSpecs;
+  readonly specs: CdiSpecs;
+  readonly records: ClaimRecords;
+  /** What the node told about its claims at the start. */
+  readonly evidence: ClaimEvidence;
   readonly files: NodeFiles;
   readonly isInUse: (slice: string) => boolean;
   /** Present limits of a slice on one GPU; null while it is not open. */
@@ -121,13 +124,20 @@ export function buildDra(options: DraOptions): Dra {
       return read;
     },
   };
-  const preparer = options.timed(
-    new ClaimPreparer({ ...options, allocator: claims, claims: source, pods, notices, pool, clock, log }),
-  );
+  const preparer = new ClaimPreparer({
+    ...options,
+    allocator: claims,
+    claims: source,
+    pods,
+    notices,
+    pool,
+    clock,
+    log,
+  });
   const plugin = new KubeletPlugin({
     registryPath: config.pluginRegistryPath,
     driverPath: config.draPath,
-    services: [...draServices(preparer, log), ...healthService.services],
+    services: [...draServices(options.timed(preparer), log), ...healthService.services],
     clock,
     log,
   });
@@ -140,7 +150,7 @@ export function buildDra(options: DraOptions): Dra {
   const kubeletClaims = kubeletFile(config.pluginRegistryPath, config.hostRoot, KUBELET_CLAIMS_FILE);
   const modes = new GpuModeKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
   const consumers = new ClaimConsumers(claims, pods, log);
-  const sweep = new ClaimSweep(claims, reader, kubeletClaims, pool, clock);
+  const sweep = new ClaimSweep(claims, reader, preparer, kubeletClaims, pool, clock);
   const cancels: (() => void)[] = [];
   const failed = (error: unknown): void =>
     log.error({ err: error }, 'reconciling claims with the kubelet failed; retrying');
@@ -153,17 +163,21 @@ export function buildDra(options: DraOptions): Dra {
     restore: {
       name: 'claims',
       async start() {
-        const known = await readKubeletClaims(kubeletClaims);
-        if (!known.ok) log.warn({ file: kubeletClaims, reason: known.reason }, "the kubelet's claims cannot be read");
-        const held = known.ok ? known.claims.filter(({ devices }) => devices.length > 0) : [];
-        const uids = new Set(held.map(({ claim }) => claim.uid));
-        const inLedger = new Set([...allocator.state.units.values()].map(({ claim }) => claim.uid));
-        const adopted = await Promise.all(
-          held
-            .filter(({ claim }) => !inLedger.has(claim.uid))
-            .map((entry) => unitsHeld(entry, allocator, reader, pool, clock)),
-        );
-        await claims.restore(({ claim }) => uids.has(claim.uid), adopted.flat());
+        const { evidence, specs } = options;
+        const { state } = allocator;
+        const { virtualManagerPath } = config;
+        const uids = new Set(evidence.kubelet.map(({ claim }) => claim.uid));
+        const adopted = await unitsToAdopt({
+          evidence,
+          state,
+          claims: reader,
+          pods,
+          specs,
+          virtualManagerPath,
+          pool,
+          clock,
+        });
+        await claims.restore(({ claim }) => uids.has(claim.uid), adopted);
       },
       stop: async () => client.close(),
     },
@@ -187,12 +201,16 @@ export function buildDra(options: DraOptions): Dra {
           clock.every(config.allocationCheckPeriodMs, () => {
             modes.turn().catch(failed);
             claims.freeOver(() => false).catch(failed);
+            sweep.confirm().catch(failed);
+            if (sweep.isSuspicious) sweep.turn().catch(failed);
           }),
           clock.every(SWEEP_MS, () => void sweep.turn().catch(failed)),
         );
         consumers.start();
         status.start();
         await plugin.register();
+        // The checkpoint may be older than the last releases.
+        sweep.turn().catch(failed);
       },
       async stop() {
         for (const cancel of cancels) cancel();
@@ -202,6 +220,7 @@ export function buildDra(options: DraOptions): Dra {
         await publisher.stop();
         await annotations.stop();
         await status.stop();
+        await sweep.settle();
         await allocator.settle();
       },
     },
@@ -266,52 +285,6 @@ function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): De
       healthy: !unusable.has(gpu.uuid),
       message: unusable.get(gpu.uuid) ?? '',
     }));
-}
-
-/**
- * The units of a claim that the kubelet has prepared and the ledger lacks: as allocated, or whole GPUs if only the
- * kubelet names the claim.
- */
-async function unitsHeld(
-  { claim, devices }: KubeletClaim,
-  allocator: Allocator,
-  reader: ClaimReader,
-  pool: string,
-  clock: Clock,
-): Promise<readonly ClaimUnit[]> {
-  const gpus = allocator.state.node.gpus.map(({ gpu }) => gpu);
-  const read = await reader.read(claim, CLAIM_READ_MS);
-  if (read.kind === 'found') {
-    const units = unitsOfAllocation(read.claim, { pool, gpus, now: clock.now() });
-    if (units.ok) return units.units;
-  }
-  const byDevice = new Map(gpus.map((gpu) => [deviceName(gpu.uuid), gpu]));
-  const byRequest = new Map<string, ClaimUnit>();
-  for (const { pool: devicePool, device, shareId, requests } of devices) {
-    const gpu = byDevice.get(device);
-    if (gpu === undefined) continue;
-    const request = mainRequest(requests[0] ?? '');
-    const id = unitId(claim.uid, request);
-    const known = byRequest.get(request);
-    const amounts = { cores: CORES_PER_GPU, memoryBlocks: memoryBlocks(gpu.memoryBytes) };
-    byRequest.set(request, {
-      id,
-      claim,
-      request,
-      devices: [
-        ...(known?.devices ?? []),
-        { request, pool: devicePool, device, shareId, gpuUuid: gpu.uuid, ...amounts },
-      ],
-      admin: false,
-      softLimit: null,
-      slice: id,
-      consumers: [],
-      phase: 'prepared',
-      bookedAt: clock.now(),
-      missingSince: null,
-    });
-  }
-  return [...byRequest.values()];
 }
 
 /** Reasons why the DRA driver cannot be used yet, for readiness. */

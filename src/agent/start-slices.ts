@@ -169,6 +169,10 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         await slices.restore(specOf(limits));
         resize(limits.allocation);
       },
+      correct(limits) {
+        slices.correct(specOf(limits));
+        resize(limits.allocation);
+      },
       remove: (id) => slices.remove(id),
       list: () => slices.list(),
     },

@@ -113,7 +113,13 @@ async function strayFiles(node: FaultNode, ledger: LedgerReport): Promise<string
     ...ledger.units.filter(({ admin }) => !admin).map(({ slice }) => slice),
     ...node.kubelet.held.filter(({ ids }) => ids.every(isLegacyId)).map(({ podUid }) => podUid),
   ]);
-  const directories = await readdir(config.virtualManagerPath);
+  const directories = (await readdir(config.virtualManagerPath)).filter((name) => name !== '.claims');
+  const records = await readdir(join(config.virtualManagerPath, '.claims')).catch((): string[] => []);
+  const units = new Set(ledger.units.map(({ id }) => id));
+  faults.push(
+    ...records.filter((id) => !units.has(id)).map((id) => `the record of claim unit ${id} belongs to nobody`),
+  );
+  faults.push(...[...units].filter((id) => !records.includes(id)).map((id) => `claim unit ${id} has no record`));
   faults.push(...directories.filter((name) => !known.has(name)).map((name) => `directory ${name} belongs to nobody`));
   faults.push(...[...known].filter((id) => !directories.includes(id)).map((id) => `allocation ${id} has no directory`));
   return [...faults, ...(await straySockets(node, ['kubelet.sock', 'vcore.sock', 'vmemory.sock']))];

@@ -303,7 +303,7 @@ export class Allocator {
         ({ state, freed } = compare());
       }
       this.#state = state;
-      if (state !== before) await this.#save();
+      if (state !== before || this.ledger.unsaved) await this.#save();
       for (const { allocation, container } of taken.adopted) {
         log.info({ allocation: allocation.id, container }, 'allocation added: the kubelet names its container');
         this.#upkeep.expect(allocation.id);

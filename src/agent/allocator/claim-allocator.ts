@@ -1,19 +1,21 @@
 import { unitEdits, type UnitEdits } from '../../gpu/container-edits.js';
 import { bookUnit, unitsOfClaim, unitsOfSlice, withoutUnits, withUnit } from '../../gpu/ledger/book-unit.js';
-import { describeClaim, partsOfUnits, sameDevices, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
+import { describeClaim, partsOfUnits, sameDevices, sameGpus, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
+import { keptFromPlugin } from '../../gpu/ledger/hand-over.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
 import { refuse, type Refusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, memoryBlocks } from '../../gpu/resources.js';
 import { isUserOf, type ClaimUser } from '../../gpu/claims/claim-units.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
-import type { ClaimNotices, GivenContainer, NodeFiles, SliceStore, UnitSpecs } from './ports.js';
+import type { ClaimNotices, GivenContainer, NodeFiles, SliceStore, UnitRecords, UnitSpecs } from './ports.js';
 import { limitsOfUnits } from './slice-limits.js';
 
 export interface ClaimAllocatorOptions {
   readonly ledger: LedgerKeeper;
   readonly slices: SliceStore;
   readonly specs: UnitSpecs;
+  readonly records: UnitRecords;
   readonly files: NodeFiles;
   /** Whether a process of the slice's containers still runs. */
   readonly isInUse: (slice: string) => boolean;
@@ -64,7 +66,8 @@ export class ClaimAllocator {
 
   /**
    * Prepares all units of one claim, or none. A unit that is prepared already with the same devices keeps its files,
-   * and missing files are created. Units that the claim no longer names are released: the claim was allocated anew.
+   * and missing files are created; one with assumed amounts gets its real ones. Units that the claim no longer names
+   * are released: the claim was allocated anew.
    * `isAbandoned` is checked when the claim's turn in the queue comes.
    */
   async prepare(units: readonly ClaimUnit[], isAbandoned: () => boolean = () => false): Promise<PreparedUnits> {
@@ -76,7 +79,8 @@ export class ClaimAllocator {
       const known = new Map(unitsOfClaim(this.state, first.claim.uid).map((unit) => [unit.id, unit]));
       const stays = (unit: ClaimUnit): boolean => {
         const before = known.get(unit.id);
-        return before !== undefined && before.phase === 'prepared' && sameDevices(before, unit);
+        if (before?.phase !== 'prepared') return false;
+        return before.isAssumed === true ? sameGpus(before, unit) : sameDevices(before, unit);
       };
       const wanted = new Set(units.filter(stays).map(({ id }) => id));
       await this.#free([...known.values()].filter(({ id }) => !wanted.has(id)));
@@ -85,8 +89,10 @@ export class ClaimAllocator {
       for (const unit of units) {
         const prepared = known.get(unit.id);
         if (prepared !== undefined && wanted.has(unit.id)) {
-          if (unit.consumers.length > 0)
-            this.#options.ledger.state = withUnit(this.state, { ...prepared, consumers: merged(prepared, unit) });
+          const consumers = merged(prepared, unit);
+          if (prepared.isAssumed === true) this.#correct({ ...unit, slice: prepared.slice, consumers });
+          else if (consumers.length > prepared.consumers.length)
+            this.#options.ledger.state = withUnit(this.state, { ...prepared, consumers });
           continue;
         }
         const booked = bookUnit(this.state, { ...unit, phase: 'preparing' });
@@ -104,7 +110,7 @@ export class ClaimAllocator {
           units.map(({ id }) => id),
           new Set(fresh.map(({ slice }) => slice)),
         );
-        if (fresh.length > 0) await this.#options.ledger.save();
+        if (this.state !== before) await this.#options.ledger.save();
         this.#logPrepared(fresh);
         this.#changed(units);
         return { ok: true, units: answers };
@@ -173,10 +179,12 @@ export class ClaimAllocator {
   async restore(isHeld: (unit: ClaimUnit) => boolean, adopted: readonly ClaimUnit[] = []): Promise<void> {
     const { ledger, log } = this.#options;
     await ledger.run(async () => {
+      if (adopted.length > 0) ledger.state = keptFromPlugin(ledger.state);
       for (const unit of adopted) {
         if (ledger.state.units.has(unit.id)) continue;
         const booked = bookUnit(ledger.state, unit);
-        if (!booked.ok)
+        // The mode of a GPU is not known again before every container that holds it is.
+        if (!booked.ok && booked.code !== 'wrong-mode')
           log.warn(
             { claim: unit.claim, reason: booked.reason },
             'a claim that containers use does not fit beside the other allocations',
@@ -205,8 +213,16 @@ export class ClaimAllocator {
     });
   }
 
+  /** A unit with assumed amounts gets the amounts that were allocated; its containers keep running. */
+  #correct({ isAssumed: _, ...unit }: ClaimUnit): void {
+    const { ledger, slices, log } = this.#options;
+    ledger.state = withUnit(this.state, { ...unit, phase: 'prepared' });
+    slices.correct(limitsOfUnits(this.state.node, unit.slice, unitsOfSlice(this.state, unit.slice)));
+    log.info({ claim: unit.claim, unit: unit.id }, 'the amounts of a claim are known again');
+  }
+
   /**
-   * Creates the slices and CDI specifications of these units. Slices of `anew` start empty, since none of their
+   * Creates the slices, CDI specifications and records of these units. Slices of `anew` start empty, since none of their
    * containers runs yet.
    */
   async #createFiles(ids: readonly string[], anew: ReadonlySet<string>): Promise<PreparedUnit[]> {
@@ -221,7 +237,10 @@ export class ClaimAllocator {
     // Slices and specifications do not depend on each other: the kubelet waits for the longer of both.
     const results = await Promise.allSettled([
       inTurn(made, (slice) => this.#openSlice(slice, anew.has(slice))),
-      inTurn(together, async (unit) => names.set(unit.id, await this.#writeSpec(unit))),
+      inTurn(together, async (unit) => {
+        names.set(unit.id, await this.#writeSpec(unit));
+        await this.#options.records.write({ ...unit, phase: 'prepared' });
+      }),
     ]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     for (const unit of units)
@@ -293,7 +312,7 @@ export class ClaimAllocator {
   }
 
   async #free(units: readonly ClaimUnit[]): Promise<void> {
-    const { ledger, slices, specs, notices, log } = this.#options;
+    const { ledger, slices, specs, records, notices, log } = this.#options;
     if (units.length === 0) return;
     ledger.state = withoutUnits(
       this.state,
@@ -305,6 +324,7 @@ export class ClaimAllocator {
       const failed = (error: unknown): void =>
         log.error({ err: error, unit: unit.id }, 'the files of a released claim cannot be removed; retrying');
       await specs.remove(unit.id).catch(failed);
+      await records.remove(unit.id).catch(failed);
       if (unit.phase !== 'preparing') notices.released(unit);
       if (unit.admin || unitsOfSlice(this.state, unit.slice).length > 0) continue;
       await slices.remove(unit.slice).catch(failed);

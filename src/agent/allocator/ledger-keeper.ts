@@ -11,6 +11,7 @@ export class LedgerKeeper {
   readonly #checkpoint: CheckpointStore;
   readonly #log: Log;
   #queue: Promise<unknown> = Promise.resolve();
+  #unsaved = false;
 
   constructor(state: LedgerState, { checkpoint, log }: { readonly checkpoint: CheckpointStore; readonly log: Log }) {
     this.state = state;
@@ -25,6 +26,11 @@ export class LedgerKeeper {
     return result;
   }
 
+  /** True while the checkpoint is older than the ledger, because it could not be written. */
+  get unsaved(): boolean {
+    return this.#unsaved;
+  }
+
   /**
    * Writes the checkpoint. A failure is only logged: the checkpoint saves time at the next start, and a full disk must
    * not stop pod admission.
@@ -32,7 +38,9 @@ export class LedgerKeeper {
   async save(): Promise<void> {
     try {
       await this.#checkpoint.save(encodeCheckpoint(this.state));
+      this.#unsaved = false;
     } catch (error) {
+      this.#unsaved = true;
       this.#log.error(
         { err: error },
         'the checkpoint could not be written; the next start rebuilds allocations from the kubelet',

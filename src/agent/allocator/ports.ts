@@ -87,6 +87,8 @@ export interface SliceStore {
   start(limits: SliceLimits): Promise<void>;
   /** For a container that runs already: existing files stay as they are, missing files are created. */
   restore(limits: SliceLimits): Promise<void>;
+  /** Changes what the open slice of a running container was allocated; its GPUs stay. */
+  correct(limits: SliceLimits): void;
   remove(allocationId: string): Promise<void>;
   /** The ids of all allocations that have a directory. */
   list(): Promise<readonly string[]>;
@@ -104,6 +106,12 @@ export interface LegacyStore {
 export interface UnitSpecs {
   /** Writes the specification of a unit; returns the name of each of its devices. */
   writeUnit(unitId: string, edits: UnitEdits): Promise<readonly string[]>;
+  remove(unitId: string): Promise<void>;
+}
+
+/** Records of prepared claim units, which outlive the checkpoint. */
+export interface UnitRecords {
+  write(unit: ClaimUnit): Promise<void>;
   remove(unitId: string): Promise<void>;
 }
 

@@ -1,6 +1,11 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ContainerEdits, DeviceNode, UnitEdits } from '../../gpu/container-edits.js';
+import {
+  CONTAINER_SLICE_DIRECTORY,
+  type ContainerEdits,
+  type DeviceNode,
+  type UnitEdits,
+} from '../../gpu/container-edits.js';
 import { writeFileAtomically } from '../../host/atomic-file.js';
 
 const VENDOR = 'tencent.com';
@@ -106,6 +111,21 @@ export class CdiSpecs {
     // The file need not survive a reboot: the kubelet prepares every claim again before its pod starts.
     await this.#writeFile(unitId, cdiUnitSpec(unitId, edits), false);
     return edits.devices.map((_, at) => cdiUnitDeviceName(unitId, at));
+  }
+
+  /** The directory that the specification of a claim unit mounts as the slice; null if it does not tell. */
+  async sliceDirectoryOf(unitId: string): Promise<string | null> {
+    const text = await readFile(this.#path(unitId), 'utf8').catch(() => '{}');
+    try {
+      const { containerEdits: edits } = JSON.parse(text) as {
+        readonly containerEdits?: {
+          readonly mounts?: readonly { readonly hostPath?: string; readonly containerPath?: string }[];
+        };
+      };
+      return edits?.mounts?.find(({ containerPath }) => containerPath === CONTAINER_SLICE_DIRECTORY)?.hostPath ?? null;
+    } catch {
+      return null;
+    }
   }
 
   async #writeFile(id: string, spec: object, durable: boolean): Promise<void> {

@@ -165,6 +165,12 @@ export class Slice {
     return this.#spec;
   }
 
+  /** Replaces the allocated amounts by those of `spec`; the limits follow with the next `resize`. */
+  correct(spec: SliceSpec): void {
+    const known = new Map(spec.devices.map((device) => [device.uuid, device]));
+    this.#spec = { ...spec, devices: this.#spec.devices.map((device) => known.get(device.uuid) ?? device) };
+  }
+
   get limits(): LimitsWriter {
     return this.#limits;
   }

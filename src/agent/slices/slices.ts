@@ -115,6 +115,12 @@ export class Slices {
     this.#version += 1;
   }
 
+  /** Corrects the amounts of a running container's allocation; its GPUs and files stay. */
+  correct(allocated: SliceSpec): void {
+    this.#started.get(allocated.allocation)?.correct(this.#options.policy.withEnforcement(allocated));
+    this.#version += 1;
+  }
+
   /** The allocation has ended. */
   async remove(allocationId: string): Promise<void> {
     const slice = this.#started.get(allocationId);

@@ -41,6 +41,8 @@ export interface ClaimUnit {
    * its containers still run; its devices stay allocated until they end.
    */
   readonly phase: 'preparing' | 'prepared' | 'released';
+  /** True while the amounts are only assumed: neither a record nor the API server named them. */
+  readonly isAssumed?: true;
   /** Milliseconds since 1970. */
   readonly bookedAt: number;
   /** Since when neither the kubelet, the API server nor a process confirms it; null while one of them does. */
@@ -83,6 +85,12 @@ export function sameDevices(a: ClaimUnit, b: ClaimUnit): boolean {
         device.memoryBlocks,
       ]),
     ]);
+  return key(a) === key(b);
+}
+
+/** True when both units have the same GPUs in the same order; their amounts may differ. */
+export function sameGpus(a: ClaimUnit, b: ClaimUnit): boolean {
+  const key = ({ devices }: ClaimUnit): string => devices.map(({ gpuUuid }) => gpuUuid).join();
   return key(a) === key(b);
 }
 

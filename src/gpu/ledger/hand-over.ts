@@ -35,6 +35,15 @@ export function handOver(state: LedgerState, evidence: HandOverEvidence): Ledger
   return changed ? { ...state, modes } : state;
 }
 
+/**
+ * After the loss of the checkpoint on a node that gives no GPU to claims any more, and whose containers still hold
+ * claims: no GPU belongs to the device plugin until it is known that no claim has it.
+ */
+export function keptFromPlugin(state: LedgerState): LedgerState {
+  if (state.claimGpus !== 'none' || state.modes.size > 0) return state;
+  return { ...state, modes: new Map(state.node.gpus.map(({ gpu }) => [gpu.uuid, 'claims' as const])) };
+}
+
 /** GPUs that containers hold in both modes at once, which wrong data can cause: neither mode offers them. */
 export function heldByBoth(state: LedgerState): string[] {
   return state.node.gpus.flatMap(({ gpu }) =>
