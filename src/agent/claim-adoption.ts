@@ -11,7 +11,7 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../gpu/resource
 import type { Clock } from '../host/clock.js';
 import { wait } from '../host/pause.js';
 import type { Log } from '../host/log.js';
-import { ClaimRecords } from './claim-records.js';
+import type { ClaimRecords } from './claim-records.js';
 import type { AgentConfig } from './config.js';
 import { CLAIM_READ_MS } from './dra/claim-reader.js';
 import { KUBELET_CLAIMS_FILE, readKubeletClaims, type KubeletClaim } from './dra/kubelet-claims.js';

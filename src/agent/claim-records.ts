@@ -72,7 +72,10 @@ export class ClaimRecords implements UnitRecords {
   }
 }
 
-/** Extends `slices`: removing a slice removes a record of its name too, and `list` includes units that have only a record. */
+/**
+ * Extends `slices`: removing a slice removes a record of its name too, and `list` includes units that only have a
+ * record.
+ */
 export function withClaimRecords(slices: SliceStore, records: ClaimRecords): SliceStore {
   return {
     ...slices,

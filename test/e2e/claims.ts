@@ -150,6 +150,7 @@ export class ClaimPods {
   readonly limitsOnDisk = (): string[] => {
     const base = join(this.#agent.directory, 'vm');
     return readdirSync(base)
+      .filter((name) => /^[0-9a-f]{16}$/.test(name))
       .map((id) => {
         const decoded = decodeLimits(readFileSync(join(base, id, 'vgpu.limits')));
         if (!decoded.ok) return decoded.reason;

@@ -222,8 +222,8 @@ export class ClaimAllocator {
   }
 
   /**
-   * Creates the slices, CDI specifications and records of these units. Slices of `anew` start empty, since none of their
-   * containers runs yet.
+   * Creates the slices, CDI specifications and records of these units. Slices of `anew` start empty, since none of
+   * their containers runs yet.
    */
   async #createFiles(ids: readonly string[], anew: ReadonlySet<string>): Promise<PreparedUnit[]> {
     const { ledger } = this.#options;
