@@ -3,13 +3,14 @@ import type { Clock } from '../host/clock.js';
 import type { ClaimAllocator } from './allocator/claim-allocator.js';
 import { CLAIM_READ_MS, type ClaimReader } from './dra/claim-reader.js';
 import { readKubeletClaims } from './dra/kubelet-claims.js';
-import type { ClaimHandler } from './dra/ports.js';
+import type { ClaimHandler, ClaimPods } from './dra/ports.js';
 
 /** Finds units whose claim has ended although the kubelet did not report it, for example after a forced deletion. */
 export class ClaimSweep {
   readonly #claims: ClaimAllocator;
   readonly #reader: ClaimReader;
   readonly #preparer: Pick<ClaimHandler, 'prepare'>;
+  readonly #pods: ClaimPods;
   readonly #kubeletClaims: string;
   readonly #pool: string;
   readonly #clock: Clock;
@@ -20,11 +21,13 @@ export class ClaimSweep {
     claims: ClaimAllocator,
     reader: ClaimReader,
     preparer: Pick<ClaimHandler, 'prepare'>,
+    pods: ClaimPods,
     kubeletClaims: string,
     pool: string,
     clock: Clock,
   ) {
     this.#preparer = preparer;
+    this.#pods = pods;
     this.#claims = claims;
     this.#reader = reader;
     this.#kubeletClaims = kubeletClaims;
@@ -32,7 +35,10 @@ export class ClaimSweep {
     this.#clock = clock;
   }
 
-  /** Prepares claims with assumed amounts again as soon as the API server names them: they get what was allocated. */
+  /**
+   * Prepares claims with assumed amounts again as soon as the API server names them and their pods: they get what was
+   * allocated.
+   */
   confirm(): Promise<void> {
     this.#confirming ??= this.#confirm().finally(() => (this.#confirming = null));
     return this.#confirming;
@@ -78,7 +84,10 @@ export class ClaimSweep {
     const assumed = [...this.#claims.state.units.values()].filter(({ isAssumed }) => isAssumed === true);
     for (const claim of new Map(assumed.map((unit) => [unit.claim.uid, unit.claim])).values()) {
       const read = await this.#reader.read(claim, CLAIM_READ_MS);
-      if (read.kind === 'found') await this.#preparer.prepare([claim], () => false);
+      if (read.kind !== 'found') continue;
+      const { pods } = read.claim;
+      if (pods.length === 0 || pods.some(({ uid }) => this.#pods.claimUsers(uid) !== null))
+        await this.#preparer.prepare([claim], () => false);
     }
   }
 }

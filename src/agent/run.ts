@@ -165,6 +165,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     [...restored.modes.values()].includes('claims') ||
     evidence.kubelet.length + evidence.records.length > 0;
   const specs = config.interposition === 'cdi' || servesClaims ? new CdiSpecs(config.cdiPath) : null;
+  await specs?.open();
   const slices = specs === null ? vgpu.store : withClaimRecords(withCdiSpecs(vgpu.store, specs), records);
   const allocator = new Allocator(
     {

@@ -150,7 +150,7 @@ export function buildDra(options: DraOptions): Dra {
   const kubeletClaims = kubeletFile(config.pluginRegistryPath, config.hostRoot, KUBELET_CLAIMS_FILE);
   const modes = new GpuModeKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
   const consumers = new ClaimConsumers(claims, pods, log);
-  const sweep = new ClaimSweep(claims, reader, preparer, kubeletClaims, pool, clock);
+  const sweep = new ClaimSweep(claims, reader, preparer, pods, kubeletClaims, pool, clock);
   const cancels: (() => void)[] = [];
   const failed = (error: unknown): void =>
     log.error({ err: error }, 'reconciling claims with the kubelet failed; retrying');

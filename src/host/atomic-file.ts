@@ -12,12 +12,19 @@ export interface AtomicWriteOptions {
   readonly fs?: AtomicWriteFs;
 }
 
-const TEMPORARY_NAME = /^\..+\.\d+\.tmp$/;
+const TEMPORARY_NAME = /^\.(.+)\.\d+\.tmp$/;
 
-/** Removes incomplete files of interrupted writes from `directory`; must be called before the first write there. */
-export async function removeHalfWritten(directory: string): Promise<void> {
+/**
+ * Removes incomplete files of interrupted writes from `directory`; must be called before the first write there. In a
+ * directory that other programs use too, `isOurs` says which of the files are this program's.
+ */
+export async function removeHalfWritten(
+  directory: string,
+  isOurs: (name: string) => boolean = () => true,
+): Promise<void> {
   for (const name of await nodeFs.readdir(directory)) {
-    if (TEMPORARY_NAME.test(name)) await nodeFs.rm(join(directory, name), { force: true });
+    const [, file] = TEMPORARY_NAME.exec(name) ?? [];
+    if (file !== undefined && isOurs(file)) await nodeFs.rm(join(directory, name), { force: true });
   }
 }
 

@@ -115,9 +115,8 @@ export class ClaimAllocator {
         this.#changed(units);
         return { ok: true, units: answers };
       } catch (error) {
-        const { code, message } = error as NodeJS.ErrnoException;
         await this.#free(fresh);
-        return refuse('bad-claim', `cannot make the directory of ${name}: ${code ?? message}`);
+        return refuse('bad-claim', `cannot create the files of ${name}: ${(error as Error).message}`);
       }
     });
   }
@@ -137,6 +136,9 @@ export class ClaimAllocator {
       if (changed.length === 0) return;
       for (const unit of changed) this.#options.ledger.state = withUnit(this.state, unit);
       await this.#options.ledger.save();
+      await inTurn(changed, (unit) => this.#options.records.write(unit)).catch((error: unknown) =>
+        this.#options.log.error({ err: error }, 'the record of a claim cannot be written'),
+      );
       this.#changed(changed);
     });
   }

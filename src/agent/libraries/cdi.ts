@@ -6,7 +6,7 @@ import {
   type DeviceNode,
   type UnitEdits,
 } from '../../gpu/container-edits.js';
-import { writeFileAtomically } from '../../host/atomic-file.js';
+import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
 
 const VENDOR = 'tencent.com';
 const CLASS = 'vcuda';
@@ -22,6 +22,7 @@ export const CDI_DIRECTORY = '/etc/cdi';
  */
 const FIRST_KUBELET_MINOR = 29;
 
+const PREFIX = `${VENDOR}-${CLASS}_`;
 const FILE_NAME = new RegExp(`^${VENDOR}-${CLASS}_([0-9a-zA-Z-]+)\\.json$`);
 
 /**
@@ -98,6 +99,11 @@ export class CdiSpecs {
 
   constructor(directory = CDI_DIRECTORY) {
     this.#directory = directory;
+  }
+
+  /** Removes incomplete specifications of an earlier run. The directory also has files of other programs. */
+  async open(): Promise<void> {
+    await removeHalfWritten(this.#directory, (name) => name.startsWith(PREFIX)).catch(() => undefined);
   }
 
   /** Writes the specification of an allocation; returns its device name. */

@@ -37,7 +37,7 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
   for (const result of ours) {
     if (result.pool !== pool)
       return wrong(` has device ${result.device} of pool ${result.pool}, this node's pool is ${pool}`);
-    if (!byDevice.has(result.device)) return wrong(`: device ${result.device} is not on this node any more`);
+    if (!byDevice.has(result.device)) return wrong(`: ${describeMissing(result.device, gpus)}`);
     const main = mainRequest(result.request);
     requests.set(main, [...(requests.get(main) ?? []), result]);
   }
@@ -85,6 +85,14 @@ export function consumedOf({ adminAccess, consumedCapacity }: AllocationResult):
   const capacity = (name: string): number | undefined =>
     consumedCapacity?.get(name) ?? consumedCapacity?.get(`${DRIVER_NAME}/${name}`);
   return { cores: capacity(CORES_CAPACITY) ?? CORES_PER_GPU, memoryBytes: capacity(MEMORY_CAPACITY) ?? null };
+}
+
+/** Why the node lacks a device that it published before. */
+function describeMissing(device: string, gpus: readonly Gpu[]): string {
+  const divided = gpus.find(({ instance }) => instance !== undefined && deviceName(instance.parentUuid) === device);
+  return divided?.instance === undefined
+    ? `device ${device} is not on this node any more`
+    : `GPU ${divided.instance.parentUuid} is in MIG mode now, and its instances are devices of their own`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { decodeLimits } from '../../../src/abi/limits-file.js';
@@ -227,8 +227,17 @@ test('a release that the checkpoint lacks is made up for after a start, once two
   await node.node.stopAgent();
   await writeFile(checkpoint, old);
   await node.node.startAgent();
-  await eventually(async () => {
-    const { units, slices } = await shown(claims);
-    return units.length + slices.length === 0;
-  }, 'the claim to be freed');
+  const directory = join(node.node.config.virtualManagerPath, unitId('uid-a', 'gpu'));
+  await eventually(() => node.booked().length === 0 && !existsSync(directory), 'the claim to be freed');
+});
+
+test('a start removes specifications that a killed agent was writing, and no file of another program', async (t) => {
+  const { node } = await claimNode(t);
+  const { cdiPath } = node.node.config;
+  await node.node.stopAgent();
+  await mkdir(cdiPath, { recursive: true });
+  for (const name of ['.tencent.com-vcuda_f95ba2f2b0329f36.json.7.tmp', '.nvidia.com-gpu.json.7.tmp'])
+    await writeFile(join(cdiPath, name), '{');
+  await node.node.startAgent();
+  t.same(await readdir(cdiPath), ['.nvidia.com-gpu.json.7.tmp']);
 });
