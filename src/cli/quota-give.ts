@@ -1,4 +1,3 @@
-import { access } from 'node:fs/promises';
 import { Command, Option } from 'commander';
 import { systemClock } from '../host/clock.js';
 import { StartupError } from '../host/startup-error.js';
@@ -7,13 +6,14 @@ import type { KubeApi } from '../kube/client.js';
 import type { ClusterAccess } from '../kube/open-client.js';
 import { timestamp } from '../kube/json.js';
 import { withClient } from '../quota-controller/open-cluster-ledger.js';
-import { JournalStore, createEngine, type Decision, type GroupGrant, type QuotaEngine } from '../quota/index.js';
+import { createEngine, type Decision, type GroupGrant, type QuotaEngine } from '../quota/index.js';
 import { toGroupGrant } from '../quota/core/declared-grant.js';
 import type { Hard } from '../quota/core/group-spec.js';
 import { readDuration, readMoment } from '../quota/core/time.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { wholeNumberBetween } from './flag-values.js';
 import { outputOption, print, type Output } from './output.js';
+import { existingStore } from './quota-store.js';
 
 interface Place extends ClusterAccess {
   readonly output: Output;
@@ -158,14 +158,7 @@ async function give({ store, ...cluster }: Omit<Place, 'output'>, { inStore, inC
       const changed = await inCluster(client);
       if (!changed.ok) throw new Error(`quota: ${changed.reason}`);
     });
-  await access(store).catch((error: NodeJS.ErrnoException) => {
-    throw new StartupError(
-      `quota: ${store}: ${error.code === 'ENOENT' ? 'the directory does not exist' : error.message}`,
-    );
-  });
-  const journal = await JournalStore.open(store).catch((error: Error) => {
-    throw new StartupError(`quota: ${store}: ${error.message}`);
-  });
+  const journal = await existingStore(store);
   const engine = await createEngine({ store: journal, clock: () => Date.now() });
   try {
     const decision = await inStore(engine);

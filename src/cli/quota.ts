@@ -20,6 +20,7 @@ import { quotaGrantCommand, quotaLendCommand, quotaTransferCommand } from './quo
 import { print, type Output } from './output.js';
 import { formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 import { quotaServeCommand } from './quota-serve.js';
+import { existingStore } from './quota-store.js';
 import { quotaTopCommand } from './quota-top.js';
 import { quotaTreeCommand } from './quota-tree.js';
 
@@ -105,11 +106,7 @@ export function quotaCommand(): Command {
     .addOption(quotaOutputOption())
     .action(async (directory: string, { output }: QuotaOutput) => {
       // A store that is in use is read up to its last complete record.
-      const store = await JournalStore.open(directory, { readOnly: true }).catch((error: NodeJS.ErrnoException) => {
-        throw new StartupError(
-          `quota: ${directory}: ${error.code === 'ENOENT' ? 'the directory does not exist' : error.message}`,
-        );
-      });
+      const store = await existingStore(directory, { readOnly: true });
       const engine = await createEngine({ store, clock: () => 0 });
       try {
         await show(engine, output, engine.now);

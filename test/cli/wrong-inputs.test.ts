@@ -107,6 +107,8 @@ const ROWS: readonly Row[] = [
   ['quota what-if ./tree.yaml', 2, /quota: name manifests, or - for standard input/],
   ['quota what-if ./tree.yaml ./none.yaml', 2, /quota: \.\/none\.yaml: ENOENT/],
   ['quota report ./none', 2, /quota: \.\/none: the directory does not exist/],
+  ['quota report ./tree.yaml', 2, /quota: \.\/tree\.yaml: this is a file; expected the directory of quota replay/],
+  ['quota report .', 2, /quota: \.: no journal is there; expected the directory of quota replay --store/],
   ['quota replay ./none.jsonl', 2, /quota: \.\/none\.jsonl: ENOENT/],
   ['quota verify ./none.jsonl', 2, /quota: \.\/none\.jsonl: ENOENT/],
   ['quota tree --kubeconfig ./none', 2, /--kubeconfig: ENOENT/],
