@@ -63,7 +63,7 @@ test('grant, lend and transfer change the objects of a cluster, and its webhooks
     code: 1,
     err: /group vision needs its limits.cpu itself/,
   });
-  t.match(await quota('lend', 'vision', 'speech', 'limits.cpu=3', '--name', 'sprint', '--until', '3s'), { code: 0 });
+  t.match(await quota('lend', 'vision', 'speech', 'limits.cpu=3', '--name', 'sprint', '--until', '8s'), { code: 0 });
   await eventually(() => hard('vision') === '5' && hard('speech') === '15', 'the loan');
   t.match(await on.scale('web', 2), { ok: false, message: /QuotaExceeded/ });
   await eventually(() => hard('vision') === '8' && hard('speech') === '12', 'it to go back by itself');
