@@ -57,7 +57,7 @@ export function quotaServeCommand(): Command {
     .addOption(
       new Option(
         '--arbitrator <mode>',
-        'divide the cluster among its namespaces while they run: off; plan: log what would be done, and write nothing; on: write Allocations, and evict pods of consumers that use more than they deserve while pods of others wait',
+        'divide the cluster among its namespaces while they run: off; plan: log what would be done and record it as events, and write nothing else; on: write Allocations, and evict pods of consumers that use more than they deserve while pods of others wait',
       )
         .choices(['off', 'plan', 'on'])
         .default('off'),

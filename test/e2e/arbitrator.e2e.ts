@@ -166,7 +166,7 @@ const deserves = (namespace: string, gpus: string | undefined): Promise<unknown>
 /** The oldest pod of the first tenant, which no eviction should choose. */
 let oldest = '';
 
-test('in plan mode, with read permissions only, a plan is logged and nothing is written', async (t) => {
+test('in plan mode, with read permissions only, a plan is logged and recorded as an event, and nothing else is written', async (t) => {
   await setGpus('2');
   for (const name of TENANTS) await cluster.kubectl('create', 'namespace', name);
   await writeAccountKubeconfig();
@@ -183,6 +183,9 @@ test('in plan mode, with read permissions only, a plan is logged and nothing is 
   await until('the plan', async () => /these pods would be evicted/.test(log('planner')), 60_000);
   t.match(log('planner'), /"pod":"first\/tenant-[^"]*","resource":"nvidia\.com\/gpu","for":\["second"\]/);
   t.notMatch(log('planner'), new RegExp(`"pod":"first/${oldest}"`), 'the younger pod');
+  await until('its event', async () =>
+    /would be evicted/.test(await cluster.kubectl('get', 'events', '--field-selector', 'reason=ReclaimPlanned')),
+  );
   t.equal(await cluster.kubectl('get', 'allocations', '-o', 'name'), '');
   t.equal((await podsOf('first', 'Running')).length, 2);
   await planner.end('SIGTERM');

@@ -308,7 +308,7 @@ test('reserved resources stay with their namespace, and protected pods stay', as
   t.same(on.evictions(), ['p6', 'p5']);
 });
 
-test('a plan is logged once and shown in the metrics, and nothing is written', async (t) => {
+test('a plan is logged once, recorded as an event and shown in the metrics, and nothing else is written', async (t) => {
   const on = await fullCluster(t);
   on.addConsumer('first', { reserved: { [CARD]: '5' } });
   on.server.edit('consumers', '', 'first', (object) => ({ ...object, spec: {} }));
@@ -331,7 +331,17 @@ test('a plan is logged once and shown in the metrics, and nothing is written', a
     overused: [{ consumer: 'first', deserved: ONE, allocated: TWO, reclaimAt: '2026-11-21T12:00:30.000Z' }],
     evictions: [{ pod: 'first/p2', resource: 'cpu', for: ['second'] }],
   });
-  t.same(on.writes(), []);
+  await eventually(() => on.events('ReclaimPlanned').length === 1, 'the event');
+  t.match(on.events('ReclaimPlanned')[0], {
+    type: 'Normal',
+    involvedObject: { kind: 'Namespace', name: 'first' },
+    message:
+      'with --arbitrator=on, pod p2 would be evicted: namespace first uses more cpu than its fair share, and pods of second wait for it',
+  });
+  t.same(
+    on.writes().filter(({ resource }) => resource !== 'events'),
+    [],
+  );
   t.match(await on.metrics.text(), /quota_arbitrator_deserved\{consumer="second",resource="nvidia.com\/gpu"\} 1\n/);
 });
 

@@ -42,7 +42,7 @@ function picture(rows, root, words) {
                 { class: 'quiet' },
                 decided
                   ? 'No pod is to be evicted: no consumer that uses more than its fair share keeps others waiting.'
-                  : 'The arbitrator has written no shares: it is off, or --arbitrator=plan writes its plans to the log of the quota service only.',
+                  : 'The arbitrator has written no shares: it is off, or --arbitrator=plan writes its plans as events (ReclaimPlanned).',
               ),
         ),
     h(

@@ -32,7 +32,7 @@ import { ClusterView } from './cluster-view.js';
 import { readConsumer, type ConsumerObject, type ConsumerStatus } from '../../kube/quota/consumer-object.js';
 import { consumerReport } from './consumer-report.js';
 import { Evictor } from './evictor.js';
-import { PlanLog } from './plan-log.js';
+import { PlanReport } from './plan-report.js';
 import { servedPolicy } from './served-policy.js';
 import { StatusWriter } from './status-writer.js';
 
@@ -77,7 +77,7 @@ interface Parts {
  */
 export class Arbitrator {
   readonly #options: Required<ArbitratorOptions>;
-  readonly #planLog: PlanLog;
+  readonly #planReport: PlanReport;
   readonly #pause: Pause;
   #stopped = false;
   #parts: Parts | null = null;
@@ -98,7 +98,7 @@ export class Arbitrator {
       ...options,
     };
     this.#pause = new Pause(options.clock);
-    this.#planLog = new PlanLog(options.log);
+    this.#planReport = new PlanReport(options.log, options.events);
   }
 
   /** Completed cycles, including cycles without a change. */
@@ -209,7 +209,7 @@ export class Arbitrator {
       if (mode === 'plan') {
         // In plan mode no eviction happened, so that neither a cooldown nor a nomination applies.
         this.#memory = { ...NO_MEMORY, wantedSince: plan.memory.wantedSince, evictedAt: memory.evictedAt };
-        this.#planLog.write(plan, pods);
+        this.#planReport.write(plan, pods);
         return { plan, capacity };
       }
       if (plans === 1) await this.#renewNominations(memory.nominations, pods);

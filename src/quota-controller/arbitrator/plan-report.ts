@@ -2,15 +2,21 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ArbitrationPlan } from '../../quota/arbitrator/index.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { writeAmounts } from '../../kube/amounts.js';
+import type { EventRecorder, EventSubject } from '../../kube/events.js';
 import type { ClusterPod } from './cluster-pod.js';
 
-/** Logs the plans of an arbitrator in plan mode, each plan that differs from the one before. */
-export class PlanLog {
+/**
+ * Reports the plans of an arbitrator in plan mode, each plan that differs from the one before: a line of the log, and
+ * an event on the namespace of each pod that would be evicted.
+ */
+export class PlanReport {
   readonly #log: StructuredLog;
+  readonly #events: EventRecorder;
   #last: object = { overused: [], evictions: [] };
 
-  constructor(log: StructuredLog) {
+  constructor(log: StructuredLog, events: EventRecorder) {
     this.#log = log;
+    this.#events = events;
   }
 
   write({ allocations, evictions }: ArbitrationPlan, pods: ReadonlyMap<string, ClusterPod>): void {
@@ -38,7 +44,19 @@ export class PlanLog {
         ? 'plan of the arbitrator: no pod would be evicted'
         : 'plan of the arbitrator: with --arbitrator=on these pods would be evicted',
     );
+    for (const { pod, resource, beneficiaries } of evictions) {
+      const planned = pods.get(pod);
+      if (planned === undefined) continue;
+      const { namespace, name } = planned;
+      const message = `with --arbitrator=on, pod ${name} would be evicted: namespace ${namespace} uses more ${resource} than its fair share, and pods of ${beneficiaries.join(', ')} wait for it`;
+      this.#events.record(namespaceSubject(namespace), { type: 'Normal', reason: 'ReclaimPlanned', message });
+    }
   }
+}
+
+/** Events of a cluster-scoped object stand in the namespace default, where the base role permits them. */
+function namespaceSubject(name: string): EventSubject {
+  return { apiVersion: 'v1', kind: 'Namespace', namespace: '', name, uid: name };
 }
 
 function titleOf(pod: ClusterPod | undefined, uid: string): string {
