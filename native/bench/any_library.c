@@ -164,7 +164,7 @@ static int tenant(double seconds, const char *pattern) {
 
 /* Creates memory that other processes may open, opens it again, and releases the first handle. */
 static CUresult take_exported(size_t bytes, CUmemAllocationProp prop) {
-  CUmemGenericAllocationHandle handle, opened;
+  CUmemGenericAllocationHandle handle = 0, opened = 0;
   int descriptor = -1;
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   CUresult result = DRIVER(cuMemCreate)(&handle, bytes, &prop, 0);
@@ -190,9 +190,9 @@ static CUresult take_from_pool(size_t bytes, CUstream stream) {
 }
 
 static CUresult take_graph_node(size_t bytes, CUstream stream) {
-  CUgraph graph;
-  CUgraphExec exec;
-  CUgraphNode node;
+  CUgraph graph = NULL;
+  CUgraphExec exec = NULL;
+  CUgraphNode node = NULL;
   CUDA_MEM_ALLOC_NODE_PARAMS params = {
       .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}},
       .bytesize = bytes};
