@@ -7,7 +7,7 @@ import type { Log } from '../host/log.js';
 import type { SliceStore, UnitRecords } from './allocator/ports.js';
 
 /** Directory in `--virtual-manager-path`, beside the slices. */
-const DIRECTORY = '.claims';
+export const CLAIM_RECORDS_DIRECTORY = '.claims';
 const RECORD_NAME = /^[0-9a-f]{16}$/;
 
 /**
@@ -21,7 +21,7 @@ export class ClaimRecords implements UnitRecords {
   readonly #written = new Map<string, string>();
 
   constructor(virtualManagerPath: string) {
-    this.#directory = join(virtualManagerPath, DIRECTORY);
+    this.#directory = join(virtualManagerPath, CLAIM_RECORDS_DIRECTORY);
   }
 
   /** The recorded units. A record that cannot be read is logged and left out. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodeLimits } from '../abi/limits-file.js';
 import { SHARE_LIMIT_KEY } from '../gpu/annotations.js';
+import { CLAIM_RECORDS_DIRECTORY } from '../agent/claim-records.js';
 import { describeClaim } from '../gpu/ledger/claim-unit.js';
 import type { Log } from '../host/log.js';
 import { ClaimCluster, type ShareRequest, type StartedPod } from './claim-cluster.js';
@@ -165,7 +166,8 @@ export const CLAIM_STEPS: readonly Step<ClaimAct>[] = [
       ] as const)
         await act.cluster.endPod(pod, claim);
       const { virtualManagerPath, cdiPath } = act.cluster.node.config;
-      const left = [...(await readdir(virtualManagerPath)), ...(await readdir(cdiPath))];
+      const files = [...(await readdir(virtualManagerPath, { recursive: true })), ...(await readdir(cdiPath))];
+      const left = files.filter((name) => name !== CLAIM_RECORDS_DIRECTORY);
       expect(left.length === 0, `files are left: ${left.join(', ')}`);
       await act.stop();
       return 'no claim, no directory, no CDI file';
