@@ -5,7 +5,7 @@ import { checkCores, isFraction, refuse, type Refusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type ResourceKind } from '../resources.js';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type Part } from './allocation.js';
 import { isOffered } from './gpu-mode.js';
-import { gpuWithRoom, leavesGpuOpen } from './open-gpu.js';
+import { gpuWithRoom, isJoinedToWholeGpus, leavesGpuOpen } from './open-gpu.js';
 import type { PendingContainers } from './pending.js';
 import { gpuOfOpenMemory, openCores, openMemory } from './pairing.js';
 import {
@@ -92,7 +92,12 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
       ? { isGpuOpen: true }
       : {}),
   };
-  const open = half.length > 0 || instances !== null ? null : ({ kind: 'core', allocationId: id } as const);
+  // The memory before these cores may be theirs, although it was given to others.
+  const isUnsure = before.open?.kind === 'joined' && (before.open.isUnsure === true || isJoinedToWholeGpus(before));
+  const open: OpenHalf | null =
+    half.length > 0 || instances !== null
+      ? null
+      : { kind: 'core', allocationId: id, ...(isUnsure ? { isUnsure } : {}) };
   return {
     ok: true,
     state: { ...withAllocation(withoutHalf(state, half), allocation), open },
@@ -122,6 +127,7 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
     allocationId: allocation.id,
     memoryIds: request.ids,
     takenAt: request.now,
+    ...(waiting.isUnsure ? { isUnsure: true } : {}),
     ...(allocation.isGpuOpen === true ? { gpuUuid: joined.parts[0]?.gpuUuid ?? '' } : {}),
   };
   const next = { ...withAllocation(state, joined), open };

@@ -1,8 +1,8 @@
 import type { ResourceKind } from '../resources.js';
-import { isFraction } from '../request.js';
 import { setMemory, withAllocation } from './allocate.js';
 import { coreIdsOf, memoryIdsOf } from './allocation.js';
 import type { Holder } from './identify.js';
+import { isJoinedToWholeGpus } from './open-gpu.js';
 import { matchingContainers } from './pairing.js';
 import { isAmbiguous, type PendingContainer, type PendingContainers } from './pending.js';
 import type { LedgerState } from './state.js';
@@ -71,8 +71,7 @@ export function isPairingUnsure(
 ): boolean {
   if (kind !== 'core' || open === null || matchingContainers(pending, kind, size).length > 0) return false;
   if (open.kind === 'memory') return open.isUnsure === true;
-  const before = allocations.get(open.allocationId);
-  return open.kind === 'joined' && (before === undefined || !isFraction(coreIdsOf(before).length));
+  return isJoinedToWholeGpus({ open, allocations });
 }
 
 /**
@@ -89,7 +88,12 @@ export function pairedByKubelet(state: LedgerState, holders: readonly Holder[]):
     return listed.some(({ coreIds }) => coreIds.includes(first)) ? state : { ...state, open: null };
   }
   const owner = listed.find(({ memoryIds }) => memoryIds.includes(open.memoryIds[0] ?? ''));
-  if (open.kind === 'memory') return owner?.coreIds.length === 0 ? state : { ...state, open: null };
+  if (open.kind === 'memory') {
+    // Kubelets do not list init containers. Memory that was requested after the pod of its cores was over can only
+    // belong to the container that is being admitted.
+    if (owner === undefined) return open.wasJoined === true ? state : { ...state, open: null };
+    return owner.coreIds.length === 0 ? state : { ...state, open: null };
+  }
   if (owner === undefined || allocation === undefined) return state;
   if (owner.coreIds.length > 0) return { ...state, open: null };
   const { memoryIds, takenAt } = open;

@@ -13,13 +13,20 @@ import { NOTHING_REUSED, pluginSlots, type LedgerState, type MemoryHalf, type Op
 
 /**
  * Whether the GPU can stay open after an allocation of cores: it must be a part of a GPU, and its memory must certainly
- * be requested next. Memory attributed to whole GPUs, which need none, may belong to these cores.
+ * be requested next. Memory attributed to whole GPUs, which need none, may belong to these cores, and so may memory
+ * that was given to cores which may have had theirs.
  */
 export function leavesGpuOpen({ open, allocations }: LedgerState, pending: PendingContainers, cores: number): boolean {
   if (!isFraction(cores) || matchingContainers(pending, 'core', cores).length > 0) return false;
   if (open?.kind !== 'joined') return true;
+  return open.isUnsure !== true && !isJoinedToWholeGpus({ open, allocations });
+}
+
+/** Whether the last answer gave memory to cores that need none, or whose allocation is gone. */
+export function isJoinedToWholeGpus({ open, allocations }: Pick<LedgerState, 'open' | 'allocations'>): boolean {
+  if (open?.kind !== 'joined') return false;
   const before = allocations.get(open.allocationId);
-  return before !== undefined && isFraction(coreIdsOf(before).length);
+  return before === undefined || !isFraction(coreIdsOf(before).length);
 }
 
 /**
@@ -42,7 +49,7 @@ export function openAfterRestart(allocations: Iterable<Allocation>, halves: read
   if (last === null) return null;
   const memoryIds = memoryIdsOf(last);
   return memoryIds.length === 0
-    ? { kind: 'core', allocationId: last.id }
+    ? { kind: 'core', allocationId: last.id, isUnsure: true }
     : { kind: 'joined', allocationId: last.id, memoryIds, takenAt: last.allocatedAt, isRestored: true };
 }
 

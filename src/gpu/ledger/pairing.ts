@@ -30,6 +30,8 @@ export interface OpenCores {
   readonly allocation: Allocation;
   readonly cores: number;
   readonly gpuUuids: readonly string[];
+  /** Whether these cores may have their memory already, or their pod may be over. */
+  readonly isUnsure: boolean;
 }
 
 /** The allocation that waits for its memory, if this request for memory may belong to it. */
@@ -39,7 +41,8 @@ export function openCores(state: LedgerState, memoryBlocks: number, pending: Pen
   if (allocation === undefined) return null;
   const cores = allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0);
   if (!mayBelongTogether(pending, cores, memoryBlocks)) return null;
-  return { allocation, cores, gpuUuids: allocation.parts.map((part) => part.gpuUuid) };
+  const { isUnsure = false } = state.open;
+  return { allocation, cores, gpuUuids: allocation.parts.map((part) => part.gpuUuid), isUnsure };
 }
 
 /** The waiting containers that ask for exactly this many units of the resource. */

@@ -34,13 +34,13 @@ export function observeOffered(state: LedgerState, available: readonly string[],
       freed.push(allocation);
       next = without(next, allocation.id);
       if (open !== null) {
-        const { memoryIds, takenAt, gpuUuid } = open;
+        const { memoryIds, takenAt, gpuUuid, isUnsure: wasJoined } = open;
         const named = gpuUuid === undefined ? {} : { gpuUuid };
         const half = { memoryIds, takenAt, ...named };
         next = {
           ...next,
           halves: [...next.halves, half],
-          open: { kind: 'memory', memoryIds, isUnsure: true, ...named },
+          open: { kind: 'memory', memoryIds, isUnsure: true, ...(wasJoined === true ? { wasJoined } : {}), ...named },
         };
       }
     } else if (lent) {
@@ -53,7 +53,7 @@ export function observeOffered(state: LedgerState, available: readonly string[],
       const passed = next.open !== null && (next.open.kind === 'memory' || next.open.allocationId !== allocation.id);
       next = {
         ...withAllocation(next, kept),
-        open: passed ? next.open : { kind: 'core', allocationId: allocation.id },
+        open: passed ? next.open : { kind: 'core', allocationId: allocation.id, isUnsure: true },
       };
     }
   }

@@ -54,7 +54,12 @@ export interface MemoryHalf {
  * confirms this or undoes it.
  */
 export type OpenHalf =
-  | { readonly kind: 'core'; readonly allocationId: string }
+  | {
+      readonly kind: 'core';
+      readonly allocationId: string;
+      /** True where these cores may have their memory already, or where their pod may be over. */
+      readonly isUnsure?: boolean;
+    }
   | {
       readonly kind: 'memory';
       readonly memoryIds: readonly string[];
@@ -62,6 +67,8 @@ export type OpenHalf =
       readonly gpuUuid?: string;
       /** True where the pod of these ids may be over. */
       readonly isUnsure?: boolean;
+      /** True where these ids were joined to cores whose pod was over. */
+      readonly wasJoined?: boolean;
     }
   | {
       readonly kind: 'joined';
@@ -72,6 +79,8 @@ export type OpenHalf =
       readonly gpuUuid?: string;
       /** True after a restart of the agent: the kubelet may repeat the request, since the answer may be lost. */
       readonly isRestored?: boolean;
+      /** As for cores. */
+      readonly isUnsure?: boolean;
     };
 
 /** All allocations of the node. Immutable. */
