@@ -16,7 +16,7 @@ export async function examineClaims(options: {
 }): Promise<readonly Diagnosis[]> {
   const { config, clock } = options;
   if (config.allocation === 'plugin') return [skipped('claims', '--allocation=plugin gives no GPU through claims')];
-  return [...(await examineApi(config, clock)), await examineCdi(config)];
+  return [...(await examineApi(config, clock)), (await examineCdi(config)).diagnosis];
 }
 
 async function examineApi(config: AgentConfig, clock: Clock): Promise<readonly Diagnosis[]> {
@@ -65,7 +65,17 @@ export function diagnoseSlices(answer: KubeAnswer, node: string): Diagnosis {
   );
 }
 
-async function examineCdi(config: AgentConfig): Promise<Diagnosis> {
+/** What is known of the runtime's CDI devices. */
+export interface CdiAnswer {
+  readonly diagnosis: Diagnosis;
+  /** The runtime accepts no CDI device. */
+  readonly rejects: boolean;
+}
+
+/** Asks the container runtime whether it accepts CDI devices and where it looks for their specifications. */
+export async function examineCdi(
+  config: Pick<AgentConfig, 'runtimeRequestTimeoutMs' | 'containerRuntimeEndpoint' | 'dockerEndpoint' | 'cdiPath'>,
+): Promise<CdiAnswer> {
   try {
     const runtime = await connectRuntime({
       timeoutMs: config.runtimeRequestTimeoutMs,
@@ -73,12 +83,15 @@ async function examineCdi(config: AgentConfig): Promise<Diagnosis> {
       ...(config.dockerEndpoint === null ? {} : { dockerEndpoint: config.dockerEndpoint }),
     });
     try {
-      return diagnoseCdi(await runtime.version(), (await runtime.cdi?.()) ?? null, config.cdiPath);
+      const cdi = (await runtime.cdi?.()) ?? null;
+      const diagnosis = diagnoseCdi(await runtime.version(), cdi, config.cdiPath);
+      return { diagnosis, rejects: cdi?.enabled === false };
     } finally {
       runtime.close();
     }
   } catch (error) {
-    return warning('claims', `CDI cannot be checked: ${reasonOf(error)}`, 'see the check of the runtime');
+    const diagnosis = warning('claims', `CDI cannot be checked: ${reasonOf(error)}`, 'see the check of the runtime');
+    return { diagnosis, rejects: false };
   }
 }
 

@@ -224,6 +224,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
             return open?.limits.live[at] ?? null;
           },
           pods: apiServer.pods,
+          events: apiServer.events,
           notices: record.claimNotices(seams.sliceNotices ?? podNotices(apiServer), config.nodeName),
           timed: (handler) => record.timedClaims(handler),
           health,

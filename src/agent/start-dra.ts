@@ -11,12 +11,14 @@ import type { Part } from '../host/lifecycle.js';
 import type { Log } from '../host/log.js';
 import { pcieRoot } from '../host/pcie-root.js';
 import type { KubeClient } from '../kube/client.js';
+import { nodeSubject, type EventRecorder } from '../kube/events.js';
 import type { Allocator } from './allocator/allocator.js';
 import { ClaimAllocator } from './allocator/claim-allocator.js';
 import type { ClaimNotices, NodeFiles, SliceStore } from './allocator/ports.js';
 import { unitsToAdopt, type ClaimEvidence } from './claim-adoption.js';
 import { ClaimConsumers } from './claim-consumers.js';
 import type { ClaimRecords } from './claim-records.js';
+import { CdiGate } from './cdi-gate.js';
 import { claimSharing } from './claim-sharing.js';
 import { ClaimSweep } from './claim-sweep.js';
 import type { AgentConfig } from './config.js';
@@ -30,6 +32,7 @@ import { KUBELET_CLAIMS_FILE } from './dra/kubelet-claims.js';
 import { KubeletPlugin } from './dra/kubelet-plugin.js';
 import type { ClaimHandler, ClaimPods, ClaimRefusals, ClaimSource, DeviceHealth } from './dra/ports.js';
 import { SlicePublisher } from './dra/slice-publisher.js';
+import { examineCdi } from './doctor-claims.js';
 import type { HealthMonitor } from './gpus/health-monitor.js';
 import { kubeletFile } from './kubelet-file.js';
 import { GpuModeKeeper } from './gpu-mode-keeper.js';
@@ -66,6 +69,8 @@ export interface DraOptions {
   readonly liveLimit: LiveLimits;
   readonly pods: ClaimPods;
   readonly notices: ClaimNotices & ClaimRefusals;
+  /** Events of the node. */
+  readonly events: EventRecorder;
   /** Wraps the handler of the kubelet's calls, to measure them. */
   readonly timed: (handler: ClaimHandler) => ClaimHandler;
   readonly health: HealthMonitor;
@@ -87,6 +92,8 @@ export interface Dra {
   readonly restore: Part;
   /** The servers; to be started after the ledger was compared. */
   readonly serve: Part;
+  /** Why the container runtime prevents the registration; null if it does not. */
+  readonly runtimeProblem: () => string | null;
 }
 
 export function buildDra(options: DraOptions): Dra {
@@ -102,6 +109,12 @@ export function buildDra(options: DraOptions): Dra {
     client,
     nodeName: config.nodeName,
     devices: (features) => devicesOf(options, roots, offered, features),
+    onRefused: (reason) =>
+      options.events.record(nodeSubject(config.nodeName), {
+        type: 'Warning',
+        reason: 'ResourceSlicesRefused',
+        message: `the ResourceSlices of this node are refused, so claims get none of its GPUs: ${reason}`,
+      }),
     onFeatures: ({ shares }) => options.label(new Map([[DRA_SHARES_LABEL, String(shares)]])),
     clock,
     log,
@@ -141,6 +154,7 @@ export function buildDra(options: DraOptions): Dra {
     clock,
     log,
   });
+  const gate = new CdiGate({ examine: () => examineCdi(config), register: () => plugin.register(), clock, log });
   const status = new ClaimStatus({
     api: client,
     prepared: () => preparedStatus(claims, options.liveLimit),
@@ -160,6 +174,7 @@ export function buildDra(options: DraOptions): Dra {
     publisher,
     plugin,
     sharing: claimSharing(claims, annotations),
+    runtimeProblem: () => gate.problem,
     restore: {
       name: 'claims',
       async start() {
@@ -208,7 +223,7 @@ export function buildDra(options: DraOptions): Dra {
         );
         consumers.start();
         status.start();
-        await plugin.register();
+        await gate.open();
         // The checkpoint may be older than the last releases.
         sweep.turn().catch(failed);
       },
@@ -289,7 +304,6 @@ function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): De
 
 /** Reasons why the DRA driver cannot be used yet, for readiness. */
 export function draProblems(dra: Dra | null, claimGpus: ClaimGpus): string[] {
-  return dra === null || claimGpus === 'none' || dra.plugin.registered
-    ? []
-    : ['not registered with the kubelet as a DRA driver'];
+  if (dra === null || claimGpus === 'none' || dra.plugin.registered) return [];
+  return [dra.runtimeProblem() ?? 'not registered with the kubelet as a DRA driver'];
 }

@@ -33,6 +33,11 @@ export function podSubject(
   };
 }
 
+/** A node as the object of an event; its events stand in the namespace default. */
+export function nodeSubject(name: string): EventSubject {
+  return { apiVersion: 'v1', kind: 'Node', namespace: '', name, uid: name };
+}
+
 export interface EventNote {
   readonly type: 'Normal' | 'Warning';
   /** One word in CamelCase, which programs filter by. */

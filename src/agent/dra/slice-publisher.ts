@@ -22,6 +22,8 @@ export interface SlicePublisherOptions {
   readonly devices: (features: KeptFeatures) => readonly PublishedDevice[];
   /** Called when the API server begins or ceases to store features. */
   readonly onFeatures?: (features: KeptFeatures) => void;
+  /** Called when the API server begins to refuse the slices, for example by a policy. */
+  readonly onRefused?: (reason: string) => void;
   readonly clock: Clock;
   readonly log: Log;
   readonly timing?: Partial<InformerTiming>;
@@ -115,6 +117,9 @@ export class SlicePublisher {
     this.#errors += 1;
     const backoff = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(this.#failed, 16));
     this.#failed += 1;
+    // Told once in a series of failures; the log has all of them.
+    if (this.#failed === 1 && (failure.code === 'invalid' || failure.code === 'forbidden'))
+      this.#options.onRefused?.(failure.message);
     if (failure.code !== 'conflict' && failure.code !== 'already-exists')
       log.warn(
         { code: failure.code, reason: failure.message },

@@ -173,6 +173,10 @@ test('ResourceSlices that a policy refuses are retried with growing pauses, whil
   for (const { metadata } of server.all('resourceslices')) server.remove('resourceslices', '', metadata.name ?? '');
   const publisher = node.agent.dra?.publisher;
   await eventually(() => (publisher?.errors ?? 0) >= 2, 'two refused writes');
+  const told = () => server.all('events').filter((event) => event['reason'] === 'ResourceSlicesRefused');
+  await eventually(() => told().length > 0, 'the event');
+  t.equal(told().length, 1, 'once');
+  t.match(told()[0], { involvedObject: { kind: 'Node' }, message: /this node may not write slices/ });
   node.allocate('a', { cores: 30 });
   t.type(await node.given('a'), Array);
   for (const fault of denied) fault.remove();
