@@ -25,6 +25,7 @@ export class CdiGate {
   readonly #options: CdiGateOptions;
   #problem: string | null = null;
   #cancel: () => void = () => undefined;
+  #isClosed = false;
 
   constructor(options: CdiGateOptions) {
     this.#options = options;
@@ -36,22 +37,40 @@ export class CdiGate {
   }
 
   async open(): Promise<void> {
-    const { examine, register, clock, log } = this.#options;
-    const answer = await Promise.race([
-      examine(),
-      new Promise<null>((resolve) => clock.after(ANSWER_MS, () => resolve(null))),
-    ]);
-    const { diagnosis = null, rejects = false } = answer ?? {};
+    const { register, clock, log } = this.#options;
+    const { diagnosis = null, rejects = false } = (await this.#answer()) ?? {};
+    if (this.#isClosed) return;
     if (diagnosis?.state === 'failed' && diagnosis.what !== this.#problem)
       log.error({ advice: diagnosis.advice }, diagnosis.what);
     this.#problem = rejects ? (diagnosis?.what ?? null) : null;
-    if (this.#problem === null) return register();
-    this.#cancel = clock.after(PERIOD_MS, () => {
-      this.open().catch((error: unknown) => log.error({ err: error }, 'registering with the kubelet failed'));
-    });
+    if (this.#problem === null) await register();
+    else this.#cancel = clock.after(PERIOD_MS, () => this.#openAgain());
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#cancel();
+  }
+
+  #openAgain(): void {
+    this.open().catch((error: unknown) => {
+      const { clock, log } = this.#options;
+      log.error({ err: error }, 'registering with the kubelet failed; retrying');
+      if (!this.#isClosed) this.#cancel = clock.after(PERIOD_MS, () => this.#openAgain());
+    });
+  }
+
+  /** The runtime's answer; null if it takes too long. */
+  async #answer(): Promise<CdiAnswer | null> {
+    const { examine, clock } = this.#options;
+    let cancel = (): void => undefined;
+    const late = new Promise<null>((resolve) => {
+      cancel = clock.after(ANSWER_MS, () => resolve(null));
+    });
+    try {
+      return await Promise.race([examine(), late]);
+    } finally {
+      cancel();
+    }
   }
 }

@@ -61,3 +61,32 @@ test('a runtime that does not answer does not keep the driver from its registrat
   await opened;
   t.ok(registered);
 });
+
+test('a gate that was closed meanwhile registers nothing, and a registration that fails is tried again', async (t) => {
+  const clock = new ManualClock();
+  let rejects = true;
+  let attempts = 0;
+  const gate = new CdiGate({
+    examine: async () => ({ diagnosis: { check: 'claims', state: 'failed', what: 'no CDI', advice: null }, rejects }),
+    register: async () => {
+      attempts += 1;
+      throw new Error('no kubelet');
+    },
+    clock,
+    log: pino({ level: 'silent' }),
+  });
+  await gate.open();
+  rejects = false;
+  clock.advance(30_000);
+  await eventually(() => attempts === 1, 'the first attempt');
+  await eventually(() => {
+    clock.advance(30_000);
+    return attempts > 1;
+  }, 'another attempt');
+  const opened = gate.open();
+  gate.close();
+  const before = attempts;
+  await opened;
+  clock.advance(300_000);
+  t.equal(attempts, before);
+});
