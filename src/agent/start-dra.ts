@@ -11,7 +11,7 @@ import type { Part } from '../host/lifecycle.js';
 import type { Log } from '../host/log.js';
 import { pcieRoot } from '../host/pcie-root.js';
 import type { KubeClient } from '../kube/client.js';
-import { nodeSubject, type EventRecorder } from '../kube/events.js';
+import { clusterSubject, type EventRecorder } from '../kube/events.js';
 import type { Allocator } from './allocator/allocator.js';
 import { ClaimAllocator } from './allocator/claim-allocator.js';
 import type { ClaimNotices, NodeFiles, SliceStore } from './allocator/ports.js';
@@ -110,7 +110,7 @@ export function buildDra(options: DraOptions): Dra {
     nodeName: config.nodeName,
     devices: (features) => devicesOf(options, roots, offered, features),
     onRefused: (reason) =>
-      options.events.record(nodeSubject(config.nodeName), {
+      options.events.record(clusterSubject('Node', config.nodeName), {
         type: 'Warning',
         reason: 'ResourceSlicesRefused',
         message: `the ResourceSlices of this node are refused, so claims get none of its GPUs: ${reason}`,

@@ -33,9 +33,9 @@ export function podSubject(
   };
 }
 
-/** A node as the object of an event; its events stand in the namespace default. */
-export function nodeSubject(name: string): EventSubject {
-  return { apiVersion: 'v1', kind: 'Node', namespace: '', name, uid: name };
+/** A cluster-scoped object of the core API as the object of an event; its events stand in the namespace default. */
+export function clusterSubject(kind: 'Node' | 'Namespace', name: string): EventSubject {
+  return { apiVersion: 'v1', kind, namespace: '', name, uid: name };
 }
 
 export interface EventNote {

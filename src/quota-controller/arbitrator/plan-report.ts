@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ArbitrationPlan } from '../../quota/arbitrator/index.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { writeAmounts } from '../../kube/amounts.js';
-import type { EventRecorder, EventSubject } from '../../kube/events.js';
+import { clusterSubject, type EventRecorder } from '../../kube/events.js';
 import type { ClusterPod } from './cluster-pod.js';
 
 /**
@@ -49,14 +49,13 @@ export class PlanReport {
       if (planned === undefined) continue;
       const { namespace, name } = planned;
       const message = `with --arbitrator=on, pod ${name} would be evicted: namespace ${namespace} uses more ${resource} than its fair share, and pods of ${beneficiaries.join(', ')} wait for it`;
-      this.#events.record(namespaceSubject(namespace), { type: 'Normal', reason: 'ReclaimPlanned', message });
+      this.#events.record(clusterSubject('Namespace', namespace), {
+        type: 'Normal',
+        reason: 'ReclaimPlanned',
+        message,
+      });
     }
   }
-}
-
-/** Events of a cluster-scoped object stand in the namespace default, where the base role permits them. */
-function namespaceSubject(name: string): EventSubject {
-  return { apiVersion: 'v1', kind: 'Namespace', namespace: '', name, uid: name };
 }
 
 function titleOf(pod: ClusterPod | undefined, uid: string): string {
