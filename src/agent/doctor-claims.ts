@@ -65,7 +65,7 @@ export function diagnoseSlices(answer: KubeAnswer, node: string): Diagnosis {
   );
 }
 
-/** What is known of the runtime's CDI devices. */
+/** The runtime's answer about CDI devices. */
 export interface CdiAnswer {
   readonly diagnosis: Diagnosis;
   /** The runtime accepts no CDI device. */

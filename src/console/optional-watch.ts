@@ -16,7 +16,7 @@ export interface OptionalWatchOptions<T> {
   readonly keyOf: (value: T) => string;
   /** An object was added or changed (`value`), or is gone (null). */
   readonly changed: (key: string, value: T | null) => void;
-  /** What is missing if the API server does not serve the collection, as a sentence. */
+  /** The sentence for readers while the API server does not serve the collection. */
   readonly absence: string;
 }
 

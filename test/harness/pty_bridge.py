@@ -65,7 +65,7 @@ while True:
     if 0 in ready:
         read = os.read(0, 65536)
         if read == b"":
-            # Whoever started this is gone.
+            # The process that started this one is gone.
             os.kill(child, signal.SIGKILL)
             inputs.remove(0)
         *lines, pending = (pending + read).split(b"\n")

@@ -52,7 +52,7 @@ function arranged(cells: readonly ((width: number) => Line)[], columns: number, 
   const lines = Math.ceil(cells.length / beside);
   const shown = lines <= most ? lines : Math.max(0, most - 1);
   const width = widthOf(beside);
-  // As in a telephone book: down, then right.
+  // The cells fill a column from top to bottom, then the next column.
   const drawn = Array.from({ length: shown }, (_, at): Line => {
     const here = Array.from({ length: beside }, (__, column) => cells[at + column * shown]).filter(
       (cell) => cell !== undefined,
