@@ -1,12 +1,16 @@
 /** One figure of a benchmark. */
 export interface Measurement {
   readonly name: string;
+  /** Which of several it belongs to, where all do the same; null where there is only one. */
+  readonly variant: string | null;
   readonly value: number;
   readonly unit: string;
   /** The value of the comparison, measured in the same run (or published); null without one. */
   readonly baseline: number | null;
   /** Value over baseline, or another ratio of the benchmark; null without a baseline. */
   readonly ratio: number | null;
+  /** The least and the largest value of several runs, of which `value` is the median; absent with one run. */
+  readonly spread?: readonly [least: number, most: number];
 }
 
 /** The arguments of every benchmark. */
@@ -27,8 +31,14 @@ export interface BenchOptions {
 export type Bench = (options: BenchOptions) => Promise<void>;
 
 /** A measurement with its ratio. */
-export function measured(name: string, value: number, unit: string, baseline: number | null = null): Measurement {
-  return { name, value, unit, baseline, ratio: baseline === null || baseline === 0 ? null : value / baseline };
+export function measured(
+  name: string,
+  value: number,
+  unit: string,
+  baseline: number | null = null,
+  variant: string | null = null,
+): Measurement {
+  return { name, variant, value, unit, baseline, ratio: baseline === null || baseline === 0 ? null : value / baseline };
 }
 
 /** The median, the upper one of two; NaN without values. */
@@ -38,9 +48,9 @@ export function median(values: readonly number[]): number {
 
 /** The figures as a table, columns aligned. */
 export function tableOf(measurements: readonly Measurement[]): string {
-  const rows = measurements.map(({ name, value, unit, baseline, ratio }) => [
-    name,
-    inDigits(value),
+  const rows = measurements.map(({ name, variant, value, unit, baseline, ratio, spread }) => [
+    variant === null ? name : `${name}: ${variant}`,
+    spread === undefined ? inDigits(value) : `${inDigits(value)} (${spread.map(inDigits).join(' to ')})`,
     unit,
     baseline === null ? '' : inDigits(baseline),
     ratio === null ? '' : ratio.toFixed(3),

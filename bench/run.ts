@@ -3,12 +3,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { tableOf, type Bench, type Measurement } from './report.js';
 import { machineFacts } from './summary/machine.js';
+import { combined } from './summary/repeated-runs.js';
 import { writeReport, type BenchResult } from './summary/report-file.js';
 
 const directory = fileURLToPath(new URL('.', import.meta.url));
 const SOURCES = fileURLToPath(new URL('../../bench', import.meta.url));
 const REPORT_DIRECTORY = fileURLToPath(new URL('../../bench/out', import.meta.url));
 const NOT_BENCHES = new Set(['run.js', 'report.js']);
+
+/** A command line that cannot be run. */
+class UsageError extends Error {}
 
 /** Every file of this folder is a benchmark; code that several benchmarks share is in folders below. */
 function benchNames(): string[] {
@@ -24,6 +28,11 @@ function helpOf(name: string): string {
   const comments = [...source.matchAll(/\/\*\*\n((?: \*.*\n)+?) \*\/\nexport (?:async function|const) run\b/g)];
   const lines = (comments[0]?.[1] ?? '').split('\n').map((line) => line.replace(/^ \* ?/, ''));
   return lines.join('\n').trim() || `npm run bench -- ${name}`;
+}
+
+/** What a benchmark measures: its help without the command line. */
+function introductionOf(name: string): string {
+  return helpOf(name).replace(/\n\n {4}npm run [^]*/u, '');
 }
 
 /** Runs a benchmark; the results of its sections, the first of which has the benchmark's name. */
@@ -57,32 +66,85 @@ async function runBench(name: string, json: boolean, args: readonly string[]): P
   return results;
 }
 
-/** Takes `--report DIRECTORY` out of a command line. */
-function reportDirectory(args: readonly string[]): {
-  readonly directory: string | null;
-  readonly rest: readonly string[];
-} {
-  const at = args.indexOf('--report');
-  if (at < 0) return { directory: null, rest: args };
-  return { directory: args[at + 1] ?? REPORT_DIRECTORY, rest: [...args.slice(0, at), ...args.slice(at + 2)] };
+/** Runs a benchmark several times; the medians of its figures. */
+async function runRepeatedly(
+  name: string,
+  runs: number,
+  json: boolean,
+  args: readonly string[],
+): Promise<BenchResult[]> {
+  const all: BenchResult[][] = [];
+  for (let run = 0; run < runs; run += 1) all.push(await runBench(name, json, args));
+  return runs === 1 ? all.flat() : combined(all);
 }
 
-/** `--json`, or `-o json` as in the other commands. */
-const argv = process.argv.slice(2);
-const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
-const [first, ...others] = argv.filter((argument) => argument !== '--json');
-const named = first !== undefined && !first.startsWith('-');
-if (!named) {
+/** Runs every benchmark; one that fails does not keep the others from being reported. */
+async function runAll(runs: number, json: boolean): Promise<BenchResult[]> {
   const results: BenchResult[] = [];
-  for (const name of benchNames()) results.push(...(await runBench(name, json, [])));
-  console.error(`written: ${writeReport(REPORT_DIRECTORY, 'report', machineFacts(), results)}`);
-} else if (benchNames().includes(first) && others.some((argument) => argument === '--help' || argument === '-h')) {
-  console.log(helpOf(first));
-} else if (benchNames().includes(first)) {
-  const { directory: written, rest } = reportDirectory(others);
-  const results = await runBench(first, json, rest);
-  if (written !== null) console.error(`written: ${writeReport(written, first, machineFacts(), results)}`);
-} else {
-  console.error(`no benchmark "${first}": there are ${benchNames().join(', ')}`);
+  for (const name of benchNames()) {
+    const began = performance.now();
+    try {
+      results.push(...(await runRepeatedly(name, runs, json, [])));
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      console.error(`${name} failed: ${text}`);
+      results.push({ bench: name, figures: [], notes: [`failed: ${text}`] });
+      process.exitCode = 1;
+    }
+    console.error(`${name} took ${((performance.now() - began) / 1000).toFixed(0)} s`);
+  }
+  return results;
+}
+
+/** Takes `--report DIRECTORY` and `--runs N` out of a command line. */
+function commonOptions(args: readonly string[]): {
+  readonly directory: string | null;
+  readonly runs: number;
+  readonly rest: readonly string[];
+} {
+  const rest = [...args];
+  const take = (option: string): string | null => {
+    const at = rest.indexOf(option);
+    if (at < 0) return null;
+    const [, value] = rest.splice(at, 2);
+    if (value === undefined) throw new UsageError(`${option} needs a value`);
+    return value;
+  };
+  const directory = take('--report');
+  const runs = Number(take('--runs') ?? 1);
+  if (!Number.isInteger(runs) || runs < 1) throw new UsageError('--runs needs a whole number of at least 1');
+  return { directory, runs, rest };
+}
+
+async function main(argv: readonly string[]): Promise<void> {
+  // `--json`, or `-o json` as in the other commands.
+  const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
+  const { directory, runs, rest } = commonOptions(argv.filter((argument) => argument !== '--json'));
+  const [first, ...others] = rest;
+  const written = (name: string, introduction: string, results: readonly BenchResult[]): void =>
+    console.error(
+      `written: ${writeReport(directory ?? REPORT_DIRECTORY, { name, introduction, runs, facts: machineFacts(), results })}`,
+    );
+  if (first === undefined || first.startsWith('-')) {
+    written('report', '', await runAll(runs, json));
+    return;
+  }
+  if (!benchNames().includes(first))
+    throw new UsageError(`no benchmark "${first}": there are ${benchNames().join(', ')}`);
+  if (others.some((argument) => argument === '--help' || argument === '-h')) {
+    console.log(helpOf(first));
+    return;
+  }
+  const results = await runRepeatedly(first, runs, json, others);
+  if (runs > 1 && !json)
+    for (const { bench, figures } of results) console.log(`== ${bench}, ${runs} runs\n${tableOf(figures)}`);
+  if (directory !== null) written(first, introductionOf(first), results);
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  console.error(error.message);
   process.exitCode = 2;
 }

@@ -10,17 +10,18 @@ const LIMITED: Limits = { share: 90, memoryMib: 8192 };
 const UNLIMITED: Limits = { share: null, memoryMib: null };
 
 interface Case {
-  readonly name: string;
   readonly library: Library;
   readonly limits: Limits;
+  /** What the name of a figure ends with. */
+  readonly suffix: string;
 }
 
 const CASES: readonly Case[] = [
-  ...LIBRARIES.map((library): Case => ({ name: library, library, limits: LIMITED })),
+  ...LIBRARIES.map((library): Case => ({ library, limits: LIMITED, suffix: '' })),
   ...(['ours', 'HAMi-core', 'vgpu-manager'] as const).map((library): Case => ({
-    name: `${library}, no limits`,
     library,
     limits: UNLIMITED,
+    suffix: ', no limits',
   })),
 ];
 
@@ -28,11 +29,16 @@ const CASES: readonly Case[] = [
  * What a kernel launch and an allocation with its release cost behind each library; the baseline is the driver alone.
  */
 export async function cost(peers: string, quick: boolean, { report, note }: BenchOptions): Promise<void> {
-  const launches = new Map<string, number[]>();
-  const pairs = new Map<string, number[]>();
+  note(`Time of a call, median of ${quick ? 1 : ROUNDS} rounds; "none" is the driver alone.`);
+  /** By the name of the figure, and the library. */
+  const figures = new Map<string, Map<Library, number[]>>();
+  const add = (name: string, library: Library, value: number): void => {
+    const row = figures.get(name) ?? new Map<Library, number[]>();
+    figures.set(name, row.set(library, [...(row.get(library) ?? []), value]));
+  };
   for (let round = 0; round < (quick ? 1 : ROUNDS); round += 1) {
     // Each library meets each phase of the machine.
-    for (const { name, library, limits } of [
+    for (const { library, limits, suffix } of [
       ...CASES.slice(round % CASES.length),
       ...CASES.slice(0, round % CASES.length),
     ]) {
@@ -41,20 +47,24 @@ export async function cost(peers: string, quick: boolean, { report, note }: Benc
       const outcome = await container.finish(TIMEOUT_MS, 'cost', BATCHES, PAUSE_US);
       await machine.close();
       if (!outcome.ok) {
-        note(`cost, ${name}: ${outcome.why}`);
+        note(`cost${suffix}, ${library}: ${outcome.why}`);
         continue;
       }
       const [launch = NaN, pair = NaN] = outcome.text.split(' ').map(Number);
-      launches.set(name, [...(launches.get(name) ?? []), launch]);
-      pairs.set(name, [...(pairs.get(name) ?? []), pair]);
+      add(`kernel launch${suffix}`, library, launch);
+      add(`allocation and free${suffix}`, library, pair);
+      // The driver alone knows no limits.
+      if (library === 'none') {
+        add('kernel launch, no limits', library, launch);
+        add('allocation and free, no limits', library, pair);
+      }
     }
   }
-  for (const [what, figures] of [
-    ['kernel launch', launches],
-    ['allocation and free', pairs],
-  ] as const)
-    for (const [name, all] of figures)
-      report(
-        measured(`${what}: ${name}`, median(all), 'ns', name === 'none' ? null : median(figures.get('none') ?? [])),
-      );
+  for (const [name, row] of figures) {
+    const alone = median(row.get('none') ?? []);
+    for (const library of LIBRARIES) {
+      const all = row.get(library);
+      if (all !== undefined) report(measured(name, median(all), 'ns', library === 'none' ? null : alone, library));
+    }
+  }
 }

@@ -32,6 +32,7 @@ const MIB = 2 ** 20;
  * part of it. The baseline is the limit.
  */
 export async function memory(peers: string, quick: boolean, { report, note }: BenchOptions): Promise<void> {
+  note('What a process holds in the end, contexts included; the baseline is its limit.');
   for (const kind of quick ? QUICK_KINDS : KINDS) {
     for (const library of LIMITERS) {
       const machine = await PeerMachine.open(peers);
@@ -43,7 +44,7 @@ export async function memory(peers: string, quick: boolean, { report, note }: Be
       const [line] = (await Promise.race([once(lines, 'line'), once(child, 'close')])) as [unknown];
       if (typeof line === 'string' && /^\d+ \d+$/u.test(line)) {
         const used = [...(await machine.status()).memoryBytes.values()].reduce((sum, bytes) => sum + bytes, 0) / MIB;
-        report(measured(`memory by ${kind}: ${library}`, used, 'MiB', LIMIT_MIB));
+        report(measured(`memory by ${kind}`, used, 'MiB', LIMIT_MIB, library));
       } else {
         note(`memory by ${kind}, ${library}: ${(await errors).trim().split('\n').at(-1) ?? ''}`);
       }

@@ -22,6 +22,7 @@ const MIB = 2 ** 20;
  * A library that checks and then allocates lets more through than that.
  */
 export async function race(peers: string, quick: boolean, { report, note }: BenchOptions): Promise<void> {
+  note('The most that the processes of a container hold at one moment; the baseline is the limit of the container.');
   for (const { processes, eachMib } of RACES) {
     for (const library of LIMITERS) {
       const machine = await PeerMachine.open(peers);
@@ -33,16 +34,18 @@ export async function race(peers: string, quick: boolean, { report, note }: Benc
       );
       const ended = Promise.all(children.map((child) => once(child, 'exit')));
       const late = await Promise.race([ended.then(() => false), sleep(LATEST_MS, true, { ref: false })]);
-      const name = `${processes} processes of ${eachMib} MiB: ${library}`;
+      const name = `${processes} processes of ${eachMib} MiB`;
       const counts = await readFile(file).catch(() => null);
       if (counts === null) {
-        note(`race, ${name}: no process began`);
+        note(`race, ${name}, ${library}: no process began`);
       } else {
         const count = (at: number): number => Number(counts.readBigInt64LE(8 * at));
-        report(measured(`most at once, ${name}`, count(1) / MIB, 'MiB', LIMIT_MIB));
+        report(measured(`most at once, ${name}`, count(1) / MIB, 'MiB', LIMIT_MIB, library));
         const failed = children.filter(({ exitCode }) => exitCode !== 0).length;
         if (late || failed > 0 || count(5) > 0)
-          note(`race, ${name}: ${failed} processes failed${late ? ' or did not end' : ''}, ${count(5)} other errors`);
+          note(
+            `race, ${name}, ${library}: ${failed} processes failed${late ? ' or did not end' : ''}, ${count(5)} other errors`,
+          );
       }
       await Promise.all(children.map((child) => stop(child)));
       await machine.close();

@@ -71,31 +71,36 @@ async function measure(
         peers,
         quick,
       )) {
-        const all = tenants.map(nameOf).join(' + ');
         tenants.forEach((each, index) => {
-          const name = tenants.length === 1 ? all : `${all}: ${nameOf(each)}`;
-          details.push(measured(`${library}: ${name}`, got[index] ?? NaN, '%', each.share));
+          const others = tenants.filter((other) => other !== each).map(nameOf);
+          const name = others.length === 0 ? nameOf(each) : `${nameOf(each)} beside ${others.join(', ')}`;
+          details.push(measured(name, got[index] ?? NaN, '%', each.share, library));
           ofLibrary.push(Math.abs((got[index] ?? NaN) - each.share));
         });
-        if (ended > 0) note(`${library}, ${all}: ${ended} programs ended by themselves`);
+        if (ended > 0) note(`${library}, ${tenants.map(nameOf).join(', ')}: ${ended} programs ended by themselves`);
       }
     }
     errors.set(library, ofLibrary);
   }
-  note('The baseline of an error is that of our library with the agent.');
   for (const [what, of] of [
     ['mean error', (all: readonly number[]) => all.reduce((sum, error) => sum + error, 0) / all.length],
     ['largest error', (all: readonly number[]) => Math.max(...all)],
   ] as const) {
     const ours = of(errors.get('ours with agent') ?? []);
-    for (const [library, all] of errors) report(measured(`${what}: ${library}`, of(all), 'points', ours));
+    for (const [library, all] of errors) report(measured(what, of(all), 'points', ours, library));
   }
+  note('How far the received share is from the requested one, over all containers of the next table.');
   section(`${kind}-details`);
+  note('20 us @30: a container whose kernels take 20 us requests a share of 30 %, which is the baseline.');
   for (const figure of details) report(figure);
 }
 
-const nameOf = ({ share: requested, pattern, processes }: Tenant): string =>
-  `${pattern}@${requested}${processes > 1 ? ` x ${processes} processes` : ''}`;
+function nameOf({ share: requested, pattern, processes }: Tenant): string {
+  const [, us = '', blocks] = pattern.split(':');
+  const time = Number(us) >= 1000 ? `${Number(us) / 1000} ms` : `${us} us`;
+  const kernels = blocks === undefined ? time : `${time} on ${blocks} blocks`;
+  return `${kernels} @${requested}${processes > 1 ? ` (${processes} processes)` : ''}`;
+}
 
 /** Runs each row on a machine of its own, all at the same time. */
 async function runSideBySide(

@@ -1,8 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import { cpus, release, totalmem } from 'node:os';
 
-/** What the figures of a run depend on, besides the code. */
+/** What the figures of a run depend on. */
 export interface MachineFacts {
   readonly date: string;
+  /** The code, as `git describe` names it; null outside a repository. */
+  readonly commit: string | null;
   readonly processor: string;
   readonly cores: number;
   readonly memoryGib: number;
@@ -14,6 +17,7 @@ export interface MachineFacts {
 export function machineFacts(): MachineFacts {
   const all = cpus();
   return {
+    commit: commitOf(),
     date: new Date().toISOString().slice(0, 10),
     processor: all[0]?.model.trim() ?? 'unknown',
     cores: all.length,
@@ -21,4 +25,15 @@ export function machineFacts(): MachineFacts {
     kernel: release(),
     node: process.version,
   };
+}
+
+function commitOf(): string | null {
+  try {
+    return execFileSync('git', ['describe', '--always', '--dirty', '--exclude=*'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
+  } catch {
+    return null;
+  }
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inDigits, type Measurement } from '../report.js';
+import { comparisonOf, comparisonTable } from './comparison.js';
 import type { MachineFacts } from './machine.js';
 import { plotOf } from './plot.js';
 
@@ -12,13 +13,21 @@ export interface BenchResult {
   readonly notes: readonly string[];
 }
 
+/** What a report tells. */
+export interface Report {
+  /** `report`, or the benchmark's name; also that of the file. */
+  readonly name: string;
+  /** Markdown; may be empty. */
+  readonly introduction: string;
+  /** How many runs the figures are medians of. */
+  readonly runs: number;
+  readonly facts: MachineFacts;
+  readonly results: readonly BenchResult[];
+}
+
 /** Writes `NAME.md` and a drawing for each benchmark into `directory`; returns the report's path. */
-export function writeReport(
-  directory: string,
-  name: string,
-  facts: MachineFacts,
-  results: readonly BenchResult[],
-): string {
+export function writeReport(directory: string, report: Report): string {
+  const { name, results } = report;
   mkdirSync(directory, { recursive: true });
   const sections = results.map(({ bench, figures, notes }) => {
     const plot = plotOf(bench, figures);
@@ -26,7 +35,7 @@ export function writeReport(
     return [
       `## ${bench}\n`,
       ...(plot === null ? [] : [`![${bench}](${bench}.svg)\n`]),
-      ...(figures.length === 0 ? [] : [tableOf(figures)]),
+      ...tablesOf(figures),
       ...notes.map(
         (note) =>
           note
@@ -37,22 +46,38 @@ export function writeReport(
     ].join('\n');
   });
   const path = join(directory, `${name}.md`);
-  writeFileSync(path, `${headOf(name, facts)}\n${sections.join('\n')}`);
+  writeFileSync(path, `${headOf(report)}\n${sections.join('\n')}`);
   return path;
 }
 
-function headOf(name: string, { date, processor, cores, memoryGib, kernel, node }: MachineFacts): string {
-  return `# Benchmarks
+function headOf({ name, introduction, runs, facts }: Report): string {
+  const { date, commit, processor, cores, memoryGib, kernel, node } = facts;
+  const command = name === 'report' ? '`npm run bench`' : `\`npm run bench -- ${name}\``;
+  return [
+    `# ${name === 'report' ? 'Benchmarks' : `Benchmark: ${name}`}\n`,
+    ...(introduction === '' ? [] : [`${introduction}\n`]),
+    `Written by ${command} on ${date}${commit === null ? '' : `, commit ${commit}`}.`,
+    `Machine: ${processor}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node ${node}.`,
+    ...(runs === 1 ? [] : [`Each figure is the median of ${runs} runs, with the least and the largest in brackets.`]),
+    'A baseline is measured in the same run unless its benchmark says otherwise. Times differ between machines; ratios',
+    'hardly do.\n',
+  ].join('\n');
+}
 
-Written by \`npm run bench${name === 'report' ? '' : ` -- ${name}`}\` on ${date}: ${processor}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node ${node}. A baseline is measured in the same run unless its benchmark says
-otherwise; times differ between machines, ratios hardly.
-`;
+/** The figures of several variants side by side, the others one below the other. */
+function tablesOf(figures: readonly Measurement[]): string[] {
+  const comparison = comparisonOf(figures);
+  const single = figures.filter(({ variant }) => variant === null);
+  return [
+    ...(comparison === null ? [] : [comparisonTable(comparison)]),
+    ...(single.length === 0 ? [] : [tableOf(single)]),
+  ];
 }
 
 function tableOf(figures: readonly Measurement[]): string {
   const rows = figures.map(
-    ({ name, value, unit, baseline, ratio }) =>
-      `| ${name} | ${inDigits(value)} ${unit} | ${baseline === null ? '' : inDigits(baseline)} | ${ratio === null ? '' : ratio.toFixed(3)} |`,
+    ({ name, value, unit, baseline, ratio, spread }) =>
+      `| ${name} | ${inDigits(value)} ${unit}${spread === undefined ? '' : ` (${spread.map(inDigits).join(' to ')})`} | ${baseline === null ? '' : inDigits(baseline)} | ${ratio === null ? '' : ratio.toFixed(3)} |`,
   );
   return `| figure | value | baseline | ratio |\n|---|---:|---:|---:|\n${rows.join('\n')}\n`;
 }

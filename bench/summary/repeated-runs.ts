@@ -1,0 +1,36 @@
+import { median, type Measurement } from '../report.js';
+import type { BenchResult } from './report-file.js';
+
+/**
+ * Several runs of one benchmark as one: of each figure the median with its spread, the baseline and the ratio the
+ * medians of their own; the notes are those of the last run. A figure that a run lacks counts in the others.
+ */
+export function combined(runs: readonly (readonly BenchResult[])[]): BenchResult[] {
+  const last = runs.at(-1) ?? [];
+  return last.map(({ bench, figures, notes }) => {
+    const all = runs.flatMap((run) =>
+      run.filter((result) => result.bench === bench).flatMap((result) => result.figures),
+    );
+    return { bench, notes, figures: figures.map((figure) => ofRuns(all.filter((other) => isSame(figure, other)))) };
+  });
+}
+
+const isSame = (one: Measurement, other: Measurement): boolean =>
+  one.name === other.name && one.variant === other.variant;
+
+function ofRuns(figures: readonly Measurement[]): Measurement {
+  const [first] = figures;
+  if (first === undefined) throw new RangeError('a figure of no run');
+  const values = figures.map(({ value }) => value);
+  const numbers = (all: readonly (number | null)[]): number[] => all.filter((value) => value !== null);
+  const medianOrNull = (all: readonly number[]): number | null => (all.length === 0 ? null : median(all));
+  return {
+    name: first.name,
+    variant: first.variant,
+    unit: first.unit,
+    value: median(values),
+    baseline: medianOrNull(numbers(figures.map(({ baseline }) => baseline))),
+    ratio: medianOrNull(numbers(figures.map(({ ratio }) => ratio))),
+    ...(figures.length > 1 ? { spread: [Math.min(...values), Math.max(...values)] as const } : {}),
+  };
+}
