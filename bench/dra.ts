@@ -7,12 +7,9 @@ import { SimDriver } from '../src/agent/gpus/sim/sim-driver.js';
 import { ClaimAgentProcess } from '../test/agent/dra/claim-agent-process.js';
 import { DraNode, POOL } from '../test/agent/dra/dra-node.js';
 import { cards } from '../test/agent/gpus.js';
-import { whyNoCluster } from '../test/e2e/cluster.js';
-import { KubernetesVersion, VERSION_VARIABLE } from '../test/e2e/kubernetes-version.js';
 import { eventually } from '../test/harness/eventually.js';
 import { residentMib } from './agent/process-cost.js';
 import { ClaimNode } from './dra/claim-node.js';
-import { NODES, PODS, throughput } from './dra/scheduler.js';
 import { measured, median, type Bench, type BenchOptions } from './report.js';
 
 /** Units on the node while others are prepared and released, and when the agent starts again. */
@@ -24,7 +21,6 @@ const CHANGES = 9;
 /** Agents that are started in each mode, and how long each runs before its memory is read. */
 const STARTS = 3;
 const SETTLED_MS = 5_000;
-const SCHEDULER_ROUNDS = 3;
 
 /** Goals, in ms and MiB. */
 const GOAL = { median: 50, p99: 200, again: 10, start: 3_000, publish: 2_000, memory: 10 } as const;
@@ -38,13 +34,11 @@ function percentile(values: readonly number[], part: number): number {
  * Claims that are prepared and released on a node that holds many, the start of an agent with these claims, its memory
  * beside an agent of the device plugin, and how soon a change of a GPU's health is published.
  *
- *     npm run bench -- dra [--kubernetes VERSION]
+ *     npm run bench -- dra
  *
- * With `--kubernetes` (or GPU_MANAGER_KUBERNETES) a real kube-scheduler of this version also binds pods with claims,
- * and pods of the device plugin through the extender, on simulated nodes. It needs root and a built Kubernetes (`npm
- * run kubernetes -- build VERSION`).
+ * `npm run bench -- scheduler` has a real kube-scheduler bind pods with claims.
  */
-export const run: Bench = async ({ args, report, note }) => {
+export const run: Bench = async ({ report, note }) => {
   const missed: string[] = [];
   const compared: Compared = (name, value, unit, goal, baseline = null) => {
     report(measured(`${name} (goal ${goal})`, value, unit, baseline));
@@ -53,7 +47,6 @@ export const run: Bench = async ({ args, report, note }) => {
   await measurePreparation(compared, report, note);
   await measurePublication(compared, report);
   await measureMemory(compared, report, note);
-  await measureScheduling(args, report, note);
   note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
 };
 
@@ -164,35 +157,4 @@ async function residentAfterStart(allocation: 'plugin' | 'dra'): Promise<number>
     await node.cluster.server.stop();
     await rm(directory, { recursive: true, force: true });
   }
-}
-
-async function measureScheduling(
-  args: readonly string[],
-  report: BenchOptions['report'],
-  note: BenchOptions['note'],
-): Promise<void> {
-  const at = args.indexOf('--kubernetes');
-  const name = at === -1 ? process.env[VERSION_VARIABLE] : args[at + 1];
-  if (name === undefined) {
-    note(`scheduler skipped: neither --kubernetes nor ${VERSION_VARIABLE} names a version.`);
-    return;
-  }
-  const version = new KubernetesVersion(name);
-  const reason = whyNoCluster(() => version);
-  if (reason !== null) {
-    note(`scheduler skipped: ${reason}.`);
-    return;
-  }
-  const claims: number[] = [];
-  const extender: number[] = [];
-  for (let round = 0; round < SCHEDULER_ROUNDS; round += 1) {
-    claims.push(await throughput(version, 'claims'));
-    extender.push(await throughput(version, 'extender'));
-  }
-  const unit = 'pods/s';
-  report(measured(`bound with claims, Kubernetes ${version.name}`, median(claims), unit, median(extender)));
-  report(measured(`bound through the extender, Kubernetes ${version.name}`, median(extender), unit));
-  note(
-    `scheduler: ${PODS} waiting pods of 30 cores on ${NODES} simulated nodes of 8 GPUs, median of ${SCHEDULER_ROUNDS}; claims ${claims.map(Math.round).join(', ')}, extender ${extender.map(Math.round).join(', ')}.`,
-  );
 }

@@ -58,6 +58,13 @@ export class ProcessTable {
     return recorded.startedAt;
   }
 
+  /** Throws for a daemon that was not started. */
+  pidOf(name: string): number {
+    const recorded = this.#read(name);
+    if (recorded === null) throw new Error(`${name} is not running`);
+    return recorded.pid;
+  }
+
   isAlive(name: string): boolean {
     const recorded = this.#read(name);
     if (recorded === null) return false;

@@ -1,0 +1,88 @@
+import { whyNoCluster } from '../test/e2e/cluster.js';
+import { chosenVersion, KubernetesVersion } from '../test/e2e/kubernetes-version.js';
+import { measured, type Bench, type BenchOptions } from './report.js';
+import { PARTS } from './scheduler/cpu-split.js';
+import { GPUS, SHARE } from './scheduler/simulated-objects.js';
+import { WaitingPods, type Binding, type Program } from './scheduler/waiting-pods.js';
+
+const NODES = 500;
+const PODS = 1_000;
+
+/** Goals: CPU time of the extender for a pod, and the time for all pods over the time without the extender. */
+const GOAL = { cpuMs: 3, ratio: 1.3 } as const;
+
+/**
+ * A real kube-scheduler binds waiting pods to simulated nodes: without the extender, which counts GPUs in sum only
+ * (the baseline), with it, and with resource claims. Etcd, API server, scheduler and extender share this machine. The
+ * parts of the extender's CPU time are from a further run with Node's profiler.
+ *
+ *     npm run bench -- scheduler [--kubernetes VERSION]
+ *
+ * It needs root and a built Kubernetes (`npm run kubernetes -- build VERSION`), by default the newest one.
+ */
+export const run: Bench = async ({ args, report, note }) => {
+  const at = args.indexOf('--kubernetes');
+  const find = (): KubernetesVersion => (at < 0 ? chosenVersion() : new KubernetesVersion(args[at + 1] ?? ''));
+  const reason = whyNoCluster(find);
+  if (reason !== null) {
+    note(`skipped: ${reason}.`);
+    return;
+  }
+  const version = find();
+  const waiting = new WaitingPods(version, NODES, PODS);
+  try {
+    await waiting.start();
+    const without = await waiting.bindAll('resources', 'none');
+    const beside = await waiting.bindAll('resources', 'plain');
+    const profiled = await waiting.bindAll('resources', 'profiled');
+    reportBinding('without the extender', without, null, report);
+    reportBinding('with the extender', beside, without, report);
+    const missed = reportExtender(without, beside, profiled, report);
+    if (version.atLeast(36)) {
+      await waiting.publishClaims();
+      reportBinding('with claims', await waiting.bindAll('claims', 'none'), without, report);
+    } else note('claims are left out: shares of GPUs need Kubernetes 1.36.');
+    note(
+      `Kubernetes ${version.name}: ${PODS} waiting pods of ${SHARE.cores} cores on ${NODES} simulated nodes of ${GPUS} GPUs; all pods wait when the scheduler starts, and it may make 2,000 requests a second.`,
+    );
+    note(`CPU time for a pod in ms, without the extender: ${inWords(without)}; with it: ${inWords(beside)}.`);
+    note(missed.length === 0 ? 'every goal is met' : `goals missed: ${missed.join('; ')}`);
+  } finally {
+    await waiting.stop();
+  }
+};
+
+function reportBinding(how: string, binding: Binding, baseline: Binding | null, report: BenchOptions['report']): void {
+  report(measured(`all pods bound ${how}`, binding.seconds, 's', baseline?.seconds));
+  report(measured(`pods bound ${how}`, binding.podsPerSecond, 'pods/s', baseline?.podsPerSecond));
+}
+
+/** CPU time of a program for each pod. */
+function cpuMsOf({ cpuSeconds }: Binding, program: Program): number {
+  return (1_000 * (cpuSeconds.get(program) ?? NaN)) / PODS;
+}
+
+function inWords(binding: Binding): string {
+  return [...binding.cpuSeconds.keys()].map((name) => `${name} ${cpuMsOf(binding, name).toFixed(1)}`).join(', ');
+}
+
+/** Returns the goals that were missed. */
+function reportExtender(
+  without: Binding,
+  beside: Binding,
+  profiled: Binding,
+  report: BenchOptions['report'],
+): readonly string[] {
+  const cpuMs = cpuMsOf(beside, 'extender');
+  const ratio = without.podsPerSecond / beside.podsPerSecond;
+  report(measured('time of all bindings over that without the extender (goal)', ratio, '', GOAL.ratio));
+  report(measured("the extender's CPU time for a pod (goal)", cpuMs, 'ms', GOAL.cpuMs));
+  const parts = PARTS.map((part) => [part, (1_000 * (profiled.split?.[part] ?? NaN)) / PODS] as const);
+  for (const [part, ms] of parts) report(measured(`of it ${part}`, ms, 'ms'));
+  const rest = parts.reduce((left, [, ms]) => left - ms, cpuMs);
+  report(measured('of it HTTP, system calls and garbage collection', rest, 'ms'));
+  return [
+    ...(ratio > GOAL.ratio ? [`the time is ${ratio.toFixed(2)} times that without the extender (${GOAL.ratio})`] : []),
+    ...(cpuMs > GOAL.cpuMs ? [`${cpuMs.toFixed(1)} ms of CPU time for a pod (${GOAL.cpuMs})`] : []),
+  ];
+}
