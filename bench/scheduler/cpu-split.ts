@@ -73,7 +73,7 @@ function isOutside({ functionName, url }: Frame): boolean {
   return url === '' && /^(write|\(garbage)/.test(functionName);
 }
 
-/** The handlers of the verbs: a function of the routes that calls one verb of the service, and no other, belongs to it. */
+/** By function of the routes: the verb of the service that it calls, if it calls no other. */
 function routeParts(nodes: readonly ProfileNode[], byId: ReadonlyMap<number, ProfileNode>): ReadonlyMap<string, Part> {
   const called = new Map<string, Set<Part>>();
   for (const { callFrame, children = [] } of nodes) {
