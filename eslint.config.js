@@ -21,6 +21,14 @@ export default tseslint.config(
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
       '@typescript-eslint/require-await': 'off',
+      // A bundle with the object z holds all of zod, including its messages in 50 languages.
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'ImportDeclaration[source.value="zod"] > ImportSpecifier[imported.name="z"]',
+          message: "Write: import * as z from 'zod'",
+        },
+      ],
       'no-console': 'error',
       eqeqeq: 'error',
     },

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { DeviceNode } from '../gpu/container-edits.js';
 import { StartupError } from '../host/startup-error.js';
 

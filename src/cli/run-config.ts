@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ALLOCATION_MODES, type AgentConfig } from '../agent/config.js';
 import { MIG_STRATEGIES } from '../gpu/mig.js';
 import { CPU_AFFINITIES } from '../agent/nri/cpu-affinity.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 export type DocumentResult<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: string };

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { afterEvent, afterTime, freshHealth, type GpuHealth } from './health.js';
 import type { HealthPolicy } from './health-policy.js';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { integer, parseDocument, text } from './document.js';
 import { XID_CLASSES, type HealthPolicy, type KnownXid } from './health-policy.js';
 

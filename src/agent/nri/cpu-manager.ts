@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { CpuManagerPolicy } from './cpu-affinity.js';
 
 /** File name in the kubelet's root. */

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { decodeLimits, type DeviceLimit } from '../../abi/limits-file.js';
 import { writeFileAtomically } from '../../host/atomic-file.js';
 import type { Log } from '../../host/log.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Command } from '../core/command.js';
 import { readDuration, readMoment } from '../core/time.js';
 import { refOfKey } from '../core/workload.js';

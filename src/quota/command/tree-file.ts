@@ -1,5 +1,5 @@
 import { parseAllDocuments } from 'yaml';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { GroupSpec } from '../core/group-spec.js';
 
 /**

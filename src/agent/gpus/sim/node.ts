@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { bridgeHiddenLevels, type Link } from '../../../gpu/topology/hidden-level.js';
 import { parseMatrix } from '../../../gpu/topology/matrix-text.js';
 import { levelOfLabel } from '../../../gpu/topology/level.js';
