@@ -72,7 +72,9 @@ static inline struct sums sum(const struct ledger *ledger, const struct account 
  * announced earlier. */
 static void announce(uint64_t *line, uint64_t bytes) {
   __atomic_fetch_add(&line[TENTATIVE], bytes, __ATOMIC_SEQ_CST);
+#if !defined(__x86_64__) /* where the addition itself is a barrier */
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
 }
 
 static void withdraw(uint64_t *line, uint64_t bytes) {
@@ -132,9 +134,25 @@ static int reserve_contended(const struct ledger *ledger, const struct account *
   return result;
 }
 
+static inline uint64_t held(const struct ledger *ledger, const struct account *account) {
+  uint64_t held_bytes = shared(ledger, account);
+  uint32_t high = usage_slot_high(ledger->usage);
+  for (uint32_t i = 0; i < high; i++)
+    held_bytes = add_saturating(held_bytes, __atomic_load_n(line_of(account, i), __ATOMIC_ACQUIRE));
+  return held_bytes;
+}
+
+/* Without a limit no other process can be refused, so the bytes need not be tentative first. */
+static inline int reserve_unlimited(const struct ledger *ledger, const struct account *account, uint64_t bytes) {
+  __atomic_fetch_add(line_of(account, ledger->slot), bytes, __ATOMIC_RELEASE);
+  raise_peak(ledger, (uint32_t)account->device, held(ledger, account));
+  return 0;
+}
+
 static inline int reserve(const struct ledger *ledger, const struct account *account, uint64_t bytes, uint64_t budget) {
   uint64_t *line = line_of(account, ledger->slot);
   if (bytes > budget) return -ENOMEM;
+  if (budget == UINT64_MAX && account->device != NO_DEVICE) return reserve_unlimited(ledger, account, bytes);
   announce(line, bytes);
   struct sums sums = sum(ledger, account);
   if (fits(&sums, budget)) {
@@ -151,14 +169,6 @@ static void give_back(uint64_t *held, uint64_t bytes) {
   while (!__atomic_compare_exchange_n(held, &before, before > bytes ? before - bytes : 0, false, __ATOMIC_RELEASE,
                                       __ATOMIC_RELAXED)) {
   }
-}
-
-static inline uint64_t held(const struct ledger *ledger, const struct account *account) {
-  uint64_t held_bytes = shared(ledger, account);
-  uint32_t high = usage_slot_high(ledger->usage);
-  for (uint32_t i = 0; i < high; i++)
-    held_bytes = add_saturating(held_bytes, __atomic_load_n(line_of(account, i), __ATOMIC_ACQUIRE));
-  return held_bytes;
 }
 
 int ledger_reserve(const struct ledger *ledger, uint32_t device, uint64_t bytes, uint64_t budget) {

@@ -48,12 +48,6 @@ void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_de
   }
 }
 
-uint64_t limits_memory_budget(const struct vgpu_device_live *live) {
-  if (live->memory_limit_bytes == 0) return UINT64_MAX;
-  if (live->driver_overhead_bytes >= live->memory_limit_bytes) return 0;
-  return live->memory_limit_bytes - live->driver_overhead_bytes;
-}
-
 bool limits_share_is_limited(const struct vgpu_device_live *live) {
   return live->share != 0 && live->share < VGPU_SHARE_WHOLE;
 }

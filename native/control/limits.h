@@ -20,7 +20,27 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
 void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live);
 
 /* Bytes that allocations may use: the limit minus the driver's overhead; UINT64_MAX when memory is not limited. */
-uint64_t limits_memory_budget(const struct vgpu_device_live *live);
+static inline uint64_t limits_memory_budget(const struct vgpu_device_live *live) {
+  if (live->memory_limit_bytes == 0) return UINT64_MAX;
+  if (live->driver_overhead_bytes >= live->memory_limit_bytes) return 0;
+  return live->memory_limit_bytes - live->driver_overhead_bytes;
+}
+
+/* The same for the current limits of a device. Every allocation asks, so it reads only what it needs. */
+static inline uint64_t limits_budget_now(const struct vgpu_limits *file, uint32_t device) {
+  uint32_t sequence = __atomic_load_n(&file->header.sequence, __ATOMIC_ACQUIRE);
+  const struct vgpu_device_live *live = &file->live[sequence & 1][device];
+  const struct vgpu_device_live memory = {
+      .memory_limit_bytes = __atomic_load_n(&live->memory_limit_bytes, __ATOMIC_RELAXED),
+      .driver_overhead_bytes = __atomic_load_n(&live->driver_overhead_bytes, __ATOMIC_RELAXED),
+  };
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  if (__builtin_expect(__atomic_load_n(&file->header.sequence, __ATOMIC_RELAXED) == sequence, 1))
+    return limits_memory_budget(&memory);
+  struct vgpu_device_live changed;
+  limits_read(file, device, &changed);
+  return limits_memory_budget(&changed);
+}
 
 /* Whether launches on this device must be paced. */
 bool limits_share_is_limited(const struct vgpu_device_live *live);

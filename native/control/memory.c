@@ -15,18 +15,12 @@ void memory_register_contexts(void (*ended)(uint32_t device)) {
   context_ended = ended;
 }
 
-static uint64_t budget_of(uint32_t device) {
-  struct vgpu_device_live live;
-  limits_read(control.limits, device, &live);
-  return limits_memory_budget(&live);
-}
-
 bool memory_charge(uint32_t device, uint64_t bytes) {
-  return ledger_reserve(&control.ledger, device, bytes, budget_of(device)) == 0;
+  return ledger_reserve(&control.ledger, device, bytes, limits_budget_now(control.limits, device)) == 0;
 }
 
 static bool charge_after_reclaim(uint32_t device, uint64_t bytes) {
-  if (bytes > budget_of(device)) return false;
+  if (bytes > limits_budget_now(control.limits, device)) return false;
   if (usage_reclaim(control.ledger.usage, &control.self) > 0 && memory_charge(device, bytes)) return true;
   if (objects_release_closed(control.ledger.usage) && memory_charge(device, bytes)) return true;
   if (reclaimer == NULL || !reclaimer->reclaim(device)) return false;
@@ -127,7 +121,7 @@ bool memory_untrack_linear(CUdeviceptr pointer, struct track_entry *entry) {
   return memory_untrack(TRACK_MEMORY, pointer, entry) || memory_untrack(TRACK_HOST_BACKED, pointer, entry);
 }
 
-static void drop(const struct track_entry *entry, void *context) {
+static inline void drop(const struct track_entry *entry, void *context) {
   (void)context;
   if (entry->kind == TRACK_HOST_BACKED)
     ledger_give_back_host_backed(&control.ledger, entry->bytes);

@@ -161,9 +161,7 @@ static bool charge(struct pool *pool, uint64_t reserved, uint64_t reservation, b
   uint64_t missing = grown > reservation ? grown - reservation : 0;
   pool->pending -= reservation < pool->pending ? reservation : pool->pending;
   if (missing > 0) {
-    struct vgpu_device_live live;
-    limits_read(control.limits, (uint32_t)pool->device, &live);
-    bool fits = ledger_reserve(&control.ledger, (uint32_t)pool->device, missing, limits_memory_budget(&live)) == 0;
+    bool fits = memory_charge((uint32_t)pool->device, missing);
     if (!fits && force) ledger_force(&control.ledger, (uint32_t)pool->device, missing);
     if (!fits && !force) {
       if (missing > pool->pending) {

@@ -39,18 +39,36 @@ struct sample {
 
 static struct sample samples[SAMPLES]; /* used in turn, so that the oldest samples come first */
 static uint32_t next_sample;
+static uint32_t first_in_use;       /* samples before this one are free; changed by the thread that collects */
 static uint32_t next_at_collection; /* value of `next_sample` at the last collection */
 /* protects `state` and `next_sample` while a sample is taken; never held across a driver call */
 static struct lock lock;
 static struct lock reading; /* only one thread at a time collects */
 
+static bool none_in_use(void) {
+  return __atomic_load_n(&first_in_use, __ATOMIC_RELAXED) == __atomic_load_n(&next_sample, __ATOMIC_ACQUIRE);
+}
+
+/* The first samples and their events are in the CPU's caches, so the ring starts over while no sample is in use. */
+static void start_over(void) {
+  if (!none_in_use() || !lock_try(&reading)) return;
+  if (none_in_use()) {
+    uint32_t first = next_sample - next_sample % SAMPLES + SAMPLES;
+    __atomic_store_n(&next_at_collection, first, __ATOMIC_RELAXED);
+    __atomic_store_n(&first_in_use, first, __ATOMIC_RELAXED);
+    __atomic_store_n(&next_sample, first, __ATOMIC_RELEASE);
+  }
+  lock_release(&reading);
+}
+
 static struct sample *take_sample(void) {
   struct sample *taken = NULL;
   lock_take(&lock);
+  start_over();
   struct sample *sample = &samples[next_sample % SAMPLES];
   if (__atomic_load_n(&sample->state, __ATOMIC_ACQUIRE) == SAMPLE_FREE) {
     sample->state = SAMPLE_BUSY;
-    next_sample++;
+    __atomic_store_n(&next_sample, next_sample + 1, __ATOMIC_RELEASE);
     taken = sample;
   }
   lock_release(&lock);
@@ -206,14 +224,22 @@ static bool apply_if_finished(struct sample *sample, uint64_t now) {
   return true;
 }
 
+static bool is_free(uint32_t number) {
+  return __atomic_load_n(&samples[number % SAMPLES].state, __ATOMIC_ACQUIRE) == SAMPLE_FREE;
+}
+
 void sampler_collect(void) {
-  if (!lock_try(&reading)) return;
+  if (none_in_use() || !lock_try(&reading)) return;
   uint64_t now = os_now_ns();
   unsigned waiting = 0;
-  uint32_t from = __atomic_load_n(&next_sample, __ATOMIC_RELAXED);
-  __atomic_store_n(&next_at_collection, from, __ATOMIC_RELAXED);
-  for (uint32_t i = 0; i < SAMPLES && waiting < MOST_UNFINISHED; i++)
-    if (!apply_if_finished(&samples[(from + i) % SAMPLES], now)) waiting++;
+  uint32_t end = __atomic_load_n(&next_sample, __ATOMIC_ACQUIRE);
+  __atomic_store_n(&next_at_collection, end, __ATOMIC_RELAXED);
+  uint32_t first = end - first_in_use > SAMPLES ? end - SAMPLES : first_in_use;
+  for (uint32_t i = first; i != end && waiting < MOST_UNFINISHED; i++)
+    if (!apply_if_finished(&samples[i % SAMPLES], now)) waiting++;
+  while (first != end && is_free(first))
+    first++;
+  __atomic_store_n(&first_in_use, first, __ATOMIC_RELAXED);
   lock_release(&reading);
 }
 
@@ -256,6 +282,7 @@ void sampler_drop_context(CUcontext context) {
 
 static void reset(void) {
   memset(samples, 0, sizeof samples);
+  first_in_use = next_sample;
   lock.taken = 0;
   reading.taken = 0;
 }

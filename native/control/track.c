@@ -26,10 +26,10 @@ static uint64_t hash(enum track_kind kind, uint64_t key) {
   return mixed ^ mixed >> 29;
 }
 
-static struct shard *take_shard(uint64_t hashed) {
+static inline struct shard *take_shard(uint64_t hashed) {
   struct shard *shard = &shards[hashed % SHARDS];
   lock_take(&shard->lock);
-  if (shard->capacity == 0) {
+  if (__builtin_expect(shard->capacity == 0, 0)) {
     shard->capacity = FIRST_CAPACITY;
     shard->entries = first[hashed % SHARDS];
   }
@@ -41,7 +41,7 @@ static uint32_t home(const struct shard *shard, uint64_t hashed) {
 }
 
 /* The matching entry, or the free place for it. */
-static struct track_entry *probe(struct shard *shard, uint64_t hashed, uint16_t kind, uint64_t key) {
+static inline struct track_entry *probe(struct shard *shard, uint64_t hashed, uint16_t kind, uint64_t key) {
   uint32_t at = home(shard, hashed);
   while (shard->entries[at].kind != 0 && (shard->entries[at].kind != kind || shard->entries[at].key != key))
     at = (at + 1) & (shard->capacity - 1);

@@ -52,11 +52,6 @@ struct vgpu_usage *usage_open(const char **why) {
   return *why == NULL ? usage : NULL;
 }
 
-uint32_t usage_slot_high(const struct vgpu_usage *usage) {
-  uint32_t high = __atomic_load_n(&usage->header.slot_high, __ATOMIC_ACQUIRE);
-  return high < VGPU_MAX_PROCESSES ? high : VGPU_MAX_PROCESSES;
-}
-
 static void raise_slot_high(struct vgpu_usage *usage, uint32_t to) {
   uint32_t high = __atomic_load_n(&usage->header.slot_high, __ATOMIC_RELAXED);
   while (high < to &&

@@ -21,7 +21,10 @@ unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *
 bool usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identity *self);
 
 /* The first slot that was never used. */
-uint32_t usage_slot_high(const struct vgpu_usage *usage);
+static inline uint32_t usage_slot_high(const struct vgpu_usage *usage) {
+  uint32_t high = __atomic_load_n(&usage->header.slot_high, __ATOMIC_ACQUIRE);
+  return high < VGPU_MAX_PROCESSES ? high : VGPU_MAX_PROCESSES;
+}
 
 static inline void usage_count(uint64_t *counter, uint64_t by) {
   __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
