@@ -35,6 +35,8 @@ FROM debian:bookworm-20260918-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates kmod util-linux && rm -rf /var/lib/apt/lists/*
 COPY --from=node /usr/local/bin/node /usr/bin/node
 COPY --from=files /image/ /
+# Compiled code, from scripts/compile-cache.mjs: the agent starts faster.
+ENV NODE_COMPILE_CACHE=/usr/lib/gpu-manager/compile-cache NODE_COMPILE_CACHE_PORTABLE=1
 LABEL org.opencontainers.image.title="gpu-manager" org.opencontainers.image.licenses="Apache-2.0"
 # The address of the page of "gpu-manager demo": a published port reaches no loopback address. Other commands do not read it.
 ENV GPU_MANAGER_DEMO_ADDR=0.0.0.0
