@@ -5,8 +5,8 @@ import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
 /** Runs with and without the library alternate; the first second of each run is for starting. */
-const ROUNDS = 6;
-const SECONDS = 3;
+const ROUNDS = 4;
+const SECONDS = 2;
 /** The goal: the largest loss. */
 const GOAL_PERCENT = 1;
 

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { measured, median, type BenchOptions } from './report.js';
+import { measured, type BenchOptions } from './report.js';
 import { SteeringAgent, type SliceLimits } from './sim/agent.js';
 import { SimulatedMachine, stop } from './sim/machine.js';
 
-const RUNS = 3;
 const SECONDS = 15;
 const QUICK_SECONDS = 6;
 /** Ten kernels of 200 us each, 30 % of the GPU: the service leaves 70 % to the batch. */
@@ -61,44 +60,33 @@ const CASES: readonly Case[] = [
  */
 export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const seconds = args.includes('--quick') ? QUICK_SECONDS : SECONDS;
-  const runs = args.includes('--quick') ? 1 : RUNS;
   const machine = await SimulatedMachine.open(1);
   const agent = await SteeringAgent.start(machine);
-  const results = new Map<string, Result[]>();
+  const results: { readonly one: Case; readonly result: Result }[] = [];
   const wanted = args.filter((argument) => !argument.startsWith('-'));
   const cases = CASES.filter(({ name }) => wanted.length === 0 || wanted.some((text) => name.includes(text)));
   try {
-    for (let at = 0; at < runs; at += 1) {
-      for (const one of cases) {
-        const result = await measure(machine, agent, one, seconds);
-        results.set(one.name, [...(results.get(one.name) ?? []), result]);
-      }
-    }
+    for (const one of cases) results.push({ one, result: await measure(machine, agent, one, seconds) });
   } finally {
     await agent.stop();
     await machine.close();
   }
 
-  const of = (name: string, figure: (result: Result) => number): number[] => (results.get(name) ?? []).map(figure);
-  const aloneP99 = median(of('alone', ({ p99Ms }) => p99Ms));
+  const aloneP99 = results.find(({ one }) => one.name === 'alone')?.result.p99Ms ?? NaN;
   const missed: string[] = [];
-  for (const { name, batch, kernelMs } of cases) {
-    const p99 = of(name, ({ p99Ms }) => p99Ms);
-    const baseline = name === 'alone' ? null : aloneP99;
-    report(measured(`${name}: p50 of a request`, median(of(name, ({ p50Ms }) => p50Ms)), 'ms'));
-    report(measured(`${name}: p99 of a request`, median(p99), 'ms', baseline));
-    note(
-      `${name}: p99 ${spread(p99)} ms, longest ${Math.max(...of(name, ({ worstMs }) => worstMs)).toFixed(1)} ms` +
-        (batch === null ? '' : `, batch ${spread(of(name, ({ batchPart }) => 100 * batchPart))} % of what is left`),
-    );
+  for (const { one, result } of results) {
+    const { name, batch, kernelMs } = one;
+    report(measured(`${name}: p50 of a request`, result.p50Ms, 'ms'));
+    report(measured(`${name}: p99 of a request`, result.p99Ms, 'ms', name === 'alone' ? null : aloneP99));
+    report(measured(`${name}: longest request`, result.worstMs, 'ms'));
     if (batch === null) continue;
-    const part = median(of(name, ({ batchPart }) => batchPart));
-    report(measured(`${name}: the batch's part of what the service leaves`, 100 * part, '%', 100));
-    report(measured(`${name}: GPU at work`, median(of(name, ({ work }) => 100 * work)), '%', 100));
+    report(measured(`${name}: the batch's part of what the service leaves`, 100 * result.batchPart, '%', 100));
+    report(measured(`${name}: GPU at work`, 100 * result.work, '%', 100));
     if (batch.priority !== 'low') continue;
     const most = GOAL_P99 * aloneP99 + kernelMs;
-    if (median(p99) > most) missed.push(`${name}: p99 ${median(p99).toFixed(2)} ms, ${most.toFixed(2)} at most`);
-    if (part < GOAL_BATCH) missed.push(`${name}: the batch got ${(100 * part).toFixed(1)} % of what was left`);
+    if (result.p99Ms > most) missed.push(`${name}: p99 ${result.p99Ms.toFixed(2)} ms, ${most.toFixed(2)} at most`);
+    if (result.batchPart < GOAL_BATCH)
+      missed.push(`${name}: the batch got ${(100 * result.batchPart).toFixed(1)} % of what was left`);
   }
   note(
     `goal: p99 of at most ${GOAL_P99} times that alone and one low kernel, ${100 * GOAL_BATCH} % of the rest for the batch`,
@@ -157,6 +145,3 @@ async function measure(machine: SimulatedMachine, agent: SteeringAgent, one: Cas
     work: serviceWork + batchWork,
   };
 }
-
-const spread = (values: readonly number[]): string =>
-  `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)})`;
