@@ -1,0 +1,10 @@
+// Loaded in every test process before anything else (.taprc). tap has test files, and all processes that they start,
+// load its own module loader, to know what they cover: that doubles the CPU time of most test files, and runs what users
+// run under a loader that users do not have. Nobody asks for coverage here.
+import module from 'node:module';
+
+module.register = () => undefined;
+// tap's own switch, which holds for the process with this id.
+process.env.__TAPJS_PROCESSINFO_TESTING_NO_REGISTER__ = String(process.pid);
+// Set by .taprc for this process only.
+delete process.env.NODE_OPTIONS;
