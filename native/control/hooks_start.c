@@ -19,31 +19,21 @@ CUresult cuInit(unsigned int flags) {
   if (hides) visible_end(result == CUDA_SUCCESS);
   if (result != CUDA_SUCCESS || !control_enforces()) return result;
   devices_match();
-  proc_address_learn();
+  proc_address_forget();
   gate_refresh();
   if (recognised() == (void *)cuLaunchKernel) control_note(VGPU_TEST_LOOKUP_KNOWN);
   return result;
 }
 
-/* Also needed before cuInit, because programs look up functions first. */
-static void *hook_for(const char *name, void *function) {
-  static bool learned;
-  if (!__atomic_load_n(&learned, __ATOMIC_ACQUIRE)) {
-    proc_address_learn();
-    __atomic_store_n(&learned, true, __ATOMIC_RELEASE);
-  }
-  return proc_address_hook(name, function);
-}
-
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status) {
   CUresult result = driver.cuGetProcAddress_v2(name, function, version, flags, status);
-  if (result == CUDA_SUCCESS && function != NULL) *function = hook_for(name, *function);
+  if (result == CUDA_SUCCESS && function != NULL) *function = proc_address_hook(name, *function);
   return result;
 }
 
 CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags) {
   CUresult result = driver.cuGetProcAddress(name, function, version, flags);
-  if (result == CUDA_SUCCESS && function != NULL) *function = hook_for(name, *function);
+  if (result == CUDA_SUCCESS && function != NULL) *function = proc_address_hook(name, *function);
   return result;
 }

@@ -12,15 +12,16 @@ struct hook {
   void *const *exported; /* the driver's exported function; driver_missing: none */
   int version;
   cuuint64_t stream;
-  /* the driver's function as its cuGetProcAddress returns it for this variant; set by proc_address_learn */
+  /* the driver's function as its cuGetProcAddress returns it for this variant, if it is another one; looked up at need
+   */
   void *looked_up;
 };
 
 /* Registers the table of hooks when the library is loaded. */
 void proc_address_register(struct hook *hooks, size_t count);
 
-/* Looks up the driver's addresses of all hooked functions. Called once, after cuInit. */
-void proc_address_learn(void);
+/* Called after cuInit: the driver may return other functions from now on. */
+void proc_address_forget(void);
 
 /* The hook of exactly the variant that cuGetProcAddress returned for `name`. Returns `function` itself if it is not a
  * hooked function. An unknown variant of a hooked name is counted, because it bypasses the limits. */

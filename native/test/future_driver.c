@@ -48,11 +48,19 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   *pointer = bytes;
   return CUDA_SUCCESS;
 }
+EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  return pointer != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+/* What cuGetProcAddress returns instead of the exported function. */
+static CUresult free_not_exported(CUdeviceptr pointer) {
+  return cuMemFree_v2(pointer);
+}
 EXPORT CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *status) {
   (void)flags;
   if (name == NULL) return CUDA_ERROR_INVALID_VALUE;
   *function = strcmp(name, "cuMemAlloc") == 0     ? (version >= 20000 ? (void *)cuMemAlloc_v9 : (void *)cuMemAlloc_v2)
+              : strcmp(name, "cuMemFree") == 0    ? (version >= 3020 ? (void *)free_not_exported : NULL)
               : strcmp(name, "cuFutureCall") == 0 ? (void *)cuFutureCall
                                                   : NULL;
   if (status != NULL) *status = *function == NULL ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;

@@ -24,11 +24,16 @@ int main(void) {
       const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *))symbol(library, "cuGetProcAddress_v2");
   int (*future)(int) = (int (*)(int))symbol(library, "cuFutureCall");
   REQUIRE(tap_failures == 0);
+  void *function;
+  CHECK_EQ(look_up("cuMemFree", &function, 12000, 0, NULL), CUDA_SUCCESS);
+  CHECK(function == symbol(library, "cuMemFree_v2"));
   CHECK_EQ(init(0), CUDA_SUCCESS);
   CHECK_EQ(future(41), 42);
   CHECK(dlsym(library, "cuNobodyKnowsThis") == NULL);
 
-  void *function;
+  /* A variant that the driver does not export, but returns for a version that a hook fits. */
+  CHECK_EQ(look_up("cuMemFree", &function, 12000, 0, NULL), CUDA_SUCCESS);
+  CHECK(function == symbol(library, "cuMemFree_v2"));
   CHECK_EQ(look_up("cuFutureCall", &function, 20000, 0, NULL), CUDA_SUCCESS);
   CHECK(function == (void *)future);
   CHECK_EQ(look_up("cuMemAlloc", &function, 12000, 0, NULL), CUDA_SUCCESS);
