@@ -102,6 +102,7 @@ async function startExtender(cluster: LargeCluster): Promise<Extender> {
       version: 'bench',
       reservationTtlMs: 30_000,
       settleTimeoutMs: 500,
+      offer: 'all',
     },
     { source: cluster, writer: cluster, clock: systemClock, log: silentLog() },
   );

@@ -13,7 +13,8 @@ const GOAL = { cpuMs: 3, ratio: 1.3 } as const;
 
 /**
  * A real kube-scheduler binds waiting pods to simulated nodes: without the extender, which counts GPUs in sum only
- * (the baseline), with it, and with resource claims. Etcd, API server, scheduler and extender share this machine. The
+ * (the baseline), with it, and with resource claims. The extender runs as the
+ * shipped Deployment starts it (`--offer=best`), and once with its default (`--offer=all`). Etcd, API server, scheduler and extender share this machine. The
  * parts of the extender's CPU time are from a further run with Node's profiler.
  *
  *     npm run bench -- scheduler [--kubernetes VERSION]
@@ -32,15 +33,18 @@ export const run: Bench = async ({ args, report, note }) => {
   const waiting = new WaitingPods(version, NODES, PODS);
   try {
     await waiting.start();
-    const without = await waiting.bindAll('resources', 'none');
-    const beside = await waiting.bindAll('resources', 'plain');
-    const profiled = await waiting.bindAll('resources', 'profiled');
+    const without = await waiting.bindAll('resources', null);
+    const beside = await waiting.bindAll('resources', { offer: 'best', isProfiled: false });
+    const profiled = await waiting.bindAll('resources', { offer: 'best', isProfiled: true });
+    const all = await waiting.bindAll('resources', { offer: 'all', isProfiled: false });
     reportBinding('without the extender', without, null, report);
     reportBinding('with the extender', beside, without, report);
+    reportBinding('with the extender, --offer=all', all, without, report);
+    report(measured("the extender's CPU time for a pod, --offer=all", cpuMsOf(all, 'extender'), 'ms'));
     const missed = reportExtender(without, beside, profiled, report);
     if (version.atLeast(36)) {
       await waiting.publishClaims();
-      reportBinding('with claims', await waiting.bindAll('claims', 'none'), without, report);
+      reportBinding('with claims', await waiting.bindAll('claims', null), without, report);
     } else note('claims are left out: shares of GPUs need Kubernetes 1.36.');
     note(
       `Kubernetes ${version.name}: ${PODS} waiting pods of ${SHARE.cores} cores on ${NODES} simulated nodes of ${GPUS} GPUs; all pods wait when the scheduler starts, and it may make 2,000 requests a second.`,

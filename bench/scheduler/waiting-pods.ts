@@ -6,6 +6,7 @@ import { packageFile } from '../../src/host/package-files.js';
 import { ALL_NODES, ALL_RESOURCE_SLICES, podsPath, resourceClaimsPath } from '../../src/kube/api-path.js';
 import type { KubeClient } from '../../src/kube/client.js';
 import { openKubeClient } from '../../src/kube/open-client.js';
+import type { Offer } from '../../src/scheduler/extender-service.js';
 import { TestCluster } from '../../test/e2e/cluster.js';
 import type { KubernetesVersion } from '../../test/e2e/kubernetes-version.js';
 import { until } from '../../test/harness/eventually.js';
@@ -33,6 +34,12 @@ export interface Binding {
   readonly cpuSeconds: ReadonlyMap<Program, number>;
   /** What the extender did; null unless it was profiled. */
   readonly split: CpuSplit | null;
+}
+
+/** How the extender runs beside a scheduler. */
+export interface ExtenderRun {
+  readonly offer: Offer;
+  readonly isProfiled: boolean;
 }
 
 /** Etcd, API server and simulated nodes, on which schedulers bind pods that wait for them, one scheduler at a time. */
@@ -71,34 +78,40 @@ export class WaitingPods {
   }
 
   /** Creates the pods, starts a scheduler, waits until it has bound all, and removes pods and scheduler. */
-  async bindAll(way: Way, extender: 'none' | 'plain' | 'profiled'): Promise<Binding> {
+  async bindAll(way: Way, extender: ExtenderRun | null): Promise<Binding> {
     const { processes } = this.#cluster;
     const profiles = join(this.#cluster.directory, `profile-${performance.now()}`);
     await this.#create(
       podsPath(NAMESPACE),
       this.#pods.map((name) => podObject(name, way)),
     );
-    if (extender !== 'none') {
-      const profiling = extender === 'profiled' ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [];
-      const args = [...profiling, MAIN, 'extender', `--kubeconfig=${this.#cluster.kubeconfig}`];
+    if (extender !== null) {
+      const profiling = extender.isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [];
+      const args = [
+        ...profiling,
+        MAIN,
+        'extender',
+        `--offer=${extender.offer}`,
+        `--kubeconfig=${this.#cluster.kubeconfig}`,
+      ];
       processes.start('extender', process.execPath, args);
       await until('the extender to be ready', async () => (await fetch('http://127.0.0.1:3456/readyz')).ok, 60_000);
     }
     const bound = this.#watchBindings();
     const before = this.#cpuSeconds();
     const started = monotonicMs();
-    this.#cluster.startScheduler([`--config=${this.#schedulerConfig(extender !== 'none')}`]);
+    this.#cluster.startScheduler([`--config=${this.#schedulerConfig(extender !== null)}`]);
     const times = await bound;
     const used = [...this.#cpuSeconds()].map(([name, seconds]) => [name, seconds - (before.get(name) ?? 0)] as const);
     await processes.stop('scheduler');
-    if (extender !== 'none') await processes.stop('extender');
+    if (extender !== null) await processes.stop('extender');
     await this.#removePods();
     const [first, last] = [times[0] ?? NaN, times.at(-1) ?? NaN];
     return {
       seconds: (last - started) / 1_000,
       podsPerSecond: (1_000 * (times.length - 1)) / (last - first),
       cpuSeconds: new Map(used),
-      split: extender === 'profiled' ? splitOf(profiles, 1_000 * started) : null,
+      split: extender?.isProfiled === true ? splitOf(profiles, 1_000 * started) : null,
     };
   }
 

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { buildExtender, explain, type ExtenderConfig } from '../scheduler/run.js';
+import { OFFERS, type Offer } from '../scheduler/extender-service.js';
 import { StartupError } from '../host/startup-error.js';
 import { POLICY_NAMES, type PolicyName } from '../scheduler/cluster/policy/policy.js';
 import { explanationText } from '../scheduler/explain.js';
@@ -17,6 +18,7 @@ interface Options {
   readonly clientCaFile?: string;
   readonly claimTtl: number;
   readonly settleTimeout: number;
+  readonly offer: Offer;
   readonly logLevel: LogLevel;
   readonly explain?: string;
   readonly state?: string;
@@ -49,6 +51,14 @@ export function extenderCommand(): Command {
       )
         .default(500, '0.5')
         .argParser(milliseconds),
+    )
+    .addOption(
+      new Option(
+        '--offer <nodes>',
+        'which of the nodes that a pod fits on are offered: all, or only the best, which costs the scheduler less; needs the weight of the shipped configuration, and no extender may follow',
+      )
+        .choices(OFFERS)
+        .default('all'),
     )
     .addOption(logLevelOption())
     .option(
@@ -95,6 +105,7 @@ function configOf(options: Options): ExtenderConfig {
     policy: options.policy,
     reservationTtlMs: options.claimTtl,
     settleTimeoutMs: options.settleTimeout,
+    offer: options.offer,
     kubeconfig: options.kubeconfig ?? null,
     tls:
       certFile === undefined || keyFile === undefined

@@ -23,7 +23,17 @@ import {
   type PreemptionResult,
 } from './results.js';
 
+/** Which of the nodes that a pod fits on are offered to the scheduler. */
+export const OFFERS = ['all', 'best'] as const;
+
+export type Offer = (typeof OFFERS)[number];
+
 export interface ExtenderServiceOptions {
+  /**
+   * `best`: only those with the lowest cost, which have the highest score, and 16 of them at most. The scheduler then
+   * scores few nodes itself and is told no reasons of refusals while a node fits; no other extender may follow.
+   */
+  readonly offer: Offer;
   /** How long GPUs stay reserved for a pod that the scheduler has not bound yet. */
   readonly reservationTtlMs: number;
   /**
@@ -32,6 +42,9 @@ export interface ExtenderServiceOptions {
    */
   readonly settleTimeoutMs: number;
 }
+
+/** Of more nodes that are equally good, `best` offers this many: enough for the scheduler's own scores to choose among. */
+const MOST_OFFERED = 16;
 
 /**
  * How long a decision is kept while its pod does not appear on its node: the write may have been lost, or the watch may
@@ -87,8 +100,8 @@ export class ExtenderService {
   }
 
   /**
-   * All nodes that the pod fits on; scores tell which is best. Room for the pod is reserved on each until its node is
-   * known. A repeated call for a pod replaces its earlier reservation.
+   * The nodes that the pod fits on, or the best of them. Room for the pod is reserved on each until its node is known. A
+   * repeated call for a pod replaces its earlier reservation.
    */
   async filter(given: ExtenderArguments): Promise<FilterResult> {
     const names = nodeNames(given);
@@ -232,12 +245,18 @@ export class ExtenderService {
         evaluation.refused.some(({ refusal }) => refusal === 'reserved') && this.#cluster.reservations.undecided;
       const leftMs = deadline - this.#clock.now();
       if (evaluation.fits.length > 0 || !mayFit || leftMs <= 0) {
-        this.#cluster.reserve(pod.uid, pod.demand, evaluation.fits, this.#clock.now() + this.#options.reservationTtlMs);
-        return evaluation;
+        const offered = this.#offered(pod, evaluation);
+        this.#cluster.reserve(pod.uid, pod.demand, offered.fits, this.#clock.now() + this.#options.reservationTtlMs);
+        return offered;
       }
       this.#metrics.waited();
       await this.#change(leftMs);
     }
+  }
+
+  #offered(pod: PodView, evaluation: Evaluation): Evaluation {
+    if (this.#options.offer === 'all') return evaluation;
+    return { ...evaluation, fits: spread(this.#cluster.allCheapest(pod.demand, evaluation.fits), MOST_OFFERED) };
   }
 
   async #change(withinMs: number): Promise<void> {
@@ -254,6 +273,7 @@ export class ExtenderService {
   #filterResult(given: ExtenderArguments, pod: PodView, evaluation: Evaluation): FilterResult {
     const failed: Record<string, string> = {};
     const unresolvable: Record<string, string> = {};
+    const isTold = this.#options.offer === 'all' || evaluation.fits.length === 0;
     const kinds = new Map<Refusal, { readonly text: string; readonly into: Record<string, string>; count: number }>();
     for (const { name, refusal } of evaluation.refused) {
       let kind = kinds.get(refusal);
@@ -266,7 +286,7 @@ export class ExtenderService {
             count: 0,
           }),
         );
-      kind.into[name] = kind.text;
+      if (isTold) kind.into[name] = kind.text;
       kind.count++;
     }
     for (const [refusal, { count }] of kinds) this.#metrics.refused(refusal, count);
@@ -292,4 +312,10 @@ function onlyNode(given: ExtenderArguments, names: readonly string[], bound: str
     Object.fromEntries(others.map((name) => [name, `the pod is already on ${bound}`])),
     {},
   );
+}
+
+/** At most so many of the elements, at equal distances: the scheduler's order alternates between zones. */
+function spread<T>(elements: readonly T[], most: number): readonly T[] {
+  if (elements.length <= most) return elements;
+  return Array.from({ length: most }, (_, at) => elements[Math.floor((at * elements.length) / most)] as T);
 }

@@ -1,4 +1,5 @@
 import { Extender, type ExtenderOptions } from './extender.js';
+import type { Offer } from './extender-service.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import { explainPod, type NodeExplanation } from './explain.js';
@@ -26,6 +27,7 @@ export interface ExtenderConfig {
   readonly policy: PolicyName;
   readonly reservationTtlMs: number;
   readonly settleTimeoutMs: number;
+  readonly offer: Offer;
   /** Null: the service account of the pod that the extender runs in. */
   readonly kubeconfig: string | null;
   /** Paths of the TLS files; null for plain HTTP. */

@@ -272,3 +272,51 @@ test('pods that another scheduler placed are charged, with or without GPUs in th
   t.equal(await settle(rig, pod('p', [[40, 4]])), 'n: 1');
   t.equal(await settle(rig, pod('q', [[40, 4]])), 'none');
 });
+
+test('with --offer=best only the nodes that score ten are offered, and room is reserved on no other', async (t) => {
+  const nodes = [node('empty', [16]), node('fuller', [16, 16]), node('small', [2]), node('twin', [16, 16])];
+  const rig = await start(t, nodes, { offer: 'best', policy: 'binpack' });
+  t.equal(await settle(rig, pod('first', [[50, 4]])), 'empty: 0');
+  const names = nodes.map(({ metadata }) => metadata?.name ?? '');
+  rig.api.setPod(pod('next', [[30, 4]]));
+  const offered = await rig.scheduler.filter(pod('next', [[30, 4]]), names);
+  t.same(offered, { Nodes: null, NodeNames: ['empty'], FailedNodes: {}, FailedAndUnresolvableNodes: {}, Error: '' });
+  rig.api.setPod(pod('whole', [[100, 0]]));
+  const all = await rig.scheduler.filter(pod('whole', [[100, 0]]), ['fuller', 'twin']);
+  t.same(all.NodeNames, ['fuller', 'twin'], 'equal nodes are all offered');
+  rig.api.setPod(pod('large', [[800, 0]]));
+  const refused = await rig.scheduler.filter(pod('large', [[800, 0]]), names);
+  t.same(refused.NodeNames, []);
+  t.same(Object.keys(refused.FailedNodes).sort(), names.toSorted(), 'where no node fits, each has its reason');
+});
+
+test('with --offer=best, sixteen of many equal nodes are offered, from all parts of the list', async (t) => {
+  const nodes = Array.from({ length: 64 }, (_, at) => node(`n${at}`, [16]));
+  const rig = await start(t, nodes, { offer: 'best' });
+  rig.api.setPod(pod('p', [[50, 4]]));
+  const offered = await rig.scheduler.filter(
+    pod('p', [[50, 4]]),
+    nodes.map(({ metadata }) => metadata?.name ?? ''),
+  );
+  t.same(
+    offered.NodeNames,
+    Array.from({ length: 16 }, (_, at) => `n${4 * at}`),
+  );
+});
+
+test('with --offer=best a node that changed is judged again for the next pod', async (t) => {
+  const rig = await start(t, [node('a', [16]), node('b', [16, 16])], { offer: 'best', policy: 'binpack' });
+  const offered = async (name: string): Promise<readonly string[] | null> => {
+    rig.api.setPod(pod(name, [[60, 4]]));
+    const { NodeNames: names } = await rig.scheduler.filter(pod(name, [[60, 4]]), ['a', 'b']);
+    rig.api.deletePod(name);
+    return names;
+  };
+  t.same(await offered('one'), ['a']);
+  t.equal(await settle(rig, pod('two', [[60, 4]])), 'a: 0');
+  t.same(await offered('three'), ['b'], 'a pod was bound to the best node');
+  rig.api.deletePod('two');
+  t.same(await offered('four'), ['a'], 'it was deleted');
+  rig.api.setNode(node('a', [16], { unhealthy: [0] }));
+  t.same(await offered('five'), ['b'], 'the GPU of the best node became unhealthy');
+});

@@ -37,7 +37,7 @@ function service(
     clock,
     log: silentLog(),
     metrics,
-    options: { reservationTtlMs: 30_000, settleTimeoutMs: 0 },
+    options: { reservationTtlMs: 30_000, settleTimeoutMs: 0, offer: 'all' },
   });
   api.start(mirror);
   return {

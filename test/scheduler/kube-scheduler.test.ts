@@ -95,6 +95,7 @@ async function start(
       version: 'test',
       reservationTtlMs: 30_000,
       settleTimeoutMs: 500,
+      offer: 'all',
     },
     {
       source: new ClusterWatch({ client, clock: systemClock, log: silentLog() }),

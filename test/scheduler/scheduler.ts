@@ -31,6 +31,7 @@ export async function start(
       version: '1.2.3',
       reservationTtlMs: 30_000,
       settleTimeoutMs: 500,
+      offer: 'all',
       ...options,
     },
     { source: api, writer: api, clock: systemClock, log: silentLog() },

@@ -163,13 +163,17 @@ export class Cluster {
 
   /** The node with the lowest cost, the first of equal ones; null if `nodes` is empty. */
   cheapest(demand: Demand, nodes: readonly ClusterNode[]): ClusterNode | null {
+    return this.allCheapest(demand, nodes)[0] ?? null;
+  }
+
+  /** The nodes with the lowest cost, in the given order. */
+  allCheapest(demand: Demand, nodes: readonly ClusterNode[]): readonly ClusterNode[] {
     const { first, second } = this.costs(demand, nodes);
+    const compare = (a: number, b: number): number =>
+      compareCosts(first[a] as number, second[a] as number, first[b] as number, second[b] as number);
     let best = 0;
-    for (let at = 1; at < nodes.length; at++) {
-      if (compareCosts(first[at] as number, second[at] as number, first[best] as number, second[best] as number) < 0)
-        best = at;
-    }
-    return nodes[best] ?? null;
+    for (let at = 1; at < nodes.length; at++) if (compare(at, best) < 0) best = at;
+    return nodes.filter((_, at) => compare(at, best) === 0);
   }
 
   /** Reserves room for the pod on every candidate node until the pod is decided, dropped or expires. */
