@@ -12,10 +12,10 @@ const PODS = 1_000;
 const GOAL = { cpuMs: 3, ratio: 1.3 } as const;
 
 /**
- * A real kube-scheduler binds waiting pods to simulated nodes: without the extender, which counts GPUs in sum only
- * (the baseline), with it, and with resource claims. The extender runs as the
- * shipped Deployment starts it (`--offer=best`), and once with its default (`--offer=all`). Etcd, API server, scheduler and extender share this machine. The
- * parts of the extender's CPU time are from a further run with Node's profiler.
+ * A real kube-scheduler binds waiting pods to simulated nodes: without the extender, which counts GPUs in sum only (the
+ * baseline), with it, and with resource claims. The extender runs as the shipped Deployment starts it (`--offer=best`),
+ * and once with its default (`--offer=all`). Etcd, API server, scheduler and extender share this machine. The parts of
+ * the extender's CPU time are from a further run with Node's profiler.
  *
  *     npm run bench -- scheduler [--kubernetes VERSION]
  *

@@ -43,7 +43,7 @@ export interface ExtenderServiceOptions {
   readonly settleTimeoutMs: number;
 }
 
-/** Of more nodes that are equally good, `best` offers this many: enough for the scheduler's own scores to choose among. */
+/** Of more equally good nodes, `best` offers this many: enough for the scheduler's own scores to choose among. */
 const MOST_OFFERED = 16;
 
 /**
@@ -100,8 +100,8 @@ export class ExtenderService {
   }
 
   /**
-   * The nodes that the pod fits on, or the best of them. Room for the pod is reserved on each until its node is known. A
-   * repeated call for a pod replaces its earlier reservation.
+   * The nodes that the pod fits on, or the best of them. Room for the pod is reserved on each until its node is known.
+   * A repeated call for a pod replaces its earlier reservation.
    */
   async filter(given: ExtenderArguments): Promise<FilterResult> {
     const names = nodeNames(given);
