@@ -1,4 +1,4 @@
-import { test, type Test } from 'tap';
+import tap, { test, type Test } from 'tap';
 import { decodeInventory } from '../../src/gpu/node-inventory.js';
 import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
@@ -8,6 +8,9 @@ import { eventually } from '../harness/eventually.js';
 import { NODE_NAME, startedCluster, type Cluster } from './cluster.js';
 import { admitted, gpuIndexes, limitsOf, only } from './node.js';
 import { container, pod, simplePod } from './pods.js';
+
+/** Tests of a troubled API server mostly wait, and each has its own node: they run at the same time. */
+tap.jobs = 4;
 
 const watched = (cluster: Cluster): Promise<true> =>
   eventually(() => cluster.server.watches('pods').length === 1, 'the watch');
@@ -257,24 +260,28 @@ async function wrongAnswers(
 }
 
 for (const trouble of TROUBLES) {
-  test(`pods are admitted and started while the API server is ${trouble.name}, and the agent reports them afterwards`, async (t: Test) => {
-    const cluster = await startedCluster(t);
-    await watched(cluster);
-    const given: GivenContainer[] = [];
-    const before = [simplePod(60, 16), simplePod(60, 16), simplePod(60, 16)];
-    for (const wanted of before) cluster.submit(wanted);
-    t.same(await wrongAnswers(cluster, before, given), []);
-    const recover = await trouble.begin(cluster);
-    const pods = [simplePod(30, 16), simplePod(50, 16), simplePod(30, 16), simplePod(100, 0), simplePod(100, 8)];
-    for (const wanted of pods) cluster.submit(wanted);
-    t.same(await wrongAnswers(cluster, pods, given), []);
-    await recover();
-    await eventually(
-      () => pods.every((wanted) => cluster.annotation(wanted, 'gpu-assigned') === 'true'),
-      'the annotations',
-      60_000,
-    );
-  });
+  void test(
+    `pods are admitted and started while the API server is ${trouble.name}, and the agent reports them afterwards`,
+    { buffered: true },
+    async (t: Test) => {
+      const cluster = await startedCluster(t);
+      await watched(cluster);
+      const given: GivenContainer[] = [];
+      const before = [simplePod(60, 16), simplePod(60, 16), simplePod(60, 16)];
+      for (const wanted of before) cluster.submit(wanted);
+      t.same(await wrongAnswers(cluster, before, given), []);
+      const recover = await trouble.begin(cluster);
+      const pods = [simplePod(30, 16), simplePod(50, 16), simplePod(30, 16), simplePod(100, 0), simplePod(100, 8)];
+      for (const wanted of pods) cluster.submit(wanted);
+      t.same(await wrongAnswers(cluster, pods, given), []);
+      await recover();
+      await eventually(
+        () => pods.every((wanted) => cluster.annotation(wanted, 'gpu-assigned') === 'true'),
+        'the annotations',
+        60_000,
+      );
+    },
+  );
 }
 
 test('an agent starts and admits pods without an API server, and later reports what an earlier run could not report', async (t) => {
