@@ -1,4 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { fork, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -10,13 +11,14 @@ import { KubeClient } from '../src/kube/client.js';
 import { kubeconfigCredentials } from '../src/kube/credentials.js';
 import { API_VERSION, GROUPS_PATH, GROUP_KIND, LEDGERS_PATH, LEDGER_KIND } from '../src/kube/quota/names.js';
 import { TestCluster, whyNoCluster } from '../test/e2e/cluster.js';
-import { ApiServer } from '../test/harness/api-server/api-server.js';
 import { kubeconfig } from '../test/harness/api-server/kubeconfig.js';
 import { deployment } from '../test/quota-controller/cluster.js';
 import { installDefinitions, REAL_KUBECONFIG } from '../test/quota-controller/setting.js';
+import { cpuSeconds } from './agent/process-cost.js';
 import { measured, type Bench, type Measurement } from './report.js';
 
 const MAIN = fileURLToPath(new URL('../src/cli/main.js', import.meta.url));
+const API_SERVER = fileURLToPath(new URL('webhook/api-server.js', import.meta.url));
 const PORT = 18_543;
 const GROUPS = 20;
 const RATE = 500;
@@ -93,9 +95,17 @@ class Times {
   }
 }
 
-/** Reviews at a fixed rate, whatever the answers take; milliseconds of each. */
-async function steady(from: number, seconds: number): Promise<Times> {
+interface Steady {
+  /** Milliseconds of each review. */
+  readonly reviews: Times;
+  /** By how many milliseconds each review was asked too late, because this process was busy. */
+  readonly lateness: Times;
+}
+
+/** Reviews at a fixed rate, whatever the answers take. */
+async function steady(from: number, seconds: number): Promise<Steady> {
   const taken: number[] = [];
+  const late: number[] = [];
   const pending: Promise<void>[] = [];
   const failures: unknown[] = [];
   const begun = performance.now();
@@ -103,6 +113,7 @@ async function steady(from: number, seconds: number): Promise<Times> {
     const dueMs = begun + (index * 1000) / RATE - performance.now();
     if (dueMs > 0) await delay(dueMs);
     const at = performance.now();
+    late.push(at - begun - (index * 1000) / RATE);
     pending.push(
       ask(from + index, `g${index % GROUPS}`)
         .then((isAllowed) => {
@@ -114,7 +125,7 @@ async function steady(from: number, seconds: number): Promise<Times> {
   }
   await Promise.all(pending);
   if (failures.length > 0) throw failures[0];
-  return new Times(taken);
+  return { reviews: new Times(taken), lateness: new Times(late) };
 }
 
 async function hot(): Promise<number> {
@@ -169,27 +180,34 @@ async function bare(client: KubeClient): Promise<Times> {
 interface Setting {
   readonly name: string;
   readonly kubeconfig: string;
+  /** Process of the server; null if it is not one of this machine that this benchmark started. */
+  readonly pid: number | null;
   readonly stop: () => Promise<void>;
 }
 
 async function played(directory: string): Promise<Setting> {
-  const server = new ApiServer();
-  await server.start();
-  server.inject({ verb: ['create', 'update'], resource: 'bizgroupledgers' }, { do: 'delay', ms: COMMIT_MS });
+  const child = fork(API_SERVER, [`${COMMIT_MS}`]);
+  const [url] = (await once(child, 'message')) as [string];
   const file = join(directory, 'kubeconfig');
-  writeFileSync(file, kubeconfig({ url: server.url }, {}));
-  return { name: 'played', kubeconfig: file, stop: () => server.stop() };
+  writeFileSync(file, kubeconfig({ url }, {}));
+  const stop = async (): Promise<void> => {
+    const ended = once(child, 'exit');
+    child.disconnect();
+    await ended;
+  };
+  return { name: 'played', kubeconfig: file, pid: child.pid ?? null, stop };
 }
 
 /** The server of `KUBECONFIG_E2E`, or one that is started with `--real`; states the reason if there is neither. */
 async function real(args: readonly string[]): Promise<Setting | string> {
-  if (REAL_KUBECONFIG !== undefined) return { name: 'real', kubeconfig: REAL_KUBECONFIG, stop: async () => undefined };
+  if (REAL_KUBECONFIG !== undefined)
+    return { name: 'real', kubeconfig: REAL_KUBECONFIG, pid: null, stop: async () => undefined };
   if (!args.includes('--real')) return 'neither KUBECONFIG_E2E nor --real';
   const reason = whyNoCluster();
   if (reason !== null) return reason;
   const cluster = new TestCluster();
   await cluster.startServer();
-  return { name: 'real', kubeconfig: cluster.kubeconfig, stop: () => cluster.stop() };
+  return { name: 'real', kubeconfig: cluster.kubeconfig, pid: null, stop: () => cluster.stop() };
 }
 
 /** The webhooks of `gpu-manager quota serve` in a process of their own, called from this one. */
@@ -247,7 +265,12 @@ async function measure(setting: Setting, report: (figure: Measurement) => void):
     await delay(2000);
     const alone = await bare(client);
     await steady(0, WARM_UP_SECONDS);
-    const taken = await steady(RATE * WARM_UP_SECONDS, SECONDS);
+    const processes = { service: service.pid ?? null, 'API server': setting.pid, caller: process.pid };
+    const cpu = (): readonly (readonly [string, number])[] =>
+      Object.entries(processes).flatMap(([name, pid]) => (pid === null ? [] : [[name, cpuSeconds(pid)] as const]));
+    const before = cpu();
+    const { reviews: taken, lateness } = await steady(RATE * WARM_UP_SECONDS, SECONDS);
+    const after = cpu();
     const figure = (name: string, value: number, unit: string, baseline: number | null = null): void =>
       report(measured(`${name} (${setting.name} API server)`, value, unit, baseline));
     figure('bare commit p50', alone.at(0.5), 'ms');
@@ -255,6 +278,9 @@ async function measure(setting: Setting, report: (figure: Measurement) => void):
     figure('review p50, beside a commit', taken.at(0.5), 'ms', alone.at(0.5));
     figure('review p99, beside a commit', taken.at(0.99), 'ms', alone.at(0.99));
     figure('review p99 beyond a commit (goal)', taken.at(0.99) - alone.at(0.5), 'ms', GOAL_P99_MS);
+    figure('asked too late p99', lateness.at(0.99), 'ms');
+    for (const [index, [name, seconds]] of after.entries())
+      figure(`CPU of the ${name}`, ((seconds - (before[index]?.[1] ?? NaN)) * 1e6) / (RATE * SECONDS), 'us/review');
     figure('one hot group (goal)', await hot(), 'admissions/s', GOAL_HOT);
     figure('let in of 300 where 100 fit', await crowd('crowd', 300), 'workloads', 100);
   } finally {
@@ -273,7 +299,7 @@ export const run: Bench = async ({ report, note, args }) => {
     if (typeof other === 'string') note(`not with a real API server: ${other}`);
     else settings.push(other);
     note(
-      `${RATE} reviews/s for ${SECONDS} s over ${GROUPS} groups; the played API server is part of the process that asks, and answers a commit after ${COMMIT_MS} ms`,
+      `${RATE} reviews/s for ${SECONDS} s over ${GROUPS} groups; the service, its caller and the played API server are processes of their own, and a commit takes ${COMMIT_MS} ms`,
     );
     for (const setting of settings) {
       try {

@@ -33,6 +33,9 @@ export const MERGE_PATCH = 'application/merge-patch+json';
 /** Accept header for requests and watches that need only metadata. */
 export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
+/** Accept header for lists that need only metadata. */
+export const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+
 export interface KubeClientOptions {
   readonly credentials: Credentials;
   readonly clock: Clock;
@@ -89,23 +92,24 @@ export class KubeClient implements KubeApi {
 
   /** Opens a watch; `idleMs` ends a connection without data, which TCP alone detects after minutes. */
   watch(
-    request: { readonly path: string; readonly query: Readonly<Record<string, string>>; readonly idleMs: number },
+    request: Pick<KubeRequest, 'path' | 'accept'> & {
+      readonly query: Readonly<Record<string, string>>;
+      readonly idleMs: number;
+    },
     handlers: WatchHandlers,
   ): OpenWatch {
     let outgoing: ClientRequest | null = null;
     let closed = false;
-    const ended = this.#send({ method: 'GET', path: request.path, query: request.query }).then(
-      async (sent): Promise<{ ok: true } | KubeFailure> => {
-        if (!sent.ok) return sent;
-        outgoing = sent.outgoing;
-        if (closed) outgoing.destroy();
-        const started = await this.#response(sent.outgoing, this.#timeoutMs);
-        if (!started.ok) return started;
-        if (started.response.statusCode !== 200) return this.#refusal(started.response);
-        handlers.opened();
-        return this.#lines(started.response, request.idleMs, handlers);
-      },
-    );
+    const ended = this.#send({ ...request, method: 'GET' }).then(async (sent): Promise<{ ok: true } | KubeFailure> => {
+      if (!sent.ok) return sent;
+      outgoing = sent.outgoing;
+      if (closed) outgoing.destroy();
+      const started = await this.#response(sent.outgoing, this.#timeoutMs);
+      if (!started.ok) return started;
+      if (started.response.statusCode !== 200) return this.#refusal(started.response);
+      handlers.opened();
+      return this.#lines(started.response, request.idleMs, handlers);
+    });
     return {
       ended: ended.then((end) => {
         if (!end.ok && end.code === 'unauthorized') this.#options.credentials.distrust();

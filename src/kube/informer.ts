@@ -1,6 +1,6 @@
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import type { KubeClient, OpenWatch } from './client.js';
+import { METADATA_LIST, METADATA_ONLY, type KubeClient, type OpenWatch } from './client.js';
 import { failure, type KubeFailure, type KubeFailureCode } from './failure.js';
 import { Pause } from '../host/pause.js';
 
@@ -32,6 +32,8 @@ export interface InformerOptions<T> {
    * for few objects.
    */
   readonly pageSize?: number | null;
+  /** Whether the server sends only the metadata of objects; `keep` then gets objects without other fields. */
+  readonly isMetadataOnly?: boolean;
   /** The reduced copy of an object; null for objects that are not wanted, even if the server sends them. */
   readonly keep: (object: unknown) => T | null;
   readonly clock: Clock;
@@ -227,6 +229,7 @@ export class WatchInformer<T> implements Informer<T> {
         method: 'GET',
         path: this.#options.path,
         query: { ...this.#selectors(), ...page },
+        ...(this.#options.isMetadataOnly === true ? { accept: METADATA_LIST } : {}),
       });
       if (!answer.ok) {
         this.#fresh = answer.code === 'too-new' || answer.code === 'expired';
@@ -291,7 +294,12 @@ export class WatchInformer<T> implements Informer<T> {
     };
     let wrong: KubeFailure | null = null;
     const watch = this.#options.client.watch(
-      { path: this.#options.path, query, idleMs },
+      {
+        path: this.#options.path,
+        query,
+        idleMs,
+        ...(this.#options.isMetadataOnly === true ? { accept: METADATA_ONLY } : {}),
+      },
       {
         opened: () => (this.#silentSince = null),
         event: (event) => {

@@ -5,7 +5,9 @@ import { WatchInformer, type Informer, type InformerOptions, type InformerTiming
 
 /** An API client whose collections can be watched. */
 export interface WatchableApi extends KubeApi {
-  informer<T>(options: Pick<InformerOptions<T>, 'path' | 'labelSelector' | 'fieldSelector' | 'keep'>): Informer<T>;
+  informer<T>(
+    options: Pick<InformerOptions<T>, 'path' | 'labelSelector' | 'fieldSelector' | 'isMetadataOnly' | 'keep'>,
+  ): Informer<T>;
 }
 
 /** Large clusters have a hundred thousand pods, so lists are read in pages. */

@@ -3,7 +3,14 @@ import { test, type Test } from 'tap';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { eventsPath, podPath } from '../../src/kube/api-path.js';
-import { MERGE_PATCH, type KubeAnswer, type KubeClient, type KubeRequest } from '../../src/kube/client.js';
+import {
+  MERGE_PATCH,
+  METADATA_LIST,
+  METADATA_ONLY,
+  type KubeAnswer,
+  type KubeClient,
+  type KubeRequest,
+} from '../../src/kube/client.js';
 import { Events, podSubject } from '../../src/kube/events.js';
 import type { KubeFailureCode } from '../../src/kube/failure.js';
 import { NodePods } from '../../src/agent/api-server/node-pods.js';
@@ -74,10 +81,11 @@ class Session {
   async watch(
     query: Readonly<Record<string, string>>,
     enough: (events: readonly WatchEvent[]) => boolean,
+    accept = 'application/json',
   ): Promise<WatchEvent[]> {
     const events: WatchEvent[] = [];
     const watch = this.client.watch(
-      { path: PODS, query: { watch: '1', ...query }, idleMs: 20_000 },
+      { path: PODS, query: { watch: '1', ...query }, accept, idleMs: 20_000 },
       { opened: () => undefined, event: (event) => events.push(event as WatchEvent) },
     );
     let over = false;
@@ -112,6 +120,20 @@ const onNode = (session: Session): Record<string, string> => ({ fieldSelector: `
 const summary = (events: readonly WatchEvent[]): string => events.map((event) => event.type).join(' ');
 
 const STATEMENTS: Readonly<Record<string, (t: Test, session: Session) => Promise<void>>> = {
+  'with accept for metadata, answers, lists and watch events have metadata only': async (t, session) => {
+    const pod = await session.pod();
+    const partial = { kind: 'PartialObjectMetadata', metadata: { uid: pod.metadata.uid } };
+    const one = await session.ok({ ...get(pathOf(pod)), accept: METADATA_ONLY });
+    t.match(one, partial);
+    t.equal('spec' in one, false);
+    const listed = await session.ok({ ...get(PODS, onNode(session)), accept: METADATA_LIST });
+    t.match(listed, { kind: 'PartialObjectMetadataList', items: [{ metadata: { uid: pod.metadata.uid } }] });
+    t.equal('spec' in (listed.items?.[0] ?? {}), false);
+    const [event] = await session.watch(onNode(session), (events) => events.length > 0, METADATA_ONLY);
+    t.match(event, { type: 'ADDED', object: partial });
+    t.equal('spec' in (event?.object ?? {}), false);
+  },
+
   'a created object gets a uid, a resourceVersion and a time, and exists only once': async (t, session) => {
     const pod = await session.pod();
     t.match(pod, {

@@ -12,6 +12,7 @@ interface Options {
   readonly pageSize?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
+  readonly isMetadataOnly?: boolean;
 }
 
 /** Follows the pods of the node by name; with the real client, the programmable server and short timers. */
@@ -24,8 +25,10 @@ function follow(
     client: clientOf(t, server.url),
     path: '/api/v1/pods',
     fieldSelector: `spec.nodeName=${NODE}`,
+    ...(options.isMetadataOnly === true ? { isMetadataOnly: true } : {}),
     keep: (object) => {
       const { metadata, spec } = object as KubeObject & { spec?: { nodeName?: string } };
+      if (options.isMetadataOnly === true) return `${metadata.name ?? ''}${spec === undefined ? '' : ' with a spec'}`;
       return spec?.nodeName === NODE ? `${metadata.name ?? ''}${metadata.labels?.v ?? ''}` : null;
     },
     clock: options.clock ?? systemClock,
@@ -72,6 +75,15 @@ test('the informer lists existing pods and follows changes, only for its node', 
     { verb: 'watch', query: { fieldSelector: 'spec.nodeName=node1', allowWatchBookmarks: 'true' } },
   ]);
   t.equal(server.requests.length, 2);
+});
+
+test('an informer of metadata gets no other fields, in lists and in events', async (t) => {
+  const server = await apiServer(t);
+  server.seed('pods', podObject({ name: 'a' }));
+  const watch = await following(t, server, { isMetadataOnly: true });
+  await seen(watch, 'a');
+  server.seed('pods', podObject({ name: 'b' }));
+  await seen(watch, 'a b');
 });
 
 test('the cache is not synced before the first list, however long the server takes', async (t) => {

@@ -32,7 +32,7 @@ export class LedgerWatch {
 
   constructor(options: LedgerWatchOptions) {
     this.#options = options;
-    this.informer = options.api.informer({ path: LEDGERS_PATH, keep: groupOfLedger });
+    this.informer = options.api.informer({ path: LEDGERS_PATH, isMetadataOnly: true, keep: groupOfLedger });
     this.informer.onChange(({ before, after }) =>
       this.#changed((after ?? before)?.group ?? NO_GROUP, after?.resourceVersion ?? null),
     );

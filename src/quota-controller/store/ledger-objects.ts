@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
-import { METADATA_ONLY, type KubeApi, type KubeAnswer, type KubeRequest } from '../../kube/client.js';
+import { METADATA_LIST, METADATA_ONLY, type KubeApi, type KubeAnswer, type KubeRequest } from '../../kube/client.js';
 import { KubeError, type KubeFailure, type KubeFailureCode } from '../../kube/failure.js';
 import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../../kube/quota/names.js';
 import {
@@ -31,7 +31,6 @@ const RETRIABLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['unrea
 const ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 25;
 const PAGE_SIZE = '200';
-const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
 /**
  * Reads and writes ledger and transaction objects, one request each. Rejects with a KubeError if the outcome of a

@@ -10,6 +10,7 @@ import { customTypes } from './custom-resource.js';
 import { discover } from './discovery.js';
 import { Faults, type Fault, type FaultEffect, type FaultMatch } from './fault.js';
 import type { Json, KubeObject } from './kube-object.js';
+import { inView, metadataView, type MetadataView } from './metadata-only.js';
 import { newObject } from './object-rules.js';
 import { ObjectStore } from './object-store.js';
 import { forwardToPod, readProxiedPod, type ProxiedPod } from './pod-proxy.js';
@@ -35,6 +36,8 @@ export interface ApiServerOptions {
   readonly bookmarkPeriodMs?: number;
   /** Number of changes that a watch can resume from. */
   readonly historyLimit?: number;
+  /** False: requests are not recorded, so that a long benchmark does not fill the memory. */
+  readonly recordsRequests?: boolean;
   /** Milliseconds since 1970, for the times in metadata. */
   readonly now?: () => number;
 }
@@ -297,18 +300,20 @@ export class ApiServer {
     const request = readRequest(this.#types, incoming.method ?? 'GET', url);
     if (request === null) throw new ApiFailure(404, 'NotFound', 'the server could not find the requested resource');
     const contentType = incoming.headers['content-type'] ?? '';
-    this.requests.push({
-      verb: request.verb,
-      resource: request.type.plural,
-      subresource: request.subresource,
-      namespace: request.namespace,
-      name: request.name,
-      query: Object.fromEntries(request.query),
-      contentType,
-      user,
-      body,
-      at: performance.now(),
-    });
+    const view = metadataView(incoming.headers.accept);
+    if (this.#options.recordsRequests !== false)
+      this.requests.push({
+        verb: request.verb,
+        resource: request.type.plural,
+        subresource: request.subresource,
+        namespace: request.namespace,
+        name: request.name,
+        query: Object.fromEntries(request.query),
+        contentType,
+        user,
+        body,
+        at: performance.now(),
+      });
     if (this.#options.authorize?.(user, request) === false) {
       const where = request.namespace === null ? 'at the cluster scope' : `in the namespace "${request.namespace}"`;
       throw new ApiFailure(
@@ -327,9 +332,12 @@ export class ApiServer {
       const path = `${request.subresource.slice('proxy'.length) || '/'}${url.search}`;
       return forwardToPod(incoming, response, pod, this.reach(pod), path);
     }
-    if (request.verb === 'watch') return this.#watch(request, response, distort);
+    if (request.verb === 'watch') return this.#watch(request, response, view, distort);
 
-    const { code, answer } = await this.#perform(request, contentType, body);
+    const performed = await this.#perform(request, contentType, body);
+    const { code } = performed;
+    // A deletion may answer with a Status, which has no metadata view.
+    const answer = request.verb.startsWith('delete') ? performed.answer : inView(view, performed.answer);
     if (fault?.do === 'lose-answer') return void response.socket?.destroy();
     if (fault?.do === 'truncate') return truncate(response, answer);
     send(response, code, distort === null ? answer : distort(answer as Json));
@@ -377,7 +385,12 @@ export class ApiServer {
     }
   }
 
-  #watch(request: ApiRequest, response: ServerResponse, distort: ((event: Json) => unknown) | null): void {
+  #watch(
+    request: ApiRequest,
+    response: ServerResponse,
+    view: MetadataView | null,
+    distort: ((event: Json) => unknown) | null,
+  ): void {
     const { type, namespace, query } = request;
     const matches = selectorOf(request);
     const from = query.get('resourceVersion') ?? '';
@@ -388,6 +401,7 @@ export class ApiServer {
       matches,
       after: Number(from),
       bookmarks: query.get('allowWatchBookmarks') === 'true',
+      view,
       distort,
     });
     response.writeHead(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' });

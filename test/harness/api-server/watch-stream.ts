@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { statusObject } from './api-failure.js';
 import type { Json, KubeObject } from './kube-object.js';
+import { inView, type MetadataView } from './metadata-only.js';
 import type { Change } from './object-store.js';
 import { apiVersionOf, type ResourceType } from './resource-type.js';
 import type { Predicate } from './selector.js';
@@ -18,6 +19,7 @@ export class WatchStream {
   readonly #matches: Predicate;
   readonly #after: number;
   readonly #bookmarks: boolean;
+  readonly #view: MetadataView | null;
   readonly #distort: ((event: Json) => unknown) | null;
   #silent = false;
   #held: string[] | null = null;
@@ -30,6 +32,8 @@ export class WatchStream {
     /** Changes up to this revision are not sent, even if it lies in the future. */
     readonly after: number;
     readonly bookmarks: boolean;
+    /** What the events have instead of whole objects. */
+    readonly view: MetadataView | null;
     readonly distort: ((event: Json) => unknown) | null;
   }) {
     this.type = options.type;
@@ -38,6 +42,7 @@ export class WatchStream {
     this.#matches = options.matches;
     this.#after = options.after;
     this.#bookmarks = options.bookmarks;
+    this.#view = options.view;
     this.#distort = options.distort;
   }
 
@@ -109,7 +114,8 @@ export class WatchStream {
     for (const text of held) this.#write(text);
   }
 
-  #event(event: WatchEvent): void {
+  #event({ type, object }: WatchEvent): void {
+    const event = { type, object: inView(this.#view, object) };
     const sent = this.#distort === null ? event : this.#distort(event as unknown as Json);
     this.#write(`${JSON.stringify(sent)}\n`);
   }
