@@ -1,7 +1,7 @@
 import { request as httpRequest, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Clock } from '../host/clock.js';
-import type { Credentials } from './credentials.js';
+import { KEEP_ALIVE_MS, type Credentials } from './credentials.js';
 import { failure, failureOf, type KubeFailure } from './failure.js';
 import { ServerTime } from './server-time.js';
 
@@ -58,8 +58,6 @@ export interface OpenWatch {
   readonly ended: Promise<{ readonly ok: true } | KubeFailure>;
   close(): void;
 }
-
-const KEEP_ALIVE_MS = 15_000;
 
 /**
  * The only HTTP client of the API server. Every request has a time limit, and every failure is a value. It retries only
@@ -160,7 +158,8 @@ export class KubeClient implements KubeApi {
     if (this.#closed) return failure('unreachable', 'closed');
     const { server } = credentials;
     const query = request.query === undefined ? '' : `?${new URLSearchParams(request.query).toString()}`;
-    const body = request.body === undefined ? null : JSON.stringify(request.body);
+    // As bytes: a text would be joined with the headers and encoded once more.
+    const body = request.body === undefined ? null : Buffer.from(JSON.stringify(request.body));
     const options: RequestOptions = {
       method: request.method,
       protocol: server.protocol,
@@ -175,7 +174,7 @@ export class KubeClient implements KubeApi {
         ...access.headers,
         ...(body === null
           ? {}
-          : { 'content-type': request.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
+          : { 'content-type': request.contentType ?? 'application/json', 'content-length': body.length }),
       },
     };
     const outgoing = server.protocol === 'http:' ? httpRequest(options) : httpsRequest(options);
@@ -216,20 +215,21 @@ export class KubeClient implements KubeApi {
     return failureOf(response.statusCode ?? 0, body, response.headers['retry-after']);
   }
 
-  async #text(response: IncomingMessage): Promise<{ readonly ok: true; readonly text: string } | KubeFailure> {
+  /** By listeners: an iterator of the response takes several times as long for a short answer. */
+  #text(response: IncomingMessage): Promise<{ readonly ok: true; readonly text: string } | KubeFailure> {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    try {
-      for await (const chunk of response as AsyncIterable<Buffer>) {
+    return new Promise((resolve) => {
+      response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > this.#largestBytes)
-          return failure('malformed', `an answer of more than ${this.#largestBytes} bytes`);
-        chunks.push(chunk);
-      }
-    } catch (error) {
-      return brokenBy(error as Error);
-    }
-    return { ok: true, text: Buffer.concat(chunks).toString('utf8') };
+        if (bytes <= this.#largestBytes) return void chunks.push(chunk);
+        resolve(failure('malformed', `an answer of more than ${this.#largestBytes} bytes`));
+        response.destroy();
+      });
+      response.once('end', () => resolve({ ok: true, text: joined(chunks) }));
+      response.once('error', (error) => resolve(brokenBy(error)));
+      response.once('close', () => resolve(failure('unreachable', 'closed')));
+    });
   }
 
   async #lines(
@@ -264,6 +264,10 @@ export class KubeClient implements KubeApi {
       response.destroy();
     }
   }
+}
+
+function joined(chunks: readonly Buffer[]): string {
+  return (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)).toString('utf8');
 }
 
 class LateError extends Error {

@@ -22,6 +22,9 @@ export interface Credentials {
   close(): void;
 }
 
+/** Silence on a connection after which its peer is probed. Agents and requests set the same, or each would set it anew. */
+export const KEEP_ALIVE_MS = 15_000;
+
 /** Bound tokens are replaced well before they expire; the kubelet writes the new one into the same file. */
 const REREAD_MS = 60_000;
 
@@ -50,7 +53,7 @@ export async function inClusterCredentials(options: InClusterOptions): Promise<C
       readFile(join(directory, 'ca.crt'), 'utf8'),
     ]);
     return {
-      agent: agents.for(ca, () => new HttpsAgent({ ca, keepAlive: true })),
+      agent: agents.for(ca, () => new HttpsAgent({ ca, keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS })),
       headers: { authorization: `Bearer ${token.trim()}` },
     };
   };
@@ -120,8 +123,9 @@ export async function kubeconfigCredentials(
  * for proxies.
  */
 function kept(agent: HttpAgent): Access['agent'] {
-  if (agent.constructor === HttpsAgent) return new HttpsAgent({ ...(agent as HttpsAgent).options, keepAlive: true });
-  return agent.constructor === HttpAgent ? new HttpAgent({ keepAlive: true }) : agent;
+  if (agent.constructor === HttpsAgent)
+    return new HttpsAgent({ ...(agent as HttpsAgent).options, keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS });
+  return agent.constructor === HttpAgent ? new HttpAgent({ keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS }) : agent;
 }
 
 /** Values that the library sets: headers, an agent, and the agent's certificates. */

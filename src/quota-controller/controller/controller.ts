@@ -18,6 +18,7 @@ import { reportPolicy } from '../policy/policy-report.js';
 import { podsBeyondQuota } from './beyond-quota.js';
 import { PlacementAudit } from './placement-audit.js';
 import { UsageMeter } from './usage-meter.js';
+import { ReportPace } from './report-pace.js';
 import { groupReport, isWorthWriting, levelOf, nextLevelOf } from './group-report.js';
 
 export interface ControllerOptions {
@@ -40,6 +41,9 @@ export interface ControllerOptions {
   readonly reportDelayMs?: number;
 }
 
+/** Between two writes of the status of a group that keeps changing. */
+const LONGEST_REPORT_MS = 3_000;
+
 /** The longest wait of one timer: Node's timers are limited to 2^31 ms. */
 const MAX_TIMEOUT_MS = 86_400_000;
 
@@ -53,6 +57,7 @@ export class Controller {
   readonly #usageMeter: UsageMeter;
   readonly #audit: PlacementAudit;
   readonly #queue: ReconcileQueue;
+  readonly #pace: ReportPace;
   #unsubscribe: () => void = () => undefined;
   readonly #refreshes: Rounds;
   /** By group: cancels the timer for the next level of a budget. Time alone reaches a level, without an event. */
@@ -62,6 +67,7 @@ export class Controller {
   constructor(options: ControllerOptions) {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
     const { api, engine, kinds, reconciler, log, clock } = options;
+    this.#pace = new ReportPace(this.#options.reportDelayMs, LONGEST_REPORT_MS);
     this.#queue = new ReconcileQueue({
       reconcile: (name) => this.#reconcile(name),
       failed: (name, error) => log.warn({ err: error, group: name }, 'writing the status of a group failed; retrying'),
@@ -76,7 +82,7 @@ export class Controller {
       policy: () => facts.policy,
       labelsOf: (node) => facts.node(node)?.labels ?? null,
       limits: (group, type) => [...(engine.status(group)?.hard.keys() ?? [])].some((key) => key.endsWith(`.${type}`)),
-      found: (group) => this.#queue.put(group, this.#options.reportDelayMs),
+      found: (group) => this.#putReport(group),
     });
     this.#usageMeter = new UsageMeter({
       audit: this.#audit,
@@ -94,11 +100,11 @@ export class Controller {
   }
 
   start(): void {
-    const { reconciler, reportDelayMs, clock, engine, log } = this.#options;
+    const { reconciler, clock, engine, log } = this.#options;
     this.#unsubscribe = reconciler.onChange((name) => {
-      this.#queue.put(name, reportDelayMs);
+      this.#putReport(name);
       const parent = reconciler.group(name)?.spec.parent ?? '';
-      if (parent !== '') this.#queue.put(parent, reportDelayMs);
+      if (parent !== '') this.#putReport(parent);
     });
     this.#usageMeter.start();
     for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
@@ -116,8 +122,15 @@ export class Controller {
   /** Rereads workloads after a change of the policy or of cluster facts. */
   factsChanged(): void {
     this.#usageMeter.auditAgain();
-    for (const { spec } of this.#options.reconciler.groups()) this.#queue.put(spec.name, this.#options.reportDelayMs);
+    for (const { spec } of this.#options.reconciler.groups()) this.#putReport(spec.name);
     void this.#reportPolicy();
+  }
+
+  #putReport(group: string): void {
+    const { reconciler, reportDelayMs, clock } = this.#options;
+    // A deleted group waits for its finalizer only.
+    const isEnding = reconciler.group(group)?.terminating === true;
+    this.#queue.put(group, isEnding ? reportDelayMs : this.#pace.delayMs(group, clock.now()));
   }
 
   /** Uids of pods beyond the quota of their groups. */
@@ -170,7 +183,7 @@ export class Controller {
 
   async #reconcile(name: string): Promise<void> {
     const object = this.#options.reconciler.group(name);
-    if (object === null) return;
+    if (object === null) return this.#pace.forget(name);
     if (object.terminating) return this.#release(object);
     if (!object.finalizers.includes(GROUP_FINALIZER)) {
       await this.#patch(itemPath(GROUPS_PATH, name), {
@@ -208,6 +221,7 @@ export class Controller {
     const after = groupReport(object, known, problem ?? reconciler.problemOf(name), now, this.#audit.misplaced(name));
     if (!isWorthWriting(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
+    this.#pace.reported(name, clock.now());
     this.#recordEvents(object, before, after, levelOf(known));
   }
 

@@ -101,7 +101,7 @@ export class RecordLog {
   with(edits: Edits): RecordLog {
     if (edits.size === 0) return this;
     const count = this.#edits + edits.size;
-    const changed = new Map([...this.#changed, ...edits]);
+    const changed = merged(this.#changed, edits);
     if (this.text === NO_RECORDS || count > Math.max(MIN_EDITS, this.#base.size / REWRITE_FACTOR))
       return RecordLog.#rewritten(new RecordLog('', this.#base, changed, [], 0));
     const [indexes, shapes] = [new Map(this.#shapeIndexes), [...this.#shapes]];
@@ -124,8 +124,15 @@ export class RecordLog {
       count += records.length;
       for (const record of records) changes.set(recordKey(record), record);
     }
-    return new RecordLog(text, this.#base, new Map([...this.#changed, ...changes]), shapes, count);
+    return new RecordLog(text, this.#base, merged(this.#changed, changes), shapes, count);
   }
+}
+
+/** Without an array of all entries: this runs with every commit. */
+function merged(known: Edits, edits: Edits): Edits {
+  const all = new Map(known);
+  for (const [key, record] of edits) all.set(key, record);
+  return all;
 }
 
 function writePiece(records: Iterable<StoredRecord>, indexes: Map<string, number>, shapes: ShapeRecord[]): string {

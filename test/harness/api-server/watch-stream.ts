@@ -116,7 +116,7 @@ export class WatchStream {
 
   #event({ type, object }: WatchEvent): void {
     const event = { type, object: inView(this.#view, object) };
-    const sent = this.#distort === null ? event : this.#distort(event as unknown as Json);
+    const sent = this.#distort === null ? event : this.#distort(event);
     this.#write(`${JSON.stringify(sent)}\n`);
   }
 
