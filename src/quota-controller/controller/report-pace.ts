@@ -5,8 +5,8 @@ interface Report {
 }
 
 /**
- * When the status of each group is written: soon after a change, and less and less often while the group keeps changing.
- * A group that admits 25 workloads a second would otherwise write its status as often as it may.
+ * When the status of each group is written: soon after a change, and less and less often while the group keeps
+ * changing. A group that admits 25 workloads a second would otherwise write its status as often as it may.
  */
 export class ReportPace {
   readonly #firstMs: number;

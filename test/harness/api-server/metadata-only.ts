@@ -3,7 +3,10 @@ import type { Json, KubeObject } from './kube-object.js';
 /** What an `accept` header asks for instead of whole objects. */
 export type MetadataView = 'PartialObjectMetadata' | 'PartialObjectMetadataList';
 
-/** Reads an `accept` header such as `application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1`; null for whole objects. */
+/**
+ * Reads an `accept` header such as `application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1`; null for whole
+ * objects.
+ */
 export function metadataView(accept = ''): MetadataView | null {
   const view = /;as=(PartialObjectMetadata(?:List)?);g=meta\.k8s\.io;v=v1/.exec(accept)?.[1];
   return view === undefined ? null : (view as MetadataView);
