@@ -22,7 +22,7 @@ export interface Credentials {
   close(): void;
 }
 
-/** Silence after which the peer of a connection is probed. Agents and requests set the same, or each would set it anew. */
+/** Silence after which the peer of a connection is probed. Agents and requests set the same, or each sets it anew. */
 export const KEEP_ALIVE_MS = 15_000;
 
 /** Bound tokens are replaced well before they expire; the kubelet writes the new one into the same file. */
