@@ -1,7 +1,8 @@
 /*
  * Calls functions one after another, so that the agent enters a thread of its pool once for several questions to the
- * driver. Arguments are integers and pointers; both calling conventions (x86-64, AArch64) pass six of them in
- * registers, whatever their size and number, so one type serves all functions. See src/agent/gpus/nvidia/library.ts.
+ * driver, and leaves JavaScript once for many system calls. Arguments are integers and pointers; both calling
+ * conventions (x86-64, AArch64) pass six of them in registers, whatever their size and number, so one type serves all
+ * functions. See src/host/call-list.ts.
  */
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-# libcall-list.so calls several functions of the driver's library on one thread. Only the agent loads it.
+# libcall-list.so makes several C calls one after another. Only the agent loads it.
 
 $(BUILD)/libcall-list.so: $(BUILD)/calls/call_list.o
 	$(CC) $< -shared $(LDFLAGS) -o $@

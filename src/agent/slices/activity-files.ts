@@ -26,6 +26,11 @@ const TMPFS_MARK = '.mounted';
 const BLOCK_BYTES = 512;
 const MOST_BYTES = 2 ** 16;
 
+/** Whether an activity file of this size, on this much disk, was changed by its container. */
+export function activityHasGrown(size: number, diskBytes: number): boolean {
+  return size !== ACTIVITY.structSize || diskBytes > MOST_BYTES;
+}
+
 /**
  * The activity file of each slice, which its container may write, and a directory of links to the activity files of the
  * high slices to which it gives way. The container may only read these. `directoryOf` names the directory of a slice.
@@ -97,7 +102,7 @@ export class ActivityFiles {
     const found = statSync(this.pathOf(allocation), { throwIfNoEntry: false });
     if (found === undefined) return null;
     const { size, blocks } = found;
-    if (size === ACTIVITY.structSize && blocks * BLOCK_BYTES <= MOST_BYTES) return null;
+    if (!activityHasGrown(size, blocks * BLOCK_BYTES)) return null;
     this.#write(allocation, (fd) => ftruncateSync(fd, ACTIVITY.structSize));
     return `the activity file has ${size} bytes and ${blocks} blocks instead of ${ACTIVITY.structSize} bytes`;
   }

@@ -14,6 +14,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { namespacePids, processStat } from '../../host/process-stat.js';
 import type { GpuMonitor } from './gpu-monitor.js';
+import { GrownFiles } from './grown-files.js';
 import type { Evictor, SliceNotices } from './ports.js';
 import type { MappedLibraries } from './mapped-libraries.js';
 import type { ProcessOwners } from './process-owners.js';
@@ -51,8 +52,8 @@ const AUDIT_MS = 5_000;
 const AUDITS_AT_REST = 4;
 /**
  * How often usage files are checked: on a disk that a container could fill, and on a file system of a fixed size. On a
- * disk, blocks behind the end and the activity files are checked in every tenth turn, and at once when the disk has
- * this much less free space than at the last such check.
+ * disk, the activity files are checked in every tenth turn, and at once when the disk has this much less free space
+ * than at the last such check.
  */
 const CUT_MS = 100;
 const BOUNDED_CUT_MS = 1_000;
@@ -71,6 +72,7 @@ export class Auditor {
     FindingCode,
     number
   >;
+  readonly #grownFiles = new GrownFiles();
   readonly #grown = new WeakMap<Slice, { readonly found: string; readonly audit: number }>();
   #evictions = 0;
   #audits = 0;
@@ -268,8 +270,7 @@ export class Auditor {
   /** Cuts usage files that grew and audits their containers: a growing file would fill the node's disk. */
   #cutAll(): void {
     const everything = this.#checksEverything();
-    for (const slice of this.#options.slices.started.values()) {
-      if (!everything && !slice.usageGrown) continue;
+    for (const slice of this.#grownFiles.find(this.#options.slices.started.values(), everything)) {
       const found = slice.cutUsage();
       if (found === null) continue;
       const known = this.#grown.get(slice);
@@ -278,7 +279,7 @@ export class Auditor {
     }
   }
 
-  /** A system call for the whole disk costs less than one for every file. */
+  /** Activity files are found by their paths, which costs more than a system call for the whole disk. */
   #checksEverything(): boolean {
     const turn = this.#cuts++;
     if (this.#options.usageBounded) return true;

@@ -59,6 +59,8 @@ export interface SessionListener {
  */
 export class Slice {
   readonly id: string;
+  /** The file that tells low slices about its processes. */
+  readonly activityPath: string;
   readonly #options: SliceOptions;
   readonly #listener: SessionListener;
   readonly #socket: SliceSocket;
@@ -74,6 +76,7 @@ export class Slice {
     const { directories, clock } = options;
     const log = new LimitedLog(options.log, clock);
     this.id = spec.allocation;
+    this.activityPath = directories.activity.pathOf(this.id);
     this.#spec = spec;
     this.#limits = limits;
     this.#options = options;
@@ -207,11 +210,6 @@ export class Slice {
   reopenUsage(): UsageOpened {
     if (!this.#usage.ok) this.#usage = UsageReader.open(this.#options.directories.usagePathOf(this.id));
     return this.#usage;
-  }
-
-  /** Whether the usage file is longer than it should be. */
-  get usageGrown(): boolean {
-    return this.#usage.ok && this.#usage.reader.grown;
   }
 
   /**

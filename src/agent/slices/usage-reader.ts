@@ -67,6 +67,11 @@ function openThrough(fd: number): Opened {
   }
 }
 
+/** Whether a usage file of this size, on this much disk, has grown. */
+export function usageHasGrown(size: number, diskBytes: number): boolean {
+  return size > USAGE_LAYOUT.structSize || diskBytes > MAX_BYTES;
+}
+
 /**
  * Reads the usage file of one container. The container can write it, so the agent does not map it (shortening a mapped
  * file kills its reader) and does not trust it to be a file: it is opened without following links and without side
@@ -198,9 +203,9 @@ export class UsageReader {
     return this.#refused === null ? null : { code: 'held', reason: this.#refused };
   }
 
-  /** Whether there is a byte behind the end that the file should have; in half the time of `cut`. */
-  get grown(): boolean {
-    return this.#read(word, 1, USAGE_LAYOUT.structSize);
+  /** The descriptor of the file, for reading its size; null once the reader is closed. */
+  get fd(): number | null {
+    return this.#fd;
   }
 
   /**
@@ -210,7 +215,7 @@ export class UsageReader {
   cut(): string | null {
     if (this.#fd === null) return null;
     const { size, blocks } = fstatSync(this.#fd);
-    if (size <= USAGE_LAYOUT.structSize && blocks * BLOCK_BYTES <= MAX_BYTES) return null;
+    if (!usageHasGrown(size, blocks * BLOCK_BYTES)) return null;
     const found = `it used ${Math.max(size, blocks * BLOCK_BYTES)} bytes instead of ${USAGE_LAYOUT.structSize}`;
     try {
       if (!this.#writable) this.#reopen();

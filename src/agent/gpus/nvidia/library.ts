@@ -1,5 +1,5 @@
 import koffi, { type LibraryHandle } from 'koffi';
-import { packageFile } from '../../../host/package-files.js';
+import { CALL_ARGUMENTS, CallListLibrary } from '../../../host/call-list.js';
 import { DriverError } from '../driver.js';
 
 /**
@@ -41,11 +41,6 @@ export interface FunctionCall {
   readonly args: readonly Argument[];
 }
 
-/** Calls several functions on one thread; see native/calls/call_list.c, also for the layout of a call. */
-const CALL_LIST = packageFile('native/build/libcall-list.so');
-const CALL_ARGUMENTS = 6;
-const CALL_BYTES = 8 * (1 + CALL_ARGUMENTS + 1);
-
 type AsyncFunction = (...args: [...Argument[], (error: unknown, code: number) => void]) => void;
 
 /** The opened driver library. A function is bound at its first call; a missing one is no error before that. */
@@ -55,16 +50,16 @@ export class Library {
   readonly #bound = new Map<string, AsyncFunction | null>();
   readonly #addresses = new Map<string, bigint>();
   /** Null if this package was installed without it. */
-  readonly #callList: AsyncFunction | null;
+  readonly #callLists: CallListLibrary | null;
 
-  private constructor(path: string, handle: LibraryHandle, callList: string) {
+  private constructor(path: string, handle: LibraryHandle, callList: string | undefined) {
     this.path = path;
     this.#handle = handle;
-    this.#callList = openCallList(callList);
+    this.#callLists = CallListLibrary.open(callList);
   }
 
   /** Opens the first existing file of `paths`. */
-  static open(paths: readonly string[], callList = CALL_LIST): Library {
+  static open(paths: readonly string[], callList?: string): Library {
     const failures: string[] = [];
     for (const path of paths) {
       try {
@@ -100,28 +95,17 @@ export class Library {
 
   /**
    * Calls functions that `has` one after another, on one thread of Node's pool, and returns their results; null if
-   * only single calls are possible. Entering a thread costs more than most calls.
+   * only single calls are possible.
    */
   async callAll(calls: readonly FunctionCall[]): Promise<readonly number[] | null> {
-    const callList = this.#callList;
-    if (callList === null || calls.some(({ args }) => args.length > CALL_ARGUMENTS)) return null;
-    const list = Buffer.alloc(calls.length * CALL_BYTES);
-    for (const [at, { name, args }] of calls.entries()) {
-      list.writeBigUInt64LE(this.#addressOf(name), at * CALL_BYTES);
-      for (const [index, value] of args.entries())
-        list.writeBigUInt64LE(
-          typeof value === 'object' ? koffi.address(value) : BigInt(value),
-          at * CALL_BYTES + 8 * (1 + index),
-        );
+    if (this.#callLists === null || calls.some(({ args }) => args.length > CALL_ARGUMENTS)) return null;
+    const list = this.#callLists.list(calls.map(({ name, args }) => ({ address: this.#addressOf(name), args })));
+    try {
+      await list.runOnPool();
+    } catch (error) {
+      throw new DriverError('failed', (error as Error).message, error);
     }
-    return new Promise((resolve, reject) => {
-      callList(list, calls.length, (error) => {
-        // Naming the calls here keeps their buffers alive for as long as C may write to them.
-        if (error !== null && error !== undefined)
-          reject(new DriverError('failed', `a list of ${calls.length} functions cannot be called`, error));
-        else resolve(calls.map((_, at) => list.readInt32LE((at + 1) * CALL_BYTES - 8)));
-      });
-    });
+    return calls.map((_, at) => list.result(at));
   }
 
   #addressOf(name: string): bigint {
@@ -145,13 +129,5 @@ export class Library {
     }
     this.#bound.set(name, bound);
     return bound;
-  }
-}
-
-function openCallList(path: string): AsyncFunction | null {
-  try {
-    return koffi.load(path).func('call_list', 'void', ['void *', 'uint32_t']).async as AsyncFunction;
-  } catch {
-    return null;
   }
 }
