@@ -141,6 +141,8 @@ export interface LoanRecord {
 export class ShapeDictionary {
   readonly #numbers = new Map<RequestShape, number>();
   readonly #shapes: RequestShape[] = [];
+  /** Lists that were read before: a reader of many records may give the same list again. */
+  readonly #known = new Map<WorkloadRecord['podSets'], readonly PodSetCharge[]>();
 
   write(shape: RequestShape): ShapeRecord | number {
     const number = this.#numbers.get(shape);
@@ -160,7 +162,27 @@ export class ShapeDictionary {
     this.#shapes.push(shape);
     return shape;
   }
+
+  /** Parses the pod sets of a workload. */
+  podSets(records: WorkloadRecord['podSets'], shapes: RequestShapeTable): readonly PodSetCharge[] {
+    const known = this.#known.get(records);
+    if (known !== undefined) return known;
+    const podSets = records.map(([name, count, written, amounts]): PodSetCharge => {
+      const shape = this.read(written, shapes);
+      return { name, count, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
+    });
+    const [only] = podSets;
+    const shared = podSets.length === 1 && only !== undefined ? only.shape.shareSet(only) : podSets;
+    // A record with a shape adds it to this dictionary each time.
+    if (records.every(([, , written]) => typeof written === 'number')) {
+      if (this.#known.size >= MAX_KNOWN) this.#known.clear();
+      this.#known.set(records, shared);
+    }
+    return shared;
+  }
 }
+
+const MAX_KNOWN = 4096;
 
 /** Converts a change into plain JSON. */
 export function toRecord(change: Change, dictionary: ShapeDictionary | null): StoredRecord {
@@ -299,16 +321,11 @@ export function readWorkload(
   dictionary: ShapeDictionary,
   shapes: RequestShapeTable,
 ): Workload {
-  const podSets = record.podSets.map(([name, count, written, amounts]): PodSetCharge => {
-    const shape = dictionary.read(written, shapes);
-    return { name, count, shape, amounts: shape.share(amounts.map(amountOfDigits)) };
-  });
-  const [only] = podSets;
   return {
     key,
     uid: record.uid,
     group,
-    podSets: podSets.length === 1 && only !== undefined ? only.shape.shareSet(only) : podSets,
+    podSets: dictionary.podSets(record.podSets, shapes),
     countKey: record.countKey,
     heldReplicas: record.heldReplicas,
     version: record.version ?? 0,

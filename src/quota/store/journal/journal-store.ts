@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { Change } from '../../core/change.js';
-import { ShapeDictionary, toRecord, type StoredRecord } from '../../core/record.js';
+import { ShapeDictionary, toRecord } from '../../core/record.js';
 import type { StateHead } from '../../core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Store } from '../store.js';
 import { directoryFiles, type JournalFile, type JournalFiles } from './files.js';
 import { frameOf, scanFrames } from './frame.js';
 import { takeLock, type Lock } from './lock.js';
+import { RecordReader, endOfLine } from './record-reader.js';
 
 /** Version of the file format; other versions are rejected. */
 const FORMAT = 1;
@@ -239,13 +240,9 @@ export class JournalStore implements Store {
     if (first === undefined || end?.end !== true) throw new Error(`snapshot-${number} is damaged`);
     checkFormat(first, `snapshot-${number}`);
     sink.newDictionary();
+    const reader = new RecordReader();
     let count = 0;
-    for (const payload of rest) {
-      for (const line of linesOf(payload)) {
-        sink.add(JSON.parse(line) as StoredRecord);
-        count++;
-      }
-    }
+    for (const payload of rest) count += reader.readAll(payload, 0, (record) => sink.add(record));
     if (count !== end.count) throw new Error(`snapshot-${number} has ${count} of ${end.count} records`);
     return end.head;
   }
@@ -267,10 +264,11 @@ export class JournalStore implements Store {
     checkFormat(first, `journal-${number}`);
     sink.newDictionary();
     let latest = head;
+    const reader = new RecordReader();
     for (const payload of commits) {
-      const lines = linesOf(payload);
-      latest = JSON.parse(lines[0] ?? '') as StateHead;
-      for (const line of lines.slice(1)) sink.add(JSON.parse(line) as StoredRecord);
+      const end = endOfLine(payload, 0);
+      latest = JSON.parse(payload.toString('utf8', 0, end)) as StateHead;
+      reader.readAll(payload, end + 1, (record) => sink.add(record));
     }
     return latest;
   }
@@ -284,10 +282,6 @@ function encode({ head, changes }: Batch, dictionary: ShapeDictionary): Buffer {
       ...changes.map((change) => JSON.stringify(toRecord(change, dictionary))),
     ].join('\n'),
   );
-}
-
-function linesOf(payload: Buffer): readonly string[] {
-  return payload.length === 0 ? [] : payload.toString('utf8').split('\n');
 }
 
 function* slices(changes: Iterable<Change>): Generator<readonly Change[]> {
