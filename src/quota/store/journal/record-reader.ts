@@ -20,8 +20,8 @@ const RECENT = 1 << 14;
 const MAX_POD_SETS = 4096;
 
 /**
- * Reads the records of a payload, one JSON text a line. Nearly all are workloads without escapes, which are read without
- * a JSON parser; every other line goes to `JSON.parse`. Records with equal texts share their pod sets and group names.
+ * Reads the records of a payload, one JSON text a line. Nearly all are workloads without escapes, which are read
+ * without a JSON parser; every other line goes to `JSON.parse`. Records with equal texts share pod sets and group names.
  */
 export class RecordReader {
   readonly #names = new RecentTexts();
