@@ -21,7 +21,7 @@ const MAX_POD_SETS = 4096;
 
 /**
  * Reads the records of a payload, one JSON text a line. Nearly all are workloads without escapes, which are read
- * without a JSON parser; every other line goes to `JSON.parse`. Records with equal texts share pod sets and group names.
+ * without a JSON parser; every other line goes to `JSON.parse`. Equal texts give the same pod sets and group names.
  */
 export class RecordReader {
   readonly #names = new RecentTexts();
