@@ -122,11 +122,11 @@ function overQuota(state: QuotaState, chain: Chain, slot: number, need: Amount):
   const room = roomOf(state, chain, slot);
   if (need <= room) return null;
   const group = chain[0] as Group;
-  const used = plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount);
+  const used = group.amounts.totalUsed(slot);
   return {
     group: group.name,
     key: group.layout.keys[slot] as Key,
-    hard: BigInt(group.hard[slot] as Amount),
+    hard: BigInt(group.amounts.hard(slot)),
     used: BigInt(used),
     requested: BigInt(need),
     short: BigInt(minus(need, room)),

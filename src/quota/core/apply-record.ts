@@ -1,8 +1,8 @@
-import { plus, type Amount } from './amount.js';
+import type { Amount } from './amount.js';
 import type { Budget } from './budget.js';
 import { childQuotaChange } from './child-quota.js';
 import type { ReadSpec } from './group-spec.js';
-import { setLimits } from './group-create.js';
+import { setHard, setLimits } from './group-create.js';
 import { relayout } from './group-update.js';
 import { bareGroup, type Group } from './group.js';
 import type { Key } from './key.js';
@@ -121,7 +121,7 @@ function putGroup(state: QuotaState, name: string, record: GroupRecord): void {
   restructure(state, group, () => {
     relayout(state, group, spec);
     group.mode = record.mode;
-    group.hard = group.layout.keys.map((key) => spec.hard.get(key) as Amount);
+    setHard(group, spec);
     setLimits(group, spec);
   });
   for (const budget of budgets) budget.childSum = budget.listed ? childCashOf(state, group, budget.key) : 0n;
@@ -184,7 +184,7 @@ function addToChildren(state: QuotaState, parent: Group, take: ReadonlyMap<Key, 
   restructure(state, parent, () => {
     for (const [key, amount] of take) {
       const slot = parent.layout.slots.get(key) as number;
-      parent.childSum[slot] = plus(parent.childSum[slot] as Amount, amount);
+      parent.amounts.addChildSum(slot, amount);
     }
   });
 }

@@ -36,7 +36,7 @@ export function childQuotaChange(
 ): ChildQuotaChange {
   const before = (key: Key): Amount => {
     const slot = old?.layout.slots.get(key);
-    return old === null || slot === undefined ? 0 : (old.hard[slot] as Amount);
+    return old === null || slot === undefined ? 0 : old.amounts.hard(slot);
   };
   return {
     hard: new Map(parent.layout.keys.map((key) => [key, minus(spec.hard.get(key) ?? 0, before(key))])),
@@ -54,8 +54,8 @@ export function childQuotaViolations(parent: Group, change: ChildQuotaChange, no
   const violations: Violation[] = [];
   for (const [key, need] of change.hard) {
     const slot = parent.layout.slots.get(key) as number;
-    const used = plus(parent.selfUsed[slot] as Amount, parent.childSum[slot] as Amount);
-    const hard = parent.hard[slot] as Amount;
+    const used = parent.amounts.totalUsed(slot);
+    const hard = parent.amounts.hard(slot);
     if (need <= 0 || plus(used, need) <= hard) continue;
     const short = BigInt(minus(plus(used, need), hard));
     violations.push({
@@ -83,7 +83,7 @@ export function applyChildQuota(state: QuotaState, parent: Group, change: ChildQ
   restructure(state, parent, () => {
     for (const [key, amount] of change.hard) {
       const slot = parent.layout.slots.get(key) as number;
-      parent.childSum[slot] = plus(parent.childSum[slot] as Amount, amount);
+      parent.amounts.addChildSum(slot, amount);
     }
   });
   for (const [key, amount] of change.cash) {

@@ -1,4 +1,4 @@
-import { minOf, minus, maxOf, plus, type Amount } from './amount.js';
+import { minus, maxOf, type Amount } from './amount.js';
 import type { Group } from './group.js';
 import type { QuotaState } from './state.js';
 
@@ -26,55 +26,47 @@ export function chainOf(state: QuotaState, group: Group): Chain {
  * chain).
  */
 export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
+  const fast = fastRoomOf(chain, slot);
+  if (fast === fast) {
+    state.counters.keysTested += chain.length;
+    return fast;
+  }
   const slots = slotsAlong(chain, slot);
   const top = (slots?.length ?? chain.length) - 1;
   state.counters.keysTested += top + 1;
   const at = (level: number): number => (slots === null ? slot : (slots[level] as number));
-  const highest = chain[top] as Group;
-  let room = minus(highest.subtreeQuota[at(top)] as Amount, subtreeUsage(highest, at(top)));
-  for (let level = top - 1; level >= 0; level--) room = roomBelow(chain[level] as Group, at(level), room);
+  let room = (chain[top] as Group).amounts.room(at(top));
+  for (let level = top - 1; level >= 0; level--)
+    room = (chain[level] as Group).amounts.roomBelow(at(level), room);
   return room;
 }
 
-/** How much more a group could use if the pool above has `above` left. */
-function roomBelow(group: Group, slot: number, above: Amount): Amount {
-  const used = subtreeUsage(group, slot);
-  const kept = group.localQuota[slot] as Amount;
-  const borrowLimit = group.borrowLimit[slot] as Amount;
-  let room = above;
-  if (borrowLimit !== Infinity)
-    room = minOf(
-      room,
-      plus(minus(minus(maxOf(0, group.subtreeQuota[slot] as Amount), kept), maxOf(0, minus(used, kept))), borrowLimit),
-    );
-  // The kept part is available even if the pool above is overdrawn.
-  return kept > used ? plus(minus(kept, used), maxOf(0, room)) : room;
+/** The room in plain numbers, if they are exact and all groups of the chain have the same keys; otherwise NaN. */
+function fastRoomOf(chain: Chain, slot: number): number {
+  const top = chain.length - 1;
+  const highest = chain[top] as Group;
+  const { layout } = highest;
+  let room = highest.amounts.fastRoom(slot);
+  for (let level = top - 1; level >= 0; level--) {
+    const group = chain[level] as Group;
+    if (group.layout !== layout) return NaN;
+    room = group.amounts.fastRoomBelow(slot, room);
+  }
+  return room;
 }
 
 /** Adds usage to the first group of a chain and, where it spills, to its ancestors. The groups must be owned. */
 export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amount): void {
-  const group = chain[0] as Group;
-  const used = subtreeUsage(group, slot);
   state.counters.keysCharged++;
-  group.selfUsed[slot] = plus(group.selfUsed[slot] as Amount, delta);
-  let spill = chain.length === 1 ? 0 : spillChange(group, slot, used, delta);
+  const change = (chain[0] as Group).amounts.charge(slot, delta);
+  let spill = chain.length === 1 ? 0 : change;
   let below = slot;
   for (let at = 1; at < chain.length && spill !== 0; at++) {
     below = aboveSlot(chain, at - 1, below);
     if (below < 0) return;
-    const parent = chain[at] as Group;
-    const before = subtreeUsage(parent, below);
     state.counters.keysCharged++;
-    parent.spilled[below] = plus(parent.spilled[below] as Amount, spill);
-    spill = spillChange(parent, below, before, spill);
+    spill = (chain[at] as Group).amounts.chargeSpilled(below, spill);
   }
-}
-
-function spillChange(group: Group, slot: number, used: Amount, delta: Amount): Amount {
-  const kept = group.localQuota[slot] as Amount;
-  // Fast path: a group that already spills passes the whole increase on.
-  if (used >= kept && delta >= 0) return delta;
-  return minus(maxOf(0, minus(plus(used, delta), kept)), maxOf(0, minus(used, kept)));
 }
 
 /** The amounts that a group lends to its parent's pool and uses of it, for one key. */
@@ -92,7 +84,7 @@ export function restructure(state: QuotaState, group: Group, change: () => void)
   const before = new Map(group.layout.keys.map((key, slot) => [key, flowOf(group, slot)]));
   change();
   group.layout.keys.forEach((key, slot) => {
-    recomputeQuota(group, slot);
+    group.amounts.derive(slot, group.mode === 'elastic');
     passOn(state, group, slot, before.get(key) ?? NO_FLOW);
   });
 }
@@ -105,34 +97,21 @@ function passOn(state: QuotaState, group: Group, slot: number, old: Flow): void 
   if (found === undefined || above === undefined) return;
   const parent = state.own(found);
   const before = flowOf(parent, above);
-  parent.lent[above] = plus(parent.lent[above] as Amount, minus(flow.lends, old.lends));
-  parent.spilled[above] = plus(parent.spilled[above] as Amount, minus(flow.spills, old.spills));
-  recomputeQuota(parent, above);
+  parent.amounts.addLent(above, minus(flow.lends, old.lends));
+  parent.amounts.addSpilled(above, minus(flow.spills, old.spills));
+  parent.amounts.derive(above, parent.mode === 'elastic');
   passOn(state, parent, above, before);
 }
 
 /** The flow of a group; zero unless the group is elastic. */
 export function flowOf(group: Group, slot: number): Flow {
   if (group.mode === 'carved') return NO_FLOW;
-  const kept = group.localQuota[slot] as Amount;
+  const { amounts } = group;
+  const kept = amounts.localQuota(slot);
   return {
-    lends: minus(maxOf(0, group.subtreeQuota[slot] as Amount), kept),
-    spills: maxOf(0, minus(subtreeUsage(group, slot), kept)),
+    lends: minus(maxOf(0, amounts.subtreeQuota(slot)), kept),
+    spills: maxOf(0, minus(amounts.subtreeUsage(slot), kept)),
   };
-}
-
-/** Usage of a pool, by the group itself and by spilling children. */
-export function subtreeUsage(group: Group, slot: number): Amount {
-  const spilled = group.spilled[slot] as Amount;
-  return spilled === 0 ? (group.selfUsed[slot] as Amount) : plus(group.selfUsed[slot] as Amount, spilled);
-}
-
-/** Computes the derived amounts of a group for one key. */
-export function recomputeQuota(group: Group, slot: number): void {
-  const pool = plus(minus(group.hard[slot] as Amount, group.childSum[slot] as Amount), group.lent[slot] as Amount);
-  const has = maxOf(0, pool);
-  group.subtreeQuota[slot] = pool;
-  group.localQuota[slot] = group.mode === 'carved' ? has : minus(has, minOf(has, group.lendLimit[slot] as Amount));
 }
 
 /** The slots of a key along the chain as far as groups limit it; null if it is `slot` in all of them. */
@@ -160,5 +139,5 @@ export function overdraft(state: QuotaState, group: Group, key: string): Amount 
   const chain = chainOf(state, group).filter(({ layout }) => layout.slots.has(key));
   const top = chain.at(-1) ?? group;
   const slot = top.layout.slots.get(key) as number;
-  return minus(subtreeUsage(top, slot), top.subtreeQuota[slot] as Amount);
+  return minus(0, top.amounts.room(slot));
 }

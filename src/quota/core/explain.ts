@@ -1,4 +1,4 @@
-import { minus, plus, type Amount } from './amount.js';
+import { minus, type Amount } from './amount.js';
 import { maxReplicasFor, test } from './admission.js';
 import { usedAt, type Budget } from './budget.js';
 import { readDemand, type Demand } from './demand.js';
@@ -71,8 +71,8 @@ function keysOf(
   });
   return [
     ...layout.keys.map((key, slot): ExplainedKey => {
-      const [hard, room] = [BigInt(group.hard[slot] as Amount), BigInt(roomOf(state, chain, slot))];
-      const used = BigInt(plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount));
+      const [hard, room] = [BigInt(group.amounts.hard(slot)), BigInt(roomOf(state, chain, slot))];
+      const used = BigInt(group.amounts.totalUsed(slot));
       return { ...at(slot), key, hard, used, room, fits: at(slot).requested <= 0n || at(slot).requested <= room };
     }),
     ...layout.cashKeys.map((key, index): ExplainedKey => {
@@ -95,12 +95,12 @@ function keysOf(
 function keysAbove(state: QuotaState, chain: Chain): readonly ExplainedKey[] {
   return chain.slice(1).flatMap((above, at) => {
     return above.layout.keys.map((key, slot): ExplainedKey => {
-      const used = BigInt(plus(above.selfUsed[slot] as Amount, above.childSum[slot] as Amount));
+      const used = BigInt(above.amounts.totalUsed(slot));
       const room = BigInt(roomOf(state, chain.slice(at + 1), slot));
       return {
         group: above.name,
         key,
-        hard: BigInt(above.hard[slot] as Amount),
+        hard: BigInt(above.amounts.hard(slot)),
         used,
         charged: 0n,
         requested: 0n,

@@ -46,7 +46,7 @@ function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
   const violations = childQuotaViolations(parent, childQuotaChange(parent, read, null), state.now);
   if (violations.length > 0) return parentExceeded(state, parent, violations);
   const lentOut =
-    parent.mode === 'elastic' || read.mode === 'elastic' || parent.spilled.some((amount) => amount !== 0)
+    parent.mode === 'elastic' || read.mode === 'elastic' || parent.layout.keys.some((_, slot) => parent.amounts.spilled(slot) !== 0)
       ? newOverdraft(state, parent, (fork) => insert(fork, spec.name, fork.own(parent), read))
       : [];
   if (lentOut.length > 0) return parentExceeded(state, parent, lentOut);
@@ -59,16 +59,6 @@ function insert(state: QuotaState, name: string, parent: Group | null, spec: Rea
   state.lives = Math.max(state.lives + 1, state.now);
   const layout = layoutOf(state, spec);
   const group = bareGroup(name, state.lives, parent?.name ?? '', parent === null ? 0 : parent.depth + 1, layout);
-  const zeros = (): Amount[] => layout.keys.map(() => 0);
-  Object.assign(group, {
-    hard: zeros(),
-    selfUsed: zeros(),
-    childSum: zeros(),
-    lent: zeros(),
-    spilled: zeros(),
-    subtreeQuota: zeros(),
-    localQuota: zeros(),
-  });
   setLimits(group, spec);
   group.budgets = layout.cashKeys.map((key) => newBudget(key, spec.cash.get(key) ?? 0n, -Infinity));
   state.add(group);
@@ -78,7 +68,7 @@ function insert(state: QuotaState, name: string, parent: Group | null, spec: Rea
   }
   restructure(state, group, () => {
     group.mode = spec.mode;
-    group.hard = layout.keys.map((key) => spec.hard.get(key) as Amount);
+    setHard(group, spec);
   });
   state.groupChanged(group);
   return group;
@@ -91,8 +81,14 @@ export function layoutOf(state: QuotaState, spec: ReadSpec): Layout {
 
 /** Sets the limits on borrowing and lending, by key. */
 export function setLimits(group: Group, spec: Pick<ReadSpec, 'borrow' | 'lend'>): void {
-  group.borrowLimit = group.layout.keys.map((key) => spec.borrow.get(key) ?? Infinity);
-  group.lendLimit = group.layout.keys.map((key) => spec.lend.get(key) ?? Infinity);
+  group.layout.keys.forEach((key, slot) =>
+    group.amounts.setLimits(slot, spec.lend.get(key) ?? Infinity, spec.borrow.get(key) ?? Infinity),
+  );
+}
+
+/** Sets the quota, by key. */
+export function setHard(group: Group, spec: Pick<ReadSpec, 'hard'>): void {
+  group.layout.keys.forEach((key, slot) => group.amounts.setHard(slot, spec.hard.get(key) as Amount));
 }
 
 /** Keys whose lent amounts a change of groups would take back; computed on a fork. */
@@ -104,9 +100,9 @@ export function newOverdraft(state: QuotaState, at: Group, change: (fork: QuotaS
     const before = overdraft(state, at, key);
     const after = changed === undefined ? before : overdraft(fork, changed, key);
     if (after <= 0 || after <= before) return [];
-    const used = BigInt(at.selfUsed[slot] as Amount) + BigInt(at.childSum[slot] as Amount);
+    const used = BigInt(at.amounts.selfUsed(slot)) + BigInt(at.amounts.childSum(slot));
     const short = BigInt(after) - (before > 0 ? BigInt(before) : 0n);
-    return [{ group: at.name, key, hard: BigInt(at.hard[slot] as Amount), used, requested: short, short }];
+    return [{ group: at.name, key, hard: BigInt(at.amounts.hard(slot)), used, requested: short, short }];
   });
 }
 

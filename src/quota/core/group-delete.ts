@@ -1,4 +1,4 @@
-import { minus, type Amount } from './amount.js';
+import { minus } from './amount.js';
 import { refusal } from './admission.js';
 import { consumedAt } from './budget.js';
 import { applyChildQuota } from './child-quota.js';
@@ -81,7 +81,7 @@ function giveBack(state: QuotaState, group: Group): void {
   const listed = group.budgets.filter((budget) => budget.listed);
   applyChildQuota(state, parent, {
     hard: new Map(
-      parent.layout.keys.map((key) => [key, minus(0, group.hard[group.layout.slots.get(key) as number] as Amount)]),
+      parent.layout.keys.map((key) => [key, minus(0, group.amounts.hard(group.layout.slots.get(key) as number))]),
     ),
     cash: new Map(listed.map(({ key, hard }) => [key, -hard])),
   });

@@ -1,13 +1,14 @@
-import { minus, plus, type Amount } from './amount.js';
+import { minus, type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { newBudget, usedAt, type Budget } from './budget.js';
 import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
 import { LazyDecision, type Decision, type Violation, type Warning } from './decision.js';
-import { loanRefused, layoutOf, parentExceeded, setLimits, unreachable } from './group-create.js';
+import { loanRefused, layoutOf, parentExceeded, setHard, setLimits, unreachable } from './group-create.js';
 import type { GroupGrant } from './declared-grant.js';
 import { declareLoans, withLoans } from './declare-loans.js';
 import type { GroupLoan } from './declared-loan.js';
 import { declareGrants } from './grants.js';
+import { GroupAmounts } from './group-amounts.js';
 import { hardOf } from './group-hard.js';
 import { readSpec, type GroupSpec, type Hard, type ReadSpec } from './group-spec.js';
 import type { Group, Mode } from './group.js';
@@ -102,21 +103,21 @@ function completed(group: Group, update: GroupUpdate): Omit<GroupSpec, 'name' | 
   const hard =
     update.hard ??
     Object.fromEntries([
-      ...group.layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.hard[slot] as Amount)]),
+      ...group.layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.amounts.hard(slot))]),
       ...group.budgets.filter(({ listed }) => listed).map(({ key, base }): [Key, bigint] => [CASH + key, base]),
     ]);
-  const kept = (limits: readonly Amount[]): Hard =>
+  const kept = (limitAt: (slot: number) => Amount): Hard =>
     Object.fromEntries(
       group.layout.keys.flatMap((key, slot): [Key, bigint][] => {
-        const limit = limits[slot] as Amount;
+        const limit = limitAt(slot);
         return limit === Infinity || mode === 'carved' || !Object.hasOwn(hard, key) ? [] : [[key, BigInt(limit)]];
       }),
     );
   return {
     hard,
     mode,
-    borrow: update.borrow ?? kept(group.borrowLimit),
-    lend: update.lend ?? kept(group.lendLimit),
+    borrow: update.borrow ?? kept((slot) => group.amounts.borrowLimit(slot)),
+    lend: update.lend ?? kept((slot) => group.amounts.lendLimit(slot)),
     grants: update.grants,
     loans: update.loans,
   };
@@ -162,7 +163,7 @@ function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: b
   const below: Violation[] = [];
   for (const [key, hard] of spec.hard) {
     const slot = group.layout.slots.get(key);
-    const childSum = slot === undefined ? childrenOf(state, group, key).childSum : (group.childSum[slot] as Amount);
+    const childSum = slot === undefined ? childrenOf(state, group, key).childSum : group.amounts.childSum(slot);
     if (hard >= childSum) continue;
     const short = BigInt(minus(childSum, hard));
     below.push({ group: group.name, key, hard: BigInt(hard), used: BigInt(childSum), requested: 0n, short });
@@ -222,7 +223,7 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: Gro
   restructure(state, group, () => {
     relayout(state, group, spec);
     group.mode = spec.mode;
-    group.hard = group.layout.keys.map((key) => spec.hard.get(key) as Amount);
+    setHard(group, spec);
     setLimits(group, spec);
   });
   rebudget(state, group, spec);
@@ -247,25 +248,21 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: Gro
 
 /** Moves the counters to the new keys; counters of added keys are computed from workloads and children. */
 export function relayout(state: QuotaState, group: Group, spec: ReadSpec): void {
-  const { layout: old, selfUsed, childSum, lent, spilled } = group;
+  const { layout: old, amounts: before } = group;
   const layout = layoutOf(state, spec);
   if (layout === old) return;
+  const after = new GroupAmounts(layout.keys.length);
   group.layout = layout;
-  group.hard = layout.keys.map(() => 0);
-  const isNew = layout.keys.some((key) => !old.slots.has(key));
-  const counted = isNew ? selfUsedOf(state, group) : [];
-  const children = layout.keys.map((key) => (old.slots.has(key) ? null : childrenOf(state, group, key)));
-  const from = (amounts: readonly Amount[], fresh: (slot: number) => Amount): Amount[] =>
-    layout.keys.map((key, slot) => {
-      const oldSlot = old.slots.get(key);
-      return oldSlot === undefined ? fresh(slot) : (amounts[oldSlot] as Amount);
-    });
-  group.selfUsed = from(selfUsed, (slot) => counted[slot] as Amount);
-  group.childSum = from(childSum, (slot) => children[slot]?.childSum ?? 0);
-  group.lent = from(lent, (slot) => children[slot]?.lent ?? 0);
-  group.subtreeQuota = [];
-  group.localQuota = [];
-  group.spilled = from(spilled, (slot) => children[slot]?.spilled ?? 0);
+  group.amounts = after;
+  const counted = layout.keys.some((key) => !old.slots.has(key)) ? selfUsedOf(state, group) : [];
+  layout.keys.forEach((key, slot) => {
+    const oldSlot = old.slots.get(key);
+    const sums = oldSlot === undefined ? childrenOf(state, group, key) : null;
+    after.setSelfUsed(slot, oldSlot === undefined ? (counted[slot] as Amount) : before.selfUsed(oldSlot));
+    after.addChildSum(slot, sums?.childSum ?? before.childSum(oldSlot as number));
+    after.addLent(slot, sums?.lent ?? before.lent(oldSlot as number));
+    after.addSpilled(slot, sums?.spilled ?? before.spilled(oldSlot as number));
+  });
 }
 
 /** Budgets in the order of the layout; budgets of removed keys follow and continue to count. */
@@ -293,8 +290,8 @@ function rebudget(state: QuotaState, group: Group, spec: ReadSpec): void {
 
 function overQuota(state: QuotaState, group: Group): readonly Warning[] {
   const warnings = group.layout.keys.flatMap((key, slot): Warning[] => {
-    const used = plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount);
-    return used <= (group.hard[slot] as Amount)
+    const used = group.amounts.totalUsed(slot);
+    return used <= group.amounts.hard(slot)
       ? []
       : [
           {

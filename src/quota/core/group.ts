@@ -1,6 +1,6 @@
-import type { Amount } from './amount.js';
 import type { Budget } from './budget.js';
 import { NO_GRANTS, type DeclaredGrant } from './declared-grant.js';
+import { GroupAmounts } from './group-amounts.js';
 import { LayeredMap } from './layered-map.js';
 import type { Layout } from './layout.js';
 import { GroupWorkloads } from './group-workloads.js';
@@ -22,10 +22,7 @@ export interface LimitReservation {
   readonly expiresAt: number;
 }
 
-/**
- * A node of the tree with its counters. Arrays are indexed by `layout.keys`. Only a state changes a group, and only one
- * that it owns (QuotaState.own).
- */
+/** A node of the tree with its counters. Only a state changes a group, and only one that it owns (QuotaState.own). */
 export interface Group {
   readonly name: string;
   /** Creation time in milliseconds; distinguishes groups that had the same name one after the other. */
@@ -34,24 +31,8 @@ export interface Group {
   readonly parent: string;
   readonly depth: number;
   layout: Layout;
-  hard: Amount[];
-  /** Charges of the group's own workloads and reservations. */
-  selfUsed: Amount[];
-  /** Sum of the children's `hard`. */
-  childSum: Amount[];
+  amounts: GroupAmounts;
   mode: Mode;
-  /** Elastic: how much of its pool others may use; Infinity without a limit. */
-  lendLimit: Amount[];
-  /** Elastic: how much it may use beyond its pool; Infinity without a limit. */
-  borrowLimit: Amount[];
-  /** Amount that elastic children lend to this group's pool. */
-  lent: Amount[];
-  /** Usage of this group's pool by elastic children. */
-  spilled: Amount[];
-  /** Derived: the size of the pool, from the group's own quota and its children's loans. */
-  subtreeQuota: Amount[];
-  /** Derived: the part of the pool that only this group may use. */
-  localQuota: Amount[];
   /**
    * Indexed by `layout.cashKeys`; budgets whose keys were removed from `hard` follow, because their usage still counts.
    */
@@ -76,15 +57,7 @@ export function forkGroup(group: Group): Group {
   return {
     ...group,
     ancestry: null,
-    hard: [...group.hard],
-    selfUsed: [...group.selfUsed],
-    childSum: [...group.childSum],
-    lent: [...group.lent],
-    spilled: [...group.spilled],
-    subtreeQuota: [...group.subtreeQuota],
-    localQuota: [...group.localQuota],
-    lendLimit: [...group.lendLimit],
-    borrowLimit: [...group.borrowLimit],
+    amounts: group.amounts.copy(),
     budgets: group.budgets.map((budget) => ({ ...budget, grants: [...budget.grants] })),
     children: group.children.fork(),
     workloads: group.workloads.fork(),
@@ -101,16 +74,8 @@ export function bareGroup(name: string, life: number, parent: string, depth: num
     parent,
     depth,
     layout,
-    hard: [],
-    selfUsed: [],
-    childSum: [],
+    amounts: new GroupAmounts(layout.keys.length),
     mode: 'carved',
-    lendLimit: [],
-    borrowLimit: [],
-    lent: [],
-    spilled: [],
-    subtreeQuota: [],
-    localQuota: [],
     budgets: [],
     declared: NO_GRANTS,
     terminating: false,

@@ -1,4 +1,4 @@
-import { minOf, minus, maxOf, plus, type Amount } from './amount.js';
+import { minOf, minus, maxOf, type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { LazyDecision, type Decision } from './decision.js';
 import type { Hard } from './group-spec.js';
@@ -128,8 +128,8 @@ function begin(state: QuotaState, loan: Loan): Decision {
     const slot = found.layout.slots.get(key);
     if (slot === undefined || !other.layout.slots.has(key))
       return refusal(state, 'UnknownKey', `${key} is not limited by both groups`);
-    const used = plus(found.selfUsed[slot] as Amount, found.childSum[slot] as Amount);
-    if (minus(found.hard[slot] as Amount, amount) < used)
+    const used = found.amounts.totalUsed(slot);
+    if (minus(found.amounts.hard(slot), amount) < used)
       return refusal(state, 'LoanRefused', `group ${found.name} needs its ${key} itself`);
   }
   state.revision++;
@@ -152,7 +152,7 @@ function giveBack(state: QuotaState, loan: Loan): void {
     const slot = borrower.layout.slots.get(key);
     // A key that the lender or borrower no longer limits is not returned.
     if (slot === undefined || !lender.layout.slots.has(key)) continue;
-    const free = maxOf(0, minus(borrower.hard[slot] as Amount, borrower.childSum[slot] as Amount));
+    const free = maxOf(0, minus(borrower.amounts.hard(slot), borrower.amounts.childSum(slot)));
     const gives = minOf(amount, free);
     if (gives > 0) returned.set(key, gives);
     if (gives < amount) owed.set(key, minus(amount, gives));
@@ -167,7 +167,7 @@ function giveBack(state: QuotaState, loan: Loan): void {
   });
   const over = borrower.layout.keys.filter(
     (_, slot) =>
-      plus(borrower.selfUsed[slot] as Amount, borrower.childSum[slot] as Amount) > (borrower.hard[slot] as Amount),
+      borrower.amounts.totalUsed(slot) > borrower.amounts.hard(slot),
   );
   if (over.length > 0) state.emit({ type: 'overQuota', group: borrower.name, reason: over.join(', ') });
   // The lender's quota has grown, so that it may return its own loans.
@@ -180,8 +180,7 @@ function transfer(state: QuotaState, from: Group, to: Group, amounts: ReadonlyMa
       for (const [key, amount] of amounts) {
         const slot = group.layout.slots.get(key);
         if (slot !== undefined)
-          group.hard[slot] =
-            sign > 0 ? plus(group.hard[slot] as Amount, amount) : minus(group.hard[slot] as Amount, amount);
+          group.amounts.addHard(slot, sign > 0 ? amount : minus(0, amount));
       }
     });
   move(from, -1);

@@ -59,7 +59,7 @@ export function childrenOf(state: QuotaState, group: Group, key: Key): ChildSums
     if (child === undefined || slot === undefined) return;
     const { lends, spills } = flowOf(child, slot);
     sums = {
-      childSum: plus(sums.childSum, child.hard[slot] as Amount),
+      childSum: plus(sums.childSum, child.amounts.hard(slot)),
       lent: plus(sums.lent, lends),
       spilled: plus(sums.spilled, spills),
     };

@@ -224,9 +224,9 @@ function groupRecord(group: GroupValue): GroupRecord {
     ...(group.limitReservation === null
       ? {}
       : { limitReservation: [group.limitReservation.generation, group.limitReservation.expiresAt] as const }),
-    hard: group.layout.keys.map((key, slot) => [key, digits(group.hard[slot] as Amount)]),
-    borrow: group.borrowLimit.map(digits),
-    lend: group.lendLimit.map(digits),
+    hard: group.layout.keys.map((key, slot) => [key, digits(group.amounts.hard(slot))]),
+    borrow: group.layout.keys.map((_, slot) => digits(group.amounts.borrowLimit(slot))),
+    lend: group.layout.keys.map((_, slot) => digits(group.amounts.lendLimit(slot))),
     budgets: group.budgets.map((budget) => ({
       key: budget.key,
       listed: budget.listed,

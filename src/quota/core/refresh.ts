@@ -1,4 +1,4 @@
-import { minus, type Amount } from './amount.js';
+import { minus } from './amount.js';
 import type { Group } from './group.js';
 import type { Key } from './key.js';
 import { announceThreshold } from './pods.js';
@@ -57,7 +57,7 @@ function recount(state: QuotaState, found: Group): readonly Drift[] {
   const recomputed = selfUsedOf(state, found);
   const drift: Drift[] = [];
   recomputed.forEach((amount, slot) => {
-    const counted = found.selfUsed[slot] as Amount;
+    const counted = found.amounts.selfUsed(slot);
     if (counted === amount) return;
     const key = found.layout.keys[slot] as Key;
     drift.push({ group: found.name, key, counted: BigInt(counted), recomputed: BigInt(amount) });

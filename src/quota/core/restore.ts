@@ -1,8 +1,7 @@
-import { plus, type Amount } from './amount.js';
 import { bareGroup, type Group } from './group.js';
 import { CASH } from './key.js';
 import type { Change } from './change.js';
-import { flowOf, recomputeQuota } from './cohort.js';
+import { flowOf } from './cohort.js';
 import { groupOfPod } from './pod.js';
 import type { Policy } from './policy.js';
 import { childCashOf, selfUsedOf } from './recompute.js';
@@ -138,16 +137,16 @@ export class Restorer {
     const groups = [...state.groups.entries()].map(([, group]) => group).sort((a, b) => b.depth - a.depth);
     for (const group of groups) {
       const parent = group.parent === '' ? undefined : state.group(group.parent);
-      group.selfUsed = selfUsedOf(state, group);
+      selfUsedOf(state, group).forEach((amount, slot) => group.amounts.setSelfUsed(slot, amount));
       for (const budget of group.budgets) if (budget.listed) budget.childSum = childCashOf(state, group, budget.key);
       group.layout.keys.forEach((key, slot) => {
-        recomputeQuota(group, slot);
+        group.amounts.derive(slot, group.mode === 'elastic');
         const above = parent?.layout.slots.get(key);
         if (parent === undefined || above === undefined) return;
         const { lends, spills } = flowOf(group, slot);
-        parent.childSum[above] = plus(parent.childSum[above] as Amount, group.hard[slot] as Amount);
-        parent.lent[above] = plus(parent.lent[above] as Amount, lends);
-        parent.spilled[above] = plus(parent.spilled[above] as Amount, spills);
+        parent.amounts.addChildSum(above, group.amounts.hard(slot));
+        parent.amounts.addLent(above, lends);
+        parent.amounts.addSpilled(above, spills);
       });
     }
   }
@@ -188,21 +187,19 @@ function groupOf(state: QuotaState, name: string, record: GroupRecord, depth: nu
   const cash = budgets.filter(({ listed }) => listed).map(({ key }) => CASH + key);
   const layout = state.layouts.layoutOf([...record.hard.map(([key]) => key), ...cash]);
   const group = bareGroup(name, record.life, record.parent, depth, layout);
-  const zeros = (): Amount[] => layout.keys.map(() => 0);
+  record.hard.forEach(([, amount], slot) => group.amounts.setHard(slot, amountOfDigits(amount)));
+  layout.keys.forEach((_, slot) =>
+    group.amounts.setLimits(
+      slot,
+      amountOfDigits(record.lend[slot] ?? null),
+      amountOfDigits(record.borrow[slot] ?? null),
+    ),
+  );
   return Object.assign(group, {
     mode: record.mode,
     terminating: record.terminating,
     limitReservation: readLimitReservation(record),
     declared: readDeclared(record),
-    hard: record.hard.map(([, amount]) => amountOfDigits(amount)),
-    borrowLimit: record.borrow.map(amountOfDigits),
-    lendLimit: record.lend.map(amountOfDigits),
     budgets,
-    selfUsed: zeros(),
-    childSum: zeros(),
-    lent: zeros(),
-    spilled: zeros(),
-    subtreeQuota: zeros(),
-    localQuota: zeros(),
   });
 }

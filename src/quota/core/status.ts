@@ -1,4 +1,3 @@
-import { plus, type Amount } from './amount.js';
 import { consumedAt, exhaustedAt, levelAt, nextLevelAt, periodOf, usedAt, type Budget } from './budget.js';
 import type { DeclaredGrant } from './declared-grant.js';
 import { declaredLoans, loanedOf } from './declare-loans.js';
@@ -80,7 +79,7 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
   const { layout } = group;
   const chain = chainOf(state, group);
   const budgets = group.budgets.filter(({ listed }) => listed);
-  const usedOf = (slot: number): bigint => BigInt(plus(group.selfUsed[slot] as Amount, group.childSum[slot] as Amount));
+  const usedOf = (slot: number): bigint => BigInt(group.amounts.totalUsed(slot));
   const used = new Map([
     ...layout.keys.map((key, slot): [Key, bigint] => [key, usedOf(slot)]),
     ...budgets.map((budget): [Key, bigint] => [CASH + budget.key, usedAt(budget, now)]),
@@ -92,7 +91,7 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
     mode: group.mode,
     hard: hardOf(group),
     selfUsed: new Map([
-      ...layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.selfUsed[slot] as Amount)]),
+      ...layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.amounts.selfUsed(slot))]),
       ...budgets.map((budget): [Key, bigint] => [CASH + budget.key, consumedAt(budget, now)]),
     ]),
     used,

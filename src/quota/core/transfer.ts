@@ -1,4 +1,4 @@
-import { minus, plus, type Amount } from './amount.js';
+import { minus, type Amount } from './amount.js';
 import { refusal } from './admission.js';
 import { usedAt, type Budget } from './budget.js';
 import { restructure } from './cohort.js';
@@ -73,8 +73,8 @@ function readOne(
     if (slot === undefined || !taker.layout.slots.has(key)) return unlimited(key);
     const read = readQuantity(key, quantity, 'down');
     if (!read.ok || read.amount <= 0) return invalid;
-    const used = plus(giver.selfUsed[slot] as Amount, giver.childSum[slot] as Amount);
-    const left = minus(giver.hard[slot] as Amount, read.amount);
+    const used = giver.amounts.totalUsed(slot);
+    const left = minus(giver.amounts.hard(slot), read.amount);
     // Borrowed quota cannot be given.
     if (left < used || left < (loanedOf(state, giver.name).get(key) ?? 0)) return needed(giver, key);
     hard.set(key, read.amount);
@@ -112,8 +112,7 @@ function give(
   restructure(state, group, () => {
     for (const [key, amount] of hard) {
       const slot = group.layout.slots.get(key) as number;
-      const has = group.hard[slot] as Amount;
-      group.hard[slot] = sign > 0 ? plus(has, amount) : minus(has, amount);
+      group.amounts.addHard(slot, sign > 0 ? amount : minus(0, amount));
     }
   });
   for (const [key, amount] of cash) {

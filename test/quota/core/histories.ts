@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { Command, Hard } from '../../../src/quota/index.js';
+import type { Amount } from '../../../src/quota/core/amount.js';
 import type { Group } from '../../../src/quota/core/group.js';
 import { recordsOf } from '../../../src/quota/core/restore.js';
 import { toRecord } from '../../../src/quota/core/record.js';
@@ -236,32 +237,19 @@ export function dump(state: QuotaState): string {
 }
 
 function countersOf(group: Group): unknown {
-  const {
-    name,
-    depth,
-    hard,
-    selfUsed,
-    childSum,
-    lent,
-    spilled,
-    subtreeQuota,
-    localQuota,
-    children,
-    workloads,
-    reserved,
-    pods,
-    budgets,
-  } = group;
+  const { name, depth, layout, amounts, children, workloads, reserved, pods, budgets } = group;
+  const column = (amountAt: (slot: number) => Amount): readonly Amount[] =>
+    layout.keys.map((_, slot) => amountAt(slot));
   return {
     name,
     depth,
-    hard,
-    selfUsed,
-    childSum,
-    lent,
-    spilled,
-    subtreeQuota,
-    localQuota,
+    hard: column((slot) => amounts.hard(slot)),
+    selfUsed: column((slot) => amounts.selfUsed(slot)),
+    childSum: column((slot) => amounts.childSum(slot)),
+    lent: column((slot) => amounts.lent(slot)),
+    spilled: column((slot) => amounts.spilled(slot)),
+    subtreeQuota: column((slot) => amounts.subtreeQuota(slot)),
+    localQuota: column((slot) => amounts.localQuota(slot)),
     workloads: workloads.size,
     reserved: reserved.size,
     children: [...children.entries()].map(([child]) => child).sort(),

@@ -96,7 +96,7 @@ test('children never have more than their parent, except after a forced change',
       for (const { command: each, at } of steps) {
         execute(state, each, at);
         for (const [, group] of state.groups.entries()) {
-          if (group.childSum.some((sum, slot) => sum > (group.hard[slot] as Amount))) return false;
+          if (group.layout.keys.some((_, slot) => group.amounts.childSum(slot) > group.amounts.hard(slot))) return false;
         }
       }
       return true;
@@ -132,9 +132,9 @@ function over(state: QuotaState): Map<string, Amount> {
     const parent = state.group(group.parent);
     group.layout.keys.forEach((key, slot) => {
       if (group.mode === 'elastic' && parent?.layout.slots.has(key) === true) return;
-      const used = plus(group.selfUsed[slot] as Amount, group.spilled[slot] as Amount);
-      if (used > (group.subtreeQuota[slot] as Amount))
-        found.set(`${group.name} ${key}`, Number(used) - Number(group.subtreeQuota[slot]));
+      const used = group.amounts.subtreeUsage(slot);
+      if (used > group.amounts.subtreeQuota(slot))
+        found.set(`${group.name} ${key}`, Number(used) - Number(group.amounts.subtreeQuota(slot)));
     });
   }
   return found;
@@ -149,7 +149,7 @@ test('the workloads of a tree together fit its root', (t) => {
       const state = fresh();
       run(state, steps);
       const total = ['root', 'a', 'b', 'a1', 'a2'].reduce<Amount>(
-        (sum, name) => plus(sum, state.group(name)?.selfUsed[0] ?? 0),
+        (sum, name) => plus(sum, state.group(name)?.amounts.selfUsed(0) ?? 0),
         0,
       );
       return total <= 40_000;
@@ -168,7 +168,7 @@ test('releasing every workload leaves no charge', (t) => {
         execute(state, { type: 'release', workload: { kind: 'Deployment', namespace: 'ns', name } }, state.now);
       return [...state.groups.entries()].every(
         ([, group]) =>
-          [...group.selfUsed, ...group.spilled].every((amount) => amount === 0) &&
+          group.layout.keys.every((_, slot) => group.amounts.subtreeUsage(slot) === 0) &&
           group.workloads.size === 0 &&
           group.reserved.size === 0,
       );
@@ -250,7 +250,7 @@ test('more quota never turns an admission into a refusal', (t) => {
       const root = plenty.group('root');
       if (root === undefined || last.type !== 'admit') return true;
       const hard = Object.fromEntries([
-        ...root.layout.keys.map((key, slot) => [key, BigInt(root.hard[slot] as Amount) + BigInt(more)] as const),
+        ...root.layout.keys.map((key, slot) => [key, BigInt(root.amounts.hard(slot)) + BigInt(more)] as const),
         ...root.budgets.filter(({ listed }) => listed).map(({ key, base }) => [`cash/${key}`, base] as const),
       ]);
       execute(plenty, { type: 'updateGroup', name: 'root', hard }, plenty.now);
