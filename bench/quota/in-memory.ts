@@ -57,7 +57,7 @@ export function measureInMemory({ report, note }: BenchOptions, mode: Mode, grou
   report(measured(`${mode}: keys looked at for an admission`, looks, '', levels * KEYS.length));
   report(measured(`${mode}: memory of a workload`, (reachableBytes() - withGroups) / count, 'B'));
   measureRefresh(report, quota, mode);
-  measureWhatIf(report, quota, world, mode, count);
+  measureWhatIf({ report, note }, quota, world, mode, count);
   measureExplained(report, quota, world, mode, count);
   measureDenied(report, quota, world, mode, count);
   note(`${mode}: ${quota.groups().length} groups, ${count} workloads`);
@@ -92,15 +92,23 @@ function measureRefresh(report: BenchOptions['report'], quota: Quota, mode: Mode
   report(measured(`${mode}: longest pause of a refresh in slices`, pauses.quantile(1) / 1000, 'ms'));
 }
 
-function measureWhatIf(report: BenchOptions['report'], quota: Quota, world: World, mode: Mode, count: number): void {
+function measureWhatIf(
+  { report, note }: Pick<BenchOptions, 'report' | 'note'>,
+  quota: Quota,
+  world: World,
+  mode: Mode,
+  count: number,
+): void {
   const script = Array.from({ length: WHAT_IF }, (_, at) => ({
     command: { type: 'admit' as const, ...demandOf(world, count + at) },
   }));
   const { revision } = quota;
   const started = performance.now();
-  const { decisions } = quota.simulate(script);
+  const simulation = quota.simulate(script);
   report(measured(`${mode}: what-if of ${WHAT_IF} workloads`, performance.now() - started, 'ms'));
-  decisions.forEach(mustBeAllowed);
+  note(`${mode}: the what-if changes ${simulation.changed.length} groups`);
+  report(measured(`${mode}: what-if, with the status of its groups`, performance.now() - started, 'ms'));
+  simulation.decisions.forEach(mustBeAllowed);
   if (quota.revision !== revision) throw new Error('a simulation left a trace');
 }
 

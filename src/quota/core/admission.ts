@@ -84,11 +84,10 @@ export function commit(state: QuotaState, chain: Chain, delta: ChargeVector): vo
 
 /** The nonzero charges of a vector by key. Cash keys are left out: they are charged by the hour. */
 export function chargesOf(layout: Layout, delta: ChargeVector): ReadonlyMap<Key, bigint> {
-  return new Map(
-    layout.keys.flatMap((key, slot): [Key, bigint][] =>
-      delta[slot] === 0 ? [] : [[key, BigInt(delta[slot] as Amount)]],
-    ),
-  );
+  const charges = new Map<Key, bigint>();
+  for (let slot = 0; slot < layout.keys.length; slot++)
+    if (delta[slot] !== 0) charges.set(layout.keys[slot] as Key, BigInt(delta[slot] as Amount));
+  return charges;
 }
 
 /** A refusal for a reason other than quantities. */

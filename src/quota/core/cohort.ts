@@ -36,8 +36,7 @@ export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
   state.counters.keysTested += top + 1;
   const at = (level: number): number => (slots === null ? slot : (slots[level] as number));
   let room = (chain[top] as Group).amounts.room(at(top));
-  for (let level = top - 1; level >= 0; level--)
-    room = (chain[level] as Group).amounts.roomBelow(at(level), room);
+  for (let level = top - 1; level >= 0; level--) room = (chain[level] as Group).amounts.roomBelow(at(level), room);
   return room;
 }
 

@@ -150,7 +150,9 @@ export class GroupAmounts {
     if (this.#hasBig) return NaN;
     const values = this.#values as number[];
     const at = slot * WIDTH;
-    return exact((values[at + POOL] as number) - exact((values[at + USED] as number) + (values[at + SPILLED] as number)));
+    return exact(
+      (values[at + POOL] as number) - exact((values[at + USED] as number) + (values[at + SPILLED] as number)),
+    );
   }
 
   /** `roomBelow` in plain numbers; NaN if they are not exact, or if `above` is NaN. */

@@ -46,7 +46,9 @@ function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
   const violations = childQuotaViolations(parent, childQuotaChange(parent, read, null), state.now);
   if (violations.length > 0) return parentExceeded(state, parent, violations);
   const lentOut =
-    parent.mode === 'elastic' || read.mode === 'elastic' || parent.layout.keys.some((_, slot) => parent.amounts.spilled(slot) !== 0)
+    parent.mode === 'elastic' ||
+    read.mode === 'elastic' ||
+    parent.layout.keys.some((_, slot) => parent.amounts.spilled(slot) !== 0)
       ? newOverdraft(state, parent, (fork) => insert(fork, spec.name, fork.own(parent), read))
       : [];
   if (lentOut.length > 0) return parentExceeded(state, parent, lentOut);

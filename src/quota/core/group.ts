@@ -42,7 +42,9 @@ export interface Group {
   terminating: boolean;
   /** Reservation of admitted limits until the object is observed; null if the limits equal the limits of the object. */
   limitReservation: LimitReservation | null;
-  /** Cache of the group and its ancestors: groups do not move. Never set in a fork, which copies groups one by one. */
+  /** The fork that made this copy; null for a group that no fork made. */
+  owner: object | null;
+  /** Cache of the group and its ancestors: groups do not move. In a fork, set when all of them are its copies. */
   ancestry: readonly Group[] | null;
   readonly children: LayeredMap<string, true>;
   readonly workloads: GroupWorkloads;
@@ -53,12 +55,14 @@ export interface Group {
 }
 
 /** A copy for a fork; changes do not affect the original. */
-export function forkGroup(group: Group): Group {
+export function forkGroup(group: Group, owner: object): Group {
   return {
     ...group,
+    owner,
     ancestry: null,
     amounts: group.amounts.copy(),
-    budgets: group.budgets.map((budget) => ({ ...budget, grants: [...budget.grants] })),
+    budgets:
+      group.budgets.length === 0 ? [] : group.budgets.map((budget) => ({ ...budget, grants: [...budget.grants] })),
     children: group.children.fork(),
     workloads: group.workloads.fork(),
     reserved: group.reserved.fork(),
@@ -80,6 +84,7 @@ export function bareGroup(name: string, life: number, parent: string, depth: num
     declared: NO_GRANTS,
     terminating: false,
     limitReservation: null,
+    owner: null,
     ancestry: null,
     children: new LayeredMap(),
     workloads: new GroupWorkloads(),

@@ -36,9 +36,13 @@ export class LayeredMap<K, V> {
       this.#size = own.size;
       return;
     }
-    if (!this.has(key)) this.#size++;
+    const before = own.size;
     own.set(key, value);
-    if (this.#base.has(key)) this.#hide(key);
+    // A present entry of this fork has replaced the one below already.
+    if (own.size === before) return;
+    const isBelow = this.#base.has(key);
+    if (!isBelow || this.#hidden?.has(key) === true) this.#size++;
+    if (isBelow) this.#hide(key);
   }
 
   delete(key: K): boolean {

@@ -165,10 +165,7 @@ function giveBack(state: QuotaState, loan: Loan): void {
     subject: loan.id,
     amounts: bigints(returned),
   });
-  const over = borrower.layout.keys.filter(
-    (_, slot) =>
-      borrower.amounts.totalUsed(slot) > borrower.amounts.hard(slot),
-  );
+  const over = borrower.layout.keys.filter((_, slot) => borrower.amounts.totalUsed(slot) > borrower.amounts.hard(slot));
   if (over.length > 0) state.emit({ type: 'overQuota', group: borrower.name, reason: over.join(', ') });
   // The lender's quota has grown, so that it may return its own loans.
   if (returned.size > 0) retryOverdueLoans(state, lender.name);
@@ -179,8 +176,7 @@ function transfer(state: QuotaState, from: Group, to: Group, amounts: ReadonlyMa
     restructure(state, group, () => {
       for (const [key, amount] of amounts) {
         const slot = group.layout.slots.get(key);
-        if (slot !== undefined)
-          group.amounts.addHard(slot, sign > 0 ? amount : minus(0, amount));
+        if (slot !== undefined) group.amounts.addHard(slot, sign > 0 ? amount : minus(0, amount));
       }
     });
   move(from, -1);

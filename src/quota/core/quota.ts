@@ -17,6 +17,7 @@ import type { TransferSpec } from './transfer.js';
 import { DEFAULT_POLICY, type Policy } from './policy.js';
 import { refresh, refreshSlices, type DriftReport } from './refresh.js';
 import { QuotaState, type Counters } from './state.js';
+import { Simulation } from './simulation.js';
 import { statusOf, type GroupStatus } from './status.js';
 import type { Workload, WorkloadRef } from './workload.js';
 
@@ -28,14 +29,6 @@ export interface Timed {
   readonly command: Command;
   /** By default the time of the engine. */
   readonly at?: number | undefined;
-}
-
-/** The result of a simulated script. */
-export interface Simulation {
-  readonly decisions: readonly Decision[];
-  readonly events: readonly QuotaEvent[];
-  /** The groups that the script would change, in their final state. */
-  readonly changed: readonly GroupStatus[];
 }
 
 /**
@@ -180,7 +173,7 @@ export class Quota {
     for (const { command } of script) checkShape(command);
     fork.onEvent = (event) => events.push(event);
     const decisions = script.map(({ command, at }) => execute(fork, command, at ?? Math.max(fork.now, this.#clock())));
-    return { decisions, events, changed: fork.changedGroups().map((group) => statusOf(fork, group, fork.now)) };
+    return new Simulation(fork, decisions, events);
   }
 
   /** Recounts all charges; see refreshSlices. */

@@ -79,32 +79,47 @@ export class QuotaState {
 
   /** The group for changing; in a fork, a copy. */
   own(group: Group): Group {
-    if (this.#owned === null) return group;
+    if (this.#owned === null || group.owner === this) return group;
     if (this.#owned.has(group.name)) return this.groups.get(group.name) ?? group;
-    const copy = forkGroup(group);
+    const copy = forkGroup(group, this);
     this.add(copy);
     return copy;
   }
 
   /** The groups for changing. */
   ownAll(chain: readonly Group[]): readonly Group[] {
-    return this.#owned === null ? chain : chain.map((group) => this.own(group));
+    if (this.#owned === null || chain.every(({ owner }) => owner === this)) return chain;
+    const mine = chain.map((group) => this.own(group));
+    if (mine.at(-1)?.parent === '') for (const [at, group] of mine.entries()) group.ancestry ??= mine.slice(at);
+    return mine;
   }
 
   /** A group and its ancestors, for reading. */
   pathOf(group: Group): readonly Group[] {
-    // In a fork, a group that is not copied may have a copied parent.
-    if (group.ancestry !== null && this.#owned === null) return group.ancestry;
     const path: Group[] = [];
-    for (let at: Group | undefined = group; at !== undefined; at = at.parent === '' ? undefined : this.group(at.parent))
+    for (
+      let at: Group | undefined = group;
+      at !== undefined;
+      at = at.parent === '' ? undefined : this.group(at.parent)
+    ) {
+      // In a fork, a group that is not copied may have a copied parent.
+      if (at.ancestry !== null && (this.#owned === null || at.owner === this)) {
+        if (at === group) return at.ancestry;
+        path.push(...at.ancestry);
+        break;
+      }
       path.push(at);
+    }
     if (this.#owned === null) group.ancestry = path;
     return path;
   }
 
   /** Sets a new group, or a copy. */
   add(group: Group): void {
-    this.#owned?.add(group.name);
+    if (this.#owned !== null) {
+      this.#owned.add(group.name);
+      group.owner = this;
+    }
     this.groups.set(group.name, group);
   }
 
@@ -207,7 +222,12 @@ export class QuotaState {
       const mine = this.groups.get(name);
       if (changed === undefined) this.groups.delete(name);
       else if (mine === undefined || mine.life !== changed.life)
-        this.groups.set(name, { ...changed, workloads: new GroupWorkloads(), ancestry: null });
+        this.groups.set(name, {
+          ...changed,
+          workloads: new GroupWorkloads(),
+          owner: this.#owned === null ? null : this,
+          ancestry: null,
+        });
       else applyGroupFork(mine, changed);
     }
     for (const [key, workload] of fork.workloads.changes()) {
@@ -229,9 +249,9 @@ export class QuotaState {
 
 /** Applies a fork's copy of a group; its workloads are applied with the entries. */
 function applyGroupFork(mine: Group, changed: Group): void {
-  const { children, workloads, reserved, pods } = mine;
+  const { children, workloads, reserved, pods, owner, ancestry } = mine;
   children.applyFork(changed.children);
   reserved.applyFork(changed.reserved);
   pods.applyFork(changed.pods);
-  Object.assign(mine, { ...changed, children, workloads, reserved, pods, path: mine.ancestry });
+  Object.assign(mine, { ...changed, children, workloads, reserved, pods, owner, ancestry });
 }

@@ -1,3 +1,4 @@
+import type { Amount } from './amount.js';
 import { consumedAt, exhaustedAt, levelAt, nextLevelAt, periodOf, usedAt, type Budget } from './budget.js';
 import type { DeclaredGrant } from './declared-grant.js';
 import { declaredLoans, loanedOf } from './declare-loans.js';
@@ -5,7 +6,7 @@ import { hardOf } from './group-hard.js';
 import type { Group, Mode } from './group.js';
 import type { Loan } from './loan.js';
 import { CASH, type Key } from './key.js';
-import { chainOf, roomOf } from './cohort.js';
+import { chainOf, roomOf, type Chain } from './cohort.js';
 import type { QuotaState } from './state.js';
 
 /** A condition of a group, in the style of Kubernetes. */
@@ -74,10 +75,33 @@ export interface GroupStatus {
   readonly conditions: readonly Condition[];
 }
 
+/** What the status of a group is made of; valid while the groups of the chain do not change. */
+export interface StatusSource {
+  readonly state: QuotaState;
+  /** The group first. */
+  readonly chain: Chain;
+  readonly children: readonly string[];
+  readonly loaned: ReadonlyMap<Key, Amount>;
+  readonly loans: readonly Loan[];
+}
+
+/** The source of a group's status, with this chain. */
+export function statusSourceOf(state: QuotaState, chain: Chain): StatusSource {
+  const { name, children } = chain[0] as Group;
+  const names: string[] = [];
+  children.forEach((_, child) => names.push(child));
+  return { state, chain, children: names, loaned: loanedOf(state, name), loans: declaredLoans(state, name) };
+}
+
 /** The status of one group at `now`. O(keys), and O(depth) for the amount that an elastic group could borrow. */
 export function statusOf(state: QuotaState, group: Group, now: number): GroupStatus {
+  return statusFrom(statusSourceOf(state, chainOf(state, group)), now);
+}
+
+/** The status at `now` from its source. */
+export function statusFrom({ state, chain, children, loaned, loans }: StatusSource, now: number): GroupStatus {
+  const group = chain[0] as Group;
   const { layout } = group;
-  const chain = chainOf(state, group);
   const budgets = group.budgets.filter(({ listed }) => listed);
   const usedOf = (slot: number): bigint => BigInt(group.amounts.totalUsed(slot));
   const used = new Map([
@@ -100,7 +124,7 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
     limitsReservedUntil: group.limitReservation?.expiresAt ?? null,
     workloads: group.workloads.size,
     reservations: group.reserved.size,
-    children: [...group.children.entries()].map(([name]) => name),
+    children,
     uncertain: new Map(
       budgets.filter(({ uncertain }) => uncertain > 0n).map(({ key, uncertain }) => [CASH + key, uncertain]),
     ),
@@ -108,8 +132,8 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
     exhaustsAt: ends.length === 0 ? null : Math.min(...ends),
     budgets: budgets.map((budget) => budgetStatusOf(budget, now)),
     grants: group.declared,
-    loaned: new Map([...loanedOf(state, group.name)].map(([key, amount]) => [key, BigInt(amount)])),
-    loans: declaredLoans(state, group.name),
+    loaned: new Map([...loaned].map(([key, amount]) => [key, BigInt(amount)])),
+    loans,
     conditions: conditionsOf(group, used),
   };
 }

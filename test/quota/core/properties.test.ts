@@ -96,7 +96,8 @@ test('children never have more than their parent, except after a forced change',
       for (const { command: each, at } of steps) {
         execute(state, each, at);
         for (const [, group] of state.groups.entries()) {
-          if (group.layout.keys.some((_, slot) => group.amounts.childSum(slot) > group.amounts.hard(slot))) return false;
+          if (group.layout.keys.some((_, slot) => group.amounts.childSum(slot) > group.amounts.hard(slot)))
+            return false;
         }
       }
       return true;

@@ -209,6 +209,34 @@ test('a simulation reports the result of a script and changes nothing', (t) => {
   t.end();
 });
 
+test('the groups that a simulation changes stay as they were when they are read later', (t) => {
+  const quota = new Quota();
+  quota.createGroup({ name: 'root', hard: { 'limits.cpu': 10 } });
+  for (const name of ['a', 'b'])
+    quota.createGroup({ name, parent: 'root', mode: 'elastic', hard: { 'limits.cpu': 5 } });
+  const admit = (name: string, group: string, count: number) => ({
+    type: 'admit' as const,
+    workload: ref(name),
+    group,
+    podSets: [{ count, limits: { cpu: 1 } }],
+  });
+  const script = [{ command: admit('x', 'a', 6) }];
+  const [later, now] = [quota.simulate(script), quota.simulate(script).changed];
+  quota.execute(admit('y', 'b', 2));
+  quota.createGroup({ name: 'c', parent: 'root', hard: {} });
+  quota.createGroup({ name: 'd', parent: 'a', hard: { 'limits.cpu': 1 } });
+  t.same(later.changed, now);
+  t.equal(later.changed, later.changed);
+  t.same(
+    now.map(({ name, room }) => [name, room.get('limits.cpu')]),
+    [
+      ['a', 4_000n],
+      ['root', 4_000n],
+    ],
+  );
+  t.end();
+});
+
 test('listeners receive every event with its actor', (t) => {
   const quota = new Quota();
   const events: QuotaEvent[] = [];
