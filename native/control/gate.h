@@ -72,10 +72,11 @@ static inline bool gate_charge_credit(uint64_t key) {
     return false;
   struct cost *cost = cost_find(key);
   if (__builtin_expect(cost == NULL, 0)) return false;
-  uint64_t cost_ns = __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);
+  /* 0 as well while the cost is not known: the first launches are all timed. */
   uint32_t countdown = __atomic_load_n(&cost->countdown, __ATOMIC_RELAXED);
-  int64_t left = gate_thread.credit_ns[device] - (int64_t)cost_ns;
-  if (__builtin_expect(cost_ns == 0 || countdown == 0 || left < 0, 0)) return false;
+  if (__builtin_expect(countdown == 0, 0)) return false;
+  int64_t left = gate_thread.credit_ns[device] - (int64_t)__atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);
+  if (__builtin_expect(left < 0, 0)) return false;
   __atomic_store_n(&cost->countdown, countdown - 1, __ATOMIC_RELAXED);
   gate_thread.credit_ns[device] = left;
   gate_thread.launches++;
