@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { RefusedRequest } from './answer.js';
+import { BodyBytes } from './body-bytes.js';
 import type { ListenerLimits } from './limits.js';
 
 type BodyLimits = Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes' | 'bodiesBytesPerAddress'>;
@@ -32,7 +33,7 @@ export class BodyReader {
       new RefusedRequest(413, `the body is larger than ${bodyBytes} bytes`, { connection: 'close' });
     if (announced > 2 * bodyBytes) throw tooLarge();
     let refusal: RefusedRequest | null = null;
-    let chunks: Buffer[] = [];
+    const body = new BodyBytes(announced);
     let [bytes, held] = [0, 0];
     const release = (): void => {
       this.#hold(address, -held);
@@ -47,11 +48,11 @@ export class BodyReader {
         else if (!this.#hasRoom(address, chunk.length))
           refusal = new RefusedRequest(503, 'too many request bodies in memory; try again', { 'retry-after': '1' });
         if (refusal === null) {
-          chunks.push(chunk);
+          body.add(chunk);
           held += chunk.length;
           this.#hold(address, chunk.length);
         } else {
-          chunks = [];
+          body.clear();
           release();
         }
       }
@@ -60,7 +61,7 @@ export class BodyReader {
       // The caller disconnected, or took too long.
       throw new RefusedRequest(400, `the body is incomplete: ${(error as Error).message}`);
     }
-    if (refusal === null) return { bytes: Buffer.concat(chunks), release };
+    if (refusal === null) return { bytes: body.bytes, release };
     release();
     throw refusal;
   }

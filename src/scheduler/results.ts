@@ -1,4 +1,4 @@
-import type { ExtenderArguments, NodeList, Victims } from './arguments.js';
+import type { ExtenderArguments, NodeList, Slice, Victims } from './arguments.js';
 
 /**
  * Replies to the scheduler. Keys have the case of today's Go types. Older schedulers read them as well, because Go
@@ -6,8 +6,8 @@ import type { ExtenderArguments, NodeList, Victims } from './arguments.js';
  * and later ones give the former precedence.
  */
 export interface FilterResult {
-  /** Whole nodes as JSON. */
-  readonly Nodes: Buffer | null;
+  /** Whole nodes as JSON, in pieces of the request. */
+  readonly Nodes: readonly Buffer[] | null;
   readonly NodeNames: readonly string[] | null;
   readonly FailedNodes: Readonly<Record<string, string>>;
   readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>>;
@@ -31,24 +31,31 @@ export function filterResult(
   };
 }
 
-/** The received list, reduced to the fitting items. */
-function nodesThatFit({ nodes, list, items, body }: NodeList, fits: ReadonlySet<string>): Buffer {
-  if (items === null) return body.subarray(list.start, list.end);
-  const parts: Buffer[] = [body.subarray(list.start, items.start), Buffer.from('[')];
-  for (const { name, start, end } of nodes) {
-    if (!fits.has(name)) continue;
+/** The received list, reduced to the fitting items. Neighbours that fit are one piece, with what is between them. */
+function nodesThatFit({ nodes, list, items, body }: NodeList, fits: ReadonlySet<string>): readonly Buffer[] {
+  if (items === null) return [body.subarray(list.start, list.end)];
+  const parts: Buffer[] = [body.subarray(list.start, items.start), OPEN];
+  let run: Slice | null = null;
+  const endRun = (): void => {
+    if (run === null) return;
     if (parts.length > 2) parts.push(COMMA);
-    parts.push(body.subarray(start, end));
+    parts.push(body.subarray(run.start, run.end));
+    run = null;
+  };
+  for (const { name, start, end } of nodes) {
+    if (fits.has(name)) run = { start: (run as Slice | null)?.start ?? start, end };
+    else endRun();
   }
-  return Buffer.concat([...parts, Buffer.from(']'), body.subarray(items.end, list.end)]);
+  endRun();
+  return [...parts, CLOSE, body.subarray(items.end, list.end)];
 }
 
-const COMMA = Buffer.from(',');
+const [OPEN, COMMA, CLOSE] = [Buffer.from('['), Buffer.from(','), Buffer.from(']')] as const;
 
-/** The result as the scheduler reads it. */
-export function printFilterResult({ Nodes, ...others }: FilterResult): string | Buffer {
+/** The result as the scheduler reads it; with whole nodes in pieces, because these are megabytes. */
+export function printFilterResult({ Nodes, ...others }: FilterResult): string | readonly Buffer[] {
   if (Nodes === null) return JSON.stringify({ Nodes, ...others });
-  return Buffer.concat([Buffer.from('{"Nodes":'), Nodes, COMMA, Buffer.from(JSON.stringify(others).slice(1))]);
+  return [Buffer.from('{"Nodes":'), ...Nodes, COMMA, Buffer.from(JSON.stringify(others).slice(1))];
 }
 
 export function filterError(reason: string): FilterResult {

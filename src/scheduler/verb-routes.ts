@@ -18,7 +18,7 @@ export interface VerbRoutesOptions {
 interface Verb {
   readonly name: string;
   readonly answer: (body: Buffer) => unknown;
-  readonly print: (answer: unknown) => string | Buffer;
+  readonly print: (answer: unknown) => string | readonly Buffer[];
   /** Builds this verb's answer for an error; null if only the HTTP status can report it. */
   readonly failure: ((reason: string) => unknown) | null;
   readonly failed: (answer: unknown) => boolean;
@@ -45,7 +45,8 @@ async function call(verb: Verb, request: HttpRequest, { metrics, notReady, log }
     if (waiting !== null) throw new RefusedRequest(503, waiting);
     const answer = await verb.answer(body);
     answered(verb.failed(answer) ? 'error' : 'ok');
-    return jsonText(verb.print(answer));
+    const printed = verb.print(answer);
+    return typeof printed === 'string' ? jsonText(printed) : inPieces(printed);
   } catch (error) {
     const refusal = error instanceof BadArguments ? new RefusedRequest(400, error.message) : error;
     if (!(refusal instanceof RefusedRequest)) throw error;
@@ -54,6 +55,21 @@ async function call(verb: Verb, request: HttpRequest, { metrics, notReady, log }
     log.warn({ verb: verb.name, reason }, 'a request of the scheduler failed');
     return verb.failure === null ? plain(refusal.answer.status, reason) : json(verb.failure(reason));
   }
+}
+
+/** An answer that is not copied into one buffer. */
+function inPieces(pieces: readonly Buffer[]): Answer {
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  return {
+    ...jsonText(''),
+    headers: { 'content-length': String(bytes) },
+    stream: (response) => {
+      response.cork();
+      for (const piece of pieces) response.write(piece);
+      response.uncork();
+      response.end();
+    },
+  };
 }
 
 function verbsOf(service: ExtenderService): Record<string, Verb> {
