@@ -43,7 +43,7 @@ function nodesThatFit({ nodes, list, items, body }: NodeList, fits: ReadonlySet<
     run = null;
   };
   for (const { name, start, end } of nodes) {
-    if (fits.has(name)) run = { start: (run as Slice | null)?.start ?? start, end };
+    if (fits.has(name)) run = { start: run?.start ?? start, end };
     else endRun();
   }
   endRun();
