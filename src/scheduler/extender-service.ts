@@ -4,6 +4,7 @@ import type { ClusterNode } from './cluster/node.js';
 import { isResolvable, refusalText, type Refusal } from './cluster/fit-result.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
+import type { Pod } from '../kube/pod.js';
 import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { DecisionMetrics } from './extender-metrics.js';
@@ -105,7 +106,7 @@ export class ExtenderService {
    */
   async filter(given: ExtenderArguments): Promise<FilterResult> {
     const names = nodeNames(given);
-    const pod = viewPod(given.pod);
+    const pod = this.#viewOf(given.pod);
     if (pod.brokenRule !== null) return this.#refuseAll(given, names, pod.brokenRule);
     if (!needsGpu(pod.demand)) return filterResult(given, names, {}, {});
     if (pod.uid === '') return filterError('the pod has no UID');
@@ -122,7 +123,7 @@ export class ExtenderService {
   /** Scores of 0 to 10 by the policy; the best node has 10. Changes nothing. */
   prioritize(given: ExtenderArguments): HostPriority[] {
     const names = nodeNames(given);
-    const pod = viewPod(given.pod);
+    const pod = this.#viewOf(given.pod);
     const known: ClusterNode[] = [];
     for (const name of names) {
       const node = this.#cluster.nodes.get(name);
@@ -164,7 +165,7 @@ export class ExtenderService {
    * needed. Nodes on which no victims suffice are left out.
    */
   preempt(given: PreemptionArguments): PreemptionResult {
-    const pod = viewPod(given.pod);
+    const pod = this.#viewOf(given.pod);
     const victims = preempt(this.#cluster, this.#mirror.pods, pod, given.victims);
     this.#mirror.preemptionAnswered(pod.uid, new Map([...victims].map(([node, { uids }]) => [node, uids])));
     return preemptionResult(victims);
@@ -252,6 +253,13 @@ export class ExtenderService {
       this.#metrics.waited();
       await this.#change(leftMs);
     }
+  }
+
+  /** The view of the pod that the watch has made, unless the scheduler sends another version of it. */
+  #viewOf(pod: Pod): PodView {
+    const known = this.#mirror.pods.get(pod.uid);
+    const isSame = known !== undefined && known.resourceVersion !== '' && known.resourceVersion === pod.resourceVersion;
+    return isSame ? known : viewPod(pod);
   }
 
   #offered(pod: PodView, evaluation: Evaluation): Evaluation {

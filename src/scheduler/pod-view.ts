@@ -10,6 +10,8 @@ import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 /** The fields of a pod that the extender uses. */
 export interface PodView {
   readonly uid: string;
+  /** Two views of one pod with the same version are equal; empty for a pod that no API server has stored. */
+  readonly resourceVersion: string;
   readonly namespace: string;
   readonly name: string;
   /** Null while no node is chosen. */
@@ -76,6 +78,7 @@ export function viewPod(pod: Pod): PodView {
   });
   return {
     uid: pod.uid,
+    resourceVersion: pod.resourceVersion,
     namespace: pod.namespace,
     name: pod.name,
     nodeName: pod.node,

@@ -2,7 +2,7 @@ import { failure } from '../../src/kube/failure.js';
 import { test } from 'tap';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { eventually } from '../harness/eventually.js';
-import { node, plainNode, pod } from './objects.js';
+import { node, plainNode, pod, type PodObject } from './objects.js';
 import { predicted, settle, start, type Rig } from './scheduler.js';
 
 /** Cores that the annotations of bound pods take from each GPU of each node. */
@@ -319,4 +319,20 @@ test('with --offer=best a node that changed is judged again for the next pod', a
   t.same(await offered('four'), ['a'], 'it was deleted');
   rig.api.setNode(node('a', [16], { unhealthy: [0] }));
   t.same(await offered('five'), ['b'], 'the GPU of the best node became unhealthy');
+});
+
+test('a pod that changed since the watch saw it is decided by what the scheduler sends', async (t) => {
+  const rig = await start(t, [node('a', [16])]);
+  const version = (resourceVersion: string, cores: number): PodObject => {
+    const { metadata, ...others } = pod('p', [[cores, 4]]);
+    return { ...others, metadata: { ...metadata, resourceVersion } };
+  };
+  rig.api.setPod(version('1', 200));
+  const fits = async (given: PodObject): Promise<boolean> =>
+    ((await rig.scheduler.filter(given, ['a'])).NodeNames ?? []).length > 0;
+  t.equal(await fits(version('1', 200)), false);
+  t.equal(await fits(version('2', 50)), true, 'the watch has not seen this version yet');
+  rig.api.setPod(version('2', 50));
+  t.equal(await fits(version('2', 50)), true);
+  t.equal(await fits(version('3', 200)), false);
 });

@@ -41,6 +41,7 @@ export interface PodObject {
     readonly name?: string;
     readonly namespace?: string;
     readonly uid?: string;
+    readonly resourceVersion?: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly deletionTimestamp?: unknown;

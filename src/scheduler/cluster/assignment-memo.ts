@@ -11,6 +11,9 @@ import { stepsOf, type Amount, type PlacementStage, type PlacementStep } from '.
  */
 const MOST_SUMS = 1_024;
 
+/** A memo with more states is begun anew: a demand that pods share lives as long as the program. */
+const MOST_STATES = 10_000;
+
 /** A GPU that none of the remaining containers can use. */
 const USELESS = -1;
 
@@ -50,6 +53,11 @@ export class AssignmentMemo {
     this.steps = stepsOf(demand);
     this.#demand = demand;
     this.#memoryKnown = memoryKnown;
+  }
+
+  /** Number of states with a result. */
+  get states(): number {
+    return this.#placeable.size;
   }
 
   /** Whether the containers from the key's step on can be placed in the key's state; undefined if unknown. */
@@ -122,7 +130,8 @@ const memos = new WeakMap<Demand, Map<boolean, AssignmentMemo>>();
 export function assignmentMemo(demand: Demand, { memoryKnown }: NodeShape): AssignmentMemo {
   const both = memos.get(demand) ?? new Map<boolean, AssignmentMemo>();
   memos.set(demand, both);
-  const memo = both.get(memoryKnown) ?? new AssignmentMemo(demand, memoryKnown);
+  const known = both.get(memoryKnown);
+  const memo = known !== undefined && known.states <= MOST_STATES ? known : new AssignmentMemo(demand, memoryKnown);
   both.set(memoryKnown, memo);
   return memo;
 }
