@@ -1,4 +1,4 @@
-import type { ExtenderArguments, NodeList, Slice, Victims } from './arguments.js';
+import type { ExtenderArguments, NodeList, Victims } from './arguments.js';
 
 /**
  * Replies to the scheduler. Keys have the case of today's Go types. Older schedulers read them as well, because Go
@@ -35,15 +35,15 @@ export function filterResult(
 function nodesThatFit({ nodes, list, items, body }: NodeList, fits: ReadonlySet<string>): readonly Buffer[] {
   if (items === null) return [body.subarray(list.start, list.end)];
   const parts: Buffer[] = [body.subarray(list.start, items.start), OPEN];
-  let run: Slice | null = null;
+  let run = { start: -1, end: -1 };
   const endRun = (): void => {
-    if (run === null) return;
+    if (run.start < 0) return;
     if (parts.length > 2) parts.push(COMMA);
     parts.push(body.subarray(run.start, run.end));
-    run = null;
+    run = { start: -1, end: -1 };
   };
   for (const { name, start, end } of nodes) {
-    if (fits.has(name)) run = { start: run?.start ?? start, end };
+    if (fits.has(name)) run = { start: run.start < 0 ? start : run.start, end };
     else endRun();
   }
   endRun();
