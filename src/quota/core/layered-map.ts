@@ -6,7 +6,7 @@ export class LayeredMap<K, V> {
   readonly #base: LayeredMap<K, V> | null;
   /** Created when needed: most groups have no reservations, pods or children. */
   #own: Map<K, V> | null = null;
-  /** Keys of the map below that are deleted or replaced in this fork. */
+  /** Keys of the map below that were deleted in this fork; one that was set again is in `own` as well. */
   #hidden: Set<K> | null = null;
   #size: number;
 
@@ -38,32 +38,36 @@ export class LayeredMap<K, V> {
     }
     const before = own.size;
     own.set(key, value);
-    // A present entry of this fork has replaced the one below already.
-    if (own.size === before) return;
-    const isBelow = this.#base.has(key);
-    if (!isBelow || this.#hidden?.has(key) === true) this.#size++;
-    if (isBelow) this.#hide(key);
+    if (own.size > before && (this.#hidden?.has(key) === true || !this.#base.has(key))) this.#size++;
   }
 
   delete(key: K): boolean {
     if (!this.has(key)) return false;
     this.#own?.delete(key);
-    if (this.#base?.has(key) === true) this.#hide(key);
+    if (this.#base?.has(key) === true) (this.#hidden ??= new Set()).add(key);
     this.#size--;
     return true;
   }
 
   *entries(): IterableIterator<[K, V]> {
     if (this.#base !== null) {
-      for (const entry of this.#base.entries()) if (this.#hidden?.has(entry[0]) !== true) yield entry;
+      for (const entry of this.#base.entries()) if (!this.#covers(entry[0])) yield entry;
     }
     if (this.#own !== null) yield* this.#own;
+  }
+
+  /** The keys of all entries. */
+  keys(): readonly K[] {
+    const own = this.#own === null ? [] : [...this.#own.keys()];
+    if (this.#base === null || this.#base.size === 0) return own;
+    const below = this.#base.keys();
+    return this.#own === null && this.#hidden === null ? below : [...below.filter((key) => !this.#covers(key)), ...own];
   }
 
   /** Calls `visit` with every entry; faster than the iterator. */
   forEach(visit: (value: V, key: K) => void): void {
     this.#base?.forEach((value, key) => {
-      if (this.#hidden?.has(key) !== true) visit(value, key);
+      if (!this.#covers(key)) visit(value, key);
     });
     this.#own?.forEach(visit);
   }
@@ -87,8 +91,8 @@ export class LayeredMap<K, V> {
     }
   }
 
-  #hide(key: K): void {
-    this.#hidden ??= new Set();
-    this.#hidden.add(key);
+  /** Whether this fork replaced or deleted an entry of the map below. */
+  #covers(key: K): boolean {
+    return this.#own?.has(key) === true || this.#hidden?.has(key) === true;
   }
 }

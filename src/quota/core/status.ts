@@ -85,11 +85,14 @@ export interface StatusSource {
   readonly loans: readonly Loan[];
 }
 
+const NONE: readonly never[] = [];
+const NO_AMOUNTS: ReadonlyMap<Key, Amount> = new Map();
+
 /** The source of a group's status, with this chain. */
 export function statusSourceOf(state: QuotaState, chain: Chain): StatusSource {
   const { name, children } = chain[0] as Group;
-  const names: string[] = [];
-  children.forEach((_, child) => names.push(child));
+  const names = children.size === 0 ? NONE : [...children.keys()];
+  if (state.loans.size === 0) return { state, chain, children: names, loaned: NO_AMOUNTS, loans: NONE };
   return { state, chain, children: names, loaned: loanedOf(state, name), loans: declaredLoans(state, name) };
 }
 

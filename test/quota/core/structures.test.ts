@@ -41,7 +41,8 @@ test('a forked map is independent, and a merged fork equals its origin', (t) => 
         content(below) === untouched &&
         content(twice) === content(model) &&
         twice.size === model.size &&
-        content(seen) === content(model);
+        content(seen) === content(model) &&
+        [...twice.keys()].sort().join() === [...model.keys()].sort().join();
       fork.applyFork(twice);
       below.applyFork(fork);
       return (
