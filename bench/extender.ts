@@ -2,10 +2,16 @@ import { Agent, createServer, request, type IncomingMessage, type ServerResponse
 import type { AddressInfo } from 'node:net';
 import { Extender } from '../src/scheduler/extender.js';
 import type { NodeObject, PodObject } from '../test/scheduler/objects.js';
-import type { FilterResult, HostPriority } from '../src/scheduler/results.js';
+import type { FilterResult, HostPriority, PreemptionResult } from '../src/scheduler/results.js';
+import { Cluster } from '../src/scheduler/cluster/cluster.js';
+import { policyOf } from '../src/scheduler/cluster/policy/policies.js';
+import { ClusterMirror } from '../src/scheduler/cluster-mirror.js';
+import { explainPod } from '../src/scheduler/explain.js';
+import { viewPod } from '../src/scheduler/pod-view.js';
+import { readPod } from '../src/kube/pod.js';
 import { systemClock } from '../src/host/clock.js';
 import { silentLog } from '../src/host/log.js';
-import { largeCluster, newPod, newPodOf, type LargeCluster } from './extender/large-cluster.js';
+import { importantPod, largeCluster, newPod, newPodOf, type LargeCluster } from './extender/large-cluster.js';
 import { seededRandom, type Random } from './openb/random.js';
 import { measured, type BenchOptions } from './report.js';
 
@@ -41,7 +47,8 @@ const QUANTILES = [
  *
  * Then the same with whole nodes in the body (`nodeCacheCapable: false`), each as large as a node of a cluster; and the
  * filter alone for pods of three containers on a cluster on which nearly every GPU is partly used (baseline: pods of
- * one container there).
+ * one container there). On this cluster also preempt, for a pod of higher priority that asks for a whole GPU, with the
+ * candidates that kube-scheduler would name (a tenth of the nodes), and `--explain` of such a pod for every node.
  *
  *     npm run bench -- extender
  */
@@ -150,8 +157,64 @@ async function measureSeveralContainers(report: BenchOptions['report'], note: Be
   note(
     `full cluster: ${one?.fits ?? 0} pods of one container and ${three?.fits ?? 0} of three, of ${calls} each, fit on some node`,
   );
+  await measurePreemption(extender.port, cluster, caller, report);
   caller.close();
   await extender.stop();
+  measureExplanation(cluster, report);
+}
+
+const PREEMPTIONS = 40;
+/** kube-scheduler looks for victims on a tenth of the nodes. */
+const CANDIDATES = 500;
+
+/** Preempt for pods that ask for a whole GPU; the scheduler proposes one pod of each candidate node as the victim. */
+async function measurePreemption(
+  port: number,
+  cluster: LargeCluster,
+  caller: Caller,
+  report: BenchOptions['report'],
+): Promise<void> {
+  const victims = new Map<string, string>();
+  for (const { metadata, spec } of cluster.pods)
+    if (victims.size < CANDIDATES) victims.set(spec?.nodeName ?? '', metadata?.uid ?? '');
+  const meta = [...victims].map(([node, UID]) => [node, { Pods: [{ UID }], NumPDBViolations: 0 }]);
+  const [wall, cpu]: [number[], number[]] = [[], []];
+  for (let at = 0; at < PREEMPTIONS; at++) {
+    const pod = importantPod(`important-${at}`);
+    cluster.create(pod);
+    const body = { Pod: pod, NodeNameToMetaVictims: Object.fromEntries(meta) as unknown };
+    const { answer, ms, cpuMs } = await caller.post<PreemptionResult>(port, 'preempt', body);
+    cluster.delete(pod.metadata?.uid ?? '');
+    if (Object.keys(answer.NodeNameToMetaVictims).length === 0) throw new Error('no node was found for preemption');
+    wall.push(ms);
+    cpu.push(cpuMs);
+  }
+  for (const [quantile, of] of QUANTILES) {
+    const name = `full cluster of 5,000 nodes: preempt with ${CANDIDATES} candidates, ${quantile}`;
+    report(measured(name, quantileOf(wall, of), 'ms'));
+    report(measured(`${name}, CPU time, client included`, quantileOf(cpu, of), 'ms'));
+  }
+}
+
+const EXPLANATIONS = 20;
+
+/** Explanations for every node, without the lists of the API server. */
+function measureExplanation(source: LargeCluster, report: BenchOptions['report']): void {
+  const policy = policyOf('fragmentation');
+  const cluster = new Cluster(policy);
+  const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
+  source.start(mirror);
+  const random = seededRandom(13);
+  const times: number[] = [];
+  for (let at = 0; at < EXPLANATIONS; at++) {
+    const pod = viewPod(readPod(newPod(random, `explained-${at}`)));
+    const started = performance.now();
+    const rows = explainPod(cluster, mirror, policy, pod, []);
+    times.push(performance.now() - started);
+    if (rows.length !== source.nodes.length) throw new Error(`${rows.length} nodes were explained`);
+  }
+  for (const [quantile, of] of QUANTILES)
+    report(measured(`full cluster of 5,000 nodes: explain, ${quantile}`, quantileOf(times, of), 'ms'));
 }
 
 const WHOLE_NODE_CALLS = 20;

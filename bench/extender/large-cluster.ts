@@ -37,20 +37,20 @@ const POD_KINDS = [
 export class LargeCluster implements ClusterSource, PodWriter {
   readonly silentMs = 0;
   readonly nodes: readonly NodeObject[];
-  readonly #pods: readonly PodObject[];
+  readonly pods: readonly PodObject[];
   readonly #views = new PodViews();
   readonly #waiting = new Map<string, PodObject>();
   #observer: ClusterObserver | null = null;
 
   constructor(nodes: readonly NodeObject[], pods: readonly PodObject[]) {
     this.nodes = nodes;
-    this.#pods = pods;
+    this.pods = pods;
   }
 
   start(observer: ClusterObserver): void {
     this.#observer = observer;
     this.nodes.forEach((node) => observer.nodeSeen(nodeOf(node)));
-    this.#pods.forEach((pod) => observer.podSeen(this.#views.view(readPod(pod))));
+    this.pods.forEach((pod) => observer.podSeen(this.#views.view(readPod(pod))));
     observer.synced();
   }
 
@@ -119,6 +119,12 @@ export function largeCluster(random: Random, nodeCount: number, podCount: number
 export function newPod(random: Random, name: string): PodObject {
   const [cores, blocks, cpu] = POD_KINDS[randomIndex(random, POD_KINDS.length)] ?? POD_KINDS[0];
   return gpuPod(name, cores, blocks, cpu);
+}
+
+/** A pod of high priority that asks for a whole GPU. */
+export function importantPod(name: string): PodObject {
+  const pod = gpuPod(name, CORES_PER_GPU, 0, 2);
+  return { ...pod, spec: { ...pod.spec, priority: 1_000 } };
 }
 
 /** A pod of so many containers of the usual kinds that use a part of a GPU. */

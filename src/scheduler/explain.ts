@@ -36,18 +36,19 @@ export function explainPod(
   const obstacles = new Map(nodes.map((node) => [node, obstacle(node, mirror, pod, tolerations)]));
   const fitting = nodes.filter((node) => obstacles.get(node) === null);
   const costs = cluster.costs(pod.demand, fitting);
-  const scores = new Map(priorities(costs).map((score, at) => [fitting[at], score]));
+  const scores = priorities(costs);
+  const places = new Map(fitting.map((node, at) => [node, at]));
   return nodes
     .map((node): NodeExplanation => {
       const reason = obstacles.get(node) ?? null;
       if (reason !== null) return { node: node.name, fits: false, score: 0, gpus: [], reason };
       const placed = placePod(node.shape, slotsOf(node.shape, node.free), pod.demand);
-      const at = fitting.indexOf(node);
+      const at = places.get(node) ?? -1;
       const cost = { first: costs.first[at] ?? 0, second: costs.second[at] ?? 0 };
       return {
         node: node.name,
         fits: true,
-        score: scores.get(node) ?? 0,
+        score: scores[at] ?? 0,
         gpus: placed.ok ? placed.containers : [],
         reason: policy.inWords(cost),
       };
