@@ -24,9 +24,9 @@ const GOALS = { restPercent: 0.5, growth: 1.5, restMib: 80, residentMib: 120, st
  * while each of them works a hundredth of its time. Measured by /proc, all threads together: the simulated NVML runs in
  * the agent and checks whether the processes of its machine are alive, which costs more with each of them.
  *
- *     npm run bench -- agent [--quick] [rest | work] [8 | 64 | 256]
+ *     npm run bench -- agent [--quick] [start | rest | work] [8 | 64 | 256]
  *
- * With a load or a count only those rows are measured, and no start.
+ * With `start` only the start is measured; with a load or a count only those rows, and no start.
  */
 export async function run(options: BenchOptions): Promise<void> {
   const shipped = await ShippedAgent.build();
@@ -45,8 +45,10 @@ async function measure(main: string, { args, report, note }: BenchOptions): Prom
   const hold = (held: boolean, what: string): void => {
     if (!held) missed.push(what);
   };
+  const conclude = (): void =>
+    note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
 
-  if (manners.length === 0 && counts.length === 0) {
+  if (args.includes('start') || (manners.length === 0 && counts.length === 0)) {
     const start = await measureStart(main, quick ? 1 : STARTS);
     report(measured('start to registered', start.agentMs, 'ms', start.emptyMs));
     hold(
@@ -54,6 +56,7 @@ async function measure(main: string, { args, report, note }: BenchOptions): Prom
       `${(start.agentMs - start.emptyMs).toFixed(0)} ms to be registered, beyond an empty Node`,
     );
   }
+  if (args.includes('start')) return conclude();
   const { residentMib: emptyMib } = await emptyNode();
   for (const manner of manners.length > 0 ? manners : (Object.keys(MANNERS) as Manner[])) {
     let few: number | null = null;
@@ -71,7 +74,7 @@ async function measure(main: string, { args, report, note }: BenchOptions): Prom
       few ??= percent;
     }
   }
-  note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
+  conclude();
 }
 
 /** Medians over several starts, the agent and an empty Node in turn. */
