@@ -73,11 +73,11 @@ function isOutside({ functionName, url }: Frame): boolean {
   return url === '' && /^(write|\(garbage)/.test(functionName);
 }
 
-/** By function of the routes: the verb of the service that it calls, if it calls no other. */
+/** By handler of a verb in the routes: the part of the service that it calls. */
 function routeParts(nodes: readonly ProfileNode[], byId: ReadonlyMap<number, ProfileNode>): ReadonlyMap<string, Part> {
   const called = new Map<string, Set<Part>>();
   for (const { callFrame, children = [] } of nodes) {
-    if (!callFrame.url.endsWith('scheduler/verb-routes.js')) continue;
+    if (!callFrame.url.endsWith('scheduler/verb-routes.js') || callFrame.functionName !== 'answer') continue;
     const parts = called.get(keyOf(callFrame)) ?? new Set();
     called.set(keyOf(callFrame), parts);
     for (const child of children) {
