@@ -6,11 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
+import { unmount } from '../../src/host/mounts.js';
 import { AgentProcess } from '../../test/harness/gpu-machine/agent-process.js';
 import { SimulatedMachine } from '../sim/machine.js';
 import { residentMib } from './process-cost.js';
 
 const MAX_S = '3600';
+/** As the DaemonSet runs the agent; the flag stands in its arguments. */
+const USAGE_TMPFS = { GPU_MANAGER_USAGE_TMPFS: 'true' };
 const MANIFEST = fileURLToPath(new URL('../../../daemonset.yaml', import.meta.url));
 
 /** A simulated node of eight GPUs: the agent is a process of its own, and each container has a process. */
@@ -33,7 +36,7 @@ export class BenchNode {
     const agent = new AgentProcess({
       directory,
       machine,
-      environment: manifestEnvironment(),
+      environment: { ...manifestEnvironment(), ...(canMount() ? USAGE_TMPFS : {}) },
       ...(main === undefined ? {} : { main }),
     });
     await agent.kubelet.start();
@@ -66,8 +69,20 @@ export class BenchNode {
     await this.agent.end();
     await this.agent.kubelet.stop();
     await this.machine.close();
+    for (const path of mountsBelow(this.#directory)) unmount(path);
     await rm(this.#directory, { recursive: true, force: true });
   }
+}
+
+/** Only root can mount; without that the agent checks the sizes of files more often. */
+export const canMount = (): boolean => process.getuid?.() === 0;
+
+/** The mount points below a directory, the innermost first. */
+function mountsBelow(directory: string): string[] {
+  const points = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '');
+  return [...new Set(points)].filter((point) => point.startsWith(`${directory}/`)).toReversed();
 }
 
 interface DaemonSet {
