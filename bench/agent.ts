@@ -14,6 +14,11 @@ type Manner = keyof typeof MANNERS;
 /** The number of containers with a program: the simulated machine holds 256 processes, including the agent. */
 const MAX_PROGRAMS = 250;
 const STARTS = 5;
+/** V8 compiles what an agent at rest runs in its first two minutes; the garbage of the start is collected by then. */
+const WARM_UP_MS = 120_000;
+const MEASURED_MS = 40_000;
+const QUICK_WARM_UP_MS = 10_000;
+const QUICK_MEASURED_MS = 5_000;
 
 /** Goals: percent of a core, and of the cost of 8 containers; MiB; milliseconds beyond an empty Node. */
 const GOALS = { restPercent: 0.5, growth: 1.5, restMib: 80, residentMib: 120, startMs: 300 } as const;
@@ -22,7 +27,8 @@ const GOALS = { restPercent: 0.5, growth: 1.5, restMib: 80, residentMib: 120, st
  * What the agent costs: a process of its own (`gpu-manager run`, bundled as in the image) on eight simulated GPUs, read
  * through NVML, with 8, 64 and 256 containers that have a process each (except the last six, see below); idle, and
  * while each of them works a hundredth of its time. Measured by /proc, all threads together: the simulated NVML runs in
- * the agent and checks whether the processes of its machine are alive, which costs more with each of them.
+ * the agent and checks whether the processes of its machine are alive, which costs more with each of them. The agents
+ * of a load run side by side; started by root, they keep usage files in a tmpfs, as the DaemonSet has it.
  *
  *     npm run bench -- agent [--quick] [start | rest | work] [8 | 64 | 256]
  *
@@ -59,19 +65,18 @@ async function measure(main: string, { args, report, note }: BenchOptions): Prom
   if (args.includes('start')) return conclude();
   const { residentMib: emptyMib } = await emptyNode();
   for (const manner of manners.length > 0 ? manners : (Object.keys(MANNERS) as Manner[])) {
-    let few: number | null = null;
-    for (const count of counts.length > 0 ? counts : COUNTS) {
-      const { percent, resident } = await measureCost(main, count, MANNERS[manner], quick);
+    const costs = await measureCosts(main, counts.length > 0 ? counts : COUNTS, MANNERS[manner], quick);
+    const [{ percent: few } = { percent: NaN }] = costs;
+    for (const [at, { count, percent, resident }] of costs.entries()) {
       const row = `at ${manner}, ${count} containers`;
-      report(measured(`CPU ${row}`, percent, '% of a core', few));
+      report(measured(`CPU ${row}`, percent, '% of a core', at === 0 ? null : few));
       report(measured(`resident ${row}`, resident, 'MiB', emptyMib));
-      if (few !== null)
-        hold(percent <= GOALS.growth * few, `CPU ${row}, is ${(percent / few).toFixed(2)} x that with the fewest`);
+      if (percent > GOALS.growth * few)
+        missed.push(`CPU ${row}, is ${(percent / few).toFixed(2)} x that with the fewest`);
       if (manner === 'rest' && count <= 64)
         hold(percent <= GOALS.restPercent, `CPU ${row}: ${percent.toFixed(2)} % of a core`);
       const mostMib = manner === 'rest' && count <= 64 ? GOALS.restMib : GOALS.residentMib;
       hold(resident <= mostMib, `resident ${row}: ${resident.toFixed(0)} MiB`);
-      few ??= percent;
     }
   }
   conclude();
@@ -98,24 +103,34 @@ async function measureStart(
   return { agentMs: median(agent), emptyMs: median(empty) };
 }
 
-async function measureCost(
-  main: string,
-  count: number,
-  manner: string,
-  quick: boolean,
-): Promise<{ readonly percent: number; readonly resident: number }> {
-  const node = await BenchNode.open(GPUS, main);
+interface Cost {
+  readonly count: number;
+  readonly percent: number;
+  readonly resident: number;
+}
+
+/** Agents with these numbers of containers, each on a node of its own, all at the same time. */
+async function measureCosts(main: string, counts: readonly number[], manner: string, quick: boolean): Promise<Cost[]> {
+  const nodes: BenchNode[] = [];
   try {
-    await node.agent.start();
-    for (let container = 0; container < count; container += 1)
-      await node.run(PART.cores, PART.memoryBlocks, container < MAX_PROGRAMS ? manner : null);
-    // Until code is compiled and garbage of the start is collected.
-    await sleep(quick ? 10_000 : 60_000);
-    const [begun, before] = [performance.now(), cpuSeconds(node.agent.pid)];
-    await sleep(quick ? 5_000 : 30_000);
+    for (const count of counts) {
+      const node = await BenchNode.open(GPUS, main);
+      nodes.push(node);
+      await node.agent.start();
+      for (let container = 0; container < count; container += 1)
+        await node.run(PART.cores, PART.memoryBlocks, container < MAX_PROGRAMS ? manner : null);
+    }
+    await sleep(quick ? QUICK_WARM_UP_MS : WARM_UP_MS);
+    const before = nodes.map(({ agent }) => cpuSeconds(agent.pid));
+    const begun = performance.now();
+    await sleep(quick ? QUICK_MEASURED_MS : MEASURED_MS);
     const seconds = (performance.now() - begun) / 1_000;
-    return { percent: (100 * (cpuSeconds(node.agent.pid) - before)) / seconds, resident: residentMib(node.agent.pid) };
+    return nodes.map(({ agent }, at) => ({
+      count: counts[at] ?? NaN,
+      percent: (100 * (cpuSeconds(agent.pid) - (before[at] ?? NaN))) / seconds,
+      resident: residentMib(agent.pid),
+    }));
   } finally {
-    await node.close();
+    for (const node of nodes) await node.close();
   }
 }

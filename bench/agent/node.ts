@@ -75,7 +75,7 @@ export class BenchNode {
 }
 
 /** Only root can mount; without that the agent checks the sizes of files more often. */
-export const canMount = (): boolean => process.getuid?.() === 0;
+const canMount = (): boolean => process.getuid?.() === 0;
 
 /** The mount points below a directory, the innermost first. */
 function mountsBelow(directory: string): string[] {
