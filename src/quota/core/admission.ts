@@ -2,10 +2,10 @@ import { minus, plus, quotientOf, type Amount } from './amount.js';
 import { usedAt, type Budget } from './budget.js';
 import { budgetReturnsAt, roomReturnsAt } from './retry-after.js';
 import { LazyDecision, type Decision, type Hints, type Violation } from './decision.js';
-import type { Group } from './group.js';
+import type { Chain, Group } from './group.js';
 import { CASH, type Key } from './key.js';
 import type { Layout } from './layout.js';
-import { chainOf, charge, roomOf, type Chain } from './cohort.js';
+import { charge, roomOf } from './cohort.js';
 import type { Code } from './refusal.js';
 import type { PodSetCharge } from './request-shape.js';
 import type { QuotaState } from './state.js';
@@ -45,7 +45,7 @@ export function testChange(
   now: number,
 ): FitResult {
   const delta = after;
-  const chain = chainOf(state, group);
+  const chain = state.chainOf(group);
   let grows = before === null;
   if (before !== null) {
     for (let slot = 0; slot < delta.length; slot++) {
@@ -75,7 +75,7 @@ export function testChange(
 
 /** Charges a tested difference to an owned chain. */
 export function commit(state: QuotaState, chain: Chain, delta: ChargeVector): void {
-  const keys = (chain[0] as Group).layout.keys.length;
+  const keys = chain.first.layout.keys.length;
   for (let slot = 0; slot < keys; slot++) {
     const amount = delta[slot] as Amount;
     if (amount !== 0) charge(state, chain, slot, amount);
@@ -120,7 +120,7 @@ function unclearRequest(state: QuotaState, group: Group, workload: Workload): De
 function overQuota(state: QuotaState, chain: Chain, slot: number, need: Amount): Violation | null {
   const room = roomOf(state, chain, slot);
   if (need <= room) return null;
-  const group = chain[0] as Group;
+  const group = chain.first;
   const used = group.amounts.totalUsed(slot);
   return {
     group: group.name,
@@ -154,7 +154,7 @@ function denial(
   violations: readonly Violation[],
   now: number,
 ): Decision {
-  const group = chain[0] as Group;
+  const group = chain.first;
   const isCash = violations.every(({ key }) => key.startsWith(CASH));
   const maxReplicas = maxReplicasFor(state, chain, workload, before, now);
   const freeAt = isCash ? budgetReturnsAt(group, violations, now) : roomReturnsAt(state, group, violations);
@@ -165,7 +165,7 @@ function denial(
     revision: state.revision,
     violations,
     hints,
-    path: chain.map(({ name }) => name),
+    path: chain.groups.map(({ name }) => name),
   });
 }
 
@@ -179,7 +179,7 @@ export function maxReplicasFor(
 ): number | null {
   const [podSet] = workload.podSets;
   if (podSet === undefined || workload.podSets.length !== 1) return null;
-  const group = chain[0] as Group;
+  const group = chain.first;
   const { layout } = group;
   const pod = emptyChargeVector(layout);
   addPods(pod, layout, podSet, 1);

@@ -3,8 +3,7 @@ import { chargesOf, commit, refusal, test, type FitResult } from './admission.js
 import { AllowedDecision } from './allowed.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { readDemand, type Demand } from './demand.js';
-import type { Group } from './group.js';
-import type { Chain } from './cohort.js';
+import type { Chain, Group } from './group.js';
 import { movePods } from './pods.js';
 import { release } from './release.js';
 import type { QuotaState } from './state.js';

@@ -1,9 +1,8 @@
+import type { Chain } from './group.js';
 import { chargesOf } from './admission.js';
 import { NO_HINTS, NO_VIOLATIONS, NO_WARNINGS, type Decision } from './decision.js';
-import type { Group } from './group.js';
 import type { Key } from './key.js';
 import type { Layout } from './layout.js';
-import type { Chain } from './cohort.js';
 import type { ChargeVector } from './charge-vector.js';
 
 /** The decision on most workloads: allowed without remarks. Its parts are computed when they are read. */
@@ -19,7 +18,7 @@ export class AllowedDecision implements Decision {
   constructor(revision: number, chain: Chain, delta: ChargeVector, reservation: string | undefined) {
     this.revision = revision;
     this.#chain = chain;
-    this.#layout = (chain[0] as Group).layout;
+    this.#layout = chain.first.layout;
     this.#delta = delta;
     if (reservation !== undefined) this.reservation = reservation;
   }
@@ -45,6 +44,6 @@ export class AllowedDecision implements Decision {
   }
 
   get path(): readonly string[] {
-    return this.#chain.map(({ name }) => name);
+    return this.#chain.groups.map(({ name }) => name);
   }
 }

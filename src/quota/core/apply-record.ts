@@ -145,6 +145,7 @@ function addGroup(state: QuotaState, name: string, record: GroupRecord): Group {
     record.parent,
     parent === undefined ? 0 : parent.depth + 1,
     state.layouts.layoutOf([]),
+    state.blocks,
   );
   state.add(group);
   if (parent !== undefined) state.own(parent).children.set(name, true);

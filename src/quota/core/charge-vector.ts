@@ -51,7 +51,8 @@ export function chargeOf(
   entry: Workload | undefined,
 ): ChargeVector | null {
   const vector = entry !== undefined && entry.group === group.name ? chargeVectorOf(group.layout, entry) : null;
-  if (group.reserved.size === 0) return vector;
+  // The state's map is at hand; the group's is further memory to read.
+  if (state.reservations.size === 0 || group.reserved.size === 0) return vector;
   const reservation = state.reservations.get(reservationKey(key, group.name));
   if (reservation === undefined) return vector;
   const vectors = reservation.candidates.map((candidate) => chargeVectorOf(group.layout, candidate.workload));

@@ -1,5 +1,5 @@
 import { minus, maxOf, type Amount } from './amount.js';
-import type { Group } from './group.js';
+import type { Chain, Group } from './group.js';
 import type { QuotaState } from './state.js';
 
 /**
@@ -9,62 +9,37 @@ import type { QuotaState } from './state.js';
  * `borrowLimit`. A group in mode `carved` lends and spills nothing, so that every walk ends at it.
  */
 
-/** A group and the ancestors whose pools it can use; only the group itself unless it is elastic. */
-export type Chain = readonly Group[];
-
-/** The chain of a group, for reading. */
-export function chainOf(state: QuotaState, group: Group): Chain {
-  if (group.mode === 'carved') return [group];
-  const path = state.pathOf(group);
-  let length = 1;
-  while (length < path.length && (path[length - 1] as Group).mode === 'elastic') length++;
-  return length === path.length ? path : path.slice(0, length);
-}
-
 /**
  * How much more of the key at `slot` the first group of a chain could use; negative if it is over. O(length of the
  * chain).
  */
 export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
-  const fast = fastRoomOf(chain, slot);
+  const fast = chain.fastRoom(slot);
   if (fast === fast) {
     state.counters.keysTested += chain.length;
     return fast;
   }
+  const { groups } = chain;
   const slots = slotsAlong(chain, slot);
-  const top = (slots?.length ?? chain.length) - 1;
+  const top = (slots?.length ?? groups.length) - 1;
   state.counters.keysTested += top + 1;
   const at = (level: number): number => (slots === null ? slot : (slots[level] as number));
-  let room = (chain[top] as Group).amounts.room(at(top));
-  for (let level = top - 1; level >= 0; level--) room = (chain[level] as Group).amounts.roomBelow(at(level), room);
-  return room;
-}
-
-/** The room in plain numbers, if they are exact and all groups of the chain have the same keys; otherwise NaN. */
-function fastRoomOf(chain: Chain, slot: number): number {
-  const top = chain.length - 1;
-  const highest = chain[top] as Group;
-  const { layout } = highest;
-  let room = highest.amounts.fastRoom(slot);
-  for (let level = top - 1; level >= 0; level--) {
-    const group = chain[level] as Group;
-    if (group.layout !== layout) return NaN;
-    room = group.amounts.fastRoomBelow(slot, room);
-  }
+  let room = (groups[top] as Group).amounts.room(at(top));
+  for (let level = top - 1; level >= 0; level--) room = (groups[level] as Group).amounts.roomBelow(at(level), room);
   return room;
 }
 
 /** Adds usage to the first group of a chain and, where it spills, to its ancestors. The groups must be owned. */
 export function charge(state: QuotaState, chain: Chain, slot: number, delta: Amount): void {
   state.counters.keysCharged++;
-  const change = (chain[0] as Group).amounts.charge(slot, delta);
-  let spill = chain.length === 1 ? 0 : change;
-  let below = slot;
-  for (let at = 1; at < chain.length && spill !== 0; at++) {
-    below = aboveSlot(chain, at - 1, below);
+  let spill = chain.charge(slot, delta);
+  let [at, below] = [chain, slot];
+  while (at.above !== null && spill !== 0) {
+    if (!chain.isUniform) below = aboveSlot(at.first, at.above.first, below);
     if (below < 0) return;
+    at = at.above;
     state.counters.keysCharged++;
-    spill = (chain[at] as Group).amounts.chargeSpilled(below, spill);
+    spill = at.chargeSpilled(below, spill);
   }
 }
 
@@ -86,6 +61,7 @@ export function restructure(state: QuotaState, group: Group, change: () => void)
     group.amounts.derive(slot, group.mode === 'elastic');
     passOn(state, group, slot, before.get(key) ?? NO_FLOW);
   });
+  state.structure++;
 }
 
 function passOn(state: QuotaState, group: Group, slot: number, old: Flow): void {
@@ -115,27 +91,25 @@ export function flowOf(group: Group, slot: number): Flow {
 
 /** The slots of a key along the chain as far as groups limit it; null if it is `slot` in all of them. */
 function slotsAlong(chain: Chain, slot: number): readonly number[] | null {
-  const { layout } = chain[0] as Group;
-  let alike = 1;
-  while (alike < chain.length && (chain[alike] as Group).layout === layout) alike++;
-  if (alike === chain.length) return null;
+  if (chain.isUniform) return null;
   const slots = [slot];
-  for (let above = aboveSlot(chain, 0, slot); above >= 0; above = aboveSlot(chain, slots.length - 1, above))
-    slots.push(above);
+  let below = slot;
+  for (let at = chain; at.above !== null; at = at.above) {
+    below = aboveSlot(at.first, at.above.first, below);
+    if (below < 0) break;
+    slots.push(below);
+  }
   return slots;
 }
 
-/** The slot of the same key in the next group of the chain; -1 where the chain ends for this key. */
-function aboveSlot(chain: Chain, at: number, slot: number): number {
-  const parent = chain[at + 1];
-  if (parent === undefined) return -1;
-  const { layout } = chain[at] as Group;
+/** The slot of the same key in the parent; -1 if the parent does not limit it, where the chain ends for this key. */
+function aboveSlot({ layout }: Group, parent: Group, slot: number): number {
   return parent.layout === layout ? slot : (parent.layout.slots.get(layout.keys[slot] as string) ?? -1);
 }
 
 /** By how much the pool to which the group's subtree lends is overdrawn for `key`; zero or negative if it is not. */
 export function overdraft(state: QuotaState, group: Group, key: string): Amount {
-  const chain = chainOf(state, group).filter(({ layout }) => layout.slots.has(key));
+  const chain = state.chainOf(group).groups.filter(({ layout }) => layout.slots.has(key));
   const top = chain.at(-1) ?? group;
   const slot = top.layout.slots.get(key) as number;
   return minus(0, top.amounts.room(slot));

@@ -3,9 +3,9 @@ import { maxReplicasFor, test } from './admission.js';
 import { usedAt, type Budget } from './budget.js';
 import { readDemand, type Demand } from './demand.js';
 import type { Decision } from './decision.js';
-import type { Group } from './group.js';
+import type { Chain, Group } from './group.js';
 import { CASH, type Key } from './key.js';
-import { chainOf, roomOf, type Chain } from './cohort.js';
+import { roomOf } from './cohort.js';
 import type { QuotaState } from './state.js';
 import { chargeOf, chargeVectorOf, type ChargeVector } from './charge-vector.js';
 import { execute } from './execute.js';
@@ -46,7 +46,7 @@ export function explain(state: QuotaState, demand: Demand, now: number): Explana
   const old = fork.workloads.get(read.workload.key);
   const workload = old === undefined ? read.workload : { ...read.workload, heldReplicas: old.heldReplicas };
   const before = chargeOf(fork, group, workload.key, old);
-  const chain = chainOf(fork, group);
+  const chain = fork.chainOf(group);
   return {
     decision,
     keys: [...keysOf(fork, chain, workload, before), ...keysAbove(fork, chain)],
@@ -61,7 +61,7 @@ function keysOf(
   workload: Workload,
   before: ChargeVector | null,
 ): readonly ExplainedKey[] {
-  const group = chain[0] as Group;
+  const group = chain.first;
   const { layout } = group;
   const after = chargeVectorOf(layout, workload);
   const at = (slot: number) => ({
@@ -93,10 +93,10 @@ function keysOf(
 
 /** The pools from which an elastic group can borrow. */
 function keysAbove(state: QuotaState, chain: Chain): readonly ExplainedKey[] {
-  return chain.slice(1).flatMap((above, at) => {
+  return chain.groups.slice(1).flatMap((above) => {
     return above.layout.keys.map((key, slot): ExplainedKey => {
       const used = BigInt(above.amounts.totalUsed(slot));
-      const room = BigInt(roomOf(state, chain.slice(at + 1), slot));
+      const room = BigInt(roomOf(state, state.chainOf(above), slot));
       return {
         group: above.name,
         key,

@@ -1,10 +1,11 @@
 import { maxOf, minOf, minus, plus, type Amount } from './amount.js';
+import { AmountBlocks } from './amount-blocks.js';
 
-/** Columns of a slot. Those that a decision reads stand together. */
-const USED = 0;
-const SPILLED = 1;
-const POOL = 2;
-const KEPT = 3;
+/** Columns of amounts. Those that a decision reads stand first. */
+export const USED = 0;
+export const SPILLED = 1;
+export const KEPT = 2;
+const POOL = 3;
 const BORROW = 4;
 const HARD = 5;
 const CHILD_SUM = 6;
@@ -15,66 +16,81 @@ const WIDTH = 9;
 const MAX_EXACT = Number.MAX_SAFE_INTEGER;
 
 /**
- * The amounts of a group, by slot of its layout, in one array: an elastic decision reads those of every level, and the
- * memory that it touches is most of its cost.
+ * The amounts of a group, by slot of its layout, among those of other groups: an elastic decision reads those of every
+ * level, and the memory that it touches is most of its cost.
  */
 export class GroupAmounts {
-  readonly #values: Amount[];
-  /** Whether an amount is, or was, a bigint; then the fast walks leave the group to the exact ones. */
-  #hasBig: boolean;
+  /** Columns of numbers from `start`, one number a slot; NaN for a bigint. */
+  readonly values: Float64Array;
+  readonly start: number;
+  readonly #slots: number;
+  /** Bigints by position after `start`; null without any. */
+  #big: Map<number, bigint> | null = null;
 
-  constructor(slots: number, values: Amount[] = zeros(slots * WIDTH), hasBig = false) {
-    this.#values = values;
-    this.#hasBig = hasBig;
+  constructor(slots: number, blocks = new AmountBlocks()) {
+    const { values, start } = blocks.take(slots * WIDTH);
+    this.values = values;
+    this.start = start;
+    this.#slots = slots;
   }
 
-  copy(): GroupAmounts {
-    return new GroupAmounts(0, this.#values.slice(), this.#hasBig);
+  copy(blocks = new AmountBlocks()): GroupAmounts {
+    const copy = new GroupAmounts(this.#slots, blocks);
+    copy.assign(this);
+    return copy;
+  }
+
+  /** Takes over all amounts of a group with the same layout. */
+  assign(from: GroupAmounts): void {
+    const { values, start } = from;
+    const length = this.#slots * WIDTH;
+    for (let at = 0; at < length; at++) this.values[this.start + at] = values[start + at] as number;
+    this.#big = from.#big === null ? null : new Map(from.#big);
   }
 
   /** Quota. */
   hard(slot: number): Amount {
-    return this.#values[slot * WIDTH + HARD] as Amount;
+    return this.#get(slot, HARD);
   }
 
   /** Charges of the group's own workloads and reservations. */
   selfUsed(slot: number): Amount {
-    return this.#values[slot * WIDTH + USED] as Amount;
+    return this.#get(slot, USED);
   }
 
   /** Sum of the children's quotas. */
   childSum(slot: number): Amount {
-    return this.#values[slot * WIDTH + CHILD_SUM] as Amount;
+    return this.#get(slot, CHILD_SUM);
   }
 
   /** Elastic: how much of its pool others may use; Infinity without a limit. */
   lendLimit(slot: number): Amount {
-    return this.#values[slot * WIDTH + LEND] as Amount;
+    return this.#get(slot, LEND);
   }
 
   /** Elastic: how much it may use beyond its pool; Infinity without a limit. */
   borrowLimit(slot: number): Amount {
-    return this.#values[slot * WIDTH + BORROW] as Amount;
+    return this.#get(slot, BORROW);
   }
 
   /** Amount that elastic children lend to this group's pool. */
   lent(slot: number): Amount {
-    return this.#values[slot * WIDTH + LENT] as Amount;
+    return this.#get(slot, LENT);
   }
 
   /** Usage of this group's pool by elastic children. */
   spilled(slot: number): Amount {
-    return this.#values[slot * WIDTH + SPILLED] as Amount;
+    return this.#get(slot, SPILLED);
   }
 
   /** Derived: the size of the pool, from the group's own quota and its children's loans. */
   subtreeQuota(slot: number): Amount {
-    return this.#values[slot * WIDTH + POOL] as Amount;
+    return this.#get(slot, POOL);
   }
 
   /** Derived: the part of the pool that only this group may use. */
   localQuota(slot: number): Amount {
-    return this.#values[slot * WIDTH + KEPT] as Amount;
+    return this.#get(slot, KEPT);
   }
 
   /** The quotas of the children and the charges of the group's own workloads. */
@@ -147,29 +163,12 @@ export class GroupAmounts {
 
   /** `room` in plain numbers; NaN if they are not exact. */
   fastRoom(slot: number): number {
-    if (this.#hasBig) return NaN;
-    const values = this.#values as number[];
-    const at = slot * WIDTH;
-    return exact(
-      (values[at + POOL] as number) - exact((values[at + USED] as number) + (values[at + SPILLED] as number)),
-    );
+    return roomAt(this.values, this.start + slot, this.#slots);
   }
 
   /** `roomBelow` in plain numbers; NaN if they are not exact, or if `above` is NaN. */
   fastRoomBelow(slot: number, above: number): number {
-    if (this.#hasBig) return NaN;
-    const values = this.#values as number[];
-    const at = slot * WIDTH;
-    const used = exact((values[at + USED] as number) + (values[at + SPILLED] as number));
-    const kept = values[at + KEPT] as number;
-    const borrowLimit = values[at + BORROW] as number;
-    let room = above;
-    if (borrowLimit !== Infinity) {
-      const free = exact(exact(Math.max(0, values[at + POOL] as number) - kept) - Math.max(0, exact(used - kept)));
-      room = Math.min(room, exact(free + borrowLimit));
-    }
-    if (kept > used) return exact(exact(kept - used) + Math.max(0, room));
-    return used >= kept ? room : NaN;
+    return roomBelowAt(this.values, this.start + slot, this.#slots, above);
   }
 
   /** Adds usage of the group itself; returns by how much it spills more. */
@@ -183,30 +182,92 @@ export class GroupAmounts {
   }
 
   #add(slot: number, column: number, change: Amount): Amount {
-    const at = slot * WIDTH;
-    if (!this.#hasBig && typeof change === 'number') {
-      const values = this.#values as number[];
-      const before = (values[at + USED] as number) + (values[at + SPILLED] as number);
-      const after = before + change;
-      const kept = values[at + KEPT] as number;
-      const sum = (values[at + column] as number) + change;
-      const spill = Math.max(0, after - kept) - Math.max(0, before - kept);
-      // Every step is exact if none is near the limit of exact numbers.
-      if (isHalf(before) && isHalf(change) && isHalf(kept) && Math.abs(sum) <= MAX_EXACT) {
-        values[at + column] = sum;
-        return spill;
-      }
+    if (typeof change === 'number') {
+      const spill = addAt(
+        this.values,
+        this.start + slot,
+        this.#slots,
+        column,
+        change,
+        this.values[this.start + slot + KEPT * this.#slots] as number,
+      );
+      if (spill === spill) return spill;
     }
     const before = this.subtreeUsage(slot);
     const kept = this.localQuota(slot);
-    this.#set(slot, column, plus(this.#values[at + column] as Amount, change));
+    this.#set(slot, column, plus(this.#get(slot, column), change));
     return minus(maxOf(0, minus(plus(before, change), kept)), maxOf(0, minus(before, kept)));
   }
 
-  #set(slot: number, column: number, amount: Amount): void {
-    if (typeof amount === 'bigint') this.#hasBig = true;
-    this.#values[slot * WIDTH + column] = amount;
+  #get(slot: number, column: number): Amount {
+    const at = column * this.#slots + slot;
+    const value = this.values[this.start + at] as number;
+    return value === value ? value : (this.#big?.get(at) as bigint);
   }
+
+  #set(slot: number, column: number, amount: Amount): void {
+    const at = column * this.#slots + slot;
+    if (typeof amount === 'bigint') {
+      this.values[this.start + at] = NaN;
+      (this.#big ??= new Map()).set(at, amount);
+    } else {
+      this.values[this.start + at] = amount;
+      this.#big?.delete(at);
+    }
+  }
+}
+
+/** `room` of the amounts whose first column is at `at`, with `slots` numbers a column; NaN if it is not exact. */
+export function roomAt(values: Float64Array, at: number, slots: number): number {
+  const used = exact(usageAt(values, at, slots));
+  return exact((values[at + POOL * slots] as number) - used);
+}
+
+/** `roomBelow` of the amounts at `at`; NaN if it is not exact, or if `above` is NaN. */
+export function roomBelowAt(values: Float64Array, at: number, slots: number, above: number): number {
+  const used = exact(usageAt(values, at, slots));
+  const kept = values[at + KEPT * slots] as number;
+  const borrowLimit = values[at + BORROW * slots] as number;
+  let room = above;
+  if (borrowLimit !== Infinity) {
+    const pool = Math.max(0, values[at + POOL * slots] as number);
+    const free = exact(exact(pool - kept) - Math.max(0, exact(used - kept)));
+    room = Math.min(room, exact(free + borrowLimit));
+  }
+  if (kept > used) return exact(exact(kept - used) + Math.max(0, room));
+  return used >= kept ? room : NaN;
+}
+
+/** Usage of the pool whose amounts are at `at`, in plain numbers; NaN for a bigint. */
+export function usageAt(values: Float64Array, at: number, slots: number): number {
+  return (values[at + USED * slots] as number) + (values[at + SPILLED * slots] as number);
+}
+
+/** Whether nothing is kept and the limit on borrowing is infinite in every slot of the amounts from `start`. */
+export function isOpen(values: Float64Array, start: number, slots: number): boolean {
+  for (let at = start; at < start + slots; at++)
+    if (values[at + KEPT * slots] !== 0 || values[at + BORROW * slots] !== Infinity) return false;
+  return true;
+}
+
+/**
+ * Adds usage to a column of the amounts at `at`, of which the group keeps `kept`; returns by how much it spills more.
+ * Changes nothing and returns NaN if the numbers are not exact.
+ */
+export function addAt(
+  values: Float64Array,
+  at: number,
+  slots: number,
+  column: number,
+  change: number,
+  kept: number,
+): number {
+  const before = usageAt(values, at, slots);
+  const sum = (values[at + column * slots] as number) + change;
+  // Every step is exact if none is near the limit of exact numbers; of NaN nothing is.
+  if (!(isHalf(before) && isHalf(change) && isHalf(kept) && Math.abs(sum) <= MAX_EXACT)) return NaN;
+  values[at + column * slots] = sum;
+  return Math.max(0, before + change - kept) - Math.max(0, before - kept);
 }
 
 /** A sum or a difference of safe integers; NaN if it may be rounded. */
@@ -217,18 +278,4 @@ function exact(value: number): number {
 /** Whether a sum of this and another such number is exact, twice over. */
 function isHalf(value: number): boolean {
   return Math.abs(value) <= MAX_EXACT / 4;
-}
-
-const template: number[] = [];
-
-/**
- * Zeros in the form in which V8 keeps fractions: an array of small integers would change its form with the first large
- * amount, and code for several forms is slow.
- */
-function zeros(length: number): Amount[] {
-  if (template.length < length) {
-    while (template.length < length) template.push(0.5);
-    template.fill(0);
-  }
-  return template.slice(0, length);
 }

@@ -60,7 +60,14 @@ function insert(state: QuotaState, name: string, parent: Group | null, spec: Rea
   // Several engines may create groups; the time makes their numbers differ.
   state.lives = Math.max(state.lives + 1, state.now);
   const layout = layoutOf(state, spec);
-  const group = bareGroup(name, state.lives, parent?.name ?? '', parent === null ? 0 : parent.depth + 1, layout);
+  const group = bareGroup(
+    name,
+    state.lives,
+    parent?.name ?? '',
+    parent === null ? 0 : parent.depth + 1,
+    layout,
+    state.blocks,
+  );
   setLimits(group, spec);
   group.budgets = layout.cashKeys.map((key) => newBudget(key, spec.cash.get(key) ?? 0n, -Infinity));
   state.add(group);

@@ -251,7 +251,7 @@ export function relayout(state: QuotaState, group: Group, spec: ReadSpec): void 
   const { layout: old, amounts: before } = group;
   const layout = layoutOf(state, spec);
   if (layout === old) return;
-  const after = new GroupAmounts(layout.keys.length);
+  const after = new GroupAmounts(layout.keys.length, state.blocks);
   group.layout = layout;
   group.amounts = after;
   const counted = layout.keys.some((key) => !old.slots.has(key)) ? selfUsedOf(state, group) : [];

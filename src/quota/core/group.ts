@@ -1,4 +1,6 @@
+import type { AmountBlocks } from './amount-blocks.js';
 import type { Budget } from './budget.js';
+import type { LevelChain } from './level-chain.js';
 import { NO_GRANTS, type DeclaredGrant } from './declared-grant.js';
 import { GroupAmounts } from './group-amounts.js';
 import { LayeredMap } from './layered-map.js';
@@ -44,8 +46,8 @@ export interface Group {
   limitReservation: LimitReservation | null;
   /** The fork that made this copy; null for a group that no fork made. */
   owner: object | null;
-  /** Cache of the group and its ancestors: groups do not move. In a fork, set when all of them are its copies. */
-  ancestry: readonly Group[] | null;
+  /** Cache of the group's chain. In a fork, set when all of its groups are copies of the fork. */
+  chain: Chain | null;
   readonly children: LayeredMap<string, true>;
   readonly workloads: GroupWorkloads;
   /** Keys of reservations for admitted workloads that are not observed yet. */
@@ -54,13 +56,16 @@ export interface Group {
   readonly pods: LayeredMap<string, true>;
 }
 
+/** A group and the ancestors whose pools it can use; only the group itself unless it is elastic. */
+export type Chain = LevelChain<Group>;
+
 /** A copy for a fork; changes do not affect the original. */
-export function forkGroup(group: Group, owner: object): Group {
+export function forkGroup(group: Group, owner: object, blocks: AmountBlocks): Group {
   return {
     ...group,
     owner,
-    ancestry: null,
-    amounts: group.amounts.copy(),
+    chain: null,
+    amounts: group.amounts.copy(blocks),
     budgets:
       group.budgets.length === 0 ? [] : group.budgets.map((budget) => ({ ...budget, grants: [...budget.grants] })),
     children: group.children.fork(),
@@ -71,21 +76,28 @@ export function forkGroup(group: Group, owner: object): Group {
 }
 
 /** A group without keys and usage. */
-export function bareGroup(name: string, life: number, parent: string, depth: number, layout: Layout): Group {
+export function bareGroup(
+  name: string,
+  life: number,
+  parent: string,
+  depth: number,
+  layout: Layout,
+  blocks: AmountBlocks,
+): Group {
   return {
     name,
     life,
     parent,
     depth,
     layout,
-    amounts: new GroupAmounts(layout.keys.length),
+    amounts: new GroupAmounts(layout.keys.length, blocks),
     mode: 'carved',
     budgets: [],
     declared: NO_GRANTS,
     terminating: false,
     limitReservation: null,
     owner: null,
-    ancestry: null,
+    chain: null,
     children: new LayeredMap(),
     workloads: new GroupWorkloads(),
     reserved: new LayeredMap(),

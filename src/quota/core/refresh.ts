@@ -2,7 +2,7 @@ import { minus } from './amount.js';
 import type { Group } from './group.js';
 import type { Key } from './key.js';
 import { announceThreshold } from './pods.js';
-import { chainOf, charge } from './cohort.js';
+import { charge } from './cohort.js';
 import { selfUsedOf } from './recompute.js';
 import type { QuotaState } from './state.js';
 
@@ -61,7 +61,7 @@ function recount(state: QuotaState, found: Group): readonly Drift[] {
     if (counted === amount) return;
     const key = found.layout.keys[slot] as Key;
     drift.push({ group: found.name, key, counted: BigInt(counted), recomputed: BigInt(amount) });
-    charge(state, state.ownAll(chainOf(state, found)), slot, minus(amount, counted));
+    charge(state, state.ownAll(state.chainOf(found)), slot, minus(amount, counted));
   });
   if (drift.length > 0)
     state.emit({ type: 'drift', group: found.name, reason: drift.map(({ key }) => key).join(', ') });

@@ -1,7 +1,6 @@
 import { minus } from './amount.js';
 import { chargesOf, commit } from './admission.js';
 import type { Group } from './group.js';
-import { chainOf } from './cohort.js';
 import { reservationKey, type Candidate } from './reservation.js';
 import type { QuotaState } from './state.js';
 import { chargeOf, emptyChargeVector, type ChargeVector } from './charge-vector.js';
@@ -27,7 +26,7 @@ export function settle(
     state.putReservation(group, key, candidates);
   const after = chargeOf(state, group, key, state.workloads.get(key)) ?? emptyChargeVector(group.layout);
   const delta = after.map((amount, slot) => minus(amount, before[slot] ?? 0));
-  commit(state, state.ownAll(chainOf(state, group)), delta);
+  commit(state, state.ownAll(state.chainOf(group)), delta);
   return delta;
 }
 

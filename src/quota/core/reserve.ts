@@ -1,11 +1,11 @@
+import type { Chain } from './group.js';
 import { chargesOf, commit, refusal, testChange } from './admission.js';
 import { plus, type Amount } from './amount.js';
 import { allowed, denied, isOtherLife } from './admit.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { readDemand, type Demand } from './demand.js';
-import type { Group } from './group.js';
 import type { Key } from './key.js';
-import { chainOf, roomOf, type Chain } from './cohort.js';
+import { roomOf } from './cohort.js';
 import { movePods } from './pods.js';
 import { release, settle } from './release.js';
 import { reservationKey, type Candidate, type Reservation } from './reservation.js';
@@ -109,7 +109,7 @@ export function confirm(state: QuotaState, id: string): Decision {
     subject: reservation.workload,
     amounts: chargesOf(group.layout, delta),
   });
-  return allowed(state, chainOf(state, group), delta);
+  return allowed(state, state.chainOf(group), delta);
 }
 
 /** Cancels a reservation whose object will not be created. */
@@ -130,7 +130,7 @@ export function cancel(state: QuotaState, id: string): Decision {
     candidates.filter((other) => other !== found.candidate),
   );
   state.emit({ type: 'released', group: group.name, subject: workload, amounts: chargesOf(group.layout, delta) });
-  return allowed(state, chainOf(state, group), delta);
+  return allowed(state, state.chainOf(group), delta);
 }
 
 /** Expires a reservation unless it was renewed. */
@@ -147,7 +147,7 @@ export function expire(state: QuotaState, id: string): void {
  * deleted.
  */
 function keyWithoutRoom(state: QuotaState, chain: Chain, alone: ChargeVector, before: ChargeVector): Key | null {
-  const { keys } = (chain[0] as Group).layout;
+  const { keys } = chain.first.layout;
   return (
     keys.find(
       (_, slot) =>

@@ -149,6 +149,7 @@ export class Restorer {
         parent.amounts.addSpilled(above, spills);
       });
     }
+    state.structure++;
   }
 
   #addDates(): void {
@@ -186,7 +187,7 @@ function groupOf(state: QuotaState, name: string, record: GroupRecord, depth: nu
   const budgets = readBudgets(record.budgets);
   const cash = budgets.filter(({ listed }) => listed).map(({ key }) => CASH + key);
   const layout = state.layouts.layoutOf([...record.hard.map(([key]) => key), ...cash]);
-  const group = bareGroup(name, record.life, record.parent, depth, layout);
+  const group = bareGroup(name, record.life, record.parent, depth, layout, state.blocks);
   record.hard.forEach(([, amount], slot) => group.amounts.setHard(slot, amountOfDigits(amount)));
   layout.keys.forEach((_, slot) =>
     group.amounts.setLimits(

@@ -1,4 +1,3 @@
-import { chainOf } from './cohort.js';
 import type { Decision } from './decision.js';
 import type { QuotaEvent } from './event.js';
 import { statusFrom, statusSourceOf, type GroupStatus, type StatusSource } from './status.js';
@@ -18,7 +17,7 @@ export class Simulation {
     this.events = events;
     this.#now = fork.now;
     // Copies also of groups that are only read: the state below the fork changes later.
-    this.#sources = fork.changedGroups().map((group) => statusSourceOf(fork, fork.ownAll(chainOf(fork, group))));
+    this.#sources = fork.changedGroups().map((group) => statusSourceOf(fork, fork.ownAll(fork.chainOf(group))));
   }
 
   /** The groups that the script would change, in their final state. */

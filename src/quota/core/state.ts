@@ -1,6 +1,9 @@
+import { AmountBlocks } from './amount-blocks.js';
+import { LevelChain } from './level-chain.js';
 import type { Change } from './change.js';
 import type { QuotaEvent } from './event.js';
-import { forkGroup, type Group } from './group.js';
+import { forkGroup, type Chain, type Group } from './group.js';
+import { GroupAmounts } from './group-amounts.js';
 import { LayeredMap } from './layered-map.js';
 import { LayoutTable } from './layout.js';
 import type { Loan } from './loan.js';
@@ -33,9 +36,13 @@ export class QuotaState {
   /** Keys of reservations, by operation. */
   readonly operations: LayeredMap<string, string>;
   readonly timers: TimerQueue;
+  /** Memory of the groups' amounts. */
+  readonly blocks = new AmountBlocks();
   readonly counters: Counters = { keysTested: 0, keysCharged: 0 };
   /** Number of changes. */
   revision = 0;
+  /** Number of changes of limits, modes and keys, which chains depend on. */
+  structure = 0;
   /** The latest time of a command. */
   now = 0;
   /** The latest time that any caller named, also for commands in the queue; at least `now`. */
@@ -81,37 +88,29 @@ export class QuotaState {
   own(group: Group): Group {
     if (this.#owned === null || group.owner === this) return group;
     if (this.#owned.has(group.name)) return this.groups.get(group.name) ?? group;
-    const copy = forkGroup(group, this);
+    const copy = forkGroup(group, this, this.blocks);
     this.add(copy);
     return copy;
   }
 
-  /** The groups for changing. */
-  ownAll(chain: readonly Group[]): readonly Group[] {
-    if (this.#owned === null || chain.every(({ owner }) => owner === this)) return chain;
-    const mine = chain.map((group) => this.own(group));
-    if (mine.at(-1)?.parent === '') for (const [at, group] of mine.entries()) group.ancestry ??= mine.slice(at);
-    return mine;
+  /** The chain with groups for changing. */
+  ownAll(chain: Chain): Chain {
+    if (this.#owned === null) return chain;
+    let isMine = true;
+    for (let at: Chain | null = chain; at !== null; at = at.above) if (this.own(at.first) !== at.first) isMine = false;
+    return isMine ? chain : this.chainOf(this.own(chain.first));
   }
 
-  /** A group and its ancestors, for reading. */
-  pathOf(group: Group): readonly Group[] {
-    const path: Group[] = [];
-    for (
-      let at: Group | undefined = group;
-      at !== undefined;
-      at = at.parent === '' ? undefined : this.group(at.parent)
-    ) {
-      // In a fork, a group that is not copied may have a copied parent.
-      if (at.ancestry !== null && (this.#owned === null || at.owner === this)) {
-        if (at === group) return at.ancestry;
-        path.push(...at.ancestry);
-        break;
-      }
-      path.push(at);
-    }
-    if (this.#owned === null) group.ancestry = path;
-    return path;
+  /** The chain of a group, for reading. */
+  chainOf(group: Group): Chain {
+    const known = group.chain;
+    // In a fork, a group that is not copied may have a copied parent.
+    const isMine = this.#owned === null || group.owner === this;
+    if (isMine && known !== null && known.structure === this.structure) return known;
+    const parent = group.mode === 'carved' || group.parent === '' ? undefined : this.group(group.parent);
+    const chain = new LevelChain(group, parent === undefined ? null : this.chainOf(parent), this.structure);
+    if (isMine && (chain.above === null || chain.above.first.chain === chain.above)) group.chain = chain;
+    return chain;
   }
 
   /** Sets a new group, or a copy. */
@@ -224,11 +223,12 @@ export class QuotaState {
       else if (mine === undefined || mine.life !== changed.life)
         this.groups.set(name, {
           ...changed,
+          amounts: changed.amounts.copy(this.blocks),
           workloads: new GroupWorkloads(),
           owner: this.#owned === null ? null : this,
-          ancestry: null,
+          chain: null,
         });
-      else applyGroupFork(mine, changed);
+      else applyGroupFork(mine, changed, this.blocks);
     }
     for (const [key, workload] of fork.workloads.changes()) {
       if (workload === undefined) this.workloads.delete(key);
@@ -241,6 +241,7 @@ export class QuotaState {
     this.reservedIn.applyFork(fork.reservedIn);
     this.operations.applyFork(fork.operations);
     this.timers.applyFork(fork.timers);
+    if (fork.structure > 0) this.structure++;
     this.revision = Math.max(this.revision, fork.revision);
     this.now = Math.max(this.now, fork.now);
     this.lives = Math.max(this.lives, fork.lives);
@@ -248,10 +249,13 @@ export class QuotaState {
 }
 
 /** Applies a fork's copy of a group; its workloads are applied with the entries. */
-function applyGroupFork(mine: Group, changed: Group): void {
-  const { children, workloads, reserved, pods, owner, ancestry } = mine;
+function applyGroupFork(mine: Group, changed: Group, blocks: AmountBlocks): void {
+  const { children, workloads, reserved, pods, owner, chain } = mine;
   children.applyFork(changed.children);
   reserved.applyFork(changed.reserved);
   pods.applyFork(changed.pods);
-  Object.assign(mine, { ...changed, children, workloads, reserved, pods, owner, ancestry });
+  // The memory of the fork goes with it.
+  const amounts = mine.layout === changed.layout ? mine.amounts : new GroupAmounts(changed.layout.keys.length, blocks);
+  amounts.assign(changed.amounts);
+  Object.assign(mine, { ...changed, amounts, children, workloads, reserved, pods, owner, chain });
 }

@@ -3,10 +3,10 @@ import { consumedAt, exhaustedAt, levelAt, nextLevelAt, periodOf, usedAt, type B
 import type { DeclaredGrant } from './declared-grant.js';
 import { declaredLoans, loanedOf } from './declare-loans.js';
 import { hardOf } from './group-hard.js';
-import type { Group, Mode } from './group.js';
+import type { Chain, Group, Mode } from './group.js';
 import type { Loan } from './loan.js';
 import { CASH, type Key } from './key.js';
-import { chainOf, roomOf, type Chain } from './cohort.js';
+import { roomOf } from './cohort.js';
 import type { QuotaState } from './state.js';
 
 /** A condition of a group, in the style of Kubernetes. */
@@ -90,7 +90,7 @@ const NO_AMOUNTS: ReadonlyMap<Key, Amount> = new Map();
 
 /** The source of a group's status, with this chain. */
 export function statusSourceOf(state: QuotaState, chain: Chain): StatusSource {
-  const { name, children } = chain[0] as Group;
+  const { name, children } = chain.first;
   const names = children.size === 0 ? NONE : [...children.keys()];
   if (state.loans.size === 0) return { state, chain, children: names, loaned: NO_AMOUNTS, loans: NONE };
   return { state, chain, children: names, loaned: loanedOf(state, name), loans: declaredLoans(state, name) };
@@ -98,12 +98,12 @@ export function statusSourceOf(state: QuotaState, chain: Chain): StatusSource {
 
 /** The status of one group at `now`. O(keys), and O(depth) for the amount that an elastic group could borrow. */
 export function statusOf(state: QuotaState, group: Group, now: number): GroupStatus {
-  return statusFrom(statusSourceOf(state, chainOf(state, group)), now);
+  return statusFrom(statusSourceOf(state, state.chainOf(group)), now);
 }
 
 /** The status at `now` from its source. */
 export function statusFrom({ state, chain, children, loaned, loans }: StatusSource, now: number): GroupStatus {
-  const group = chain[0] as Group;
+  const group = chain.first;
   const { layout } = group;
   const budgets = group.budgets.filter(({ listed }) => listed);
   const usedOf = (slot: number): bigint => BigInt(group.amounts.totalUsed(slot));

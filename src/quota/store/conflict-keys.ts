@@ -1,6 +1,5 @@
 import type { Change } from '../core/change.js';
 import type { Command } from '../core/command.js';
-import { chainOf } from '../core/cohort.js';
 import type { QuotaState } from '../core/state.js';
 import type { Timer } from '../core/timers.js';
 import { refKey } from '../core/workload.js';
@@ -30,7 +29,7 @@ class ConflictKeys {
     this.keys.add(groupKey(name));
     const group = this.#state.group(name);
     if (group === undefined || group.mode === 'carved') return;
-    for (const above of chainOf(this.#state, group)) this.keys.add(groupKey(above.name));
+    for (const above of this.#state.chainOf(group).groups) this.keys.add(groupKey(above.name));
   }
 
   /** A group and its parent: a child's quota is charged to the parent. */
