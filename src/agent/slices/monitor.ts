@@ -52,6 +52,8 @@ export class Monitor {
   #gpus: readonly GpuMonitor[] = [];
   #sliceVersion = -1;
   #ticks = 0;
+  /** Ticks that one call of the timer stands for: at rest, the process is woken once for several. */
+  #stride = 1;
   #cancel: () => void = () => undefined;
 
   constructor(options: MonitorOptions) {
@@ -65,12 +67,22 @@ export class Monitor {
   }
 
   start(): void {
-    this.#cancel = this.#options.clock.every(TICK_MS, () => this.#tick());
+    this.#setTimer(1);
+    this.#options.slices.onChange(() => {
+      if (this.#stride > 1) this.#setTimer(1);
+    });
   }
 
   /** Starts no further samples; a running sample completes. */
   stop(): void {
+    this.#options.slices.onChange(() => undefined);
     this.#cancel();
+  }
+
+  #setTimer(stride: number): void {
+    this.#cancel();
+    this.#stride = stride;
+    this.#cancel = this.#options.clock.every(stride * TICK_MS, () => this.#tick());
   }
 
   /** Samples the GPUs of a slice now, because processes of its container have ended. */
@@ -79,17 +91,25 @@ export class Monitor {
   }
 
   #tick(): void {
-    const tick = this.#ticks++;
+    const turns = Array.from({ length: this.#stride }, (_, at) => this.#ticks + at);
+    this.#ticks += this.#stride;
     this.#follow();
-    if (tick % TICKS_PER_SWEEP === 0) this.#options.owners.keepOnly(new Set(this.#gpus.flatMap(({ pids }) => pids)));
+    if (turns.some((tick) => tick % TICKS_PER_SWEEP === 0))
+      this.#options.owners.keepOnly(new Set(this.#gpus.flatMap(({ pids }) => pids)));
     const ticksPerSample = Math.max(1, Math.round(this.#options.sampleMs / TICK_MS));
     this.#gpus.forEach((gpu, index) => {
-      const works = gpu.busy || this.#hasNewSessions(gpu);
-      const ticks = works ? Math.max(1, Math.ceil(gpu.presentCount / CONTAINERS_PER_TICK)) : TICKS_AT_REST;
-      if (tick % ticks === 0) gpu.tick(this.#nowNs(), ticks * TICK_MS);
+      const ticks = this.#works(gpu) ? Math.max(1, Math.ceil(gpu.presentCount / CONTAINERS_PER_TICK)) : TICKS_AT_REST;
+      if (turns.some((tick) => tick % ticks === 0)) gpu.tick(this.#nowNs(), ticks * TICK_MS);
+      const atRest = gpu.idle && !this.#hasNewSessions(gpu);
       // The GPUs are sampled in different ticks.
-      if (isSampleDue(tick + index, ticksPerSample, gpu.idle && !this.#hasNewSessions(gpu))) this.#takeSample(gpu);
+      if (turns.some((tick) => isSampleDue(tick + index, ticksPerSample, atRest))) this.#takeSample(gpu);
     });
+    const stride = this.#gpus.some((gpu) => this.#works(gpu)) ? 1 : TICKS_AT_REST;
+    if (stride !== this.#stride) this.#setTimer(stride);
+  }
+
+  #works(gpu: GpuMonitor): boolean {
+    return gpu.busy || this.#hasNewSessions(gpu);
   }
 
   /** True if a process greeted or left since the GPU's last sample, possibly on this GPU. */

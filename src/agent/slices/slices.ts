@@ -40,6 +40,7 @@ export class Slices {
   readonly #sessions = new Map<number, Session>();
   #version = 0;
   #comings = 0;
+  #changed: () => void = () => undefined;
   #cancel: () => void = () => undefined;
   #maintaining: Promise<void> | null = null;
 
@@ -65,6 +66,11 @@ export class Slices {
   /** Changes like `version`, and also whenever a process greets or leaves. */
   get sessionVersion(): number {
     return this.#version + this.#comings;
+  }
+
+  /** Calls `listener`, the only one, after each change of `sessionVersion`. */
+  onChange(listener: () => void): void {
+    this.#changed = listener;
   }
 
   /** The session of a host process that greeted over one of the sockets; the latest if its pid was reused. */
@@ -104,6 +110,7 @@ export class Slices {
     if (known !== undefined) await known.restart(spec, held);
     else this.#started.set(spec.allocation, await Slice.start(spec, held, this.#sliceOptions, this.#sessionListener));
     this.#version += 1;
+    this.#changed();
   }
 
   /** The container of an allocation was found running; does nothing if its slice is open. */
@@ -113,12 +120,14 @@ export class Slices {
     const held = await this.#options.policy.resume(spec);
     this.#started.set(spec.allocation, await Slice.restore(spec, held, this.#sliceOptions, this.#sessionListener));
     this.#version += 1;
+    this.#changed();
   }
 
   /** Corrects the amounts of a running container's allocation; its GPUs and files stay. */
   correct(allocated: SliceSpec): void {
     this.#started.get(allocated.allocation)?.correct(this.#options.policy.withEnforcement(allocated));
     this.#version += 1;
+    this.#changed();
   }
 
   /** The allocation has ended. */
@@ -126,6 +135,7 @@ export class Slices {
     const slice = this.#started.get(allocationId);
     this.#started.delete(allocationId);
     this.#version += 1;
+    this.#changed();
     await slice?.close();
     this.#options.policy.forget(allocationId);
     await this.#options.directories.remove(allocationId);
@@ -139,10 +149,12 @@ export class Slices {
   readonly #sessionListener = {
     joined: (session: Session): void => {
       this.#comings += 1;
+      this.#changed();
       if (session.pid !== null) this.#sessions.set(session.pid, session);
     },
     left: (session: Session): void => {
       this.#comings += 1;
+      this.#changed();
       if (session.pid !== null && this.#sessions.get(session.pid) === session) this.#sessions.delete(session.pid);
     },
   };

@@ -39,12 +39,21 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
   const clock = new ManualClock();
   const start = process.hrtime.bigint();
   const startMs = clock.now();
+  let wakes = 0;
   const monitor = new Monitor({
     slices: node.slices,
     owners: new ProcessOwners(node.slices, knowledge),
     source: gpus,
     gpus: () => [GPU],
-    clock,
+    clock: {
+      now: () => clock.now(),
+      after: (delayMs, action) => clock.after(delayMs, action),
+      every: (periodMs, action) =>
+        clock.every(periodMs, () => {
+          wakes += 1;
+          action();
+        }),
+    },
     log: silentLog(),
     sampleMs: 1_000,
     monotonicNs: () => start + BigInt(clock.now() - startMs) * 1_000_000n,
@@ -68,6 +77,12 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
     monitor,
     /** Runs ticks; `each` runs before each of them. */
     beats: ticks,
+    /** Runs ticks, and counts how often the monitor's timer fires. */
+    async wakeups(count: number, each?: () => void): Promise<number> {
+      const before = wakes;
+      await ticks(count, each);
+      return wakes - before;
+    },
     /** Runs ticks until the driver has answered so many more calls. */
     async samples(count: number): Promise<void> {
       for (const end = looked() + count; looked() < end;) await ticks(1);
@@ -259,7 +274,7 @@ test('steering is renewed while a container works, and expires when it stops', a
   await node.beats(12);
   let charged = 0;
   const work = (): void => container.count(0, { chargedNs: (charged += 10_000_000) });
-  await node.beats(5, work);
+  await node.beats(11, work);
   const [sequence, at] = [container.sequence, container.told(0).steering?.atNs ?? 0n];
   await node.beats(24, work);
   t.equal(container.sequence, sequence + 2, 'before it is two seconds old, not ten times a second');
@@ -536,9 +551,9 @@ test('an unused GPU is sampled less often, until a process starts, ends or works
   t.equal(await asked(80), 2, 'every four seconds');
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
   await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
-  t.equal(await asked(10), 1, 'within a second after a process started');
+  t.equal(await asked(14), 1, 'within a period and its delay after a process started');
   let charged = 0;
-  await node.beats(10, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
+  await node.beats(20, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
   t.equal(
     await asked(40, () => container.count(0, { chargedNs: (charged += 1_000_000) })),
     4,
@@ -548,7 +563,7 @@ test('an unused GPU is sampled less often, until a process starts, ends or works
   t.equal(await asked(80), 2);
   socket.destroy();
   await eventually(() => node.node.slices.sessionOf(process.pid) === null, 'its end');
-  t.equal(await asked(10), 1, 'within a second after the process ended');
+  t.equal(await asked(14), 1, 'within a period and its delay after the process ended');
 });
 
 test('the number of driver calls for a GPU does not grow with its containers', async (t) => {
@@ -584,4 +599,22 @@ test('idle containers cause no reading and no publication', async (t) => {
   await node.beats(100);
   t.equal(container.sequence, sequence);
   t.ok((node.gpus.asked.get(GPU) ?? 0) <= 10, 'the driver is called once a second');
+});
+
+test('at rest the monitor is woken once a second, and at once when a process comes', async (t) => {
+  const node = await monitored(t);
+  const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
+  node.gpus.utilizationPercent = 0;
+  await node.beats(60);
+  t.equal(await node.wakeups(40), 4);
+  const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  t.not(await node.wakeups(2), 0, 'a process came');
+  let charged = 0;
+  const work = (): void => container.count(0, { chargedNs: (charged += 1_000_000) });
+  await node.beats(20, work);
+  t.equal(await node.wakeups(20, work), 20, 'while the process works');
+  await node.beats(60);
+  t.equal(await node.wakeups(40), 4, 'after its work');
+  socket.destroy();
 });
