@@ -32,38 +32,41 @@ export class BodyReader {
     const tooLarge = (): RefusedRequest =>
       new RefusedRequest(413, `the body is larger than ${bodyBytes} bytes`, { connection: 'close' });
     if (announced > 2 * bodyBytes) throw tooLarge();
-    let refusal: RefusedRequest | null = null;
+    const refused: { by: RefusedRequest | null } = { by: null };
     const body = new BodyBytes(announced);
     let [bytes, held] = [0, 0];
     const release = (): void => {
       this.#hold(address, -held);
       held = 0;
     };
-    try {
-      for await (const chunk of request as AsyncIterable<Buffer>) {
-        bytes += chunk.length;
-        if (bytes > 2 * bodyBytes) break;
-        if (refusal !== null) continue;
-        if (bytes > bodyBytes) refusal = tooLarge();
-        else if (!this.#hasRoom(address, chunk.length))
-          refusal = new RefusedRequest(503, 'too many request bodies in memory; try again', { 'retry-after': '1' });
-        if (refusal === null) {
-          body.add(chunk);
-          held += chunk.length;
-          this.#hold(address, chunk.length);
-        } else {
-          body.clear();
-          release();
-        }
+    const take = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      if (refused.by !== null) return;
+      if (bytes > bodyBytes) refused.by = tooLarge();
+      else if (!this.#hasRoom(address, chunk.length))
+        refused.by = new RefusedRequest(503, 'too many request bodies in memory; try again', { 'retry-after': '1' });
+      if (refused.by === null) {
+        body.add(chunk);
+        held += chunk.length;
+        this.#hold(address, chunk.length);
+      } else {
+        body.clear();
+        release();
       }
+    };
+    try {
+      await eachChunk(request, (chunk) => {
+        take(chunk);
+        return bytes <= 2 * bodyBytes;
+      });
     } catch (error) {
       release();
       // The caller disconnected, or took too long.
       throw new RefusedRequest(400, `the body is incomplete: ${(error as Error).message}`);
     }
-    if (refusal === null) return { bytes: body.bytes, release };
+    if (refused.by === null) return { bytes: body.bytes, release };
     release();
-    throw refusal;
+    throw refused.by;
   }
 
   #hasRoom(address: string, bytes: number): boolean {
@@ -77,4 +80,23 @@ export class BodyReader {
     if (held === 0) this.#heldOf.delete(address);
     else this.#heldOf.set(address, held);
   }
+}
+
+/**
+ * Calls `take` with each chunk of the body; false discards the rest, and closes the connection. By listeners: an
+ * iterator of the request takes several times as long for a short body. Rejects if the caller disconnects.
+ */
+function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const closed = (): void => reject(new Error('aborted'));
+    if (request.destroyed) return closed();
+    request.on('data', (chunk: Buffer) => {
+      if (request.destroyed || take(chunk)) return;
+      resolve();
+      request.destroy();
+    });
+    request.once('end', resolve);
+    request.once('error', reject);
+    request.once('close', closed);
+  });
 }
