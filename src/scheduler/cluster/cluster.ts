@@ -136,6 +136,7 @@ export class Cluster {
   evaluate(demand: Demand, names: Iterable<string>, options: { readonly host?: boolean } = {}): Evaluation {
     const fits: ClusterNode[] = [];
     const refused: { name: string; refusal: Refusal }[] = [];
+    const fitsAsBefore = this.#costs.knownFits(demand);
     for (const name of names) {
       const node = this.#nodes.get(name);
       if (node === undefined) {
@@ -149,7 +150,7 @@ export class Cluster {
         refused.push({ name, refusal: 'no-room' });
         continue;
       }
-      const refusal = judgeFit(node, demand, this.#scratch);
+      const refusal = fitsAsBefore(node) ? null : judgeFit(node, demand, this.#scratch);
       if (refusal === null) fits.push(node);
       else refused.push({ name, refusal });
     }

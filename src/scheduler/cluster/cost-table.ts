@@ -53,6 +53,18 @@ export class CostTable {
     for (const column of this.#columns.values()) column.versions[node.slot] = 0;
   }
 
+  /**
+   * A function that is true for a node without reservations on which the pod fits according to a cached cost, which
+   * needs no look at its GPUs. False: not known.
+   */
+  knownFits(demand: Demand): (node: ClusterNode) => boolean {
+    const column = this.#columns.get(demand.key);
+    if (column === undefined) return () => false;
+    const { versions, first } = column;
+    return (node) =>
+      versions[node.slot] === node.version && (first[node.slot] as number) < Infinity && !node.isReserved;
+  }
+
   /** The cost of the pod on each of the nodes, in the same order. Infinite if the pod does not fit. */
   costs(demand: Demand, nodes: readonly ClusterNode[]): Costs {
     const column = this.#column(demand.key, nodes);

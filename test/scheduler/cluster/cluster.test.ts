@@ -3,6 +3,7 @@ import { test } from 'tap';
 import { Cluster } from '../../../src/scheduler/cluster/cluster.js';
 import { policyOf } from '../../../src/scheduler/cluster/policy/policies.js';
 import type { Demand } from '../../../src/scheduler/cluster/demand.js';
+import type { ClusterNode } from '../../../src/scheduler/cluster/node.js';
 import { BLOCK, nodeGpu, node, pod } from './builders.js';
 
 function cluster(...nodes: readonly (readonly number[])[]): Cluster {
@@ -112,6 +113,35 @@ test('refusals distinguish temporary reasons from permanent ones', (t) => {
     { name: 'n3', refusal: 'unknown-node' },
   ]);
   t.same(of.evaluate(pod([[50, 17]]), ['n0']).refused, [{ name: 'n0', refusal: 'too-large' }]);
+  t.end();
+});
+
+test('nodes are evaluated anew after each change, though costs of equal pods are known', (t) => {
+  const of = cluster([16], [16], [16]);
+  const demand = pod([[60, 4]]);
+  const offered = (): string[] => {
+    const { fits } = of.evaluate(demand, ['n0', 'n1', 'n2']);
+    of.costs(demand, fits);
+    return fits.map(({ name }) => name);
+  };
+  t.same(offered(), ['n0', 'n1', 'n2']);
+  of.setPod({ uid: 'a', nodeName: 'n0', demand, gpus: null });
+  t.same(offered(), ['n1', 'n2']);
+  of.reserve('b', demand, [of.nodes.get('n1') as ClusterNode], 1000);
+  t.same(offered(), ['n2']);
+  of.reservations.drop('b');
+  of.removePod('a');
+  t.same(offered(), ['n0', 'n1', 'n2']);
+  of.setNode(node('n1', [16], { gpus: [nodeGpu(0, 16, { usable: false })] }));
+  t.same(offered(), ['n0', 'n2']);
+  of.setNode(node('n0', [2]));
+  t.same(offered(), ['n2']);
+  of.removeNode('n2');
+  t.same(offered(), []);
+  of.setNode(node('n2', [2]));
+  t.same(offered(), []);
+  of.setNode(node('n1', [16, 16]));
+  t.same(offered(), ['n1']);
   t.end();
 });
 
