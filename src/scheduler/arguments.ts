@@ -9,6 +9,7 @@ import {
   skipSpace,
   valueAt,
 } from './json-slices.js';
+import { NameTable } from './name-table.js';
 
 /**
  * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case tags
@@ -73,10 +74,11 @@ export class BadArguments extends Error {
   }
 }
 
-export function readExtenderArguments(body: Buffer): ExtenderArguments {
+/** Reads the arguments; `table` contains names that earlier calls had. */
+export function readExtenderArguments(body: Buffer, table = new NameTable()): ExtenderArguments {
   let pod: unknown = null;
   let nodes: NodeList | null = null;
-  let names: unknown = null;
+  let names: readonly string[] | null = null;
   inJson(() => {
     const whole = (start: number, keep: (value: unknown) => void): number => {
       const end = endOfValue(body, start);
@@ -90,14 +92,26 @@ export function readExtenderArguments(body: Buffer): ExtenderArguments {
       switch (key.toLowerCase()) {
         case 'pod':
           return whole(at, (value) => (pod = value));
-        case 'nodenames':
-          return whole(at, (value) => (names = value));
+        case 'nodenames': {
+          if (!isArrayAt(body, at))
+            return whole(at, (value) => {
+              if (value !== null) throw notNames();
+            });
+          const read: string[] = [];
+          names = read;
+          return eachElement(body, at, (element) => {
+            const name = table.readAt(body, element);
+            if (name === null) throw notNames();
+            read.push(name);
+            return table.end;
+          });
+        }
         case 'nodes': {
           if (!isObjectAt(body, at))
             return whole(at, (value) => {
               if (value !== null) throw new BadArguments('Nodes is not a node list');
             });
-          nodes = nodeListAt(body, at);
+          nodes = nodeListAt(body, at, table);
           return nodes.list.end;
         }
         default:
@@ -108,10 +122,14 @@ export function readExtenderArguments(body: Buffer): ExtenderArguments {
   });
   if (!isRecord(pod)) throw new BadArguments('Pod is missing');
   if (nodes === null && names === null) throw new BadArguments('neither Nodes nor NodeNames given');
-  return { pod: readPod(pod), nodes, nodeNames: names === null ? null : namesOf(names, 'NodeNames') };
+  return { pod: readPod(pod), nodes, nodeNames: names };
 }
 
-function nodeListAt(body: Buffer, start: number): NodeList {
+function notNames(): BadArguments {
+  return new BadArguments('NodeNames is not a list of names');
+}
+
+function nodeListAt(body: Buffer, start: number, table: NameTable): NodeList {
   const nodes: NamedNode[] = [];
   let items: Slice | null = null;
   const end = eachMember(body, start, (key, at) => {
@@ -123,7 +141,7 @@ function nodeListAt(body: Buffer, start: number): NodeList {
     }
     const last = eachElement(body, at, (element) => {
       if (!isObjectAt(body, element)) throw new BadArguments('Nodes contains an item that is not a node');
-      const node = nodeAt(body, element);
+      const node = nodeAt(body, element, table);
       nodes.push(node);
       return node.end;
     });
@@ -133,18 +151,17 @@ function nodeListAt(body: Buffer, start: number): NodeList {
   return { nodes, list: { start, end }, items, body };
 }
 
-function nodeAt(body: Buffer, start: number): NamedNode {
-  let name: unknown = '';
+function nodeAt(body: Buffer, start: number, table: NameTable): NamedNode {
+  let name = '';
   const end = eachMember(body, start, (key, at) => {
     if (key !== 'metadata' || !isObjectAt(body, at)) return endOfValue(body, at);
     return -eachMember(body, at, (inner, value) => {
-      const last = endOfValue(body, value);
-      if (inner !== 'name') return last;
-      name = valueAt(body, value, last);
-      return -last;
+      if (inner !== 'name') return endOfValue(body, value);
+      name = table.readAt(body, value) ?? '';
+      return -table.end;
     });
   });
-  return { name: typeof name === 'string' ? name : '', start, end };
+  return { name, start, end };
 }
 
 function inJson(read: () => void): void {
@@ -203,12 +220,6 @@ function podOf(document: Record<string, unknown>): Pod {
   const pod = field(document, 'Pod');
   if (!isRecord(pod)) throw new BadArguments('Pod is missing');
   return readPod(pod);
-}
-
-function namesOf(value: unknown, name: string): string[] {
-  if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string'))
-    throw new BadArguments(`${name} is not a list of names`);
-  return value;
 }
 
 /** The field's value under any case of its name; null if it is missing or null. The usual spelling is tried first. */

@@ -4,6 +4,7 @@ import type { HttpRequest, Route } from '../http/listener.js';
 import { BadArguments, readBindingArguments, readExtenderArguments, readPreemptionArguments } from './arguments.js';
 import type { ExtenderService } from './extender-service.js';
 import type { ExtenderMetrics } from './extender-metrics.js';
+import { NameTable } from './name-table.js';
 import { filterError, printFilterResult, type FilterResult } from './results.js';
 
 export interface VerbRoutesOptions {
@@ -73,18 +74,19 @@ function inPieces(pieces: readonly Buffer[]): Answer {
 }
 
 function verbsOf(service: ExtenderService): Record<string, Verb> {
+  const names = new NameTable();
   const hasError = (answer: unknown): boolean => (answer as { Error?: string }).Error !== '';
   return {
     predicates: {
       name: 'filter',
-      answer: (body) => service.filter(readExtenderArguments(body)),
+      answer: (body) => service.filter(readExtenderArguments(body, names)),
       print: (answer) => printFilterResult(answer as FilterResult),
       failure: filterError,
       failed: hasError,
     },
     prioritize: {
       name: 'prioritize',
-      answer: (body) => service.prioritize(readExtenderArguments(body)),
+      answer: (body) => service.prioritize(readExtenderArguments(body, names)),
       print: JSON.stringify,
       failure: null,
       failed: () => false,
