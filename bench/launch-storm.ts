@@ -5,7 +5,7 @@ import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
 /** Runs with and without the library alternate; the first second of each run is for starting. */
-const ROUNDS = 4;
+const ROUNDS = 3;
 const SECONDS = 2;
 /** The goal: the largest loss. */
 const GOAL_PERCENT = 1;

@@ -2,7 +2,7 @@ import { measured, median, type BenchOptions } from '../report.js';
 import { PeerMachine } from './container.js';
 import { LIBRARIES, type Library, type Limits } from './library.js';
 
-const ROUNDS = 9;
+const ROUNDS = 5;
 const BATCHES = '400';
 const PAUSE_US = '300';
 const TIMEOUT_MS = 60_000;

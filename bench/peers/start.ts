@@ -2,7 +2,7 @@ import { measured, median, type BenchOptions } from '../report.js';
 import { PeerMachine, PROGRAM_PATH } from './container.js';
 import { LIBRARIES, type Library } from './library.js';
 
-const ROUNDS = 5;
+const ROUNDS = 3;
 const TIMEOUT_MS = 120_000;
 const PROCESSES = [1, 20] as const;
 /** Time that a context takes: none, and as on real GPUs. */
