@@ -11,6 +11,8 @@ const ROUNDS = 5;
 const LEAD_MS = 500;
 const LEAD_MS_EACH = 25;
 const GIB = 2 ** 30;
+/** Room for the contexts of all processes, 256 MiB each. */
+const GPU_BYTES = 64 * GIB;
 
 /** Of one process: from the common start until it has a context, in ms. */
 interface Start {
@@ -30,11 +32,11 @@ interface Start {
  */
 export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const rounds = args.includes('--quick') ? 1 : ROUNDS;
-  const machine = await SimulatedMachine.open(1);
+  const machine = await SimulatedMachine.open(1, { memoryMiB: GPU_BYTES / 2 ** 20 });
   try {
     const slice = join(machine.directory, 'slice');
     await mkdir(join(slice, 'usage'), { recursive: true });
-    const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes: 8 * GIB, share: 50, softLimit: null };
+    const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes: GPU_BYTES, share: 50, softLimit: null };
     (await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device] })).close();
     for (const processes of PROCESSES) {
       const hooked: Start[][] = [];

@@ -1,9 +1,9 @@
 import { measured, median, type BenchOptions } from '../report.js';
 import { PeerMachine } from './container.js';
-import { LIBRARIES, type Library, type Limits } from './library.js';
+import { LIMITERS, type Library, type Limits } from './library.js';
 
 const ROUNDS = 5;
-const BATCHES = '400';
+const BATCHES = '200';
 const PAUSE_US = '300';
 const TIMEOUT_MS = 60_000;
 const LIMITED: Limits = { share: 90, memoryMib: 8192 };
@@ -17,7 +17,7 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  ...LIBRARIES.map((library): Case => ({ library, limits: LIMITED, suffix: '' })),
+  ...LIMITERS.map((library): Case => ({ library, limits: LIMITED, suffix: '' })),
   ...(['ours', 'HAMi-core', 'vgpu-manager'] as const).map((library): Case => ({
     library,
     limits: UNLIMITED,
@@ -25,46 +25,61 @@ const CASES: readonly Case[] = [
   })),
 ];
 
+/** What the calls of one program cost, in ns. */
+interface Cost {
+  readonly launch: number;
+  readonly pair: number;
+}
+
 /**
- * What a kernel launch and an allocation with its release cost behind each library; the baseline is the driver alone.
+ * What a kernel launch and an allocation with its release cost behind each library. Processors change their speed: so
+ * the driver alone, the baseline, is measured right before each library, and a figure is the baseline's median times
+ * the median of the ratios.
  */
 export async function cost(peers: string, quick: boolean, { report, note }: BenchOptions): Promise<void> {
-  note(`Time of a call, median of ${quick ? 1 : ROUNDS} rounds; "none" is the driver alone.`);
-  /** By the name of the figure, and the library. */
-  const figures = new Map<string, Map<Library, number[]>>();
-  const add = (name: string, library: Library, value: number): void => {
-    const row = figures.get(name) ?? new Map<Library, number[]>();
-    figures.set(name, row.set(library, [...(row.get(library) ?? []), value]));
-  };
-  for (let round = 0; round < (quick ? 1 : ROUNDS); round += 1) {
-    // Each library meets each phase of the machine.
-    for (const { library, limits, suffix } of [
-      ...CASES.slice(round % CASES.length),
-      ...CASES.slice(0, round % CASES.length),
-    ]) {
-      const machine = await PeerMachine.open(peers);
-      const container = await machine.container(library, limits);
-      const outcome = await container.finish(TIMEOUT_MS, 'cost', BATCHES, PAUSE_US);
-      await machine.close();
-      if (!outcome.ok) {
-        note(`cost${suffix}, ${library}: ${outcome.why}`);
-        continue;
-      }
-      const [launch = NaN, pair = NaN] = outcome.text.split(' ').map(Number);
-      add(`kernel launch${suffix}`, library, launch);
-      add(`allocation and free${suffix}`, library, pair);
-      // The driver alone knows no limits.
-      if (library === 'none') {
-        add('kernel launch, no limits', library, launch);
-        add('allocation and free, no limits', library, pair);
-      }
+  const rounds = quick ? 1 : ROUNDS;
+  note(`Time of a call, from the median ratio of ${rounds} rounds to "none", the driver alone right before.`);
+  const alone: Cost[] = [];
+  const ratios = new Map<Case, Cost[]>(CASES.map((each) => [each, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const each of round % 2 === 0 ? CASES : CASES.toReversed()) {
+      const direct = await costOf(peers, { ...each, library: 'none' }, note);
+      const hooked = await costOf(peers, each, note);
+      if (direct === null || hooked === null) continue;
+      alone.push(direct);
+      ratios.get(each)?.push({ launch: hooked.launch / direct.launch, pair: hooked.pair / direct.pair });
     }
   }
-  for (const [name, row] of figures) {
-    const alone = median(row.get('none') ?? []);
-    for (const library of LIBRARIES) {
-      const all = row.get(library);
-      if (all !== undefined) report(measured(name, median(all), 'ns', library === 'none' ? null : alone, library));
+  for (const [what, of] of [
+    ['kernel launch', ({ launch }: Cost): number => launch],
+    ['allocation and free', ({ pair }: Cost): number => pair],
+  ] as const) {
+    const baseline = median(alone.map(of));
+    for (const suffix of new Set(CASES.map((each) => each.suffix))) {
+      report(measured(`${what}${suffix}`, baseline, 'ns', null, 'none'));
+      for (const [{ library, suffix: own }, all] of ratios)
+        if (own === suffix && all.length > 0)
+          report(measured(`${what}${suffix}`, baseline * median(all.map(of)), 'ns', baseline, library));
     }
+  }
+}
+
+async function costOf(
+  peers: string,
+  { library, limits, suffix }: Case,
+  note: (text: string) => void,
+): Promise<Cost | null> {
+  const machine = await PeerMachine.open(peers);
+  try {
+    const container = await machine.container(library, limits);
+    const outcome = await container.finish(TIMEOUT_MS, 'cost', BATCHES, PAUSE_US);
+    if (outcome.ok) {
+      const [launch = NaN, pair = NaN] = outcome.text.split(' ').map(Number);
+      return { launch, pair };
+    }
+    note(`cost${suffix}, ${library}: ${outcome.why}`);
+    return null;
+  } finally {
+    await machine.close();
   }
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { measured, type BenchOptions } from '../report.js';
 import { stop } from '../sim/machine.js';
 import { PeerMachine, textOf } from './container.js';
@@ -25,6 +26,7 @@ const MOST_MIB = 5120;
 const CHUNK_MIB = '64';
 /** From a program's context to its first allocation, for node agents to notice it. */
 const WAIT_MS = '2500';
+const LATEST_MS = 20_000;
 const MIB = 2 ** 20;
 
 /**
@@ -41,10 +43,17 @@ export async function memory(peers: string, quick: boolean, { report, note }: Be
       const errors = textOf(child.stderr);
       if (child.stdout === null) throw new Error('the program has no output');
       const lines = createInterface({ input: child.stdout });
-      const [line] = (await Promise.race([once(lines, 'line'), once(child, 'close')])) as [unknown];
+      // A library may hang in an allocation.
+      const [line] = (await Promise.race([
+        once(lines, 'line'),
+        once(child, 'close'),
+        sleep(LATEST_MS, [null], { ref: false }),
+      ])) as [unknown];
       if (typeof line === 'string' && /^\d+ \d+$/u.test(line)) {
         const used = [...(await machine.status()).memoryBytes.values()].reduce((sum, bytes) => sum + bytes, 0) / MIB;
         report(measured(`memory by ${kind}`, used, 'MiB', LIMIT_MIB, library));
+      } else if (line === null) {
+        note(`memory by ${kind}, ${library}: no end after ${LATEST_MS / 1000} s`);
       } else {
         note(`memory by ${kind}, ${library}: ${(await errors).trim().split('\n').at(-1) ?? ''}`);
       }
