@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFile
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { parse } from 'yaml';
-import { z } from 'zod';
+import * as z from 'zod';
 import { scratchDirectory } from '../scratch.js';
 import { missingProgram, read, ROOT } from './rendering.js';
 
