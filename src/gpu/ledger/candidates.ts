@@ -62,7 +62,8 @@ export function candidatesOf(
 
 /**
  * True when only the kubelet can tell whether the memory before these cores belongs to them, because their pod is
- * unknown: the memory was attributed to whole GPUs, which need none, or to a pod that has ended.
+ * unknown: the memory was attributed to whole GPUs, which need none, to cores that may have had theirs, or to a pod that
+ * has ended.
  */
 export function isPairingUnsure(
   { open, allocations }: LedgerState,
@@ -70,7 +71,7 @@ export function isPairingUnsure(
   { kind, size }: ResourceRequest,
 ): boolean {
   if (kind !== 'core' || open === null || matchingContainers(pending, kind, size).length > 0) return false;
-  if (open.kind === 'memory') return open.isUnsure === true;
+  if (open.kind !== 'core' && open.isUnsure === true) return true;
   return isJoinedToWholeGpus({ open, allocations });
 }
 

@@ -49,7 +49,7 @@ export class KubeletModel {
   readonly pods = new Map<string, ModelPod>();
   /** Refusals of PreStartContainer: the ledger could not keep what it had allocated. */
   readonly lateRefusals: string[] = [];
-  /** The kubelet itself failed the last pod, after the ledger had answered for one resource. */
+  /** The kubelet itself failed the last pod that it asked the ledger about, after the answer for one resource. */
   failedHalfway = false;
   /** Refusals of the ledger during admission. */
   readonly refused: string[] = [];
@@ -71,7 +71,6 @@ export class KubeletModel {
   }): boolean {
     const uid = `pod-${(this.#serial += 1)}`;
     const given: Record<ResourceKind, readonly string[]> = { core: [], memory: [] };
-    this.failedHalfway = false;
     const listed = wish.knowsPods
       ? [
           ...[...this.pods.values()].filter(({ started }) => !started).map((pod) => waiting(pod.uid, pod)),
@@ -81,12 +80,12 @@ export class KubeletModel {
     for (const [at, kind] of wish.order.entries()) {
       const size = kind === 'core' ? wish.cores : wish.memoryBlocks;
       if (size === 0) continue;
-      if (at >= wish.failAfter) return false;
       const available = this.#available(kind);
-      if (available.length < size) {
-        this.failedHalfway = at > 0;
+      if (at >= wish.failAfter || available.length < size) {
+        this.failedHalfway ||= given.core.length + given.memory.length > 0;
         return false;
       }
+      this.failedHalfway = false;
       this.state = observeOffered(this.state, available, []).state;
       const holders = this.#holders({ uid, coreIds: given.core, memoryIds: given.memory });
       const pending = this.#candidates(listed, kind, size);
