@@ -3,12 +3,14 @@
  * does: with dlsym in libcuda.so.1, and those that the library in front of the driver does not export with
  * cuGetProcAddress.
  *
- *     any_library cost BATCHES PAUSE_US    prints the ns of a launch, and of an allocation with its release (medians)
+ *     any_library cost PAUSE_US            for each line of its input: prints the ns of a launch, and of an allocation
+ *                                          with its release (mean of a batch)
  *     any_library tenant SECONDS PATTERN   launches: async:US, or grid:US:BLOCKS (kernels of BLOCKS blocks)
  *     any_library fill KIND CHUNK_MIB MOST_MIB WAIT_MS   allocates until it is refused, prints what it got in MiB and
  *                                          the result, and holds it until its input ends
- *     any_library race FILE MIB SECONDS LIMIT_MIB        allocates and frees against other processes; FILE counts what
- *                                          all of them hold
+ *     any_library race FILE MIB SECONDS LIMIT_MIB N
+ *                                          allocates and frees against other processes, once N of them have contexts;
+ *                                          FILE counts what all of them hold
  *     any_library start                    creates a context and loads a module
  *     any_library many N PROGRAM ...       starts N programs at once; prints the ms until the last one has ended, and
  *                                          how many failed
@@ -26,7 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LAUNCHES = 400, PAIRS = 200, WARM_UP_BATCHES = 20, RACE_HOLD_US = 100, RACE_REST_US = 50 };
+enum { LAUNCHES = 400, WARM_UP_LAUNCHES = 100, PAIRS = 200, WARM_UP_PAIRS = 20 };
+enum { RACE_HOLD_US = 100, RACE_REST_US = 50 };
 
 extern char **environ;
 
@@ -112,40 +115,31 @@ static CUstream new_stream(void) {
   return stream;
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
-static double median(double *values, int count) {
-  qsort(values, (size_t)count, sizeof *values, by_value);
-  return values[count / 2];
-}
-
-static int cost(int batches, uint64_t pause_us) {
-  double *launch = calloc((size_t)batches, sizeof *launch), *pair = calloc((size_t)batches, sizeof *pair);
-  if (launch == NULL || pair == NULL) die("memory", 0);
+static int cost(uint64_t pause_us) {
   CUfunction function = kernel("busy_ns_100");
   __typeof__(&cuLaunchKernel) go = DRIVER(cuLaunchKernel);
   __typeof__(&cuMemAlloc_v2) allocate = DRIVER(cuMemAlloc_v2);
   __typeof__(&cuMemFree_v2) release = DRIVER(cuMemFree_v2);
-  for (int batch = -WARM_UP_BATCHES; batch < batches; batch++) {
-    uint64_t from = now_ns();
-    for (int i = 0; i < LAUNCHES; i++)
+  char line[16];
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    uint64_t from = 0;
+    /* Another program ran before: the first calls fill the caches again. */
+    for (int i = -WARM_UP_LAUNCHES; i < LAUNCHES; i++) {
+      if (i == 0) from = now_ns();
       ok(go(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "launch");
-    double each = (double)(now_ns() - from) / LAUNCHES;
+    }
+    double launch = (double)(now_ns() - from) / LAUNCHES;
     ok(DRIVER(cuCtxSynchronize)(), "synchronize");
-    if (batch >= 0) launch[batch] = each;
     rest_us(pause_us);
-    CUdeviceptr pointer;
-    from = now_ns();
-    for (int i = 0; i < PAIRS; i++) {
+    for (int i = -WARM_UP_PAIRS; i < PAIRS; i++) {
+      CUdeviceptr pointer;
+      if (i == 0) from = now_ns();
       ok(allocate(&pointer, 65536), "allocate");
       ok(release(pointer), "free");
     }
-    if (batch >= 0) pair[batch] = (double)(now_ns() - from) / PAIRS;
+    printf("%.1f %.1f\n", launch, (double)(now_ns() - from) / PAIRS);
+    fflush(stdout);
   }
-  printf("%.1f %.1f\n", median(launch, batches), median(pair, batches));
   return 0;
 }
 
@@ -256,10 +250,13 @@ static int fill(const char *kind, size_t chunk, size_t most, uint64_t wait_ms) {
 
 /* What all racing processes hold, by their own account, in bytes; the counts of calls. */
 struct race {
-  _Atomic int64_t held, most, over, got, refused, other;
+  _Atomic int64_t held, most, over, got, refused, other, ready;
 };
 
-static int race(const char *path, size_t bytes, double seconds, int64_t limit) {
+/* A library may refuse a context: no program waits longer for the others. */
+enum { RACE_START_MS = 5000 };
+
+static int race(const char *path, size_t bytes, double seconds, int64_t limit, int64_t processes) {
   int file = open(path, O_RDWR | O_CREAT, 0666);
   if (file < 0 || ftruncate(file, sizeof(struct race)) != 0) die(path, 0);
   struct race *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -267,6 +264,9 @@ static int race(const char *path, size_t bytes, double seconds, int64_t limit) {
   __typeof__(&cuMemAlloc_v2) allocate = DRIVER(cuMemAlloc_v2);
   __typeof__(&cuMemFree_v2) release = DRIVER(cuMemFree_v2);
   unsigned int seed = (unsigned int)getpid();
+  all->ready++;
+  for (int waited = 0; all->ready < processes && waited < RACE_START_MS; waited++)
+    rest_us(1000);
   for (uint64_t end = now_ns() + (uint64_t)(seconds * 1e9); now_ns() < end;) {
     CUdeviceptr pointer;
     CUresult result = allocate(&pointer, bytes);
@@ -310,13 +310,14 @@ int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "many") == 0 && argc >= 4) return many(atoi(argv[2]), argv + 3);
   begin();
-  if (strcmp(what, "cost") == 0 && argc == 4) return cost(atoi(argv[2]), strtoull(argv[3], NULL, 10));
+  if (strcmp(what, "cost") == 0 && argc == 3) return cost(strtoull(argv[2], NULL, 10));
   if (strcmp(what, "tenant") == 0 && argc == 4) return tenant(atof(argv[2]), argv[3]);
   if (strcmp(what, "fill") == 0 && argc == 6)
     return fill(argv[2], strtoull(argv[3], NULL, 10) << 20, strtoull(argv[4], NULL, 10) << 20,
                 strtoull(argv[5], NULL, 10));
-  if (strcmp(what, "race") == 0 && argc == 6)
-    return race(argv[2], strtoull(argv[3], NULL, 10) << 20, atof(argv[4]), strtoll(argv[5], NULL, 10) << 20);
+  if (strcmp(what, "race") == 0 && argc == 7)
+    return race(argv[2], strtoull(argv[3], NULL, 10) << 20, atof(argv[4]), strtoll(argv[5], NULL, 10) << 20,
+                strtoll(argv[6], NULL, 10));
   if (strcmp(what, "start") == 0 && argc == 2) return 0;
   fprintf(stderr, "usage: any_library cost|tenant|fill|race|start|many ...\n");
   return 2;

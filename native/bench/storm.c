@@ -1,8 +1,10 @@
 /*
- * Threads, each with a stream of its own, launch as fast as possible and wait only while their stream is full. Prints a
- * line per second: the number of launches that the driver accepted, and the CPU time (ns) of the process.
+ * Threads, each with a stream of its own, launch as fast as possible and wait only while their stream is full. All
+ * processes of a run begin at the same time, given as CLOCK_MONOTONIC, when they have their contexts. Prints whether
+ * the process was too late for it, then a line per window of time: the number of launches that the driver accepted, and
+ * the CPU time (ns) of the process.
  *
- *     storm SECONDS KERNEL_NS THREADS
+ *     storm AT_NS WINDOWS WINDOW_MS KERNEL_NS THREADS
  */
 #include "cuda_abi.h"
 #include <pthread.h>
@@ -14,7 +16,7 @@
 /* Launches between two reads of the clock. */
 #define BATCH 256
 #define SECOND_NS 1000000000ull
-#define MOST_SECONDS 60
+#define MOST_WINDOWS 240
 #define MOST_THREADS 256
 
 static const char kernels[] =
@@ -36,9 +38,16 @@ struct thread {
   CUcontext context;
   CUfunction kernel;
   uint64_t kernel_ns;
-  int seconds;
-  _Atomic uint64_t *launches; /* of each second, of all threads */
+  uint64_t begin_ns, window_ns;
+  uint64_t windows;
+  _Atomic uint64_t *launches; /* of each window, of all threads */
 };
+
+static void sleep_until(uint64_t at_ns) {
+  struct timespec time = {(time_t)(at_ns / SECOND_NS), (long)(at_ns % SECOND_NS)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) != 0)
+    ;
+}
 
 static void *launch_all(void *argument) {
   struct thread *thread = argument;
@@ -46,11 +55,12 @@ static void *launch_all(void *argument) {
   void *arguments[] = {&thread->kernel_ns};
   ok(cuCtxSetCurrent(thread->context), "context");
   ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "stream");
-  uint64_t begun = clock_ns(CLOCK_MONOTONIC), second;
-  while ((second = (clock_ns(CLOCK_MONOTONIC) - begun) / SECOND_NS) < (uint64_t)thread->seconds) {
+  sleep_until(thread->begin_ns);
+  uint64_t window;
+  while ((window = (clock_ns(CLOCK_MONOTONIC) - thread->begin_ns) / thread->window_ns) < thread->windows) {
     for (int i = 0; i < BATCH; i++)
       ok(cuLaunchKernel(thread->kernel, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL), "launch");
-    thread->launches[second] += BATCH;
+    thread->launches[window] += BATCH;
   }
   return NULL;
 }
@@ -59,32 +69,33 @@ int main(int argc, char **argv) {
   CUcontext context;
   CUmodule module;
   CUfunction kernel;
-  int seconds = argc == 4 ? atoi(argv[1]) : 0, threads = argc == 4 ? atoi(argv[3]) : 0;
-  if (seconds < 1 || seconds > MOST_SECONDS || threads < 1 || threads > MOST_THREADS) {
-    fprintf(stderr, "usage: storm SECONDS KERNEL_NS THREADS\n");
+  int windows = argc == 6 ? atoi(argv[2]) : 0, window_ms = argc == 6 ? atoi(argv[3]) : 0;
+  int threads = argc == 6 ? atoi(argv[5]) : 0;
+  if (windows < 1 || windows > MOST_WINDOWS || window_ms < 1 || threads < 1 || threads > MOST_THREADS) {
+    fprintf(stderr, "usage: storm AT_NS WINDOWS WINDOW_MS KERNEL_NS THREADS\n");
     return 2;
   }
   ok(cuInit(0), "cuInit");
   ok(cuCtxCreate_v2(&context, 0, 0), "context");
   ok(cuModuleLoadData(&module, kernels), "module");
   ok(cuModuleGetFunction(&kernel, module, "busy_ns"), "kernel");
-  static _Atomic uint64_t launches[MOST_SECONDS];
-  struct thread shared = {context, kernel, strtoull(argv[2], NULL, 10), seconds, launches};
+  static _Atomic uint64_t launches[MOST_WINDOWS];
+  uint64_t begin = strtoull(argv[1], NULL, 10), window_ns = (uint64_t)window_ms * 1000000;
+  struct thread shared = {context, kernel, strtoull(argv[4], NULL, 10), begin, window_ns, (uint64_t)windows, launches};
   pthread_t ids[MOST_THREADS];
   for (int i = 0; i < threads; i++)
     if (pthread_create(&ids[i], NULL, launch_all, &shared) != 0) {
       fprintf(stderr, "storm: thread %d does not start\n", i);
       return 1;
     }
-  uint64_t until = clock_ns(CLOCK_MONOTONIC), used = 0;
-  for (int second = 0; second < seconds; second++) {
-    until += SECOND_NS;
-    struct timespec time = {(time_t)(until / SECOND_NS), (long)(until % SECOND_NS)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) != 0)
-      ;
+  printf("%d\n", clock_ns(CLOCK_MONOTONIC) > begin);
+  sleep_until(begin);
+  uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+  for (int window = 0; window < windows; window++) {
+    sleep_until(begin + (uint64_t)(window + 1) * window_ns);
     uint64_t before = used;
     used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    printf("%llu %llu\n", (unsigned long long)launches[second], (unsigned long long)(used - before));
+    printf("%llu %llu\n", (unsigned long long)launches[window], (unsigned long long)(used - before));
   }
   for (int i = 0; i < threads; i++)
     pthread_join(ids[i], NULL);

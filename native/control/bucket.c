@@ -1,6 +1,7 @@
 #include "bucket.h"
 #include "control.h"
 #include "os.h"
+#include "reported_use.h"
 #include "share_law.h"
 
 /* Limits may change while a thread sleeps. */
@@ -89,7 +90,39 @@ static void note_charge(uint32_t device, uint64_t gpu_ns, uint64_t wall, uint64_
   struct vgpu_device_usage *usage = usage_of(device);
   __atomic_store_n(&control.ledger.usage->ledger[device][control.ledger.slot].last_charge_ns, wall, __ATOMIC_RELAXED);
   usage_count(&usage->charged_ns, gpu_ns);
+  reported_use_charged(device, (int64_t)gpu_ns);
   extend_alone(usage, gpu_ns, now);
+}
+
+static void adjust(uint32_t device, int64_t by_ns) {
+  struct vgpu_device_usage *usage = usage_of(device);
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  uint64_t wall = wall_of(device, &live, (uint64_t)(by_ns < 0 ? -by_ns : by_ns), os_now_ns());
+  uint64_t level = __atomic_load_n(&usage->level_at_ns, __ATOMIC_ACQUIRE);
+  uint64_t adjusted;
+  do {
+    adjusted = by_ns > 0 ? level + wall : level > wall ? level - wall : 0;
+  } while (
+      !__atomic_compare_exchange_n(&usage->level_at_ns, &level, adjusted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  usage_count(&usage->charged_ns, (uint64_t)by_ns);
+}
+
+void bucket_adjust(uint32_t device, int64_t by_ns) {
+  adjust(device, by_ns);
+  reported_use_charged(device, by_ns);
+}
+
+/* Shortens a wait by what the process was charged too much, according to the driver. False: it was not. */
+static bool give_back(uint32_t device, const struct vgpu_device_live *live, uint64_t wait, uint64_t now) {
+  if (limits_steering_is_fresh(live, now)) {
+    reported_use_end();
+    return false;
+  }
+  uint32_t share_ppm = law_effective_ppm(live->share, live->soft_limit, granted(device, live, now));
+  uint64_t gpu_ns = reported_use_excess(device, law_gpu_ns(wait, share_ppm), now);
+  if (gpu_ns > 0) adjust(device, -(int64_t)gpu_ns);
+  return gpu_ns > 0;
 }
 
 void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
@@ -105,6 +138,10 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
     if (wait > 0) {
       if (waited_from == 0) waited_from = now;
       waiting();
+      if (give_back(device, &live, wait, now)) {
+        now = os_now_ns();
+        continue;
+      }
       /* A debt this large may belong to a killed process, for launches that will never run. */
       if (wait > LONGEST_SLEEP_NS) usage_reclaim_rarely(control.ledger.usage, &control.self);
       now = sleep_for(device, now, wait);
@@ -132,20 +169,6 @@ void bucket_resume(uint32_t device, uint64_t gpu_ns) {
   while (level < after &&
          !__atomic_compare_exchange_n(&usage->level_at_ns, &level, after, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
-}
-
-void bucket_adjust(uint32_t device, int64_t by_ns) {
-  struct vgpu_device_usage *usage = usage_of(device);
-  struct vgpu_device_live live;
-  limits_read(control.limits, device, &live);
-  uint64_t wall = wall_of(device, &live, (uint64_t)(by_ns < 0 ? -by_ns : by_ns), os_now_ns());
-  uint64_t level = __atomic_load_n(&usage->level_at_ns, __ATOMIC_ACQUIRE);
-  uint64_t adjusted;
-  do {
-    adjusted = by_ns > 0 ? level + wall : level > wall ? level - wall : 0;
-  } while (
-      !__atomic_compare_exchange_n(&usage->level_at_ns, &level, adjusted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-  usage_count(&usage->charged_ns, (uint64_t)by_ns);
 }
 
 uint64_t bucket_alone_until(uint32_t device) {

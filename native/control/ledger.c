@@ -7,7 +7,9 @@
 
 /* How often a reservation checks again before it accepts a refusal that a race may have caused. */
 #define REFUSAL_CHECKS 8
-#define CONTENDED_ROUNDS 1024
+/* Longer than the periods of CPU limits, in which a process may be stopped in the middle of a reservation. */
+#define PATIENCE_NS 1000000000ull
+#define RECLAIM_EVERY_ROUNDS 64 /* the first of them only spin */
 
 struct sums {
   uint64_t held;
@@ -102,34 +104,56 @@ static void accept(const struct ledger *ledger, const struct account *account, u
   if (account->device != NO_DEVICE) raise_peak(ledger, (uint32_t)account->device, add_saturating(sums->held, bytes));
 }
 
+/* Takes back what dead processes announced and never decided. */
+static void reclaim_dead(const struct ledger *ledger) {
+  struct process_identity self;
+  process_self(&self);
+  usage_reclaim_rarely(ledger->usage, &self);
+}
+
 /*
  * Resolves concurrent reservations that do not all fit. One thread per process takes part, and lower slots have
- * priority: the others withdraw until those are decided. A process that is stopped in the middle delays the others only
- * by one round of backoff.
+ * priority: the others wait, unannounced, until those are decided. Bytes that do not fit beside those held are not
+ * announced either, so nobody waits for them. Whoever waits for a process that was killed in the middle reclaims its
+ * slot; one that was only stopped, as by a CPU limit, delays the others until it continues or their patience ends.
  */
 static int reserve_contended(const struct ledger *ledger, const struct account *account, uint64_t bytes,
                              uint64_t budget) {
   uint64_t *line = line_of(account, ledger->slot);
+  uint64_t until_ns = os_now_ns() + PATIENCE_NS;
   int result = -ENOMEM;
+  bool announced = false;
   unsigned refusals = 0;
   lock_take(&contended);
-  announce(line, bytes);
-  for (unsigned round = 0; round < CONTENDED_ROUNDS && result != 0; round++) {
+  for (unsigned round = 1; refusals < REFUSAL_CHECKS; round++) {
     struct sums sums = sum(ledger, account);
-    if (fits(&sums, budget)) {
-      accept(ledger, account, bytes, &sums);
-      result = 0;
-    } else if (add_saturating(sums.held, bytes) > budget) {
-      if (++refusals >= REFUSAL_CHECKS) break;
-    } else if (sums.tentative_before > 0) {
-      withdraw(line, bytes);
-      os_backoff(round);
+    bool refused = add_saturating(sums.held, bytes) > budget;
+    if (!refused && !announced && sums.tentative_before == 0) {
       announce(line, bytes);
-    } else {
-      os_backoff(round);
+      announced = true;
+      continue;
     }
+    if (announced && fits(&sums, budget)) {
+      accept(ledger, account, bytes, &sums);
+      announced = false;
+      result = 0;
+      break;
+    }
+    if (announced && (refused || sums.tentative_before > 0)) {
+      withdraw(line, bytes);
+      announced = false;
+    }
+    if (refused) {
+      refusals++;
+      continue;
+    }
+    if (round % RECLAIM_EVERY_ROUNDS == 0) {
+      if (os_now_ns() > until_ns) break;
+      reclaim_dead(ledger);
+    }
+    os_backoff(round);
   }
-  if (result != 0) withdraw(line, bytes);
+  if (announced) withdraw(line, bytes);
   lock_release(&contended);
   return result;
 }

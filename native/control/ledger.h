@@ -1,7 +1,7 @@
 /*
  * Memory of one container, by device and process. A caller reserves bytes, calls the driver, then keeps the reservation
- * or gives it back. The sum over all processes never exceeds the limit, regardless of races and killed processes. No
- * function blocks on another process.
+ * or gives it back. The sum over all processes never exceeds the limit, regardless of races and killed processes. A
+ * reservation waits for one of another process for a second at most; nothing else waits.
  */
 #ifndef VGPU_LEDGER_H
 #define VGPU_LEDGER_H

@@ -8,6 +8,7 @@
 #include "os.h"
 #include "others.h"
 #include "overlap_sampler.h"
+#include "reported_use.h"
 #include <string.h>
 
 #define SAMPLES 512u
@@ -100,6 +101,7 @@ struct sample *sampler_begin(const struct sample_request *request) {
   sample->anchor = anchor_current(request->context, request->stream, now);
   sample->ticket = overlap_sampler_join(request->device, sample->anchor, now);
   cost_timing(request->cost, 1);
+  reported_use_launched(request->device, request->charged_ns);
   bool begun = have_events(sample, request->context);
   sample->idle = begun && driver.cuStreamQuery(request->stream) == CUDA_SUCCESS;
   sample->submitted_at_ns = os_now_ns();
@@ -121,6 +123,7 @@ void sampler_end(struct sample *sample, CUstream stream, bool launched) {
 static void release(struct sample *sample) {
   if (sample->ticket.window != 0) overlap_sampler_discard(sample->ticket);
   cost_timing(sample->request.cost, -1);
+  reported_use_completed(sample->request.device, sample->request.charged_ns);
   __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
 }
 

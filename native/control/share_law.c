@@ -26,6 +26,10 @@ uint64_t law_wall_ns(uint64_t cost_ns, uint32_t share_ppm, uint32_t correction_p
   return cost_ns * correction_ppm / share_ppm;
 }
 
+uint64_t law_gpu_ns(uint64_t wall_ns, uint32_t share_ppm) {
+  return (uint64_t)((double)wall_ns * (double)share_ppm / VGPU_PPM_WHOLE);
+}
+
 uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t held_up_ns) {
   uint64_t credit = LAW_CREDIT_NS + (held_up_ns < LAW_HELD_UP_MOST_NS ? held_up_ns : LAW_HELD_UP_MOST_NS);
   uint64_t oldest = now > credit ? now - credit : 0;

@@ -30,6 +30,9 @@ uint32_t law_effective_ppm(uint32_t share, uint32_t soft_limit, uint32_t granted
 /* Wall time for `cost_ns` of GPU time at `share_ppm`, multiplied by `correction_ppm` (0: no correction). */
 uint64_t law_wall_ns(uint64_t cost_ns, uint32_t share_ppm, uint32_t correction_ppm);
 
+/* GPU time that takes `wall_ns` of wall time at `share_ppm`. */
+uint64_t law_gpu_ns(uint64_t wall_ns, uint32_t share_ppm);
+
 /* The level after a charge of `wall_ns`. Credit older than LAW_CREDIT_NS plus `held_up_ns` expires. */
 uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t held_up_ns);
 
