@@ -4,7 +4,7 @@ import { Command, Option } from 'commander';
 import { buildConsole } from '../console/run.js';
 import type { LogLevel } from '../host/log.js';
 import { StartupError } from '../host/startup-error.js';
-import { operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
+import { flagsKubeconfig, operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
 import { hostAndPort, httpUrl } from './flag-values.js';
 import { logLevelOption, serveUntilSignal } from './serve.js';
 
@@ -86,7 +86,7 @@ async function serve(options: Options): Promise<void> {
       {
         address: address.host,
         port: address.port,
-        kubeconfig: kubeconfig ?? operatorsKubeconfig(process.env),
+        kubeconfig: kubeconfig === undefined ? operatorsKubeconfig(process.env) : flagsKubeconfig(kubeconfig),
         tokenReview,
         tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
         clusterName,

@@ -10,6 +10,7 @@ import { SelfSigned } from '../http/self-signed.js';
 import type { TlsSource } from '../http/tls.js';
 import { AgentReader } from '../kube/agent-reader.js';
 import { openKubeClient } from '../kube/open-client.js';
+import type { Kubeconfig } from '../kube/operators-kubeconfig.js';
 import { watchableApi } from '../kube/watchable-api.js';
 import { readPageFiles } from '../page/page-files.js';
 import { ClusterFeed } from './cluster-feed.js';
@@ -25,7 +26,7 @@ export interface ConsoleConfig {
   readonly address: string;
   readonly port: number;
   /** Null: the service account of the pod that the console runs in. */
-  readonly kubeconfig: string | null;
+  readonly kubeconfig: Kubeconfig | null;
   /** Whether readers need a token of the cluster and see what their rights allow. */
   readonly tokenReview: boolean;
   /** Files of the certificate; null: none is given. */

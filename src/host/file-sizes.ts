@@ -1,6 +1,6 @@
-import koffi from 'koffi';
 import { fstatSync, statSync, type Stats } from 'node:fs';
-import { CallListLibrary, type Call, type CallList } from './call-list.js';
+import type { CallList } from './call-list.js';
+import { systemCallList, type SystemCall } from './system-calls.js';
 
 /** A file by its descriptor or its path. */
 export type SizedFile = number | string;
@@ -17,24 +17,6 @@ const BLOCK_BYTES = 512;
 
 const EMPTY_PATH = Buffer.alloc(1);
 
-/** Null if lists of calls are not possible. */
-interface Calls {
-  readonly library: CallListLibrary;
-  readonly statx: bigint;
-}
-
-let calls: Calls | null | undefined;
-
-function openCalls(): Calls | null {
-  const library = CallListLibrary.open();
-  if (library === null) return null;
-  try {
-    return { library, statx: koffi.address(koffi.load('libc.so.6').symbol('statx')) };
-  } catch {
-    return null;
-  }
-}
-
 /**
  * Reads the sizes of many files, over and over, in a single call: Node's own calls take several times as long, and
  * create an object for each file. For files of local file systems, where the call does not wait.
@@ -50,8 +32,7 @@ export class FileSizes {
   constructor(files: readonly SizedFile[], withLists = true) {
     this.#files = files;
     this.#answers = Buffer.alloc(files.length * STATX_BYTES);
-    if (calls === undefined) calls = openCalls();
-    this.#list = withLists && calls !== null ? listOf(calls, files, this.#answers) : null;
+    this.#list = withLists ? systemCallList(callsOf(files, this.#answers)) : null;
   }
 
   /** Whether these are the same files in the same order. */
@@ -87,15 +68,13 @@ export class FileSizes {
   }
 }
 
-function listOf({ library, statx }: Calls, files: readonly SizedFile[], answers: Buffer): CallList {
-  return library.list(
-    files.map((file, at): Call => {
-      const [directory, path, flags] =
-        typeof file === 'number' ? [file, EMPTY_PATH, AT_EMPTY_PATH] : [AT_FDCWD, Buffer.from(`${file}\0`), 0];
-      const answer = answers.subarray(at * STATX_BYTES, (at + 1) * STATX_BYTES);
-      return { address: statx, args: [directory, path, flags, STATX_SIZE_AND_BLOCKS, answer] };
-    }),
-  );
+function callsOf(files: readonly SizedFile[], answers: Buffer): SystemCall[] {
+  return files.map((file, at) => {
+    const [directory, path, flags] =
+      typeof file === 'number' ? [file, EMPTY_PATH, AT_EMPTY_PATH] : [AT_FDCWD, Buffer.from(`${file}\0`), 0];
+    const answer = answers.subarray(at * STATX_BYTES, (at + 1) * STATX_BYTES);
+    return { name: 'statx', args: [directory, path, flags, STATX_SIZE_AND_BLOCKS, answer] };
+  });
 }
 
 function statOf(file: SizedFile): Stats | undefined {

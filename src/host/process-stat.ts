@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 
 /** Values that distinguish a process from a later one with the same pid. */
 export interface ProcessStat {
@@ -47,12 +47,8 @@ export function namespacePids(pid: number, proc = '/proc'): readonly number[] {
 
 /** Reads `/proc/<pid>/stat`, which never blocks; null if there is no such process. */
 export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
-  let text: string;
-  try {
-    text = readFileSync(`${proc}/${pid}/stat`, 'latin1');
-  } catch {
-    return null;
-  }
+  const text = readStat(`${proc}/${pid}/stat`);
+  if (text === null) return null;
   // The name is in parentheses and may contain parentheses, so the last one ends it. State is field 3.
   const end = text.lastIndexOf(')');
   const fields = text.slice(end + 2).split(' ');
@@ -62,4 +58,20 @@ export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
   return end < 0 || !Number.isSafeInteger(startTicks)
     ? null
     : { startTicks, name: text.slice(text.indexOf('(') + 1, end), ended };
+}
+
+/** More than 52 numbers and a name take. */
+const room = Buffer.alloc(2_048);
+
+/** Node's own function takes twice as long for files without a size, with a buffer of 64 KiB for each. */
+function readStat(path: string): string | null {
+  let fd: number | null = null;
+  try {
+    fd = openSync(path, 'r');
+    return room.toString('latin1', 0, readSync(fd, room, 0, room.length, 0));
+  } catch {
+    return null;
+  } finally {
+    if (fd !== null) closeSync(fd);
+  }
 }

@@ -1,13 +1,16 @@
 import type { IncomingMessage } from 'node:http';
+import { systemClock } from '../host/clock.js';
 import { RefusedRequest } from './answer.js';
 import { BodyBytes } from './body-bytes.js';
 import type { ListenerLimits } from './limits.js';
+import { SpareBuffer } from './spare-buffer.js';
 
 type BodyLimits = Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes' | 'bodiesBytesPerAddress'>;
 
 /** Reads request bodies within limits: of one body, and of all bodies in memory, in total and per address. */
 export class BodyReader {
   readonly #limits: BodyLimits;
+  readonly #spare = new SpareBuffer(systemClock);
   #heldBytes = 0;
   readonly #heldOf = new Map<string, number>();
 
@@ -21,9 +24,9 @@ export class BodyReader {
   }
 
   /**
-   * Reads the whole body; call `release` when it is no longer needed. Rejects with a RefusedRequest if it is too large
-   * (413), or if all bodies together are (503). A body beyond the limit is still read, up to twice the limit, so that
-   * the caller sees the answer.
+   * Reads the whole body; call `release` when its bytes are no longer in use: a later body may overwrite them. Rejects
+   * with a RefusedRequest if it is too large (413), or if all bodies together are (503). A body beyond the limit is
+   * still read, up to twice the limit, so that the caller sees the answer.
    */
   async read(request: IncomingMessage): Promise<{ readonly bytes: Buffer; readonly release: () => void }> {
     const { bodyBytes } = this.#limits;
@@ -33,9 +36,10 @@ export class BodyReader {
       new RefusedRequest(413, `the body is larger than ${bodyBytes} bytes`, { connection: 'close' });
     if (announced > 2 * bodyBytes) throw tooLarge();
     const refused: { by: RefusedRequest | null } = { by: null };
-    const body = new BodyBytes(announced);
+    const body = new BodyBytes(announced, this.#spare);
     let [bytes, held] = [0, 0];
     const release = (): void => {
+      body.clear();
       this.#hold(address, -held);
       held = 0;
     };
@@ -49,10 +53,7 @@ export class BodyReader {
         body.add(chunk);
         held += chunk.length;
         this.#hold(address, chunk.length);
-      } else {
-        body.clear();
-        release();
-      }
+      } else release();
     };
     try {
       await eachChunk(request, (chunk) => {
@@ -95,7 +96,11 @@ function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => boolean): 
       resolve();
       request.destroy();
     });
-    request.once('end', resolve);
+    request.once('end', () => {
+      // Every request is closed after its end, and an error costs more than the rest of this function.
+      request.off('close', closed);
+      resolve();
+    });
     request.once('error', reject);
     request.once('close', closed);
   });

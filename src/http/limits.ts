@@ -17,13 +17,20 @@ export interface ListenerLimits {
   readonly bodiesBytesPerAddress: number;
 }
 
+/**
+ * Longer than the 90 s for which kube-apiserver, kube-scheduler and other programs in Go keep a connection without
+ * requests. If the server closed first, a request could arrive on a closed connection, and Go does not repeat a POST:
+ * the review or the scheduler's call would fail.
+ */
+const IDLE_MS = 120_000;
+
 /** Enough for scrapers, probes, pages and one API server; more is a mistake or an attack. */
 export const LISTENER_LIMITS: ListenerLimits = {
   connections: 256,
   connectionsPerAddress: 128,
   headerMs: 5_000,
   requestMs: 10_000,
-  idleMs: 5_000,
+  idleMs: IDLE_MS,
   headerBytes: 16 * 1024,
   bodyBytes: 0,
   bodiesBytes: 0,

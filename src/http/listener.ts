@@ -30,7 +30,7 @@ export interface HttpRequest {
   readonly clientName: string | null;
   /** The whole body. Rejects with a RefusedRequest if it is too large. */
   body(): Promise<string>;
-  /** The whole body as bytes, for bodies that are too large for a text. */
+  /** The whole body as bytes, for bodies that are too large for a text; valid until the answer is sent. */
   bytes(): Promise<Buffer>;
 }
 
@@ -156,7 +156,7 @@ export class Listener {
     response.once('close', this.#connections.began(request.socket));
     let answer: Answer;
     try {
-      answer = await this.#answer(request);
+      answer = await this.#answer(request, response);
     } catch (error) {
       if (!(error instanceof RefusedRequest))
         this.#log.error({ err: error, method: request.method, path: pathOf(request.url) }, 'an HTTP request failed');
@@ -165,7 +165,7 @@ export class Listener {
     if (!response.destroyed && !response.headersSent) this.#send(request, response, answer);
   }
 
-  async #answer(request: IncomingMessage): Promise<Answer> {
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
     const { address, access = null, route } = this.#options;
     const url = readUrl(request.url);
     if (url === null) return plain(400, 'the request target is not a path of this server');
@@ -198,7 +198,9 @@ export class Listener {
         body: async () => (await bytes()).toString('utf8'),
       });
     } finally {
-      release();
+      // The answer may consist of parts of the body.
+      if (response.closed) release();
+      else response.once('close', release);
     }
   }
 

@@ -1,4 +1,6 @@
-import { Counter, Histogram, Registry } from 'prom-client';
+import Counter from 'prom-client/lib/counter.js';
+import Histogram from 'prom-client/lib/histogram.js';
+import Registry from 'prom-client/lib/registry.js';
 
 /** A metric family: a row of a program's table of metrics. */
 export interface Family<L extends string = string> {

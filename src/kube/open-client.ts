@@ -2,22 +2,24 @@ import type { Clock } from '../host/clock.js';
 import { KubeClient } from './client.js';
 import { inClusterCredentials, kubeconfigCredentials } from './credentials.js';
 import { StartupError } from '../host/startup-error.js';
-import { namedKubeconfig, userKubeconfigs } from './operators-kubeconfig.js';
+import { flagsKubeconfig, namedKubeconfig, userKubeconfig, type Kubeconfig } from './operators-kubeconfig.js';
 import { VERSION } from '../host/version.js';
 
 /**
- * Opens a client with the credentials of `kubeconfig`. If that is null, it uses the service account inside a pod, and
- * KUBECONFIG outside a pod. Rejects with a `StartupError` if the credentials are unusable; an API server that does not
- * answer is not an error here.
+ * Opens a client with the credentials of `kubeconfig`; a path is that of the flag. If it is null, it uses the service
+ * account inside a pod, and KUBECONFIG outside a pod. Rejects with a `StartupError` if the credentials are unusable; an
+ * API server that does not answer is not an error here.
  */
-export async function openKubeClient(kubeconfig: string | null, clock: Clock): Promise<KubeClient> {
+export async function openKubeClient(kubeconfig: Kubeconfig | string | null, clock: Clock): Promise<KubeClient> {
   const inPod = process.env.KUBERNETES_SERVICE_HOST !== undefined;
-  const file = kubeconfig ?? (inPod ? null : namedKubeconfig(process.env));
+  const given = typeof kubeconfig === 'string' ? flagsKubeconfig(kubeconfig) : kubeconfig;
+  const source = given ?? (inPod ? null : namedKubeconfig(process.env));
   const credentials = await (
-    file === null ? inClusterCredentials({ clock, environment: process.env }) : kubeconfigCredentials(file, clock)
+    source === null
+      ? inClusterCredentials({ clock, environment: process.env })
+      : kubeconfigCredentials(source.files, clock)
   ).catch((error: unknown) => {
-    const source = file === null ? 'no API server' : kubeconfig === null ? 'KUBECONFIG' : '--kubeconfig';
-    throw new StartupError(`${source}: ${(error as Error).message}`);
+    throw new StartupError(`${source?.origin ?? 'no API server'}: ${(error as Error).message}`);
   });
   return new KubeClient({ credentials, clock, userAgent: `gpu-manager/${VERSION}` });
 }
@@ -36,14 +38,14 @@ export async function openUserClient(
   { kubeconfig, context }: ClusterAccess,
   clock: Clock,
 ): Promise<{ readonly client: KubeClient; readonly namespace: string | null }> {
-  const files = kubeconfig === undefined ? userKubeconfigs(process.env) : [kubeconfig];
-  if (files.length === 0) {
+  const source = kubeconfig === undefined ? userKubeconfig(process.env) : flagsKubeconfig(kubeconfig);
+  if (source === null) {
     if (process.env.KUBERNETES_SERVICE_HOST === undefined || context !== undefined)
       throw new StartupError('no kubeconfig: set KUBECONFIG, or give --kubeconfig');
     return { client: await openKubeClient(null, clock), namespace: null };
   }
-  const credentials = await kubeconfigCredentials(files, clock, context ?? null).catch((error: unknown) => {
-    throw new StartupError(`${kubeconfig === undefined ? 'KUBECONFIG' : '--kubeconfig'}: ${(error as Error).message}`);
+  const credentials = await kubeconfigCredentials(source.files, clock, context ?? null).catch((error: unknown) => {
+    throw new StartupError(`${source.origin}: ${(error as Error).message}`);
   });
   return {
     client: new KubeClient({ credentials, clock, userAgent: `gpu-manager/${VERSION}` }),

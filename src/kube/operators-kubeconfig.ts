@@ -4,31 +4,46 @@ import { delimiter, join } from 'node:path';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * Finds the kubeconfig files as kubectl does: those of KUBECONFIG that exist, or the one in the home directory; empty
- * if there is none. If no file of KUBECONFIG exists, all are returned, so that the error names them.
- */
-export function userKubeconfigs(environment: Environment, home: string = homedir()): readonly string[] {
-  const named = filesOf(environment);
-  const existing = named.filter((file) => existsSync(file));
-  if (named.length > 0) return existing.length > 0 ? existing : named;
-  const own = join(home, '.kube', 'config');
-  return existsSync(own) ? [own] : [];
+/** Files of access to a cluster. */
+export interface Kubeconfig {
+  /** Where the paths come from, for errors: a flag, a variable, or the place where kubectl looks. */
+  readonly origin: '--kubeconfig' | 'KUBECONFIG' | '~/.kube/config';
+  /** Of several files, the first that has a name defines it. */
+  readonly files: readonly string[];
+}
+
+/** The file that a flag names. */
+export function flagsKubeconfig(file: string): Kubeconfig {
+  return { origin: '--kubeconfig', files: [file] };
 }
 
 /**
- * The first file that kubectl would read: of KUBECONFIG, or the one in the home directory; null inside a pod without
- * one.
+ * Finds the kubeconfig files as kubectl does: those of KUBECONFIG that exist, or the one in the home directory; null if
+ * there is none. If no file of KUBECONFIG exists, all are returned, so that the error names them.
  */
-export function operatorsKubeconfig(environment: Environment, home: string = homedir()): string | null {
-  const [file = null] = userKubeconfigs(environment, home);
-  return file ?? (environment['KUBERNETES_SERVICE_HOST'] === undefined ? join(home, '.kube', 'config') : null);
+export function userKubeconfig(environment: Environment, home: string = homedir()): Kubeconfig | null {
+  const named = filesOf(environment);
+  const existing = named.filter((file) => existsSync(file));
+  if (named.length > 0) return { origin: 'KUBECONFIG', files: existing.length > 0 ? existing : named };
+  const own = homeKubeconfig(home);
+  return own.files.every((file) => existsSync(file)) ? own : null;
+}
+
+/** The files that kubectl would read; outside a pod, that of the home directory even if it is missing. */
+export function operatorsKubeconfig(environment: Environment, home: string = homedir()): Kubeconfig | null {
+  const inPod = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
+  return userKubeconfig(environment, home) ?? (inPod ? null : homeKubeconfig(home));
 }
 
 /** The first existing file of KUBECONFIG, or its first entry if no file exists; null if the variable is not set. */
-export function namedKubeconfig(environment: Environment): string | null {
+export function namedKubeconfig(environment: Environment): Kubeconfig | null {
   const named = filesOf(environment);
-  return named.find((file) => existsSync(file)) ?? named[0] ?? null;
+  const file = named.find((each) => existsSync(each)) ?? named[0];
+  return file === undefined ? null : { origin: 'KUBECONFIG', files: [file] };
+}
+
+function homeKubeconfig(home: string): Kubeconfig {
+  return { origin: '~/.kube/config', files: [join(home, '.kube', 'config')] };
 }
 
 function filesOf(environment: Environment): readonly string[] {

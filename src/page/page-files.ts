@@ -26,10 +26,8 @@ export interface PageFile {
  * below `/page/`. No other file is ever served.
  */
 export async function readPageFiles(directory: string): Promise<ReadonlyMap<string, PageFile>> {
-  const bodies = new Map<string, Buffer>();
-  for (const folder of [PARTS_DIRECTORY, directory])
-    for (const name of await readdir(folder))
-      if (TYPES[extname(name)] !== undefined) bodies.set(name, await readFile(join(folder, name)));
+  const folders = await Promise.all([PARTS_DIRECTORY, directory].map(filesOf));
+  const bodies = new Map(folders.flat());
   const modules = [...modulesOf('main.js', bodies)].map((name) => `<page/${name}>; rel=modulepreload`).join(', ');
   return new Map(
     [...bodies].map(([name, body]) => {
@@ -39,6 +37,11 @@ export async function readPageFiles(directory: string): Promise<ReadonlyMap<stri
       return [isDocument ? '/' : `/page/${name}`, { type, body, etag, link: isDocument ? modules : null }];
     }),
   );
+}
+
+async function filesOf(folder: string): Promise<readonly (readonly [name: string, body: Buffer])[]> {
+  const names = (await readdir(folder)).filter((name) => TYPES[extname(name)] !== undefined);
+  return Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const));
 }
 
 /** A module and all that it imports, directly and indirectly. */

@@ -6,6 +6,7 @@ import type { RpcHandler } from './grpc-call.js';
 import { GrpcConnection, type RpcMethod } from './grpc-connection.js';
 
 export interface RpcService {
+  /** Read when the first caller connects: a getter delays the parsing of the `.proto` file until then. */
   readonly definition: ServiceDefinition;
   /** By the method's name. */
   readonly handlers: Readonly<Record<string, RpcHandler<never, unknown>>>;
@@ -26,7 +27,8 @@ const CALLS_LIMIT = 100;
 
 /** A gRPC server without its own listener: the owner of the connections passes them in. */
 export class RpcServer {
-  readonly #methods: ReadonlyMap<string, RpcMethod>;
+  readonly #services: readonly RpcService[];
+  #known: ReadonlyMap<string, RpcMethod> | null = null;
   readonly #limits: RpcLimits;
   readonly #onFailure: (error: unknown) => void;
   readonly #connections = new Set<GrpcConnection>();
@@ -37,7 +39,7 @@ export class RpcServer {
     limits: RpcLimits = {},
     onFailure: (error: unknown) => void = () => undefined,
   ) {
-    this.#methods = this.#methodsOf(services);
+    this.#services = services;
     this.#limits = limits;
     this.#onFailure = onFailure;
   }
@@ -68,9 +70,13 @@ export class RpcServer {
     return handler;
   }
 
-  #methodsOf(services: readonly RpcService[]): ReadonlyMap<string, RpcMethod> {
+  get #methods(): ReadonlyMap<string, RpcMethod> {
+    return (this.#known ??= this.#methodsOf());
+  }
+
+  #methodsOf(): ReadonlyMap<string, RpcMethod> {
     const methods = new Map<string, RpcMethod>();
-    for (const { definition, handlers } of services) {
+    for (const { definition, handlers } of this.#services) {
       for (const [name, method] of Object.entries(definition)) {
         const handler = handlers[name];
         if (handler !== undefined)

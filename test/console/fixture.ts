@@ -60,7 +60,7 @@ export async function runningConsole(
     {
       address: '127.0.0.1',
       port: 0,
-      kubeconfig: file,
+      kubeconfig: { origin: '--kubeconfig', files: [file] },
       tokenReview: true,
       tls: null,
       clusterName: 'test-cluster',

@@ -1,6 +1,5 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { History, type HistoryAnswer } from '../../src/console/history.js';
@@ -9,6 +8,7 @@ import { EVERYTHING } from '../../src/console/scope.js';
 import { METRICS } from '../../src/agent/display/metrics.js';
 import { certificateAuthority } from '../harness/certificate.js';
 import { eventually } from '../harness/eventually.js';
+import { freePort } from '../harness/free-port.js';
 import { ManualClock } from '../manual-clock.js';
 import { DESKTOP, noBrowser, openBrowser } from '../page/browser.js';
 import { scratchDirectory } from '../scratch.js';
@@ -319,13 +319,3 @@ test(
     ]);
   },
 );
-
-function freePort(): Promise<number> {
-  const server = createServer();
-  return new Promise((resolve) =>
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    }),
-  );
-}

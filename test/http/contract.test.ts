@@ -1,4 +1,4 @@
-import { request } from 'node:https';
+import { Agent, request } from 'node:https';
 import { connect } from 'node:tls';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { test } from 'tap';
@@ -10,6 +10,7 @@ interface Asked {
   readonly host?: string;
   readonly body?: string;
   readonly from?: string;
+  readonly agent?: Agent;
 }
 
 interface Answered {
@@ -18,7 +19,7 @@ interface Answered {
   readonly text: string;
 }
 
-function ask({ port }: Served, { method = 'GET', path, host, body, from }: Asked): Promise<Answered> {
+function ask({ port }: Served, { method = 'GET', path, host, body, from, agent }: Asked): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const headers = { ...(host === undefined ? {} : { host }) };
     const outgoing = request(
@@ -29,7 +30,7 @@ function ask({ port }: Served, { method = 'GET', path, host, body, from }: Asked
         method,
         headers,
         ca: AUTHORITY,
-        agent: false,
+        agent: agent ?? false,
         servername: 'localhost',
         ...(from === undefined ? {} : { localAddress: from }),
       },
@@ -75,6 +76,14 @@ for (const { name, serve } of PROGRAMS) {
       'the answer names what the program waits for',
     );
     t.match(await ask(waiting, { path: '/healthz' }), { status: 200 });
+  });
+
+  test(`${name}: a connection stays open longer than Go's clients, which do not repeat a POST, keep it`, async (t) => {
+    const agent = new Agent({ keepAlive: true });
+    t.teardown(() => agent.destroy());
+    const { headers } = await ask(await serve(t, true), { path: '/healthz', agent });
+    const [, seconds] = /^timeout=(\d+)$/.exec(String(headers['keep-alive'])) ?? [];
+    t.ok(Number(seconds) > 90, `keep-alive: ${String(headers['keep-alive'])}`);
   });
 
   test(`${name}: metrics have the content type of their exposition format`, async (t) => {

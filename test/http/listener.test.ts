@@ -184,3 +184,23 @@ test('a stop ends unanswered requests after the time limit, and returns', async 
   await eventually(closed, 'the connection to be cut');
   await t.rejects(ask(listener.port, '/hello'));
 });
+
+test('an answer of parts of its body is not changed by bodies that come before it is read', async (t) => {
+  const mirror: Route = {
+    method: 'POST',
+    answer: async (request) => {
+      const bytes = await request.bytes();
+      const headers = { 'content-length': String(bytes.length) };
+      return { ...plain(200, ''), headers, stream: (response) => response.end(bytes) };
+    },
+  };
+  const limits = { bodyBytes: 32 << 20, bodiesBytes: 128 << 20 };
+  const { port } = await listening(t, { route: () => mirror, limits });
+  const length = 16 << 20;
+  const send = async (fill: string): Promise<Response> =>
+    ask(port, '/mirror', { method: 'POST', body: Buffer.alloc(length, fill) });
+  const unread = await send('a');
+  for (const fill of ['b', 'c'])
+    t.ok(Buffer.from(await (await send(fill)).arrayBuffer()).equals(Buffer.alloc(length, fill)));
+  t.ok(Buffer.from(await unread.arrayBuffer()).equals(Buffer.alloc(length, 'a')));
+});
