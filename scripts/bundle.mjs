@@ -1,5 +1,5 @@
-// Puts the commands and everything they import into one file, so that an image needs no node_modules but the one native
-// addon:
+// Puts the commands and everything they import into a few files, so that an image needs no node_modules but the
+// one native addon:
 //
 //     node scripts/bundle.mjs DIRECTORY [CPU [NODE_MODULES]]
 //
@@ -19,15 +19,22 @@ if (target === undefined) {
 
 await rm(target, { recursive: true, force: true });
 await mkdir(target, { recursive: true });
-const { metafile } = await build(
-  bundleOptions(target, [
-    'dist/src/cli/main.js',
-    'dist/src/cli/kubectl-gpu.js',
-    'dist/src/cli/kubectl-complete-gpu.js',
-    // A program that `doctor` starts.
-    'dist/src/agent/interposition-probe.js',
-  ]),
-);
+// The agent shares no file with other commands: the code that it loads at its start is in a few files then, instead of
+// one for each set of commands that share code.
+const AGENT = 'agent-program.js';
+const bundles = [
+  await build(bundleOptions(target, [`dist/src/cli/${AGENT}`])),
+  await build({
+    ...bundleOptions(target, [
+      'dist/src/cli/main.js',
+      'dist/src/cli/kubectl-gpu.js',
+      'dist/src/cli/kubectl-complete-gpu.js',
+      // A program that `doctor` starts.
+      'dist/src/agent/interposition-probe.js',
+    ]),
+    plugins: [leftOutside(AGENT)],
+  }),
+];
 
 const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
 const { name, version, description, license, type, engines, bin } = manifest;
@@ -39,7 +46,17 @@ await writeFile(
 for (const directory of ['proto', 'etc', 'src/page/parts', 'src/agent/display/page', 'src/console/page'])
   await cp(join(ROOT, directory), join(target, directory), { recursive: true });
 await copyKoffi();
-await writeFile(join(target, 'LICENCES.md'), await licences([...packagesIn(metafile), join('node_modules', KOFFI)]));
+await writeFile(
+  join(target, 'LICENCES.md'),
+  await licences([...new Set(bundles.flatMap(({ metafile }) => packagesIn(metafile))), join('node_modules', KOFFI)]),
+);
+
+/** Leaves imports of a bundled program as they are written: it lies beside. */
+function leftOutside(program) {
+  const setup = ({ onResolve }) =>
+    onResolve({ filter: /^\.\// }, ({ path }) => (path === `./${program}` ? { path, external: true } : undefined));
+  return { name: program, setup };
+}
 
 /** koffi's JavaScript and its addon for the platform of the bundle, without its sources. */
 async function copyKoffi() {

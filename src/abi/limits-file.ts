@@ -124,6 +124,12 @@ export interface FileWrite {
   readonly bytes: Buffer;
 }
 
+/** The writes of one publication, in order, and the number of publications including it. */
+export interface Publication {
+  readonly writes: readonly FileWrite[];
+  readonly sequence: number;
+}
+
 const LOG_LEVELS = Object.keys(LOG_LEVEL) as LogLevel[];
 
 function writeText(buffer: Buffer, offset: number, room: number, text: string, what: string): void {
@@ -168,8 +174,10 @@ function writeLive(buffer: Buffer, offset: number, live: LiveLimit): void {
   buffer.writeUInt8(PRIORITY[live.priority ?? 'normal'], offset + DEVICE_LIVE.priority);
   buffer.writeUInt8(live.givesWay?.believed.length ?? 0, offset + DEVICE_LIVE.highCount);
   buffer.writeUInt16LE(live.givesWay?.floor ?? 0, offset + DEVICE_LIVE.lowFloor);
-  const { steering } = live;
-  if (steering === null) return;
+  if (live.steering !== null) writeSteering(buffer, offset, live.steering);
+}
+
+function writeSteering(buffer: Buffer, offset: number, steering: Steering): void {
   buffer.writeBigUInt64LE(steering.atNs, offset + DEVICE_LIVE.steeredAtNs);
   buffer.writeUInt32LE(steering.grantPpm ?? 0, offset + DEVICE_LIVE.grantPpm);
   buffer.writeUInt32LE(steering.correctionPpm, offset + DEVICE_LIVE.correctionPpm);
@@ -270,20 +278,15 @@ export function encodeLimits(limits: NewLimits): Buffer {
  * The writes, in this order, that publish `devices` in a file whose `sequence` is known. The first fills the inactive
  * copy, the second activates it: readers never wait, and a writer killed in between changes nothing.
  */
-export function publishLive(
-  sequence: number,
-  devices: readonly LiveLimit[],
-): { readonly writes: readonly FileWrite[]; readonly sequence: number } {
+export function publishLive(sequence: number, devices: readonly LiveLimit[]): Publication {
   if (devices.length > MAX_DEVICES) throw new RangeError(`more than ${MAX_DEVICES} GPUs: ${devices.length}`);
-  const next = (sequence + 1) >>> 0;
   const copy = Buffer.alloc(LIVE_COPY_BYTES);
   devices.forEach((live, index) => {
     writeLive(copy, index * DEVICE_LIVE.structSize, live);
   });
-  const turn = Buffer.alloc(4);
-  turn.writeUInt32LE(next);
+  const activation = activate((sequence + 1) >>> 0, copy, Buffer.alloc(4));
   return {
-    sequence: next,
+    ...activation,
     writes: [
       ...devices.flatMap((live, index) =>
         live.givesWay === undefined
@@ -295,7 +298,28 @@ export function publishLive(
               },
             ],
       ),
-      { position: LIMITS_LAYOUT.live + (next & 1) * LIVE_COPY_BYTES, bytes: copy },
+      ...activation.writes,
+    ],
+  };
+}
+
+/**
+ * Like `publishLive` for what was published before, with a new steering of one GPU: this happens often, so the buffers
+ * of `before` are used again.
+ */
+export function publishSteering(before: Publication, index: number, steering: Steering): Publication {
+  const [copy, turn] = before.writes.slice(-2);
+  if (copy === undefined || turn === undefined) throw new RangeError('an incomplete publication');
+  writeSteering(copy.bytes, index * DEVICE_LIVE.structSize, steering);
+  return activate((before.sequence + 1) >>> 0, copy.bytes, turn.bytes);
+}
+
+function activate(sequence: number, copy: Buffer, turn: Buffer): Publication {
+  turn.writeUInt32LE(sequence);
+  return {
+    sequence,
+    writes: [
+      { position: LIMITS_LAYOUT.live + (sequence & 1) * LIVE_COPY_BYTES, bytes: copy },
       { position: LIMITS_HEADER.sequence, bytes: turn },
     ],
   };

@@ -137,8 +137,19 @@ export function decodeDeviceUsage(bytes: Buffer): DeviceUsage {
   return readDevice(bytes, 0);
 }
 
+/** A part of the file. */
+export interface FileRange {
+  readonly position: number;
+  readonly length: number;
+}
+
+/** The counters of one GPU in the file. */
+export function deviceRange(device: number): FileRange {
+  return { position: USAGE_LAYOUT.devices + device * DEVICE_USAGE.structSize, length: DEVICE_USAGE.structSize };
+}
+
 /** Position of one GPU's ledger entries in the file, and the length of the first `slots` of them. */
-export function ledgerRange(device: number, slots: number): { readonly position: number; readonly length: number } {
+export function ledgerRange(device: number, slots: number): FileRange {
   return {
     position: USAGE_LAYOUT.ledger + device * LEDGER_DEVICE_BYTES,
     length: Math.min(slots, MAX_PROCESSES) * LEDGER_ENTRY.structSize,
@@ -217,7 +228,7 @@ function readHeld(buffer: Buffer, device: number, slot: number): number {
 }
 
 /** Position of the process slots in the file, and the length of the first `slots` of them. */
-export function slotsRange(slots: number): { readonly position: number; readonly length: number } {
+export function slotsRange(slots: number): FileRange {
   return { position: USAGE_LAYOUT.slots, length: Math.min(slots, MAX_PROCESSES) * PROCESS_SLOT.structSize };
 }
 
@@ -314,8 +325,7 @@ export function decodeUsage(buffer: Buffer): UsageDecoded {
   if (objects > 0) {
     const shared = slotsRange(objects);
     const holders = Array.from({ length: holderWords(slots) }, (_, word) => ledgerRange(word, objects));
-    const part = ({ position, length }: { position: number; length: number }): Buffer =>
-      buffer.subarray(position, position + length);
+    const part = ({ position, length }: FileRange): Buffer => buffer.subarray(position, position + length);
     heldBytes.forEach((held, device) => {
       heldBytes[device] = saturatingSum(held, sumObjects(part(shared), holders.map(part), device));
     });

@@ -1,6 +1,6 @@
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import type { CdiAnswer } from './doctor-claims.js';
+import type { CdiAnswer } from './cdi-support.js';
 
 /** Longest time that the registration waits for the runtime's answer. */
 const ANSWER_MS = 5_000;

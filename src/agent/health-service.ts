@@ -10,7 +10,9 @@ import type { HealthMonitor } from './gpus/health-monitor.js';
 /** `vgpu.Health`: every client that can connect may clear a GPU's health, so only root can open its socket. */
 export function healthService(monitor: HealthMonitor, file: Pick<GpuHealthFile, 'changes' | 'settle'>): RpcService {
   return {
-    definition: healthProto().vgpu.Health.service,
+    get definition() {
+      return healthProto().vgpu.Health.service;
+    },
     handlers: {
       List: unary(async (): Promise<ListHealthResponse> => ({
         gpus: monitor.inventory.gpus.map(({ index, uuid }) => {

@@ -1,12 +1,9 @@
 import { Allocator } from './allocator/allocator.js';
 import type { Notices, PodEvidence } from './allocator/ports.js';
-import { isOver, usesGpu } from './api-server/node-pod.js';
-import type { PodFacts } from './display/view.js';
 import type { Driver } from './gpus/driver.js';
 import { HealthMonitor } from './gpus/health-monitor.js';
 import { systemClock, type Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
-import type { NodeKube } from './api-server/node-kube.js';
 import { KubeletHolders } from './device-plugin/holders.js';
 import { callsOf } from './device-plugin/plugin-calls.js';
 import { instanceResources } from './device-plugin/whole-instances.js';
@@ -24,18 +21,20 @@ import { readExtraNodes } from './extra-config.js';
 import { GpuHealthFile } from './gpu-health-file.js';
 import { GpuWatch, ledgerNode, readHealthPolicy } from './gpu-watch.js';
 import type { Diagnosis } from './diagnosis.js';
+import { healthRecord } from './health-record.js';
 import { healthService } from './health-service.js';
-import { Lifecycle, type Part } from '../host/lifecycle.js';
+import { LedgerReconciler } from './ledger-reconciler.js';
+import { Lifecycle } from '../host/lifecycle.js';
 import { NO_NOTICES, NO_PODS, type AgentPods } from './no-pods.js';
 import { deviceFiles, simulatedDeviceFiles } from './node-files.js';
 import { openNodeLibraries } from './node-libraries.js';
 import { nodeCounts } from './node-counts.js';
 import { NodeRecord } from './node-record.js';
-import { NodeReport } from './node-report.js';
 import { nodeView } from './node-view.js';
 import { restoredCheckpoint } from './restored-checkpoint.js';
 import { podEvidence } from './pod-evidence.js';
 import { podEvictor, podNotices } from './pod-events.js';
+import { podFacts, podWatch } from './pod-watch.js';
 import { ProcessCommands } from '../host/process-commands.js';
 import { VERSION } from '../host/version.js';
 import { openKubeClient } from '../kube/open-client.js';
@@ -45,6 +44,7 @@ import { claimEvidence } from './claim-adoption.js';
 import { ClaimRecords, withClaimRecords } from './claim-records.js';
 import { buildDra, claimGpusOf, draProblems, type Dra } from './start-dra.js';
 import type { Patience } from './dra/claim-preparer.js';
+import { buildReport } from './start-report.js';
 import { buildVgpu, type Vgpu } from './start-slices.js';
 
 /** How long the ledger keeps an allocation that neither the kubelet nor a living pod confirms. */
@@ -281,22 +281,23 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     log,
   });
 
+  const reconciler = new LedgerReconciler({ allocator, periodMs: config.allocationCheckPeriodMs, clock, log });
   const lifecycle = new Lifecycle(
     [
       { name: 'driver', start: async () => undefined, stop: () => driver.close() },
       ...(libraries.part === null ? [] : [libraries.part]),
       healthRecord(record, healthFile, health),
       { name: 'gpu-watch', start: () => gpuWatch.start(), stop: () => gpuWatch.stop() },
-      ...(apiServer === null ? [] : [clusterSide(apiServer, allocator, log)]),
+      ...(apiServer === null ? [] : [podWatch(apiServer, reconciler)]),
       { name: 'holders', start: async () => undefined, stop: async () => holders.close() },
       { name: 'containers', start: async () => undefined, stop: async () => containers.close() },
       vgpu.part,
       ...(dra === null ? [] : [dra.restore]),
-      reconciler(allocator, clock, config.allocationCheckPeriodMs, log),
+      reconciler,
       ...(dra === null ? [] : [dra.serve]),
       // NRI starts late: it asks about containers, which the ledger must know first.
       ...(nri === null ? [] : [nri.part]),
-      ...(apiServer === null ? [] : [report(apiServer, allocator, health, config, clock)]),
+      ...(apiServer === null ? [] : [buildReport({ config, apiServer, allocator, health, clock })]),
       ...display.parts,
       { name: 'device-plugin', start: () => plugin.start(), stop: () => plugin.stop() },
     ],
@@ -313,111 +314,5 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     probePort: display.probePort,
     start: () => lifecycle.start(),
     stop: () => lifecycle.stop(),
-  };
-}
-
-/** Records health changes of GPUs in the journal, and on disk for the next run. */
-function healthRecord(record: NodeRecord, file: GpuHealthFile, health: HealthMonitor): Part {
-  let leave: readonly (() => void)[] = [];
-  return {
-    name: 'record',
-    async start() {
-      leave = [record.follow(health), file.follow(health)];
-    },
-    async stop() {
-      for (const each of leave) each();
-      await file.settle();
-    },
-  };
-}
-
-function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
-  const pod = apiServer?.pods.get(podUid) ?? null;
-  if (pod === null) return null;
-  const otherContainers = pod.containers.filter((container) => !usesGpu(container)).map(({ name }) => name);
-  return {
-    user: pod.submitter ?? '',
-    cluster: pod.annotations.get('clusterName') ?? '',
-    otherContainers,
-    quotaGroup: pod.quotaGroup,
-  };
-}
-
-/** Watches the pods of this node; when a pod ends, the ledger is reconciled at once. */
-function clusterSide(apiServer: NodeKube, allocator: Allocator, log: Log): Part {
-  return {
-    name: 'api-server',
-    async start() {
-      apiServer.pods.onChange(({ before, after }) => {
-        const ended = before !== null && !isOver(before) && (after === null || isOver(after));
-        if (ended)
-          allocator
-            .reconcile()
-            .catch((error: unknown) =>
-              log.error(
-                { err: error },
-                'ledger reconciliation with the kubelet failed; the agent retries in the next period',
-              ),
-            );
-      });
-      await apiServer.start();
-    },
-    stop: () => apiServer.stop(),
-  };
-}
-
-/** Reports the node's GPUs to the cluster, and repeats reports that an earlier run of the agent may have lost. */
-function report(
-  apiServer: NodeKube,
-  allocator: Allocator,
-  health: HealthMonitor,
-  config: AgentConfig,
-  clock: Clock,
-): Part {
-  const nodeReport = new NodeReport({
-    allocator,
-    health,
-    labels: apiServer.labels,
-    wantedLabels: config.nodeLabels,
-    clock,
-  });
-  return {
-    name: 'node-report',
-    async start() {
-      for (const allocation of allocator.state.allocations.values()) {
-        if (allocation.phase !== 'started') continue;
-        for (const owner of allocation.owners)
-          apiServer.notices.started(allocation, owner, allocator.gpuIndexesOf(allocation));
-      }
-      await nodeReport.start();
-    },
-    stop: () => nodeReport.stop(),
-  };
-}
-
-/** Reconciles the ledger with the kubelet at start and in every period. */
-function reconciler(allocator: Allocator, clock: Clock, periodMs: number, log: Log): Part {
-  let cancel = (): void => undefined;
-  const reconcile = (): Promise<void> =>
-    allocator
-      .reconcile()
-      .catch((error: unknown) =>
-        log.error(
-          { err: error },
-          'ledger reconciliation with the kubelet failed; the agent retries in the next period',
-        ),
-      );
-  return {
-    name: 'reconciler',
-    async start() {
-      // The ledger is corrected before directories are created for its allocations.
-      await reconcile();
-      await allocator.restoreSlices();
-      cancel = clock.every(periodMs, () => void reconcile());
-    },
-    async stop() {
-      cancel();
-      await allocator.settle();
-    },
   };
 }

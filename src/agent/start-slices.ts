@@ -141,7 +141,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     ...options,
     slices,
     usageBounded: directories.bounded,
-    freeBytes: () => freeBytes(options.path),
+    freeBytes: () => freeBytes(directories.activity.root ?? options.path),
     libraries: new MappedLibraries(options.controlLibraries ?? (() => []), options.clock),
     owners,
     gpus: () => monitor.gpus,

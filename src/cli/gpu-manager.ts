@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { extraFlags } from './extra-flags.js';
-import { newProgram, runProgram } from './program.js';
+import { DEFAULT_COMMAND, declaredArguments, namedCommand } from './command-line.js';
+import { newGpuManager, runProgram } from './program.js';
 
 /**
  * Loaders of the commands, in the order of the help. Only the requested command is loaded, because all modules of the
@@ -25,47 +25,28 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   quota: async () => (await import('./quota.js')).quotaCommand(),
   completion: async (program) => (await import('./completion.js')).completionCommand(() => program),
 };
-/** The command if none is named, as in the original; at a terminal, the help is printed instead. */
-const DEFAULT = 'run';
-
-const HELP = new Set(['-h', '--help']);
 
 /** The commands to load: the named one; all of them for help, completion and unknown names. */
-function needed([first]: readonly string[]): readonly string[] {
-  if (first === undefined) return process.stdin.isTTY && process.stdout.isTTY ? Object.keys(COMMANDS) : [DEFAULT];
-  if (first.startsWith('-') && !HELP.has(first)) return [DEFAULT];
-  return first in COMMANDS && first !== 'completion' ? [first] : Object.keys(COMMANDS);
+function needed(argv: readonly string[]): readonly string[] {
+  const named = namedCommand(argv);
+  return named !== null && named in COMMANDS && named !== 'completion' ? [named] : Object.keys(COMMANDS);
 }
 
 /** Runs `gpu-manager ARGV...` and returns its exit code. */
 export async function gpuManager(argv: readonly string[]): Promise<number> {
-  return runProgram(await gpuManagerProgram(argv), withExtraFlags(argv.map(normalise)));
+  return runProgram(await gpuManagerProgram(argv), declaredArguments(argv));
 }
 
 /** The program with the commands that `argv` needs; with all of them for `--help`. */
 export async function gpuManagerProgram(argv: readonly string[]): Promise<Command> {
-  const program = newProgram('gpu-manager', 'Share GPUs between containers in Kubernetes');
+  const program = newGpuManager();
   const names = needed(argv);
   for (const name of names) {
     const command = await COMMANDS[name]?.(program);
     // If all commands are registered, none is the default: an unknown word is an error, not an argument of the default
     // command.
-    if (command !== undefined) program.addCommand(command, { isDefault: names.length === 1 && name === DEFAULT });
+    if (command !== undefined)
+      program.addCommand(command, { isDefault: names.length === 1 && name === DEFAULT_COMMAND });
   }
   return program;
-}
-
-/** EXTRA_FLAGS applies only to the agent. It is applied last, so its values take precedence. */
-function withExtraFlags(argv: readonly string[]): readonly string[] {
-  const isAgent =
-    needed(argv)[0] === DEFAULT && !argv.some((argument) => HELP.has(argument) || argument === '--version');
-  return isAgent ? [...argv, ...extraFlags(process.env).map(normalise)] : argv;
-}
-
-/** The original accepts underscores instead of dashes in flag names. */
-function normalise(argument: string): string {
-  const [name, ...value] = argument.split('=');
-  if (name?.startsWith('--') !== true) return argument;
-  if (argument === '--version=true' || argument === '--version=raw') return '--version';
-  return [name.replaceAll('_', '-'), ...value].join('=');
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
+import { endAtClosedPipe } from './closed-pipe.js';
 import { kubectlGpu } from './kubectl/plugin.js';
-import { endAtClosedPipe } from './program.js';
 
 /** kubectl 1.26 and later starts this program, `kubectl_complete-gpu`, to complete the words after `kubectl gpu`. */
 endAtClosedPipe();

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
+import { endAtClosedPipe } from './closed-pipe.js';
 import { kubectlGpu } from './kubectl/plugin.js';
-import { endAtClosedPipe } from './program.js';
 
 /** kubectl looks for a plugin under the name of this program. */
 endAtClosedPipe();

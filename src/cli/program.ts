@@ -16,6 +16,11 @@ export function newProgram(name: string, description: string): Command {
     .configureOutput({ outputError: (text, write) => write(text) });
 }
 
+/** `gpu-manager` without its commands. */
+export function newGpuManager(): Command {
+  return newProgram('gpu-manager', 'Share GPUs between containers in Kubernetes');
+}
+
 /** Runs a program and returns its exit code; errors are printed after `name`. */
 export async function runProgram(program: Command, argv: readonly string[], name = program.name()): Promise<number> {
   for (const command of program.commands) command.exitOverride();
@@ -31,12 +36,4 @@ export async function runProgram(program: Command, argv: readonly string[], name
     console.error(`${name}: ${(error as Partial<ServiceError>).details ?? (error as Error).message}`);
     return EXIT_FAILED;
   }
-}
-
-/** A reader that has seen enough, such as `head`, ends the program quietly. */
-export function endAtClosedPipe(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exit(process.exitCode ?? 0);
-  });
 }

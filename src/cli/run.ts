@@ -5,6 +5,7 @@ import { takeOver } from '../agent/standby.js';
 import { systemClock } from '../host/clock.js';
 import { VERSION } from '../host/version.js';
 import { keptAlive } from '../host/keep-alive.js';
+import { optimizeSmallFunctionsOnly } from '../host/optimized-code.js';
 import { within } from '../host/within.js';
 import { createLog } from '../host/log.js';
 import { endAnyway } from './end-anyway.js';
@@ -48,6 +49,7 @@ async function runAgent(values: Readonly<Record<string, string>>): Promise<void>
   if (lock === null) return;
   const agent = await buildAgent(config, log, { doctor: ownDoctor(values, systemClock) });
   await startWithin(agent, config.waitTimeoutMs);
+  optimizeSmallFunctionsOnly();
   log.info({ version: VERSION, node: config.nodeName, driver: config.driver, config: values }, 'the agent started');
   await keptAlive(async () => {
     log.info({ signal: await stopped }, 'stopping');

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import pino from 'pino';
 import { test } from 'tap';
 import { CdiGate } from '../../src/agent/cdi-gate.js';
-import { examineCdi } from '../../src/agent/doctor-claims.js';
+import { examineCdi } from '../../src/agent/cdi-support.js';
 import { eventually } from '../harness/eventually.js';
 import { ManualClock } from '../manual-clock.js';
 import { scratchDirectory } from '../scratch.js';

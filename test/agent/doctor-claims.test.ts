@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { diagnoseCdi, diagnoseSlices } from '../../src/agent/doctor-claims.js';
+import { diagnoseSlices } from '../../src/agent/doctor-claims.js';
 import { failure } from '../../src/kube/failure.js';
 
 const slices = (...devices: object[]) => ({ ok: true as const, body: { items: [{ spec: { devices } }] } });
@@ -13,23 +13,5 @@ test('the doctor says whether the API server serves claims, and whether it store
     [slices({ name: 'a', allowMultipleAllocations: true }), 'ok', /can be shared/],
   ] as const)
     t.match(diagnoseSlices(answer, 'node1'), { check: 'claims', state, what });
-  t.end();
-});
-
-test('the doctor says whether the runtime accepts CDI devices, and reads the directory of the agent', (t) => {
-  const runtime = { name: 'containerd', version: 'v1.7.2' };
-  for (const [cdi, state, what] of [
-    [null, 'warning', /does not tell/],
-    [{ enabled: null, directories: null }, 'warning', /does not tell/],
-    [{ enabled: false, directories: null }, 'failed', /containerd v1\.7\.2 does not accept CDI devices/],
-    [
-      { enabled: true, directories: ['/var/run/cdi'] },
-      'failed',
-      /looks .* in \/var\/run\/cdi, and the agent .* \/etc\/cdi/,
-    ],
-    [{ enabled: true, directories: ['/etc/cdi', '/var/run/cdi'] }, 'ok', /accepts CDI devices of \/etc\/cdi/],
-    [{ enabled: true, directories: null }, 'ok', /accepts CDI devices/],
-  ] as const)
-    t.match(diagnoseCdi(runtime, cdi, '/etc/cdi'), { check: 'claims', state, what });
   t.end();
 });

@@ -48,6 +48,7 @@ test("EXTRA_FLAGS of the original's manifest are the last flags of the agent and
   t.match(await called(['topology', '/nowhere'], { EXTRA_FLAGS: '--query-port=99999' }), {
     stderr: /^(?!.*query-port)/,
   });
+  t.match(await called(['completion', 'bash'], { EXTRA_FLAGS: '--query-port=99999' }), { code: 0 });
 });
 
 test("LOG_LEVEL of the original's manifest sets the verbosity unless a flag does, and unknown words are ignored", (t) => {

@@ -226,7 +226,8 @@ test('KUBECONFIG names the cluster of every command that needs one outside a pod
   ]) {
     const env = { PATH: process.env.PATH ?? '', KUBECONFIG: '/nowhere/kubeconfig' };
     const ended = await commands.run({ program: 'gpu-manager', args, env, directory: '/', input: '' });
-    t.match(ended, { code: 2, err: /\/nowhere\/kubeconfig/ }, args.join(' '));
+    t.match(ended, { code: 2, err: /KUBECONFIG: .*\/nowhere\/kubeconfig/ }, args.join(' '));
+    t.notMatch(ended.err, /--kubeconfig/, args.join(' '));
   }
 });
 

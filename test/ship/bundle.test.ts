@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { mirrorIn, noMirror } from '../cli/mirror.js';
@@ -24,6 +24,16 @@ function hashes(root: string): Record<string, string> {
   );
 }
 
+/** A file of a bundle and those that Node loads with it, as paths below `root`. */
+function loadedWith(root: string, file: string, found: ReadonlySet<string> = new Set()): ReadonlySet<string> {
+  if (found.has(file)) return found;
+  const text = readFileSync(join(root, file), 'utf8');
+  const imported = [...text.matchAll(/\b(?:import|from)"(\.[^"]+)"/gu)].map(([, path = '']) =>
+    join(dirname(file), path),
+  );
+  return imported.reduce<ReadonlySet<string>>((all, path) => loadedWith(root, path, all), new Set([...found, file]));
+}
+
 test('repeated builds give the same bundle, which runs by itself and names the licences of its contents', async (t) => {
   const scratch = await scratchDirectory(t);
   const [first, second] = [join(scratch, 'first'), join(scratch, 'elsewhere/second')];
@@ -36,6 +46,11 @@ test('repeated builds give the same bundle, which runs by itself and names the l
   const { version } = JSON.parse(readFileSync(join(first, 'package.json'), 'utf8')) as { version: string };
   t.equal(run('--version'), `${version}\n`);
   for (const command of ['run', 'quota']) t.match(run(command, '--help'), new RegExp(`gpu-manager ${command}`));
+
+  const unusable = spawnSync(process.execPath, [main, 'run', '--query-port=99999'], { encoding: 'utf8' });
+  t.match(unusable, { status: 2, stderr: /^gpu-manager: --query-port: must be at most 65535/ });
+  const loaded = loadedWith(first, 'dist/src/cli/agent-program.js');
+  t.ok(loaded.size <= 10, `the agent starts from few files: ${[...loaded].join(' ')}`);
 
   // A program that starts as a file of its own.
   if (noMirror === false) {

@@ -37,7 +37,7 @@ test('the agent of the image runs the code that was compiled when the image was 
   t.equal(status, 0);
   const log = stdout + stderr;
   const accepted = log.match(/V8 code cache for ESM \S+ was accepted/gu) ?? [];
-  t.ok(accepted.length > 10, `${accepted.length} files`);
+  t.ok(accepted.length >= 5, `${accepted.length} files`);
   t.notMatch(log, /was rejected/u);
   t.same(readdirSync(join(moved, 'compile-cache'), { recursive: true }), stored, 'nothing was missing');
 });

@@ -1,20 +1,19 @@
 import { EMPTY_CHECKPOINT, type CheckpointContent } from '../../gpu/ledger/checkpoint.js';
-import { memoryEdits, NO_EDITS, sliceEdits, type ContainerEdits } from '../../gpu/container-edits.js';
+import { memoryEdits, NO_EDITS, type ContainerEdits } from '../../gpu/container-edits.js';
 import type { Gpu } from '../../gpu/gpu.js';
-import { allocate, withoutHalf } from '../../gpu/ledger/allocate.js';
+import { allocate } from '../../gpu/ledger/allocate.js';
 import { coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
 import { candidatesOf, isPairingUnsure, needsHolders, pairedByKubelet } from '../../gpu/ledger/candidates.js';
-import { identify, noGpu, type Holder } from '../../gpu/ledger/identify.js';
-import { followLegacy, isLegacyId, noteLegacy } from '../../gpu/ledger/legacy.js';
+import { followLegacy } from '../../gpu/ledger/legacy.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import { nothingWaits, openAfterRestart } from '../../gpu/ledger/open-gpu.js';
-import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
+import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
-import { holdsAny, reconcile, releaseEnded, startedWith } from '../../gpu/ledger/release.js';
+import { reconcile, releaseEnded, startedWith } from '../../gpu/ledger/release.js';
 import { takeOver } from '../../gpu/ledger/take-over.js';
-import { isOffered, type ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
-import { emptyLedger, isGivenWhole, usage, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
-import { checkPair, isFraction, refuse, type Refusal } from '../../gpu/request.js';
+import { type ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
+import { emptyLedger, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
+import { refuse, type Refusal } from '../../gpu/request.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
@@ -29,10 +28,13 @@ import type {
   PodKnowledge,
   SliceStore,
 } from './ports.js';
+import { editsOf } from './allocation-edits.js';
+import { ContainerStarts } from './container-starts.js';
 import { LedgerKeeper } from './ledger-keeper.js';
 import { describeForgotten, ForgottenAllocations } from './forgotten-allocations.js';
+import { offeredDevices, offeredInstances, type OfferedDevice } from './offered-devices.js';
 import { podsGone } from './pod-life.js';
-import { gpusOf, limitsOf } from './slice-limits.js';
+import { gpusOf } from './slice-limits.js';
 import { SliceUpkeep } from './slice-upkeep.js';
 
 export interface AllocatorOptions {
@@ -51,12 +53,6 @@ export interface AllocatorOptions {
   readonly graceMs: number;
   /** GPUs that the configuration gives to resource claims; none by default. */
   readonly claimGpus?: ClaimGpus;
-}
-
-export interface AllocatorDevice {
-  readonly id: string;
-  readonly healthy: boolean;
-  readonly numaNode: number | null;
 }
 
 /**
@@ -80,6 +76,7 @@ export class Allocator {
   /** UIDs of pods whose request was refused; the API server may still list them as pending. */
   readonly #failed = new Set<string>();
   readonly #forgotten: ForgottenAllocations;
+  readonly #starts: ContainerStarts;
   /** How many more times the kubelet is asked for held devices before an allocation; 0 after it has answered. */
   #kubeletQueriesLeft = MAX_KUBELET_QUERIES;
 
@@ -99,6 +96,9 @@ export class Allocator {
       },
       options,
     );
+    this.#starts = new ContainerStarts(this.ledger, options, (kind, size, refusal) =>
+      this.#refused(kind, size, refusal),
+    );
   }
 
   /** A snapshot: a later change creates a new state and leaves this one as it is. */
@@ -114,33 +114,14 @@ export class Allocator {
     this.ledger.state = state;
   }
 
-  /**
-   * Every device id that this node offers: the kubelet accepts only whole lists. A GPU that resource claims use, or
-   * will use, offers only the ids that containers still hold: the kubelet must not lose devices that are in use.
-   */
-  devices(kind: ResourceKind): AllocatorDevice[] {
-    const state = this.#state;
-    return state.node.gpus.flatMap(({ gpu, usable }) => {
-      if (isGivenWhole(state.node, gpu)) return [];
-      const all = state.node.ids.all(gpu, kind);
-      const held = kind === 'core' ? usage(state).get(gpu.uuid)?.coreIds : usage(state).get(gpu.uuid)?.memoryIds;
-      const ids = isOffered(state, gpu.uuid, 'plugin') ? all : all.filter((id) => held?.has(id) === true);
-      return ids.map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode }));
-    });
+  /** Every device id of a resource that this node offers. */
+  devices(kind: ResourceKind): OfferedDevice[] {
+    return offeredDevices(this.#state, kind);
   }
 
   /** The MIG instances of each profile, where they are given whole. */
-  wholeInstances(): ReadonlyMap<string, readonly AllocatorDevice[]> {
-    const { state } = this;
-    const byProfile = new Map<string, AllocatorDevice[]>();
-    for (const { gpu, usable } of state.node.gpus) {
-      if (gpu.instance === undefined || !isGivenWhole(state.node, gpu)) continue;
-      const known = byProfile.get(gpu.instance.profile) ?? [];
-      byProfile.set(gpu.instance.profile, known);
-      if (isOffered(state, gpu.uuid, 'plugin'))
-        known.push({ id: state.node.ids.encodeWhole(gpu.uuid), healthy: usable, numaNode: gpu.numaNode });
-    }
-    return byProfile;
+  wholeInstances(): ReadonlyMap<string, readonly OfferedDevice[]> {
+    return offeredInstances(this.#state);
   }
 
   onDevicesChanged(listener: () => void): () => void {
@@ -247,23 +228,9 @@ export class Allocator {
     });
   }
 
-  /**
-   * PreStartContainer: the container is about to start, so the kubelet can name it. Its limits are on disk when this
-   * resolves. If the kubelet does not name it, the agent uses the ledger's own pairing of cores and memory if that is
-   * complete.
-   */
-  async preStart(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
-    if (ids.length > 0 && ids.every(isLegacyId)) return this.#restartLegacy(kind, ids);
-    // The kubelet calls once per resource: if the call for cores came first, the container has started already.
-    if (kind === 'memory' && this.#hasStarted(ids)) return { ok: true };
-    const holder = await this.#options.holders.holderOf(kind, ids);
-    return this.#enqueue(async () => {
-      const answer = holder === null ? await this.#startUnnamed(kind, ids) : await this.#startNamed(kind, holder);
-      if (answer.ok) return answer;
-      // These ids must not be paired with the next container's request.
-      this.#state = { ...withoutHalf(this.#state, ids), open: null };
-      return this.#refused(kind, ids.length, answer);
-    });
+  /** PreStartContainer: the limits of the container are on disk when this resolves. */
+  preStart(kind: ResourceKind, ids: readonly string[]): Promise<{ readonly ok: true } | Refusal> {
+    return this.#starts.preStart(kind, ids);
   }
 
   /**
@@ -376,18 +343,6 @@ export class Allocator {
     if (holders !== null) this.#state = pairedByKubelet(this.#state, holders);
   }
 
-  /** A container that the original device plugin started is restarted; it keeps its GPUs and amounts. */
-  async #restartLegacy(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
-    const holder = await this.#options.holders.holderOf(kind, ids);
-    return this.#enqueue(async () => {
-      const before = this.#state;
-      if (holder !== null) this.#state = noteLegacy(before, holder);
-      if (this.#state !== before) await this.#save();
-      await this.#options.legacy.open(this.#state.legacy);
-      return { ok: true };
-    });
-  }
-
   #logLegacy(begun: readonly LegacyHolding[], ended: readonly LegacyHolding[]): void {
     const { log } = this.#options;
     for (const { container, cores, memoryBlocks, parts, gpusKnown } of begun) {
@@ -406,78 +361,8 @@ export class Allocator {
       );
   }
 
-  #hasStarted(memoryIds: readonly string[]): boolean {
-    const wanted = new Set(memoryIds);
-    return [...this.#state.allocations.values()].some(
-      (allocation) => allocation.phase === 'started' && holdsAny(allocation, wanted),
-    );
-  }
-
-  async #startUnnamed(kind: ResourceKind, ids: readonly string[]): Promise<Answer<object>> {
-    const wanted = new Set(ids);
-    const allocation = [...this.#state.allocations.values()].find((entry) => holdsAny(entry, wanted));
-    if (allocation?.phase === 'started') {
-      await this.#options.slices.start(limitsOf(this.#state.node, allocation));
-      return { ok: true };
-    }
-    if (allocation === undefined) {
-      return refuse(
-        'unknown-container',
-        `neither the kubelet nor this agent knows a container that holds these ${ids.length} ${kind} devices`,
-      );
-    }
-    if (allocation.isGpuOpen === true) return noGpu(allocation);
-    const request = { cores: coreIdsOf(allocation).length, memoryBlocks: memoryIdsOf(allocation).length };
-    const incomplete = checkPair(request);
-    if (incomplete !== null) return incomplete;
-    await this.#options.slices.start(limitsOf(this.#state.node, allocation));
-    this.#options.log.warn(
-      { allocation: allocation.id, ...request },
-      'the kubelet does not name a container that starts; its limits are derived from its device ids',
-    );
-    return { ok: true };
-  }
-
-  async #startNamed(kind: ResourceKind, holder: Holder): Promise<Answer<object>> {
-    const { clock, slices, notices, log } = this.#options;
-    // The kubelet calls once per resource; the call for cores starts the whole container.
-    if (kind === 'memory')
-      return checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length }) ?? { ok: true };
-    const answer = identify(this.#state, holder, clock.now());
-    if (!answer.ok) return answer;
-    const { allocation } = answer;
-    if (answer.adopted) await slices.prepare(allocation.id, true);
-    await slices.start(limitsOf(this.#state.node, allocation, holder.container));
-    this.#state = answer.state;
-    await this.#save();
-    const gpuIndexes = this.gpuIndexesOf(allocation);
-    log.info({ allocation: allocation.id, container: holder.container, gpus: gpuIndexes }, 'container starts');
-    notices.started(allocation, holder.container, gpuIndexes);
-    return { ok: true };
-  }
-
   #editsOf(allocation: Allocation, gpus: readonly Gpu[]): ContainerEdits {
-    const { files, slices } = this.#options;
-    const cores = coreIdsOf(allocation).length;
-    const memory = memoryIdsOf(allocation).length;
-    // The request for memory may still come: containers with whole GPUs get the control library unless no candidate
-    // requests memory.
-    const waiting = this.#state.open?.kind === 'core' && this.#state.open.allocationId === allocation.id;
-    const candidates = this.#options.pods.pending()?.filter((container) => container.cores === cores) ?? [];
-    const mayFollow =
-      waiting && !(candidates.length > 0 && candidates.every((container) => container.memoryBlocks === 0));
-    const isOpen = allocation.isGpuOpen === true;
-    return sliceEdits({
-      gpus: isOpen ? null : gpus,
-      cores,
-      memoryBytes: waiting ? null : memory * MEMORY_BLOCK_BYTES,
-      gpuNodes: isOpen ? [] : gpus.map((gpu) => files.gpuNodes(gpu)),
-      commonNodes: files.commonNodes(),
-      libraryMounts: files.libraryMounts(isFraction(cores) || memory > 0 || mayFollow),
-      sliceDirectory: slices.directoryOf(allocation.id),
-      writableFiles: slices.writableFiles,
-      compat32: compat32Of(waiting ? candidates : candidates.filter(({ memoryBlocks }) => memoryBlocks === memory)),
-    });
+    return editsOf(allocation, gpus, this.#state, this.#options);
   }
 
   #refused(kind: ResourceKind, size: number, refusal: Refusal): Refusal {
@@ -508,10 +393,4 @@ export class Allocator {
 
 function isEnded(endedPods: ReadonlySet<string>): (owner: ContainerRef) => boolean {
   return ({ podUid }) => endedPods.has(podUid);
-}
-
-/** Whether a request's container needs 32-bit libraries; null if its candidates differ, false without candidates. */
-function compat32Of(candidates: readonly PendingContainer[]): boolean | null {
-  const known = new Set(candidates.map(({ compat32 }) => compat32 === true));
-  return known.size > 1 ? null : known.has(true);
 }

@@ -26,11 +26,11 @@ export function displayServer({
   processes,
   others = [],
 }: DisplayServerOptions): UnixRpcServer {
-  const { GPUDisplay } = displayProto().display;
-  const { Node } = nodeProto().vgpu;
   return new UnixRpcServer(socketPath, [
     {
-      definition: GPUDisplay.service,
+      get definition() {
+        return displayProto().display.GPUDisplay.service;
+      },
       handlers: {
         PrintGraph: unary(async () => ({ graph: view.graph() })),
         PrintUsages: unary(async () => usageResponse(view.snapshot(), (podUid) => view.pod(podUid))),
@@ -38,7 +38,9 @@ export function displayServer({
       },
     },
     {
-      definition: Node.service,
+      get definition() {
+        return nodeProto().vgpu.Node.service;
+      },
       handlers: {
         Show: unary(async () => ({ json: JSON.stringify(view.snapshot()) })),
         Events: unary(async ({ after }: NodeEventsRequest__Output) => ({

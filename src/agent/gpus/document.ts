@@ -14,7 +14,7 @@ export function parseDocument<T>(text: string, schema: z.ZodType<T>): DocumentRe
   } catch (error) {
     return { ok: false, reason: `not JSON: ${(error as Error).message.replaceAll(/\s+/gu, ' ')}` };
   }
-  const parsed = schema.safeParse(document, { reportInput: true });
+  const parsed = schema.safeParse(document, { reportInput: true, jitless: true });
   if (parsed.success) return { ok: true, value: parsed.data };
   const [{ path, message, input } = { path: [], message: 'another shape', input: document }] = parsed.error.issues;
   return { ok: false, reason: `${placeOf(path)}: expected ${message}, got ${short(input)}` };

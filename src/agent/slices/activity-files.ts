@@ -49,6 +49,11 @@ export class ActivityFiles {
     this.#tmpfs = tmpfs;
   }
 
+  /** The root of their file system in memory; null: they are on the disk. */
+  get root(): string | null {
+    return this.#tmpfs;
+  }
+
   pathOf(allocation: string): string {
     return join(this.#directoryOf(allocation), ACTIVITY_FILE);
   }

@@ -26,7 +26,10 @@ export interface AuditorOptions {
   readonly slices: Slices;
   /** Whether the usage files are on file systems of a fixed size, so that no container can enlarge them. */
   readonly usageBounded: boolean;
-  /** Free bytes of the disk that usage files are on; absent or null: unknown. */
+  /**
+   * Free bytes of the file system that containers could fill: with activity files, where usage files are bounded, else
+   * with both. Absent or null: unknown.
+   */
   readonly freeBytes?: () => number | null;
   /** Tells which processes have the control library mapped; absent: unknown. */
   readonly libraries?: MappedLibraries;
@@ -51,14 +54,18 @@ const AUDIT_MS = 5_000;
 /** A container without findings on idle GPUs is audited only every fourth time; containers take turns. */
 const AUDITS_AT_REST = 4;
 /**
- * How often usage files are checked: on a disk that a container could fill, and on a file system of a fixed size. On a
- * disk, the activity files are checked in every tenth turn, and at once when the disk has this much less free space
- * than at the last such check.
+ * How often files are checked. On a disk that a container could fill, usage files in every turn; activity files in
+ * every tenth, and at once when the disk has this much less free space than at the last such check.
  */
 const CUT_MS = 100;
-const BOUNDED_CUT_MS = 1_000;
 const TURNS_PER_FULL_CUT = 10;
 const DISK_STEP_BYTES = 4 * 2 ** 20;
+/**
+ * Where usage files are on file systems of a fixed size, a turn is longer, and both kinds are checked in every fifth,
+ * and at once when activity files take more or less memory than at the last check.
+ */
+const BOUNDED_CUT_MS = 1_000;
+const TURNS_PER_BOUNDED_CUT = 5;
 /** A file that grew is cut at once; the finding lasts for this many audits. */
 const AUDITS_GROWN = 12;
 /** Start times in the usage file have this many values. */
@@ -243,16 +250,25 @@ export class Auditor {
       busy.set(pid, (busy.get(pid) ?? false) || (utilizationPercent ?? 1) > 0);
     }
     return [...busy].flatMap(([pid, active]): AuditedProcess[] => {
-      const greeted = this.#options.owners.ownerOf(pid)?.greeted === true;
+      const session = this.#options.slices.sessionOf(pid);
+      if (session !== null) {
+        const library = this.#libraryOf(pid, session.startTicks ?? processStat(pid)?.startTicks ?? null);
+        // A finding about a process that greeted is one without the library; the others need no name.
+        return [{ pid, name: library === false ? nameOf(pid) : '', greeted: true, claimed: false, active, library }];
+      }
       const stat = processStat(pid);
-      if (stat === null) return greeted ? [{ pid, name: '', greeted, claimed: false, active }] : [];
-      const library = this.#options.libraries?.has(pid, stat.startTicks) ?? null;
-      if (greeted) return [{ pid, name: printable(stat.name), greeted, claimed: false, active, library }];
+      if (stat === null) return [];
+      const library = this.#libraryOf(pid, stat.startTicks);
       const claimed = slots.some(
         (slot) => slot.startTicks === stat.startTicks % START_TICKS && namespacePids(pid).includes(slot.pid),
       );
       return [{ pid, name: printable(stat.name), greeted: false, claimed, active, library }];
     });
+  }
+
+  /** `startTicks`: null if unknown. */
+  #libraryOf(pid: number, startTicks: number | null): boolean | null {
+    return startTicks === null ? null : (this.#options.libraries?.has(pid, startTicks) ?? null);
   }
 
   #outside(slice: Slice): Pick<AuditView, 'uninjected' | 'fileProblem' | 'fileGrown'> {
@@ -270,6 +286,7 @@ export class Auditor {
   /** Cuts usage files that grew and audits their containers: a growing file would fill the node's disk. */
   #cutAll(): void {
     const everything = this.#checksEverything();
+    if (this.#options.usageBounded && !everything) return;
     for (const slice of this.#grownFiles.find(this.#options.slices.started.values(), everything)) {
       const found = slice.cutUsage();
       if (found === null) continue;
@@ -279,14 +296,16 @@ export class Auditor {
     }
   }
 
-  /** Activity files are found by their paths, which costs more than a system call for the whole disk. */
+  /** A system call for each file costs more than one for the file system that holds them. */
   #checksEverything(): boolean {
+    const { usageBounded } = this.#options;
     const turn = this.#cuts++;
-    if (this.#options.usageBounded) return true;
     const before = this.#freeBytes;
     const now = this.#options.freeBytes?.() ?? null;
-    const filled = before === null || now === null || before - now >= DISK_STEP_BYTES;
-    if (!filled && turn % TURNS_PER_FULL_CUT !== 0) return false;
+    const due = turn % (usageBounded ? TURNS_PER_BOUNDED_CUT : TURNS_PER_FULL_CUT) === 0;
+    const changed =
+      before === null || now === null || (usageBounded ? now !== before : before - now >= DISK_STEP_BYTES);
+    if (!changed && !due) return false;
     this.#freeBytes = now;
     return true;
   }

@@ -1,5 +1,6 @@
 import { NO_SLICES, steer, stepCorrection, withCorrection, type SteeringState } from './steering.js';
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
+import { FileParts, readParts } from '../../host/file-parts.js';
 import type { GpuSource } from './ports.js';
 import type { ProcessOwners } from './process-owners.js';
 import { GpuSlice } from './gpu-slice.js';
@@ -28,6 +29,8 @@ export class GpuMonitor {
   readonly #source: GpuSource;
   readonly #owners: ProcessOwners;
   #gpuSlices: readonly GpuSlice[] = [];
+  #counters = new FileParts([]);
+  #held = new FileParts([]);
   #steering: SteeringState = NO_SLICES;
   #state: GpuState | null = null;
   #foreignPpm = 0;
@@ -108,8 +111,12 @@ export class GpuMonitor {
       this.#steering = NO_SLICES;
       return;
     }
-    const ticks = present.flatMap((gpuSlice) => {
-      const tick = gpuSlice.tick(nowNs);
+    this.#counters = readParts(
+      this.#counters,
+      present.map(({ countersPart }) => countersPart),
+    );
+    const ticks = present.flatMap((gpuSlice, at) => {
+      const tick = gpuSlice.tick(nowNs, this.#counters.bytes(at));
       return tick === null ? [] : [{ gpuSlice, tick }];
     });
     const { state, decisions } = steer(this.#steering, {
@@ -144,9 +151,9 @@ export class GpuMonitor {
     const moving = limited.filter(({ overheadMoves }) => overheadMoves);
     // On an idle GPU, allocations during the driver call are rare; the next sample corrects their effect.
     const heldBefore = this.idle ? null : new Map(moving.map((gpuSlice) => [gpuSlice, gpuSlice.held()]));
-    const processes = await this.#source.processes(this.uuid);
+    // Both at once: the driver answers them with one list of calls.
+    const [processes, sample] = await Promise.all([this.#source.processes(this.uuid), this.#source.sample(this.uuid)]);
     const heldAfter = new Map(moving.map((gpuSlice) => [gpuSlice, gpuSlice.held()]));
-    const sample = await this.#source.sample(this.uuid);
     await this.#owners.learn(
       processes.map(({ pid }) => pid),
       nowMs(),
@@ -158,11 +165,9 @@ export class GpuMonitor {
     // A busy GPU without processes: this driver, or this agent, does not see the processes.
     const lists = processes.length > 0 || sample.utilizationPercent === 0;
     for (const gpuSlice of this.#gpuSlices) gpuSlice.update(byOwner.get(gpuSlice.slice.id) ?? [], elapsedNs, lists);
-    for (const gpuSlice of limited) {
-      if (heldAfter.has(gpuSlice))
-        gpuSlice.chargeOverhead((heldBefore ?? heldAfter).get(gpuSlice) ?? null, heldAfter.get(gpuSlice) ?? null);
-      else gpuSlice.watchOverhead();
-    }
+    for (const [gpuSlice, held] of heldAfter)
+      gpuSlice.chargeOverhead((heldBefore ?? heldAfter).get(gpuSlice) ?? null, held);
+    this.#watchOverheads(limited.filter((gpuSlice) => !heldAfter.has(gpuSlice)));
     const foreignProcesses = byOwner.get(null) ?? [];
     const processesOfOtherGpus = foreignProcesses.flatMap(({ pid }) => {
       const owner = this.#owners.ownerOf(pid);
@@ -173,6 +178,14 @@ export class GpuMonitor {
     this.#state = { sample: { ...sample, atMs: nowMs() }, processMemoryBytes, foreignProcesses, processesOfOtherGpus };
     this.#accountMs += elapsedNs / 1e6;
     if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();
+  }
+
+  #watchOverheads(gpuSlices: readonly GpuSlice[]): void {
+    this.#held = readParts(
+      this.#held,
+      gpuSlices.map(({ heldPart }) => heldPart),
+    );
+    for (const [at, gpuSlice] of gpuSlices.entries()) gpuSlice.watchOverhead(this.#held.bytes(at));
   }
 
   #byOwner(processes: readonly GpuProcess[]): Map<string | null, GpuProcess[]> {

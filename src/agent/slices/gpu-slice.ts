@@ -3,15 +3,19 @@ import { PPM_WHOLE } from '../../abi/vgpu-abi.js';
 import { AHEAD_NS, CORRECTION_MAX_PPM, effectivePpm } from '../../gpu/share-law.js';
 import type { Account, Decision, SliceTick } from './steering.js';
 import type { UsageCounters } from './usage-counters.js';
-import type { DeviceUsage } from '../../abi/usage-file.js';
+import { deviceRange, type DeviceUsage } from '../../abi/usage-file.js';
 import { CounterTotal } from './counter-total.js';
 import type { GpuProcess } from '../../gpu/sample.js';
 
 import type { Slice } from './slice.js';
+import type { FilePart } from '../../host/file-parts.js';
 import type { UsageReader } from './usage-reader.js';
 
-/** Published steering is renewed at this age at the latest: the control library ignores it after 2,000 ms. */
-const MAX_AGE_MS = 1_200;
+/**
+ * Published steering is renewed before it is older than this: the control library ignores it after 2,000 ms, and a tick
+ * may be late. Two ticks of a GPU with 32 containers are shorter.
+ */
+const MAX_AGE_MS = 1_700;
 /** A smaller change of the driver's memory is not published. */
 const OVERHEAD_STEP_BYTES = 1024 * 1024;
 /**
@@ -167,14 +171,23 @@ export class GpuSlice {
     };
   }
 
-  /** Reads its counters; null if they cannot be read. The first tick says only whether it is throttled. */
-  tick(nowNs: bigint): SliceTick | null {
+  /** The part of its usage file with its counters; null if the file cannot be read. */
+  get countersPart(): FilePart | null {
+    const fd = this.#openReader()?.fd ?? null;
+    return fd === null ? null : { fd, ...deviceRange(this.index) };
+  }
+
+  /**
+   * Takes its counters, the bytes of `countersPart`; null if they cannot be read. The first tick says only whether it
+   * is throttled.
+   */
+  tick(nowNs: bigint, bytes: Buffer | null): SliceTick | null {
     const reader = this.#openReader();
     const before = this.#counters;
     const elapsedNs = Number(nowNs - this.#readAtNs);
     const anew = reader !== this.#reader;
     this.#reader = reader;
-    this.#counters = this.#counterTotal.read(reader);
+    this.#counters = this.#counterTotal.take(reader, bytes);
     this.#readAtNs = nowNs;
     if (this.#counters === null) return null;
     const { share, softLimit, priority = 'normal' } = this.live;
@@ -220,7 +233,7 @@ export class GpuSlice {
       alone: decision.alone,
       othersPpm: decision.othersPpm,
     };
-    this.slice.limits.change(this.index, { steering });
+    this.slice.limits.steer(this.index, steering);
     this.#toldOthersPpm = decision.othersPpm;
     this.#toldAtNs = nowNs;
   }
@@ -271,12 +284,19 @@ export class GpuSlice {
     return this.#compared === null;
   }
 
-  /** Checks whether the overhead must be computed again at the next sample. */
-  watchOverhead(): void {
-    const { usedMemoryBytes } = this;
+  /** The part of its usage file from which `watchOverhead` computes the held memory; null if it cannot be read. */
+  get heldPart(): FilePart | null {
+    const reader = this.#openReader();
+    const fd = reader?.fd ?? null;
+    return reader === null || fd === null ? null : { fd, ...reader.knownRange(this.index) };
+  }
+
+  /** Checks whether the overhead must be computed again at the next sample; `known` are the bytes of `heldPart`. */
+  watchOverhead(known: Buffer | null): void {
     if (
-      this.#compared?.usedBytes !== usedMemoryBytes ||
-      this.#compared.heldBytes !== this.slice.heldByKnown(this.index)
+      known === null ||
+      this.#compared?.usedBytes !== this.usedMemoryBytes ||
+      this.#compared.heldBytes !== this.slice.heldAccordingTo(known, this.index)
     )
       this.#compared = null;
   }

@@ -23,7 +23,9 @@ export interface LimitsServiceOptions {
 export function limitsService(options: LimitsServiceOptions): RpcService {
   const { resizer } = options;
   return {
-    definition: limitsProto().vgpu.Limits.service,
+    get definition() {
+      return limitsProto().vgpu.Limits.service;
+    },
     handlers: {
       List: unary(async () => ({ containers: options.observe().map((slice) => containerLimits(slice, options)) })),
       Set: unary(async (request: SetLimitsRequest__Output) =>

@@ -3,9 +3,12 @@ import {
   decodeLimits,
   encodeLimits,
   publishLive,
+  publishSteering,
   type LiveLimit,
   type Limits,
   type NewLimits,
+  type Publication,
+  type Steering,
 } from '../../abi/limits-file.js';
 import { createFileAtomically } from '../../host/atomic-file.js';
 import { isLeased, NEVER_WAIT } from '../../host/reachable-file.js';
@@ -19,6 +22,8 @@ export class LimitsWriter {
   readonly #identity: Pick<Limits, 'allocation' | 'devices' | 'unenforced'>;
   #sequence: number;
   #live: readonly LiveLimit[];
+  /** The last publication of this object; null before the first. */
+  #published: Publication | null = null;
 
   private constructor(fd: number, limits: Limits) {
     this.#fd = fd;
@@ -83,16 +88,32 @@ export class LimitsWriter {
 
   /** Publishes `live` to every process of the container. Takes a few microseconds; does nothing after `close`. */
   publish(live: readonly LiveLimit[]): void {
-    if (this.#fd === null) return;
-    const { writes, sequence } = publishLive(this.#sequence, live);
-    for (const { position, bytes } of writes) writeSync(this.#fd, bytes, 0, bytes.length, position);
-    this.#sequence = sequence;
-    this.#live = live;
+    this.#write(publishLive(this.#sequence, live), live);
   }
 
   /** Publishes a change for one GPU, by its position in the file. */
   change(index: number, change: Partial<LiveLimit>): void {
-    this.publish(this.#live.map((live, at) => (at === index ? { ...live, ...change } : live)));
+    this.publish(this.#with(index, change));
+  }
+
+  /** The same for its steering, which changes most often. */
+  steer(index: number, steering: Steering): void {
+    if (this.#published === null) this.change(index, { steering });
+    else this.#write(publishSteering(this.#published, index, steering), this.#with(index, { steering }));
+  }
+
+  #with(index: number, change: Partial<LiveLimit>): readonly LiveLimit[] {
+    return this.#live.map((live, at) => (at === index ? { ...live, ...change } : live));
+  }
+
+  #write(publication: Publication, live: readonly LiveLimit[]): void {
+    if (this.#fd === null) return;
+    // Half a publication is not one to start from.
+    this.#published = null;
+    for (const { position, bytes } of publication.writes) writeSync(this.#fd, bytes, 0, bytes.length, position);
+    this.#published = publication;
+    this.#sequence = publication.sequence;
+    this.#live = live;
   }
 
   close(): void {

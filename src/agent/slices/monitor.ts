@@ -55,6 +55,7 @@ export class Monitor {
   /** Ticks that one call of the timer stands for: at rest, the process is woken once for several. */
   #stride = 1;
   #cancel: () => void = () => undefined;
+  #leave: () => void = () => undefined;
 
   constructor(options: MonitorOptions) {
     this.#options = options;
@@ -68,14 +69,14 @@ export class Monitor {
 
   start(): void {
     this.#setTimer(1);
-    this.#options.slices.onChange(() => {
+    this.#leave = this.#options.slices.onChange(() => {
       if (this.#stride > 1) this.#setTimer(1);
     });
   }
 
   /** Starts no further samples; a running sample completes. */
   stop(): void {
-    this.#options.slices.onChange(() => undefined);
+    this.#leave();
     this.#cancel();
   }
 

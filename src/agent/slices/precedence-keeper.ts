@@ -15,8 +15,8 @@ export interface PrecedenceKeeperOptions {
   readonly log: Log;
 }
 
-/** Period after which a change of slices or priorities reaches the other slices of the GPU. */
-const ROUND_MS = 500;
+/** Period after which a change of priorities reaches the other slices of the GPU; a change of slices does at once. */
+const ROUND_MS = 1_000;
 
 /**
  * Publishes to low slices which high slices have precedence: links to the activity files of the high slices, and their
@@ -28,6 +28,8 @@ export class PrecedenceKeeper {
   /** Last published text, by allocation of the low slice; a slice that restarts gets it again. */
   readonly #told = new Map<string, { readonly slice: Slice; readonly text: string }>();
 
+  #leave: () => void = () => undefined;
+
   constructor(options: PrecedenceKeeperOptions) {
     this.#options = options;
     this.#rounds = new Rounds(options.clock, ROUND_MS, () => this.round());
@@ -35,9 +37,17 @@ export class PrecedenceKeeper {
 
   start(): void {
     this.#rounds.start();
+    const { slices } = this.#options;
+    let { version } = slices;
+    this.#leave = slices.onChange(() => {
+      if (slices.version === version) return;
+      version = slices.version;
+      this.#rounds.now();
+    });
   }
 
   async stop(): Promise<void> {
+    this.#leave();
     await this.#rounds.stop();
   }
 

@@ -237,9 +237,13 @@ export class Slice {
     return this.#usage.reader.held(index, this.#deadSlots(this.#usage.reader));
   }
 
-  /** The same, only for the processes that existed when `held` was last called. */
-  heldByKnown(index: number): number | null {
-    return this.#usage.ok ? this.#usage.reader.heldByKnown(index, this.#deadSlots(this.#usage.reader)) : null;
+  /**
+   * The same, only for the processes that existed when `held` was last called; `known` are the bytes of the reader's
+   * `knownRange`.
+   */
+  heldAccordingTo(known: Buffer, index: number): number | null {
+    if (!this.#usage.ok) return null;
+    return this.#usage.reader.heldAccordingTo(known, index, this.#deadSlots(this.#usage.reader));
   }
 
   /** Bytes that its living processes hold beyond their memory limit, on the host; null when that cannot be read. */

@@ -38,9 +38,9 @@ export class Slices {
   readonly #sliceOptions: SliceOptions;
   readonly #started = new Map<string, Slice>();
   readonly #sessions = new Map<number, Session>();
+  readonly #listeners = new Set<() => void>();
   #version = 0;
   #comings = 0;
-  #changed: () => void = () => undefined;
   #cancel: () => void = () => undefined;
   #maintaining: Promise<void> | null = null;
 
@@ -68,9 +68,10 @@ export class Slices {
     return this.#version + this.#comings;
   }
 
-  /** Calls `listener`, the only one, after each change of `sessionVersion`. */
-  onChange(listener: () => void): void {
-    this.#changed = listener;
+  /** Calls `listener` after each change of `sessionVersion`, until the function that it returns is called. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** The session of a host process that greeted over one of the sockets; the latest if its pid was reused. */
@@ -109,8 +110,7 @@ export class Slices {
     const held = await this.#options.policy.begin(spec);
     if (known !== undefined) await known.restart(spec, held);
     else this.#started.set(spec.allocation, await Slice.start(spec, held, this.#sliceOptions, this.#sessionListener));
-    this.#version += 1;
-    this.#changed();
+    this.#slicesChanged();
   }
 
   /** The container of an allocation was found running; does nothing if its slice is open. */
@@ -119,23 +119,20 @@ export class Slices {
     const spec = this.#options.policy.withEnforcement(allocated);
     const held = await this.#options.policy.resume(spec);
     this.#started.set(spec.allocation, await Slice.restore(spec, held, this.#sliceOptions, this.#sessionListener));
-    this.#version += 1;
-    this.#changed();
+    this.#slicesChanged();
   }
 
   /** Corrects the amounts of a running container's allocation; its GPUs and files stay. */
   correct(allocated: SliceSpec): void {
     this.#started.get(allocated.allocation)?.correct(this.#options.policy.withEnforcement(allocated));
-    this.#version += 1;
-    this.#changed();
+    this.#slicesChanged();
   }
 
   /** The allocation has ended. */
   async remove(allocationId: string): Promise<void> {
     const slice = this.#started.get(allocationId);
     this.#started.delete(allocationId);
-    this.#version += 1;
-    this.#changed();
+    this.#slicesChanged();
     await slice?.close();
     this.#options.policy.forget(allocationId);
     await this.#options.directories.remove(allocationId);
@@ -148,16 +145,24 @@ export class Slices {
 
   readonly #sessionListener = {
     joined: (session: Session): void => {
-      this.#comings += 1;
-      this.#changed();
+      this.#sessionsChanged();
       if (session.pid !== null) this.#sessions.set(session.pid, session);
     },
     left: (session: Session): void => {
-      this.#comings += 1;
-      this.#changed();
+      this.#sessionsChanged();
       if (session.pid !== null && this.#sessions.get(session.pid) === session) this.#sessions.delete(session.pid);
     },
   };
+
+  #slicesChanged(): void {
+    this.#version += 1;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #sessionsChanged(): void {
+    this.#comings += 1;
+    for (const listener of this.#listeners) listener();
+  }
 
   async #maintain(): Promise<void> {
     for (const slice of this.#started.values()) {

@@ -3,6 +3,7 @@ import {
   decodeDeviceUsage,
   decodeSlots,
   decodeUsage,
+  deviceRange,
   holderWords,
   ledgerRange,
   refuseUsage,
@@ -11,6 +12,7 @@ import {
   sumLedger,
   sumObjects,
   type DeviceUsage,
+  type FileRange,
   type ProcessSlot,
   type UsageDecoded,
   type UsageRefusal,
@@ -123,7 +125,7 @@ export class UsageReader {
 
   /** The same bytes, undecoded. The buffer is shared by all readers and valid until the next read of any of them. */
   deviceBytes(index: number): Buffer | null {
-    return this.#read(part, part.length, USAGE_LAYOUT.devices + index * DEVICE_USAGE.structSize) ? part : null;
+    return this.#read(part, part.length, deviceRange(index).position) ? part : null;
   }
 
   /**
@@ -134,14 +136,20 @@ export class UsageReader {
     if (!this.#read(highs, highs.length, USAGE_HEADER.slotHigh)) return null;
     this.#slotHigh = highs.readUInt32LE(0);
     this.#objectHigh = highs.readUInt32LE(USAGE_HEADER.objectHigh - USAGE_HEADER.slotHigh);
-    return this.heldByKnown(index, without);
+    const { position, length } = this.knownRange(index);
+    return this.#read(ledger, length, position)
+      ? this.heldAccordingTo(ledger.subarray(0, length), index, without)
+      : null;
   }
 
-  /** The same in half the time, only for slots that were in use when `held` was last called. */
-  heldByKnown(index: number, without?: ReadonlySet<number>): number | null {
-    const { position, length } = ledgerRange(index, this.#slotHigh);
-    if (!this.#read(ledger, length, position)) return null;
-    const own = sumLedger(ledger.subarray(0, length), without);
+  /** The ledger entries of the slots that were in use when `held` was last called. */
+  knownRange(index: number): FileRange {
+    return ledgerRange(index, this.#slotHigh);
+  }
+
+  /** Like `held`, with the bytes of `knownRange`, and only for these slots. */
+  heldAccordingTo(known: Buffer, index: number, without?: ReadonlySet<number>): number | null {
+    const own = sumLedger(known, without);
     if (this.#objectHigh === 0) return own;
     const shared = this.#shared(index, without);
     return shared === null ? null : Math.min(own + shared, Number.MAX_SAFE_INTEGER);

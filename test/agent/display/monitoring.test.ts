@@ -1,7 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
@@ -10,6 +9,7 @@ import { CALL_DURATION, METRICS } from '../../../src/agent/display/metrics.js';
 import { runPod, startedNode } from '../node.js';
 import { simplePod } from '../pods.js';
 import { eventually } from '../../harness/eventually.js';
+import { freePort } from '../../harness/free-port.js';
 import { scratchDirectory } from '../../scratch.js';
 
 const RULES = fileURLToPath(new URL('../../../../etc/prometheus/rules.yaml', import.meta.url));
@@ -215,11 +215,3 @@ test('Prometheus scrapes the agent and loads the rules', { skip: installed('prom
     'a healthy node fires no alert',
   );
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

@@ -46,7 +46,7 @@ test('the page shows the node', { skip }, async (t) => {
     await agent.agent.allocator.reconcile();
     await page.locator('text=This container is gone').waitFor();
     t.match(await page.locator('.container').textContent(), new RegExp(`It was default/${wanted.name}/main`));
-    t.match(await page.locator('.events').textContent(), /Freed/);
+    await page.locator('.events', { hasText: 'Freed' }).waitFor();
     t.same(
       complaints.filter((line) => !line.includes('404')),
       [],

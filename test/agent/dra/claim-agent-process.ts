@@ -16,12 +16,15 @@ export class ClaimAgentProcess {
   readonly #node: DraNode;
   readonly #gpus: number;
   readonly #allocation: 'plugin' | 'dra';
+  readonly #main: string;
   #process: ChildProcess | null = null;
 
-  constructor(node: DraNode, gpus: number, allocation: 'plugin' | 'dra' = 'dra') {
+  /** `main`: the file that Node runs as the agent; absent: that of this folder. */
+  constructor(node: DraNode, gpus: number, allocation: 'plugin' | 'dra' = 'dra', main = MAIN) {
     this.#node = node;
     this.#gpus = gpus;
     this.#allocation = allocation;
+    this.#main = main;
   }
 
   get pid(): number {
@@ -58,7 +61,7 @@ export class ClaimAgentProcess {
     };
     this.#process = spawn(
       process.execPath,
-      [MAIN, 'run', ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`)],
+      [this.#main, 'run', ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`)],
       { stdio: 'ignore' },
     );
     if (this.#allocation === 'plugin') return;

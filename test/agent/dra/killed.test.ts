@@ -1,6 +1,8 @@
 import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
+import { bundledAgent } from '../../harness/bundled-agent.js';
 import { scratchDirectory } from '../../scratch.js';
 import { ClaimAgentProcess } from './claim-agent-process.js';
 import { DraNode } from './dra-node.js';
@@ -23,7 +25,7 @@ test('an agent that is killed at any moment neither loses a claim nor keeps a re
   const { config } = node.node;
   await node.cluster.server.start();
   t.teardown(() => node.cluster.server.stop());
-  const agent = new ClaimAgentProcess(node, 2);
+  const agent = new ClaimAgentProcess(node, 2, 'dra', await bundledAgent(join(directory, 'b')));
   t.teardown(() => agent.kill());
 
   const random = pseudoRandom(7);

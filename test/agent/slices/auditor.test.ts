@@ -33,6 +33,7 @@ async function audited(
   policy: AuditPolicy = 'report',
   usersOf: (spec: SliceSpec) => readonly SliceOwner[] = ({ owner }) => [owner],
   freeBytes: () => number | null = () => null,
+  usageBounded = false,
 ) {
   const node = await openSlices(t, { knowledge: ONE_POD });
   const gpus = new FakeGpus();
@@ -52,7 +53,7 @@ async function audited(
   const evicted: string[] = [];
   const auditor = new Auditor({
     slices: node.slices,
-    usageBounded: false,
+    usageBounded,
     freeBytes,
     gpus: () => monitor.gpus,
     owners,
@@ -266,6 +267,24 @@ test('a file that the agent does not check in every turn is checked once the dis
   truncateSync(node.usage, 2 ** 31);
   node.turn();
   t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize, 'the length of usage files is checked in every turn');
+});
+
+test('where usage files cannot grow, all files are checked when activity files take other memory, and every five seconds', async (t) => {
+  let free = 60 * MIB;
+  const node = await audited(t, 'report', undefined, () => free, true);
+  const activity = join(node.node.base, ALLOCATION, ACTIVITY_FILE);
+  await node.seconds(1);
+  truncateSync(activity, 0);
+  await node.seconds(1);
+  t.equal(statSync(activity).size, 0, 'as much free memory as before');
+  free += 4_096;
+  await node.seconds(1);
+  t.equal(statSync(activity).size, ACTIVITY.structSize);
+  truncateSync(activity, MIB);
+  truncateSync(node.usage, USAGE_LAYOUT.structSize + 1);
+  await node.seconds(5);
+  t.equal(statSync(activity).size, ACTIVITY.structSize, 'a hole takes no memory');
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
 });
 
 test('on an unused GPU the finding takes longer', async (t) => {

@@ -276,7 +276,7 @@ test('steering is renewed while a container works, and expires when it stops', a
   const work = (): void => container.count(0, { chargedNs: (charged += 10_000_000) });
   await node.beats(11, work);
   const [sequence, at] = [container.sequence, container.told(0).steering?.atNs ?? 0n];
-  await node.beats(24, work);
+  await node.beats(34, work);
   t.equal(container.sequence, sequence + 2, 'before it is two seconds old, not ten times a second');
   t.ok((container.told(0).steering?.atNs ?? 0n) > at);
   await node.beats(20);

@@ -8,10 +8,12 @@ import { ACTIVITY, ACTIVITY_FILE, HIGH_DIRECTORY, LIMITS_FILE } from '../../../s
 import { UsageTmpfs } from '../../../src/agent/slices/usage-tmpfs.js';
 import { PrecedenceKeeper } from '../../../src/agent/slices/precedence-keeper.js';
 import { SliceDirectories } from '../../../src/agent/slices/slice-directory.js';
-import { systemClock } from '../../../src/host/clock.js';
+import { systemClock, type Clock } from '../../../src/host/clock.js';
 import { silentLog } from '../../../src/host/log.js';
 import type { Priority } from '../../../src/gpu/priority.js';
 import { unmount } from '../../../src/host/mounts.js';
+import { eventually } from '../../harness/eventually.js';
+import { ManualClock } from '../../manual-clock.js';
 import { scratchDirectory } from '../../scratch.js';
 import { gpuLimits, openSlices, sliceSpec, type TestSlices } from './node-slices.js';
 
@@ -30,9 +32,9 @@ async function startSlice(node: TestSlices, allocation: string, priority: Priori
   await node.slices.start(sliceSpec({ allocation, devices: [gpuLimits(0, { priority })] }));
 }
 
-function keeperOf(node: TestSlices): PrecedenceKeeper {
+function keeperOf(node: TestSlices, clock: Clock = systemClock): PrecedenceKeeper {
   const { activity } = new SliceDirectories(node.base);
-  return new PrecedenceKeeper({ slices: node.slices, activity, clock: systemClock, log: silentLog() });
+  return new PrecedenceKeeper({ slices: node.slices, activity, clock, log: silentLog() });
 }
 
 test('a low slice is linked to the high slice of its GPU and notified of it, until that slice ends', async (t) => {
@@ -59,6 +61,19 @@ test('a low slice is linked to the high slice of its GPU and notified of it, unt
   await keeper.round();
   t.same(await readdir(at(node, LOW, HIGH_DIRECTORY)), []);
   t.equal((await limitsOf(node, LOW))?.givesWay, undefined);
+});
+
+test('a low slice is told of a high slice when that starts and ends, without waiting for a period', async (t) => {
+  const node = await openSlices(t);
+  const keeper = keeperOf(node, new ManualClock());
+  keeper.start();
+  await startSlice(node, LOW, 'low');
+  await startSlice(node, HIGH, 'high');
+  await eventually(async () => (await limitsOf(node, LOW))?.givesWay !== undefined);
+  await node.slices.remove(HIGH);
+  await eventually(async () => (await limitsOf(node, LOW))?.givesWay === undefined);
+  await keeper.stop();
+  t.pass();
 });
 
 test('a container that starts again has no claim, and low slices keep reading the same file', async (t) => {

@@ -31,11 +31,11 @@ export interface NvidiaOptions {
 
 /** Number of threads of Node's pool that calls into the driver may use at once. */
 const CALL_LIMIT = 2;
-/** Reported errors are fetched on every tick; every this many ticks GPUs are also asked directly. */
-const TICKS_PER_VISIT = 2;
-const TICKS_PER_ROUND = 10;
-const TICKS_PER_SURVEY = 10;
-const TICKS_PER_RETRY = 10;
+/**
+ * In every tick, reported errors are fetched, and GPUs that report none are asked; every this many ticks all GPUs are
+ * asked, and counted. After an outage, the driver is opened again at this interval.
+ */
+const TICKS_PER_ROUND = 5;
 /** Utilisation by process covers this last period. */
 const SHARE_WINDOW_MS = 1000;
 
@@ -46,7 +46,7 @@ interface Connection {
 
 /**
  * NVIDIA GPUs through NVML. The driver is opened at the first call, and again after an outage; constant facts are read
- * once per session. While a listener exists, errors are read in every tick (twice per second by default), so that a
+ * once per session. While a listener exists, errors are read in every tick (once per second by default), so that a
  * fault is detected within a second without a thread that waits in the driver.
  */
 export class NvidiaDriver implements Driver {
@@ -79,7 +79,7 @@ export class NvidiaDriver implements Driver {
     this.#kernel = options.kernel ?? kernelDriver();
     this.#migInstances = options.migInstances ?? false;
     this.#clock = options.clock ?? systemClock;
-    this.#tickMs = options.tickMs ?? 500;
+    this.#tickMs = options.tickMs ?? 1_000;
     this.#report = options.report ?? (() => undefined);
     this.#gate = new CallGate({ clock: this.#clock, timeoutMs: options.callTimeoutMs ?? 5000, limit: CALL_LIMIT });
   }
@@ -223,7 +223,7 @@ export class NvidiaDriver implements Driver {
 
   async #tick(): Promise<void> {
     const tick = this.#ticks++;
-    if (this.#connection === null && this.#outage && tick % TICKS_PER_RETRY !== 0) return;
+    if (this.#connection === null && this.#outage && tick % TICKS_PER_ROUND !== 0) return;
     let connection: Connection;
     try {
       connection = await this.#connected();
@@ -233,11 +233,15 @@ export class NvidiaDriver implements Driver {
     }
     try {
       this.#emit(...(await connection.watch.reported()));
-      if (tick % TICKS_PER_VISIT === 0) this.#emit(...(await connection.watch.visited(tick % TICKS_PER_ROUND === 0)));
-      if (
-        tick % TICKS_PER_SURVEY === 0 &&
-        (await surveyMachine(connection.session, this.#kernel)) !== connection.session.fingerprint
-      ) {
+      const { session, watch } = connection;
+      const everyone = tick % TICKS_PER_ROUND === 0;
+      // Both ask the same GPUs: each GPU gets one list of calls.
+      const [news, found] = await Promise.all([
+        watch.visited(everyone),
+        everyone ? surveyMachine(session, this.#kernel) : session.fingerprint,
+      ]);
+      this.#emit(...news);
+      if (found !== session.fingerprint) {
         await this.#disconnect(connection);
         await this.#connected();
       }

@@ -47,7 +47,7 @@ export function filling<T>(
     read(name: string, ...out: Buffer[]): T;
   },
 ): Question<T> {
-  const out = form.sizes.map((size) => Buffer.alloc(size));
+  const out = form.sizes.map(zeroed);
   const buffers: Typed = out.map((buffer) => ['memory', buffer] as const);
   const question = {
     feature: form.feature,
@@ -86,9 +86,9 @@ export function listing<T>(
     entry(out: Buffer, at: number): T;
   },
 ): Question<Listed<T>> {
-  const count = Buffer.alloc(4);
+  const count = zeroed(4);
   count.writeUInt32LE(form.room);
-  const out = Buffer.alloc(form.room * Math.max(...form.names.map((name) => form.size(name))));
+  const out = zeroed(form.room * Math.max(...form.names.map((name) => form.size(name))));
   const buffers: Typed = [
     ['memory', count],
     ['memory', out],
@@ -110,6 +110,11 @@ export function listing<T>(
       return code === NVML.NOT_FOUND || code === NVML.NO_DATA ? { entries: [] } : null;
     },
   };
+}
+
+/** A buffer from Node's pool: `Buffer.alloc` creates an ArrayBuffer for each, which costs more than most calls. */
+function zeroed(size: number): Buffer {
+  return Buffer.allocUnsafe(size).fill(0);
 }
 
 /** The text at an offset, up to its terminating zero. */

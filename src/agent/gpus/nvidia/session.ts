@@ -87,13 +87,14 @@ export async function closeSession(session: Session): Promise<void> {
 /** The present state of the machine, to be compared with the fingerprint of a session. */
 export async function surveyMachine(session: Session, kernel: KernelDriver): Promise<string> {
   const { nvml } = session;
-  const total = await countGpus(nvml, kernel);
   const physical = [...session.gpus.values()].filter((gpu) => gpu.details.instance === undefined);
   const known = physical.map(async (gpu) => {
     // A GPU that does not answer now keeps its last known mode.
-    const mig = await nvml.ask(gpu.target, identity.migMode(gpu.handle)).catch(() => gpu.details.mig);
+    const answers = nvml.askAll<[boolean]>(gpu.target, [identity.migMode(gpu.handle)]);
+    const mig = await answers.then(([mode]) => mode).catch(() => gpu.details.mig);
     return { ...gpu, details: { ...gpu.details, mig } };
   });
+  const total = await countGpus(nvml, kernel);
   const back = session.silent.map(async (index) => {
     const answers = await nvml.ask(`GPU ${index}`, identity.handleByIndex(index)).catch(() => null);
     return answers === null ? '' : `; ${index} answers`;

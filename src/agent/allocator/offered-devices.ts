@@ -1,0 +1,37 @@
+import { isOffered } from '../../gpu/ledger/gpu-mode.js';
+import { isGivenWhole, usage, type LedgerState } from '../../gpu/ledger/state.js';
+import type { ResourceKind } from '../../gpu/resources.js';
+
+/** A device as the kubelet lists it. */
+export interface OfferedDevice {
+  readonly id: string;
+  readonly healthy: boolean;
+  readonly numaNode: number | null;
+}
+
+/**
+ * Every device id that a node offers: the kubelet accepts only whole lists. A GPU that resource claims use, or will
+ * use, offers only the ids that containers still hold: the kubelet must not lose devices that are in use.
+ */
+export function offeredDevices(state: LedgerState, kind: ResourceKind): OfferedDevice[] {
+  return state.node.gpus.flatMap(({ gpu, usable }) => {
+    if (isGivenWhole(state.node, gpu)) return [];
+    const all = state.node.ids.all(gpu, kind);
+    const held = kind === 'core' ? usage(state).get(gpu.uuid)?.coreIds : usage(state).get(gpu.uuid)?.memoryIds;
+    const ids = isOffered(state, gpu.uuid, 'plugin') ? all : all.filter((id) => held?.has(id) === true);
+    return ids.map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode }));
+  });
+}
+
+/** The MIG instances of each profile, where they are given whole. */
+export function offeredInstances(state: LedgerState): ReadonlyMap<string, readonly OfferedDevice[]> {
+  const byProfile = new Map<string, OfferedDevice[]>();
+  for (const { gpu, usable } of state.node.gpus) {
+    if (gpu.instance === undefined || !isGivenWhole(state.node, gpu)) continue;
+    const known = byProfile.get(gpu.instance.profile) ?? [];
+    byProfile.set(gpu.instance.profile, known);
+    if (isOffered(state, gpu.uuid, 'plugin'))
+      known.push({ id: state.node.ids.encodeWhole(gpu.uuid), healthy: usable, numaNode: gpu.numaNode });
+  }
+  return byProfile;
+}
