@@ -30,17 +30,17 @@ export { QuotaEngine, createEngine, type EngineOptions } from './engine.js';
 export { JournalStore, type JournalOptions } from './store/journal/journal-store.js';
 export { MemoryStore, SharedMemory } from './store/memory-store.js';
 export type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from './store/store.js';
-export {
-  ShapeDictionary,
-  toRecord,
-  type GroupRecord,
-  type LoanRecord,
-  type PodRecord,
-  type ReservationRecord,
-  type ShapeRecord,
-  type StoredRecord,
-  type WorkloadRecord,
+export type {
+  GroupRecord,
+  LoanRecord,
+  PodRecord,
+  ReservationRecord,
+  ShapeRecord,
+  StoredRecord,
+  WorkloadRecord,
 } from './core/record.js';
+export { toRecord } from './core/record-format.js';
+export { ShapeDictionary } from './core/shape-dictionary.js';
 export { latestHead, type StateHead } from './core/restore.js';
 export { AuditChain, verifyChain, type VerifiedChain } from './audit/chain.js';
 export {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../host/clock.js';
-import { toRecord, type StoredRecord } from '../../quota/core/record.js';
+import type { StoredRecord } from '../../quota/core/record.js';
+import { toRecord } from '../../quota/core/record-format.js';
 import { latestHead, type StateHead } from '../../quota/core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from '../../quota/store/store.js';
 import type { KubeApi } from '../../kube/client.js';

@@ -4,11 +4,12 @@ import { childQuotaChange } from './child-quota.js';
 import type { ReadSpec } from './group-spec.js';
 import { setHard, setLimits } from './group-create.js';
 import { relayout } from './group-update.js';
-import { bareGroup, type Group } from './group.js';
+import { bareGroup, listsOf, type Group } from './group.js';
 import type { Key } from './key.js';
 import { restructure } from './cohort.js';
+import { amountOfDigits } from './digits.js';
+import type { GroupRecord, PodRecord, StoredRecord } from './record.js';
 import {
-  amountOfDigits,
   readBudgets,
   readDeclared,
   readLimitReservation,
@@ -16,11 +17,8 @@ import {
   readLoan,
   restorePod,
   readWorkload,
-  type GroupRecord,
-  type PodRecord,
-  type ShapeDictionary,
-  type StoredRecord,
-} from './record.js';
+} from './record-format.js';
+import type { ShapeDictionary } from './shape-dictionary.js';
 import { childCashOf } from './recompute.js';
 import { settle } from './release.js';
 import { reservationKey } from './reservation.js';
@@ -99,8 +97,8 @@ function putPod(state: QuotaState, id: string, record: PodRecord | null, diction
     const group = state.group(name);
     if (group === undefined || group.life !== life) continue;
     const runs = pod?.end === Infinity && last?.group === name && last.life === life;
-    if (runs) state.own(group).pods.set(id, true);
-    else if (group.pods.has(id)) state.own(group).pods.delete(id);
+    if (runs) listsOf(state.own(group)).pods.set(id, true);
+    else if (group.pods.has(id)) listsOf(state.own(group)).pods.delete(id);
   }
   state.putPod(id, pod);
   if (pod !== null && pod.end !== Infinity && pod.isRetained !== true) {
@@ -148,7 +146,10 @@ function addGroup(state: QuotaState, name: string, record: GroupRecord): Group {
     state.blocks,
   );
   state.add(group);
-  if (parent !== undefined) state.own(parent).children.set(name, true);
+  if (parent !== undefined) {
+    const owned = state.own(parent);
+    owned.children = [...owned.children, name];
+  }
   return group;
 }
 
@@ -166,7 +167,7 @@ function removeGroup(state: QuotaState, name: string): void {
   const above = group.parent === '' ? undefined : state.group(group.parent);
   if (above !== undefined) {
     const parent = state.own(above);
-    parent.children.delete(name);
+    parent.children = parent.children.filter((child) => child !== name);
     const none: ReadSpec = {
       ok: true,
       hard: new Map(),

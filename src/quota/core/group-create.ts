@@ -72,7 +72,7 @@ function insert(state: QuotaState, name: string, parent: Group | null, spec: Rea
   group.budgets = layout.cashKeys.map((key) => newBudget(key, spec.cash.get(key) ?? 0n, -Infinity));
   state.add(group);
   if (parent !== null) {
-    parent.children.set(name, true);
+    parent.children = [...parent.children, name];
     applyChildQuota(state, parent, childQuotaChange(parent, spec, null));
   }
   restructure(state, group, () => {

@@ -40,7 +40,8 @@ export function terminateGroup(state: QuotaState, name: string): Decision {
 function tryDelete(state: QuotaState, name: string, force: boolean): Decision {
   const found = state.group(name);
   if (found === undefined) return refusal(state, 'GroupNotFound', `there is no group ${name.slice(0, 80)}`);
-  if (found.children.size > 0) return refusal(state, 'NotLeaf', `group ${name} has ${found.children.size} children`);
+  if (found.children.length > 0)
+    return refusal(state, 'NotLeaf', `group ${name} has ${found.children.length} children`);
   if (!force && isUsed(state, found)) return refusal(state, 'HasWorkloads', `group ${name} has workloads`);
   state.revision++;
   endLoansOf(state, name);
@@ -77,7 +78,7 @@ function giveBack(state: QuotaState, group: Group): void {
   const found = group.parent === '' ? undefined : state.group(group.parent);
   if (found === undefined) return;
   const parent = state.own(found);
-  parent.children.delete(group.name);
+  parent.children = parent.children.filter((name) => name !== group.name);
   const listed = group.budgets.filter((budget) => budget.listed);
   applyChildQuota(state, parent, {
     hard: new Map(

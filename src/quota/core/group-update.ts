@@ -149,10 +149,10 @@ function largerLimits(group: Group, wanted: Hard): Hard {
 }
 
 function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: boolean): Decision | null {
-  if (group.children.size === 0) return null;
+  if (group.children.length === 0) return null;
   const added = [...spec.hard.keys()].filter((key) => !group.layout.slots.has(key));
   const addedCash = [...spec.cash.keys()].filter((key) => !group.layout.cashKeys.includes(key));
-  for (const [name] of group.children.entries()) {
+  for (const name of group.children) {
     const child = state.group(name) as Group;
     const missing =
       added.find((key) => !child.layout.slots.has(key)) ??

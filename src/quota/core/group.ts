@@ -48,30 +48,65 @@ export interface Group {
   owner: object | null;
   /** Cache of the group's chain. In a fork, set when all of its groups are copies of the fork. */
   chain: Chain | null;
-  readonly children: LayeredMap<string, true>;
+  /** Names; the array is replaced, not changed. */
+  children: readonly string[];
+  /** In a fork, whether the lists are those of the original: most copies only get other amounts. */
+  sharesLists: boolean;
+  /** The lists, for reading; for changing, see `listsOf`. */
+  workloads: Pick<GroupWorkloads, 'size' | 'forEach'>;
+  reserved: Pick<LayeredMap<string, true>, 'size' | 'has' | 'entries' | 'forEach'>;
+  pods: Pick<LayeredMap<string, true>, 'size' | 'has' | 'entries' | 'forEach'>;
+}
+
+/** What is charged to a group. */
+export interface GroupLists {
   readonly workloads: GroupWorkloads;
   /** Keys of reservations for admitted workloads that are not observed yet. */
   readonly reserved: LayeredMap<string, true>;
-  /** Ids of pods that are charged to this group. */
+  /** Ids of pods. */
   readonly pods: LayeredMap<string, true>;
+}
+
+/** The lists of an owned group, for changing. */
+export function listsOf(group: Group): GroupLists {
+  const lists = group as object as GroupLists;
+  if (group.sharesLists) {
+    group.workloads = lists.workloads.fork();
+    group.reserved = lists.reserved.fork();
+    group.pods = lists.pods.fork();
+    group.sharesLists = false;
+  }
+  return lists;
 }
 
 /** A group and the ancestors whose pools it can use; only the group itself unless it is elastic. */
 export type Chain = LevelChain<Group>;
 
-/** A copy for a fork; changes do not affect the original. */
+/**
+ * A copy for a fork; changes do not affect the original. The fields stand in the order of `bareGroup`: objects of two
+ * shapes would slow down every decision.
+ */
 export function forkGroup(group: Group, owner: object, blocks: AmountBlocks): Group {
   return {
-    ...group,
-    owner,
-    chain: null,
+    name: group.name,
+    life: group.life,
+    parent: group.parent,
+    depth: group.depth,
+    layout: group.layout,
     amounts: group.amounts.copy(blocks),
+    mode: group.mode,
     budgets:
       group.budgets.length === 0 ? [] : group.budgets.map((budget) => ({ ...budget, grants: [...budget.grants] })),
-    children: group.children.fork(),
-    workloads: group.workloads.fork(),
-    reserved: group.reserved.fork(),
-    pods: group.pods.fork(),
+    declared: group.declared,
+    terminating: group.terminating,
+    limitReservation: group.limitReservation,
+    owner,
+    chain: null,
+    children: group.children,
+    sharesLists: true,
+    workloads: group.workloads,
+    reserved: group.reserved,
+    pods: group.pods,
   };
 }
 
@@ -98,7 +133,8 @@ export function bareGroup(
     limitReservation: null,
     owner: null,
     chain: null,
-    children: new LayeredMap(),
+    children: [],
+    sharesLists: false,
     workloads: new GroupWorkloads(),
     reserved: new LayeredMap(),
     pods: new LayeredMap(),

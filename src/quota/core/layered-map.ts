@@ -6,7 +6,7 @@ export class LayeredMap<K, V> {
   readonly #base: LayeredMap<K, V> | null;
   /** Created when needed: most groups have no reservations, pods or children. */
   #own: Map<K, V> | null = null;
-  /** Keys of the map below that were deleted in this fork; one that was set again is in `own` as well. */
+  /** Keys that were deleted in this fork; one that was set again is in `own` as well. */
   #hidden: Set<K> | null = null;
   #size: number;
 
@@ -41,33 +41,30 @@ export class LayeredMap<K, V> {
     if (own.size > before && (this.#hidden?.has(key) === true || !this.#base.has(key))) this.#size++;
   }
 
+  /** Sets another value of a key that has one; faster than `set` in a fork. */
+  replace(key: K, value: V): void {
+    (this.#own ??= new Map()).set(key, value);
+  }
+
   delete(key: K): boolean {
     if (!this.has(key)) return false;
     this.#own?.delete(key);
-    if (this.#base?.has(key) === true) (this.#hidden ??= new Set()).add(key);
+    if (this.#base !== null) (this.#hidden ??= new Set()).add(key);
     this.#size--;
     return true;
   }
 
   *entries(): IterableIterator<[K, V]> {
     if (this.#base !== null) {
-      for (const entry of this.#base.entries()) if (!this.#covers(entry[0])) yield entry;
+      for (const entry of this.#base.entries()) if (!this.isChanged(entry[0])) yield entry;
     }
     if (this.#own !== null) yield* this.#own;
-  }
-
-  /** The keys of all entries. */
-  keys(): readonly K[] {
-    const own = this.#own === null ? [] : [...this.#own.keys()];
-    if (this.#base === null || this.#base.size === 0) return own;
-    const below = this.#base.keys();
-    return this.#own === null && this.#hidden === null ? below : [...below.filter((key) => !this.#covers(key)), ...own];
   }
 
   /** Calls `visit` with every entry; faster than the iterator. */
   forEach(visit: (value: V, key: K) => void): void {
     this.#base?.forEach((value, key) => {
-      if (!this.#covers(key)) visit(value, key);
+      if (!this.isChanged(key)) visit(value, key);
     });
     this.#own?.forEach(visit);
   }
@@ -77,7 +74,17 @@ export class LayeredMap<K, V> {
     return new LayeredMap(this);
   }
 
-  /** Changes relative to the map below; undefined for deleted entries. */
+  /** Whether this fork set or deleted the key. */
+  isChanged(key: K): boolean {
+    return this.#own?.has(key) === true || this.#hidden?.has(key) === true;
+  }
+
+  /** The values that this fork set. */
+  changedValues(): readonly V[] {
+    return this.#own === null ? [] : [...this.#own.values()];
+  }
+
+  /** Changes relative to the map below, also of entries that came and went; undefined for deleted entries. */
   changes(): readonly (readonly [K, V | undefined])[] {
     const deleted = [...(this.#hidden ?? [])].filter((key) => this.#own?.has(key) !== true);
     return [...deleted.map((key) => [key, undefined] as const), ...(this.#own ?? [])];
@@ -89,10 +96,5 @@ export class LayeredMap<K, V> {
       if (value === undefined) this.delete(key);
       else this.set(key, value);
     }
-  }
-
-  /** Whether this fork replaced or deleted an entry of the map below. */
-  #covers(key: K): boolean {
-    return this.#own?.has(key) === true || this.#hidden?.has(key) === true;
   }
 }

@@ -3,7 +3,7 @@ import { refusal } from './admission.js';
 import { levelAt, usedAt, type Budget } from './budget.js';
 import { LazyDecision, type Decision } from './decision.js';
 import { readPodSet, type Resources } from './demand.js';
-import type { Group } from './group.js';
+import { listsOf, type Group } from './group.js';
 import { CASH, type Key } from './key.js';
 import { groupOfPod, type Pod, type PodSpan } from './pod.js';
 import { POD } from './request-shape.js';
@@ -240,8 +240,8 @@ function replacePod(state: QuotaState, id: string, old: Pod | undefined, pod: Po
     if (group === null) continue;
     const runs = pod.end === Infinity && pod.spans.at(-1)?.group === group.name;
     if (runs === group.pods.has(id)) continue;
-    if (runs) state.own(group).pods.set(id, true);
-    else state.own(group).pods.delete(id);
+    if (runs) listsOf(state.own(group)).pods.set(id, true);
+    else listsOf(state.own(group)).pods.delete(id);
   }
   // Decided with the known state of the group; a shared store refuses the commit if that is outdated.
   const home = state.group(groupOfPod(pod));

@@ -53,27 +53,27 @@ export interface ChildSums {
 /** Recounts the quota, loans and spilled usage of the children. O(children). */
 export function childrenOf(state: QuotaState, group: Group, key: Key): ChildSums {
   let sums: ChildSums = { childSum: 0, lent: 0, spilled: 0 };
-  group.children.forEach((_, name) => {
+  for (const name of group.children) {
     const child = state.group(name);
     const slot = child?.layout.slots.get(key);
-    if (child === undefined || slot === undefined) return;
+    if (child === undefined || slot === undefined) continue;
     const { lends, spills } = flowOf(child, slot);
     sums = {
       childSum: plus(sums.childSum, child.amounts.hard(slot)),
       lent: plus(sums.lent, lends),
       spilled: plus(sums.spilled, spills),
     };
-  });
+  }
   return sums;
 }
 
 /** Sum of the children's budgets for a key that is charged by the hour. O(children). */
 export function childCashOf(state: QuotaState, group: Group, key: Key): bigint {
   let sum = 0n;
-  group.children.forEach((_, name) => {
+  for (const name of group.children) {
     const child = state.group(name);
     sum += (child === undefined ? undefined : budgetOf(child, key))?.hard ?? 0n;
-  });
+  }
   return sum;
 }
 

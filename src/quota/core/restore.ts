@@ -1,13 +1,13 @@
-import { bareGroup, type Group } from './group.js';
+import { bareGroup, listsOf, type Group } from './group.js';
 import { CASH } from './key.js';
 import type { Change } from './change.js';
 import { flowOf } from './cohort.js';
 import { groupOfPod } from './pod.js';
 import type { Policy } from './policy.js';
 import { childCashOf, selfUsedOf } from './recompute.js';
+import { amountOfDigits } from './digits.js';
+import type { GroupRecord, StoredRecord } from './record.js';
 import {
-  ShapeDictionary,
-  amountOfDigits,
   readBudgets,
   readDeclared,
   readLimitReservation,
@@ -15,9 +15,8 @@ import {
   readLoan,
   restorePod,
   readWorkload,
-  type GroupRecord,
-  type StoredRecord,
-} from './record.js';
+} from './record-format.js';
+import { ShapeDictionary } from './shape-dictionary.js';
 import { QuotaState } from './state.js';
 import { isLater } from './workload.js';
 
@@ -90,7 +89,10 @@ export class Restorer {
     const state = this.#state;
     Object.assign(state, head);
     this.#addGroups();
-    state.workloads.forEach((workload) => state.group(workload.group)?.workloads.enter(workload, null));
+    state.workloads.forEach((workload) => {
+      const group = state.group(workload.group);
+      if (group !== undefined) listsOf(group).workloads.enter(workload, null);
+    });
     for (const [, reservation] of [...state.reservations.entries()]) {
       const group = state.group(reservation.group);
       if (group === undefined) continue;
@@ -106,6 +108,7 @@ export class Restorer {
 
   /** Adds parents before children. */
   #addGroups(): void {
+    const children = new Map<Group, string[]>();
     const add = (name: string, record: GroupRecord): Group => {
       const known = this.#state.group(name);
       if (known !== undefined) return known;
@@ -113,10 +116,15 @@ export class Restorer {
       const parent = above === undefined ? undefined : add(record.parent, above);
       const group = groupOf(this.#state, name, record, parent === undefined ? 0 : parent.depth + 1);
       this.#state.add(group);
-      parent?.children.set(name, true);
+      if (parent !== undefined) {
+        const names = children.get(parent);
+        if (names === undefined) children.set(parent, [name]);
+        else names.push(name);
+      }
       return group;
     };
     for (const [name, record] of this.#groups) add(name, record);
+    for (const [parent, names] of children) parent.children = names;
   }
 
   #addPods(): void {
@@ -127,7 +135,7 @@ export class Restorer {
       if (pod.isRetained === true) return;
       if (pod.end !== Infinity)
         timers.push({ at: now + policy.lateEventsMs, kind: 'podForgotten', subject: id, group: '' });
-      else if (group !== undefined && group.life === last?.life) group.pods.set(id, true);
+      else if (group !== undefined && group.life === last?.life) listsOf(group).pods.set(id, true);
     });
   }
 

@@ -2,7 +2,7 @@ import { AmountBlocks } from './amount-blocks.js';
 import { LevelChain } from './level-chain.js';
 import type { Change } from './change.js';
 import type { QuotaEvent } from './event.js';
-import { forkGroup, type Chain, type Group } from './group.js';
+import { bareGroup, forkGroup, listsOf, type Chain, type Group, type GroupLists } from './group.js';
 import { GroupAmounts } from './group-amounts.js';
 import { LayeredMap } from './layered-map.js';
 import { LayoutTable } from './layout.js';
@@ -10,7 +10,6 @@ import type { Loan } from './loan.js';
 import { groupOfPod, type Pod } from './pod.js';
 import type { Policy } from './policy.js';
 import { reservationKey, type Candidate, type Reservation } from './reservation.js';
-import { GroupWorkloads } from './group-workloads.js';
 import { RequestShapeTable } from './request-shape.js';
 import { TimerQueue } from './timers.js';
 import type { Workload } from './workload.js';
@@ -55,8 +54,7 @@ export class QuotaState {
   onEvent: ((event: QuotaEvent) => void) | null = null;
   /** The actor of the current command. */
   actor: string | undefined;
-  /** In a fork: the groups that it has copied. */
-  readonly #owned: Set<string> | null;
+  readonly #isFork: boolean;
 
   constructor(policy: Policy, below: QuotaState | null = null) {
     this.policy = policy;
@@ -70,7 +68,7 @@ export class QuotaState {
     this.reservedIn = new LayeredMap(below?.reservedIn);
     this.operations = new LayeredMap(below?.operations);
     this.timers = below?.timers.fork() ?? new TimerQueue();
-    this.#owned = below === null ? null : new Set();
+    this.#isFork = below !== null;
     if (below !== null) {
       this.revision = below.revision;
       this.now = below.now;
@@ -86,26 +84,26 @@ export class QuotaState {
 
   /** The group for changing; in a fork, a copy. */
   own(group: Group): Group {
-    if (this.#owned === null || group.owner === this) return group;
-    if (this.#owned.has(group.name)) return this.groups.get(group.name) ?? group;
+    if (!this.#isFork || group.owner === this) return group;
+    if (this.groups.isChanged(group.name)) return this.groups.get(group.name) ?? group;
     const copy = forkGroup(group, this, this.blocks);
-    this.add(copy);
+    this.groups.replace(group.name, copy);
     return copy;
   }
 
   /** The chain with groups for changing. */
   ownAll(chain: Chain): Chain {
-    if (this.#owned === null) return chain;
-    let isMine = true;
-    for (let at: Chain | null = chain; at !== null; at = at.above) if (this.own(at.first) !== at.first) isMine = false;
-    return isMine ? chain : this.chainOf(this.own(chain.first));
+    if (!this.#isFork) return chain;
+    // A chain that its first group of this fork knows consists of copies only.
+    for (let at: Chain | null = chain; at !== null && at.first.chain !== at; at = at.above) this.own(at.first);
+    return this.chainOf(this.own(chain.first));
   }
 
   /** The chain of a group, for reading. */
   chainOf(group: Group): Chain {
     const known = group.chain;
     // In a fork, a group that is not copied may have a copied parent.
-    const isMine = this.#owned === null || group.owner === this;
+    const isMine = !this.#isFork || group.owner === this;
     if (isMine && known !== null && known.structure === this.structure) return known;
     const parent = group.mode === 'carved' || group.parent === '' ? undefined : this.group(group.parent);
     const chain = new LevelChain(group, parent === undefined ? null : this.chainOf(parent), this.structure);
@@ -113,12 +111,9 @@ export class QuotaState {
     return chain;
   }
 
-  /** Sets a new group, or a copy. */
+  /** Sets a new group. */
   add(group: Group): void {
-    if (this.#owned !== null) {
-      this.#owned.add(group.name);
-      group.owner = this;
-    }
+    if (this.#isFork) group.owner = this;
     this.groups.set(group.name, group);
   }
 
@@ -126,14 +121,14 @@ export class QuotaState {
   putWorkload(group: Group, workload: Workload, old: Workload | null): void {
     if (workload === old) return;
     this.workloads.set(workload.key, workload);
-    group.workloads.enter(workload, old);
+    listsOf(group).workloads.enter(workload, old);
     this.onChange?.({ kind: 'workload', key: workload.key, group: group.name, value: workload });
   }
 
   /** Removes the charge of a workload; the caller updates the counters. */
   removeWorkload(group: Group, old: Workload): void {
     this.workloads.delete(old.key);
-    group.workloads.leave(old);
+    listsOf(group).workloads.leave(old);
     this.onChange?.({ kind: 'workload', key: old.key, group: group.name, value: null });
   }
 
@@ -151,10 +146,10 @@ export class QuotaState {
     else this.reservedIn.set(workload, holders);
     if (value === null) {
       this.reservations.delete(key);
-      group.reserved.delete(key);
+      listsOf(group).reserved.delete(key);
     } else {
       this.reservations.set(key, value);
-      group.reserved.set(key, true);
+      listsOf(group).reserved.set(key, true);
     }
     this.onChange?.({ kind: 'reservation', key, group: group.name, value });
   }
@@ -181,7 +176,6 @@ export class QuotaState {
 
   /** Removes a group without workloads and children. */
   remove(group: Group): void {
-    this.#owned?.add(group.name);
     this.groups.delete(group.name);
     this.onChange?.({ kind: 'group', key: group.name, group: group.name, value: null });
   }
@@ -189,12 +183,8 @@ export class QuotaState {
   /** Emits an event to listeners. */
   emit(event: Omit<QuotaEvent, 'at' | 'revision' | 'actor'>): void {
     if (this.onEvent === null) return;
-    this.onEvent({
-      ...event,
-      at: this.now,
-      revision: this.revision,
-      ...(this.actor === undefined ? {} : { actor: this.actor }),
-    });
+    const { now: at, revision, actor } = this;
+    this.onEvent(actor === undefined ? { ...event, at, revision } : { ...event, at, revision, actor });
   }
 
   /** A copy-on-write fork of this state. */
@@ -204,36 +194,38 @@ export class QuotaState {
 
   /** In a fork: names of the groups that it changed, created or removed. */
   changedNames(): readonly string[] {
-    return [...(this.#owned ?? [])];
+    return this.groups.changes().map(([name]) => name);
   }
 
   /** In a fork: the changed groups, without removed ones. */
   changedGroups(): readonly Group[] {
-    return [...(this.#owned ?? [])].flatMap((name) => this.groups.get(name) ?? []);
+    return this.groups.changedValues();
   }
 
   /** Applies the changes of a fork. Other changes of this state since the fork must not concern the same groups. */
   applyFork(fork: QuotaState): void {
     const left = fork.workloads.changes().map(([key]) => this.workloads.get(key));
-    for (const old of left) if (old !== undefined) this.group(old.group)?.workloads.leave(old);
-    for (const name of fork.#owned ?? []) {
-      const changed = fork.groups.get(name);
-      const mine = this.groups.get(name);
-      if (changed === undefined) this.groups.delete(name);
-      else if (mine === undefined || mine.life !== changed.life)
-        this.groups.set(name, {
-          ...changed,
-          amounts: changed.amounts.copy(this.blocks),
-          workloads: new GroupWorkloads(),
-          owner: this.#owned === null ? null : this,
-          chain: null,
-        });
-      else applyGroupFork(mine, changed, this.blocks);
+    for (const old of left) {
+      const group = old === undefined ? undefined : this.group(old.group);
+      if (old !== undefined && group !== undefined) listsOf(group).workloads.leave(old);
+    }
+    for (const [name, changed] of fork.groups.changes()) {
+      if (changed === undefined) {
+        this.groups.delete(name);
+        continue;
+      }
+      let mine = this.groups.get(name);
+      if (mine === undefined || mine.life !== changed.life) {
+        mine = bareGroup(name, changed.life, changed.parent, changed.depth, changed.layout, this.blocks);
+        this.add(mine);
+      }
+      applyGroupFork(mine, changed, this.blocks);
     }
     for (const [key, workload] of fork.workloads.changes()) {
       if (workload === undefined) this.workloads.delete(key);
       else this.workloads.set(key, workload);
-      if (workload !== undefined) this.group(workload.group)?.workloads.enter(workload, null);
+      const group = workload === undefined ? undefined : this.group(workload.group);
+      if (workload !== undefined && group !== undefined) listsOf(group).workloads.enter(workload, null);
     }
     this.pods.applyFork(fork.pods);
     this.reservations.applyFork(fork.reservations);
@@ -250,12 +242,15 @@ export class QuotaState {
 
 /** Applies a fork's copy of a group; its workloads are applied with the entries. */
 function applyGroupFork(mine: Group, changed: Group, blocks: AmountBlocks): void {
-  const { children, workloads, reserved, pods, owner, chain } = mine;
-  children.applyFork(changed.children);
-  reserved.applyFork(changed.reserved);
-  pods.applyFork(changed.pods);
+  if (!changed.sharesLists) {
+    const lists = listsOf(mine);
+    const other = changed as object as GroupLists;
+    lists.reserved.applyFork(other.reserved);
+    lists.pods.applyFork(other.pods);
+  }
+  const { workloads, reserved, pods, sharesLists, owner, chain } = mine;
   // The memory of the fork goes with it.
   const amounts = mine.layout === changed.layout ? mine.amounts : new GroupAmounts(changed.layout.keys.length, blocks);
   amounts.assign(changed.amounts);
-  Object.assign(mine, { ...changed, amounts, children, workloads, reserved, pods, owner, chain });
+  Object.assign(mine, { ...changed, amounts, workloads, reserved, pods, sharesLists, owner, chain });
 }

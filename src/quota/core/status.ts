@@ -2,7 +2,7 @@ import type { Amount } from './amount.js';
 import { consumedAt, exhaustedAt, levelAt, nextLevelAt, periodOf, usedAt, type Budget } from './budget.js';
 import type { DeclaredGrant } from './declared-grant.js';
 import { declaredLoans, loanedOf } from './declare-loans.js';
-import { hardOf } from './group-hard.js';
+import { amountsOf, hardOf } from './group-hard.js';
 import type { Chain, Group, Mode } from './group.js';
 import type { Loan } from './loan.js';
 import { CASH, type Key } from './key.js';
@@ -75,12 +75,13 @@ export interface GroupStatus {
   readonly conditions: readonly Condition[];
 }
 
-/** What the status of a group is made of; valid while the groups of the chain do not change. */
+/** What the status of a group is made of; valid while the amounts and limits of the chain do not change. */
 export interface StatusSource {
   readonly state: QuotaState;
   /** The group first. */
   readonly chain: Chain;
-  readonly children: readonly string[];
+  readonly workloads: number;
+  readonly reservations: number;
   readonly loaned: ReadonlyMap<Key, Amount>;
   readonly loans: readonly Loan[];
 }
@@ -90,10 +91,16 @@ const NO_AMOUNTS: ReadonlyMap<Key, Amount> = new Map();
 
 /** The source of a group's status, with this chain. */
 export function statusSourceOf(state: QuotaState, chain: Chain): StatusSource {
-  const { name, children } = chain.first;
-  const names = children.size === 0 ? NONE : [...children.keys()];
-  if (state.loans.size === 0) return { state, chain, children: names, loaned: NO_AMOUNTS, loans: NONE };
-  return { state, chain, children: names, loaned: loanedOf(state, name), loans: declaredLoans(state, name) };
+  const { name, workloads, reserved } = chain.first;
+  const hasLoans = state.loans.size > 0;
+  return {
+    state,
+    chain,
+    workloads: workloads.size,
+    reservations: reserved.size,
+    loaned: hasLoans ? loanedOf(state, name) : NO_AMOUNTS,
+    loans: hasLoans ? declaredLoans(state, name) : NONE,
+  };
 }
 
 /** The status of one group at `now`. O(keys), and O(depth) for the amount that an elastic group could borrow. */
@@ -102,32 +109,36 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
 }
 
 /** The status at `now` from its source. */
-export function statusFrom({ state, chain, children, loaned, loans }: StatusSource, now: number): GroupStatus {
+export function statusFrom(source: StatusSource, now: number): GroupStatus {
+  const { state, chain, workloads, reservations, loaned, loans } = source;
   const group = chain.first;
-  const { layout } = group;
+  const { amounts, layout } = group;
   const budgets = group.budgets.filter(({ listed }) => listed);
-  const usedOf = (slot: number): bigint => BigInt(group.amounts.totalUsed(slot));
-  const used = new Map([
-    ...layout.keys.map((key, slot): [Key, bigint] => [key, usedOf(slot)]),
-    ...budgets.map((budget): [Key, bigint] => [CASH + budget.key, usedAt(budget, now)]),
-  ]);
+  const hard = hardOf(group);
+  const used = amountsOf(
+    group,
+    (slot) => amounts.totalUsed(slot),
+    (budget) => usedAt(budget, now),
+  );
+  const selfUsed = amountsOf(
+    group,
+    (slot) => amounts.selfUsed(slot),
+    (budget) => consumedAt(budget, now),
+  );
   const ends = budgets.flatMap((budget) => exhaustedAt(budget, now) ?? []);
   return {
     name: group.name,
     parent: group.parent,
     mode: group.mode,
-    hard: hardOf(group),
-    selfUsed: new Map([
-      ...layout.keys.map((key, slot): [Key, bigint] => [key, BigInt(group.amounts.selfUsed(slot))]),
-      ...budgets.map((budget): [Key, bigint] => [CASH + budget.key, consumedAt(budget, now)]),
-    ]),
+    hard,
+    selfUsed,
     used,
     room: new Map(layout.keys.map((key, slot) => [key, BigInt(roomOf(state, chain, slot))])),
     createdAt: group.life,
     limitsReservedUntil: group.limitReservation?.expiresAt ?? null,
-    workloads: group.workloads.size,
-    reservations: group.reserved.size,
-    children,
+    workloads,
+    reservations,
+    children: group.children,
     uncertain: new Map(
       budgets.filter(({ uncertain }) => uncertain > 0n).map(({ key, uncertain }) => [CASH + key, uncertain]),
     ),
@@ -137,7 +148,7 @@ export function statusFrom({ state, chain, children, loaned, loans }: StatusSour
     grants: group.declared,
     loaned: new Map([...loaned].map(([key, amount]) => [key, BigInt(amount)])),
     loans,
-    conditions: conditionsOf(group, used),
+    conditions: conditionsOf(group, hard, used),
   };
 }
 
@@ -156,8 +167,7 @@ function budgetStatusOf(budget: Budget, now: number): BudgetStatus {
   };
 }
 
-function conditionsOf(group: Group, used: Amounts): readonly Condition[] {
-  const hard = hardOf(group);
+function conditionsOf(group: Group, hard: Amounts, used: Amounts): readonly Condition[] {
   const over = group.layout.keys.filter((key) => (used.get(key) ?? 0n) > (hard.get(key) ?? 0n));
   const spent = group.budgets
     .filter(({ listed }) => listed)

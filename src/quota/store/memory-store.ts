@@ -1,4 +1,5 @@
-import { toRecord, type StoredRecord } from '../core/record.js';
+import type { StoredRecord } from '../core/record.js';
+import { toRecord } from '../core/record-format.js';
 import type { StateHead } from '../core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from './store.js';
 

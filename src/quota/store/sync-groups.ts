@@ -1,6 +1,8 @@
 import { applyRecord } from '../core/apply-record.js';
 import type { Group } from '../core/group.js';
-import { ShapeDictionary, toRecord, type GroupRecord, type StoredRecord } from '../core/record.js';
+import type { GroupRecord, StoredRecord } from '../core/record.js';
+import { toRecord } from '../core/record-format.js';
+import { ShapeDictionary } from '../core/shape-dictionary.js';
 import type { QuotaState } from '../core/state.js';
 import type { GroupImage, Revision, Store } from './store.js';
 
@@ -53,10 +55,7 @@ function relatives(
   const changed = [...image.children]
     .filter(([name, revision]) => revisions.get(name) !== revision)
     .map(([name]) => name);
-  const gone: string[] = [];
-  known?.children.forEach((_, name) => {
-    if (!image.children.has(name)) gone.push(name);
-  });
+  const gone = (known?.children ?? []).filter((name) => !image.children.has(name));
   const written = groupRecordOf(image);
   const parent = written?.parent ?? known?.parent ?? '';
   return [

@@ -3,7 +3,7 @@ import type { Command, Hard } from '../../../src/quota/index.js';
 import type { Amount } from '../../../src/quota/core/amount.js';
 import type { Group } from '../../../src/quota/core/group.js';
 import { recordsOf } from '../../../src/quota/core/restore.js';
-import { toRecord } from '../../../src/quota/core/record.js';
+import { toRecord } from '../../../src/quota/core/record-format.js';
 import type { QuotaState } from '../../../src/quota/core/state.js';
 
 /** A command and its time. */
@@ -252,7 +252,7 @@ function countersOf(group: Group): unknown {
     localQuota: column((slot) => amounts.localQuota(slot)),
     workloads: workloads.size,
     reserved: reserved.size,
-    children: [...children.entries()].map(([child]) => child).sort(),
+    children: [...children].sort(),
     pods: [...pods.entries()].map(([pod]) => pod).sort(),
     cash: budgets.map(({ childSum: sum }) => sum),
   };

@@ -7,7 +7,9 @@ import { execute } from '../../../src/quota/core/execute.js';
 import { DEFAULT_POLICY } from '../../../src/quota/core/policy.js';
 import { refresh } from '../../../src/quota/core/refresh.js';
 import { Restorer, recordsOf } from '../../../src/quota/core/restore.js';
-import { ShapeDictionary, toRecord, type StoredRecord } from '../../../src/quota/core/record.js';
+import type { StoredRecord } from '../../../src/quota/core/record.js';
+import { toRecord } from '../../../src/quota/core/record-format.js';
+import { ShapeDictionary } from '../../../src/quota/core/shape-dictionary.js';
 import { QuotaState } from '../../../src/quota/core/state.js';
 import { WORKLOADS, busyHistory, command, dump, history, type Timed } from './histories.js';
 

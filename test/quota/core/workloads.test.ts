@@ -223,8 +223,12 @@ test('the groups that a simulation changes stay as they were when they are read 
   const script = [{ command: admit('x', 'a', 6) }];
   const [later, now] = [quota.simulate(script), quota.simulate(script).changed];
   quota.execute(admit('y', 'b', 2));
+  quota.execute(admit('z', 'root', 0));
+  quota.reserve({ workload: ref('r'), group: 'root', podSets: [{ count: 0 }] }, 1000);
   quota.createGroup({ name: 'c', parent: 'root', hard: {} });
   quota.createGroup({ name: 'd', parent: 'a', hard: { 'limits.cpu': 1 } });
+  t.not(quota.status('root')?.workloads, 0);
+  t.not(quota.status('root')?.reservations, 0);
   t.same(later.changed, now);
   t.equal(later.changed, later.changed);
   t.same(

@@ -38,6 +38,11 @@ export function scanFrames(file: Buffer): ScannedFrames {
   return { payloads, goodBytes: at, damagedAt: at < file.length && hasFrameAfter(file, at + 1) ? at : null };
 }
 
+/** The payload of the first frame; null if it is not complete. */
+export function firstPayload(file: Buffer): Buffer | null {
+  return frameAt(file, 0);
+}
+
 function frameAt(file: Buffer, at: number): Buffer | null {
   if (at + HEADER_BYTES > file.length || file.compare(MAGIC, 0, MAGIC.length, at, at + MAGIC.length) !== 0) return null;
   const length = file.readUInt32LE(at + 4);

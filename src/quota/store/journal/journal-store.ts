@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { Change } from '../../core/change.js';
-import { ShapeDictionary, toRecord } from '../../core/record.js';
+import { toRecord } from '../../core/record-format.js';
+import { ShapeDictionary } from '../../core/shape-dictionary.js';
 import type { StateHead } from '../../core/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Store } from '../store.js';
 import { directoryFiles, type JournalFile, type JournalFiles } from './files.js';
-import { frameOf, scanFrames } from './frame.js';
+import { firstPayload, frameOf, scanFrames } from './frame.js';
 import { takeLock, type Lock } from './lock.js';
 import { RecordReader, endOfLine } from './record-reader.js';
 
@@ -304,10 +305,8 @@ function numbersOf(names: readonly string[], kind: 'journal' | 'snapshot'): read
 
 /** The length of the previous journal that was accepted when this one began. */
 function acceptedBytes(next: Buffer | undefined): number | null {
-  const [first] = next === undefined ? [] : scanFrames(next).payloads;
-  return first === undefined
-    ? null
-    : (JSON.parse(first.toString()) as { readonly previousBytes: number }).previousBytes;
+  const first = next === undefined ? null : firstPayload(next);
+  return first === null ? null : (JSON.parse(first.toString()) as { readonly previousBytes: number }).previousBytes;
 }
 
 function checkFormat(payload: Buffer, name: string): void {
