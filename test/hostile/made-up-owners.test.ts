@@ -45,12 +45,23 @@ const create = (on: QuotaCluster, plural: string, body: object): Promise<KubeAns
     body,
   });
 
-function pod(on: QuotaCluster, name: string, app: string, owner: Owner, cores: number): Promise<KubeAnswer> {
+function pod(
+  on: QuotaCluster,
+  name: string,
+  app: string,
+  owner: Owner,
+  cores: number,
+  finalizers: readonly string[] = [],
+): Promise<KubeAnswer> {
   return create(on, 'pods', {
-    metadata: { name, labels: { app, [GROUP_LABEL]: 'team' }, ownerReferences: controllerOf(on, owner) },
+    metadata: { name, labels: { app, [GROUP_LABEL]: 'team' }, ownerReferences: controllerOf(on, owner), finalizers },
     spec: podSpec(cores),
   });
 }
+
+/** Deletes a pod; with finalizers it stays, terminating. */
+const end = (on: QuotaCluster, name: string): Promise<KubeAnswer> =>
+  on.client.request({ method: 'DELETE', path: `/api/v1/namespaces/default/pods/${name}` });
 
 const rs = (name: string): Owner => ['apps/v1', 'ReplicaSet', 'replicasets', name];
 const uses = (on: QuotaCluster, cores: string): Promise<unknown> =>
@@ -115,17 +126,11 @@ test('pods that end after their owner was scaled to zero are not charged anew, a
   const on = await cluster(t);
   await on.deploy('web', 'team', 1, 2);
   await create(on, 'replicasets', replicaSet(on, 'web-1', 'web', 1, 2));
-  const withFinalizer = async (name: string): Promise<void> => {
-    await on.client.request({
-      method: 'PATCH',
-      path: `/api/v1/namespaces/default/pods/${name}`,
-      contentType: 'application/merge-patch+json',
-      body: { metadata: { finalizers: ['test/stay'] } },
-    });
-    await on.client.request({ method: 'DELETE', path: `/api/v1/namespaces/default/pods/${name}` });
-  };
-  await pod(on, 'made', 'web', rs('web-1'), 2);
-  await uses(on, '2');
+  await pod(on, 'made', 'web', rs('web-1'), 2, ['test/stay']);
+  // This pod is charged when the watch delivers it, and the watch delivers the other pod before.
+  const labels = { [GROUP_LABEL]: 'team' };
+  await on.unguarded(() => create(on, 'pods', { metadata: { name: 'observed', labels }, spec: podSpec(1) }));
+  await uses(on, '3');
   await on.scale('web', 0);
   await on.client.request({
     method: 'PATCH',
@@ -133,12 +138,12 @@ test('pods that end after their owner was scaled to zero are not charged anew, a
     contentType: 'application/merge-patch+json',
     body: { spec: { replicas: 0 } },
   });
-  await withFinalizer('made');
-  await uses(on, '0');
-  await pod(on, 'by-hand', 'web', rs('web-1'), 3);
-  await uses(on, '3');
-  await withFinalizer('by-hand');
-  await on.deploy('last', 'team', 1, 1);
+  await end(on, 'made');
+  await uses(on, '1');
+  await pod(on, 'by-hand', 'web', rs('web-1'), 3, ['test/stay']);
   await uses(on, '4');
+  await end(on, 'by-hand');
+  await on.deploy('last', 'team', 1, 1);
+  await uses(on, '5');
   t.not(on.server.read('pods', 'default', 'by-hand'), null);
 });

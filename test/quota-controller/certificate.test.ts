@@ -49,7 +49,7 @@ function patient(clock: ManualClock): Clock {
   return {
     now: () => clock.now(),
     after: (delayMs, action) => (delayMs < 20_000 ? systemClock : clock).after(delayMs, action),
-    every: (periodMs, action) => systemClock.every(periodMs, action),
+    every: (periodMs, action) => (periodMs < 20_000 ? systemClock : clock).every(periodMs, action),
   };
 }
 

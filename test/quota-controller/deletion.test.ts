@@ -163,3 +163,17 @@ test('a group that comes again under the same name is not taken for the one that
   t.match(await on.deploy('web', 'team', 1, 1), { ok: true });
   await eventually(() => on.used('team') === '1', 'the workload to be charged');
 });
+
+test('an object that is deleted while its owner is read is not charged', async (t) => {
+  const on = await cluster(t);
+  await on.deploy('web', 'team', 1, 1);
+  await uses(on, '1');
+  const slowRead = on.server.inject({ verb: 'get', resource: 'deployments', name: 'web' }, { do: 'delay', ms: 300 });
+  const body = replicaSet('web-rs', 'web', uidOf(on, 'deployments', 'web'));
+  await on.unguarded(() => on.client.request({ method: 'POST', path: `${APPS}/replicasets`, body }));
+  await eventually(() => slowRead.hits === 1, 'the owner to be read');
+  await on.unguarded(() => on.client.request({ method: 'DELETE', path: `${APPS}/replicasets/web-rs` }));
+  slowRead.remove();
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  t.equal(on.used('team'), '1');
+});

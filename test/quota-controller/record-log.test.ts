@@ -76,6 +76,25 @@ test('the cost of a change does not grow with the number of records, and the tex
   t.end();
 });
 
+test('groups that change at the same pace are rewritten at different times', (t) => {
+  const group = (name: string): StoredRecord => ({ ...record('any', 1), group: name, key: `Job//${name}` });
+  let logs = Array.from({ length: 20 }, (_, index) => {
+    const each = group(`g${index}`);
+    return RecordLog.empty().with(new Map([[recordKey(each), each]]));
+  });
+  const rewritten: number[] = [];
+  for (let index = 0; index < 260; index++) {
+    const each = record(`w${index}`, index);
+    const next = logs.map((log) => log.with(new Map([[recordKey(each), each]])));
+    rewritten.push(next.filter((log, at) => !log.text.startsWith(logs[at]?.text ?? '')).length);
+    logs = next;
+  }
+  const together = Math.max(...rewritten);
+  t.ok(rewritten.filter((count) => count > 0).length > 40, 'rewrites are spread');
+  t.ok(together <= 6, `at most ${together} of 20 groups are rewritten by the same change`);
+  t.end();
+});
+
 test('a truncated log and one with missing shapes are rejected', (t) => {
   const log = RecordLog.empty()
     .with(new Map([['workload Job//a', record('a', 1)]]))

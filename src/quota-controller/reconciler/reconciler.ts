@@ -361,6 +361,8 @@ export class Reconciler {
       return;
     }
     const demand = await this.#ownDemand(object);
+    // It was deleted while its owner was read, and its deletion is observed by a run of its own.
+    if (!this.#workloadByUid.has(uid)) return;
     if (demand === null) return this.#observeDeleted(key, uid, group);
     const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
     if (decision.code === 'Conflict') throw new Error(decision.message);
@@ -371,12 +373,14 @@ export class Reconciler {
   /** The demand that is charged for the object itself; null for none. */
   async #ownDemand(object: WorkloadObject): Promise<Demand | null> {
     const { engine, ownership } = this.#options;
-    const { demand, owner, terminating, namespace, labels, kind } = object;
+    const { demand, owner, namespace, labels, kind, uid } = object;
     if (demand === null || owner === null) return demand;
     const charge = await ownership.chargeOf({ kind: kind.evaluator.kind, namespace, labels, owner, demand });
     if (charge.kind === 'covered') return null;
-    // An owner that was scaled to zero covered the object until now: a terminating object is not charged again.
-    return terminating && !engine.isCharged(demand.workload) ? null : charge.demand;
+    // An owner that was scaled to zero covered the object until now: a terminating object is not charged again. Its
+    // deletion may have begun while the owner was read.
+    const isTerminating = this.#workloadByUid.get(uid)?.terminating ?? object.terminating;
+    return isTerminating && !engine.isCharged(demand.workload) ? null : charge.demand;
   }
 
   async #observeDeleted(key: string, uid: string, group: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import type {
   PodRecord,
   ReservationRecord,
@@ -12,7 +12,7 @@ export type Edits = ReadonlyMap<string, StoredRecord>;
 
 type ShapeRef = ShapeRecord | number;
 
-/** A log is rewritten when the changes since the last rewrite exceed 1 / REWRITE_FACTOR of its records. */
+/** At the latest, a log is rewritten when its changes exceed 1 / REWRITE_FACTOR of the records at the last rewrite. */
 const REWRITE_FACTOR = 4;
 const MIN_EDITS = 64;
 /** Shorter pieces are not compressed. */
@@ -21,6 +21,13 @@ const END = '.';
 const PLAIN = '-';
 /** Not empty: some API servers store an empty text in a custom resource as null, and then reject it. */
 const NO_RECORDS = `${PLAIN}${Buffer.from('[]').toString('base64')}`;
+
+/** The records at the last rewrite. */
+interface Base {
+  readonly records: ReadonlyMap<string, StoredRecord>;
+  /** Number of changes after which the log is rewritten. */
+  readonly maxEdits: number;
+}
 
 export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): string {
   return `${kind} ${key}`;
@@ -37,7 +44,7 @@ export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): st
 export class RecordLog {
   /** The serialised text. */
   readonly text: string;
-  readonly #base: ReadonlyMap<string, StoredRecord>;
+  readonly #base: Base;
   /** Records changed since `base`, with values of null for deleted ones. */
   readonly #changed: ReadonlyMap<string, StoredRecord>;
   readonly #shapes: readonly ShapeRecord[];
@@ -47,7 +54,7 @@ export class RecordLog {
 
   private constructor(
     text: string,
-    base: ReadonlyMap<string, StoredRecord>,
+    base: Base,
     changed: ReadonlyMap<string, StoredRecord>,
     shapes: readonly ShapeRecord[],
     edits: number,
@@ -61,7 +68,7 @@ export class RecordLog {
   }
 
   static empty(): RecordLog {
-    return new RecordLog(NO_RECORDS, new Map(), new Map(), [], 0);
+    return new RecordLog(NO_RECORDS, baseOf(NO_RECORDS, []), new Map(), [], 0);
   }
 
   /**
@@ -83,17 +90,17 @@ export class RecordLog {
     }
     const [first = NO_RECORDS, ...others] = (text === '' ? NO_RECORDS : text).split(END);
     const shapes: ShapeRecord[] = [];
-    const base = new Map(readPiece(first, shapes).map((record) => [recordKey(record), record]));
+    const base = baseOf(first, readPiece(first, shapes));
     return { log: new RecordLog(first, base, new Map(), shapes, 0).#append(text, others, new Map()), changes: null };
   }
 
   has(key: string): boolean {
     const changed = this.#changed.get(key);
-    return changed === undefined ? this.#base.has(key) : changed.value !== null;
+    return changed === undefined ? this.#base.records.has(key) : changed.value !== null;
   }
 
   *values(): IterableIterator<StoredRecord> {
-    for (const [key, record] of this.#base) if (!this.#changed.has(key)) yield record;
+    for (const [key, record] of this.#base.records) if (!this.#changed.has(key)) yield record;
     for (const record of this.#changed.values()) if (record.value !== null) yield record;
   }
 
@@ -102,7 +109,7 @@ export class RecordLog {
     if (edits.size === 0) return this;
     const count = this.#edits + edits.size;
     const changed = merged(this.#changed, edits);
-    if (this.text === NO_RECORDS || count > Math.max(MIN_EDITS, this.#base.size / REWRITE_FACTOR))
+    if (this.text === NO_RECORDS || count > this.#base.maxEdits)
       return RecordLog.#rewritten(new RecordLog('', this.#base, changed, [], 0));
     const [indexes, shapes] = [new Map(this.#shapeIndexes), [...this.#shapes]];
     const piece = writePiece(edits.values(), indexes, shapes);
@@ -110,9 +117,10 @@ export class RecordLog {
   }
 
   static #rewritten(records: RecordLog): RecordLog {
-    const base = new Map([...records.values()].map((record) => [recordKey(record), record]));
+    const all = [...records.values()];
     const shapes: ShapeRecord[] = [];
-    return new RecordLog(writePiece(base.values(), new Map(), shapes), base, new Map(), shapes, 0);
+    const text = writePiece(all, new Map(), shapes);
+    return new RecordLog(text, baseOf(text, all), new Map(), shapes, 0);
   }
 
   #append(text: string, pieces: readonly string[], changes: Map<string, StoredRecord>): RecordLog {
@@ -126,6 +134,17 @@ export class RecordLog {
     }
     return new RecordLog(text, this.#base, merged(this.#changed, changes), shapes, count);
   }
+}
+
+/**
+ * The piece with all records. The number of changes before the next rewrite is between half and all of the maximum. It
+ * follows from the text, so that groups that change at the same pace are rewritten at different times, and every
+ * process rewrites a log at the same change.
+ */
+function baseOf(text: string, records: readonly StoredRecord[]): Base {
+  const most = Math.max(MIN_EDITS, records.length / REWRITE_FACTOR);
+  const share = 0.5 + crc32(text) / 2 ** 33;
+  return { records: new Map(records.map((record) => [recordKey(record), record])), maxEdits: most * share };
 }
 
 /** Without an array of all entries: this runs with every commit. */

@@ -1,0 +1,72 @@
+import type { AdmissionResponse, Review } from '../../kube/admission/review.js';
+import type { KubeApi } from '../../kube/client.js';
+import type { QuotaEngine } from '../../quota/engine.js';
+import type { ClusterFacts } from '../policy/cluster-facts.js';
+import type { Reconciler } from '../reconciler/reconciler.js';
+import type { WorkloadReader } from '../workload-reader.js';
+import { ConsumerReview } from './consumer-review.js';
+import { GroupReview } from './group-review.js';
+import { NamespaceAccess } from './namespace-access.js';
+import { WorkloadReview } from './workload-review.js';
+
+export interface QuotaReviewsOptions {
+  readonly api: KubeApi;
+  readonly engine: QuotaEngine;
+  readonly reader: WorkloadReader;
+  readonly reconciler: Reconciler;
+  readonly facts: ClusterFacts;
+  /** Whether every namespace may use a group if no group on its path to the root has a namespaceSelector. */
+  readonly isOpenByDefault: boolean;
+  /** How long an admission is reserved until its object is observed. */
+  readonly reservationMs: number;
+}
+
+/** The reviews of the quota webhooks, by path. */
+export function quotaReviews(
+  options: QuotaReviewsOptions,
+): Readonly<Record<string, (review: Review) => Promise<AdmissionResponse>>> {
+  const workloads = workloadReview(options);
+  const groups = groupReview(options);
+  const { api, facts } = options;
+  const consumers = new ConsumerReview({
+    api,
+    nodes: () => facts.nodes(),
+    storageCapacity: () => facts.policy.storageCapacity,
+  });
+  return {
+    '/groups': (review) => groups.decide(review),
+    '/workloads': (review) => workloads.decide(review),
+    '/unlabelled': (review) => workloads.unlabelled(review),
+    '/scale': (review) => workloads.scale(review),
+    '/consumers': (review) => consumers.decide(review),
+    '/resize': (review) => workloads.resize(review),
+    '/inherit': (review) => workloads.inherit(review),
+    '/autoscalers': (review) => workloads.autoscaler(review),
+  };
+}
+
+function workloadReview(options: QuotaReviewsOptions): WorkloadReview {
+  const { api, engine, reader, reconciler, isOpenByDefault, reservationMs } = options;
+  return new WorkloadReview({
+    engine,
+    reader,
+    access: new NamespaceAccess({ api, observed: (name) => reconciler.group(name), isOpenByDefault }),
+    reservationMs,
+    observedVersion: (uid) => reconciler.workloadOf(uid)?.version ?? null,
+    admitted: (uid) => reconciler.admitted(uid),
+  });
+}
+
+function groupReview({ engine, api, reconciler, facts, reservationMs }: QuotaReviewsOptions): GroupReview {
+  return new GroupReview({
+    engine,
+    api,
+    observed: (name) => reconciler.group(name),
+    reservationMs,
+    chargeable: () => ({
+      kinds: facts.policy.kinds,
+      families: facts.policy.families,
+      resources: new Set(facts.nodes().flatMap(({ allocatable }) => [...allocatable.keys()])),
+    }),
+  });
+}

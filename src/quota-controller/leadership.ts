@@ -1,0 +1,130 @@
+import type { Clock } from '../host/clock.js';
+import type { EventRecorder } from '../kube/events.js';
+import { Leader } from '../kube/leader.js';
+import { QUOTA_LEASE } from '../kube/quota/names.js';
+import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
+import { Arbitrator } from './arbitrator/arbitrator.js';
+import { Controller } from './controller/controller.js';
+import type { ServedKind } from './kinds.js';
+import type { OpenEngine } from './open-engine.js';
+import type { ClusterFacts } from './policy/cluster-facts.js';
+import type { QuotaPolicy } from './policy/policy-object.js';
+import type { Reconciler } from './reconciler/reconciler.js';
+import type { ServedKinds } from './served-kinds.js';
+import type { ArbitratorConfig, QuotaServiceOptions } from './service-options.js';
+
+export interface LeadershipOptions
+  extends
+    Pick<QuotaServiceOptions, 'api' | 'log' | 'metrics' | 'namespace' | 'identity'>,
+    Pick<QuotaServiceOptions, 'arbitrator' | 'refreshMs' | 'leaseMs' | 'retryMs'>,
+    Pick<OpenEngine, 'engine' | 'store' | 'clusterClock'> {
+  readonly reconciler: Reconciler;
+  readonly served: ServedKinds;
+  readonly facts: ClusterFacts;
+  /** The policy with which the engine was created. */
+  readonly started: QuotaPolicy;
+  readonly events: EventRecorder;
+  /** This machine's clock, for the duration of a lease. */
+  readonly clock: Clock;
+}
+
+/** The work of one replica at a time, which holds a Lease: the controller and the arbitrator. */
+export class Leadership {
+  readonly #options: LeadershipOptions;
+  readonly #leader: Leader;
+  readonly #arbitratorMetrics = new ArbitratorMetrics();
+  #controller: Controller | null = null;
+  #arbitrator: Arbitrator | null = null;
+
+  constructor(options: LeadershipOptions) {
+    this.#options = options;
+    const { api, log, namespace, identity, clock, clusterClock, leaseMs, retryMs, arbitrator = null } = options;
+    if (arbitrator !== null) options.metrics.page.include(this.#arbitratorMetrics.parts);
+    this.#leader = new Leader({
+      api,
+      log,
+      namespace,
+      identity,
+      clock,
+      leaseTime: () => clusterClock.now(),
+      name: QUOTA_LEASE,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...(retryMs === undefined ? {} : { retryMs }),
+      won: async (lastLedAt) => this.#begin(lastLedAt),
+      lost: () => this.#end(),
+    });
+  }
+
+  /** Whether this replica holds the Lease. */
+  get leading(): boolean {
+    return this.#leader.leading;
+  }
+
+  start(): void {
+    this.#leader.start();
+  }
+
+  /** Ends the work and releases the Lease. */
+  stop(): Promise<void> {
+    return this.#leader.stop();
+  }
+
+  /** Updates the set of kinds that the API server serves. */
+  serve(kinds: readonly ServedKind[]): void {
+    this.#controller?.serve(kinds);
+  }
+
+  /** Rereads workloads after a change of the policy or of cluster facts. */
+  factsChanged(): void {
+    this.#controller?.factsChanged();
+  }
+
+  #begin(lastLedAt: number | null): void {
+    this.#controller = this.#newController(lastLedAt);
+    this.#controller.start();
+    const { arbitrator = null } = this.#options;
+    if (arbitrator === null) return;
+    this.#arbitrator = this.#newArbitrator(arbitrator);
+    this.#arbitrator.start();
+  }
+
+  async #end(): Promise<void> {
+    await Promise.all([this.#controller?.stop(), this.#arbitrator?.stop()]);
+    [this.#controller, this.#arbitrator] = [null, null];
+  }
+
+  #newController(lastLedAt: number | null): Controller {
+    const { api, engine, store, reconciler, served, facts, started, events, log, metrics } = this.#options;
+    const { clock, clusterClock, refreshMs } = this.#options;
+    return new Controller({
+      api,
+      engine,
+      store,
+      reconciler,
+      kinds: served.kinds,
+      facts,
+      started,
+      lastLedAt,
+      events,
+      log,
+      clock: clusterClock,
+      refreshed: (drift) => metrics.refreshed(drift, clock.now()),
+      ...(refreshMs === undefined ? {} : { refreshMs }),
+    });
+  }
+
+  #newArbitrator(config: ArbitratorConfig): Arbitrator {
+    const { api, events, log, clock, facts } = this.#options;
+    return new Arbitrator({
+      api,
+      events,
+      log,
+      clock,
+      metrics: this.#arbitratorMetrics,
+      templates: () => facts.policy.consumers,
+      storageCapacity: () => facts.policy.storageCapacity,
+      beyondQuota: () => (facts.policy.evictBeyondQuotaFirst ? this.#controller?.podsBeyondQuota() : null) ?? new Set(),
+      ...config,
+    });
+  }
+}
