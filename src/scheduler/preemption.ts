@@ -2,8 +2,8 @@ import type { Booking } from './cluster/bookings.js';
 import type { Cluster } from './cluster/cluster.js';
 import { needsGpu } from './cluster/demand.js';
 import type { ClusterNode } from './cluster/node.js';
-import { tryPod } from './cluster/fit-simulation.js';
 import type { Victims } from './arguments.js';
+import { EvictionTrial, type Freed } from './eviction-trial.js';
 import type { PodView } from './pod-view.js';
 
 /**
@@ -30,13 +30,10 @@ export function preempt(
   return kept;
 }
 
-interface Candidate {
+interface Candidate extends Freed {
   readonly uid: string;
   readonly priority: number;
   readonly isProposed: boolean;
-  readonly charges: Booking['charges'];
-  readonly cpuMilli: number;
-  readonly hostMemoryBytes: number;
 }
 
 /** Victims on one node, proposed ones first; null if no set of victims suffices. */
@@ -47,11 +44,9 @@ function victimsOn(
   pod: PodView,
   proposed: readonly string[],
 ): readonly string[] | null {
-  const { demand } = pod;
-  const hasGpus = (gone: readonly Candidate[]): boolean =>
-    tryPod(node, node.without(gone.flatMap(({ charges }) => charges)), demand);
+  const trial = new EvictionTrial(node, pod.demand);
   // The GPUs are free already: the scheduler proposed the victims for a reason that is unknown here.
-  if (hasGpus([])) return proposed;
+  if (trial.hasGpus()) return proposed;
   const candidateOf = (uid: string): Candidate => {
     const booking = cluster.bookings.get(uid);
     return {
@@ -70,24 +65,20 @@ function victimsOn(
     .filter(({ priority, charges }) => charges.length > 0 && priority < pod.priority)
     .sort((a, b) => a.priority - b.priority || (a.uid < b.uid ? -1 : 1));
   const given = proposed.map(candidateOf);
-  const enough = [...others.keys(), others.length].find((count) => hasGpus([...given, ...others.slice(0, count)]));
-  if (enough === undefined) return null;
+  for (const candidate of given) trial.add(candidate);
+  let enough = 0;
+  while (!trial.hasGpus()) {
+    const next = others[enough++];
+    if (next === undefined) return null;
+    trial.add(next);
+  }
   // The eviction of any pod of the same priority may make the eviction of the others unnecessary.
   const last = others[enough - 1]?.priority ?? -Infinity;
   const all = [...given, ...others.filter(({ priority }, at) => at < enough || priority === last)];
-  /** CPU and host memory that the proposal frees must also be free with fewer victims. */
-  const hasHost = (gone: readonly Candidate[]): boolean => {
-    const sum = (of: (candidate: Candidate) => number) => gone.reduce((total, candidate) => total + of(candidate), 0);
-    return (
-      node.free.cpuMilli + sum(({ cpuMilli }) => cpuMilli) >= demand.cpuMilli &&
-      node.free.hostMemoryBytes + sum(({ hostMemoryBytes }) => hostMemoryBytes) >= demand.hostMemoryBytes
-    );
-  };
-  const needsHost = hasHost(all);
-  const suffices = (gone: readonly Candidate[]): boolean => hasGpus(gone) && (!needsHost || hasHost(gone));
-  const found = sparingOrders(all).map((order) => spare(all, order, suffices));
+  const found = sparingOrders(all).map((order) => spare(new EvictionTrial(node, pod.demand, all), order));
   const best = found.reduce((least, other) => (compareVictims(other, least) < 0 ? other : least));
-  return best.map(({ uid }) => uid);
+  const kept = new Set(best);
+  return all.filter((candidate) => kept.has(candidate)).map(({ uid }) => uid);
 }
 
 /**
@@ -95,14 +86,11 @@ function victimsOn(
  * share a GPU with the most others, so that a GPU with few pods is emptied; or by ascending or descending name.
  */
 function sparingOrders(all: readonly Candidate[]): readonly (readonly Candidate[])[] {
-  const neighbours = (candidate: Candidate): number =>
-    all.filter((other) =>
-      other.charges.some(({ position }) => candidate.charges.some((own) => own.position === position)),
-    ).length;
+  const neighbours = new Map(all.map((candidate) => [candidate, neighboursOf(candidate, all)]));
   const size = ({ charges }: Candidate): number => charges.reduce((sum, { cores }) => sum + cores, 0);
   const byName = (a: Candidate, b: Candidate): number => (a.uid < b.uid ? -1 : 1);
   const tieBreakers: ((a: Candidate, b: Candidate) => number)[] = [
-    (a, b) => neighbours(b) - neighbours(a) || byName(a, b),
+    (a, b) => (neighbours.get(b) ?? 0) - (neighbours.get(a) ?? 0) || byName(a, b),
     (a, b) => size(a) - size(b) || byName(a, b),
     byName,
     (a, b) => byName(b, a),
@@ -110,17 +98,23 @@ function sparingOrders(all: readonly Candidate[]): readonly (readonly Candidate[
   return tieBreakers.map((breakTie) => [...all].sort((a, b) => b.priority - a.priority || breakTie(a, b)));
 }
 
-function spare(
-  all: readonly Candidate[],
-  order: readonly Candidate[],
-  suffices: (gone: readonly Candidate[]) => boolean,
-): readonly Candidate[] {
-  let victims = all;
-  for (const candidate of order) {
-    const without = victims.filter((other) => other !== candidate);
-    if (suffices(without)) victims = without;
-  }
-  return victims;
+/** The candidates of which one shares a GPU with this one, itself included. */
+function neighboursOf(candidate: Candidate, all: readonly Candidate[]): number {
+  return all.filter((other) =>
+    other.charges.some(({ position }) => candidate.charges.some((own) => own.position === position)),
+  ).length;
+}
+
+/** The victims that remain when each that is not needed is spared in this order; all are evicted in the trial. */
+function spare(trial: EvictionTrial, order: readonly Candidate[]): readonly Candidate[] {
+  // CPU and host memory that the proposal frees must also be free with fewer victims.
+  const needsHost = trial.hasHost();
+  return order.filter((candidate) => {
+    trial.remove(candidate);
+    if (trial.hasGpus() && (!needsHost || trial.hasHost())) return false;
+    trial.add(candidate);
+    return true;
+  });
 }
 
 /**

@@ -12,6 +12,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import { until } from '../harness/eventually.js';
+import { freePort } from '../harness/free-port.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import type { ResourceType } from '../harness/api-server/resource-type.js';
@@ -128,12 +129,13 @@ async function start(
       '--kube-api-content-type=application/json',
     );
   else {
+    const address = `127.0.0.1:${await freePort()}`;
     flags.push(`--config=${path}`);
     Object.assign(config, {
       clientConnection: { kubeconfig: access, contentType: 'application/json', qps: 500, burst: 500 },
       leaderElection: { leaderElect: false },
-      healthzBindAddress: '127.0.0.1:20251',
-      metricsBindAddress: '127.0.0.1:20251',
+      healthzBindAddress: address,
+      metricsBindAddress: address,
     });
   }
   writeFileSync(path, JSON.stringify(config));

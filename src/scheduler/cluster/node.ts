@@ -174,23 +174,29 @@ export class ClusterNode {
     }
   }
 
-  /**
-   * The free capacity if these charges were removed; the free cores that the node publishes are assumed to grow with
-   * it. CPU and memory of the host do not limit.
-   */
+  /** The free capacity if these charges were removed, like `copyFreeWith`. */
   without(charges: readonly Charge[]): FreeState {
-    const state = emptyState(this.#shape.gpus.length);
-    for (const [at, gpu] of this.#shape.gpus.entries()) {
-      const back = charges.filter(({ position }) => position === at);
-      const cores = back.reduce((sum, charge) => sum + charge.cores, 0);
-      const bytes = back.reduce((sum, charge) => sum + charge.memoryBytes, 0);
-      if (!gpu.usable) continue;
-      state.cores[at] = Math.max(0, Math.min(CORES_PER_GPU, (this.#free.cores[at] as number) + cores));
-      state.memory[at] = Math.max(0, Math.min(gpu.gpu.memoryBytes, (this.#free.memory[at] as number) + bytes));
-    }
-    state.cpuMilli = Infinity;
-    state.hostMemoryBytes = Infinity;
+    const [freed, state] = [emptyState(this.#shape.gpus.length), emptyState(this.#shape.gpus.length)];
+    addCharges(freed, charges, 1);
+    this.copyFreeWith(freed, state);
     return state;
+  }
+
+  /**
+   * Writes the free capacity and what pods would free into `into`; the free cores that the node publishes are assumed
+   * to grow with it. CPU and memory of the host do not limit.
+   */
+  copyFreeWith(freed: FreeState, into: FreeState): void {
+    const { gpus } = this.#shape;
+    for (let at = 0; at < gpus.length; at++) {
+      const { usable, gpu } = gpus[at] as NodeGpu;
+      const cores = (this.#free.cores[at] as number) + (freed.cores[at] as number);
+      const bytes = (this.#free.memory[at] as number) + (freed.memory[at] as number);
+      into.cores[at] = usable ? Math.max(0, Math.min(CORES_PER_GPU, cores)) : 0;
+      into.memory[at] = usable ? Math.max(0, Math.min(gpu.memoryBytes, bytes)) : 0;
+    }
+    into.cpuMilli = Infinity;
+    into.hostMemoryBytes = Infinity;
   }
 
   /** Booked cores and memory of a GPU; more than the GPU has if another scheduler placed pods there. */
@@ -238,6 +244,15 @@ export function copyState(from: FreeState, into: FreeState): void {
   into.memory.set(from.memory);
   into.cpuMilli = from.cpuMilli;
   into.hostMemoryBytes = from.hostMemoryBytes;
+}
+
+/** Adds the amounts of charges to a state, or subtracts them; positions without a GPU are left out. */
+export function addCharges(state: FreeState, charges: readonly Charge[], sign: 1 | -1): void {
+  for (const { position, cores, memoryBytes } of charges) {
+    if (position >= state.cores.length) continue;
+    state.cores[position] = (state.cores[position] as number) + sign * cores;
+    state.memory[position] = (state.memory[position] as number) + sign * memoryBytes;
+  }
 }
 
 /** The GPUs as node-level placement sees them in this state. */

@@ -1,0 +1,59 @@
+import type { Demand } from './cluster/demand.js';
+import { tryPod } from './cluster/fit-simulation.js';
+import { addCharges, emptyState, type Charge, type ClusterNode, type FreeState } from './cluster/node.js';
+
+/** What the eviction of a pod frees on its node. */
+export interface Freed {
+  readonly charges: readonly Charge[];
+  readonly cpuMilli: number;
+  readonly hostMemoryBytes: number;
+}
+
+/**
+ * Tries whether a pod fits on a node if some of its pods are evicted. Evictions are added and removed one by one, so
+ * that the next set of them costs no more than the difference. Amounts are whole numbers, so that sums stay exact.
+ */
+export class EvictionTrial {
+  readonly #node: ClusterNode;
+  readonly #demand: Demand;
+  readonly #freed: FreeState;
+  readonly #tried: FreeState;
+
+  constructor(node: ClusterNode, demand: Demand, evicted: readonly Freed[] = []) {
+    this.#node = node;
+    this.#demand = demand;
+    this.#freed = emptyState(node.shape.gpus.length);
+    this.#tried = emptyState(node.shape.gpus.length);
+    for (const pod of evicted) this.add(pod);
+  }
+
+  add(pod: Freed): void {
+    this.#change(pod, 1);
+  }
+
+  remove(pod: Freed): void {
+    this.#change(pod, -1);
+  }
+
+  /** Whether the pod gets its GPUs. */
+  hasGpus(): boolean {
+    this.#node.copyFreeWith(this.#freed, this.#tried);
+    return tryPod(this.#node, this.#tried, this.#demand);
+  }
+
+  /** Whether the pod gets its CPU and memory of the host. */
+  hasHost(): boolean {
+    const { free } = this.#node;
+    return (
+      free.cpuMilli + this.#freed.cpuMilli >= this.#demand.cpuMilli &&
+      free.hostMemoryBytes + this.#freed.hostMemoryBytes >= this.#demand.hostMemoryBytes
+    );
+  }
+
+  #change({ charges, cpuMilli, hostMemoryBytes }: Freed, sign: 1 | -1): void {
+    const freed = this.#freed;
+    addCharges(freed, charges, sign);
+    freed.cpuMilli += sign * cpuMilli;
+    freed.hostMemoryBytes += sign * hostMemoryBytes;
+  }
+}
