@@ -1,6 +1,4 @@
-import { Agent, createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { Extender } from '../src/scheduler/extender.js';
+import { Agent, request } from 'node:http';
 import type { NodeObject, PodObject } from '../test/scheduler/objects.js';
 import type { FilterResult, HostPriority, PreemptionResult } from '../src/scheduler/results.js';
 import { Cluster } from '../src/scheduler/cluster/cluster.js';
@@ -9,8 +7,8 @@ import { ClusterMirror } from '../src/scheduler/cluster-mirror.js';
 import { explainPod } from '../src/scheduler/explain.js';
 import { viewPod } from '../src/scheduler/pod-view.js';
 import { readPod } from '../src/kube/pod.js';
-import { systemClock } from '../src/host/clock.js';
 import { silentLog } from '../src/host/log.js';
+import { ExtenderChild, startEcho } from './extender/extender-child.js';
 import { importantPod, largeCluster, newPod, newPodOf, type LargeCluster } from './extender/large-cluster.js';
 import { seededRandom, type Random } from './openb/random.js';
 import { measured, type BenchOptions } from './report.js';
@@ -22,6 +20,8 @@ interface Size {
   readonly gpuPods: number;
   readonly decisions: number;
 }
+
+const SEED = 7;
 
 /** The openb cluster's number of nodes; and a cluster at the limits that Kubernetes states, except for pods. */
 const SIZES: readonly Size[] = [
@@ -42,8 +42,9 @@ const QUANTILES = [
 
 /**
  * How long kube-scheduler waits for the extender: filter and prioritize over all nodes by name, over HTTP on loopback,
- * one pod after another; each pod is bound and later ends. The baseline is a server that reads the same bodies and
- * answers with as many names, without a decision.
+ * one pod after another; each pod is bound and later ends. The extender runs in a process of its own, as it ships. The
+ * baseline is a server in another process that reads the same bodies and answers with as many names, without a
+ * decision.
  *
  * Then the same with whole nodes in the body (`nodeCacheCapable: false`), each as large as a node of a cluster; and the
  * filter alone for pods of three containers on a cluster on which nearly every GPU is partly used (baseline: pods of
@@ -53,88 +54,85 @@ const QUANTILES = [
  *     npm run bench -- extender
  */
 export async function run({ report, note }: BenchOptions): Promise<void> {
-  for (const size of SIZES) {
-    const random = seededRandom(7);
-    const before = process.memoryUsage().rss;
-    const cluster = largeCluster(random, size.nodes, size.pods, size.gpuPods);
-    const started = performance.now();
-    const extender = await startExtender(cluster);
-    const listedMs = performance.now() - started;
-    const names = cluster.nodes.map((node) => node.metadata?.name ?? '');
-    const nothing = await startEcho();
-    const caller = new Caller();
-    const times: Times = { decision: [], cpu: [], bind: [], echo: [] };
-    const placed: string[] = [];
-    for (let at = 0; at < size.decisions + WARM_UP; at++) {
-      const pod = newPod(random, `new-${at}`);
-      const echo = await echoTwice(caller, nothing.port, pod, names);
-      const { decision, cpu, bind } = await decide(caller, extender.port, cluster, pod, names, placed);
-      if (at < WARM_UP) continue;
-      times.cpu.push(cpu);
-      times.echo.push(echo);
-      times.decision.push(decision);
-      if (bind !== null) times.bind.push(bind);
-    }
-    const used = process.memoryUsage();
-    for (const [quantile, of] of QUANTILES) {
-      report(
-        measured(
-          `${size.name}: decision (filter + prioritize), ${quantile}`,
-          quantileOf(times.decision, of),
-          'ms',
-          quantileOf(times.echo, of),
-        ),
-      );
-      report(measured(`${size.name}: CPU time of it, client included, ${quantile}`, quantileOf(times.cpu, of), 'ms'));
-    }
-    report(measured(`${size.name}: bind, p99`, quantileOf(times.bind, 0.99), 'ms'));
-    report(measured(`${size.name}: from lists to ready`, listedMs, 'ms'));
-    report(measured(`${size.name}: memory, bench and cluster included`, (used.rss - before) / 2 ** 20, 'MiB'));
-    await measureWholeNodes(size, extender.port, cluster, nothing.port, caller, random, report);
-    note(`${size.name}: ${times.bind.length} of ${size.decisions} pods found a place`);
-    caller.close();
+  const extender = new ExtenderChild();
+  const nothing = await startEcho();
+  try {
+    for (const size of SIZES) await measureSize(size, extender, nothing.port, report, note);
+    await measureSeveralContainers(extender, report, note);
+  } finally {
+    extender.close();
     nothing.close();
-    await extender.stop();
   }
-  await measureSeveralContainers(report, note);
 }
 
-async function startExtender(cluster: LargeCluster): Promise<Extender> {
-  const extender = new Extender(
-    {
-      address: '127.0.0.1',
-      port: 0,
-      tls: null,
-      policy: 'fragmentation',
-      version: 'bench',
-      reservationTtlMs: 30_000,
-      settleTimeoutMs: 500,
-      offer: 'all',
-    },
-    { source: cluster, writer: cluster, clock: systemClock, log: silentLog() },
-  );
-  await extender.start();
-  return extender;
+async function measureSize(
+  size: Size,
+  extender: ExtenderChild,
+  echoPort: number,
+  report: BenchOptions['report'],
+  note: BenchOptions['note'],
+): Promise<void> {
+  const random = seededRandom(SEED);
+  const cluster = largeCluster(random, size.nodes, size.pods, size.gpuPods);
+  const { port, listedMs } = await extender.start({ ...size, seed: SEED });
+  const names = cluster.nodes.map((node) => node.metadata?.name ?? '');
+  const caller = new Caller(extender);
+  const times: Times = { decision: [], cpu: [], bind: [], echo: [] };
+  const placed: string[] = [];
+  for (let at = 0; at < size.decisions + WARM_UP; at++) {
+    const pod = newPod(random, `new-${at}`);
+    const echo = await echoTwice(caller, echoPort, pod, names);
+    const { decision, cpu, bind } = await decide(caller, port, extender, pod, names, placed);
+    if (at < WARM_UP) continue;
+    times.cpu.push(cpu);
+    times.echo.push(echo);
+    times.decision.push(decision);
+    if (bind !== null) times.bind.push(bind);
+  }
+  const { rss } = await extender.used();
+  for (const [quantile, of] of QUANTILES) {
+    report(
+      measured(
+        `${size.name}: decision (filter + prioritize), ${quantile}`,
+        quantileOf(times.decision, of),
+        'ms',
+        quantileOf(times.echo, of),
+      ),
+    );
+    report(measured(`${size.name}: CPU time of it, ${quantile}`, quantileOf(times.cpu, of), 'ms'));
+  }
+  report(measured(`${size.name}: bind, p99`, quantileOf(times.bind, 0.99), 'ms'));
+  report(measured(`${size.name}: from lists to ready`, listedMs, 'ms'));
+  report(measured(`${size.name}: resident memory, the bench's objects of the cluster included`, rss / 2 ** 20, 'MiB'));
+  await measureWholeNodes(size, extender, port, cluster, echoPort, caller, random, report);
+  note(`${size.name}: ${times.bind.length} of ${size.decisions} pods found a place`);
+  caller.close();
+  await extender.stop();
 }
 
-const FULL_CLUSTER = { nodes: 5000, gpuPods: 110_000, calls: 60 };
+const FULL_CLUSTER = { seed: 11, nodes: 5000, pods: 110_000, gpuPods: 110_000 };
+const CALLS = 60;
 
 /** Filter by names on a full cluster, for pods of one container and of three containers in turn. */
-async function measureSeveralContainers(report: BenchOptions['report'], note: BenchOptions['note']): Promise<void> {
-  const random = seededRandom(11);
-  const { nodes, gpuPods, calls } = FULL_CLUSTER;
-  const cluster = largeCluster(random, nodes, gpuPods, gpuPods);
-  const extender = await startExtender(cluster);
-  const caller = new Caller();
+async function measureSeveralContainers(
+  extender: ExtenderChild,
+  report: BenchOptions['report'],
+  note: BenchOptions['note'],
+): Promise<void> {
+  const { seed, nodes, pods, gpuPods } = FULL_CLUSTER;
+  const random = seededRandom(seed);
+  const cluster = largeCluster(random, nodes, pods, gpuPods);
+  const { port } = await extender.start(FULL_CLUSTER);
+  const caller = new Caller(extender);
   const names = cluster.nodes.map((node) => node.metadata?.name ?? '');
   const times = new Map([1, 3].map((count) => [count, { wall: [] as number[], cpu: [] as number[], fits: 0 }]));
-  for (let at = 0; at < calls; at++) {
+  for (let at = 0; at < CALLS; at++) {
     for (const [count, { wall, cpu }] of times) {
       const pod = newPodOf(count, random, `of-${count}-${at}`);
-      cluster.create(pod);
+      await extender.create(pod);
       const body = { Pod: pod, Nodes: null, NodeNames: names };
-      const { answer, ms, cpuMs } = await caller.post<FilterResult>(extender.port, 'predicates', body);
-      cluster.delete(pod.metadata?.uid ?? '');
+      const { answer, ms, cpuMs } = await caller.post<FilterResult>(port, 'predicates', body);
+      await extender.delete(pod.metadata?.uid ?? '');
       wall.push(ms);
       cpu.push(cpuMs);
       if ((answer.NodeNames ?? []).length > 0) (times.get(count) as { fits: number }).fits++;
@@ -152,12 +150,12 @@ async function measureSeveralContainers(report: BenchOptions['report'], note: Be
         ),
       );
     figure('wall', 'filter');
-    figure('cpu', 'CPU time of filter, client included,');
+    figure('cpu', 'CPU time of filter');
   }
   note(
-    `full cluster: ${one?.fits ?? 0} pods of one container and ${three?.fits ?? 0} of three, of ${calls} each, fit on some node`,
+    `full cluster: ${one?.fits ?? 0} pods of one container and ${three?.fits ?? 0} of three, of ${CALLS} each, fit on some node`,
   );
-  await measurePreemption(extender.port, cluster, caller, report);
+  await measurePreemption(extender, port, cluster, caller, report);
   caller.close();
   await extender.stop();
   measureExplanation(cluster, report);
@@ -169,6 +167,7 @@ const CANDIDATES = 500;
 
 /** Preempt for pods that ask for a whole GPU; the scheduler proposes one pod of each candidate node as the victim. */
 async function measurePreemption(
+  extender: ExtenderChild,
   port: number,
   cluster: LargeCluster,
   caller: Caller,
@@ -181,10 +180,10 @@ async function measurePreemption(
   const [wall, cpu]: [number[], number[]] = [[], []];
   for (let at = 0; at < PREEMPTIONS; at++) {
     const pod = importantPod(`important-${at}`);
-    cluster.create(pod);
+    await extender.create(pod);
     const body = { Pod: pod, NodeNameToMetaVictims: Object.fromEntries(meta) as unknown };
     const { answer, ms, cpuMs } = await caller.post<PreemptionResult>(port, 'preempt', body);
-    cluster.delete(pod.metadata?.uid ?? '');
+    await extender.delete(pod.metadata?.uid ?? '');
     if (Object.keys(answer.NodeNameToMetaVictims).length === 0) throw new Error('no node was found for preemption');
     wall.push(ms);
     cpu.push(cpuMs);
@@ -192,7 +191,7 @@ async function measurePreemption(
   for (const [quantile, of] of QUANTILES) {
     const name = `full cluster of 5,000 nodes: preempt with ${CANDIDATES} candidates, ${quantile}`;
     report(measured(name, quantileOf(wall, of), 'ms'));
-    report(measured(`${name}, CPU time, client included`, quantileOf(cpu, of), 'ms'));
+    report(measured(`${name}, CPU time`, quantileOf(cpu, of), 'ms'));
   }
 }
 
@@ -219,9 +218,13 @@ function measureExplanation(source: LargeCluster, report: BenchOptions['report']
 
 const WHOLE_NODE_CALLS = 20;
 
-/** Filter with whole nodes: the body contains each node as the API server stores it, 2.8 KB. */
+/**
+ * Filter with whole nodes: the body contains each node as the API server stores it. The client neither makes the nodes'
+ * JSON anew nor reads it: its garbage of megabytes would compete with the extender for the CPUs.
+ */
 async function measureWholeNodes(
   size: Size,
+  extender: ExtenderChild,
   port: number,
   cluster: LargeCluster,
   echoPort: number,
@@ -229,16 +232,17 @@ async function measureWholeNodes(
   random: Random,
   report: BenchOptions['report'],
 ): Promise<void> {
-  const items = cluster.nodes.map(asApiServerHasIt);
+  const items = Buffer.from(JSON.stringify(cluster.nodes.map(asApiServerHasIt)));
+  const end = Buffer.from('},"NodeNames":null}');
   const [filters, scores, echoes]: number[][] = [[], [], []];
   for (let at = 0; at < WHOLE_NODE_CALLS; at++) {
     const pod = newPod(random, `whole-${at}`);
-    const body = { Pod: pod, Nodes: { metadata: {}, items }, NodeNames: null };
-    cluster.create(pod);
-    filters?.push((await caller.post(port, 'predicates', body)).ms);
-    scores?.push((await caller.post(port, 'prioritize', body)).ms);
-    echoes?.push((await caller.post(echoPort, 'predicates', body)).ms);
-    cluster.delete(pod.metadata?.uid ?? '');
+    const body = [Buffer.from(`{"Pod":${JSON.stringify(pod)},"Nodes":{"metadata":{},"items":`), items, end];
+    await extender.create(pod);
+    filters?.push((await caller.send(port, 'predicates', body)).ms);
+    scores?.push((await caller.send(port, 'prioritize', body)).ms);
+    echoes?.push((await caller.send(echoPort, 'predicates', body)).ms);
+    await extender.delete(pod.metadata?.uid ?? '');
   }
   const baseline = quantileOf(echoes ?? [], 0.5);
   report(measured(`${size.name}: filter with whole nodes, p50`, quantileOf(filters ?? [], 0.5), 'ms', baseline));
@@ -273,7 +277,7 @@ function asApiServerHasIt(node: NodeObject): unknown {
 
 interface Times {
   readonly decision: number[];
-  /** CPU time of the whole process for the same calls: the cost of a decision, however busy the machine is. */
+  /** CPU time of the extender's process for the same calls: the cost of a decision, however busy the machine is. */
   readonly cpu: number[];
   readonly bind: number[];
   readonly echo: number[];
@@ -282,24 +286,24 @@ interface Times {
 async function decide(
   caller: Caller,
   port: number,
-  cluster: LargeCluster,
+  extender: ExtenderChild,
   pod: PodObject,
   names: readonly string[],
   placed: string[],
 ): Promise<{ decision: number; cpu: number; bind: number | null }> {
-  cluster.create(pod);
+  await extender.create(pod);
   const filtered = await caller.post<FilterResult>(port, 'predicates', { Pod: pod, Nodes: null, NodeNames: names });
   const fits = filtered.answer.NodeNames ?? [];
   const { name = '', uid = '' } = pod.metadata ?? {};
   if (fits.length === 0) {
-    cluster.delete(uid);
+    await extender.delete(uid);
     return { decision: filtered.ms, cpu: filtered.cpuMs, bind: null };
   }
   const scored = await caller.post<HostPriority[]>(port, 'prioritize', { Pod: pod, Nodes: null, NodeNames: fits });
   const node = scored.answer.reduce((best, score) => (score.Score > best.Score ? score : best)).Host;
   const bound = await caller.post(port, 'bind', { PodName: name, PodNamespace: 'default', PodUID: uid, Node: node });
   placed.push(uid);
-  if (placed.length > 100) cluster.delete(placed.shift() ?? '');
+  if (placed.length > 100) await extender.delete(placed.shift() ?? '');
   return { decision: filtered.ms + scored.ms, cpu: filtered.cpuMs + scored.cpuMs, bind: bound.ms };
 }
 
@@ -310,55 +314,55 @@ async function echoTwice(caller: Caller, port: number, pod: PodObject, names: re
   return first.ms + second.ms;
 }
 
-/** A server that reads a body as JSON and answers with the names in it. */
-async function startEcho(): Promise<{ readonly port: number; close(): void }> {
-  const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming as AsyncIterable<Buffer>) chunks.push(chunk);
-    const { NodeNames } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { NodeNames: string[] };
-    response.end(JSON.stringify({ NodeNames }));
-  };
-  const server = createServer((incoming, response) => void answer(incoming, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { port: (server.address() as AddressInfo).port, close: () => server.close() };
-}
-
 /** A client that keeps its connection, like the scheduler. */
 class Caller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #extender: ExtenderChild;
+
+  constructor(extender: ExtenderChild) {
+    this.#extender = extender;
+  }
 
   /**
-   * The answer, and milliseconds from the first byte of the request to the last byte of the answer. The scheduler's own
-   * cost for JSON is not included.
+   * The answer, milliseconds from the first byte of the request to the last byte of the answer, and the CPU time of the
+   * extender's process. The scheduler's own cost for JSON is not included.
    */
   async post<T>(
     port: number,
     verb: string,
     body: unknown,
   ): Promise<{ readonly answer: T; readonly ms: number; readonly cpuMs: number }> {
-    const bytes = Buffer.from(JSON.stringify(body));
+    const { chunks, ...times } = await this.send(port, verb, [Buffer.from(JSON.stringify(body))]);
+    return { answer: JSON.parse(Buffer.concat(chunks).toString('utf8')) as T, ...times };
+  }
+
+  /** The same for a body in pieces; the answer is as received. */
+  async send(
+    port: number,
+    verb: string,
+    body: readonly Buffer[],
+  ): Promise<{ readonly chunks: readonly Buffer[]; readonly ms: number; readonly cpuMs: number }> {
+    const length = body.reduce((sum, piece) => sum + piece.length, 0);
+    const before = await this.#extender.used();
     const started = performance.now();
-    const usedBefore = process.cpuUsage();
     const chunks = await new Promise<Buffer[]>((resolve, reject) => {
-      const headers = { 'content-type': 'application/json', 'content-length': bytes.length };
+      const headers = { 'content-type': 'application/json', 'content-length': length };
       const outgoing = request(
         { host: '127.0.0.1', port, path: `/scheduler/${verb}`, method: 'POST', agent: this.#agent, headers },
         (response) => {
+          if (response.statusCode !== 200) reject(new Error(`${verb} was answered with ${response.statusCode}`));
           const received: Buffer[] = [];
           response.on('data', (chunk: Buffer) => received.push(chunk));
           response.on('end', () => resolve(received));
         },
       );
       outgoing.on('error', reject);
-      outgoing.end(bytes);
+      for (const piece of body) outgoing.write(piece);
+      outgoing.end();
     });
     const ms = performance.now() - started;
-    const used = process.cpuUsage(usedBefore);
-    return {
-      answer: JSON.parse(Buffer.concat(chunks).toString('utf8')) as T,
-      ms,
-      cpuMs: (used.user + used.system) / 1000,
-    };
+    const after = await this.#extender.used();
+    return { chunks, ms, cpuMs: after.cpuMs - before.cpuMs };
   }
 
   close(): void {

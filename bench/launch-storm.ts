@@ -1,12 +1,18 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LimitsWriter } from '../src/agent/slices/limits-writer.js';
-import { measured, median, type BenchOptions } from './report.js';
+import { measured, median, type BenchOptions, type Measurement } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
-/** Runs with and without the library alternate; the first second of each run is for starting. */
-const ROUNDS = 3;
-const SECONDS = 2;
+/** Runs with and without the library alternate, and are short: the machine is then the same for both runs of a pair. */
+const PAIRS = 9;
+const QUICK_PAIRS = 3;
+const WINDOW_MS = 200;
+/** The first window of each run, in which streams fill, does not count. */
+const WINDOWS = 3;
+/** Until all processes of a run have a context and wait for the start signal. */
+const LEAD_MS = 200;
+const LEAD_MS_EACH = 15;
 /** The goal: the largest loss. */
 const GOAL_PERCENT = 1;
 
@@ -32,16 +38,25 @@ interface Storm {
   readonly launches: number;
   /** Processor time of one launch. */
   readonly costNs: number;
+  /** Processes that were not ready at the start signal. */
+  readonly late: number;
+}
+
+interface Pair {
+  readonly hooked: Storm;
+  readonly direct: Storm;
 }
 
 /**
- * Processes and threads of one container that launch as fast as they can, at share 100: launches a second, in the
- * median, compared with the same programs without the control library.
+ * Processes and threads of one container that launch as fast as they can, at share 100: launches a second, compared
+ * with the same programs without the control library. A figure is the median over all pairs of runs, and its ratio the
+ * median of the ratios of each pair: what the rest of the machine does meanwhile changes some pairs, and both runs of a
+ * pair alike.
  *
  *     npm run bench -- launch-storm [--quick]
  */
 export async function run({ args, report, note }: BenchOptions): Promise<void> {
-  const rounds = args.includes('--quick') ? 2 : ROUNDS;
+  const count = args.includes('--quick') ? QUICK_PAIRS : PAIRS;
   const machine = await SimulatedMachine.open(1);
   try {
     const slice = join(machine.directory, 'slice');
@@ -51,32 +66,27 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     for (const [crowd, { name: kernels, ns }] of CROWDS.flatMap((each) =>
       KERNELS.map((kernel) => [each, kernel] as const),
     )) {
-      const name = `${crowd.name}, ${kernels}`;
-      const hooked: Storm[] = [];
-      const direct: Storm[] = [];
-      for (let round = 0; round < rounds; round += 1) {
-        // The second run of a pair finds another state of the machine: the order alternates too.
-        const first = await storm(machine, crowd, ns, round % 2 === 0 ? slice : null);
-        const second = await storm(machine, crowd, ns, round % 2 === 0 ? null : slice);
-        hooked.push(...(round % 2 === 0 ? first : second));
-        direct.push(...(round % 2 === 0 ? second : first));
+      const pairs: Pair[] = [];
+      while (pairs.length < count) {
+        // The second run of a pair may find another state of the machine: the order alternates too.
+        const hookedFirst = pairs.length % 2 === 0;
+        const first = await storm(machine, crowd, ns, hookedFirst ? slice : null);
+        const second = await storm(machine, crowd, ns, hookedFirst ? null : slice);
+        pairs.push(hookedFirst ? { hooked: first, direct: second } : { hooked: second, direct: first });
       }
-      const [ours, theirs] = [
-        median(hooked.map(({ launches }) => launches)),
-        median(direct.map(({ launches }) => launches)),
-      ];
-      const lost = 100 * (1 - ours / theirs);
-      report(measured(`${name}: launches a second`, ours, '1/s', theirs));
-      report(
-        measured(
-          `${name}: processor time of a launch`,
-          median(hooked.map(({ costNs }) => costNs)),
-          'ns',
-          median(direct.map(({ costNs }) => costNs)),
-        ),
-      );
+      const name = `${crowd.name}, ${kernels}`;
+      report(compared(`${name}: launches a second`, '1/s', pairs, ({ launches }) => launches));
+      report(compared(`${name}: processor time of a launch`, 'ns', pairs, ({ costNs }) => costNs));
+      const lost = pairs
+        .map(({ hooked, direct }) => 100 * (1 - hooked.launches / direct.launches))
+        .toSorted((a, b) => a - b);
+      const quarter = Math.floor(count / 4);
+      const [low = NaN, high = NaN] = [lost[quarter], lost[count - 1 - quarter]];
+      const late = pairs.reduce((sum, { hooked, direct }) => sum + hooked.late + direct.late, 0);
       note(
-        `${name}: ${lost.toFixed(2)} % lost, ${lost < GOAL_PERCENT ? 'within' : 'MORE than'} the ${GOAL_PERCENT} % allowed`,
+        `${name}: ${median(lost).toFixed(2)} % lost, ${median(lost) < GOAL_PERCENT ? 'within' : 'MORE than'} the ${GOAL_PERCENT} % allowed` +
+          ` (${count} pairs, the middle half from ${low.toFixed(1)} to ${high.toFixed(1)} %)` +
+          (late > 0 ? `; ${late} processes came too late to start with the others` : ''),
       );
     }
   } finally {
@@ -84,27 +94,37 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   }
 }
 
-/**
- * One run of all processes, which the machine may delay for some seconds: a figure for each second in which all of them
- * ran.
- */
+/** The medians of both runs, and the median of the ratios. */
+function compared(name: string, unit: string, pairs: readonly Pair[], part: (storm: Storm) => number): Measurement {
+  const ours = median(pairs.map(({ hooked }) => part(hooked)));
+  const theirs = median(pairs.map(({ direct }) => part(direct)));
+  const ratio = median(pairs.map(({ hooked, direct }) => part(hooked) / part(direct)));
+  return { ...measured(name, ours, unit, theirs), ratio };
+}
+
+/** One run of all processes. */
 async function storm(
   machine: SimulatedMachine,
   { processes, threads }: Crowd,
   kernelNs: number,
   slice: string | null,
-): Promise<Storm[]> {
-  const program = { name: 'storm', args: [String(SECONDS + 1), String(kernelNs), String(threads)], gpu: 0, slice };
-  const texts = await Promise.all(Array.from({ length: processes }, () => machine.finish(program)));
-  const seconds = texts.map((text) =>
+): Promise<Storm> {
+  const at = process.hrtime.bigint() + BigInt((LEAD_MS + LEAD_MS_EACH * processes) * 1_000_000);
+  const args = [at, WINDOWS, WINDOW_MS, kernelNs, threads].map(String);
+  const texts = await Promise.all(
+    Array.from({ length: processes }, () => machine.finish({ name: 'storm', args, gpu: 0, slice })),
+  );
+  const outputs = texts.map((text) =>
     text
       .trim()
       .split('\n')
-      .slice(1)
       .map((line) => line.split(' ').map(Number)),
   );
-  return Array.from({ length: SECONDS }, (_, at) => {
-    const sum = (column: number): number => seconds.reduce((total, lines) => total + (lines[at]?.[column] ?? 0), 0);
-    return { launches: sum(0), costNs: sum(1) / sum(0) };
-  });
+  const counted = outputs.flatMap(([, , ...windows]) => windows);
+  const sum = (column: number): number => counted.reduce((total, window) => total + (window[column] ?? 0), 0);
+  return {
+    launches: (1000 * sum(0)) / (WINDOW_MS * (WINDOWS - 1)),
+    costNs: sum(1) / sum(0),
+    late: outputs.filter(([late]) => late?.[0] === 1).length,
+  };
 }

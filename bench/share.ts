@@ -22,7 +22,6 @@ const ATTEMPTS = 3;
  * A program that does not run launches nothing, whatever its share. So a witness measures how long the machine kept
  * each program from running, and a row that misses a goal while its programs were delayed for longer than that goal
  * allows is measured again, twice at most. The last measurement counts; the earlier ones are noted with their figures.
- * Rows of known errors are measured and printed like all others, without a goal.
  *
  *     npm run bench -- share [--quick] [ROW...]      rows whose name contains one of these texts; `changes`: of shares and neighbours
  */
@@ -37,7 +36,6 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   lateness.enable();
   const missed: string[] = [];
   const again: string[] = [];
-  const known = new Set<string>();
   let heldUpMs = 0;
 
   /** Measures a round, and repeats the rows that the machine disturbed. In the order of its GPUs. */
@@ -46,7 +44,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     let gpus = round.gpus;
     for (let attempt = 1; gpus.length > 0; attempt += 1) {
       for (const result of await bench.measure({ ...round, gpus }, seconds)) results.set(result.row, result);
-      const spoiled = gpus.filter((gpu) => gpu.knownError === null && isSpoiled(results.get(gpu), goals, seconds));
+      const spoiled = gpus.filter((gpu) => isSpoiled(results.get(gpu), goals, seconds));
       if (attempt === ATTEMPTS) break;
       for (const gpu of spoiled)
         again.push(
@@ -69,10 +67,6 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
             measured(result.tenants.length > 1 ? `${name}: ${tenant.asked}` : name, tenant.got, '%', tenant.asked),
           );
           heldUpMs = Math.max(heldUpMs, tenant.heldUpMs);
-        }
-        if (result.row.knownError !== null) {
-          known.add(`${name}: ${result.row.knownError}`);
-          continue;
         }
         judged.push(result);
         missed.push(...missesOf(result, goals, seconds).map(({ what }) => `${name}: ${what}`));
@@ -130,7 +124,6 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     `timers of this machine were late by ${late(50)} ms (median), ${late(99)} ms (1 in 100), ${late(99.9)} ms (1 in 1000); no program was held up for more than ${heldUpMs.toFixed(0)} ms of a measurement`,
   );
   if (again.length > 0) note(`measured again, since the machine held the programs up:\n${listed(again)}`);
-  if (known.size > 0) note(`known errors, not judged:\n${listed([...known])}`);
   note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${listed(missed)}`);
 
   function reportChange({ name, reachedMs }: Change): void {

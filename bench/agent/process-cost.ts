@@ -11,6 +11,11 @@ export function cpuSeconds(pid: number): number {
   );
 }
 
+/** CPU time of the main thread of a process, in seconds. */
+export function mainThreadSeconds(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[0]) / 1e9;
+}
+
 /** Resident memory of a process, in MiB. */
 export function residentMib(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024;

@@ -37,20 +37,27 @@ const POD_KINDS = [
 export class LargeCluster implements ClusterSource, PodWriter {
   readonly silentMs = 0;
   readonly nodes: readonly NodeObject[];
-  readonly pods: readonly PodObject[];
+  #pods: readonly PodObject[];
   readonly #views = new PodViews();
   readonly #waiting = new Map<string, PodObject>();
   #observer: ClusterObserver | null = null;
 
   constructor(nodes: readonly NodeObject[], pods: readonly PodObject[]) {
     this.nodes = nodes;
-    this.pods = pods;
+    this.#pods = pods;
+  }
+
+  /** The pods that the observer has not seen yet. */
+  get pods(): readonly PodObject[] {
+    return this.#pods;
   }
 
   start(observer: ClusterObserver): void {
     this.#observer = observer;
     this.nodes.forEach((node) => observer.nodeSeen(nodeOf(node)));
-    this.pods.forEach((pod) => observer.podSeen(this.#views.view(readPod(pod))));
+    this.#pods.forEach((pod) => observer.podSeen(this.#views.view(readPod(pod))));
+    // Like the pages of a list: kept, they would be most of the heap that is marked.
+    this.#pods = [];
     observer.synced();
   }
 

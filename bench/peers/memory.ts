@@ -55,6 +55,8 @@ export async function memory(peers: string, quick: boolean, { report, note }: Be
       } else if (line === null) {
         note(`memory by ${kind}, ${library}: no end after ${LATEST_MS / 1000} s`);
       } else {
+        // It has said why, and may hang all the same.
+        child.kill('SIGKILL');
         note(`memory by ${kind}, ${library}: ${(await errors).trim().split('\n').at(-1) ?? ''}`);
       }
       child.stdin?.end();

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { measured, type BenchOptions } from '../report.js';
 import { stop } from '../sim/machine.js';
-import { PeerMachine } from './container.js';
+import { PeerMachine, textOf } from './container.js';
 import { LIMITERS } from './library.js';
 
 const SECONDS = 4;
 const LATEST_MS = 60_000;
 const LIMIT_MIB = 4096;
-/** Processes of one container: all allocate so much that not all of them fit. */
+/** Processes of one container: all allocate so much that not all of them fit, and the contexts of all do. */
 const RACES = [
   { processes: 2, eachMib: 2252 },
   { processes: 8, eachMib: 600 },
@@ -30,24 +30,25 @@ export async function race(peers: string, quick: boolean, { report, note }: Benc
       const file = join(machine.directory, 'race');
       const seconds = String(quick ? 1 : SECONDS);
       const children = Array.from({ length: processes }, () =>
-        container.start('race', file, String(eachMib), seconds, String(LIMIT_MIB)),
+        container.start('race', file, String(eachMib), seconds, String(LIMIT_MIB), String(processes)),
       );
+      const errors = children.map((child) => textOf(child.stderr));
       const ended = Promise.all(children.map((child) => once(child, 'exit')));
       const late = await Promise.race([ended.then(() => false), sleep(LATEST_MS, true, { ref: false })]);
       const name = `${processes} processes of ${eachMib} MiB`;
+      const failed = children.flatMap(({ exitCode }, at) => (exitCode === 0 ? [] : [at]));
+      await Promise.all(children.map((child) => stop(child)));
+      if (failed.length > 0)
+        note(
+          `race, ${name}, ${library}: ${failed.length} processes failed${late ? ' or did not end' : ''}: ` +
+            ((await errors[failed[0]!])?.trim().split('\n').at(-1) ?? ''),
+        );
       const counts = await readFile(file).catch(() => null);
-      if (counts === null) {
-        note(`race, ${name}, ${library}: no process began`);
-      } else {
+      if (counts !== null) {
         const count = (at: number): number => Number(counts.readBigInt64LE(8 * at));
         report(measured(`most at once, ${name}`, count(1) / MIB, 'MiB', LIMIT_MIB, library));
-        const failed = children.filter(({ exitCode }) => exitCode !== 0).length;
-        if (late || failed > 0 || count(5) > 0)
-          note(
-            `race, ${name}, ${library}: ${failed} processes failed${late ? ' or did not end' : ''}, ${count(5)} other errors`,
-          );
+        if (count(5) > 0) note(`race, ${name}, ${library}: ${count(5)} other errors`);
       }
-      await Promise.all(children.map((child) => stop(child)));
       await machine.close();
     }
   }

@@ -14,6 +14,9 @@ const SLICE = 1000;
 const WHAT_IF = 1000;
 const AGAIN = 11;
 
+/** The modes as the documentation calls them. */
+const LABELS: Readonly<Record<Mode, string>> = { carved: 'child quota', elastic: 'elastic' };
+
 /** Requests the workloads from `from` to `to` and checks each answer. */
 function admitAll(quota: Quota, world: World, from: number, to: number, look: (decision: Decision) => void): Latencies {
   const latencies = new Latencies(to - from);
@@ -45,23 +48,23 @@ export function measureInMemory({ report, note }: BenchOptions, mode: Mode, grou
     mustBeAllowed(quota.createGroup(group));
     making.add(performance.now() - started);
   }
-  report(measured(`${mode}: group created, p99`, making.quantile(0.99), 'us'));
+  report(measured(`${LABELS[mode]}: group created, p99`, making.quantile(0.99), 'us'));
   const withGroups = reachableBytes();
-  report(measured(`${mode}: memory of a group`, (withGroups - empty) / groupCount, 'B'));
+  report(measured(`${LABELS[mode]}: memory of a group`, (withGroups - empty) / groupCount, 'B'));
   const before = { ...quota.counters };
   const admitted = admitAll(quota, world, 0, count, mustBeAllowed);
-  report(measured(`${mode}: admitted`, admitted.rate, '1/s', naive));
-  report(measured(`${mode}: admitted, p99`, admitted.quantile(0.99), 'us'));
-  report(measured(`${mode}: admitted, p99.9`, admitted.quantile(0.999), 'us'));
+  report(measured(`${LABELS[mode]}: admitted`, admitted.rate, '1/s', naive));
+  report(measured(`${LABELS[mode]}: admitted, p99`, admitted.quantile(0.99), 'us'));
+  report(measured(`${LABELS[mode]}: admitted, p99.9`, admitted.quantile(0.999), 'us'));
   const looks = (quota.counters.keysTested - before.keysTested) / count;
   const levels = mode === 'elastic' ? DEPTH : 1;
-  report(measured(`${mode}: keys looked at for an admission`, looks, '', levels * KEYS.length));
-  report(measured(`${mode}: memory of a workload`, (reachableBytes() - withGroups) / count, 'B'));
+  report(measured(`${LABELS[mode]}: keys looked at for an admission`, looks, '', levels * KEYS.length));
+  report(measured(`${LABELS[mode]}: memory of a workload`, (reachableBytes() - withGroups) / count, 'B'));
   measureRefresh(report, quota, mode);
   measureWhatIf({ report, note }, quota, world, mode, count);
   measureExplained(report, quota, world, mode, count);
   measureDenied(report, quota, world, mode, count);
-  note(`${mode}: ${quota.groups().length} groups, ${count} workloads`);
+  note(`${LABELS[mode]}: ${quota.groups().length} groups, ${count} workloads`);
 }
 
 /** The admissions a second of adding everything up, with `count` workloads. */
@@ -81,7 +84,7 @@ function measureNaive(world: World, count: number): number {
 function measureRefresh(report: BenchOptions['report'], quota: Quota, mode: Mode): void {
   const started = performance.now();
   const { drift } = quota.refresh();
-  report(measured(`${mode}: full refresh`, performance.now() - started, 'ms'));
+  report(measured(`${LABELS[mode]}: full refresh`, performance.now() - started, 'ms'));
   if (drift.length > 0) throw new Error(`${drift.length} counters are wrong`);
   const pauses = new Latencies(1_000_000);
   const slices = quota.refreshSlices(SLICE);
@@ -90,7 +93,7 @@ function measureRefresh(report: BenchOptions['report'], quota: Quota, mode: Mode
     done = slices.next().done === true;
     pauses.add(performance.now() - from);
   }
-  report(measured(`${mode}: longest pause of a refresh in slices`, pauses.quantile(1) / 1000, 'ms'));
+  report(measured(`${LABELS[mode]}: longest pause of a refresh in slices`, pauses.quantile(1) / 1000, 'ms'));
 }
 
 function measureWhatIf(
@@ -106,15 +109,15 @@ function measureWhatIf(
   const { revision } = quota;
   const started = performance.now();
   const simulation = quota.simulate(script);
-  report(measured(`${mode}: what-if of ${WHAT_IF} workloads`, performance.now() - started, 'ms'));
-  note(`${mode}: the what-if changes ${simulation.changed.length} groups`);
-  report(measured(`${mode}: what-if, with the status of its groups`, performance.now() - started, 'ms'));
+  report(measured(`${LABELS[mode]}: what-if of ${WHAT_IF} workloads`, performance.now() - started, 'ms'));
+  note(`${LABELS[mode]}: the what-if changes ${simulation.changed.length} groups`);
+  report(measured(`${LABELS[mode]}: what-if, with the status of its groups`, performance.now() - started, 'ms'));
   const again = Array.from({ length: AGAIN }, () => {
     const from = performance.now();
     quota.simulate(script);
     return performance.now() - from;
   });
-  report(measured(`${mode}: what-if again, median of ${AGAIN}`, median(again), 'ms'));
+  report(measured(`${LABELS[mode]}: what-if again, median of ${AGAIN}`, median(again), 'ms'));
   simulation.decisions.forEach(mustBeAllowed);
   if (quota.revision !== revision) throw new Error('a simulation left a trace');
 }
@@ -136,8 +139,8 @@ function measureExplained(report: BenchOptions['report'], quota: Quota, world: W
   }
   end();
   if (read === 0) throw new Error('nothing was told');
-  report(measured(`${mode}: admitted, with event and explanation`, latencies.rate, '1/s'));
-  report(measured(`${mode}: admitted, with event and explanation, p99`, latencies.quantile(0.99), 'us'));
+  report(measured(`${LABELS[mode]}: admitted, with event and explanation`, latencies.rate, '1/s'));
+  report(measured(`${LABELS[mode]}: admitted, with event and explanation, p99`, latencies.quantile(0.99), 'us'));
 }
 
 function measureDenied(report: BenchOptions['report'], quota: Quota, world: World, mode: Mode, count: number): void {
@@ -151,6 +154,8 @@ function measureDenied(report: BenchOptions['report'], quota: Quota, world: Worl
     latencies.add(performance.now() - started);
     if (allowed) throw new Error('a thousand million pods were admitted');
   }
-  report(measured(`${mode}: denied by one full group`, latencies.rate, '1/s'));
-  report(measured(`${mode}: memory left behind by a denial`, Math.max(0, reachableBytes() - before) / DENIED, 'B'));
+  report(measured(`${LABELS[mode]}: denied by one full group`, latencies.rate, '1/s'));
+  report(
+    measured(`${LABELS[mode]}: memory left behind by a denial`, Math.max(0, reachableBytes() - before) / DENIED, 'B'),
+  );
 }

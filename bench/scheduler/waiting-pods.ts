@@ -10,7 +10,7 @@ import type { Offer } from '../../src/scheduler/extender-service.js';
 import { TestCluster } from '../../test/e2e/cluster.js';
 import type { KubernetesVersion } from '../../test/e2e/kubernetes-version.js';
 import { until } from '../../test/harness/eventually.js';
-import { cpuSeconds } from '../agent/process-cost.js';
+import { cpuSeconds, mainThreadSeconds } from '../agent/process-cost.js';
 import { splitOf, type CpuSplit } from './cpu-split.js';
 import { claimObject, nodeObject, podObject, resourceSlice, type Way } from './simulated-objects.js';
 
@@ -32,6 +32,8 @@ export interface Binding {
   readonly podsPerSecond: number;
   /** CPU time of each program in this time. */
   readonly cpuSeconds: ReadonlyMap<Program, number>;
+  /** The extender's part of it in V8's helper threads, which compile and collect garbage; NaN without an extender. */
+  readonly helperSeconds: number;
   /** What the extender did; null unless it was profiled. */
   readonly split: CpuSplit | null;
 }
@@ -99,10 +101,12 @@ export class WaitingPods {
     }
     const bound = this.#watchBindings();
     const before = this.#cpuSeconds();
+    const mainBefore = this.#mainSeconds();
     const started = monotonicMs();
     this.#cluster.startScheduler([`--config=${this.#schedulerConfig(extender !== null)}`]);
     const times = await bound;
-    const used = [...this.#cpuSeconds()].map(([name, seconds]) => [name, seconds - (before.get(name) ?? 0)] as const);
+    const used = new Map([...this.#cpuSeconds()].map(([name, total]) => [name, total - (before.get(name) ?? 0)]));
+    const helperSeconds = (used.get('extender') ?? NaN) - (this.#mainSeconds() - mainBefore);
     await processes.stop('scheduler');
     if (extender !== null) await processes.stop('extender');
     await this.#removePods();
@@ -110,7 +114,8 @@ export class WaitingPods {
     return {
       seconds: (last - started) / 1_000,
       podsPerSecond: (1_000 * (times.length - 1)) / (last - first),
-      cpuSeconds: new Map(used),
+      cpuSeconds: used,
+      helperSeconds,
       split: extender?.isProfiled === true ? splitOf(profiles, 1_000 * started) : null,
     };
   }
@@ -120,6 +125,12 @@ export class WaitingPods {
     const { processes } = this.#cluster;
     const running = PROGRAMS.filter((name) => processes.isAlive(name));
     return new Map(running.map((name) => [name, cpuSeconds(processes.pidOf(name))]));
+  }
+
+  /** CPU time of the extender's main thread since its start; NaN if it does not run. */
+  #mainSeconds(): number {
+    const { processes } = this.#cluster;
+    return processes.isAlive('extender') ? mainThreadSeconds(processes.pidOf('extender')) : NaN;
   }
 
   /** Resolves with the time of each binding, in their order. */

@@ -19,8 +19,6 @@ export type Steering = 'agent' | 'silent NVML' | 'library alone';
 /** One GPU and its containers. */
 export interface GpuRow {
   readonly name: string;
-  /** The reason why these shares cannot be kept; null: they have to be kept. */
-  readonly knownError: string | null;
   readonly tenants: readonly TenantRow[];
 }
 
@@ -55,7 +53,6 @@ const alone = (manner: string, share: number): GpuRow => side({ manner, share })
 
 const side = (...tenants: TenantRow[]): GpuRow => ({
   name: tenants.map(nameOf).join(' + '),
-  knownError: null,
   tenants,
 });
 
@@ -102,19 +99,7 @@ export function neighbours(quick: boolean): Round[] {
   const half = Math.ceil(NEIGHBOURS.length / 2);
   const parts = [NEIGHBOURS.slice(0, half), NEIGHBOURS.slice(half)];
   const steerings: Steering[] = quick ? ['agent'] : ['agent', 'library alone', 'silent NVML'];
-  return steerings.flatMap((steering) =>
-    parts.map((gpus): Round => ({ steering, gpus: gpus.map((gpu) => withKnownError(gpu, steering)) })),
-  );
-}
-
-/** Longer than a time slice of the GPU, so that each of its samples contains time slices of others. */
-const LONG = 'async:20000';
-
-function withKnownError(gpu: GpuRow, steering: Steering): GpuRow {
-  const hidden = steering === 'library alone' && gpu.tenants.some(({ manner }) => manner === LONG);
-  return hidden
-    ? { ...gpu, knownError: "without an agent nothing tells how much of a long kernel's time was others'" }
-    : gpu;
+  return steerings.flatMap((steering) => parts.map((gpus): Round => ({ steering, gpus })));
 }
 
 const SOFT: readonly GpuRow[] = [
