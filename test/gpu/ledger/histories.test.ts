@@ -189,6 +189,20 @@ test('with pods unknown, the ledger refuses a part of a GPU only where no GPU ha
   t.end();
 });
 
+test('with pods unknown, half of a pod that the kubelet failed costs the pods after the next one no GPU', (t) => {
+  const model = new KubeletModel(nodeOf(GPUS, BLOCKS));
+  const admit = (cores: number, memoryBlocks: number, order: readonly ResourceKind[]): boolean =>
+    model.admit({ cores, memoryBlocks, order, failAfter: 2, knowsPods: false });
+  const memoryFirst = ['memory', 'core'] as const;
+  const coreFirst = ['core', 'memory'] as const;
+  for (const cores of [30, 30, 60]) t.ok(admit(cores, 1, memoryFirst));
+  t.notOk(admit(200, 8, memoryFirst), 'the kubelet has 180 cores left, and has asked for the memory');
+  t.equal(model.failedHalfway, true);
+  t.ok(admit(30, 4, coreFirst), 'on the GPU of the memory that is left over');
+  t.ok(admit(5, 14, coreFirst), `another GPU has room: ${model.refused.join('; ')}`);
+  t.end();
+});
+
 test('the ledger is empty when all pods have ended and the grace period is over', (t) => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), fc.boolean(), (steps, knowsPods) => {
