@@ -62,8 +62,8 @@ export function candidatesOf(
 
 /**
  * True when only the kubelet can tell whether the memory before these cores belongs to them, because their pod is
- * unknown: the memory was attributed to whole GPUs, which need none, to cores that may have had theirs, or to a pod that
- * has ended.
+ * unknown: the memory was attributed to whole GPUs, which need none, to cores that may have had theirs, or to a pod
+ * that has ended.
  */
 export function isPairingUnsure(
   { open, allocations }: LedgerState,
