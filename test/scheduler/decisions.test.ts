@@ -194,7 +194,7 @@ test('the end of a pod frees its GPUs', async (t) => {
 });
 
 test('a pod waits a limited time for pending decisions that block it', async (t) => {
-  const rig = await start(t, [node('n', [16]), node('m', [16])], { settleTimeoutMs: 150 });
+  const rig = await start(t, [node('n', [16]), node('m', [16])], { settleTimeoutMs: 1_000 });
   await rig.scheduler.filter(pod('p', [[100, 0]]), ['n', 'm']);
   const waits = rig.scheduler.filter(pod('q', [[100, 0]]), ['n', 'm']);
   const wanted = pod('p', [[100, 0]]);

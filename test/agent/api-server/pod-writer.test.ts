@@ -1,6 +1,7 @@
 import { test, type Test } from 'tap';
 import { silentLog } from '../../../src/host/log.js';
 import { PodWriter } from '../../../src/agent/api-server/pod-writer.js';
+import type { KubeClientOptions } from '../../../src/kube/client.js';
 import { WorkQueue } from '../../../src/kube/work-queue.js';
 import type { ApiServer } from '../../harness/api-server/api-server.js';
 import { eventually } from '../../harness/eventually.js';
@@ -9,9 +10,13 @@ import { apiServer, clientOf, podObject } from '../../kube/setting.js';
 
 const POD = { namespace: 'default', name: 'a', objectUid: 'u1' };
 
-function writing(t: Test, server: ApiServer): { readonly writer: PodWriter; readonly queue: WorkQueue } {
+function writing(
+  t: Test,
+  server: ApiServer,
+  options: Partial<KubeClientOptions> = {},
+): { readonly writer: PodWriter; readonly queue: WorkQueue } {
   const queue = new WorkQueue({ clock: hastyClock, log: silentLog() });
-  const client = clientOf(t, server.url, { timeoutMs: 100 });
+  const client = clientOf(t, server.url, options);
   t.teardown(() => queue.stop());
   return { writer: new PodWriter(client, queue), queue };
 }
@@ -55,7 +60,7 @@ for (const code of [409, 429, 500, 503]) {
 test('the writer recovers from a server that is slow, dead or loses its answers', async (t) => {
   const server = await apiServer(t);
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
-  const { writer, queue } = writing(t, server);
+  const { writer, queue } = writing(t, server, { timeoutMs: 100 });
   server.inject({ verb: 'patch' }, { do: 'hang' }, 1);
   server.inject({ verb: 'patch' }, { do: 'lose-answer' }, 2);
   server.inject({ verb: 'patch' }, { do: 'truncate' }, 1);

@@ -138,7 +138,7 @@ test('a call to a runtime that does not answer ends after the time limit', async
   const socket = join(await scratchDirectory(t), 'cri.sock');
   const server = await serveCri(socket, 'v1', { ...VERSION, ListContainers: () => NEVER });
   t.teardown(() => server.stop());
-  const runtime = await CriRuntime.connect(socket, { timeoutMs: 50 });
+  const runtime = await CriRuntime.connect(socket, { timeoutMs: 500 });
   t.equal(await failure(runtime.list()), 'timeout');
   runtime.close();
 });

@@ -133,7 +133,7 @@ test('a daemon that refuses, one that hangs and one that is absent cause differe
     '/containers/json': { code: 500, body: { message: 'broken' } },
     [`/containers/${ID}/json`]: 'never',
   });
-  const runtime = await DockerRuntime.connect(socket, { timeoutMs: 50 });
+  const runtime = await DockerRuntime.connect(socket, { timeoutMs: 500 });
   t.equal(await failure(runtime.list()), 'refused');
   t.equal(await failure(runtime.inspect(ID)), 'timeout');
   t.equal(await failure(DockerRuntime.connect(`${socket}.absent`)), 'unavailable');
