@@ -1,7 +1,7 @@
 import type { AgentConfig } from './config.js';
+import { connectConfiguredRuntime, type RuntimeConfig } from './configured-runtime.js';
 import { failed, ok, reasonOf, warning, type Diagnosis } from './diagnosis.js';
 import type { CdiConfiguration, RuntimeVersion } from './runtimes/container.js';
-import { connectRuntime } from './runtimes/endpoint.js';
 
 /** The runtime's answer about CDI devices. */
 export interface CdiAnswer {
@@ -11,15 +11,9 @@ export interface CdiAnswer {
 }
 
 /** Asks the container runtime whether it accepts CDI devices and where it looks for their specifications. */
-export async function examineCdi(
-  config: Pick<AgentConfig, 'runtimeRequestTimeoutMs' | 'containerRuntimeEndpoint' | 'dockerEndpoint' | 'cdiPath'>,
-): Promise<CdiAnswer> {
+export async function examineCdi(config: RuntimeConfig & Pick<AgentConfig, 'cdiPath'>): Promise<CdiAnswer> {
   try {
-    const runtime = await connectRuntime({
-      timeoutMs: config.runtimeRequestTimeoutMs,
-      ...(config.containerRuntimeEndpoint === null ? {} : { criEndpoint: config.containerRuntimeEndpoint }),
-      ...(config.dockerEndpoint === null ? {} : { dockerEndpoint: config.dockerEndpoint }),
-    });
+    const runtime = await connectConfiguredRuntime(config);
     try {
       const cdi = (await runtime.cdi?.()) ?? null;
       const diagnosis = diagnoseCdi(await runtime.version(), cdi, config.cdiPath);

@@ -4,20 +4,15 @@ import { parseProcCgroup } from './runtimes/cgroup-path.js';
 import { ownKubeletRoots } from './runtimes/own-roots.js';
 import type { KnownContainer } from './nri/ports.js';
 import { RuntimeError } from './runtimes/container.js';
-import { connectRuntime } from './runtimes/endpoint.js';
 import { NodeContainers } from './runtimes/node-containers.js';
 import type { ContainerKnowledge } from './slices/ports.js';
 import type { AgentConfig } from './config.js';
+import { connectConfiguredRuntime } from './configured-runtime.js';
 
 /** The containers of this node, from the configured runtime or from the one that is found. */
 export function nodeContainers(config: AgentConfig): NodeContainers {
   return new NodeContainers({
-    connect: () =>
-      connectRuntime({
-        timeoutMs: config.runtimeRequestTimeoutMs,
-        ...(config.containerRuntimeEndpoint === null ? {} : { criEndpoint: config.containerRuntimeEndpoint }),
-        ...(config.dockerEndpoint === null ? {} : { dockerEndpoint: config.dockerEndpoint }),
-      }),
+    connect: () => connectConfiguredRuntime(config),
   });
 }
 

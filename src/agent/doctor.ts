@@ -7,12 +7,12 @@ import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint } from './device-plugin/
 import { PodResourcesClient } from './device-plugin/pod-resources.js';
 import { kubeletFile } from './kubelet-file.js';
 import { CPU_MANAGER_FILE, readCpuManagerPolicy } from './nri/cpu-manager.js';
-import { connectRuntime } from './runtimes/endpoint.js';
 import { NODE_ARCHITECTURE } from './libraries/architecture.js';
 import { openHostRoot } from './libraries/host-root.js';
 import { findHostLibrary } from './libraries/inventory.js';
 import { describeControlLibrary } from './libraries/own-files.js';
 import type { AgentConfig } from './config.js';
+import { connectConfiguredRuntime } from './configured-runtime.js';
 import { failed, ok, reasonOf, skipped, warning, type Check, type Diagnosis } from './diagnosis.js';
 import { examineClaims } from './doctor-claims.js';
 import { examineInterposition, examineMirror } from './doctor-interposition.js';
@@ -191,11 +191,7 @@ async function socketProblem(path: string): Promise<string | null> {
 
 async function examineRuntime(config: AgentConfig): Promise<readonly Diagnosis[]> {
   try {
-    const runtime = await connectRuntime({
-      timeoutMs: config.runtimeRequestTimeoutMs,
-      ...(config.containerRuntimeEndpoint === null ? {} : { criEndpoint: config.containerRuntimeEndpoint }),
-      ...(config.dockerEndpoint === null ? {} : { dockerEndpoint: config.dockerEndpoint }),
-    });
+    const runtime = await connectConfiguredRuntime(config);
     try {
       const { name, version, protocol } = await runtime.version();
       return [ok('runtime', `${name} ${version} (${protocol}) at ${runtime.endpoint}`)];
