@@ -8,17 +8,6 @@
 #define PATIENCE 40 /* rounds of waiting for what a busy machine delays */
 #define ROUNDS_ALONE 12
 
-/* A program of another container that keeps the GPU busy without a limit. */
-static void occupy(void) {
-  char path[600];
-  snprintf(path, sizeof path, "%s/nobody", getenv("GPU_SIM_STATE"));
-  REQUIRE(setenv("VGPU_SANDBOX_DIRECTORY", path, 1) == 0);
-  gpu_open();
-  CUfunction kernel = gpu_kernel("busy_us_200");
-  for (;;)
-    OK(gpu_launch(kernel, 80, NULL));
-}
-
 static struct vgpu_usage *usage;
 
 /* The charge of a launch, in kernels: the mean of one round. */
@@ -54,7 +43,7 @@ int main(void) {
   sandbox_limits(gpu_uuid(), 0, 45, 0);
   pid_t other = fork();
   REQUIRE(other >= 0);
-  if (other == 0) occupy();
+  if (other == 0) gpu_occupy();
   gpu_open();
   usage = sandbox_usage();
   CUfunction kernel = gpu_kernel("busy_ms_20");

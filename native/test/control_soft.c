@@ -24,17 +24,6 @@ static bool until(bool (*decided)(void), CUfunction kernel, CUstream stream) {
   return decided();
 }
 
-/* A program of another container that keeps the GPU busy without a limit. */
-static void occupy(void) {
-  char path[600];
-  snprintf(path, sizeof path, "%s/nobody", getenv("GPU_SIM_STATE"));
-  REQUIRE(setenv("VGPU_SANDBOX_DIRECTORY", path, 1) == 0);
-  gpu_open();
-  CUfunction kernel = gpu_kernel("busy_us_200");
-  for (;;)
-    OK(gpu_launch(kernel, 80, NULL));
-}
-
 int main(void) {
   TEST_BEGIN(
       "without an agent, a soft limit is granted while the GPU is idle, and withdrawn when another container uses it");
@@ -45,7 +34,7 @@ int main(void) {
   REQUIRE(other >= 0);
   if (other == 0) {
     raise(SIGSTOP);
-    occupy();
+    gpu_occupy();
   }
   REQUIRE(waitpid(other, NULL, WUNTRACED) == other);
   gpu_open();

@@ -53,6 +53,17 @@ __attribute__((unused)) static CUresult gpu_launch(CUfunction function, unsigned
   return cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
 }
 
+/* Becomes a program of another container that keeps the GPU busy without a limit; does not return. */
+__attribute__((unused)) static void gpu_occupy(void) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/nobody", getenv("GPU_SIM_STATE"));
+  REQUIRE(setenv("VGPU_SANDBOX_DIRECTORY", path, 1) == 0);
+  gpu_open();
+  CUfunction kernel = gpu_kernel("busy_us_200");
+  for (;;)
+    OK(gpu_launch(kernel, 80, NULL));
+}
+
 /* Memory charged to the container on its first device. */
 __attribute__((unused)) static uint64_t gpu_held(void) {
   static struct vgpu_usage *usage;
