@@ -11,7 +11,7 @@ import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
 import { reconcile, releaseEnded, startedWith } from '../../gpu/ledger/release.js';
 import { takeOver } from '../../gpu/ledger/take-over.js';
-import { type ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
+import type { ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
 import { emptyLedger, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
 import { refuse, type Refusal } from '../../gpu/request.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';

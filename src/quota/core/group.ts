@@ -58,7 +58,7 @@ export interface Group {
   pods: Pick<LayeredMap<string, true>, 'size' | 'has' | 'entries' | 'forEach'>;
 }
 
-/** What is charged to a group. */
+/** The workloads, reservations and pods that a group is charged for. */
 export interface GroupLists {
   readonly workloads: GroupWorkloads;
   /** Keys of reservations for admitted workloads that are not observed yet. */

@@ -76,7 +76,7 @@ async function monitored(t: Teardown, knowledge: ContainerKnowledge = BY_PID) {
     gpus,
     monitor,
     /** Runs ticks; `each` runs before each of them. */
-    beats: ticks,
+    ticks,
     /** Runs ticks, and counts how often the monitor's timer fires. */
     async wakeups(count: number, each?: () => void): Promise<number> {
       const before = wakes;
@@ -115,7 +115,7 @@ test('the monitor sums the processes of the driver by container, and keeps forei
   await node.start(A);
   await node.start(B);
   node.run(listed(PID_A, 300 * MIB, 20), listed(PID_B, 100 * MIB, 5), listed(STRANGER, 50 * MIB, 7));
-  await node.beats(11);
+  await node.ticks(11);
   t.match(node.device(A), { usedMemoryBytes: 300 * MIB, usedPercent: 20, pids: [PID_A] });
   t.match(node.device(B), { usedMemoryBytes: 100 * MIB, usedPercent: 5, pids: [PID_B] });
   t.match(node.monitor.gpus[0]?.state, { sample: { utilizationPercent: 50 }, foreignProcesses: [{ pid: STRANGER }] });
@@ -127,7 +127,7 @@ test('a process that greeted belongs to its container, whatever its control grou
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
   await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   node.run(listed(process.pid, 10 * MIB, null));
-  await node.beats(11);
+  await node.ticks(11);
   t.match(node.device(A), { pids: [process.pid], usedMemoryBytes: 10 * MIB });
   socket.destroy();
 });
@@ -142,7 +142,7 @@ test('in a pod with several containers the name of the container decides', async
   await node.start(A);
   await node.start(B, { owner: { podUid: 'pod-a', namespace: 'default', pod: 'a', container: 'second' } });
   node.run(listed(PID_A, MIB, 1));
-  await node.beats(11);
+  await node.ticks(11);
   t.same(node.device(A).pids, []);
   t.same(node.device(B).pids, [PID_A]);
 });
@@ -158,7 +158,7 @@ test('the container id from the runtime precedes the name, which is then not loo
   await node.start(A);
   await node.start(B, { owner: { podUid: 'pod-a', namespace: 'default', pod: 'a', container: 'second' } });
   node.run(listed(PID_A, MIB, 1));
-  await node.beats(11);
+  await node.ticks(11);
   t.same(node.device(A).pids, []);
   t.same(node.device(B).pids, [PID_A]);
 });
@@ -167,7 +167,7 @@ test('processes of a container that has ended disappear before the next sample',
   const node = await monitored(t);
   await node.start(A);
   node.run(listed(PID_A, 300 * MIB, 20));
-  await node.beats(11);
+  await node.ticks(11);
   t.match(node.device(A), { usedMemoryBytes: 300 * MIB, pids: [PID_A] });
   node.run();
   node.monitor.sampleNow(B);
@@ -183,18 +183,18 @@ test('idle time is lent to a soft container and taken back in the tick in which 
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
   const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
   node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
-  await node.beats(12);
+  await node.ticks(12);
   t.equal(soft.told(0).steering, null, 'an idle container gets no publication');
   let tick = 0;
   const work = (): void => {
     tick += 1;
     soft.count(0, { chargedNs: tick * 30_000_000, waits: tick, launches: tick });
   };
-  await node.beats(15, work);
+  await node.ticks(15, work);
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
   t.equal(owner.told(0).steering, null);
   const before = soft.sequence;
-  await node.beats(1, () => {
+  await node.ticks(1, () => {
     work();
     owner.count(0, { chargedNs: 1_000_000, waits: 1 });
   });
@@ -208,18 +208,18 @@ test('a new container gets back the lent part of its share in the first tick aft
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 90 })] });
   const owner = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
   node.run(listed(PID_A, MIB, null));
-  await node.beats(12);
+  await node.ticks(12);
   let tick = 0;
   const work = (): void => {
     tick += 1;
     soft.count(0, { chargedNs: tick * 90_000_000, waits: tick });
   };
-  await node.beats(15, work);
+  await node.ticks(15, work);
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: true });
   const socket = await say(node.node.socketPath(B), greetingBytes(1, 0));
   t.teardown(() => socket.destroy());
   await eventually(() => node.node.slices.started.get(B)?.sessions.size === 1, 'the greeting');
-  await node.beats(1, () => {
+  await node.ticks(1, () => {
     work();
     owner.count(0, { chargedNs: 40_000_000, levelAtNs: Number(node.nowNs()) + 1e9 });
   });
@@ -231,16 +231,16 @@ test('a container reads the new value when the usage of the others has changed',
   const one = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   const other = await node.start(B, { devices: [gpuLimits(0, { share: 70 })] });
   node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
-  await node.beats(12);
+  await node.ticks(12);
   const charged = { one: 0, other: 0 };
   const work = (ms: number): void => {
     one.count(0, { chargedNs: (charged.one += 20_000_000) });
     other.count(0, { chargedNs: (charged.other += ms * 1_000_000) });
   };
-  await node.beats(30, () => work(50));
+  await node.ticks(30, () => work(50));
   t.ok(Math.abs((one.told(0).steering?.othersPpm ?? 0) - 500_000) < 20_000, `${one.told(0).steering?.othersPpm}`);
   t.ok(Math.abs((other.told(0).steering?.othersPpm ?? 0) - 200_000) < 20_000, `${other.told(0).steering?.othersPpm}`);
-  await node.beats(4, () => work(0));
+  await node.ticks(4, () => work(0));
   t.ok((one.told(0).steering?.othersPpm ?? 0) < 300_000, 'within a few ticks, not only when steering is renewed');
 });
 
@@ -254,16 +254,16 @@ test('use by a process of no container counts against others from its second obs
     company ||= container.told(0).steering?.alone === false;
   };
   node.run(listed(PID_A, MIB, 30));
-  await node.beats(30, work);
+  await node.ticks(30, work);
   const before = node.monitor.gpus[0]?.samples ?? 0;
-  await node.beats(20, (tick) => {
+  await node.ticks(20, (tick) => {
     const seen = (node.monitor.gpus[0]?.samples ?? 0) > before;
     node.run(listed(PID_A, MIB, 30), ...(seen ? [] : [listed(STRANGER, MIB, 60)]));
     if (tick > 0) work();
   });
   t.equal(company, false, 'the process was ending, or had not greeted yet');
   node.run(listed(PID_A, MIB, 30), listed(STRANGER, MIB, 60));
-  await node.beats(30, work);
+  await node.ticks(30, work);
   t.match(container.told(0).steering, { alone: false, othersPpm: 600_000 });
 });
 
@@ -271,17 +271,17 @@ test('steering is renewed while a container works, and expires when it stops', a
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   node.run(listed(PID_A, MIB, null));
-  await node.beats(12);
+  await node.ticks(12);
   let charged = 0;
   const work = (): void => container.count(0, { chargedNs: (charged += 10_000_000) });
-  await node.beats(11, work);
+  await node.ticks(11, work);
   const [sequence, at] = [container.sequence, container.told(0).steering?.atNs ?? 0n];
-  await node.beats(34, work);
+  await node.ticks(34, work);
   t.equal(container.sequence, sequence + 2, 'before it is two seconds old, not ten times a second');
   t.ok((container.told(0).steering?.atNs ?? 0n) > at);
-  await node.beats(20);
+  await node.ticks(20);
   const after = container.sequence;
-  await node.beats(30);
+  await node.ticks(30);
   t.equal(container.sequence, after, 'an idle container gets no publication');
 });
 
@@ -290,9 +290,9 @@ test('a container that waits because of the debt of a long kernel counts as wait
   const debtor = await node.start(B, { devices: [gpuLimits(0, { share: 10 })] });
   const soft = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 100 })] });
   node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
-  await node.beats(12);
+  await node.ticks(12);
   let tick = 0;
-  await node.beats(10, () => {
+  await node.ticks(10, () => {
     soft.count(0, { waits: ++tick, chargedNs: tick * 1_000_000 });
     debtor.count(0, { levelAtNs: node.nowNs() + 5_000_000_000n });
   });
@@ -304,7 +304,7 @@ test('without driver reports on single processes charges are kept, and usage is 
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });
   node.run(listed(PID_A, null, null));
   let charged = 0;
-  await node.beats(200, () => container.count(0, { chargedNs: (charged += 25_000_000) }));
+  await node.ticks(200, () => container.count(0, { chargedNs: (charged += 25_000_000) }));
   t.match(node.device(A), { usedPercent: 25, correctionPpm: 1_000_000, controlErrorPpm: null });
 });
 
@@ -317,11 +317,11 @@ test('charges that contradict the driver for a long time are corrected, and the 
     tick += 1;
     container.count(0, { chargedNs: tick * 40_000_000, launches: tick * 200, waits: tick });
   };
-  await node.beats(70, work);
+  await node.ticks(70, work);
   const first = node.device(A).correctionPpm;
   t.ok(first > 1_100_000, `${first}`);
   t.ok(Math.abs((node.device(A).controlErrorPpm ?? 0) + 400_000) < 50_000, `${node.device(A).controlErrorPpm}`);
-  await node.beats(200, work);
+  await node.ticks(200, work);
   t.ok(node.device(A).correctionPpm > first);
   t.equal(container.told(0).steering?.correctionPpm, node.device(A).correctionPpm);
 });
@@ -335,7 +335,7 @@ test('a share that is kept stays uncorrected, however few of its kernels a repor
     const periodMs = (100 * kernelMs) / share;
     const busyMs = (ms: number): number => Math.floor(ms / periodMs) * kernelMs + Math.min(kernelMs, ms % periodMs);
     let worst = 0;
-    await node.beats(900, (tick) => {
+    await node.ticks(900, (tick) => {
       const nowMs = (tick + 1) * 100;
       const from = Math.floor(nowMs / windowMs - 1) * windowMs;
       node.run(listed(PID_A, MIB, Math.floor((100 * (busyMs(from + windowMs) - busyMs(from))) / windowMs)));
@@ -350,7 +350,7 @@ test('a share that is kept stays uncorrected, however few of its kernels a repor
 test('the first moments of a container, for which the driver reports too little, correct nothing', async (t) => {
   const node = await monitored(t);
   // The GPU was sampled for a while: the accounts of all its containers end soon after this one begins.
-  await node.beats(31);
+  await node.ticks(31);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 90 })] });
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
   await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
@@ -361,9 +361,9 @@ test('the first moments of a container, for which the driver reports too little,
     least = Math.min(least, container.told(0).steering?.correctionPpm ?? least);
   };
   node.run(listed(process.pid, MIB, 20));
-  await node.beats(10, work);
+  await node.ticks(10, work);
   node.run(listed(process.pid, MIB, 90));
-  await node.beats(60, work);
+  await node.ticks(60, work);
   t.equal(least, 1_000_000);
   socket.destroy();
 });
@@ -374,14 +374,14 @@ test('time that the driver reports beyond the charges appears as drift, and so d
   node.run(listed(PID_A, 300 * MIB, 60));
   container.hold(0, 0, 100 * MIB);
   let charged = 0;
-  await node.beats(130, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
+  await node.ticks(130, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
   const { drift } = node.device(A);
   t.ok(Math.abs((drift.timePpm ?? 0) - 200_000) < 20_000, `${drift.timePpm}`);
   t.equal(drift.memoryBytes, 0, 'the published overhead is accounted for');
   container.hold(0, 0, 50 * MIB);
   t.equal(node.device(A).drift.memoryBytes, 50 * MIB);
   node.run(listed(PID_A, null, null));
-  await node.beats(70, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
+  await node.ticks(70, () => container.count(0, { chargedNs: (charged += 40_000_000) }));
   t.same(
     node.device(A).drift,
     { timePpm: null, uncorrectableTimePpm: null, memoryBytes: null },
@@ -392,7 +392,7 @@ test('time that the driver reports beyond the charges appears as drift, and so d
 test('counters are current, paced or not, and increase over restarts of the container', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 100 })] });
-  await node.beats(1);
+  await node.ticks(1);
   t.match(node.device(A).counters, { launches: 0, throttledNs: 0, denied: { alloc: 0 } });
   container.count(0, { launches: 7, throttledNs: 1_000, denied: 3, peakBytes: 5 * MIB });
   t.match(node.device(A), {
@@ -400,7 +400,7 @@ test('counters are current, paced or not, and increase over restarts of the cont
     peakMemoryBytes: 5 * MIB,
   });
   await node.start(A, { devices: [gpuLimits(0, { share: 100 })] });
-  await node.beats(1);
+  await node.ticks(1);
   t.match(node.device(A), { counters: { launches: 7, denied: { alloc: 3 } }, peakMemoryBytes: 0 });
   container.count(0, { launches: 2 });
   t.equal(node.device(A).counters.launches, 9);
@@ -467,16 +467,16 @@ test('an allocation during a call to the driver does not count as overhead', asy
   const container = await node.start(A);
   container.hold(0, 0, 100 * MIB);
   node.run(listed(PID_A, 120 * MIB, null));
-  await node.beats(31);
+  await node.ticks(31);
   t.equal(container.told(0).driverOverheadBytes, 20 * MIB);
   let answer = (): void => undefined;
   node.gpus.hold = new Promise((resolve) => (answer = resolve));
-  await node.beats(10);
+  await node.ticks(10);
   container.hold(0, 0, 200 * MIB);
   node.run(listed(PID_A, 120 * MIB, null));
   answer();
   node.gpus.hold = null;
-  await node.beats(1);
+  await node.ticks(1);
   t.equal(container.told(0).driverOverheadBytes, 20 * MIB);
 });
 
@@ -484,22 +484,22 @@ test('a driver that does not answer is called once, and steering continues witho
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
   node.run(listed(PID_A, MIB, null));
-  await node.beats(11);
+  await node.ticks(11);
   let answer = (): void => undefined;
   node.gpus.hold = new Promise((resolve) => (answer = resolve));
   const asked = node.gpus.asked.get(GPU) ?? 0;
   let tick = 0;
-  await node.beats(50, () => container.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
+  await node.ticks(50, () => container.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
   t.equal(node.gpus.asked.get(GPU), asked + 1);
   t.match(container.told(0).steering, { grantPpm: 600_000 });
   answer();
   node.gpus.hold = null;
   node.gpus.failure = new Error('the GPU fell off the bus');
-  await node.beats(30, () => container.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
+  await node.ticks(30, () => container.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
   t.match(node.device(A).pids, [PID_A], 'the last known values stay');
   node.gpus.failure = null;
   node.run();
-  await node.beats(11);
+  await node.ticks(11);
   t.same(node.device(A).pids, []);
 });
 
@@ -508,10 +508,10 @@ test('a truncated usage file stops the counting and nothing else', async (t) => 
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
   const other = await node.start(B, { devices: [gpuLimits(0, { share: 30, softLimit: 60 })] });
   node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
-  await node.beats(11);
+  await node.ticks(11);
   truncateSync(join(node.node.base, A, 'usage/vgpu.usage'), 0);
   let tick = 0;
-  await node.beats(10, () => other.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
+  await node.ticks(10, () => other.count(0, { chargedNs: ++tick * 30_000_000, waits: tick }));
   t.equal(node.device(A).peakMemoryBytes, null);
   t.match(other.told(0).steering, { grantPpm: 600_000 });
   t.equal(container.told(0).share, 30);
@@ -523,14 +523,14 @@ test('the monitor follows slices that start, restart and end', async (t) => {
   node.run(listed(PID_A, MIB, null));
   let tick = 0;
   const work = (): void => first.count(0, { chargedNs: ++tick * 30_000_000, waits: tick });
-  await node.beats(25, work);
+  await node.ticks(25, work);
   t.match(first.told(0).steering, { grantPpm: 600_000 });
   await node.start(A, { devices: [gpuLimits(0, { share: 50, softLimit: 55 })] });
   t.equal(first.told(0).steering, null);
-  await node.beats(25, work);
+  await node.ticks(25, work);
   t.match(first.told(0).steering, { grantPpm: 550_000 });
   await node.node.slices.remove(A);
-  await node.beats(11);
+  await node.ticks(11);
   t.same(
     observeSlices(node.node.slices, node.monitor.gpus, () => []),
     [],
@@ -542,10 +542,10 @@ test('an unused GPU is sampled less often, until a process starts, ends or works
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   node.gpus.utilizationPercent = 0;
-  await node.beats(20);
+  await node.ticks(20);
   const asked = async (ticks: number, each?: () => void): Promise<number> => {
     const before = node.gpus.asked.get(GPU) ?? 0;
-    await node.beats(ticks, each);
+    await node.ticks(ticks, each);
     return (node.gpus.asked.get(GPU) ?? 0) - before;
   };
   t.equal(await asked(80), 2, 'every four seconds');
@@ -553,13 +553,13 @@ test('an unused GPU is sampled less often, until a process starts, ends or works
   await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   t.equal(await asked(14), 1, 'within a period and its delay after a process started');
   let charged = 0;
-  await node.beats(20, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
+  await node.ticks(20, () => container.count(0, { chargedNs: (charged += 1_000_000) }));
   t.equal(
     await asked(40, () => container.count(0, { chargedNs: (charged += 1_000_000) })),
     4,
     'every second while the process works',
   );
-  await node.beats(40);
+  await node.ticks(40);
   t.equal(await asked(80), 2);
   socket.destroy();
   await eventually(() => node.node.slices.sessionOf(process.pid) === null, 'its end');
@@ -573,16 +573,16 @@ test('the number of driver calls for a GPU does not grow with its containers', a
   for (const id of ids) containers.push(await node.start(id, { devices: [gpuLimits(0, { share: 3 })] }));
   const sockets = await Promise.all(ids.map((id) => say(node.node.socketPath(id), greetingBytes(1, 0))));
   await eventually(() => ids.every((id) => node.node.slices.started.get(id)?.sessions.size === 1), 'the greetings');
-  await node.beats(12);
+  await node.ticks(12);
   let charged = 0;
   const work = (): void => {
     charged += 1_000_000;
     for (const container of containers) container.count(0, { chargedNs: charged });
   };
-  await node.beats(24, work);
+  await node.ticks(24, work);
   const published = (): number => containers.reduce((sum, { sequence }) => sum + sequence, 0);
   const before = published();
-  await node.beats(40, work);
+  await node.ticks(40, work);
   t.ok(published() - before <= 5 * 32, `${published() - before} publications in five ticks of reading`);
   t.ok(
     containers.every((container) => container.told(0).steering !== null),
@@ -596,7 +596,7 @@ test('idle containers cause no reading and no publication', async (t) => {
   const container = await node.start(A);
   const sequence = container.sequence;
   container.count(0, { chargedNs: 1e9 });
-  await node.beats(100);
+  await node.ticks(100);
   t.equal(container.sequence, sequence);
   t.ok((node.gpus.asked.get(GPU) ?? 0) <= 10, 'the driver is called once a second');
 });
@@ -605,16 +605,16 @@ test('at rest the monitor is woken once a second, and at once when a process com
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 30 })] });
   node.gpus.utilizationPercent = 0;
-  await node.beats(60);
+  await node.ticks(60);
   t.equal(await node.wakeups(40), 4);
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));
   await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
   t.not(await node.wakeups(2), 0, 'a process came');
   let charged = 0;
   const work = (): void => container.count(0, { chargedNs: (charged += 1_000_000) });
-  await node.beats(20, work);
+  await node.ticks(20, work);
   t.equal(await node.wakeups(20, work), 20, 'while the process works');
-  await node.beats(60);
+  await node.ticks(60);
   t.equal(await node.wakeups(40), 4, 'after its work');
   socket.destroy();
 });
