@@ -24,7 +24,7 @@ const COPIES = {
 
 const HEAD = `# The chart of gpu-manager
 
-The node agent, and where they are enabled the device plugin proxy, the scheduler extender, the console and quota. [docs/install.md](../../docs/install.md) says how to
+The node agent, and where they are enabled the device plugin proxy, the scheduler extender, the console and quota. [docs/guides/install.md](../../docs/guides/install.md) says how to
 build and push the image that it names, and how to install, upgrade and uninstall the chart.
 
 \`\`\`sh

@@ -1,4 +1,4 @@
-// Prints docs/flags.md from the table of flags: npm run docs:flags
+// Prints docs/reference/flags.md from the table of flags: npm run docs:flags
 import { claimWebhookCommand } from '../dist/src/cli/claim-webhook.js';
 import { consoleCommand } from '../dist/src/cli/console.js';
 import { quotaServeCommand } from '../dist/src/cli/quota-serve.js';

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const COMPILED = join(ROOT, 'dist/src/quota');
 const ENTRIES = ['index', 'store/contract'];
-const DOCUMENTS = ['quota.md', 'arbitrator.md', 'optimistic-concurrency.md'];
+const DOCUMENTS = ['reference/quota.md', 'reference/arbitrator.md', 'design/optimistic-concurrency.md'];
 
 const [target] = process.argv.slice(2);
 if (target === undefined) {

@@ -1,4 +1,4 @@
-/* The simulated machine as described in docs/simulated-node.md: GPUs and their connections. Plain data, part of the
+/* The simulated machine as described in docs/design/simulated-node.md: GPUs and their connections. Plain data, part of the
  * shared state. */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H

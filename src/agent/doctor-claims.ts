@@ -53,7 +53,7 @@ export function diagnoseSlices(answer: KubeAnswer, node: string): Diagnosis {
     return warning(
       'claims',
       `the API server serves resource.k8s.io/v1, and has no device of node ${node}`,
-      'the running agent publishes its GPUs; if it does, they are still held through the device plugin (docs/dra.md)',
+      'the running agent publishes its GPUs; if it does, they are still held through the device plugin (docs/reference/dra.md)',
     );
   if (devices.some((device) => record(device).allowMultipleAllocations === true))
     return ok('claims', `the API server has ${devices.length} devices of this node, which can be shared`);

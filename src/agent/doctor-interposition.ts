@@ -55,7 +55,7 @@ export async function examineInterposition(config: AgentConfig): Promise<readonl
   const mirror = await sharedMirror(config).catch(() => null);
   if (mirror === null) return [skipped('interposition', 'there is no mirror to try')];
   const advice =
-    'containers with a part of a GPU would fail in the same way: check the files in the mirror, and see docs/libraries.md';
+    'containers with a part of a GPU would fail in the same way: check the files in the mirror, and see docs/reference/libraries.md';
   let report: ProbeReport;
   try {
     report = await runProbe(join(mirror, 'lib64'));
@@ -105,7 +105,7 @@ async function examineEnforcement(libraries: string, uuids: readonly string[]): 
     return failed(
       check,
       `a program with a limit does not run: ${lastLine(error)}`,
-      'one without a limit does: check the directory that containers get as /etc/vcuda, and see docs/libraries.md',
+      'one without a limit does: check the directory that containers get as /etc/vcuda, and see docs/reference/libraries.md',
     );
   }
   if (found === null)
@@ -133,7 +133,7 @@ async function examineEnforcement(libraries: string, uuids: readonly string[]): 
     return failed(
       check,
       `a program limited to ${TRIAL_BYTES / MIB} MiB was given more`,
-      'the library is loaded but does not enforce the limit: agent and library must be of one release; see docs/libraries.md',
+      'the library is loaded but does not enforce the limit: agent and library must be of one release; see docs/reference/libraries.md',
     );
   return ok(
     check,

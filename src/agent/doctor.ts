@@ -64,7 +64,7 @@ async function examineDriver({ config, clock, log }: DoctorOptions): Promise<rea
   try {
     driver = await openDriver(config, clock, log);
     const { driverVersion, gpus, excluded, notes } = await driver.inventory();
-    const advice = 'see docs/gpus.md; the agent does not change GPUs that it cannot share';
+    const advice = 'see docs/reference/gpus.md; the agent does not change GPUs that it cannot share';
     return [
       gpus.length === 0
         ? failed(

@@ -21,7 +21,7 @@ export interface ClientResult {
   readonly programs: readonly ProgramResult[];
 }
 
-/** The latest result of every client, kept between runs: the table of docs/compatibility.md is made from it. */
+/** The latest result of every client, kept between runs, for the table of docs/reference/compatibility.md. */
 export class ResultsFile {
   readonly #path: string;
 

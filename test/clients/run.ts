@@ -15,7 +15,7 @@ const SHARE = 20;
  * Runs programs of other projects, alone on the simulated driver and in a slice of it, and reports the differences: all
  * programs, those whose folder is named, or with `--quick` the fast ones. A program that cannot be installed is skipped
  * with the reason. `--verbose` prints the programs' output; `--table` writes the latest results into
- * docs/compatibility.md instead.
+ * docs/reference/compatibility.md instead.
  */
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -29,7 +29,7 @@ async function main(): Promise<number> {
   const workshop = new Workshop({ quick: values.quick });
   const results = new ResultsFile(workshop.resultsPath);
   if (values.table) {
-    writeTable(packageFile('docs/compatibility.md'), results.read());
+    writeTable(packageFile('docs/reference/compatibility.md'), results.read());
     return 0;
   }
   const reason = whyNoMachine();

@@ -54,7 +54,7 @@ interface UsageDocument {
   >;
 }
 
-test('installed as docs/install.md describes, two pods share a GPU within their limits, and a third gets the reason why it cannot run', async (t) => {
+test('installed as docs/guides/install.md describes, two pods share a GPU within their limits, and a third gets the reason why it cannot run', async (t) => {
   shareMounts('/etc/gpu-manager');
   importOwnImage(cluster.containerdSocket, IMAGE);
   await cluster.kubectl('label', 'node', NODE, 'nvidia-device-enable=enable', '--overwrite');

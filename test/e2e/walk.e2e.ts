@@ -73,7 +73,7 @@ interface Step {
 
 /** The blocks of the walkthrough. */
 function blocks(): readonly Block[] {
-  const document = readFileSync(join(REPOSITORY, 'docs/quota-on-kubernetes.md'), 'utf8');
+  const document = readFileSync(join(REPOSITORY, 'docs/reference/quota-on-kubernetes.md'), 'utf8');
   const [, section = ''] = /^## A walk through\n(.*?)^## /ms.exec(document) ?? [];
   return [...section.matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(
     ([, language = '', file = '', text = '']): Block => ({ language, file, text }),

@@ -11,7 +11,7 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const documents = [
   'README.md',
   'CONTRIBUTING.md',
-  ...readdirSync(join(ROOT, 'docs'))
+  ...readdirSync(join(ROOT, 'docs'), { encoding: 'utf8', recursive: true })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
 ];
@@ -49,9 +49,9 @@ test("every npm script, file and command in a document's instructions exists", (
   t.end();
 });
 
-test('docs/flags.md equals the table of flags', (t) => {
+test('docs/reference/flags.md equals the table of flags', (t) => {
   t.equal(
-    read('docs/flags.md'),
+    read('docs/reference/flags.md'),
     execFileSync(process.execPath, [join(ROOT, 'scripts/flag-table.mjs')], { encoding: 'utf8' }),
     'npm run docs:flags writes the file',
   );
@@ -59,7 +59,7 @@ test('docs/flags.md equals the table of flags', (t) => {
 });
 
 test('every source file that the architecture names exists', (t) => {
-  const named = [...read('docs/architecture.md').matchAll(/`((?:[a-z-]+\/)+[\w.-]+\.(?:ts|js|c))`/g)].map(
+  const named = [...read('docs/design/architecture.md').matchAll(/`((?:[a-z-]+\/)+[\w.-]+\.(?:ts|js|c))`/g)].map(
     ([, path = '']) => path,
   );
   t.ok(named.length > 30);
@@ -75,7 +75,7 @@ test('every test that a document names exists, and each fault has a test', (t) =
     for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|e2e)\.ts\b/g))
       t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
   }
-  const rows = read('docs/faults.md')
+  const rows = read('docs/reference/faults.md')
     .split('\n')
     .filter((line) => line.startsWith('| ') && !line.startsWith('| fault |'));
   t.ok(rows.length > 10, `${rows.length} faults`);

@@ -12,8 +12,8 @@ const NODE_PART = [...PURE, 'host', 'rpc'];
 const PROGRAM = [...PURE, 'quota', 'host', 'http', 'page', 'kube', 'rpc'];
 
 /**
- * What every part may import; the same table is in docs/architecture.md. A file belongs to the longest of these paths
- * that is a prefix of its own.
+ * What every part may import; the same table is in docs/design/architecture.md. A file belongs to the longest of these
+ * paths that is a prefix of its own.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   abi: [],
@@ -147,8 +147,8 @@ test('parts import only parts below them', (t) => {
   t.end();
 });
 
-test('the table of borders in docs/architecture.md equals this table', (t) => {
-  const document = readFileSync(join(repository, 'docs/architecture.md'), 'utf8');
+test('the table of borders in docs/design/architecture.md equals this table', (t) => {
+  const document = readFileSync(join(repository, 'docs/design/architecture.md'), 'utf8');
   const names = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
   const table = (document.split('| part | may import |')[1] ?? '').split('\n\n')[0] ?? '';
   const rows = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)].map(([, parts = '', may = '']) => ({ parts, may }));

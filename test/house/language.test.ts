@@ -16,7 +16,7 @@ const WIDTH = 120;
 
 /** The words of the glossary's second table. */
 const retired = [
-  ...(read('docs/glossary.md').split('## Retired words')[1] ?? '').matchAll(/^\| (?!retired|---)([^|]+) \|/gm),
+  ...(read('docs/design/glossary.md').split('## Retired words')[1] ?? '').matchAll(/^\| (?!retired|---)([^|]+) \|/gm),
 ]
   .flatMap(([, words = '']) => words.split(','))
   .map((word) => word.trim());
@@ -55,7 +55,7 @@ function comments(text: string): string {
 
 test('documents use no retired word', (t) => {
   const paths = tracked('README.md', 'CONTRIBUTING.md', 'docs/*.md').filter(
-    (path) => path !== 'docs/glossary.md' && !path.startsWith('docs/benchmarks/'),
+    (path) => path !== 'docs/design/glossary.md' && !path.startsWith('docs/benchmarks/'),
   );
   t.same(
     paths.flatMap((path) => found(path, withoutNames(read(path)))),

@@ -27,7 +27,7 @@ test('the workflow runs the end-to-end tests on every version of the table, and 
     >;
   };
   const matrix = workflow.jobs['end-to-end']?.strategy?.matrix.kubernetes ?? [];
-  const header = /^\| file of test\/e2e \|(.*)$/m.exec(read('docs/comparison.md'))?.[1] ?? '';
+  const header = /^\| file of test\/e2e \|(.*)$/m.exec(read('docs/reference/comparison.md'))?.[1] ?? '';
   const table = [...header.matchAll(/(1\.\d+)\.\d+, containerd/g)].map((match) => match[1] ?? '');
   t.ok(table.length >= 3, header);
   t.same([...matrix].sort(), [...table].sort());

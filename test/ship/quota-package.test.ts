@@ -97,7 +97,7 @@ test('the engine package installs offline, passes the type check, and runs its s
     readonly files: readonly { readonly path: string }[];
   }[];
   const paths = packed?.files.map(({ path }) => path) ?? [];
-  for (const path of ['index.d.ts', 'store/contract.js', 'README.md', 'LICENSE', 'docs/quota.md'])
+  for (const path of ['index.d.ts', 'store/contract.js', 'README.md', 'LICENSE', 'docs/reference/quota.md'])
     t.ok(paths.includes(path), `${path} is in the package`);
   t.notOk(
     paths.some((path) => path.startsWith('command/')),

@@ -7,5 +7,5 @@ export interface Scrape {
   readonly counts: NodeCounts;
 }
 
-/** One metric family of the node: its row of the table in docs/operators-view.md, and the source of its values. */
+/** One metric family of the node: its row in docs/reference/operators-view.md, and the source of its values. */
 export type NodeMetric = Metric<Scrape>;

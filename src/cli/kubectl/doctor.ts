@@ -71,7 +71,7 @@ function clusterFindings({ node, agent, snapshot, problem }: GpuNode): readonly 
       ? []
       : [
           snapshot === null
-            ? finding('failed', 'access', problem, 'docs/kubectl.md says which roles a user needs')
+            ? finding('failed', 'access', problem, 'docs/reference/kubectl.md says which roles a user needs')
             : ok('access', `the agent ${snapshot.version} answers through the API server`),
         ]),
     ...(snapshot?.cards ?? [])
@@ -81,7 +81,7 @@ function clusterFindings({ node, agent, snapshot, problem }: GpuNode): readonly 
           'failed',
           'health',
           `GPU ${index} (${uuid}) is ${health.status}: ${health.reason ?? ''}`,
-          'see docs/gpus.md',
+          'see docs/reference/gpus.md',
         ),
       ),
   ];

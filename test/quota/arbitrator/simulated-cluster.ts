@@ -253,7 +253,7 @@ export function missedVictims(situation: Situation, policy: Partial<ArbitratorPo
     return of(allocation?.used, resource) > of(allocation?.deserved, resource);
   }
 
-  /** The rules of docs/arbitrator.md, one pod after the other in the most favourable order. */
+  /** The rules of docs/reference/arbitrator.md, one pod after the other in the most favourable order. */
   function mayGo(set: readonly RunningPod[], short: readonly string[]): boolean {
     for (const [budget, allowed] of disruptions)
       if (set.filter(({ budgets = [] }) => budgets.includes(budget)).length > allowed) return false;

@@ -36,7 +36,7 @@ function run(directory: string, args: readonly string[]): Promise<string> {
 
 test('the examples of the document print the output that it shows', async (t) => {
   const directory = await scratchDirectory(t);
-  const blocks = blocksOf(await readFile(join(repository, 'docs/quota.md'), 'utf8'));
+  const blocks = blocksOf(await readFile(join(repository, 'docs/reference/quota.md'), 'utf8'));
   const files = blocks.filter(({ file }) => file !== '');
   t.equal(files.length, 3);
   for (const { file, text } of files) await writeFile(join(directory, file), text);

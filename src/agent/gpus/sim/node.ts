@@ -20,7 +20,7 @@ export interface SimGpu extends GpuDetails {
   readonly cut: readonly string[] | null;
 }
 
-/** A simulated machine as docs/simulated-node.md describes it, with every default filled in. */
+/** A simulated machine as docs/design/simulated-node.md describes it, with every default filled in. */
 export interface SimNode {
   readonly driverVersion: string;
   /** 1000 x major + 10 x minor. */
@@ -35,8 +35,8 @@ export type SimNodeResult =
   { readonly ok: true; readonly node: SimNode } | { readonly ok: false; readonly reason: string };
 
 /**
- * Reads the description of a simulated node: its JSON form (docs/simulated-node.md) or the output of `nvidia-smi topo
- * -m`, distinguished by the first character. A refusal is one line that names the place.
+ * Reads the description of a simulated node: its JSON form (docs/design/simulated-node.md) or the output of
+ * `nvidia-smi topo -m`, distinguished by the first character. A refusal is one line that names the place.
  */
 export function parseSimNode(document: string): SimNodeResult {
   if (!document.trimStart().startsWith('{')) return fromMatrix(document);
