@@ -8,6 +8,7 @@ import {
 import { isOffered, configuredMode, type ClaimGpus } from '../gpu/ledger/gpu-mode.js';
 import type { Clock } from '../host/clock.js';
 import type { Part } from '../host/lifecycle.js';
+import { Listeners } from '../host/listeners.js';
 import type { Log } from '../host/log.js';
 import { pcieRoot } from '../host/pcie-root.js';
 import type { KubeClient } from '../kube/client.js';
@@ -103,7 +104,7 @@ export function buildDra(options: DraOptions): Dra {
   const reader = new ClaimReader(client);
   const annotations = new ClaimAnnotations({ client, clock, log });
   const roots = new PcieRoots();
-  const listeners = new Set<() => void>();
+  const listeners = new Listeners();
   const offered = (uuid: string): boolean => isOffered(allocator.state, uuid, 'claims');
   const publisher = new SlicePublisher({
     client,
@@ -122,10 +123,7 @@ export function buildDra(options: DraOptions): Dra {
   const healthService = new HealthService(
     {
       health: () => healthOf(allocator, health, pool),
-      onChange: (listener) => {
-        listeners.add(listener);
-        return () => listeners.delete(listener);
-      },
+      onChange: (listener) => listeners.add(listener),
     },
     clock,
   );
@@ -210,7 +208,7 @@ export function buildDra(options: DraOptions): Dra {
           claims.onChanged(follow),
           allocator.onDevicesChanged(() => {
             publisher.publish();
-            for (const listener of listeners) listener();
+            listeners.emit();
           }),
           claims.onReleased(() => void modes.turn().catch(failed)),
           clock.every(config.allocationCheckPeriodMs, () => {

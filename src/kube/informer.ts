@@ -1,4 +1,5 @@
 import type { Clock } from '../host/clock.js';
+import { Listeners } from '../host/listeners.js';
 import type { Log } from '../host/log.js';
 import { METADATA_LIST, METADATA_ONLY, type KubeClient, type OpenWatch } from './client.js';
 import { failure, type KubeFailure, type KubeFailureCode } from './failure.js';
@@ -97,7 +98,7 @@ export class WatchInformer<T> implements Informer<T> {
   readonly #options: InformerOptions<T>;
   readonly #timing: InformerTiming;
   readonly #random: () => number;
-  readonly #listeners = new Set<(change: ObjectChange<T>) => void>();
+  readonly #listeners = new Listeners<ObjectChange<T>>();
   readonly #failures = new Map<KubeFailureCode, number>();
   readonly #pause: Pause;
   #entries: Map<string, Entry<T>> | null = null;
@@ -162,8 +163,7 @@ export class WatchInformer<T> implements Informer<T> {
   }
 
   onChange(listener: (change: ObjectChange<T>) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   async #run(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Evaluator } from '../quota/evaluators/evaluator.js';
 import type { KubeApi } from '../kube/client.js';
 import { servedKinds, type ServedKind } from './kinds.js';
+import { Listeners } from '../host/listeners.js';
 import type { StructuredLog } from '../host/structured-log.js';
 import type { Clock } from '../host/clock.js';
 import { Rounds } from '../host/rounds.js';
@@ -18,7 +19,7 @@ export interface ServedKindsOptions {
 export class ServedKinds {
   readonly #options: ServedKindsOptions;
   readonly #rounds: Rounds;
-  readonly #listeners = new Set<(kinds: readonly ServedKind[]) => Promise<void> | void>();
+  readonly #listeners = new Listeners<readonly ServedKind[], Promise<void> | void>();
   #kinds: readonly ServedKind[] = [];
   /** Paths of kinds that cannot be listed, whose warning was logged. */
   readonly #hidden = new Set<string>();
@@ -42,8 +43,7 @@ export class ServedKinds {
 
   /** Calls `listener` with all kinds when they change, and again if it fails. Returns a function that ends this. */
   onChange(listener: (kinds: readonly ServedKind[]) => Promise<void> | void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** Starts periodic discovery. */

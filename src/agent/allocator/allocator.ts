@@ -16,6 +16,7 @@ import { emptyLedger, type LedgerNode, type LedgerState } from '../../gpu/ledger
 import { refuse, type Refusal } from '../../gpu/request.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
+import { Listeners } from '../../host/listeners.js';
 import type { Log } from '../../host/log.js';
 import type {
   CheckpointStore,
@@ -69,7 +70,7 @@ type Answer<T> = ({ readonly ok: true } & T) | Refusal;
  */
 export class Allocator {
   readonly #options: AllocatorOptions;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners();
   /** The ledger and its queue; resource claims use the same queue. */
   readonly ledger: LedgerKeeper;
   readonly #upkeep: SliceUpkeep;
@@ -125,8 +126,7 @@ export class Allocator {
   }
 
   onDevicesChanged(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** Replaces the node after GPUs were added or removed, or changed their health. */
@@ -139,7 +139,7 @@ export class Allocator {
 
   /** Notifies the listeners that the result of `devices` may have changed. */
   devicesChanged(): void {
-    for (const listener of this.#listeners) listener();
+    this.#listeners.emit();
   }
 
   /**

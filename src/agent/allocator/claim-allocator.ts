@@ -6,6 +6,7 @@ import type { LedgerState } from '../../gpu/ledger/state.js';
 import { refuse, type Refusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, memoryBlocks } from '../../gpu/resources.js';
 import { isUserOf, type ClaimUser } from '../../gpu/claims/claim-units.js';
+import { Listeners } from '../../host/listeners.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
 import type { ClaimNotices, GivenContainer, NodeFiles, SliceStore, UnitRecords, UnitSpecs } from './ports.js';
@@ -41,8 +42,8 @@ export type PreparedUnits = { readonly ok: true; readonly units: readonly Prepar
  */
 export class ClaimAllocator {
   readonly #options: ClaimAllocatorOptions;
-  readonly #releaseListeners = new Set<() => void>();
-  readonly #changeListeners = new Set<(slices: ReadonlySet<string>) => void>();
+  readonly #releaseListeners = new Listeners();
+  readonly #changeListeners = new Listeners<ReadonlySet<string>>();
 
   constructor(options: ClaimAllocatorOptions) {
     this.#options = options;
@@ -54,14 +55,12 @@ export class ClaimAllocator {
 
   /** Calls `listener` after each release of a unit: waiting claims may fit now. */
   onReleased(listener: () => void): () => void {
-    this.#releaseListeners.add(listener);
-    return () => this.#releaseListeners.delete(listener);
+    return this.#releaseListeners.add(listener);
   }
 
   /** Calls `listener` with the slices whose units, or the containers that use them, have changed. */
   onChanged(listener: (slices: ReadonlySet<string>) => void): () => void {
-    this.#changeListeners.add(listener);
-    return () => this.#changeListeners.delete(listener);
+    return this.#changeListeners.add(listener);
   }
 
   /**
@@ -332,13 +331,13 @@ export class ClaimAllocator {
       await slices.remove(unit.slice).catch(failed);
       log.info({ claim: unit.claim, unit: unit.id }, 'claim released');
     }
-    for (const listener of this.#releaseListeners) listener();
+    this.#releaseListeners.emit();
     this.#changed(units);
   }
 
   #changed(units: Iterable<ClaimUnit>): void {
     const slices = new Set([...units].map(({ slice }) => slice));
-    for (const listener of this.#changeListeners) listener(slices);
+    this.#changeListeners.emit(slices);
   }
 
   #logPrepared(units: readonly ClaimUnit[]): void {

@@ -1,5 +1,6 @@
 import type { ClaimRef, ResourceClaim } from '../../gpu/claims/resource-claim.js';
 import type { Clock } from '../../host/clock.js';
+import { Listeners } from '../../host/listeners.js';
 import type { Log } from '../../host/log.js';
 import { resourceClaimsPath } from '../../kube/api-path.js';
 import type { KubeClient } from '../../kube/client.js';
@@ -34,7 +35,7 @@ export class ClaimAnnotations {
   readonly #watches = new Map<string, Watch>();
   /** Claims of pods, by UID. */
   readonly #ofPods = new Set<string>();
-  readonly #listeners = new Set<(claimUid: string) => void>();
+  readonly #listeners = new Listeners<string>();
   readonly #stopping = new Set<Promise<void>>();
 
   constructor(options: ClaimAnnotationsOptions) {
@@ -48,8 +49,7 @@ export class ClaimAnnotations {
 
   /** Calls `listener` with the UID of a claim whose annotations changed. */
   onChange(listener: (claimUid: string) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** A claim as the agent has just read it: a claim of a pod needs no watch to find that out. */
@@ -90,7 +90,7 @@ export class ClaimAnnotations {
         return;
       }
       watch.known = after;
-      for (const listener of this.#listeners) listener(uid);
+      this.#listeners.emit(uid);
     });
     informer.start();
   }

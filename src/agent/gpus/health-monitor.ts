@@ -1,6 +1,7 @@
 import { afterEvent, afterTime, freshHealth, xidReason, type GpuHealth, type HealthEvent } from './health.js';
 import type { HealthPolicy } from './health-policy.js';
 import type { Clock } from '../../host/clock.js';
+import { Listeners } from '../../host/listeners.js';
 import type { Driver, DriverEvent, Inventory } from './driver.js';
 
 /** Events that the agent acts on. */
@@ -32,7 +33,7 @@ export class HealthMonitor {
   readonly #driver: Driver;
   readonly #policy: HealthPolicy;
   readonly #clock: Clock;
-  readonly #listeners = new Set<(news: HealthNews) => void>();
+  readonly #listeners = new Listeners<HealthNews>();
   readonly #health = new Map<string, GpuHealth>();
   #inventory: Inventory;
   #outage: string | null = null;
@@ -72,8 +73,7 @@ export class HealthMonitor {
   }
 
   subscribe(listener: (news: HealthNews) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** Health of a GPU of the inventory. */
@@ -184,6 +184,6 @@ export class HealthMonitor {
   }
 
   #tell(news: HealthNews): void {
-    for (const listener of [...this.#listeners]) listener(news);
+    this.#listeners.emit(news);
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../host/clock.js';
+import { Listeners } from '../../host/listeners.js';
 import type { Log } from '../../host/log.js';
 import { openFileLimit } from '../../host/open-files.js';
 import type { LimitPolicy } from './limit-policy.js';
@@ -38,7 +39,7 @@ export class Slices {
   readonly #sliceOptions: SliceOptions;
   readonly #started = new Map<string, Slice>();
   readonly #sessions = new Map<number, Session>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners();
   #version = 0;
   #comings = 0;
   #cancel: () => void = () => undefined;
@@ -70,8 +71,7 @@ export class Slices {
 
   /** Calls `listener` after each change of `sessionVersion`, until the function that it returns is called. */
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** The session of a host process that greeted over one of the sockets; the latest if its pid was reused. */
@@ -156,12 +156,12 @@ export class Slices {
 
   #slicesChanged(): void {
     this.#version += 1;
-    for (const listener of this.#listeners) listener();
+    this.#listeners.emit();
   }
 
   #sessionsChanged(): void {
     this.#comings += 1;
-    for (const listener of this.#listeners) listener();
+    this.#listeners.emit();
   }
 
   async #maintain(): Promise<void> {

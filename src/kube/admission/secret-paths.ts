@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../host/clock.js';
+import { Listeners } from '../../host/listeners.js';
 import { Rounds } from '../../host/rounds.js';
 import type { KubeApi } from '../client.js';
 import type { StructuredLog } from '../../host/structured-log.js';
@@ -45,7 +46,7 @@ const KEY = 'paths';
 export class SecretPaths implements ReviewCallers {
   readonly #options: Required<SecretPathsOptions>;
   readonly #rounds: Rounds;
-  readonly #listeners = new Set<() => Promise<void>>();
+  readonly #listeners = new Listeners<void, Promise<void>>();
   #paths: readonly SecretPath[] = [];
   #readAt = -Infinity;
   #announced = '';

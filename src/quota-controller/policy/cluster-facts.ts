@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../host/clock.js';
+import { Listeners } from '../../host/listeners.js';
 import { Pause } from '../../host/pause.js';
 import { Rounds } from '../../host/rounds.js';
 import type { EvaluationOptions } from '../../quota/evaluators/evaluate.js';
@@ -47,7 +48,7 @@ export class ClusterFacts {
   readonly #options: ClusterFactsOptions;
   readonly #rounds: Rounds;
   readonly #pause: Pause;
-  readonly #listeners = new Set<(change: FactsChange) => void>();
+  readonly #listeners = new Listeners<FactsChange>();
   readonly #informers = new Map<string, Informer<unknown>>();
   readonly #collections: readonly Collection[];
   readonly #nodes = new Map<string, Node>();
@@ -151,8 +152,7 @@ export class ClusterFacts {
 
   /** Calls `listener` when workloads may be read differently. Returns a function that ends this. */
   onChange(listener: (change: FactsChange) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** Resolves when all collections that the API server serves are synced. */
@@ -225,6 +225,6 @@ export class ClusterFacts {
   }
 
   #notify(change: FactsChange): void {
-    for (const listener of this.#listeners) listener(change);
+    this.#listeners.emit(change);
   }
 }

@@ -6,6 +6,7 @@ import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
 import { readObject, withReferences, type ServedKind } from '../kinds.js';
+import { Listeners } from '../../host/listeners.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { GROUPS_PATH } from '../../kube/quota/names.js';
 import type { Ownership } from '../ownership.js';
@@ -59,7 +60,7 @@ export class Reconciler {
   readonly #admitted = new Set<string>();
   readonly #queue: ReconcileQueue;
   readonly #pause: Pause;
-  readonly #listeners = new Set<(group: string) => void>();
+  readonly #listeners = new Listeners<string>();
   #synced = false;
   #resolveSynced: () => void = () => undefined;
   readonly #whenSynced = new Promise<void>((resolve) => (this.#resolveSynced = resolve));
@@ -143,8 +144,7 @@ export class Reconciler {
 
   /** Calls `listener` with groups whose object or ledger changed. Returns a function that ends this. */
   onChange(listener: (group: string) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   start(): void {
@@ -322,7 +322,7 @@ export class Reconciler {
   }
 
   #notify(group: string): void {
-    for (const listener of this.#listeners) listener(group);
+    this.#listeners.emit(group);
   }
 
   async #reconcile(key: string): Promise<void> {

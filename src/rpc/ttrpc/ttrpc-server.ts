@@ -1,4 +1,5 @@
 import { status, type MethodDefinition } from '@grpc/grpc-js';
+import { Listeners } from '../../host/listeners.js';
 import type { RpcCall, RpcHandler } from '../grpc-call.js';
 import { ttrpcProto } from '../proto.js';
 import type { RpcService } from '../rpc-server.js';
@@ -32,7 +33,7 @@ export class TtrpcServer {
   readonly #methods: ReadonlyMap<string, Method>;
   readonly #reader = new MessageReader();
   /** For each unanswered call, the functions to call when the connection closes. */
-  readonly #open = new Map<number, Set<() => void>>();
+  readonly #open = new Map<number, Listeners>();
   #lastStream = 0;
 
   constructor(options: TtrpcServerOptions) {
@@ -56,9 +57,9 @@ export class TtrpcServer {
 
   /** The connection is closed: unanswered calls are notified. */
   close(): void {
-    const listeners = [...this.#open.values()].flatMap((of) => [...of]);
+    const open = [...this.#open.values()];
     this.#open.clear();
-    for (const listener of listeners) listener();
+    for (const listeners of open) listeners.emit();
   }
 
   #take({ streamId, type, flags, payload }: TtrpcMessage): void {
@@ -96,7 +97,7 @@ export class TtrpcServer {
       this.#refuse(streamId, status.INVALID_ARGUMENT, 'the message is not of the type that the method takes');
       return;
     }
-    const listeners = new Set<() => void>();
+    const listeners = new Listeners();
     this.#open.set(streamId, listeners);
     let response: Buffer = Buffer.alloc(0);
     const call: RpcCall<unknown, unknown> = {
@@ -110,7 +111,7 @@ export class TtrpcServer {
         else if (response.length > MESSAGE_LIMIT_BYTES / 2)
           this.#refuse(streamId, status.RESOURCE_EXHAUSTED, `the answer of ${response.length} bytes is too long`);
         else this.#respond(streamId, { payload: response });
-        for (const listener of listeners) listener();
+        listeners.emit();
       },
       onOver: (listener) => {
         if (this.#open.get(streamId) === listeners) listeners.add(listener);

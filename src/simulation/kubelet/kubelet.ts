@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ServiceError } from '@grpc/grpc-js';
 import type { ResourceKind } from '../../gpu/resources.js';
+import { Listeners } from '../../host/listeners.js';
 import type { ContainerAllocateResponse__Output } from '../../rpc/gen/v1beta1/ContainerAllocateResponse.js';
 import type { RegisterRequest__Output } from '../../rpc/gen/v1beta1/RegisterRequest.js';
 import { devicePluginProto, podResourcesProto } from '../../rpc/proto.js';
@@ -60,7 +61,7 @@ export class KubeletEmulator {
   readonly #started = new Set<string>();
   #servers: UnixRpcServer[] = [];
   #admitting: Promise<unknown> = Promise.resolve();
-  readonly #annotationListeners = new Set<(podUid: string) => void>();
+  readonly #annotationListeners = new Listeners<string>();
   #waiting: (() => void)[] = [];
 
   constructor(options: EmulatorOptions) {
@@ -183,12 +184,11 @@ export class KubeletEmulator {
     const annotated = { ...pod, annotations };
     this.#pods.set(podUid, annotated);
     if (this.#pending.delete(pod)) this.#pending.add(annotated);
-    for (const listener of this.#annotationListeners) listener(podUid);
+    this.#annotationListeners.emit(podUid);
   }
 
   onAnnotations(listener: (podUid: string) => void): () => void {
-    this.#annotationListeners.add(listener);
-    return () => this.#annotationListeners.delete(listener);
+    return this.#annotationListeners.add(listener);
   }
 
   /** Ends a pod. pod-resources stops listing it now; its devices are free at the next admission. */

@@ -1,6 +1,7 @@
 import { credentials, status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
 import { markRefusal } from '../../../gpu/refusal-mark.js';
 import type { Clock } from '../../../host/clock.js';
+import { Listeners } from '../../../host/listeners.js';
 import type { AllocateRequest__Output } from '../../../rpc/gen/v1beta1/AllocateRequest.js';
 import type { AllocateResponse } from '../../../rpc/gen/v1beta1/AllocateResponse.js';
 import type {
@@ -49,7 +50,7 @@ export interface ForwardedCallsOptions {
  */
 export class ForwardedCalls implements PluginCalls {
   readonly #options: ForwardedCallsOptions;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners();
   #connection: Connection | null = null;
   #connections = new Set<Connection>();
   #devices: ListAndWatchResponse__Output['devices'] = [];
@@ -99,8 +100,7 @@ export class ForwardedCalls implements PluginCalls {
   }
 
   onListChanged(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   async preferredAllocation(request: PreferredAllocationRequest__Output): Promise<PreferredAllocationResponse> {
@@ -156,7 +156,7 @@ export class ForwardedCalls implements PluginCalls {
   }
 
   #tell(): void {
-    for (const listener of this.#listeners) listener();
+    this.#listeners.emit();
   }
 
   #refuseWaiting(reason: string): void {

@@ -1,5 +1,6 @@
 import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
 import { systemClock, type Clock } from '../../../host/clock.js';
+import { Listeners } from '../../../host/listeners.js';
 import { DriverError, type Driver, type DriverEvent, type DriverListener, type Inventory } from '../driver.js';
 import { CallGate } from './call-gate.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
@@ -58,7 +59,7 @@ export class NvidiaDriver implements Driver {
   readonly #tickMs: number;
   readonly #report: (note: string) => void;
   readonly #gate: CallGate;
-  readonly #listeners = new Set<DriverListener>();
+  readonly #listeners = new Listeners<DriverEvent>();
   readonly #notes = new Set<string>();
   #library: Library | null = null;
   #connection: Connection | null = null;
@@ -118,14 +119,14 @@ export class NvidiaDriver implements Driver {
   }
 
   subscribe(listener: DriverListener): () => void {
-    this.#listeners.add(listener);
+    const remove = this.#listeners.add(listener);
     this.#stopTicking ??= this.#clock.every(this.#tickMs, () => {
       this.#ticking ??= this.#tick().finally(() => {
         this.#ticking = null;
       });
     });
     return () => {
-      this.#listeners.delete(listener);
+      remove();
       if (this.#listeners.size === 0) this.#stop();
     };
   }
@@ -251,7 +252,7 @@ export class NvidiaDriver implements Driver {
   }
 
   #emit(...events: readonly DriverEvent[]): void {
-    for (const event of events) for (const listener of [...this.#listeners]) listener(event);
+    for (const event of events) this.#listeners.emit(event);
   }
 
   #note(note: string): void {

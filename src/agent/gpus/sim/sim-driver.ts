@@ -1,6 +1,7 @@
 import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
 import { levelBetween, linksBetween, topologyOfPairs } from '../../../gpu/topology/topology.js';
 import { systemClock, type Clock } from '../../../host/clock.js';
+import { Listeners } from '../../../host/listeners.js';
 import { inventoryNotes } from '../notes.js';
 import {
   DriverError,
@@ -29,7 +30,7 @@ export class SimDriver implements Driver {
   readonly #node: SimNode;
   readonly #clock: Clock;
   readonly #migInstances: boolean;
-  readonly #listeners = new Set<DriverListener>();
+  readonly #listeners = new Listeners<DriverEvent>();
   readonly #loads = new Map<string, SimLoad>();
   readonly #lost = new Set<string>();
   readonly #removed = new Set<string>();
@@ -106,8 +107,7 @@ export class SimDriver implements Driver {
   }
 
   subscribe(listener: DriverListener): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   async close(): Promise<void> {
@@ -177,7 +177,7 @@ export class SimDriver implements Driver {
   }
 
   #emit(event: DriverEvent): void {
-    for (const listener of [...this.#listeners]) listener(event);
+    this.#listeners.emit(event);
   }
 
   /** UUIDs that an event affects: an event of a GPU affects all its MIG instances. */
