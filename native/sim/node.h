@@ -1,5 +1,5 @@
-/* The simulated machine as described in docs/design/simulated-node.md: GPUs and their connections. Plain data, part of the
- * shared state. */
+/* The simulated machine as described in docs/design/simulated-node.md: GPUs and their connections. Plain data, part of
+ * the shared state. */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
 
