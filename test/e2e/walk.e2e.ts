@@ -71,11 +71,10 @@ interface Step {
   readonly expected: string;
 }
 
-/** The blocks of the walkthrough. */
+/** The blocks of the tutorial. */
 function blocks(): readonly Block[] {
-  const document = readFileSync(join(REPOSITORY, 'docs/reference/quota-on-kubernetes.md'), 'utf8');
-  const [, section = ''] = /^## A walk through\n(.*?)^## /ms.exec(document) ?? [];
-  return [...section.matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(
+  const document = readFileSync(join(REPOSITORY, 'docs/guides/quota-tutorial.md'), 'utf8');
+  return [...document.matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(
     ([, language = '', file = '', text = '']): Block => ({ language, file, text }),
   );
 }
@@ -125,7 +124,7 @@ function run(command: string): Promise<string> {
 
 const skip = !cluster.version.atLeast(23) && 'the document uses autoscaling/v2 of Kubernetes 1.23';
 
-test('every step of the walkthrough prints the output of the document', { skip }, async (t) => {
+test('every step of the tutorial prints the output of the document', { skip }, async (t) => {
   writeFileSync(join(directory, 'gpu-manager'), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`);
   chmodSync(join(directory, 'gpu-manager'), 0o755);
   importImage(cluster.containerdSocket, 'docker.io/library/busybox:1.36');
