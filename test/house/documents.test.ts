@@ -49,6 +49,20 @@ test("every npm script, file and command in a document's instructions exists", (
   t.end();
 });
 
+/** Words of a promise without exceptions. */
+const ABSOLUTE = /\b(never|always|to the byte|by a byte|no step|no race|under no circumstances)\b/i;
+
+test('a promise without exceptions names the test that checks it', (t) => {
+  for (const path of ['README.md', 'docs/design/architecture.md', 'docs/reference/comparison.md']) {
+    const paragraphs = read(path).split(/\n\n|\n(?=[|-] )/);
+    const unproven = paragraphs.filter(
+      (text) => ABSOLUTE.test(text.replace(/`[^`]*`/g, '')) && !/`?test\/[\w./-]+/.test(text),
+    );
+    t.same(unproven, [], path);
+  }
+  t.end();
+});
+
 test('docs/reference/flags.md equals the table of flags', (t) => {
   t.equal(
     read('docs/reference/flags.md'),
