@@ -10,6 +10,7 @@ const directory = fileURLToPath(new URL('.', import.meta.url));
 const SOURCES = fileURLToPath(new URL('../../bench', import.meta.url));
 const REPORT_DIRECTORY = fileURLToPath(new URL('../../bench/out', import.meta.url));
 const NOT_BENCHES = new Set(['run.js', 'report.js']);
+const HELP = new Set(['--help', '-h', 'help']);
 
 /** A command line that cannot be run. */
 class UsageError extends Error {}
@@ -25,9 +26,28 @@ function benchNames(): string[] {
 /** The doc comment of a benchmark: what it measures, and its options. */
 function helpOf(name: string): string {
   const source = readFileSync(join(SOURCES, `${name}.ts`), 'utf8');
-  const comments = [...source.matchAll(/\/\*\*\n((?: \*.*\n)+?) \*\/\nexport (?:async function|const) run\b/g)];
-  const lines = (comments[0]?.[1] ?? '').split('\n').map((line) => line.replace(/^ \* ?/, ''));
+  const [, comment = ''] = /\/\*\*((?:(?!\*\/)[^])*)\*\/\nexport (?:async function|const) run\b/u.exec(source) ?? [];
+  const lines = comment.split('\n').map((line) => line.replace(/^ *\* ?/u, '').trimEnd());
   return lines.join('\n').trim() || `npm run bench -- ${name}`;
+}
+
+/** How to run benchmarks, and the first sentence of what each of them measures. */
+function help(): string {
+  const lines = benchNames().map((name) => {
+    const [sentence = ''] = introductionOf(name)
+      .replaceAll(/\s+/gu, ' ')
+      .split(/(?<=[.:;,]) /u, 1);
+    return `  ${name.padEnd(18)}${sentence.replace(/[.:;,]$/u, '')}`;
+  });
+  return `npm run bench                     all benchmarks, about half an hour; writes a report to bench/out
+npm run bench -- NAME [OPTION...] one of them
+npm run bench -- NAME --help      what it measures, and its options
+
+  --runs N       the medians of N runs, with their spread
+  --json         one line of JSON per figure
+  --report DIR   writes the report to this folder
+
+${lines.join('\n')}`;
 }
 
 /** What a benchmark measures: its help without the command line. */
@@ -121,17 +141,22 @@ async function main(argv: readonly string[]): Promise<void> {
   const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
   const { directory, runs, rest } = commonOptions(argv.filter((argument) => argument !== '--json'));
   const [first, ...others] = rest;
+  if (first !== undefined && HELP.has(first)) {
+    console.log(help());
+    return;
+  }
   const written = (name: string, introduction: string, results: readonly BenchResult[]): void =>
     console.error(
       `written: ${writeReport(directory ?? REPORT_DIRECTORY, { name, introduction, runs, facts: machineFacts(), results })}`,
     );
-  if (first === undefined || first.startsWith('-')) {
+  if (first?.startsWith('-') === true && first !== '-o') throw new UsageError(`no option ${first}; see --help`);
+  if (first === undefined || first === '-o') {
     written('report', '', await runAll(runs, json));
     return;
   }
   if (!benchNames().includes(first))
     throw new UsageError(`no benchmark "${first}": there are ${benchNames().join(', ')}`);
-  if (others.some((argument) => argument === '--help' || argument === '-h')) {
+  if (others.some((argument) => HELP.has(argument))) {
     console.log(helpOf(first));
     return;
   }

@@ -301,6 +301,12 @@ async function measure(setting: Setting, report: (figure: Measurement) => void):
   }
 }
 
+/**
+ * What the quota webhook adds to a write: reviews at a fixed rate and as many as it takes, against a played API server
+ * and, where one is built, a real one.
+ *
+ *     npm run bench -- webhook [--real [--real-only]]
+ */
 export const run: Bench = async ({ report, note, args }) => {
   const directory = mkdtempSync(join(tmpdir(), 'gm-webhook-'));
   try {
