@@ -8,7 +8,7 @@ export default tseslint.config(
   {
     languageOptions: {
       parserOptions: {
-        projectService: { allowDefaultProject: ['eslint.config.js', 'scripts/*.mjs'] },
+        projectService: { allowDefaultProject: ['eslint.config.js', 'scripts/*.mjs', 'examples/*.mjs'] },
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -47,7 +47,7 @@ export default tseslint.config(
       'no-console': 'off',
     },
   },
-  { files: ['bench/**/*.ts', 'scripts/*.mjs', 'src/cli/**/*.ts'], rules: { 'no-console': 'off' } },
+  { files: ['bench/**/*.ts', 'scripts/*.mjs', 'examples/*.mjs', 'src/cli/**/*.ts'], rules: { 'no-console': 'off' } },
   {
     files: ['**/*.js', '**/*.mjs'],
     extends: [tseslint.configs.disableTypeChecked],

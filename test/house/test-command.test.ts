@@ -21,7 +21,7 @@ test('one test file runs by the path of its source or of what it compiles to', a
 test('all files of a folder run, each once', async (t) => {
   const { status, stdout } = testCommand('test/gpu/topology', 'test/gpu/topology/print.test.ts');
   t.equal(status, 0);
-  t.equal(stdout.match(/# test\/host\/topology\/print\.test\.ts: passed/gu)?.length, 1);
+  t.equal(stdout.match(/# test\/gpu\/topology\/print\.test\.ts: passed/gu)?.length, 1);
   t.match(stdout, /# (\d+) of \1 files passed/u);
 });
 
