@@ -30,7 +30,7 @@ const bundles = [
       'dist/src/cli/kubectl-gpu.js',
       'dist/src/cli/kubectl-complete-gpu.js',
       // A program that `doctor` starts.
-      'dist/src/agent/interposition-probe.js',
+      'dist/src/agent/doctor/interposition-probe.js',
     ]),
     plugins: [leftOutside(AGENT)],
   }),

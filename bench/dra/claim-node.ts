@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NODE_NAME } from '../../test/agent/cluster.js';
-import { DraNode } from '../../test/agent/dra/dra-node.js';
+import { DraNode } from '../../test/agent/claims/dra-node.js';
 import { eventually } from '../../test/harness/eventually.js';
 import { ApiTime } from './api-time.js';
 

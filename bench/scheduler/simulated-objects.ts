@@ -1,4 +1,4 @@
-import { sliceObject } from '../../src/agent/dra/slice-object.js';
+import { sliceObject } from '../../src/agent/claims/slice-object.js';
 import { publishedDevices, type PublishedGpu } from '../../src/gpu/claims/published-device.js';
 import { planSlices } from '../../src/gpu/claims/slice-plan.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { buildVgpu, type Vgpu } from '../../src/agent/start-slices.js';
+import { buildVgpu, type Vgpu } from '../../src/agent/slices/vgpu.js';
 import type { Driver } from '../../src/agent/gpus/driver.js';
 import { simLibraryDriver } from '../../src/agent/gpus/sim/library-driver.js';
 import type { Priority } from '../../src/gpu/priority.js';

@@ -1,62 +1,34 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ApiServerConfig } from './api-server/connect.js';
+import type { ClaimsConfig } from './claims/claims-config.js';
+import type { DisplayConfig } from './display/display.js';
+import type { DriverConfig } from './gpus/drivers.js';
+import type { LibrariesConfig } from './libraries/node-libraries.js';
+import type { NriConfig } from './nri/nri.js';
+import type { RuntimeConfig } from './runtimes/configured-runtime.js';
 import type { AuditPolicy } from './slices/findings.js';
-import { kubeletPluginSockets } from './dra/kubelet-plugin.js';
-import type { MigStrategy } from '../gpu/mig.js';
-import type { CpuAffinity } from './nri/cpu-affinity.js';
+import { kubeletPluginSockets } from './claims/kubelet-plugin.js';
 import { isLoopback } from '../http/loopback.js';
 import type { LogLevel } from '../host/log.js';
 import { socketPathProblem } from '../host/unix-socket.js';
 import { StartupError } from '../host/startup-error.js';
 
-export const ALLOCATION_MODES = ['plugin', 'dra', 'mixed'] as const;
-export type AllocationMode = (typeof ALLOCATION_MODES)[number];
-
 /** The configuration of `gpu-manager run`, combined from flags, environment and defaults. */
-export interface AgentConfig {
-  readonly driver: 'nvidia' | 'sim' | 'dummy';
-  /** Description of the simulated node; null: one GPU. */
-  readonly simNodePath: string | null;
-  /** Folder of the simulated machine whose libraries programs use; null: GPUs that only the agent knows. */
-  readonly simStatePath: string | null;
+export interface AgentConfig
+  extends ApiServerConfig, ClaimsConfig, DisplayConfig, DriverConfig, LibrariesConfig, NriConfig, RuntimeConfig {
   /** Directory of the simulated device nodes. */
   readonly simDevicePath: string;
-  /** Path of libnvidia-ml; null: search the usual places. */
-  readonly nvmlPath: string | null;
   /** Classes of GPU errors; null: the shipped ones. */
   readonly healthConfigPath: string | null;
   readonly extraConfigPath: string | null;
-  readonly volumeConfigPath: string | null;
-  /** Mount point of the host's file system, or of its /usr. */
-  readonly hostRoot: string;
-  /** Directory of the control libraries and gpu-client. */
-  readonly nativePath: string;
   readonly interposition: 'library-path' | 'cdi';
-  /** Directory of the CDI specifications. */
-  readonly cdiPath: string;
-  readonly queryAddress: string;
-  readonly queryPort: number;
-  /** Separate address for `/healthz` and `/readyz`; null: only on the display's address. */
-  readonly probes: { readonly address: string; readonly port: number } | null;
-  /** PEM files of the HTTP side; null: plain HTTP, or a self-signed certificate. */
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
-  /** Without files: serve HTTPS with a certificate that the agent creates. */
-  readonly tlsSelfSigned: boolean;
-  /** Whether HTTP readers of the node's data need a bearer token that the API server authorises. */
-  readonly tokenReview: boolean;
-  readonly displaySocket: string;
-  readonly kubeconfig: string | null;
-  /** Whether to run without an API server: pods are known from the kubelet alone. */
-  readonly standalone: boolean;
-  readonly nodeName: string;
   readonly nodeLabels: ReadonlyMap<string, string>;
   /** Parts of `--node-labels` that are not pairs of key and value. */
   readonly malformedNodeLabels: readonly string[];
   readonly samplePeriodMs: number;
   /** Cores of a GPU that its low slices get together while a high slice has work; absent: 5. */
   readonly lowPriorityFloor?: number;
-  readonly virtualManagerPath: string;
-  readonly devicePluginPath: string;
   /**
    * Directory in which the device plugin proxy accepts registrations; null: the agent registers with the kubelet
    * itself.
@@ -67,26 +39,6 @@ export interface AgentConfig {
   /** Whether each usage file is on a separate file system. */
   readonly usageTmpfs: boolean;
   readonly shareMode: boolean;
-  /** How the agent uses GPUs that are partitioned by MIG. */
-  readonly migStrategy: MigStrategy;
-  /** How pods get GPUs: by the device plugin, by resource claims, or some GPUs by each. */
-  readonly allocation: AllocationMode;
-  /** UUIDs of the GPUs that `mixed` assigns to claims. */
-  readonly draGpus: ReadonlySet<string>;
-  /** Whether pods are evicted from a failed GPU. */
-  readonly draEvictFailed: boolean;
-  /** The kubelet's plugins_registry directory. */
-  readonly pluginRegistryPath: string;
-  /** Directory of the DRA driver's socket. */
-  readonly draPath: string;
-  readonly allocationCheckPeriodMs: number;
-  readonly containerRuntimeEndpoint: string | null;
-  readonly dockerEndpoint: string | null;
-  /** Socket of the runtime's Node Resource Interface; null: NRI is not used. */
-  readonly nriSocket: string | null;
-  /** Whether containers are bound to CPUs near their GPUs. */
-  readonly cpuAffinity: CpuAffinity;
-  readonly runtimeRequestTimeoutMs: number;
   readonly waitTimeoutMs: number;
   /** Action on containers that exceed their limits. */
   readonly auditPolicy: AuditPolicy;

@@ -8,7 +8,7 @@ import { wait } from '../host/pause.js';
 import { plain } from '../http/answer.js';
 import { AddressInUse, Listener, type Route } from '../http/listener.js';
 import { probeListener } from '../http/probe-listener.js';
-import { displayTls } from './display-tls.js';
+import { displayTls } from './display/display-tls.js';
 
 type StandbyConfig = Pick<
   AgentConfig,

@@ -1,4 +1,4 @@
-import type { Diagnosis } from '../agent/diagnosis.js';
+import type { Diagnosis } from '../agent/doctor/diagnosis.js';
 import { printable } from './terminal-text.js';
 
 /** The result of a check, on the node or in the cluster. */

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import type { Diagnosis } from '../agent/diagnosis.js';
-import { examine } from '../agent/doctor.js';
+import type { Diagnosis } from '../agent/doctor/diagnosis.js';
+import { examine } from '../agent/doctor/doctor.js';
 import { systemClock } from '../host/clock.js';
 import { silentLog } from '../host/log.js';
 import { diagnosisText } from './diagnosis-text.js';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Command } from 'commander';
-import type { JournalEntry } from '../agent/display/journal.js';
+import type { JournalEntry } from '../agent/node/journal.js';
 import { displaySocketOption, withNode } from './display-client.js';
 import { outputOption, printItem, type Output } from './output.js';
 import { stopSignal } from './stop-signal.js';

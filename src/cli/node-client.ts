@@ -1,7 +1,7 @@
 import { credentials } from '@grpc/grpc-js';
-import type { JournalEntry } from '../agent/display/journal.js';
-import type { ProcessDocument } from '../agent/display/process-document.js';
-import type { NodeSnapshot } from '../agent/display/view.js';
+import type { JournalEntry } from '../agent/node/journal.js';
+import type { ProcessDocument } from '../agent/node/process-document.js';
+import type { NodeSnapshot } from '../agent/node/view.js';
 import { float } from '../agent/display/gateway-json.js';
 import { displayProto, nodeProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';

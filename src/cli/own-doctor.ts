@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import type { Diagnosis } from '../agent/diagnosis.js';
+import type { Diagnosis } from '../agent/doctor/diagnosis.js';
 import type { Clock } from '../host/clock.js';
 
 /** Time limit of the checks, and how long their result is good for further readers. */

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { buildPluginProxy } from '../agent/plugin-proxy.js';
+import { buildPluginProxy } from '../agent/device-plugin/proxy/build-proxy.js';
 import { systemClock } from '../host/clock.js';
 import { keptAlive } from '../host/keep-alive.js';
 import { createLog, type LogLevel } from '../host/log.js';

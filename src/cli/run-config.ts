@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import * as z from 'zod';
-import { ALLOCATION_MODES, type AgentConfig } from '../agent/config.js';
+import type { AgentConfig } from '../agent/config.js';
+import { ALLOCATION_MODES } from '../agent/claims/claims-config.js';
 import { MIG_STRATEGIES } from '../gpu/mig.js';
 import { CPU_AFFINITIES } from '../agent/nri/cpu-affinity.js';
 import { AUDIT_POLICIES } from '../agent/slices/findings.js';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { AllocationSnapshot, NodeSnapshot } from '../agent/display/view.js';
+import type { AllocationSnapshot, NodeSnapshot } from '../agent/node/view.js';
 import { displaySocketOption, withNode } from './display-client.js';
 import { outputOption, print, type Output } from './output.js';
 import { mib, table } from './terminal-text.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodeLimits } from '../abi/limits-file.js';
 import { SHARE_LIMIT_KEY } from '../gpu/annotations.js';
-import { CLAIM_RECORDS_DIRECTORY } from '../agent/claim-records.js';
+import { CLAIM_RECORDS_DIRECTORY } from '../agent/claims/claim-records.js';
 import { describeClaim } from '../gpu/ledger/claim-unit.js';
 import type { Log } from '../host/log.js';
 import { ClaimCluster, type ShareRequest, type StartedPod } from './claim-cluster.js';

@@ -5,7 +5,7 @@ import type { EmulatedPod } from './kubelet/pod.js';
 import type { Log } from '../host/log.js';
 import type { AgentConfig } from '../agent/config.js';
 import { buildAgent, type Agent, type AgentSeams } from '../agent/run.js';
-import { NO_PODS, type AgentPods } from '../agent/no-pods.js';
+import { NO_PODS, type AgentPods } from '../agent/allocator/no-pods.js';
 
 export interface SimulatedNodeOptions {
   /** Directory of all files of the node. Keep the path short, because the length of socket paths is limited. */

@@ -2,7 +2,7 @@ import tap, { test, type Test } from 'tap';
 import { decodeInventory } from '../../src/gpu/node-inventory.js';
 import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
-import type { JournalEntry } from '../../src/agent/display/journal.js';
+import type { JournalEntry } from '../../src/agent/node/journal.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
 import { NODE_NAME, startedCluster, type Cluster } from './cluster.js';

@@ -2,7 +2,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { test } from 'tap';
 import { buildAgent } from '../../src/agent/run.js';
-import { NO_PODS } from '../../src/agent/no-pods.js';
+import { NO_PODS } from '../../src/agent/allocator/no-pods.js';
 import { silentLog } from '../../src/host/log.js';
 import { cards } from './gpus.js';
 import { admitted, gpuIndexes, limitsOf, runPod, sliceDirectory, startedNode } from './node.js';

@@ -7,7 +7,7 @@ import { test } from 'tap';
 import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
 import { SimDriver } from '../../src/agent/gpus/sim/sim-driver.js';
 import type { Notices } from '../../src/agent/allocator/ports.js';
-import { NO_NOTICES } from '../../src/agent/no-pods.js';
+import { NO_NOTICES } from '../../src/agent/allocator/no-pods.js';
 import { cards } from './gpus.js';
 import { gpuIndexes, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';

@@ -6,7 +6,7 @@ import { test, type Test } from 'tap';
 import { NodeClient } from '../../src/cli/node-client.js';
 import { decodeDeviceUsage } from '../../src/abi/usage-file.js';
 import { DEVICE_USAGE, USAGE_FILE, USAGE_LAYOUT } from '../../src/abi/vgpu-abi.js';
-import type { AllocationSnapshot } from '../../src/agent/display/view.js';
+import type { AllocationSnapshot } from '../../src/agent/node/view.js';
 import { notBuilt, SimulatedMachine } from './gpus/sim/simulated-machine.js';
 import { eventually } from '../harness/eventually.js';
 import { AgentProcess } from '../harness/gpu-machine/agent-process.js';

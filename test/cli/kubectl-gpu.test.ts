@@ -5,7 +5,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import tap, { test, type Test } from 'tap';
 import { parse } from 'yaml';
-import { Journal } from '../../src/agent/display/journal.js';
+import { Journal } from '../../src/agent/node/journal.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
 import { TokenAccess } from '../../src/http/token-access.js';

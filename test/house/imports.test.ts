@@ -12,6 +12,20 @@ const NODE_PART = [...PURE, 'host', 'rpc'];
 const PROGRAM = [...PURE, 'quota', 'host', 'http', 'page', 'kube', 'rpc'];
 
 /**
+ * The floors of the agent, lowest first. A part imports only parts of lower floors; the files at the root of the agent
+ * are above all parts.
+ */
+const AGENT_FLOORS: readonly (readonly string[])[] = [
+  ['agent/api-server', 'agent/device-plugin', 'agent/gpus', 'agent/libraries', 'agent/runtimes'],
+  ['agent/slices'],
+  ['agent/allocator'],
+  ['agent/claims', 'agent/nri'],
+  ['agent/node'],
+  ['agent/display', 'agent/doctor'],
+  ['agent'],
+];
+
+/**
  * What every part may import; the same table is in docs/design/architecture.md. A file belongs to the longest of these
  * paths that is a prefix of its own.
  */
@@ -24,43 +38,30 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   page: ['host', 'http'],
   rpc: ['host'],
   kube: [...PURE, 'host', 'http', 'quota'],
-  'agent/allocator': [...PURE, 'host'],
+  'agent/allocator': NODE_PART,
   'agent/api-server': [...PURE, 'quota', 'host', 'http', 'kube'],
+  'agent/claims': [...NODE_PART, 'quota', 'kube'],
   'agent/device-plugin': NODE_PART,
   'agent/display': [...NODE_PART, 'http', 'page'],
-  'agent/dra': [...NODE_PART, 'quota', 'kube'],
+  'agent/doctor': [...NODE_PART, 'kube'],
   'agent/gpus': [...PURE, 'host'],
   'agent/libraries': [...PURE, 'host'],
+  'agent/node': [...NODE_PART, 'http'],
   'agent/nri': NODE_PART,
   'agent/runtimes': NODE_PART,
-  'agent/slices': [...NODE_PART, 'quota'],
-  agent: [
-    ...PROGRAM,
-    'agent/allocator',
-    'agent/api-server',
-    'agent/device-plugin',
-    'agent/display',
-    'agent/dra',
-    'agent/gpus',
-    'agent/libraries',
-    'agent/nri',
-    'agent/runtimes',
-    'agent/slices',
-  ],
+  'agent/slices': [...NODE_PART, 'quota', 'kube'],
+  agent: PROGRAM,
   'scheduler/cluster': [...PURE, 'kube'],
   scheduler: [...PROGRAM, 'scheduler/cluster'],
   'quota-controller': PROGRAM,
   'claim-webhook': PROGRAM,
   console: PROGRAM,
   // The simulated node runs the real agent.
-  simulation: [...PROGRAM, 'agent', 'agent/gpus'],
+  simulation: [...PROGRAM, 'agent', ...AGENT_FLOORS.flat()],
   cli: [
     ...PROGRAM,
     'agent',
-    'agent/display',
-    'agent/gpus',
-    'agent/nri',
-    'agent/slices',
+    ...AGENT_FLOORS.flat(),
     'scheduler',
     'scheduler/cluster',
     'quota-controller',
@@ -125,6 +126,9 @@ const PARTS = Object.keys(MAY_IMPORT).sort((a, b) => b.length - a.length);
 const partOf = (file: string): string =>
   PARTS.find((part) => relative(source, file).startsWith(`${part}/`)) ?? relative(source, file);
 
+const floorOf = (part: string): number => AGENT_FLOORS.findIndex((parts) => parts.includes(part));
+const isLowerFloor = (from: string, to: string): boolean => floorOf(to) >= 0 && floorOf(to) < floorOf(from);
+
 const files = sourceFiles(source);
 const imports = files.flatMap(importsOf);
 
@@ -140,7 +144,7 @@ test('parts import only parts below them', (t) => {
     if (file === null) return [];
     const from = partOf(imported.from);
     const to = partOf(file);
-    if (from === to || (MAY_IMPORT[from] ?? []).includes(to)) return [];
+    if (from === to || (MAY_IMPORT[from] ?? []).includes(to) || isLowerFloor(from, to)) return [];
     return [`${relative(source, imported.from)} imports ${relative(source, file)}`];
   });
   t.same(wrong, []);
@@ -157,6 +161,14 @@ test('the table of borders in docs/design/architecture.md equals this table', (t
   t.ok(lists.length > 8);
   for (const { parts, may } of lists)
     for (const part of names(parts)) t.same(names(may).sort(), [...(MAY_IMPORT[part] ?? [])].sort(), part);
+  t.end();
+});
+
+test('the floors of the agent in docs/design/architecture.md equal these floors', (t) => {
+  const document = readFileSync(join(repository, 'docs/design/architecture.md'), 'utf8');
+  const rows = [...document.matchAll(/^\| (\d+) \| `([^`]+)` \|/gm)].map(([, floor, part]) => `${floor} ${part}`);
+  const floors = AGENT_FLOORS.flatMap((parts, index) => parts.map((part) => `${index + 1} ${part}`));
+  t.same(rows.sort(), floors.sort());
   t.end();
 });
 

@@ -5,7 +5,8 @@ import type { PendingContainer } from '../../gpu/ledger/pending.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
 import { isFraction } from '../../gpu/request.js';
 import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
-import type { NodeFiles, PodKnowledge, SliceStore } from './ports.js';
+import type { NodeFiles, PodKnowledge } from './ports.js';
+import type { SliceStore } from '../slices/ports.js';
 
 /** Devices, mounts, variables and annotations of an allocation's container. */
 export function editsOf(

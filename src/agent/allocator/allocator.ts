@@ -22,13 +22,12 @@ import type {
   CheckpointStore,
   GivenContainer,
   HolderKnowledge,
-  LegacyStore,
   NodeFiles,
   Notices,
   PodEvidence,
   PodKnowledge,
-  SliceStore,
 } from './ports.js';
+import type { LegacyStore, SliceStore } from '../slices/ports.js';
 import { editsOf } from './allocation-edits.js';
 import { ContainerStarts } from './container-starts.js';
 import { LedgerKeeper } from './ledger-keeper.js';

@@ -9,7 +9,8 @@ import { isUserOf, type ClaimUser } from '../../gpu/claims/claim-units.js';
 import { Listeners } from '../../host/listeners.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
-import type { ClaimNotices, GivenContainer, NodeFiles, SliceStore, UnitRecords, UnitSpecs } from './ports.js';
+import type { ClaimNotices, GivenContainer, NodeFiles, UnitRecords, UnitSpecs } from './ports.js';
+import type { SliceStore } from '../slices/ports.js';
 import { limitsOfUnits } from './slice-limits.js';
 
 export interface ClaimAllocatorOptions {

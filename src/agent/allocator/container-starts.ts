@@ -8,7 +8,8 @@ import type { ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
-import type { HolderKnowledge, LegacyStore, Notices, SliceStore } from './ports.js';
+import type { HolderKnowledge, Notices } from './ports.js';
+import type { LegacyStore, SliceStore } from '../slices/ports.js';
 import { gpusOf, limitsOf } from './slice-limits.js';
 
 export interface ContainerStartsOptions {

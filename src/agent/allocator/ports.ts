@@ -3,10 +3,8 @@ import type { Gpu } from '../../gpu/gpu.js';
 import type { Allocation, ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { Holder } from '../../gpu/ledger/identify.js';
-import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import type { Refusal } from '../../gpu/request.js';
-import type { Priority } from '../../gpu/priority.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 
 /** The pods of this node as the agent knows them; every answer except `untilPending` comes from memory at once. */
@@ -55,51 +53,6 @@ export interface GivenContainer {
   readonly gpus: readonly Gpu[];
   readonly environment: ContainerEdits['environment'];
   readonly mounts: ContainerEdits['mounts'];
-}
-
-/** The highest limits of one started container; its pod's annotations may lower them. */
-export interface SliceLimits {
-  readonly allocation: string;
-  readonly owner: ContainerRef;
-  readonly devices: readonly {
-    readonly gpu: Gpu;
-    /** Bytes; null if the container may use all memory of the GPU. */
-    readonly memoryBytes: number | null;
-    /** Hundredths of the GPU. */
-    readonly share: number;
-    /**
-     * Hundredths of the GPU that it may use while other containers leave the GPU idle; null: no more than its share.
-     */
-    readonly softLimit: number | null;
-    /** The highest that its pod may ask for; absent: any. */
-    readonly priority?: Priority;
-  }[];
-}
-
-/** The directory of each allocation, which its container sees as /etc/vcuda. */
-export interface SliceStore {
-  directoryOf(allocationId: string): string;
-  /** Files in the directory that the container may write; `prepare` creates them. */
-  readonly writableFiles: readonly string[];
-  /** Creates the directory; with `fresh`, an old one of the same name is removed first. */
-  prepare(allocationId: string, fresh: boolean): Promise<void>;
-  /** For a container that is about to start: when this resolves, its limits are on disk and its socket is open. */
-  start(limits: SliceLimits): Promise<void>;
-  /** For a container that runs already: existing files stay as they are, missing files are created. */
-  restore(limits: SliceLimits): Promise<void>;
-  /** Changes what the open slice of a running container was allocated; its GPUs stay. */
-  correct(limits: SliceLimits): void;
-  remove(allocationId: string): Promise<void>;
-  /** The ids of all allocations that have a directory. */
-  list(): Promise<readonly string[]>;
-}
-
-/** The directories of pods that the original's plugin started; their containers see them as /etc/vcuda too. */
-export interface LegacyStore {
-  /** Serves these containers as the original's plugin did; does nothing for containers that are served already. */
-  open(holdings: readonly LegacyHolding[]): Promise<void>;
-  /** Stops serving every other pod, and removes the directories that the original's plugin made for other pods. */
-  keepOnly(holdings: readonly LegacyHolding[]): Promise<void>;
 }
 
 /** CDI specifications of claim units. */

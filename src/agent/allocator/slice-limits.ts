@@ -4,7 +4,7 @@ import { partsOfUnits, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { LedgerNode } from '../../gpu/ledger/state.js';
 import { PRIORITIES } from '../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../../gpu/resources.js';
-import type { SliceLimits } from './ports.js';
+import type { SliceLimits } from '../slices/ports.js';
 
 const UNNAMED: ContainerRef = { podUid: '', namespace: '', pod: '', container: '' };
 

@@ -1,7 +1,7 @@
 import type { Allocation } from '../../gpu/ledger/allocation.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
 import type { Log } from '../../host/log.js';
-import type { SliceStore } from './ports.js';
+import type { SliceStore } from '../slices/ports.js';
 import { limitsOf } from './slice-limits.js';
 
 /**

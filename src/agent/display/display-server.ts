@@ -4,9 +4,9 @@ import { UnixRpcServer, type RpcService } from '../../rpc/rpc-server.js';
 import { displayProto, nodeProto } from '../../rpc/proto.js';
 import { unary } from '../../rpc/unary.js';
 import { usageResponse } from './answers.js';
-import type { Journal } from './journal.js';
-import type { ProcessDocument } from './process-document.js';
-import type { NodeView } from './view.js';
+import type { Journal } from '../node/journal.js';
+import type { ProcessDocument } from '../node/process-document.js';
+import type { NodeView } from '../node/view.js';
 
 export interface DisplayServerOptions {
   readonly socketPath: string;

@@ -41,3 +41,8 @@ export interface KnownContainer {
   /** Settings that unhook the control library in it; empty if there are none. */
   readonly problems: readonly string[];
 }
+
+/** The operator's journal of the node; must not block and must not throw. */
+export interface NriJournal {
+  note(event: { readonly level: 'info' | 'warning'; readonly kind: string; readonly message: string }): void;
+}

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { JournalEntry } from '../../agent/display/journal.js';
+import type { JournalEntry } from '../../agent/node/journal.js';
 import {
   CORE_LIMIT_KEY,
   CPU_AFFINITY_KEY,

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Diagnosis } from '../../agent/diagnosis.js';
+import type { Diagnosis } from '../../agent/doctor/diagnosis.js';
 import { StartupError } from '../../host/startup-error.js';
 import { diagnosisText, type Finding } from '../diagnosis-text.js';
 import { outputOption, print, type Output } from '../output.js';

@@ -1,4 +1,4 @@
-import type { AllocationSnapshot, NodeSnapshot, SliceSnapshot } from '../../agent/display/view.js';
+import type { AllocationSnapshot, NodeSnapshot, SliceSnapshot } from '../../agent/node/view.js';
 import { NODE_INVENTORY_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
 import { decodeInventory, type InventoryGpu } from '../../gpu/node-inventory.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';

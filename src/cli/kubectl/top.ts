@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { AllocationSnapshot, SliceSnapshot } from '../../agent/display/view.js';
+import type { AllocationSnapshot, SliceSnapshot } from '../../agent/node/view.js';
 import { StartupError } from '../../host/startup-error.js';
 import { isScreen, usesColor } from '../top.js';
 import { outputOption } from '../output.js';

@@ -1,5 +1,5 @@
 import type { ServiceError } from '@grpc/grpc-js';
-import type { NodeSnapshot } from '../../agent/display/view.js';
+import type { NodeSnapshot } from '../../agent/node/view.js';
 import { connectionProblem, UNIMPLEMENTED } from '../display-client.js';
 import type { NodeClient } from '../node-client.js';
 import type { Sample, SampleSource } from './sample.js';

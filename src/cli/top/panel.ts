@@ -1,4 +1,4 @@
-import type { GpuSnapshot, NodeSnapshot } from '../../agent/display/view.js';
+import type { GpuSnapshot, NodeSnapshot } from '../../agent/node/view.js';
 import { age, gib, printable } from '../terminal-text.js';
 import { cutLine, cutMiddle, fillLine, padEnd, type Line, type Span, type Style } from './text.js';
 import type { NodeSample } from './sample.js';

@@ -1,5 +1,5 @@
-import type { ProcessDocument } from '../../agent/display/process-document.js';
-import type { AllocationSnapshot, NodeSnapshot, SliceSnapshot } from '../../agent/display/view.js';
+import type { ProcessDocument } from '../../agent/node/process-document.js';
+import type { AllocationSnapshot, NodeSnapshot, SliceSnapshot } from '../../agent/node/view.js';
 import { printable } from '../terminal-text.js';
 import { containerName } from '../usage.js';
 

@@ -1,4 +1,4 @@
-import type { ProcessSnapshot } from '../../agent/display/process-document.js';
+import type { ProcessSnapshot } from '../../agent/node/process-document.js';
 import { printable } from '../terminal-text.js';
 import type { InputEvent, KeyName } from './input.js';
 import { moveBy, NO_LIST, select, settle, unselect, type ListState } from './list.js';

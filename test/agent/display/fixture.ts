@@ -1,8 +1,9 @@
 import { History } from '../../../src/agent/display/history.js';
 import { HttpServer, type HttpServerOptions } from '../../../src/agent/display/http-server.js';
-import { Journal } from '../../../src/agent/display/journal.js';
+import { Journal } from '../../../src/agent/node/journal.js';
 import { LiveFeed } from '../../../src/agent/display/live-feed.js';
-import { CallTimes, nodeMetrics } from '../../../src/agent/display/metrics.js';
+import { nodeMetrics } from '../../../src/agent/display/metrics.js';
+import { CallTimes } from '../../../src/agent/node/call-times.js';
 import { NODE_PAGE } from '../../../src/agent/display/node-page.js';
 import { readPageFiles } from '../../../src/page/page-files.js';
 import type {
@@ -11,7 +12,7 @@ import type {
   NodeSnapshot,
   NodeView,
   SliceSnapshot,
-} from '../../../src/agent/display/view.js';
+} from '../../../src/agent/node/view.js';
 import { DENIED_APIS } from '../../../src/abi/usage-file.js';
 import { parseMatrix } from '../../../src/gpu/topology/matrix-text.js';
 import { buildTree } from '../../../src/gpu/topology/tree.js';

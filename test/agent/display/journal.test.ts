@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { History } from '../../../src/agent/display/history.js';
-import { Journal } from '../../../src/agent/display/journal.js';
+import { Journal } from '../../../src/agent/node/journal.js';
 import { ManualClock } from '../../manual-clock.js';
 import { allocation, gpu, node, slice } from './fixture.js';
 

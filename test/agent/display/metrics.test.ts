@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { CALL_DURATION, CLAIM_CALL_DURATION, METRICS } from '../../../src/agent/display/metrics.js';
+import { METRICS } from '../../../src/agent/display/metrics.js';
+import { CALL_DURATION, CLAIM_CALL_DURATION } from '../../../src/agent/node/call-times.js';
 import { allocation, gpu, GIB, node, served, slice, viewOf } from './fixture.js';
 
 const GPUS = [

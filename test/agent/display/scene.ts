@@ -1,6 +1,6 @@
 import { topologyOfPairs, type Topology } from '../../../src/gpu/topology/topology.js';
 import type { Level } from '../../../src/gpu/topology/level.js';
-import type { AllocationSnapshot, GpuSnapshot, NodeSnapshot } from '../../../src/agent/display/view.js';
+import type { AllocationSnapshot, GpuSnapshot, NodeSnapshot } from '../../../src/agent/node/view.js';
 import { allocation, gpu, GIB, node, slice } from './fixture.js';
 
 /** A machine of `count` GPUs: switches of two, sockets of half the GPUs, NVLink as `links` says. */

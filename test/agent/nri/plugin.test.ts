@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { eventually } from '../../harness/eventually.js';
 import { scratchDirectory } from '../../scratch.js';
 import { NODE_NAME } from '../cluster.js';
-import { startedDraNode } from '../dra/dra-node.js';
+import { startedDraNode } from '../claims/dra-node.js';
 import { startedNode } from '../node.js';
 import { EmulatedRuntime } from './emulated-runtime.js';
 import { findings, OURS, preparedPod, THEIRS, type Prepared } from './runtime-setting.js';

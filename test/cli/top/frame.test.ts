@@ -5,7 +5,7 @@ import { sampleOf } from '../../../src/cli/top/node-source.js';
 import { START, withSample, type TopState } from '../../../src/cli/top/state.js';
 import { plainText } from '../../../src/cli/top/text.js';
 import { usageTable } from '../../../src/cli/usage.js';
-import type { NodeSnapshot } from '../../../src/agent/display/view.js';
+import type { NodeSnapshot } from '../../../src/agent/node/view.js';
 import { allocation, gpu, GIB, node, slice } from '../../agent/display/fixture.js';
 
 const GPUS = [

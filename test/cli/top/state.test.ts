@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import type { ProcessSnapshot } from '../../../src/agent/display/process-document.js';
+import type { ProcessSnapshot } from '../../../src/agent/node/process-document.js';
 import { frameOf, type Frame, type Size } from '../../../src/cli/top/frame.js';
 import { InputReader, type InputEvent, type KeyName } from '../../../src/cli/top/input.js';
 import type { Processes, Sample } from '../../../src/cli/top/sample.js';

@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import type { Notices } from '../../../../src/agent/allocator/ports.js';
-import { NO_NOTICES } from '../../../../src/agent/no-pods.js';
+import { NO_NOTICES } from '../../../../src/agent/allocator/no-pods.js';
 import { SimulatedNode } from '../../../../src/simulation/simulated-node.js';
 import { silentLog } from '../../../../src/host/log.js';
 import { cards } from '../../gpus.js';

@@ -1,0 +1,22 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CheckpointStore } from './ports.js';
+import { CHECKPOINT_FILE } from '../../gpu/ledger/checkpoint.js';
+import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
+
+/** Stores the checkpoint in its file in `directory`. */
+export function checkpointFile(directory: string): CheckpointStore {
+  const path = join(directory, CHECKPOINT_FILE);
+  return {
+    async load() {
+      await removeHalfWritten(directory).catch(() => undefined);
+      try {
+        return await readFile(path, 'utf8');
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+        throw error;
+      }
+    },
+    save: (text) => writeFileAtomically(path, text),
+  };
+}

@@ -1,0 +1,89 @@
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { decodeCheckpoint, EMPTY_CHECKPOINT, encodeCheckpoint } from '../../gpu/ledger/checkpoint.js';
+import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
+import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
+import type { Log } from '../../host/log.js';
+import type { UnitRecords } from '../allocator/ports.js';
+import type { SliceStore } from '../slices/ports.js';
+
+/** Directory in `--virtual-manager-path`, beside the slices. */
+export const CLAIM_RECORDS_DIRECTORY = '.claims';
+const RECORD_NAME = /^[0-9a-f]{16}$/;
+
+/**
+ * A record of each prepared claim unit beside the slices: what the ledger has of it, in the format of the checkpoint.
+ * A record outlives the checkpoint, so that a unit keeps its amounts, its slice and its containers when the checkpoint
+ * is lost, even while the API server is away. A record is not synced to the disk: after a power loss no container runs.
+ */
+export class ClaimRecords implements UnitRecords {
+  readonly #directory: string;
+  /** What the files contain, by unit id. */
+  readonly #written = new Map<string, string>();
+
+  constructor(virtualManagerPath: string) {
+    this.#directory = join(virtualManagerPath, CLAIM_RECORDS_DIRECTORY);
+  }
+
+  /** The recorded units. A record that cannot be read is logged and left out. */
+  async read(log: Log): Promise<readonly ClaimUnit[]> {
+    await removeHalfWritten(this.#directory).catch(() => undefined);
+    const units: ClaimUnit[] = [];
+    for (const id of await this.list()) {
+      const text = await readFile(this.#path(id), 'utf8').catch((error: Error) => error);
+      const decoded = typeof text === 'string' ? decodeCheckpoint(text) : { ok: false as const, reason: text.message };
+      const unit = decoded.ok && decoded.format === 'current' ? decoded.content.units[0] : undefined;
+      if (unit?.id === id) {
+        units.push(unit);
+        this.#written.set(id, text as string);
+      } else
+        log.warn(
+          { unit: id, reason: decoded.ok ? 'it records another unit' : decoded.reason },
+          'the record of a claim cannot be read',
+        );
+    }
+    return units;
+  }
+
+  async write(unit: ClaimUnit): Promise<void> {
+    const { units: _, ...others } = EMPTY_CHECKPOINT;
+    const text = encodeCheckpoint({ ...others, allocations: new Map(), units: new Map([[unit.id, unit]]) });
+    if (this.#written.get(unit.id) === text) return;
+    await mkdir(this.#directory, { recursive: true, mode: 0o750 });
+    await writeFileAtomically(this.#path(unit.id), text, { durable: false });
+    this.#written.set(unit.id, text);
+  }
+
+  async remove(unitId: string): Promise<void> {
+    this.#written.delete(unitId);
+    await rm(this.#path(unitId), { force: true });
+  }
+
+  /** Ids of the units that have a record. */
+  async list(): Promise<readonly string[]> {
+    const names = await readdir(this.#directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    });
+    return names.filter((name) => RECORD_NAME.test(name));
+  }
+
+  #path(unitId: string): string {
+    return join(this.#directory, unitId);
+  }
+}
+
+/**
+ * Extends `slices`: removing a slice removes a record of its name too, and `list` includes units that only have a
+ * record.
+ */
+export function withClaimRecords(slices: SliceStore, records: ClaimRecords): SliceStore {
+  return {
+    ...slices,
+    async remove(id) {
+      await slices.remove(id);
+      await records.remove(id);
+    },
+    list: async () => [...new Set([...(await slices.list()), ...(await records.list())])],
+  };
+}

@@ -1,0 +1,307 @@
+import { deviceName, poolName } from '../../gpu/claims/names.js';
+import {
+  publishedDevices,
+  type KeptFeatures,
+  type PublishedDevice,
+  type PublishedGpu,
+} from '../../gpu/claims/published-device.js';
+import { isOffered, configuredMode, type ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
+import type { Clock } from '../../host/clock.js';
+import type { Part } from '../../host/lifecycle.js';
+import { Listeners } from '../../host/listeners.js';
+import type { Log } from '../../host/log.js';
+import { pcieRoot } from '../../host/pcie-root.js';
+import type { KubeClient } from '../../kube/client.js';
+import { clusterSubject, type EventRecorder } from '../../kube/events.js';
+import type { Allocator } from '../allocator/allocator.js';
+import { ClaimAllocator } from '../allocator/claim-allocator.js';
+import type { ClaimNotices, NodeFiles } from '../allocator/ports.js';
+import type { SliceStore, SliceSharing } from '../slices/ports.js';
+import { unitsToAdopt, type ClaimEvidence } from './claim-adoption.js';
+import { ClaimConsumers } from './claim-consumers.js';
+import type { ClaimRecords } from './claim-records.js';
+import { CdiGate } from './cdi-gate.js';
+import { examineCdi } from './cdi-support.js';
+import type { ClaimsConfig } from './claims-config.js';
+import { claimSharing } from './claim-sharing.js';
+import { ClaimSweep } from './claim-sweep.js';
+import { ClaimAnnotations } from './claim-annotations.js';
+import { ClaimPreparer, type Patience } from './claim-preparer.js';
+import { ClaimReader } from './claim-reader.js';
+import { ClaimStatus } from './claim-status.js';
+import { draServices } from './dra-service.js';
+import { HealthService } from './health-service.js';
+import { KUBELET_CLAIMS_FILE } from './kubelet-claims.js';
+import { KubeletPlugin } from './kubelet-plugin.js';
+import type { ClaimHandler, ClaimPods, ClaimRefusals, ClaimSource, DeviceHealth } from './ports.js';
+import { SlicePublisher } from './slice-publisher.js';
+import type { HealthMonitor } from '../gpus/health-monitor.js';
+import { kubeletFile } from '../device-plugin/kubelet-file.js';
+import { GpuModeKeeper } from './gpu-mode-keeper.js';
+import type { CdiSpecs } from '../libraries/cdi.js';
+import { modelName } from '../gpus/node-labels.js';
+import { preparedStatus, type LiveLimits } from './prepared-status.js';
+
+/** Label for node selectors: whether claims can get parts of this node's GPUs. */
+export const DRA_SHARES_LABEL = 'gaia.tencent.com/dra-shares';
+
+/** Interval in which the ledger's claims are compared with the kubelet and the API server. */
+const SWEEP_MS = 300_000;
+
+/** GPUs that the configuration gives to claims. */
+export function claimGpusOf({ allocation, draGpus }: Pick<ClaimsConfig, 'allocation' | 'draGpus'>): ClaimGpus {
+  if (allocation === 'plugin') return 'none';
+  return allocation === 'dra' ? 'every' : draGpus;
+}
+
+export interface DraOptions {
+  readonly config: ClaimsConfig;
+  /** A separate client, which is closed when the driver stops. */
+  readonly client: KubeClient;
+  readonly allocator: Allocator;
+  readonly slices: SliceStore;
+  readonly specs: CdiSpecs;
+  readonly records: ClaimRecords;
+  /** What the node told about its claims at the start. */
+  readonly evidence: ClaimEvidence;
+  readonly files: NodeFiles;
+  readonly isInUse: (slice: string) => boolean;
+  /** Present limits of a slice on one GPU; null while it is not open. */
+  readonly liveLimit: LiveLimits;
+  readonly pods: ClaimPods;
+  readonly notices: ClaimNotices & ClaimRefusals;
+  /** Events of the node. */
+  readonly events: EventRecorder;
+  /** Wraps the handler of the kubelet's calls, to measure them. */
+  readonly timed: (handler: ClaimHandler) => ClaimHandler;
+  readonly health: HealthMonitor;
+  readonly label: (labels: ReadonlyMap<string, string | null>) => void;
+  /** Time limits of the preparation; absent: the defaults. */
+  readonly patience?: Partial<Patience>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The parts of the DRA driver. */
+export interface Dra {
+  readonly claims: ClaimAllocator;
+  readonly publisher: SlicePublisher;
+  readonly plugin: KubeletPlugin;
+  /** Containers and claims of the slices. */
+  readonly sharing: SliceSharing;
+  /** Must be started before the ledger is compared with the kubelet. */
+  readonly restore: Part;
+  /** The servers; to be started after the ledger was compared. */
+  readonly serve: Part;
+  /** Why the container runtime prevents the registration; null if it does not. */
+  readonly runtimeProblem: () => string | null;
+}
+
+export function buildDra(options: DraOptions): Dra {
+  const { config, client, allocator, health, clock, log } = options;
+  const pool = poolName(config.nodeName);
+  const claims = new ClaimAllocator({ ...options, ledger: allocator.ledger });
+  const reader = new ClaimReader(client);
+  const annotations = new ClaimAnnotations({ client, clock, log });
+  const roots = new PcieRoots();
+  const listeners = new Listeners();
+  const offered = (uuid: string): boolean => isOffered(allocator.state, uuid, 'claims');
+  const publisher = new SlicePublisher({
+    client,
+    nodeName: config.nodeName,
+    devices: (features) => devicesOf(options, roots, offered, features),
+    onRefused: (reason) =>
+      options.events.record(clusterSubject('Node', config.nodeName), {
+        type: 'Warning',
+        reason: 'ResourceSlicesRefused',
+        message: `the ResourceSlices of this node are refused, so claims get none of its GPUs: ${reason}`,
+      }),
+    onFeatures: ({ shares }) => options.label(new Map([[DRA_SHARES_LABEL, String(shares)]])),
+    clock,
+    log,
+  });
+  const healthService = new HealthService(
+    {
+      health: () => healthOf(allocator, health, pool),
+      onChange: (listener) => listeners.add(listener),
+    },
+    clock,
+  );
+  const { pods, notices } = options;
+  const source: ClaimSource = {
+    async read(claim, timeoutMs) {
+      const read = await reader.read(claim, timeoutMs);
+      if (read.kind === 'found') annotations.learn(read.claim);
+      return read;
+    },
+  };
+  const preparer = new ClaimPreparer({
+    ...options,
+    allocator: claims,
+    claims: source,
+    pods,
+    notices,
+    pool,
+    clock,
+    log,
+  });
+  const plugin = new KubeletPlugin({
+    registryPath: config.pluginRegistryPath,
+    driverPath: config.draPath,
+    services: [...draServices(options.timed(preparer), log), ...healthService.services],
+    clock,
+    log,
+  });
+  const gate = new CdiGate({ examine: () => examineCdi(config), register: () => plugin.register(), clock, log });
+  const status = new ClaimStatus({
+    api: client,
+    prepared: () => preparedStatus(claims, options.liveLimit),
+    clock,
+    log,
+  });
+  const kubeletClaims = kubeletFile(config.pluginRegistryPath, config.hostRoot, KUBELET_CLAIMS_FILE);
+  const modes = new GpuModeKeeper(allocator, reader, pool, clock, log, () => publisher.publish());
+  const consumers = new ClaimConsumers(claims, pods, log);
+  const sweep = new ClaimSweep(claims, reader, preparer, pods, kubeletClaims, pool, clock);
+  const cancels: (() => void)[] = [];
+  const failed = (error: unknown): void =>
+    log.error({ err: error }, 'reconciling claims with the kubelet failed; retrying');
+
+  return {
+    claims,
+    publisher,
+    plugin,
+    sharing: claimSharing(claims, annotations),
+    runtimeProblem: () => gate.problem,
+    restore: {
+      name: 'claims',
+      async start() {
+        const { evidence, specs } = options;
+        const { state } = allocator;
+        const { virtualManagerPath } = config;
+        const uids = new Set(evidence.kubelet.map(({ claim }) => claim.uid));
+        const adopted = await unitsToAdopt({
+          evidence,
+          state,
+          claims: reader,
+          pods,
+          specs,
+          virtualManagerPath,
+          pool,
+          clock,
+        });
+        await claims.restore(({ claim }) => uids.has(claim.uid), adopted);
+      },
+      stop: async () => client.close(),
+    },
+    serve: {
+      name: 'dra',
+      async start() {
+        await roots.read(health.inventory.gpus.map(({ pciBusId }) => pciBusId));
+        await modes.turn();
+        await plugin.serve();
+        healthService.start();
+        publisher.start();
+        const follow = (): void => annotations.follow([...allocator.state.units.values()].map(({ claim }) => claim));
+        follow();
+        cancels.push(
+          claims.onChanged(follow),
+          allocator.onDevicesChanged(() => {
+            publisher.publish();
+            listeners.emit();
+          }),
+          claims.onReleased(() => void modes.turn().catch(failed)),
+          clock.every(config.allocationCheckPeriodMs, () => {
+            modes.turn().catch(failed);
+            claims.freeOver(() => false).catch(failed);
+            sweep.confirm().catch(failed);
+            if (sweep.isSuspicious) sweep.turn().catch(failed);
+          }),
+          clock.every(SWEEP_MS, () => void sweep.turn().catch(failed)),
+        );
+        consumers.start();
+        status.start();
+        await gate.open();
+        // The checkpoint may be older than the last releases.
+        sweep.turn().catch(failed);
+      },
+      async stop() {
+        for (const cancel of cancels) cancel();
+        consumers.stop();
+        await plugin.stop();
+        healthService.stop();
+        await publisher.stop();
+        await annotations.stop();
+        await status.stop();
+        await sweep.settle();
+        await allocator.settle();
+      },
+    },
+  };
+}
+
+/** PCIe roots of the GPUs from sysfs; read once, because a GPU does not move. */
+class PcieRoots {
+  readonly #roots = new Map<string, string | null>();
+
+  async read(busIds: readonly string[]): Promise<void> {
+    for (const busId of busIds) this.#roots.set(busId, await pcieRoot(busId));
+  }
+
+  of(busId: string): string | null {
+    return this.#roots.get(busId) ?? null;
+  }
+}
+
+function devicesOf(
+  { allocator, health, config }: DraOptions,
+  roots: PcieRoots,
+  offered: (uuid: string) => boolean,
+  features: KeptFeatures,
+): PublishedDevice[] {
+  const { inventory } = health;
+  const { node } = allocator.state;
+  const details = new Map(inventory.gpus.map((gpu) => [gpu.uuid, gpu]));
+  const unusable = health.unusable();
+  const gpus = node.gpus.map(({ gpu }): PublishedGpu => {
+    const known = details.get(gpu.uuid);
+    const status = known === undefined || health.outage !== null ? 'lost' : health.health(gpu.uuid).status;
+    const evict = config.draEvictFailed && health.outage === null && (status === 'failed' || status === 'lost');
+    return {
+      ...gpu,
+      modelName: modelName(gpu.model),
+      computeCapability: known?.computeCapability ?? null,
+      pcieRoot: roots.of(gpu.pciBusId),
+      illness: unusable.has(gpu.uuid) ? { status, evict } : null,
+    };
+  });
+  return publishedDevices(
+    {
+      gpus,
+      topology: node.topology,
+      wholeInstances: node.wholeInstances,
+      driverVersion: inventory.driverVersion,
+      cudaVersion: inventory.cudaVersion,
+    },
+    offered,
+    features,
+  );
+}
+
+function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): DeviceHealth[] {
+  const unusable = health.unusable();
+  return allocator.state.node.gpus
+    .filter(({ gpu }) => configuredMode(allocator.state.claimGpus, gpu.uuid) === 'claims')
+    .map(({ gpu }) => ({
+      pool,
+      device: deviceName(gpu.uuid),
+      healthy: !unusable.has(gpu.uuid),
+      message: unusable.get(gpu.uuid) ?? '',
+    }));
+}
+
+/** Reasons why the DRA driver cannot be used yet, for readiness. */
+export function draProblems(dra: Dra | null, claimGpus: ClaimGpus): string[] {
+  if (dra === null || claimGpus === 'none' || dra.plugin.registered) return [];
+  return [dra.runtimeProblem() ?? 'not registered with the kubelet as a DRA driver'];
+}

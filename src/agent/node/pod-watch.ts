@@ -1,0 +1,33 @@
+import type { Part } from '../../host/lifecycle.js';
+import type { NodeKube } from '../api-server/node-kube.js';
+import { isOver, usesGpu } from '../api-server/node-pod.js';
+import type { PodFacts } from './view.js';
+import type { LedgerReconciler } from '../allocator/ledger-reconciler.js';
+
+/** Watches the pods of this node; when a pod ends, the ledger is reconciled at once. */
+export function podWatch(apiServer: NodeKube, reconciler: LedgerReconciler): Part {
+  return {
+    name: 'api-server',
+    async start() {
+      apiServer.pods.onChange(({ before, after }) => {
+        const ended = before !== null && !isOver(before) && (after === null || isOver(after));
+        if (ended) void reconciler.reconcile();
+      });
+      await apiServer.start();
+    },
+    stop: () => apiServer.stop(),
+  };
+}
+
+/** What the display shows of a pod; null if the API server does not list it here. */
+export function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
+  const pod = apiServer?.pods.get(podUid) ?? null;
+  if (pod === null) return null;
+  const otherContainers = pod.containers.filter((container) => !usesGpu(container)).map(({ name }) => name);
+  return {
+    user: pod.submitter ?? '',
+    cluster: pod.annotations.get('clusterName') ?? '',
+    otherContainers,
+    quotaGroup: pod.quotaGroup,
+  };
+}

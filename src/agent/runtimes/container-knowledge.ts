@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises';
+import type { Log } from '../../host/log.js';
+import { parseProcCgroup } from './cgroup-path.js';
+import { ownKubeletRoots } from './own-roots.js';
+import { RuntimeError } from './container.js';
+import type { NodeContainers } from './node-containers.js';
+
+/** A container that the runtime announced. */
+export interface AnnouncedContainer {
+  readonly name: string;
+  readonly slice: string;
+}
+
+/** Processes and containers according to control groups and the container runtime. */
+export interface ContainerKnowledge {
+  /** The container of a process; null if it runs in none, has ended, or is unknown. */
+  placeOf(pid: number): Promise<{ readonly containerId: string; readonly podUid: string | null } | null>;
+  /** Host pids of all processes of a container; empty if it does not run or is unknown. */
+  pidsOf(containerId: string): Promise<readonly number[]>;
+  /** The slice with which a container was created; null if unknown. */
+  sliceOf(containerId: string): string | null;
+  /** A container's name in its pod; null if unknown. */
+  nameOf(containerId: string): Promise<string | null>;
+}
+
+/**
+ * Answers the questions of the vGPU manager about containers, from control groups and the runtime. If the runtime does
+ * not answer, the result is unknown, which is logged once per outage. `known` has the containers that the runtime
+ * announced through NRI.
+ */
+export function containerKnowledge(
+  containers: NodeContainers,
+  known: (containerId: string) => AnnouncedContainer | null,
+  log: Log,
+): ContainerKnowledge {
+  let away = false;
+  const ask = async <T>(question: () => Promise<T>): Promise<T | null> => {
+    try {
+      const answer = await question();
+      away = false;
+      return answer;
+    } catch (error) {
+      if (!(error instanceof RuntimeError)) throw error;
+      if (!away) log.warn({ err: error }, 'the container runtime does not answer; processes of containers are unknown');
+      away = true;
+      return null;
+    }
+  };
+  return {
+    async placeOf(pid) {
+      // The process may end at any moment.
+      const text = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+      return parseProcCgroup(text, ownKubeletRoots());
+    },
+    async pidsOf(containerId) {
+      return (await ask(() => containers.pids(containerId))) ?? [];
+    },
+    sliceOf: (containerId) => known(containerId)?.slice ?? null,
+    async nameOf(containerId) {
+      const name = known(containerId)?.name;
+      if (name !== undefined) return name;
+      return (await ask(() => containers.inspect(containerId)))?.name ?? null;
+    },
+  };
+}

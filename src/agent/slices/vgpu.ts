@@ -1,0 +1,251 @@
+import { join } from 'node:path';
+import type {
+  LegacyStore,
+  SliceLimits,
+  SliceStore,
+  ContainerKnowledge,
+  Evictor,
+  GpuSource,
+  PodLimitAnnotations,
+  SliceSharing,
+  SliceNote,
+  SliceNotices,
+} from './ports.js';
+import type { AuditPolicy } from './findings.js';
+import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
+import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
+import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import { ACTIVITY_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
+import type { Clock } from '../../host/clock.js';
+import { freeBytes } from '../../host/free-bytes.js';
+import type { Log } from '../../host/log.js';
+import { Auditor, type AuditCounts } from './auditor.js';
+import { LegacyPods, type LegacyContainer } from './legacy-pods.js';
+import { LimitPolicy } from './limit-policy.js';
+import { limitsService } from './limits-service.js';
+import { Monitor } from './monitor.js';
+import {
+  observeGpus,
+  observeProcesses,
+  observeSlices,
+  observeUse,
+  type GpuObservation,
+  type SliceObservation,
+  type UseObservation,
+} from './observation.js';
+import { OperatorLimits } from './operator-limits.js';
+import { MappedLibraries } from './mapped-libraries.js';
+import { PrecedenceKeeper } from './precedence-keeper.js';
+import { ProcessOwners } from './process-owners.js';
+import { REGISTRATION_PACE, RegistrationPace } from './registration-pace.js';
+import { Resizer } from './resizer.js';
+import { UsageTmpfs } from './usage-tmpfs.js';
+import { SliceDirectories } from './slice-directory.js';
+import type { SliceSpec } from './slice.js';
+import { Slices } from './slices.js';
+import type { RpcService } from '../../rpc/rpc-server.js';
+import type { Part } from '../../host/lifecycle.js';
+
+/** Directory in `--virtual-manager-path`, beside the allocations. */
+const TMPFS_DIRECTORY = '.usage';
+const ACTIVITY_TMPFS_DIRECTORY = '.activity';
+
+/** Tells the pod's owner that a container starts without limits. */
+const UNENFORCED: SliceNote = {
+  type: 'Normal',
+  reason: 'GPUUnenforced',
+  message: `the limits are not enforced, as ${ENFORCEMENT_KEY} asks; the audit compares use with what was booked`,
+};
+
+export interface VgpuOptions {
+  readonly limitAnnotations: PodLimitAnnotations;
+  /** Containers and claims that share slices; absent: each slice belongs to one container. */
+  readonly sharing?: SliceSharing;
+  readonly notices: SliceNotices;
+  readonly evictor: Evictor;
+  /** `--audit-policy`. */
+  readonly auditPolicy: AuditPolicy;
+  /** `--memory-oversubscription`; absent: none. */
+  readonly memoryOversubscription?: number;
+  /** `--allow-unenforced`; absent: no. */
+  readonly allowUnenforced?: boolean;
+  /** `--virtual-manager-path`. */
+  readonly path: string;
+  /** `--usage-tmpfs`. */
+  readonly usageTmpfs?: boolean;
+  /** The control libraries that containers of this node have. */
+  readonly controlLibraries?: () => readonly string[];
+  readonly knowledge: ContainerKnowledge;
+  /** Settings in the containers of a slice that prevent the control library from loading. */
+  readonly uninjected?: (allocation: string) => readonly string[];
+  readonly driver: GpuSource;
+  readonly driverVersion: () => string | null;
+  /** UUIDs of the present GPUs of this node. */
+  readonly gpus: () => readonly string[];
+  /** `--low-priority-floor`. */
+  readonly lowFloor?: number;
+  /** `--sample-period`. */
+  readonly samplePeriodMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The parts of the vGPU manager. */
+export interface Vgpu {
+  readonly slices: Slices;
+  /** The slices in the form that the allocator uses. */
+  readonly store: SliceStore;
+  /** Pods of the original's plugin in the form that the allocator uses. */
+  readonly legacy: LegacyStore;
+  /** Observations of the containers, for the display and metrics. */
+  observe(): readonly SliceObservation[];
+  /** A small part of `observe`, at almost no cost. */
+  observeUse(): readonly UseObservation[];
+  /** Observations of the GPUs, and of the success of their samples. */
+  observeGpus(): readonly GpuObservation[];
+  /** The processes of a slice on each of its GPUs. */
+  observeProcesses(allocation: string): ReturnType<typeof observeProcesses>;
+  /** Samples the processes of a slice at once. */
+  sampleNow(allocation: string): void;
+  auditCounts(): AuditCounts;
+  /** Number of foreign processes on each GPU, by UUID. */
+  foreignProcessCounts(): ReadonlyMap<string, number>;
+  /** For operators on this node. */
+  readonly limitsService: RpcService;
+  readonly part: Part;
+}
+
+export function buildVgpu(options: VgpuOptions): Vgpu {
+  const tmpfs = options.usageTmpfs === true ? openTmpfs(options) : null;
+  const directories = new SliceDirectories(
+    options.path,
+    tmpfs,
+    tmpfs === null ? null : join(options.path, ACTIVITY_TMPFS_DIRECTORY),
+  );
+  const operator = new OperatorLimits(directories, options.log);
+  const policy = new LimitPolicy(options.limitAnnotations, operator, options, options.sharing);
+  const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
+  const slices = new Slices({ ...options, directories, policy, pace });
+  const legacyPods = new LegacyPods({ ...options, pace });
+  const resizer = new Resizer({ ...options, slices, policy, operator });
+  const precedence = new PrecedenceKeeper({ ...options, slices, activity: directories.activity });
+  const owners = new ProcessOwners(slices, options.knowledge, (spec) => policy.usersOf(spec));
+  const monitor = new Monitor({
+    slices,
+    owners,
+    source: options.driver,
+    gpus: options.gpus,
+    clock: options.clock,
+    log: options.log,
+    sampleMs: options.samplePeriodMs,
+  });
+  const auditor = new Auditor({
+    ...options,
+    slices,
+    usageBounded: directories.bounded,
+    freeBytes: () => freeBytes(directories.activity.root ?? options.path),
+    libraries: new MappedLibraries(options.controlLibraries ?? (() => []), options.clock),
+    owners,
+    gpus: () => monitor.gpus,
+    policy: options.auditPolicy,
+  });
+  const observe = (): readonly SliceObservation[] =>
+    observeSlices(slices, monitor.gpus, (allocation) => auditor.findings(allocation));
+  // Annotations may have changed while the slice was opened.
+  const resize = (allocation: string): void => {
+    const slice = slices.started.get(allocation);
+    if (slice !== undefined) resizer.reconsider(slice);
+  };
+  return {
+    slices,
+    store: {
+      writableFiles: [USAGE_FILE, ACTIVITY_FILE],
+      directoryOf: (id) => directories.pathOf(id),
+      prepare: (id, fresh) => slices.prepare(id, fresh),
+      async start(limits) {
+        await slices.start(specOf(limits));
+        resize(limits.allocation);
+        if (slices.started.get(limits.allocation)?.unenforced === true) options.notices.note(limits.owner, UNENFORCED);
+      },
+      async restore(limits) {
+        await slices.restore(specOf(limits));
+        resize(limits.allocation);
+      },
+      correct(limits) {
+        slices.correct(specOf(limits));
+        resize(limits.allocation);
+      },
+      remove: (id) => slices.remove(id),
+      list: () => slices.list(),
+    },
+    legacy: {
+      open: (holdings) => legacyPods.open(holdings.map(legacyContainer)),
+      keepOnly: (holdings) => legacyPods.keepOnly(new Set(holdings.map(({ container }) => container.podUid))),
+    },
+    observe,
+    observeUse: () => observeUse(slices, monitor.gpus),
+    observeGpus: () => observeGpus(monitor.gpus),
+    observeProcesses: (allocation) => observeProcesses(allocation, monitor.gpus),
+    sampleNow: (allocation) => monitor.sampleNow(allocation),
+    auditCounts: () => auditor.counts,
+    foreignProcessCounts: () =>
+      new Map(
+        monitor.gpus.map(({ uuid, state }) => [
+          uuid,
+          (state?.foreignProcesses.length ?? 0) - (state?.processesOfOtherGpus.length ?? 0),
+        ]),
+      ),
+    limitsService: limitsService({ slices, operator, resizer, observe }),
+    part: {
+      name: 'vgpu',
+      async start() {
+        await slices.open();
+        resizer.start();
+        precedence.start();
+        monitor.start();
+        auditor.start();
+      },
+      async stop() {
+        auditor.stop();
+        monitor.stop();
+        await resizer.stop();
+        await precedence.stop();
+        await legacyPods.close();
+        await slices.close();
+      },
+    },
+  };
+}
+
+/** The file systems for usage files; null, with the reason in the log, if they do not work here. */
+function openTmpfs({ path, log }: VgpuOptions): UsageTmpfs | null {
+  const tmpfs = new UsageTmpfs(join(path, TMPFS_DIRECTORY));
+  const problem = tmpfs.problem();
+  if (problem === null) return tmpfs;
+  log.warn({ problem }, '--usage-tmpfs does not work here; usage files stay on the disk and are cut when they grow');
+  return null;
+}
+
+function legacyContainer({ container, cores, memoryBlocks }: LegacyHolding): LegacyContainer {
+  return {
+    podUid: container.podUid,
+    container: container.container,
+    cores,
+    memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES,
+  };
+}
+
+function specOf(limits: SliceLimits): SliceSpec {
+  return {
+    allocation: limits.allocation,
+    owner: limits.owner,
+    devices: limits.devices.map(({ gpu, memoryBytes, share, softLimit, priority }) => ({
+      uuid: gpu.uuid,
+      pciBusId: gpu.pciBusId,
+      memoryBytes,
+      share,
+      softLimit,
+      ...(priority === undefined ? {} : { priority }),
+    })),
+  };
+}
