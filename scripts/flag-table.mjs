@@ -2,7 +2,7 @@
 import { claimWebhookCommand } from '../dist/src/cli/claim-webhook.js';
 import { consoleCommand } from '../dist/src/cli/console.js';
 import { quotaServeCommand } from '../dist/src/cli/quota-serve.js';
-import { environmentName, RUN_FLAGS } from '../dist/src/cli/run-flags.js';
+import { environmentName, RUN_FLAG_GROUPS } from '../dist/src/cli/run-flags.js';
 
 const cell = (text) => text.replaceAll('|', '\\|');
 
@@ -12,15 +12,19 @@ console.log(`# Flags
 
 \`gpu-manager run\`; written by \`npm run docs:flags\`. What the command line says wins over the environment, which wins over the default. A switch takes
 \`=true\` and \`=false\` too. Underscores in names are taken for dashes, as the original does. As in the original's image, \`LOG_LEVEL\` sets \`--v\`,
-and \`EXTRA_FLAGS\` adds flags at the end of the command line.
+and \`EXTRA_FLAGS\` adds flags at the end of the command line.`);
+for (const { title, flags } of RUN_FLAG_GROUPS) {
+  console.log(`
+### ${title}
 
 | flag | environment | default | meaning |
 |---|---|---|---|`);
-for (const { name, value, default: standard, help } of RUN_FLAGS) {
-  const flag = value === null ? `--${name}` : `--${name} <${value}>`;
-  console.log(
-    `| \`${flag}\` | \`${environmentName(name)}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(help)} |`,
-  );
+  for (const { name, value, default: standard, help } of flags) {
+    const flag = value === null ? `--${name}` : `--${name} <${value}>`;
+    console.log(
+      `| \`${flag}\` | \`${environmentName(name)}\` | ${standard === '' ? '' : `\`${standard}\``} | ${cell(help)} |`,
+    );
+  }
 }
 
 const options = (command) => {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { declaredArguments } from './command-line.js';
+import { addExamples, GPU_MANAGER_EXAMPLES } from './examples.js';
 import { newGpuManager, runProgram } from './program.js';
 import { runCommand } from './run.js';
 
@@ -12,5 +13,7 @@ export async function gpuManager(argv: readonly string[]): Promise<number> {
 }
 
 export function agentProgram(): Command {
-  return newGpuManager().addCommand(runCommand(), { isDefault: true });
+  const program = newGpuManager().addCommand(runCommand(), { isDefault: true });
+  addExamples(program, GPU_MANAGER_EXAMPLES);
+  return program;
 }

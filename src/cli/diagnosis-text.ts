@@ -11,6 +11,18 @@ const MARKS: Readonly<Record<Finding['state'], string>> = {
   skipped: 'skipped',
 };
 
+/** One line for all checks: `2 checks FAILED, 1 warning, 12 ok`. */
+export function resultText(findings: readonly Finding[]): string {
+  const count = (state: Finding['state']): number => findings.filter((finding) => finding.state === state).length;
+  const [failed, warnings, ok, skipped] = [count('failed'), count('warning'), count('ok'), count('skipped')];
+  return [
+    failed === 0 ? 'no check failed' : `${failed} ${failed === 1 ? 'check' : 'checks'} FAILED`,
+    ...(warnings === 0 ? [] : [`${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`]),
+    `${ok} ok`,
+    ...(skipped === 0 ? [] : [`${skipped} skipped`]),
+  ].join(', ');
+}
+
 /** A line for the result, and one for the advice. */
 export function diagnosisText({ check, state, what, advice }: Finding): string {
   const todo = advice === null ? '' : `${' '.repeat(24)}-> ${printable(advice)}\n`;

@@ -3,7 +3,7 @@ import type { Diagnosis } from '../agent/doctor/diagnosis.js';
 import { examine } from '../agent/doctor/doctor.js';
 import { systemClock } from '../host/clock.js';
 import { silentLog } from '../host/log.js';
-import { diagnosisText } from './diagnosis-text.js';
+import { diagnosisText, resultText } from './diagnosis-text.js';
 import { withNode } from './display-client.js';
 import { endAnyway } from './end-anyway.js';
 import { outputOption, print, type Output } from './output.js';
@@ -24,15 +24,16 @@ export function doctorCommand(): Command {
   return command.action(async (options: Record<string, string>) => {
     const config = agentConfig(flagValues(givenRunFlags(options), process.env), process.env);
     const output = options.output as Output;
-    const isTable = output === 'table' || output === 'wide';
     const agentWaitsFor = () =>
       withNode(config.displaySocket, async (node) => (await node.snapshot()).notReady).catch(() => null);
     const found: Diagnosis[] = [];
     for await (const diagnosis of examine({ config, clock: systemClock, log: silentLog(), agentWaitsFor })) {
       found.push(diagnosis);
-      if (isTable) process.stdout.write(diagnosisText(diagnosis));
     }
-    await print(output, { document: () => found, table: () => '' });
+    await print(output, {
+      document: () => found,
+      table: () => [`${resultText(found)}\n\n`, ...found.map(diagnosisText)].join(''),
+    });
     if (found.some(({ state }) => state === 'failed')) process.exitCode = 1;
     endAnyway();
   });

@@ -26,10 +26,16 @@ export function eventsCommand(): Command {
         const end = new AbortController();
         if (options.follow === true) void stopSignal().then(() => end.abort());
         let after = 0;
+        let headed = false;
         for (;;) {
           const events = await node.events(after);
-          for (const event of events)
-            await printItem(options.output, { document: () => event, table: () => `${line(event)}\n` });
+          for (const event of events) {
+            await printItem(options.output, {
+              document: () => event,
+              table: () => `${headed ? '' : `${HEADINGS}\n`}${line(event)}\n`,
+            });
+            headed = true;
+          }
           after = events.at(-1)?.sequence ?? after;
           if (options.follow !== true || end.signal.aborted) return;
           await delay(LOOK_MS, undefined, { signal: end.signal }).catch(() => undefined);
@@ -37,6 +43,8 @@ export function eventsCommand(): Command {
       }),
     );
 }
+
+const HEADINGS = `${'TIME'.padEnd(24)}    ${'EVENT'.padEnd(12)}  MESSAGE`;
 
 function line({ atMs, level, kind, message, count }: JournalEntry): string {
   const times = count > 1 ? ` (${count} times)` : '';

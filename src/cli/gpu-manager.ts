@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { DEFAULT_COMMAND, declaredArguments, namedCommand } from './command-line.js';
+import { addExamples, GPU_MANAGER_EXAMPLES } from './examples.js';
 import { newGpuManager, runProgram } from './program.js';
 
 /**
@@ -15,16 +16,28 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   health: async () => (await import('./health.js')).healthCommand(),
   events: async () => (await import('./events.js')).eventsCommand(),
   doctor: async () => (await import('./doctor.js')).doctorCommand(),
-  version: async () => (await import('./version.js')).versionCommand(),
-  demo: async () => (await import('./demo.js')).demoCommand(),
-  topology: async () => (await import('./topology.js')).topologyCommand(),
   'plugin-proxy': async () => (await import('./plugin-proxy.js')).pluginProxyCommand(),
   extender: async () => (await import('./extender.js')).extenderCommand(),
   'claim-webhook': async () => (await import('./claim-webhook.js')).claimWebhookCommand(),
   console: async () => (await import('./console.js')).consoleCommand(),
   quota: async () => (await import('./quota.js')).quotaCommand(),
+  demo: async () => (await import('./demo.js')).demoCommand(),
+  topology: async () => (await import('./topology.js')).topologyCommand(),
+  version: async () => (await import('./version.js')).versionCommand(),
   completion: async (program) => (await import('./completion.js')).completionCommand(() => program),
 };
+
+/** Headings of the help, and the commands below each. */
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  'On a node:': ['run', 'graph', 'usage', 'top', 'limits', 'health', 'events', 'doctor', 'plugin-proxy'],
+  'In a cluster:': ['extender', 'claim-webhook', 'console', 'quota'],
+  'Without a cluster:': ['demo', 'topology'],
+};
+
+const OTHER_COMMANDS = 'This program:';
+
+const groupOf = (name: string): string =>
+  Object.keys(GROUPS).find((title) => GROUPS[title]?.includes(name) === true) ?? OTHER_COMMANDS;
 
 /** The commands to load: the named one; all of them for help, completion and unknown names. */
 function needed(argv: readonly string[]): readonly string[] {
@@ -39,14 +52,17 @@ export async function gpuManager(argv: readonly string[]): Promise<number> {
 
 /** The program with the commands that `argv` needs; with all of them for `--help`. */
 export async function gpuManagerProgram(argv: readonly string[]): Promise<Command> {
-  const program = newGpuManager();
+  const program = newGpuManager().commandsGroup(OTHER_COMMANDS);
   const names = needed(argv);
   for (const name of names) {
     const command = await COMMANDS[name]?.(program);
     // If all commands are registered, none is the default: an unknown word is an error, not an argument of the default
     // command.
     if (command !== undefined)
-      program.addCommand(command, { isDefault: names.length === 1 && name === DEFAULT_COMMAND });
+      program.addCommand(command.helpGroup(groupOf(name)), {
+        isDefault: names.length === 1 && name === DEFAULT_COMMAND,
+      });
   }
+  addExamples(program, GPU_MANAGER_EXAMPLES);
   return program;
 }

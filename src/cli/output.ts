@@ -5,14 +5,19 @@ export type Output = 'table' | 'wide' | 'json' | 'yaml';
 
 const OUTPUTS: readonly Output[] = ['table', 'wide', 'json', 'yaml'];
 
-/** The `--output` option of every command that prints an answer. `text`, the earlier name of `table`, stays valid. */
-export function outputOption(): Option {
-  return new Option('-o, --output <format>', 'table, wide (more columns), json or yaml')
-    .choices(OUTPUTS)
+/**
+ * The `--output` option of every command that prints an answer. `text`, the earlier name of `table`, stays valid. `own`
+ * is a format that only this command has.
+ */
+export function outputOption(own?: { readonly format: string; readonly meaning: string }): Option {
+  const formats = own === undefined ? OUTPUTS : [...OUTPUTS, own.format];
+  const more = own === undefined ? '' : `, or ${own.format} (${own.meaning})`;
+  return new Option('-o, --output <format>', `table, wide (more columns), json or yaml${more}`)
+    .choices(formats)
     .default('table')
-    .argParser((value: string): Output => {
-      const output = OUTPUTS.find((known) => known === (value === 'text' ? 'table' : value));
-      if (output === undefined) throw new InvalidArgumentError(`Expected ${OUTPUTS.join(', ')}.`);
+    .argParser((value: string): string => {
+      const output = formats.find((known) => known === (value === 'text' ? 'table' : value));
+      if (output === undefined) throw new InvalidArgumentError(`Expected ${formats.join(', ')}.`);
       return output;
     });
 }

@@ -1,17 +1,19 @@
 import { Option, type Command } from 'commander';
-import { environmentName, RUN_FLAGS } from './run-flags.js';
+import { environmentName, RUN_FLAG_GROUPS, RUN_FLAGS } from './run-flags.js';
 
-/** Gives a command the flags of the agent. */
+/** Gives a command the flags of the agent, under their headings. */
 export function addRunFlags(command: Command): void {
-  for (const flag of RUN_FLAGS) {
-    const dashes = flag.name.length === 1 ? `-${flag.name}, --${flag.name}` : `--${flag.name}`;
-    const usage = flag.value === null ? `${dashes} [true|false]` : `${dashes} <${flag.value}>`;
-    const option = new Option(
-      usage,
-      `${flag.help} (default: ${JSON.stringify(flag.default)}, env: ${environmentName(flag.name)})`,
-    );
-    if (flag.value === null) option.preset('true');
-    command.addOption(option);
+  for (const { title, flags } of RUN_FLAG_GROUPS) {
+    for (const flag of flags) {
+      const dashes = flag.name.length === 1 ? `-${flag.name}, --${flag.name}` : `--${flag.name}`;
+      const usage = flag.value === null ? `${dashes} [true|false]` : `${dashes} <${flag.value}>`;
+      const option = new Option(
+        usage,
+        `${flag.help} (default: ${JSON.stringify(flag.default)}, env: ${environmentName(flag.name)})`,
+      ).helpGroup(`${title}:`);
+      if (flag.value === null) option.preset('true');
+      command.addOption(option);
+    }
   }
 }
 

@@ -260,11 +260,11 @@ test('kubectl gpu doctor says what the cluster knows about a node, and what its 
   t.equal(good.code, 0);
   t.match(
     good.out,
-    /^ok +label .*\nok +agent pod +gpu-system\/agent-1 is ready\nok +resources +tencent.com\/vcuda-core: 200\nok +access .*\nok +driver +sim 580\n$/,
+    /^no check failed, 5 ok\n\nok +label .*\nok +agent pod +gpu-system\/agent-1 is ready\nok +resources +tencent.com\/vcuda-core: 200\nok +access .*\nok +driver +sim 580\n$/,
   );
   t.match(await run('doctor', 'node/node2'), {
     code: 1,
-    out: /FAILED +access +the API server does not reach the agent.*\n +-> docs\/kubectl\.md.*\nskipped +checks/,
+    out: /FAILED +access +the API server does not reach the agent.*\n +-> docs\/reference\/kubectl\.md.*\nskipped +checks/,
   });
   t.match(await run('doctor', 'node10'), { code: 1, out: /FAILED +agent pod +no agent runs on this node/ });
   t.match(await run('doctor', 'nowhere'), { code: 2, err: /no node nowhere: kubectl gpu nodes lists/ });

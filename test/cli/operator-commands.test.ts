@@ -33,10 +33,14 @@ test('the node commands print for people and for programs', async (t) => {
   const socket = ['--display-socket', agent.config.displaySocket];
   const name = `default/${wanted.name}/main`;
 
-  const graph = await command('graph', ...socket);
+  t.match((await command('graph', ...socket)).out, /^GPU +MODEL .*\n0 .* 70 of 100 +\d+ MiB of \d+ MiB .* healthy\n/);
+  const graph = await command('graph', '-o', 'tkestack', ...socket);
   t.match(graph.out, /^ROOT:5\n/);
   t.notMatch(graph.out, /nvlinks/);
-  t.match((await command('graph', '--extended', ...socket)).out, /nvlinks: \[\], model: .*, usable: true/);
+  t.match(
+    (await command('graph', '-o', 'tkestack', '--extended', ...socket)).out,
+    /nvlinks: \[\], model: .*, usable: true/,
+  );
   t.match(JSON.parse((await command('graph', '-o', 'json', ...socket)).out), {
     graph: graph.out,
     tree: [{ level: 'NODE' }],
@@ -50,7 +54,8 @@ test('the node commands print for people and for programs', async (t) => {
 
   const events = await command('events', ...socket);
   t.match(events.out, new RegExp(`Started +${name}: 30 cores of GPU 0\n.*! Refused +.*150 is more than one GPU`));
-  t.match(events.out.trim().split('\n').length, 2);
+  t.match(events.out, /^TIME +EVENT +MESSAGE\n/);
+  t.equal(events.out.trim().split('\n').length, 3);
   const lines = (await command('events', '-o', 'json', ...socket)).out
     .trim()
     .split('\n')
@@ -216,5 +221,9 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
       advice: /does not enforce the limit/,
     });
   await writeFile(join(libraries, 'libcuda.so.1'), 'no library');
-  t.match((await look()).interposition, { state: 'failed', what: /does not run/, advice: /docs\/libraries.md/ });
+  t.match((await look()).interposition, {
+    state: 'failed',
+    what: /does not run/,
+    advice: /docs\/reference\/libraries.md/,
+  });
 });

@@ -32,7 +32,7 @@ const ROWS: readonly Row[] = [
   ['run --audit-policy=kill', 2, /--audit-policy: .*report.*evict/],
   ['run --allocation=both', 2, /--allocation: .*plugin.*dra.*mixed/],
   ['graph --extendd', 2, /unknown option '--extendd'\n\(Did you mean --extended\?\)/],
-  ['graph -o xml', 2, /'xml' is invalid\. Expected table, wide, json, yaml/],
+  ['graph -o xml', 2, /'xml' is invalid\. Expected table, wide, json, yaml, tkestack/],
   ['graph --display-socket', 2, /argument missing/],
   ['graph --display-socket ./none.sock', 1, /no agent answers at \.\/none\.sock: is it running\? \(--display-socket\)/],
   ['usage --display-socket ./none.sock', 1, /no agent answers at \.\/none\.sock/],

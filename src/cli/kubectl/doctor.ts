@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Diagnosis } from '../../agent/doctor/diagnosis.js';
 import { StartupError } from '../../host/startup-error.js';
-import { diagnosisText, type Finding } from '../diagnosis-text.js';
+import { diagnosisText, resultText, type Finding } from '../diagnosis-text.js';
 import { outputOption, print, type Output } from '../output.js';
 import { ignoreNamespaces, refuseOptions } from '../refused-options.js';
 import { clusterCommand, withCluster, type ClusterOptions } from './cluster-command.js';
@@ -25,7 +25,10 @@ export function doctorCommand(): Command {
         const node = await cluster.node(name);
         if (node === null) throw new StartupError(`no node ${name}: kubectl gpu nodes lists those with GPUs`);
         const found = [...clusterFindings(node), ...(await nodeFindings(cluster, node))];
-        await print(options.output, { document: () => found, table: () => found.map(diagnosisText).join('') });
+        await print(options.output, {
+          document: () => found,
+          table: () => [`${resultText(found)}\n\n`, ...found.map(diagnosisText)].join(''),
+        });
         if (found.some(({ state }) => state === 'failed')) process.exitCode = 1;
       }),
     );

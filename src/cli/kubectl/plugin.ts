@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { addExamples, KUBECTL_EXAMPLES } from '../examples.js';
 import { newProgram, runProgram } from '../program.js';
 
 const COMPLETE = '__complete';
@@ -30,5 +31,6 @@ export async function kubectlGpuProgram(argv: readonly string[]): Promise<Comman
     const command = await COMMANDS[name]?.(program);
     if (command !== undefined) program.addCommand(command, { hidden: name === COMPLETE });
   }
+  addExamples(program, KUBECTL_EXAMPLES);
   return program;
 }
