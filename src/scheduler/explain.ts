@@ -1,7 +1,9 @@
 import type { Cluster } from './cluster/cluster.js';
-import { needsGpu } from './cluster/demand.js';
+import { needsGpu, type Demand } from './cluster/demand.js';
+import { refusalText } from './cluster/fit-result.js';
 import { slotsOf, type ClusterNode } from './cluster/node.js';
 import { selects } from '../kube/node-selector.js';
+import type { Pace, Turns } from './cluster/pace.js';
 import { placePod, type ContainerGpus } from './cluster/pod-placement.js';
 import type { Policy } from './cluster/policy/policy.js';
 import type { ClusterMirror } from './cluster-mirror.js';
@@ -25,17 +27,22 @@ export interface NodeExplanation {
  * Explains for every node why the pod fits or does not, the best node first. Besides the extender's own checks (GPUs,
  * the rules of a request), it names the scheduler's checks: selectors, taints, cordoned nodes, CPU and memory.
  */
-export function explainPod(
+export function* explainPod(
   cluster: Cluster,
   mirror: ClusterMirror,
   policy: Policy,
   pod: PodView,
   tolerations: readonly Toleration[],
-): NodeExplanation[] {
+  pace: Pace,
+): Turns<NodeExplanation[]> {
   const nodes = [...cluster.nodes.values()];
-  const obstacles = new Map(nodes.map((node) => [node, obstacle(node, mirror, pod, tolerations)]));
+  const obstacles = new Map<ClusterNode, string | null>();
+  for (const node of nodes) {
+    const reason = obstacle(node, mirror, pod, tolerations);
+    obstacles.set(node, reason ?? (yield* noGpus(node, pod.demand, pace)));
+  }
   const fitting = nodes.filter((node) => obstacles.get(node) === null);
-  const costs = cluster.costs(pod.demand, fitting);
+  const costs = yield* cluster.costsInTurns(pod.demand, fitting, pace);
   const scores = priorities(costs);
   const places = new Map(fitting.map((node, at) => [node, at]));
   return nodes
@@ -99,10 +106,19 @@ function obstacle(
   if (demand.cpuMilli > free.cpuMilli) return `CPU: ${demand.cpuMilli}m asked for, ${Math.max(0, free.cpuMilli)}m free`;
   if (demand.hostMemoryBytes > free.hostMemoryBytes)
     return `memory: ${mib(demand.hostMemoryBytes)} asked for, ${mib(free.hostMemoryBytes)} free`;
+  return needsGpu(demand) && shape.gpus.length === 0 ? 'the node has no GPU to share' : null;
+}
+
+/** Why the GPUs of a node cannot serve the pod; null if they can. Searches until the pace ends it. */
+function* noGpus({ shape, free }: ClusterNode, demand: Demand, pace: Pace): Turns<string | null> {
   if (!needsGpu(demand)) return null;
-  if (shape.gpus.length === 0) return 'the node has no GPU to share';
-  const placed = placePod(shape, slotsOf(shape, free), demand);
-  return placed.ok ? null : placed.reason;
+  for (;;) {
+    if (pace.isTurnOver()) yield;
+    if (pace.isSpent()) return refusalText('not-searched', demand);
+    const placed = placePod(shape, slotsOf(shape, free), demand);
+    if (placed.ok) return null;
+    if (!placed.isUnfinished) return placed.isProven ? placed.reason : refusalText('not-searched', demand);
+  }
 }
 
 /** The taint in the notation of `kubectl taint`. */

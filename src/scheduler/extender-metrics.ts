@@ -14,6 +14,8 @@ export interface DecisionMetrics {
   expired(count: number): void;
   /** A pod waited for decisions on other pods. */
   waited(): void;
+  /** A call used up its time, so that it answered with what it had found until then. */
+  cutOff(verb: string): void;
 }
 
 const REQUESTS = {
@@ -57,6 +59,13 @@ const WAITS = {
   type: 'counter',
   help: 'Times that a pod waited for the decision on another pod',
   labels: [],
+} as const;
+
+const CUT_OFF = {
+  name: 'gpu_extender_cut_off_calls_total',
+  type: 'counter',
+  help: 'Calls that used up their time and answered with what was found until then, by verb',
+  labels: ['verb'],
 } as const;
 
 /** The sources of the gauges. */
@@ -125,11 +134,20 @@ export class ExtenderMetrics implements DecisionMetrics {
   readonly #conflicts = counter(CONFLICTS);
   readonly #expired = counter(EXPIRED);
   readonly #waits = counter(WAITS);
+  readonly #cutOff = counter(CUT_OFF);
   readonly page: Metrics;
 
   constructor(cluster: Cluster, sources: { readonly unwritten: () => number; readonly silentMs: () => number }) {
     this.page = new Metrics(
-      counted([this.#requests, this.#durations, this.#refusals, this.#conflicts, this.#expired, this.#waits]),
+      counted([
+        this.#requests,
+        this.#durations,
+        this.#refusals,
+        this.#conflicts,
+        this.#expired,
+        this.#waits,
+        this.#cutOff,
+      ]),
       readAt(GAUGES, () => ({
         cluster,
         nodes: [...cluster.nodes.values()],
@@ -159,5 +177,9 @@ export class ExtenderMetrics implements DecisionMetrics {
 
   waited(): void {
     this.#waits.inc();
+  }
+
+  cutOff(verb: string): void {
+    this.#cutOff.inc({ verb });
   }
 }

@@ -6,6 +6,7 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { Pod } from '../kube/pod.js';
 import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
+import { CallTurns, type CallBudget } from './call-budget.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { DecisionMetrics } from './extender-metrics.js';
 import { isRefused, type PodWriter } from './pod-writer.js';
@@ -47,6 +48,9 @@ export interface ExtenderServiceOptions {
 /** Of more equally good nodes, `best` offers this many: enough for the scheduler's own scores to choose among. */
 const MOST_OFFERED = 16;
 
+/** A pod is evaluated again at most so often because other pods took the room that it was offered. */
+const MOST_TRIES = 3;
+
 /**
  * How long a decision is kept while its pod does not appear on its node: the write may have been lost, or the watch may
  * lag.
@@ -69,8 +73,8 @@ interface Handed {
 }
 
 /**
- * Answers the scheduler's calls. Every answer is computed at once, on one state; only a pod that is blocked by other
- * reservations waits a moment for their decisions.
+ * Answers the scheduler's calls. Long answers are computed in turns, within one budget of CPU time for a call; a pod
+ * that is blocked by other reservations waits a moment for their decisions.
  */
 export class ExtenderService {
   readonly #cluster: Cluster;
@@ -81,6 +85,7 @@ export class ExtenderService {
   readonly #metrics: DecisionMetrics;
   readonly #options: ExtenderServiceOptions;
   readonly #handed = new Map<string, Handed>();
+  readonly #turns = new CallTurns();
 
   constructor(parts: {
     readonly cluster: Cluster;
@@ -121,7 +126,7 @@ export class ExtenderService {
   }
 
   /** Scores of 0 to 10 by the policy; the best node has 10. Changes nothing. */
-  prioritize(given: ExtenderArguments): HostPriority[] {
+  async prioritize(given: ExtenderArguments): Promise<HostPriority[]> {
     const names = nodeNames(given);
     const pod = this.#viewOf(given.pod);
     const known: ClusterNode[] = [];
@@ -129,7 +134,9 @@ export class ExtenderService {
       const node = this.#cluster.nodes.get(name);
       if (node !== undefined) known.push(node);
     }
-    const scores = priorities(this.#cluster.costs(pod.demand, known));
+    const budget = this.#turns.budget();
+    const scores = priorities(await budget.run(this.#cluster.costsInTurns(pod.demand, known, budget)));
+    if (budget.wasSpent) this.#metrics.cutOff('prioritize');
     let next = 0;
     return names.map((name) => ({ Host: name, Score: known[next]?.name === name ? (scores[next++] as number) : 0 }));
   }
@@ -164,9 +171,11 @@ export class ExtenderService {
    * For each node the victims that must be evicted so that the pod gets its GPUs: the proposed ones, and more if
    * needed. Nodes on which no victims suffice are left out.
    */
-  preempt(given: PreemptionArguments): PreemptionResult {
+  async preempt(given: PreemptionArguments): Promise<PreemptionResult> {
     const pod = this.#viewOf(given.pod);
-    const victims = preempt(this.#cluster, this.#mirror.pods, pod, given.victims);
+    const budget = this.#turns.budget();
+    const victims = await budget.run(preempt(this.#cluster, this.#mirror.pods, pod, given.victims, budget));
+    if (budget.wasSpent) this.#metrics.cutOff('preempt');
     this.#mirror.preemptionAnswered(pod.uid, new Map([...victims].map(([node, { uids }]) => [node, uids])));
     return preemptionResult(victims);
   }
@@ -235,24 +244,41 @@ export class ExtenderService {
   }
 
   /**
-   * Evaluates the nodes and reserves room on those that fit, in one step: of several pods that waited for the same
-   * decision, each sees the reservations of the earlier pods.
+   * Evaluates the nodes and reserves room on those that fit. Room is checked again in the turn in which it is reserved:
+   * of several pods that waited for the same decision, each sees the reservations of the earlier pods.
    */
   async #evaluateAndReserve(pod: PodView, names: readonly string[]): Promise<Evaluation> {
     const deadline = this.#clock.now() + this.#options.settleTimeoutMs;
-    for (;;) {
-      const evaluation = this.#cluster.evaluate(pod.demand, names);
+    const budget = this.#turns.budget();
+    for (let tries = 1; ; tries++) {
+      const evaluation = await budget.run(this.#cluster.judge(pod.demand, names, budget));
       const mayFit =
         evaluation.refused.some(({ refusal }) => refusal === 'reserved') && this.#cluster.reservations.undecided;
       const leftMs = deadline - this.#clock.now();
-      if (evaluation.fits.length > 0 || !mayFit || leftMs <= 0) {
-        const offered = this.#offered(pod, evaluation);
-        this.#cluster.reserve(pod.uid, pod.demand, offered.fits, this.#clock.now() + this.#options.reservationTtlMs);
-        return offered;
+      if (evaluation.fits.length > 0) {
+        const offered = await this.#reserve(pod, evaluation, budget);
+        if (offered.fits.length > 0 || budget.wasSpent || tries >= MOST_TRIES) return this.#ended(offered, budget);
+        // Other pods took the room between two turns.
+        continue;
       }
+      if (!mayFit || leftMs <= 0 || budget.wasSpent) return this.#ended(evaluation, budget);
       this.#metrics.waited();
       await this.#change(leftMs);
+      tries = 0;
     }
+  }
+
+  /** Reserves room on the nodes that are offered, and leaves out those whose room was taken meanwhile. */
+  async #reserve(pod: PodView, evaluation: Evaluation, budget: CallBudget): Promise<Evaluation> {
+    const best = await this.#best(pod, evaluation.fits, budget);
+    const expiresMs = this.#clock.now() + this.#options.reservationTtlMs;
+    const fits = await budget.run(this.#cluster.reserveInTurns(pod.uid, pod.demand, best, expiresMs, budget));
+    return { ...evaluation, fits };
+  }
+
+  #ended(evaluation: Evaluation, budget: CallBudget): Evaluation {
+    if (budget.wasSpent) this.#metrics.cutOff('filter');
+    return evaluation;
   }
 
   /** The view of the pod that the watch has made, unless the scheduler sends another version of it. */
@@ -262,9 +288,9 @@ export class ExtenderService {
     return isSame ? known : viewPod(pod);
   }
 
-  #offered(pod: PodView, evaluation: Evaluation): Evaluation {
-    if (this.#options.offer === 'all') return evaluation;
-    return { ...evaluation, fits: spread(this.#cluster.allCheapest(pod.demand, evaluation.fits), MOST_OFFERED) };
+  async #best(pod: PodView, fits: readonly ClusterNode[], budget: CallBudget): Promise<readonly ClusterNode[]> {
+    if (this.#options.offer === 'all') return fits;
+    return spread(await budget.run(this.#cluster.allCheapest(pod.demand, fits, budget)), MOST_OFFERED);
   }
 
   async #change(withinMs: number): Promise<void> {

@@ -1,7 +1,7 @@
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { EQUAL_GPUS_KEY, readEqualGpus } from '../gpu/annotations.js';
 import type { ContainerDemand, Demand } from './cluster/demand.js';
-import { demandOf, needsGpu } from './cluster/demand.js';
+import { demandOf, MOST_GPU_CONTAINERS, needsGpu, tooManyContainers } from './cluster/demand.js';
 import type { ContainerGpus } from './cluster/pod-placement.js';
 import { checkCores, checkPair } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
@@ -62,15 +62,19 @@ function sameContainers(a: Demand, b: Demand): boolean {
 export function viewPod(pod: Pod): PodView {
   const { containers, initContainers: init } = pod;
   const sidecars = init.filter(({ isSidecar }) => isSidecar);
-  const needs = pod.needs();
+  const ofContainers = [
+    ...gpuDemands(containers),
+    ...sidecars.flatMap((sidecar) => gpuDemands([sidecar], containers.length + init.indexOf(sidecar))),
+  ];
+  const ofInit = init.flatMap((container, at) => (container.isSidecar ? [] : gpuDemands([container], at)));
+  const gpuContainers = ofContainers.length + ofInit.length;
+  // The other requests of a pod that is refused are not added up: there may be thousands.
+  const needs = gpuContainers > MOST_GPU_CONTAINERS ? tooMany(gpuContainers) : pod.needs();
   const amount = (resource: string): number => (needs.ok ? Number(needs.requests[resource] ?? 0) : 0);
   const equal = readEqualGpus(pod.annotations[EQUAL_GPUS_KEY]);
   const demand = demandOf({
-    containers: [
-      ...gpuDemands(containers),
-      ...sidecars.flatMap((sidecar) => gpuDemands([sidecar], containers.length + init.indexOf(sidecar))),
-    ],
-    init: init.flatMap((container, at) => (container.isSidecar ? [] : gpuDemands([container], at))),
+    containers: ofContainers,
+    init: ofInit,
     cpuMilli: amount('cpu'),
     hostMemoryBytes: amount('memory'),
     selector: { labels: pod.nodeSelector, terms: pod.nodeTerms },
@@ -101,6 +105,10 @@ export function viewPod(pod: Pod): PodView {
             demand.containers.map(({ container }) => container),
           ),
   };
+}
+
+function tooMany(containers: number): { readonly ok: false; readonly reason: string } {
+  return { ok: false, reason: tooManyContainers(containers) };
 }
 
 function wrongEqualGpus(text: string | undefined): string {

@@ -2,28 +2,30 @@ import type { Booking } from './cluster/bookings.js';
 import type { Cluster } from './cluster/cluster.js';
 import { needsGpu } from './cluster/demand.js';
 import type { ClusterNode } from './cluster/node.js';
+import type { Pace, Turns } from './cluster/pace.js';
 import type { Victims } from './arguments.js';
-import { EvictionTrial, type Freed } from './eviction-trial.js';
+import { EvictionSimulation, type Freed } from './eviction-simulation.js';
 import type { PodView } from './pod-view.js';
 
 /**
  * Chooses the pods to evict so that a pod gets its GPUs. The scheduler proposes victims by sums over the node; only the
  * extender knows whether they free the right GPUs. If they do not, pods of lower priority are added, the lowest first.
  * Then every unneeded victim is removed from the list, the most important first, as the scheduler itself does. A node
- * is left out if evicting all pods of lower priority would not suffice.
+ * is left out if evicting all pods of lower priority would not suffice, or if there was no time for it.
  */
-export function preempt(
+export function* preempt(
   cluster: Cluster,
   pods: ReadonlyMap<string, PodView>,
   pod: PodView,
   proposals: ReadonlyMap<string, Victims>,
-): Map<string, Victims> {
+  pace: Pace,
+): Turns<Map<string, Victims>> {
   const kept = new Map<string, Victims>();
   for (const [name, proposal] of proposals) {
     const node = cluster.nodes.get(name);
     if (!needsGpu(pod.demand)) kept.set(name, proposal);
     else if (node !== undefined && pod.brokenRule === null) {
-      const uids = victimsOn(cluster, node, pods, pod, proposal.uids);
+      const uids = yield* victimsOn(cluster, node, pods, pod, proposal.uids, pace);
       if (uids !== null) kept.set(name, { uids, pdbViolations: Math.min(proposal.pdbViolations, uids.length) });
     }
   }
@@ -36,17 +38,20 @@ interface Candidate extends Freed {
   readonly isProposed: boolean;
 }
 
-/** Victims on one node, proposed ones first; null if no set of victims suffices. */
-function victimsOn(
+/** Victims on one node, proposed ones first; null if no set of victims suffices, or none was found in time. */
+function* victimsOn(
   cluster: Cluster,
   node: ClusterNode,
   pods: ReadonlyMap<string, PodView>,
   pod: PodView,
   proposed: readonly string[],
-): readonly string[] | null {
-  const trial = new EvictionTrial(node, pod.demand);
+  pace: Pace,
+): Turns<readonly string[] | null> {
+  if (pace.isTurnOver()) yield;
+  if (pace.isSpent()) return null;
+  const simulation = new EvictionSimulation(node, pod.demand);
   // The GPUs are free already: the scheduler proposed the victims for a reason that is unknown here.
-  if (trial.hasGpus()) return proposed;
+  if (simulation.hasGpus()) return proposed;
   const candidateOf = (uid: string): Candidate => {
     const booking = cluster.bookings.get(uid);
     return {
@@ -65,18 +70,24 @@ function victimsOn(
     .filter(({ priority, charges }) => charges.length > 0 && priority < pod.priority)
     .sort((a, b) => a.priority - b.priority || (a.uid < b.uid ? -1 : 1));
   const given = proposed.map(candidateOf);
-  for (const candidate of given) trial.add(candidate);
+  for (const candidate of given) simulation.add(candidate);
   let enough = 0;
-  while (!trial.hasGpus()) {
+  while (!simulation.hasGpus()) {
+    if (pace.isTurnOver()) yield;
+    if (pace.isSpent()) return null;
     const next = others[enough++];
     if (next === undefined) return null;
-    trial.add(next);
+    simulation.add(next);
   }
   // The eviction of any pod of the same priority may make the eviction of the others unnecessary.
   const last = others[enough - 1]?.priority ?? -Infinity;
   const all = [...given, ...others.filter(({ priority }, at) => at < enough || priority === last)];
-  const found = sparingOrders(all).map((order) => spare(new EvictionTrial(node, pod.demand, all), order));
-  const best = found.reduce((least, other) => (compareVictims(other, least) < 0 ? other : least));
+  let best: readonly Candidate[] | null = null;
+  for (const order of sparingOrders(all)) {
+    const found = yield* spare(new EvictionSimulation(node, pod.demand, all), order, pace);
+    if (found !== null && (best === null || compareVictims(found, best) < 0)) best = found;
+  }
+  if (best === null) return null;
   const kept = new Set(best);
   return all.filter((candidate) => kept.has(candidate)).map(({ uid }) => uid);
 }
@@ -105,16 +116,27 @@ function neighboursOf(candidate: Candidate, all: readonly Candidate[]): number {
   ).length;
 }
 
-/** The victims that remain when each that is not needed is spared in this order; all are evicted in the trial. */
-function spare(trial: EvictionTrial, order: readonly Candidate[]): readonly Candidate[] {
+/**
+ * The victims that remain when each that is not needed is spared in this order; all are evicted in the simulation. Null
+ * if the time did not suffice.
+ */
+function* spare(
+  simulation: EvictionSimulation,
+  order: readonly Candidate[],
+  pace: Pace,
+): Turns<readonly Candidate[] | null> {
   // CPU and host memory that the proposal frees must also be free with fewer victims.
-  const needsHost = trial.hasHost();
-  return order.filter((candidate) => {
-    trial.remove(candidate);
-    if (trial.hasGpus() && (!needsHost || trial.hasHost())) return false;
-    trial.add(candidate);
-    return true;
-  });
+  const needsHost = simulation.hasHost();
+  const needed: Candidate[] = [];
+  for (const candidate of order) {
+    if (pace.isTurnOver()) yield;
+    if (pace.isSpent()) return null;
+    simulation.remove(candidate);
+    if (simulation.hasGpus() && (!needsHost || simulation.hasHost())) continue;
+    simulation.add(candidate);
+    needed.push(candidate);
+  }
+  return needed;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { Extender, type ExtenderOptions } from './extender.js';
 import type { Offer } from './extender-service.js';
+import { CallTurns } from './call-budget.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import { explainPod, type NodeExplanation } from './explain.js';
@@ -94,9 +95,13 @@ export async function explain(options: {
     await listed(new FixedSource(state.nodes, state.pods), mirror);
   }
   const pod = asNew(wanted.pod, cluster);
-  const nodes = explainPod(cluster, mirror, policy, pod, wanted.pod.tolerations);
+  const budget = new CallTurns().budget(EXPLAIN_LIMITS);
+  const nodes = await budget.run(explainPod(cluster, mirror, policy, pod, wanted.pod.tolerations, budget));
   return { pod, workload: wanted.workload, nodes };
 }
+
+/** A person waits for the answer. */
+const EXPLAIN_LIMITS = { cpuMs: 10_000, ms: 30_000 };
 
 /** A pod of a running cluster is explained as if it were new: its own resources count as free. */
 function asNew(wanted: Pod, cluster: Cluster): PodView {

@@ -29,6 +29,7 @@ function service(
     conflict: () => undefined,
     expired: () => undefined,
     waited: () => undefined,
+    cutOff: () => undefined,
   };
   const made = new ExtenderService({
     cluster,

@@ -1,7 +1,7 @@
 import type { Gpu } from '../../gpu/gpu.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
-import type { Demand } from './demand.js';
+import type { ContainerDemand, Demand } from './demand.js';
 import type { FreeState, NodeShape } from './node.js';
 import { stepsOf, type Amount, type PlacementStage, type PlacementStep } from './placement-stage.js';
 
@@ -11,11 +11,27 @@ import { stepsOf, type Amount, type PlacementStage, type PlacementStep } from '.
  */
 const MOST_SUMS = 1_024;
 
-/** A memo with more states is begun anew: a demand that pods share lives as long as the program. */
+/** A memo with more states, or more kinds of GPU, is begun anew. */
 const MOST_STATES = 10_000;
+const MOST_KINDS = 100_000;
+
+/** GPU requests whose memos are kept; the oldest is dropped first. Together they have some 100 MiB at most. */
+const MOST_MEMOS = 32;
+
+/** One state is searched with so many steps at most, by all calls and for all nodes together. */
+const MOST_STEPS_OF_STATE = 5_000;
 
 /** A GPU that none of the remaining containers can use. */
 const USELESS = -1;
+
+/** A number of GPUs, counted in parts of one size, that a pod needs in whatever order its containers are placed. */
+export interface LeastRoom {
+  /** Hundredths of a GPU, 100 for whole GPUs. */
+  readonly size: number;
+  readonly count: number;
+  /** Memory that each part needs at least. */
+  readonly bytes: number;
+}
 
 /** The requests of the containers from one step on. */
 interface Rest {
@@ -41,23 +57,27 @@ interface Rest {
  * This is only a cache: without it, `searchAssignment` would find the same results again.
  */
 export class AssignmentMemo {
-  readonly steps: readonly PlacementStep[];
-  readonly #demand: Demand;
+  readonly leastRoom: readonly LeastRoom[];
+  readonly #steps: readonly PlacementStep[];
+  readonly #equalGpus: boolean;
   readonly #memoryKnown: boolean;
   readonly #rests = new Map<number, Rest>();
   /** Kinds of GPU, numbered in order of appearance. */
   readonly #kinds = new Map<number | string, number>();
   readonly #placeable = new Map<string, boolean>();
+  /** By key of a state: the steps of all searches that began there and found nothing yet. */
+  readonly #effort = new Map<string, number>();
 
   constructor(demand: Demand, memoryKnown: boolean) {
-    this.steps = stepsOf(demand);
-    this.#demand = demand;
+    this.#steps = stepsOf(demand);
+    this.leastRoom = leastRoomOf(demand.containers);
+    this.#equalGpus = demand.equalGpus;
     this.#memoryKnown = memoryKnown;
   }
 
-  /** Number of states with a result. */
-  get states(): number {
-    return this.#placeable.size;
+  /** Whether it has so many states that it must be begun anew. */
+  get isFull(): boolean {
+    return this.#placeable.size + this.#effort.size > MOST_STATES || this.#kinds.size > MOST_KINDS;
   }
 
   /** Whether the containers from the key's step on can be placed in the key's state; undefined if unknown. */
@@ -67,6 +87,16 @@ export class AssignmentMemo {
 
   learn(key: string, isPlaceable: boolean): void {
     this.#placeable.set(key, isPlaceable);
+  }
+
+  /** Counts the steps of a search that began in this state and ended without an answer. */
+  spend(key: string, steps: number): void {
+    this.#effort.set(key, (this.#effort.get(key) ?? 0) + steps);
+  }
+
+  /** Whether this state was searched for so long that it is not searched again. */
+  isGivenUp(key: string): boolean {
+    return (this.#effort.get(key) ?? 0) >= MOST_STEPS_OF_STATE;
   }
 
   /** The key of a state. States that the containers from step `at` on cannot distinguish have equal keys. */
@@ -99,7 +129,7 @@ export class AssignmentMemo {
     if (cores === 0) return USELESS;
     if (cores < CORES_PER_GPU || !rest.anyWhole) return this.#kindOfPart(rest, cores, freeBytes);
     if (rest.anyInit) return this.#number(`${freeBytes}/${gpu.memoryBytes}/${gpu.model}`);
-    const equal = this.#demand.equalGpus ? `/${gpu.memoryBytes}/${gpu.model}` : '';
+    const equal = this.#equalGpus ? `/${gpu.memoryBytes}/${gpu.model}` : '';
     if (!rest.wholeNeedsBytes && equal === '') return this.#kindOfPart(rest, cores, freeBytes);
     return this.#number(`${Math.min(freeBytes, rest.mostBytes)}${equal}`);
   }
@@ -119,21 +149,45 @@ export class AssignmentMemo {
 
   #rest(at: number): Rest {
     let rest = this.#rests.get(at);
-    if (rest === undefined) this.#rests.set(at, (rest = restOf(this.steps.slice(at), this.#memoryKnown)));
+    if (rest === undefined) this.#rests.set(at, (rest = restOf(this.#steps.slice(at), this.#memoryKnown)));
     return rest;
   }
 }
 
-const memos = new WeakMap<Demand, Map<boolean, AssignmentMemo>>();
+/** By GPU request: the memos for nodes whose GPU memory is known, and for nodes where it is an estimate. */
+const memos = new Map<string, Map<boolean, AssignmentMemo>>();
 
-/** The memo for a demand: one for nodes whose GPU memory is known, one for nodes where it is an estimate. */
+/** The memo for the GPU request of a demand. */
 export function assignmentMemo(demand: Demand, { memoryKnown }: NodeShape): AssignmentMemo {
-  const both = memos.get(demand) ?? new Map<boolean, AssignmentMemo>();
-  memos.set(demand, both);
+  let both = memos.get(demand.gpuKey);
+  if (both === undefined) {
+    if (memos.size >= MOST_MEMOS) memos.delete(memos.keys().next().value as string);
+    memos.set(demand.gpuKey, (both = new Map<boolean, AssignmentMemo>()));
+  }
   const known = both.get(memoryKnown);
-  const memo = known !== undefined && known.states <= MOST_STATES ? known : new AssignmentMemo(demand, memoryKnown);
+  if (known !== undefined && !known.isFull) return known;
+  const memo = new AssignmentMemo(demand, memoryKnown);
   both.set(memoryKnown, memo);
   return memo;
+}
+
+/**
+ * For every size among the requests: GPUs for as many containers of this size or more, each with the least memory that
+ * one of these requests.
+ */
+function leastRoomOf(containers: readonly ContainerDemand[]): readonly LeastRoom[] {
+  const sizes = new Set(containers.map(({ cores }) => Math.min(cores, CORES_PER_GPU)));
+  return [...sizes].map((size) => {
+    let count = 0;
+    let bytes = Infinity;
+    for (const { cores, memoryBytes } of containers) {
+      if (cores < size) continue;
+      const isWhole = cores >= CORES_PER_GPU;
+      count += isWhole ? Math.floor(CORES_PER_GPU / size) * (cores / CORES_PER_GPU) : 1;
+      bytes = Math.min(bytes, isWhole ? 0 : memoryBytes);
+    }
+    return { size, count, bytes };
+  });
 }
 
 function keyOfKinds(kinds: readonly number[], at: number): string {

@@ -9,6 +9,7 @@ import {
   gpusOf,
   keptFor,
   slotsFor,
+  stepsOf,
   type PlacementStage,
   type PlacementStep,
 } from './placement-stage.js';
@@ -16,74 +17,88 @@ import {
 /** Pods with more GPU containers than this are not searched. */
 const MAX_CONTAINERS = 16;
 
-/** The search is given up after this many stages, which is some milliseconds. Usual pods need a few. */
-const MAX_STAGES = 5_000;
+/** The steps of one call of a search, which are some milliseconds. Usual pods need a few. */
+const STEPS_AT_ONCE = 300;
 
 export interface FoundAssignment {
   /** All containers placed; null if no assignment was found. */
   readonly stage: PlacementStage | null;
-  /** False if the search was given up. */
+  /** False if the search ended before all assignments were tried. */
   readonly isProven: boolean;
+  /** Whether another call would continue the search. */
+  readonly isUnfinished: boolean;
 }
 
 /**
  * Searches an assignment of all containers of a pod to GPUs, in the kubelet's order: exact for up to 16 containers.
  * GPUs in the same state are interchangeable, and a state from which the rest did not fit is not tried again, on
  * whichever node. The fullest GPU with room is tried first.
+ *
+ * A call tries some hundreds of sets of GPUs at most. The next call for an equal state continues where it ended, until
+ * the state is given up for good.
  */
 export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): FoundAssignment {
   const memo = assignmentMemo(demand, shape);
-  const { steps } = memo;
-  if (steps.length > MAX_CONTAINERS) return { stage: null, isProven: false };
-  let stages = 0;
-  let givenUp = false;
+  const steps = stepsOf(demand);
+  if (steps.length > MAX_CONTAINERS) return { stage: null, isProven: false, isUnfinished: false };
+  const first = firstStage(slots);
+  const firstKey = memo.keyOf(first, 0);
+  const known = memo.isPlaceable(firstKey);
+  if (known === false) return { stage: null, isProven: true, isUnfinished: false };
+  let left = STEPS_AT_ONCE;
+  const { equalGpus } = demand;
+  const choices = (stage: PlacementStage, at: number): Iterable<readonly number[]> =>
+    choicesFor(shape, stage, steps[at] as PlacementStep, { memo, at, equalGpus, take: () => left-- > 0 });
   const search = (stage: PlacementStage, at: number): PlacementStage | null => {
     const step = steps[at];
     if (step === undefined) return stage;
     const key = memo.keyOf(stage, at);
     if (memo.isPlaceable(key) === false) return null;
-    if (++stages > MAX_STAGES) {
-      givenUp = true;
-      return null;
-    }
-    for (const positions of choicesFor(shape, stage, step, demand.equalGpus, memo, at)) {
+    for (const positions of choices(stage, at)) {
       const found = search(advance(shape, stage, step, positions), at + 1);
       if (found !== null) memo.learn(key, true);
-      if (found !== null || givenUp) return found;
+      if (found !== null) return found;
+      if (left < 0) return null;
     }
-    memo.learn(key, false);
+    if (left >= 0) memo.learn(key, false);
     return null;
   };
-  /** The assignment of another node is valid for every state with the same key. */
+  /** Repeats the assignment that was found for an equal state. */
   const follow = (stage: PlacementStage, at: number): PlacementStage | null => {
     const step = steps[at];
     if (step === undefined) return stage;
     if (memo.isPlaceable(memo.keyOf(stage, at)) !== true) return null;
-    for (const positions of choicesFor(shape, stage, step, demand.equalGpus, memo, at)) {
+    for (const positions of choices(stage, at)) {
       const found = follow(advance(shape, stage, step, positions), at + 1);
       if (found !== null) return found;
     }
     return null;
   };
-  const first = firstStage(slots);
-  const stage = search(first, 0) ?? (givenUp ? follow(first, 0) : null);
-  return { stage, isProven: stage !== null || !givenUp };
+  const followed = known === true ? follow(first, 0) : null;
+  if (followed !== null) return { stage: followed, isProven: true, isUnfinished: false };
+  if (memo.isGivenUp(firstKey)) return { stage: null, isProven: false, isUnfinished: false };
+  left = STEPS_AT_ONCE;
+  const stage = search(first, 0);
+  if (stage !== null || left >= 0) return { stage, isProven: true, isUnfinished: false };
+  memo.spend(firstKey, STEPS_AT_ONCE);
+  return { stage: null, isProven: false, isUnfinished: !memo.isGivenUp(firstKey) };
 }
 
-/** Equal for GPUs with equal free capacity, which are interchangeable. */
-function slotKey({ gpu, freeCores, freeMemoryBytes, usable }: GpuSlot): string {
-  return usable ? `${freeCores}/${freeMemoryBytes}/${gpu.memoryBytes}/${gpu.model}` : '-';
+interface Choosing {
+  readonly memo: AssignmentMemo;
+  readonly at: number;
+  readonly equalGpus: boolean;
+  /** Counts one set that is tried; false if no more may be tried. */
+  readonly take: () => boolean;
 }
 
-/** The ways to place the next container that lead to different states, the fullest GPUs first. */
-function choicesFor(
+/** The ways to place the next container that the containers can distinguish, the fullest GPUs first. */
+function* choicesFor(
   shape: NodeShape,
   stage: PlacementStage,
   { wanted }: PlacementStep,
-  equalGpus: boolean,
-  memo: AssignmentMemo,
-  at: number,
-): readonly (readonly number[])[] {
+  { memo, at, equalGpus, take }: Choosing,
+): Iterable<readonly number[]> {
   const { must, among } = keptFor(stage, wanted);
   const slots = slotsFor(stage);
   const allowed = (among ?? [...slots.keys()]).filter((position) => {
@@ -92,62 +107,55 @@ function choicesFor(
       ? slot.usable && slot.freeCores >= wanted.cores && slot.freeMemoryBytes >= wanted.memoryBytes
       : isWhole(slot);
   });
-  if (!must.every((position) => allowed.includes(position))) return [];
+  if (!must.every((position) => allowed.includes(position))) return;
+  const kindOf = (position: number): number =>
+    memo.kindOf(stage.slots[position] as GpuSlot, stage.left.get(position), at);
   const groups = alike(
-    stage,
     slots,
     allowed.filter((position) => !must.includes(position)),
+    kindOf,
   );
   const needBytes = wanted.cores >= CORES_PER_GPU && shape.memoryKnown ? wanted.memoryBytes : 0;
-  return setsOf(groups, gpusOf(wanted) - must.length)
-    .map((set) => [...must, ...set].sort((a, b) => a - b))
-    .filter((set) => servesWhole(slots, set, wanted, needBytes, equalGpus))
-    .filter(unlike((position) => memo.kindOf(stage.slots[position] as GpuSlot, stage.left.get(position), at)));
+  for (const set of setsOf(groups, gpusOf(wanted) - must.length)) {
+    if (!take()) return;
+    const positions = [...must, ...set].sort((a, b) => a - b);
+    if (servesWhole(slots, positions, wanted, needBytes, equalGpus)) yield positions;
+  }
 }
 
-/** True for the first of several sets that the containers cannot distinguish. */
-function unlike(kindOf: (position: number) => number): (set: readonly number[]) => boolean {
-  const seen = new Set<string>();
-  return (set) => {
-    const kinds = set
-      .map(kindOf)
-      .sort((a, b) => a - b)
-      .join();
-    return seen.size < seen.add(kinds).size;
-  };
-}
-
-/** Positions grouped by GPU kind and room, those with the least room first. */
+/** Positions grouped by kind of GPU, those with the least room first. */
 function alike(
-  { left }: PlacementStage,
   slots: readonly GpuSlot[],
   positions: readonly number[],
+  kindOf: (position: number) => number,
 ): readonly (readonly number[])[] {
-  const groups = new Map<string, number[]>();
-  for (const position of positions) {
-    const key = `${slotKey(slots[position] as GpuSlot)}/${left.has(position)}`;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [position]);
+  const fullestFirst = [...positions].sort((a, b) => compareRoom(slots[a] as GpuSlot, slots[b] as GpuSlot) || a - b);
+  const groups = new Map<number, number[]>();
+  for (const position of fullestFirst) {
+    const kind = kindOf(position);
+    const group = groups.get(kind);
+    if (group === undefined) groups.set(kind, [position]);
     else group.push(position);
   }
-  const first = (group: readonly number[]) => slots[group[0] as number] as GpuSlot;
-  return [...groups.values()].sort(
-    (a, b) =>
-      first(a).freeCores - first(b).freeCores ||
-      first(a).freeMemoryBytes - first(b).freeMemoryBytes ||
-      (a[0] as number) - (b[0] as number),
-  );
+  return [...groups.values()];
+}
+
+function compareRoom(a: GpuSlot, b: GpuSlot): number {
+  return a.freeCores - b.freeCores || a.freeMemoryBytes - b.freeMemoryBytes;
 }
 
 /** All ways to take `count` positions; from each group the first ones are taken. */
-function setsOf(groups: readonly (readonly number[])[], count: number): readonly (readonly number[])[] {
-  if (count === 0) return [[]];
-  const [group, ...others] = groups;
-  if (group === undefined || count < 0) return [];
-  const sets: (readonly number[])[] = [];
-  for (let taken = Math.min(count, group.length); taken >= 0; taken--)
-    for (const rest of setsOf(others, count - taken)) sets.push([...group.slice(0, taken), ...rest]);
-  return sets;
+function* setsOf(groups: readonly (readonly number[])[], count: number, from = 0): Iterable<readonly number[]> {
+  if (count === 0) {
+    yield [];
+    return;
+  }
+  const group = groups[from];
+  if (group === undefined || count < 0) return;
+  let others = 0;
+  for (let at = from + 1; at < groups.length; at++) others += (groups[at] as readonly number[]).length;
+  for (let taken = Math.min(count, group.length); taken >= Math.max(0, count - others); taken--)
+    for (const rest of setsOf(groups, count - taken, from + 1)) yield [...group.slice(0, taken), ...rest];
 }
 
 function servesWhole(

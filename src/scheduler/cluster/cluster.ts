@@ -4,6 +4,7 @@ import { CostTable, type Costs } from './cost-table.js';
 import { needsGpu, type Demand } from './demand.js';
 import { ClusterNode, slotsOf, type NodeShape } from './node.js';
 import { placePod, type PodPlacement } from './pod-placement.js';
+import { atOnce, UNPACED, type Pace, type Turns } from './pace.js';
 import { compareCosts, type Policy } from './policy/policy.js';
 import { ScratchStates } from './scratch.js';
 import { MixLearner, type TypicalMix } from './typical-mix.js';
@@ -117,7 +118,8 @@ export class Cluster {
    */
   decide(uid: string, nodeName: string, demand: Demand): PodPlacement {
     const node = this.#nodes.get(nodeName);
-    if (node === undefined) return { ok: false, reason: `node ${nodeName} is not known`, isProven: true };
+    if (node === undefined)
+      return { ok: false, reason: `node ${nodeName} is not known`, isProven: true, isUnfinished: false };
     this.reservations.drop(uid);
     const again = this.#release(uid);
     const scratch = this.#scratch.of(node);
@@ -129,15 +131,29 @@ export class Cluster {
     return placed;
   }
 
+  /** `judge` at once, for callers that nothing waits beside. */
+  evaluate(demand: Demand, names: Iterable<string>, options: { readonly host?: boolean } = {}): Evaluation {
+    return atOnce(this.judge(demand, names, UNPACED, options));
+  }
+
   /**
    * The nodes on which the pod fits. Checks only GPUs; with `host`, also CPU and memory of the host, which the
    * scheduler checks itself and knows better.
    */
-  evaluate(demand: Demand, names: Iterable<string>, options: { readonly host?: boolean } = {}): Evaluation {
+  *judge(
+    demand: Demand,
+    names: Iterable<string>,
+    pace: Pace,
+    options: { readonly host?: boolean } = {},
+  ): Turns<Evaluation> {
     const fits: ClusterNode[] = [];
     const refused: { name: string; refusal: Refusal }[] = [];
-    const fitsAsBefore = this.#costs.knownFits(demand);
+    let fitsAsBefore = this.#costs.knownFits(demand);
     for (const name of names) {
+      if (pace.isTurnOver()) {
+        yield;
+        fitsAsBefore = this.#costs.knownFits(demand);
+      }
       const node = this.#nodes.get(name);
       if (node === undefined) {
         if (needsGpu(demand)) refused.push({ name, refusal: 'unknown-node' });
@@ -150,7 +166,13 @@ export class Cluster {
         refused.push({ name, refusal: 'no-room' });
         continue;
       }
-      const refusal = fitsAsBefore(node) ? null : judgeFit(node, demand, this.#scratch);
+      let refusal: Refusal | 'unfinished' | null = null;
+      if (!fitsAsBefore(node)) {
+        do {
+          if (pace.isTurnOver()) yield;
+          refusal = pace.isSpent() ? 'not-searched' : judgeFit(node, demand, this.#scratch);
+        } while (refusal === 'unfinished');
+      }
       if (refusal === null) fits.push(node);
       else refused.push({ name, refusal });
     }
@@ -159,17 +181,22 @@ export class Cluster {
 
   /** The cost of the pod on each node, by the policy. */
   costs(demand: Demand, nodes: readonly ClusterNode[]): Costs {
-    return this.#costs.costs(demand, nodes);
+    return atOnce(this.costsInTurns(demand, nodes, UNPACED));
+  }
+
+  /** Like `costs`; nodes for which there is no time have infinite costs. */
+  costsInTurns(demand: Demand, nodes: readonly ClusterNode[], pace: Pace): Turns<Costs> {
+    return this.#costs.costs(demand, nodes, pace);
   }
 
   /** The node with the lowest cost, the first of equal ones; null if `nodes` is empty. */
   cheapest(demand: Demand, nodes: readonly ClusterNode[]): ClusterNode | null {
-    return this.allCheapest(demand, nodes)[0] ?? null;
+    return atOnce(this.allCheapest(demand, nodes, UNPACED))[0] ?? null;
   }
 
   /** The nodes with the lowest cost, in the given order. */
-  allCheapest(demand: Demand, nodes: readonly ClusterNode[]): readonly ClusterNode[] {
-    const { first, second } = this.costs(demand, nodes);
+  *allCheapest(demand: Demand, nodes: readonly ClusterNode[], pace: Pace): Turns<readonly ClusterNode[]> {
+    const { first, second } = yield* this.costsInTurns(demand, nodes, pace);
     const compare = (a: number, b: number): number =>
       compareCosts(first[a] as number, second[a] as number, first[b] as number, second[b] as number);
     let best = 0;
@@ -179,7 +206,19 @@ export class Cluster {
 
   /** Reserves room for the pod on every candidate node until the pod is decided, dropped or expires. */
   reserve(uid: string, demand: Demand, nodes: readonly ClusterNode[], expiresMs: number): void {
-    this.reservations.make(uid, demand, nodes, expiresMs, this.#scratch);
+    atOnce(this.reservations.make({ uid, demand, expiresMs }, nodes, this.#scratch, UNPACED));
+  }
+
+  /** Like `reserve`, in turns; returns the nodes on which room is reserved. */
+  reserveInTurns(
+    uid: string,
+    demand: Demand,
+    nodes: readonly ClusterNode[],
+    expiresMs: number,
+    pace: Pace,
+  ): Turns<readonly ClusterNode[]> {
+    const present = nodes.filter((node) => this.#nodes.get(node.name) === node);
+    return this.reservations.make({ uid, demand, expiresMs }, present, this.#scratch, pace);
   }
 
   /** Reserves for the pod the room that evicting the pods `leaving` makes; see `Reservations.nominate`. */

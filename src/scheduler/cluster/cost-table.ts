@@ -1,5 +1,6 @@
 import type { Demand } from './demand.js';
 import { copyState, type ClusterNode } from './node.js';
+import type { Pace, Turns } from './pace.js';
 import type { Cost, Judge, Policy } from './policy/policy.js';
 import { ScratchStates } from './scratch.js';
 import { tryPod } from './fit-simulation.js';
@@ -10,7 +11,7 @@ const MAX_KINDS = 64;
 
 interface Column {
   /** By node slot: the version of the node for which the cost was computed; 0 for none. */
-  versions: Int32Array;
+  versions: Float64Array;
   first: Float64Array;
   second: Float64Array;
 }
@@ -65,14 +66,24 @@ export class CostTable {
       versions[node.slot] === node.version && (first[node.slot] as number) < Infinity && !node.isReserved;
   }
 
-  /** The cost of the pod on each of the nodes, in the same order. Infinite if the pod does not fit. */
-  costs(demand: Demand, nodes: readonly ClusterNode[]): Costs {
+  /**
+   * The cost of the pod on each of the nodes, in the same order. Infinite if the pod does not fit, or if there was no
+   * time to compute it.
+   */
+  *costs(demand: Demand, nodes: readonly ClusterNode[], pace: Pace): Turns<Costs> {
     const column = this.#column(demand.key, nodes);
-    const costs = { first: new Float64Array(nodes.length), second: new Float64Array(nodes.length) };
+    const costs = {
+      first: new Float64Array(nodes.length).fill(Infinity),
+      second: new Float64Array(nodes.length).fill(Infinity),
+    };
     for (let at = 0; at < nodes.length; at++) {
       const node = nodes[at] as ClusterNode;
       const { slot } = node;
-      if (column.versions[slot] !== node.version) this.#fill(column, node, demand);
+      if (column.versions[slot] !== node.version) {
+        if (pace.isTurnOver()) yield;
+        if (pace.isSpent()) continue;
+        this.#fill(column, node, demand);
+      }
       costs.first[at] = column.first[slot] as number;
       costs.second[at] = column.second[slot] as number;
     }
@@ -101,7 +112,7 @@ export class CostTable {
 
 function newColumn(slots: number, old: Column | undefined): Column {
   const size = Math.ceil(slots * 1.25);
-  const column = { versions: new Int32Array(size), first: new Float64Array(size), second: new Float64Array(size) };
+  const column = { versions: new Float64Array(size), first: new Float64Array(size), second: new Float64Array(size) };
   if (old !== undefined) {
     column.versions.set(old.versions);
     column.first.set(old.first);

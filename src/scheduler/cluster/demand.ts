@@ -9,6 +9,9 @@ export interface ContainerDemand {
   readonly memoryBytes: number;
 }
 
+/** A pod with more containers that request GPUs is refused. */
+export const MOST_GPU_CONTAINERS = 256;
+
 /** The request of a pod. */
 export interface Demand {
   /** Containers that need a GPU, in the order in which the kubelet serves them. Empty for a pod without GPU request. */
@@ -24,10 +27,12 @@ export interface Demand {
   readonly equalGpus: boolean;
   /** Equal for equal demands: the key of cached results. */
   readonly key: string;
+  /** Equal for demands with equal requests for GPUs. */
+  readonly gpuKey: string;
 }
 
 /** Builds a demand and its key. */
-export function demandOf(parts: Partial<Omit<Demand, 'key'>>): Demand {
+export function demandOf(parts: Partial<Omit<Demand, 'key' | 'gpuKey'>>): Demand {
   const {
     containers = [],
     init = [],
@@ -38,11 +43,17 @@ export function demandOf(parts: Partial<Omit<Demand, 'key'>>): Demand {
   } = parts;
   const list = (wanted: readonly ContainerDemand[]) =>
     wanted.map(({ cores, memoryBytes }) => `${cores}/${memoryBytes}`).join(',');
-  const key = `${list(containers)};${list(init)};${cpuMilli};${hostMemoryBytes};${selectorKey(selector)}${equalGpus ? ';equal' : ''}`;
-  return { containers, init, cpuMilli, hostMemoryBytes, selector, equalGpus, key };
+  const gpuKey = `${list(containers)};${list(init)}${equalGpus ? ';equal' : ''}`;
+  const key = `${gpuKey};${cpuMilli};${hostMemoryBytes};${selectorKey(selector)}`;
+  return { containers, init, cpuMilli, hostMemoryBytes, selector, equalGpus, key, gpuKey };
 }
 
 /** True when the pod requests a GPU. */
 export function needsGpu(demand: Demand): boolean {
   return demand.containers.length > 0 || demand.init.length > 0;
+}
+
+/** The refusal of a pod with more than `MOST_GPU_CONTAINERS`. */
+export function tooManyContainers(count: number): string {
+  return `the pod has ${count} containers that request GPUs; at most ${MOST_GPU_CONTAINERS} are supported`;
 }

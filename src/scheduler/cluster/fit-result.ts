@@ -2,38 +2,39 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { needsGpu, type ContainerDemand, type Demand } from './demand.js';
 import { copyState, type ClusterNode, type FreeState } from './node.js';
 import type { ScratchStates } from './scratch.js';
-import { canFit, findPart, fits, needsEqual } from './fit-simulation.js';
+import { canFit, findPart, fitOf, needsEqual } from './fit-simulation.js';
 
 /**
  * Why a pod does not fit on a node. `no-room` and `reserved` may change when pods end or are preempted, and `reserved`
- * also as soon as another pod is decided; the others do not change.
+ * also as soon as another pod is decided. `not-searched`: whether it fits was not found out within the limits of a
+ * search. The others do not change.
  */
-export type Refusal = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'reserved';
+export type Refusal = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'reserved' | 'not-searched';
 
 /** True if preempting other pods could make room. */
 export function isResolvable(refusal: Refusal): boolean {
-  return refusal === 'no-room' || refusal === 'reserved';
+  return refusal === 'no-room' || refusal === 'reserved' || refusal === 'not-searched';
 }
 
-/** Whether a pod fits on a node beside the reservations: null when it does. */
-export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStates): Refusal | null {
+/** Whether a pod fits on a node beside the reservations: null when it does. `unfinished`: another call goes on. */
+export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStates): Refusal | 'unfinished' | null {
   if (!needsGpu(demand)) return null;
   if (node.free.cores.length === 0) return 'no-gpu';
+  const state = scratch.of(node);
   if (!node.isReserved && demand.init.length === 0 && demand.containers.length === 1 && !needsEqual(node, demand)) {
     if (fitsAlone(node, demand.containers[0] as ContainerDemand)) return null;
-  } else if (fitsUnheld(node, demand, scratch)) return null;
+  } else {
+    node.copyUnreserved(state);
+    const fit = fitOf(node, state, demand);
+    if (fit === 'fits') return null;
+    if (fit === 'unfinished') return 'unfinished';
+    if (fit === 'given-up') return 'not-searched';
+  }
   if (node.isReserved) {
-    const state = scratch.of(node);
     copyState(node.free, state);
-    if (fits(node, state, demand)) return 'reserved';
+    if (fitOf(node, state, demand) === 'fits') return 'reserved';
   }
   return fitsIdle(node, demand, scratch) ? 'no-room' : 'too-large';
-}
-
-function fitsUnheld(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
-  const state = scratch.of(node);
-  node.copyUnreserved(state);
-  return fits(node, state, demand);
 }
 
 /** Decides without a fit simulation for one container on a node without reservations. */
@@ -68,7 +69,7 @@ function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): bo
   }
   const state = scratch.of(node);
   fillIdle(node, state);
-  return canFit(node.shape, state, demand) !== false;
+  return canFit(node.shape, state, demand) !== 'does-not-fit';
 }
 
 /** Fills `state` as if the node ran no pods. */
@@ -96,13 +97,20 @@ export function refusalText(refusal: Refusal, demand: Demand): string {
       return `no room for ${inWords(demand)}`;
     case 'reserved':
       return `room for ${inWords(demand)} is reserved for pods that are being placed`;
+    case 'not-searched':
+      return `no GPUs for ${inWords(demand)} were found within the time limit of one decision`;
   }
 }
 
+/** More containers are only counted: the text is sent for every node. */
+const MOST_IN_WORDS = 4;
+
 function inWords(demand: Demand): string {
-  return [...demand.init, ...demand.containers]
-    .map((wanted) => containerInWords(wanted, demand.equalGpus))
-    .join(' and ');
+  const all = [...demand.init, ...demand.containers];
+  const named = all.slice(0, MOST_IN_WORDS).map((wanted) => containerInWords(wanted, demand.equalGpus));
+  return [...named, ...(all.length > named.length ? [`${all.length - named.length} more containers`] : [])].join(
+    ' and ',
+  );
 }
 
 function containerInWords({ cores, memoryBytes }: ContainerDemand, equalGpus: boolean): string {

@@ -1,9 +1,9 @@
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
-import { assignmentMemo } from './assignment-memo.js';
+import { assignmentMemo, type LeastRoom } from './assignment-memo.js';
 import { searchAssignment } from './assignment-search.js';
 import type { ContainerDemand, Demand } from './demand.js';
 import { copyState, emptyState, slotsOf, type ClusterNode, type FreeState, type NodeShape } from './node.js';
-import { placePod } from './pod-placement.js';
+import { placeInOrder, placePod } from './pod-placement.js';
 
 /**
  * Simulates placing a pod: subtracts from `state` what the pod would take on the node and returns whether it fits;
@@ -25,23 +25,41 @@ export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boo
   return tryExactly(shape, state, demand);
 }
 
+/**
+ * Whether a pod fits: `unfinished` if the search for an assignment may go on with another call, `given-up` if it was
+ * given up for good.
+ */
+export type Fit = 'fits' | 'does-not-fit' | 'unfinished' | 'given-up';
+
 /** The answer of `tryPod` without the remaining state; `state` is meaningless afterwards. */
-export function fits(node: ClusterNode, state: FreeState, demand: Demand): boolean {
-  if (!isPlacedExactly(node, demand)) return tryPod(node, state, demand);
-  return canFit(node.shape, state, demand) ?? placePod(node.shape, slotsOf(node.shape, state), demand).ok;
+export function fitOf(node: ClusterNode, state: FreeState, demand: Demand): Fit {
+  const { shape } = node;
+  if (isPlacedExactly(node, demand)) {
+    const fit = canFit(shape, state, demand);
+    const isOpen = fit === 'unfinished' || fit === 'given-up';
+    return isOpen && placeInOrder(shape, slotsOf(shape, state), demand).ok ? 'fits' : fit;
+  }
+  if (demand.containers.length < 2) return tryPod(node, state, demand) ? 'fits' : 'does-not-fit';
+  const before = emptyState(state.cores.length);
+  copyState(state, before);
+  if (demand.containers.every((wanted) => tryContainer(shape, state, wanted))) return 'fits';
+  return canFit(shape, before, demand);
 }
 
 /**
- * Whether all containers can be placed in this state; null where the search for an assignment was given up. Does not
- * change the state. A result for one node is reused for other nodes in the same state.
+ * Whether all containers can be placed in this state. Does not change the state. A result for one node is reused for
+ * other nodes in the same state.
  */
-export function canFit(shape: NodeShape, state: FreeState, demand: Demand): boolean | null {
-  if (!haveRoom(state, demand.containers)) return false;
+export function canFit(shape: NodeShape, state: FreeState, demand: Demand): Fit {
   const memo = assignmentMemo(demand, shape);
-  const known = memo.isPlaceable(memo.keyOfFree(shape, state));
-  if (known !== undefined) return known;
-  const { stage, isProven } = searchAssignment(shape, slotsOf(shape, state), demand);
-  return isProven ? stage !== null : null;
+  if (!hasRoom(state, memo.leastRoom)) return 'does-not-fit';
+  const key = memo.keyOfFree(shape, state);
+  const known = memo.isPlaceable(key);
+  if (known !== undefined) return known ? 'fits' : 'does-not-fit';
+  if (memo.isGivenUp(key)) return 'given-up';
+  const { stage, isProven, isUnfinished } = searchAssignment(shape, slotsOf(shape, state), demand);
+  if (isProven) return stage === null ? 'does-not-fit' : 'fits';
+  return isUnfinished ? 'unfinished' : 'given-up';
 }
 
 /** Whether the choice among several GPUs affects the remaining state. */
@@ -50,26 +68,17 @@ function isPlacedExactly(node: ClusterNode, demand: Demand): boolean {
 }
 
 /**
- * False where no order can fit: for every container there have to be GPUs for as many containers of its cores or more,
- * each with the least memory that one of these requests. On most full nodes, this check fails long before all
- * assignments are tried.
+ * False where no order of the containers can fit. On most full nodes, this check fails long before all assignments are
+ * tried.
  */
-function haveRoom({ cores, memory }: FreeState, containers: readonly ContainerDemand[]): boolean {
-  return containers.every(({ cores: wanted }) => {
-    const size = Math.min(wanted, CORES_PER_GPU);
-    let needed = 0;
-    let leastBytes = Infinity;
-    for (const other of containers) {
-      if (other.cores < size) continue;
-      const isWhole = other.cores >= CORES_PER_GPU;
-      needed += isWhole ? Math.floor(CORES_PER_GPU / size) * (other.cores / CORES_PER_GPU) : 1;
-      leastBytes = Math.min(leastBytes, isWhole ? 0 : other.memoryBytes);
-    }
-    for (let at = 0; at < cores.length && needed > 0; at++) {
+function hasRoom({ cores, memory }: FreeState, leastRoom: readonly LeastRoom[]): boolean {
+  return leastRoom.every(({ size, count, bytes }) => {
+    let missing = count;
+    for (let at = 0; at < cores.length && missing > 0; at++) {
       const byCores = Math.floor((cores[at] as number) / size);
-      needed -= leastBytes > 0 ? Math.min(byCores, Math.floor((memory[at] as number) / leastBytes)) : byCores;
+      missing -= bytes > 0 ? Math.min(byCores, Math.floor((memory[at] as number) / bytes)) : byCores;
     }
-    return needed <= 0;
+    return missing <= 0;
   });
 }
 
@@ -83,7 +92,7 @@ function tryContainer(shape: NodeShape, state: FreeState, wanted: ContainerDeman
 }
 
 function tryExactly(shape: NodeShape, state: FreeState, demand: Demand): boolean {
-  if (canFit(shape, state, demand) === false) return false;
+  if (canFit(shape, state, demand) === 'does-not-fit') return false;
   const placed = placePod(shape, slotsOf(shape, state), demand);
   if (!placed.ok) return false;
   for (const { position, cores, memoryBytes } of placed.charges) {

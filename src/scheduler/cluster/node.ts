@@ -48,6 +48,9 @@ export interface FreeState {
 /** Shared by all nodes without reservations, which is most of them. */
 const NONE: readonly (readonly Charge[])[] = [];
 
+/** Versions differ between nodes too: another node may take over a slot. */
+let lastVersion = 0;
+
 /**
  * A node of the cluster with its bookings and reservations. Bookings are pods and decisions; reservations (`reserve`)
  * are for pods whose node is still open. `version` grows with each change of a booking or of the shape, not of a
@@ -205,7 +208,7 @@ export class ClusterNode {
   }
 
   #refresh(): void {
-    this.version++;
+    this.version = ++lastVersion;
     const { gpus } = this.#shape;
     let memory = -1;
     let model: string | null = null;

@@ -2,7 +2,7 @@ import { place } from '../../gpu/placement/place.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import { searchAssignment } from './assignment-search.js';
-import type { Demand } from './demand.js';
+import { MOST_GPU_CONTAINERS, tooManyContainers, type Demand } from './demand.js';
 import type { Charge, NodeShape } from './node.js';
 import {
   advance,
@@ -23,8 +23,10 @@ export type PodPlacement =
   | {
       readonly ok: false;
       readonly reason: string;
-      /** False if the search was given up: an assignment may exist that was not found. */
+      /** False if the search ended before all assignments were tried: one may exist that was not found. */
       readonly isProven: boolean;
+      /** Whether another call would continue the search. */
+      readonly isUnfinished: boolean;
     };
 
 /**
@@ -36,20 +38,26 @@ export type PodPlacement =
  * `mustInclude`). A refusal names the container that found no GPU, and why.
  */
 export function placePod(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): PodPlacement {
+  const inOrder = placeInOrder(shape, slots, demand);
+  if (inOrder.ok || inOrder.isProven) return inOrder;
+  const { stage, isProven, isUnfinished } = searchAssignment(shape, slots, demand);
+  if (stage !== null) return { ok: true, containers: stage.containers, charges: stage.charges };
+  return { ...inOrder, isProven, isUnfinished };
+}
+
+/** The placement without the search: each container gets the best GPUs of those that the earlier ones left. */
+export function placeInOrder(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): PodPlacement {
   const steps = stepsOf(demand);
+  if (steps.length > MOST_GPU_CONTAINERS)
+    return { ok: false, reason: tooManyContainers(steps.length), isProven: true, isUnfinished: false };
   let stage = firstStage(slots);
   for (const step of steps) {
     const chosen = placeContainer(shape, stage, step, demand.equalGpus);
-    if (chosen.ok) {
-      stage = advance(shape, stage, step, chosen.positions);
-      continue;
+    if (!chosen.ok) {
+      const reason = `${step.isInit ? 'init container' : 'container'} ${step.wanted.container}: ${chosen.reason}`;
+      return { ok: false, reason, isProven: steps.length === 1, isUnfinished: false };
     }
-    const reason = `${step.isInit ? 'init container' : 'container'} ${step.wanted.container}: ${chosen.reason}`;
-    if (steps.length === 1) return { ok: false, reason, isProven: true };
-    const found = searchAssignment(shape, slots, demand);
-    if (found.stage === null) return { ok: false, reason, isProven: found.isProven };
-    stage = found.stage;
-    break;
+    stage = advance(shape, stage, step, chosen.positions);
   }
   return { ok: true, containers: stage.containers, charges: stage.charges };
 }

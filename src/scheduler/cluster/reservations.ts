@@ -2,6 +2,7 @@ import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { Demand } from './demand.js';
 import type { Charge, ClusterNode, FreeState } from './node.js';
 import { copyState, emptyState } from './node.js';
+import type { Pace, Turns } from './pace.js';
 import type { ScratchStates } from './scratch.js';
 import { findPart, findWhole, needsEqual, tryPod } from './fit-simulation.js';
 
@@ -15,10 +16,13 @@ export interface Reservation {
   readonly expiresMs: number;
   /** Priority of a pod for which others are being evicted; null for a pod that was offered nodes. */
   readonly nominated: number | null;
-  /** The nodes with reserved room. */
-  readonly nodes: readonly ClusterNode[];
-  /** The reserved amounts on the node of the same index. */
-  readonly charges: readonly (readonly Charge[])[];
+  /** The nodes with reserved room, and the reserved amounts. */
+  readonly rooms: Room[];
+}
+
+interface Room {
+  readonly node: ClusterNode;
+  readonly charges: readonly Charge[];
 }
 
 /** All open reservations. */
@@ -35,24 +39,35 @@ export class Reservations {
 
   /** True when a reservation covers several nodes; the pod will use one of them. */
   get undecided(): boolean {
-    for (const reservation of this.#reservations.values()) if (reservation.nodes.length > 1) return true;
+    for (const reservation of this.#reservations.values()) if (reservation.rooms.length > 1) return true;
     return false;
   }
 
-  /** Reserves room; replaces an older reservation of the same pod. Nodes without room are left out. */
-  make(uid: string, demand: Demand, nodes: readonly ClusterNode[], expiresMs: number, scratch: ScratchStates): void {
+  /**
+   * Reserves room on the nodes; replaces an older reservation of the same pod. Returns the nodes with reserved room.
+   * Nodes without room are left out, and those for which there was no time. Ends early when the pod is dropped.
+   */
+  *make(
+    { uid, demand, expiresMs }: Pick<Reservation, 'uid' | 'demand' | 'expiresMs'>,
+    nodes: readonly ClusterNode[],
+    scratch: ScratchStates,
+    pace: Pace,
+  ): Turns<readonly ClusterNode[]> {
     this.drop(uid);
-    const kept: ClusterNode[] = [];
-    const charges: (readonly Charge[])[] = [];
+    const reservation: Reservation = { uid, demand, expiresMs, nominated: null, rooms: [] };
+    this.#reservations.set(uid, reservation);
     const shared: Shared = [];
     for (const node of nodes) {
-      const room = roomOn(node, demand, scratch, shared);
-      if (room === null) continue;
-      node.reserve(room);
-      kept.push(node);
-      charges.push(room);
+      if (pace.isTurnOver()) yield;
+      if (pace.isSpent() && reservation.rooms.length > 0) break;
+      if (this.#reservations.get(uid) !== reservation) return [];
+      const charges = roomOn(node, demand, scratch, shared);
+      if (charges === null) continue;
+      node.reserve(charges);
+      reservation.rooms.push({ node, charges });
     }
-    if (kept.length > 0) this.#reservations.set(uid, { uid, demand, expiresMs, nominated: null, nodes: kept, charges });
+    if (reservation.rooms.length === 0) this.#reservations.delete(uid);
+    return reservation.rooms.map(({ node }) => node);
   }
 
   /**
@@ -64,14 +79,8 @@ export class Reservations {
     const charges = roomForSeveral(node, node.without(leaving), demand);
     if (charges === null) return;
     node.reserve(charges);
-    this.#reservations.set(uid, {
-      uid,
-      demand,
-      expiresMs: Infinity,
-      nominated: priority,
-      nodes: [node],
-      charges: [charges],
-    });
+    const rooms = [{ node, charges }];
+    this.#reservations.set(uid, { uid, demand, expiresMs: Infinity, nominated: priority, rooms });
   }
 
   /** Drops nominations of pods with lower priority, so that a more important pod can use their room. */
@@ -85,7 +94,7 @@ export class Reservations {
   drop(uid: string): boolean {
     const reservation = this.#reservations.get(uid);
     if (reservation === undefined) return false;
-    reservation.nodes.forEach((node, at) => node.unreserve(reservation.charges[at] as readonly Charge[]));
+    for (const { node, charges } of reservation.rooms) node.unreserve(charges);
     return this.#reservations.delete(uid);
   }
 
@@ -100,13 +109,9 @@ export class Reservations {
 
   /** Removes a node from all reservations; it may return as another object. */
   forgetNode(node: ClusterNode): void {
-    for (const [uid, reservation] of this.#reservations) {
-      const others = (_: unknown, at: number): boolean => reservation.nodes[at] !== node;
-      this.#reservations.set(uid, {
-        ...reservation,
-        nodes: reservation.nodes.filter(others),
-        charges: reservation.charges.filter(others),
-      });
+    for (const { rooms } of this.#reservations.values()) {
+      const at = rooms.findIndex((room) => room.node === node);
+      if (at >= 0) rooms.splice(at, 1);
     }
   }
 }

@@ -37,7 +37,7 @@ export function node(name: string, blocks: readonly number[], differing: Partial
 /** A pod whose containers request `[cores, blocks]` each. */
 export function pod(
   containers: readonly (readonly [cores: number, blocks: number])[],
-  differing: Partial<Omit<Demand, 'key'>> = {},
+  differing: Partial<Omit<Demand, 'key' | 'gpuKey'>> = {},
 ): Demand {
   return demandOf({
     containers: containers.map(([cores, blocks], container) => ({ container, cores, memoryBytes: blocks * BLOCK })),

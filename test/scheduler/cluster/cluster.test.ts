@@ -230,7 +230,7 @@ test('in any order of offers, decisions and ends, an offered GPU is available an
           of.reserve(uid, demand, of.evaluate(demand, of.nodes.keys()).fits, 1);
         } else if (now.do === 'decide') {
           const reservation = of.reservations.get(uid);
-          const offered = reservation?.nodes[now.node];
+          const offered = reservation?.rooms[now.node]?.node;
           if (reservation === undefined || offered === undefined) continue;
           if (!of.decide(uid, offered.name, reservation.demand).ok) return false;
         } else if (now.do === 'forget') of.reservations.drop(uid);

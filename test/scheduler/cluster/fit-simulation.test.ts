@@ -5,7 +5,7 @@ import { ClusterNode, copyState, emptyState, slotsOf, type FreeState } from '../
 import { placePod } from '../../../src/scheduler/cluster/pod-placement.js';
 import { ScratchStates } from '../../../src/scheduler/cluster/scratch.js';
 import { tryPod } from '../../../src/scheduler/cluster/fit-simulation.js';
-import { judgeFit } from '../../../src/scheduler/cluster/fit-result.js';
+import { isResolvable, judgeFit } from '../../../src/scheduler/cluster/fit-result.js';
 import { subsets } from '../../gpu/placement/exhaustive.js';
 import { uniformTopology } from '../../../src/gpu/topology/topology.js';
 import type { GpuSlot } from '../../../src/gpu/placement/slot.js';
@@ -330,7 +330,8 @@ test('a search that reaches its limit leaves the pod resolvable', (t) => {
   const demand = pod(wanted);
   const placed = placePod(there.shape, slotsOf(there.shape, there.free), demand);
   t.match(placed, { ok: false, isProven: false }, 'the search does not try all assignments of 18 containers');
-  t.equal(judgeFit(there, demand, new ScratchStates()), 'no-room');
+  t.equal(judgeFit(there, demand, new ScratchStates()), 'not-searched');
+  t.ok(isResolvable('not-searched'));
   t.end();
 });
 

@@ -10,20 +10,20 @@ export interface Freed {
 }
 
 /**
- * Tries whether a pod fits on a node if some of its pods are evicted. Evictions are added and removed one by one, so
- * that the next set of them costs no more than the difference. Amounts are whole numbers, so that sums stay exact.
+ * Simulates whether a pod fits on a node if some of its pods are evicted. Evictions are added and removed one by one,
+ * so that the next set of them costs no more than the difference. Amounts are whole numbers, so that sums stay exact.
  */
-export class EvictionTrial {
+export class EvictionSimulation {
   readonly #node: ClusterNode;
   readonly #demand: Demand;
   readonly #freed: FreeState;
-  readonly #tried: FreeState;
+  readonly #simulated: FreeState;
 
   constructor(node: ClusterNode, demand: Demand, evicted: readonly Freed[] = []) {
     this.#node = node;
     this.#demand = demand;
     this.#freed = emptyState(node.shape.gpus.length);
-    this.#tried = emptyState(node.shape.gpus.length);
+    this.#simulated = emptyState(node.shape.gpus.length);
     for (const pod of evicted) this.add(pod);
   }
 
@@ -37,8 +37,8 @@ export class EvictionTrial {
 
   /** Whether the pod gets its GPUs. */
   hasGpus(): boolean {
-    this.#node.copyFreeWith(this.#freed, this.#tried);
-    return tryPod(this.#node, this.#tried, this.#demand);
+    this.#node.copyFreeWith(this.#freed, this.#simulated);
+    return tryPod(this.#node, this.#simulated, this.#demand);
   }
 
   /** Whether the pod gets its CPU and memory of the host. */

@@ -1,0 +1,152 @@
+/**
+ * Pods that the API server accepts and whose placement takes long to compute: 5,000 nodes of 16 GPUs, each in another
+ * state. Other calls and probes must not wait for them.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import tap, { test, type Test } from 'tap';
+import { timeLimit } from '../harness/time-factor.js';
+import { pod, type PodObject } from '../scheduler/objects.js';
+
+const NODES = 5_000;
+/** The longest turn of the event loop. */
+const LONGEST_TURN_MS = 50;
+const names = Array.from({ length: NODES }, (_, at) => `n${at}`);
+
+interface Program {
+  readonly url: string;
+  readonly tell: (order: 'start' | 'stop') => Promise<number>;
+}
+
+async function start(t: Test, offer: 'all' | 'best'): Promise<Program> {
+  const child = fork(fileURLToPath(new URL('./extender-program.js', import.meta.url)), [String(NODES), offer]);
+  t.teardown(() => child.disconnect());
+  const [port] = (await once(child, 'message')) as [number];
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async tell(order) {
+      const replied = once(child, 'message');
+      child.send(order);
+      return ((await replied) as [number])[0];
+    },
+  };
+}
+
+async function call(url: string, verb: string, body: string): Promise<{ text: string; ms: number }> {
+  const started = performance.now();
+  const response = await fetch(`${url}/scheduler/${verb}`, { method: 'POST', body });
+  const text = await response.text();
+  return { text, ms: performance.now() - started };
+}
+
+const filterBody = (wanted: PodObject): string => JSON.stringify({ Pod: wanted, Nodes: null, NodeNames: names });
+
+const preemptBody = (wanted: PodObject): string =>
+  JSON.stringify({
+    Pod: wanted,
+    NodeNameToMetaVictims: Object.fromEntries(
+      names.map((name, at) => [name, { Pods: [{ UID: `uid-v${at}-0` }], NumPDBViolations: 0 }]),
+    ),
+  });
+
+const unlike = (count: number): [number, number][] =>
+  Array.from({ length: count }, (_, at) => [48 + ((at * 7) % 48), 5 + ((at * 11) % 29)]);
+
+/** Each with a name that says why its placement takes long. */
+const HOSTILE: readonly (readonly [what: string, wanted: PodObject])[] = [
+  ['16 containers of unlike sizes', pod('unlike', unlike(16), { priority: 9 })],
+  ['16 containers of unlike sizes that fit nowhere', pod('nowhere', unlike(16).map(([cores]) => [cores, 40]), { priority: 9 })], // prettier-ignore
+  ['256 containers', pod('many', Array.from({ length: 256 }, (_, at) => [1 + (at % 9), 1 + (at % 3)]), { priority: 9 })], // prettier-ignore
+  ['two containers of eight whole GPUs with much memory', pod('sets', [[800, 470], [800, 470]], { priority: 9 })], // prettier-ignore
+  [
+    '5,000 containers',
+    pod(
+      'thousands',
+      Array.from({ length: 5_000 }, () => [1, 1]),
+    ),
+  ],
+];
+
+tap.setTimeout(timeLimit(280_000));
+
+for (const [offer, pods] of [
+  ['best', HOSTILE],
+  ['all', HOSTILE.slice(0, 1)],
+] as const) {
+  test(
+    `no turn of the extender takes long, whatever a pod requests (--offer ${offer})`,
+    { timeout: timeLimit(240_000) },
+    async (t) => {
+      const { url, tell } = await start(t, offer);
+      for (const [what, wanted] of pods) {
+        for (const [verb, body] of [
+          ['predicates', filterBody(wanted)],
+          ['prioritize', filterBody(wanted)],
+          ['preempt', preemptBody(wanted)],
+        ] as const) {
+          let [turnMs, ms, bytes] = [Infinity, Infinity, 0];
+          // A garbage collection or a busy machine lengthens the turns of one call, and seldom those of three.
+          for (let time = 0; time < 3 && turnMs >= LONGEST_TURN_MS; time++) {
+            await tell('start');
+            const answered = await call(url, verb, body);
+            turnMs = Math.min(turnMs, await tell('stop'));
+            [ms, bytes] = [Math.min(ms, answered.ms), answered.text.length];
+          }
+          t.comment(
+            `${what}, ${verb}: ${ms.toFixed(0)} ms, longest turn ${turnMs.toFixed(1)} ms of CPU time, ${bytes} bytes`,
+          );
+          t.ok(turnMs < LONGEST_TURN_MS, `${what}: a turn of ${verb} took ${turnMs.toFixed(1)} ms`);
+        }
+      }
+    },
+  );
+}
+
+test(
+  'other pods and probes are answered while a long decision is computed',
+  { timeout: timeLimit(240_000) },
+  async (t) => {
+    const { url } = await start(t, 'best');
+    const plain = async (at: number): Promise<number> => {
+      const body = filterBody(pod(`plain-${at}`, [[30, 2]]));
+      return (await call(url, 'predicates', body)).ms;
+    };
+    for (let at = 0; at < 10; at++) await plain(at);
+    const series = async (): Promise<number[]> => {
+      const times: number[] = [];
+      for (let at = 0; at < 60; at++) times.push(await plain(at));
+      return times.sort((a, b) => a - b);
+    };
+    const alone = await series();
+    let isOver = false;
+    let decisions = 0;
+    const probes: number[] = [];
+    const attacker = (async () => {
+      for (; !isOver; decisions++) {
+        const wanted = pod(`unlike-${decisions}`, unlike(16).map(([cores, blocks]) => [cores, blocks + (decisions % 7)])); // prettier-ignore
+        await call(url, 'predicates', filterBody(wanted));
+      }
+    })();
+    const prober = (async () => {
+      while (!isOver) {
+        const started = performance.now();
+        t.equal((await fetch(`${url}/healthz`)).status, 200);
+        probes.push(performance.now() - started);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })();
+    const beside = await series();
+    isOver = true;
+    await Promise.all([attacker, prober]);
+    const at = (times: readonly number[], quantile: number): number =>
+      times[Math.floor(times.length * quantile)] as number;
+    const slowest = Math.max(...probes);
+    t.comment(`another pod alone: median ${at(alone, 0.5).toFixed(1)}, p99 ${at(alone, 0.99).toFixed(1)} ms`);
+    t.comment(
+      `beside ${decisions} long decisions: ${at(beside, 0.5).toFixed(1)}, p99 ${at(beside, 0.99).toFixed(1)} ms`,
+    );
+    t.comment(`slowest of ${probes.length} probes: ${slowest.toFixed(1)} ms`);
+    t.ok(at(beside, 0.5) < 4 * at(alone, 0.5), 'another pod waits for some turns of a long decision, not for its end');
+  },
+);
