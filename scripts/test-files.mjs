@@ -51,12 +51,11 @@ function filesOf(name) {
 
 /** Runs compiled test files, as many at once as there are processors, and prints their results; whether all passed. */
 export async function runTestFiles(files) {
-  const { timeLimit } = await import('../dist/test/harness/time-factor.js');
   const waiting = [...files];
   const failed = [];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
-      if (!(await passes(file, timeLimit(300)))) failed.push(file);
+      if (!(await passes(file))) failed.push(file);
   };
   await Promise.all(Array.from({ length: availableParallelism() }, worker));
   if (files.length > 1) console.log(`# ${files.length - failed.length} of ${files.length} files passed`);
@@ -65,13 +64,12 @@ export async function runTestFiles(files) {
 }
 
 /** Runs one file in a process of its own. */
-async function passes(file, limitSeconds) {
+async function passes(file) {
   const began = performance.now();
   const compiled = join(ROOT, 'dist', file.replace(/\.ts$/u, '.js'));
   const child = spawn(process.execPath, ['--enable-source-maps', '--import=./test/plain-processes.mjs', compiled], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, TAP_TIMEOUT: String(limitSeconds) },
   });
   let output = '';
   let errors = '';

@@ -30,11 +30,11 @@ async function main(args) {
 async function runAll(options) {
   build();
   execute('tap', ['build']);
-  const { timeLimit } = await import('../dist/test/harness/time-factor.js');
+  const { FILE_LIMIT_SECONDS } = await import('../dist/test/harness/time-factor.js');
   const given = options.find((option) => option.startsWith('--output-file='));
   const results = given?.slice('--output-file='.length) ?? 'build/tests.tap';
   mkdirSync(dirname(results), { recursive: true });
-  const limit = `--timeout=${timeLimit(300)}`;
+  const limit = `--timeout=${FILE_LIMIT_SECONDS}`;
   const status = execute('tap', [limit, ...options, ...(given ? [] : [`--output-file=${results}`])], { mayFail: true });
   if (existsSync(results)) printSlowest(readFileSync(results, 'utf8'));
   return status;

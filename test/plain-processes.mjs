@@ -8,3 +8,7 @@ module.register = () => undefined;
 process.env.__TAPJS_PROCESSINFO_TESTING_NO_REGISTER__ = String(process.pid);
 // Set by .taprc for this process only.
 delete process.env.NODE_OPTIONS;
+
+// tap's runner sets this limit; a test file that runs by itself has the same.
+const { FILE_LIMIT_SECONDS } = await import('../dist/test/harness/time-factor.js');
+process.env.TAP_TIMEOUT ??= String(FILE_LIMIT_SECONDS);

@@ -87,7 +87,7 @@ function launchesIn(slice: string): number {
 
 test(
   'killing the agent leaves the work and the limits of containers as they are, and the next agent knows them all',
-  { skip, timeout: 170_000 },
+  { skip },
   async (t) => {
     const { agent, allocations, admit } = await mortalNode(t);
     const containers = await Promise.all(
@@ -152,7 +152,7 @@ test(
 
 test(
   'while a hostile container holds the few descriptors of an agent, other containers are refused with the reason, nothing is lost, and they start later',
-  { skip: skipLimits, timeout: 170_000 },
+  { skip: skipLimits },
   async (t) => {
     const { agent, allocations, admit } = await mortalNode(t, { openFiles: 160 });
     const hostile = await admit(5);

@@ -3,8 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import type { Outcome } from './random-pods.js';
+import { timeLimit } from '../harness/time-factor.js';
 
-tap.setTimeout(900_000);
+tap.setTimeout(timeLimit(900_000));
 /** Each run is a program of its own that waits for its own node now and then. */
 tap.jobs = 3;
 
@@ -20,7 +21,7 @@ for (const { knowsPods, part, seed, strayLimit, lateLimit } of [
   const count = ADMISSIONS * part;
   const knowledge = knowsPods ? 'known from the API server' : 'known from the kubelet alone';
   const name = `${count} pods that look alike, ${knowledge}, in random orders (seed ${seed}), get their own GPU, directory and limits`;
-  void test(name, { timeout: 900_000, buffered: true }, async (t) => {
+  void test(name, { timeout: timeLimit(900_000), buffered: true }, async (t) => {
     const { stdout } = await promisify(execFile)(process.execPath, [
       PROGRAM,
       knowsPods ? 'known' : 'unknown',

@@ -30,7 +30,6 @@ const commands = new Commands();
 const BESIDE_OTHERS = { buffered: true };
 
 tap.jobs = 3;
-tap.setTimeout(300_000);
 tap.teardown(() => commands.close());
 
 /** A cluster of two nodes with agents, one without an agent, and pods; `run` runs `kubectl gpu` as jane. */

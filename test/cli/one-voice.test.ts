@@ -15,7 +15,6 @@ const PLUGIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta
 const BENCH = fileURLToPath(new URL('../../bench/run.js', import.meta.url));
 const commands = new Commands();
 
-tap.setTimeout(120_000);
 tap.teardown(() => commands.close());
 
 /** Commands that serve, print a script, or hand over to another program: they have no answer to format. */

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { environmentName, RUN_FLAGS } from '../../src/cli/run-flags.js';
 import { scratchDirectory } from '../scratch.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
@@ -17,7 +18,7 @@ function gpuManager(args: readonly string[], environment: Readonly<Record<string
   const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
     encoding: 'utf8',
     env: { ...process.env, ...environment },
-    timeout: 30_000,
+    timeout: timeLimit(120_000),
   });
   return { status, lines: stderr.trim().split('\n') };
 }

@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { scratchDirectory } from '../scratch.js';
 import { Commands, type Ended } from './commands.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 const commands = new Commands();
 
-tap.setTimeout(300_000);
 tap.teardown(() => commands.close());
 
 /** A command line, the exit code, and the text on standard error; `input` is the content of standard input. */
@@ -194,7 +194,7 @@ test('a mistake on the command line is refused in one sentence with the right ex
       cwd: directory,
       env,
       input,
-      timeout: 30_000,
+      timeout: timeLimit(120_000),
     });
     check({ code: status, out: stdout, err: stderr }, row);
   }
@@ -208,7 +208,7 @@ test('the error about a port in use names the port and the remedy', async (t) =>
   const { status, stderr } = spawnSync(
     process.execPath,
     [MAIN, 'demo', '--query-addr', '127.0.0.1', '--query-port', String(port)],
-    { encoding: 'utf8', timeout: 60_000 },
+    { encoding: 'utf8', timeout: timeLimit(120_000) },
   );
   t.equal(status, 2);
   t.match(stderr, `cannot listen on 127.0.0.1:${port}: another program listens there; stop it or choose another port`);

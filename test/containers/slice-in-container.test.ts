@@ -16,6 +16,7 @@ import type { Engine } from '../agent/runtimes/engine.js';
 import { imageSkipReason } from '../agent/runtimes/test-image.js';
 import { scratchDirectory } from '../scratch.js';
 import { nativeSkipReason, PROBE, simulatedHost } from './simulated-host.js';
+import { until } from '../harness/eventually.js';
 
 /** The request of the container: 30 hundredths of the GPU and 4 blocks of 256 MiB. */
 const CORES = 30;
@@ -66,12 +67,10 @@ async function start(
 
 /** Reads the results of the first process when they are complete. */
 async function firstResult(engine: Engine, id: string, name: string): Promise<string> {
-  for (let attempt = 0; attempt < 200; attempt += 1) {
+  return until(`the result for ${name}`, async () => {
     const { output } = await engine.exec(id, ['cat', `/results/${name}`]);
-    if (output.endsWith('\n')) return output;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`no result for ${name}`);
+    return output.endsWith('\n') && output;
+  });
 }
 
 const shareIn = (output: string): number => Number(/^share (\d+)$/m.exec(output)?.[1] ?? NaN);

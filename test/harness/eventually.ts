@@ -8,7 +8,7 @@ import { timeLimit } from './time-factor.js';
 export async function eventually<T>(
   condition: () => T | Promise<T>,
   what = 'the condition',
-  limitMs = 15_000,
+  limitMs = 120_000,
 ): Promise<Exclude<T, false | null | undefined>> {
   const deadline = performance.now() + timeLimit(limitMs);
   for (;;) {
@@ -26,7 +26,7 @@ export async function eventually<T>(
 export async function until<T>(
   what: string,
   ask: () => T | null | false | Promise<T | null | false>,
-  limitMs = 60_000,
+  limitMs = 180_000,
 ): Promise<T> {
   const end = performance.now() + timeLimit(limitMs);
   let failure = '';

@@ -3,6 +3,12 @@ const VARIABLE = 'GPU_MANAGER_TIME_FACTOR';
 /** How many times longer tests wait for other programs; set it for a machine that is slow. By default 1. */
 const FACTOR = factorOf(process.env[VARIABLE]);
 
+/**
+ * The time limit of a test file, and of each test in it: it only turns a hang into a failure. A machine with four times
+ * as many busy processes as processors needs a part of it.
+ */
+export const FILE_LIMIT_SECONDS = timeLimit(600);
+
 /** The time limit on this machine for what may take `usual`, in the same unit, on a machine of usual speed. */
 export function timeLimit(usual: number): number {
   return usual * FACTOR;

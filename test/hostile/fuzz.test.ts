@@ -25,6 +25,7 @@ import {
   settings,
   word,
 } from './http2-frames.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 const CONNECTIONS = Number(process.env.GPU_MANAGER_FUZZ ?? 3_000);
 const SEED = Number(process.env.GPU_MANAGER_FUZZ_SEED ?? 1 + Math.floor(Math.random() * 2 ** 31));
@@ -143,7 +144,7 @@ function run(path: string, { writes, end }: ReturnType<ReturnType<typeof fuzzer>
 
 test(
   `${CONNECTIONS} random connections end no process and leave no resources in use`,
-  { timeout: 1_500_000 },
+  { timeout: timeLimit(1_500_000) },
   async (t) => {
     t.comment(`seed ${SEED}, method ${METHOD}`);
     const program = await besieged(t, { unlimited: true });

@@ -13,6 +13,7 @@ import { eventually } from '../harness/eventually.js';
 import { generator } from '../generator.js';
 import { scratchDirectory } from '../scratch.js';
 import { underAttack } from './besieged.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 const CONNECTIONS = Number(process.env.GPU_MANAGER_FUZZ ?? 3_000);
 const SEED = Number(process.env.GPU_MANAGER_FUZZ_SEED ?? 1 + Math.floor(Math.random() * 2 ** 31));
@@ -112,7 +113,7 @@ function fuzzer(random: () => number) {
 
 test(
   `${CONNECTIONS} connections to a runtime that sends random bytes end no plugin`,
-  { timeout: 1_500_000 },
+  { timeout: timeLimit(1_500_000) },
   async (t) => {
     t.comment(`seed ${SEED}`);
     const path = join(await scratchDirectory(t), 'nri.sock');

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { test } from 'tap';
+import tap, { test } from 'tap';
+import { timeLimit } from '../harness/time-factor.js';
 
 const native = fileURLToPath(new URL('../../../native/', import.meta.url));
 
@@ -10,8 +11,14 @@ const RESULT = /^(not )?ok \d+ - (.*?)(?: # SKIP (.*))?$/;
 const missing = ['make', 'cc'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
 const skip = missing.length > 0 ? `not installed: ${missing.join(', ')}` : false;
 
-test('the C tests pass', { skip, timeout: 300_000 }, (t) => {
-  const run = spawnSync('make', ['--silent', '-C', native, 'test'], { encoding: 'utf8', maxBuffer: 64 << 20 });
+tap.setTimeout(timeLimit(1_800_000));
+
+test('the C tests pass', { skip, timeout: timeLimit(1_800_000) }, (t) => {
+  const run = spawnSync('make', ['--silent', '-C', native, 'test'], {
+    encoding: 'utf8',
+    maxBuffer: 64 << 20,
+    env: { ...process.env, TEST_TIMEOUT: String(timeLimit(300)) },
+  });
   const blocks = run.stdout.split(/^(?=(?:not )?ok )/m);
   let results = 0;
   for (const block of blocks) {

@@ -1,4 +1,4 @@
-import tap, { test } from 'tap';
+import { test } from 'tap';
 import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
 import { DEFAULT_FAMILIES } from '../../src/quota/core/type-family.js';
 import { GROUP_LABEL, Quota } from '../../src/quota/index.js';
@@ -6,8 +6,6 @@ import { podsBeyondQuota, type GroupPod } from '../../src/quota-controller/contr
 import { GROUPS_PATH, POLICIES_PATH } from '../../src/kube/quota/names.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from './cluster.js';
-
-tap.setTimeout(60_000);
 
 const pod = (uid: string, group: string, startedAt: number | null, cores: number): GroupPod => ({
   uid,

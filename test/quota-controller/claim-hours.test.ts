@@ -1,11 +1,9 @@
-import tap, { test, type Test } from 'tap';
+import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../src/quota/index.js';
 import { union, without, type Interval } from '../../src/quota-controller/controller/interval.js';
 import { generator } from '../generator.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from './cluster.js';
-
-tap.setTimeout(180_000);
 
 const HOUR = 3_600_000;
 const CASH = 'cash/requests.tencent.com/vcuda-core';

@@ -1,10 +1,8 @@
-import tap, { test } from 'tap';
+import { test } from 'tap';
 import { GROUP_LABEL, KNOWN_KINDS } from '../../src/quota/index.js';
 import { resourceOf } from '../../src/quota-controller/kinds.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from './cluster.js';
-
-tap.setTimeout(180_000);
 
 const template = {
   spec: { containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 1 }, requests: { cpu: 1 } } }] },

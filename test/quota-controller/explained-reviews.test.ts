@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import tap, { test, type Test } from 'tap';
+import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../src/quota/index.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
@@ -10,8 +10,6 @@ import { scratchDirectory } from '../scratch.js';
 import { QuotaCluster } from './cluster.js';
 
 // Each command is a process that takes seconds on a busy machine.
-tap.setTimeout(180_000);
-
 const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const PRODUCT = 'nvidia.com/gpu.product';
 const A100 = { nodeSelector: { [PRODUCT]: 'NVIDIA-A100-SXM4-80GB' } };

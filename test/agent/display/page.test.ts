@@ -7,6 +7,7 @@ import { runPod, startedNode } from '../node.js';
 import { simplePod } from '../pods.js';
 import { cards } from '../gpus.js';
 import { eventually } from '../../harness/eventually.js';
+import { timeLimit } from '../../harness/time-factor.js';
 
 const skip = noBrowser;
 
@@ -32,7 +33,7 @@ test('the page shows the node', { skip }, async (t) => {
     const wanted = simplePod(30, 8);
     await runPod(agent, wanted);
     // The limit is generous for a loaded machine; the feed samples every second.
-    await page.locator('a.slice', { hasText: wanted.name }).waitFor({ timeout: 15_000 });
+    await page.locator('a.slice', { hasText: wanted.name }).waitFor({ timeout: timeLimit(60_000) });
     t.match(
       await page.locator('.events').textContent(),
       new RegExp(`Started.*default/${wanted.name}/main: 30 cores of GPU 0`),

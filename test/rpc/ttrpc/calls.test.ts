@@ -7,6 +7,7 @@ import { TtrpcServer } from '../../../src/rpc/ttrpc/ttrpc-server.js';
 import { RpcRefusal, unary } from '../../../src/rpc/unary.js';
 import type { RpcHandler } from '../../../src/rpc/grpc-call.js';
 import { ManualClock } from '../../manual-clock.js';
+import { eventually } from '../../harness/eventually.js';
 
 const { Plugin } = nriProto().nri.pkg.api.v1alpha1;
 const { Configure, Synchronize, Shutdown } = Plugin.service;
@@ -75,7 +76,7 @@ test('calls run concurrently and are answered in any order', async (t) => {
     }),
   });
   const calls = [1, 2, 3].map((number) => client.call(Configure, { config: String(number) }, 1_000));
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await eventually(() => waiting.length === 3, 'the three calls');
   for (const answer of waiting.reverse()) answer();
   t.same(
     (await Promise.all(calls)).map(({ events }) => events),
@@ -114,10 +115,14 @@ test('a call without an answer fails at its time limit, and a late answer is dro
 });
 
 test('both ends of a call learn that the connection has ended', async (t) => {
-  let over = 0;
-  const { client, server } = pair({ Shutdown: (call) => call.onOver(() => (over += 1)) });
+  let [begun, over] = [0, 0];
+  const shutdown: RpcHandler<unknown, unknown> = (call) => {
+    begun += 1;
+    call.onOver(() => (over += 1));
+  };
+  const { client, server } = pair({ Shutdown: shutdown });
   const call = client.call(Shutdown, {}, 1_000);
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await eventually(() => begun === 1, 'the call');
   server.close();
   client.close();
   t.equal(over, 1);
@@ -145,7 +150,7 @@ test('the server refuses requests that break the rules of streams, and serves th
   server.receive(encodeMessage({ streamId: 9, type: MESSAGE_TYPE.request, payload: Buffer.from([0xff, 0xff]) }));
   server.receive(request(11, 'Configure', Buffer.from([0xff])));
   server.receive(request(13, 'Shutdown'));
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await eventually(() => answers.some(({ streamId }) => streamId === 13), 'the answer to the last request');
   t.same(
     answers.map(({ streamId, code }) => [streamId, code]),
     [

@@ -10,6 +10,7 @@ import { TtrpcClient } from '../../../src/rpc/ttrpc/ttrpc-client.js';
 import { TtrpcServer } from '../../../src/rpc/ttrpc/ttrpc-server.js';
 import { RpcRefusal, unary } from '../../../src/rpc/unary.js';
 import { ManualClock } from '../../manual-clock.js';
+import { eventually } from '../../harness/eventually.js';
 
 interface Vector {
   readonly kind: 'stream' | 'chunks' | 'message';
@@ -70,7 +71,7 @@ test('an answer equals the bytes of a runtime in Go', async (t) => {
       write: (message) => sent.push(encodeChunks(RUNTIME, message)),
     });
     for (const { bytes } of new ChunkReader().feed(bytesOf('registration'))) server.receive(bytes);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually(() => sent.length > 0, 'the answer');
     return Buffer.concat(sent).toString('hex');
   };
   const refused = bytesOf('registration refused').toString('hex');

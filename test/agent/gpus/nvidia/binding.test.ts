@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import type { DriverEvent } from '../../../../src/agent/gpus/driver.js';
 import { noKernelDriver, type KernelDriver } from '../../../../src/agent/gpus/nvidia/kernel-driver.js';
@@ -34,6 +33,35 @@ function listen(driver: NvidiaDriver): {
       return heard.slice(0, count);
     },
   };
+}
+
+/** A kernel without GPUs that counts how often the driver asks for them: with each connection, and once a round. */
+class CountedKernel implements KernelDriver {
+  readonly numaNode = async (): Promise<null> => null;
+  #connections = 0;
+  #rounds = 0;
+
+  async ensureLoaded(): Promise<null> {
+    this.#connections += 1;
+    return null;
+  }
+
+  async gpus(): Promise<null> {
+    this.#rounds += 1;
+    return null;
+  }
+
+  /** Resolves when the driver has visited each GPU, whatever it does now. */
+  async round(): Promise<void> {
+    const before = this.#rounds;
+    await eventually(() => this.#rounds >= before + 3, 'a round of the driver');
+  }
+
+  /** Resolves when the driver has tried so many times to connect. */
+  async attempts(count: number): Promise<void> {
+    const before = this.#connections;
+    await eventually(() => this.#connections >= before + count, `${count} attempts to connect`);
+  }
 }
 
 if (skip === false) {
@@ -195,9 +223,10 @@ test('XIDs and memory errors arrive with the GPU that reported them', { skip }, 
 
 test('memory errors that the driver only counts are noticed when the count rises', { skip }, async (t) => {
   command('errors 1 3');
-  const driver = open(t);
+  const kernel = new CountedKernel();
+  const driver = open(t, { kernel });
   const { heard, until } = listen(driver);
-  await sleep(100);
+  await kernel.round();
   t.same(heard, [], 'errors from before the start do not count');
   command('errors 1 4');
   t.same(await until(1), [{ kind: 'ecc', uuid: uuid(1) }]);
@@ -244,7 +273,8 @@ test('the driver is unreachable when calls hang on every thread, and is found ag
 });
 
 test('a driver that disappears is reported once, and its return is reported', { skip }, async (t) => {
-  const driver = open(t);
+  const kernel = new CountedKernel();
+  const driver = open(t, { kernel });
   await driver.inventory();
   const { heard, until } = listen(driver);
   command('code 1', 'init 9');
@@ -254,7 +284,7 @@ test('a driver that disappears is reported once, and its return is reported', { 
     code: 'unreachable',
     message: 'nvmlInit_v2 of driver: the kernel driver is not loaded',
   });
-  await sleep(150);
+  await kernel.attempts(2);
   t.equal(heard.length, 1);
   command();
   t.same((await until(2))[1], { kind: 'reachable' });
@@ -332,8 +362,14 @@ test('closing reports a call that will not return, because Node cannot exit then
     message: 'calls to GPU 0 have not returned: Node cannot end by itself',
   });
   command();
-  await sleep(100);
-  await driver.close();
+  await eventually(
+    () =>
+      driver.close().then(
+        () => true,
+        () => false,
+      ),
+    'the call to return',
+  );
 });
 
 test('a closed driver makes no calls and reports no events', { skip }, async (t) => {
@@ -341,8 +377,11 @@ test('a closed driver makes no calls and reports no events', { skip }, async (t)
   await driver.inventory();
   const { heard } = listen(driver);
   await driver.close();
+  const other = open(t);
+  await other.inventory();
+  const { until } = listen(other);
   command('lost 0');
-  await sleep(50);
+  await until(1);
   t.same(heard, []);
   await t.rejects(driver.inventory(), { code: 'unreachable', message: 'the driver is closed' });
 });

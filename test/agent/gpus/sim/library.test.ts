@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
 import { DriverError, type Driver, type DriverEvent } from '../../../../src/agent/gpus/driver.js';
 import { eventually } from '../../../harness/eventually.js';
@@ -94,11 +93,10 @@ test(
     t.same(await driver.processes(uuid(0)), []);
     const program = MACHINE.startProgram(t);
     const seen = async () => (await driver.processes(uuid(0))).find((entry) => entry.pid === program.pid);
-    let found = await seen();
-    for (let tries = 0; (found?.utilizationPercent ?? 0) < 50 && tries < 500; tries++) {
-      await sleep(20);
-      found = await seen();
-    }
+    const found = await eventually(async () => {
+      const process = await seen();
+      return (process?.utilizationPercent ?? 0) >= 50 && process;
+    }, 'half of the time of the GPU');
     t.match(found, { pid: program.pid, usedMemoryBytes: Number, utilizationPercent: Number });
     t.ok((found?.usedMemoryBytes ?? 0) >= 64 * 1024 * 1024);
     t.ok((found?.utilizationPercent ?? 0) >= 50, `${found?.utilizationPercent} percent`);
