@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
+import { exportedNames, symbolSpans } from './elf-symbols.js';
 import {
   contentSpans,
   ELF_HEADER_BYTES,
@@ -18,7 +19,17 @@ const MAX_FILE_BYTES = 2 * 1024 ** 3;
  * some hundred kilobytes. The image is as long as the file, but only pages that are read take memory. Rejects with the
  * file system's error.
  */
-export async function readElfFile(path: string): Promise<ElfResult<ElfFacts>> {
+export const readElfFile = (path: string): Promise<ElfResult<ElfFacts>> => readParts(path, contentSpans, readElf);
+
+/** Reads the names that a 64-bit library exports, and only the parts of the file that this needs. */
+export const readExports = (path: string): Promise<ElfResult<ReadonlySet<string>>> =>
+  readParts(path, symbolSpans, exportedNames);
+
+async function readParts<T>(
+  path: string,
+  spansOf: (image: Buffer) => ElfResult<readonly Span[]>,
+  read: (image: Buffer) => ElfResult<T>,
+): Promise<ElfResult<T>> {
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { size } = await file.stat();
@@ -31,10 +42,10 @@ export async function readElfFile(path: string): Promise<ElfResult<ElfFacts>> {
     const image = Buffer.alloc(size);
     header.copy(image);
     await fill(file, image, tables.value);
-    const content = contentSpans(image);
+    const content = spansOf(image);
     if (!content.ok) return content;
     await fill(file, image, content.value);
-    return readElf(image);
+    return read(image);
   } finally {
     await file.close();
   }

@@ -150,7 +150,8 @@ interface ParsedSections {
   readonly sections: readonly elfy.Section[];
 }
 
-function parseSections(image: Buffer): ElfResult<ParsedSections> {
+/** The section headers of an image in which header and tables are filled in, and their data where that is. */
+export function parseSections(image: Buffer): ElfResult<ParsedSections> {
   const layout = readLayout(image.subarray(0, ELF_HEADER_BYTES), image.length);
   if (!layout.ok) return layout;
   const { is64, nameTableIndex } = layout.value;

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Architecture } from './architecture.js';
-import { readElfFile } from './elf-file.js';
+import { readElfFile, readExports } from './elf-file.js';
 import type { ElfFacts, ElfResult } from './elf.js';
 import type { HostRoot } from './host-root.js';
 import { parseLdSoCache } from './ld-so-cache.js';
@@ -21,6 +21,8 @@ export interface HostLibrary extends HostFile {
   /** Name under which the linker finds it. */
   readonly name: string;
   readonly facts: ElfFacts;
+  /** The names that programs find in it; null if they were not requested or cannot be read. */
+  readonly exports: ReadonlySet<string> | null;
 }
 
 export interface HostBinary extends HostFile {
@@ -40,6 +42,8 @@ export interface HostInventory {
 export interface InventoryRequest {
   readonly wantsLibrary: (name: string) => boolean;
   readonly binaries: readonly string[];
+  /** SONAMEs of the libraries whose exports are needed. */
+  readonly exportsOf?: readonly string[];
 }
 
 const CACHE = '/etc/ld.so.cache';
@@ -57,7 +61,8 @@ const LIBRARY_DIRECTORIES = [
 /** Finds libraries and programs of a host; caches the facts of a file until the file changes. */
 export class Inventory {
   readonly #root: HostRoot;
-  readonly #known = new Map<string, { readonly identity: string; readonly elf: ElfResult<ElfFacts> }>();
+  readonly #elfs = new FileFacts(readElfFile);
+  readonly #exports = new FileFacts(readExports);
 
   constructor(root: HostRoot) {
     this.#root = root;
@@ -71,9 +76,14 @@ export class Inventory {
       if (!request.wantsLibrary(name)) continue;
       const file = await this.#file(hostPath);
       if (file === null) continue;
-      const elf = await this.#elf(file);
-      if (elf.ok) libraries.push({ ...file, name, facts: elf.value });
-      else unreadable.push({ path: file.path, reason: elf.reason });
+      const elf = await this.#elfs.of(file);
+      if (!elf.ok) {
+        unreadable.push({ path: file.path, reason: elf.reason });
+        continue;
+      }
+      const wanted = elf.value.soname !== null && request.exportsOf?.includes(elf.value.soname) === true;
+      const exports = wanted ? await this.#exports.of(file) : null;
+      libraries.push({ ...file, name, facts: elf.value, exports: exports?.ok === true ? exports.value : null });
     }
     return { source: listed.source, libraries, binaries: await this.#programs(request.binaries), unreadable };
   }
@@ -119,13 +129,23 @@ export class Inventory {
     if (path === null || !(await stat(path)).isFile()) return null;
     return describe(path);
   }
+}
 
-  async #elf(file: HostFile): Promise<ElfResult<ElfFacts>> {
-    const known = this.#known.get(file.path);
-    if (known?.identity === file.identity) return known.elf;
-    const elf = await readElfFile(file.path);
-    this.#known.set(file.path, { identity: file.identity, elf });
-    return elf;
+/** What was read from files, until they change. */
+class FileFacts<T> {
+  readonly #read: (path: string) => Promise<ElfResult<T>>;
+  readonly #known = new Map<string, { readonly identity: string; readonly result: ElfResult<T> }>();
+
+  constructor(read: (path: string) => Promise<ElfResult<T>>) {
+    this.#read = read;
+  }
+
+  async of({ path, identity }: HostFile): Promise<ElfResult<T>> {
+    const known = this.#known.get(path);
+    if (known?.identity === identity) return known.result;
+    const result = await this.#read(path);
+    this.#known.set(path, { identity, result });
+    return result;
   }
 }
 

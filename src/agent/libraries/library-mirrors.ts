@@ -147,12 +147,13 @@ export class LibraryMirrors {
   }
 
   #takeInventory(): Promise<HostInventory> {
-    const { volumes } = this.#options;
+    const { volumes, controls } = this.#options;
     return this.#inventory.take({
       wantsLibrary: (name) =>
         name.startsWith('libnvidia-') ||
         volumes.some((volume) => volume.libraries.some((listed) => name.startsWith(listed))),
       binaries: [...new Set(volumes.flatMap((volume) => volume.binaries))],
+      exportsOf: controls.map((control) => control.soname),
     });
   }
 

@@ -11,6 +11,8 @@ export interface ControlLibrary extends HostFile {
   /** Name under which it loads the interposed library: `libcuda-origin.so.1`. */
   readonly originName: string;
   readonly architecture: Architecture;
+  /** The names that programs find in it: every call that this project knows. */
+  readonly exports: ReadonlySet<string>;
 }
 
 /** One entry of the new directory; paths are relative to it. */
@@ -18,8 +20,14 @@ export type MirrorStep =
   | { readonly kind: 'directory'; readonly to: string; readonly reason: string }
   /** Hard link to a file of the host, or a copy if that is on another file system. */
   | { readonly kind: 'link'; readonly to: string; readonly from: HostFile; readonly reason: string }
-  /** Copy of one of this project's own files. */
-  | { readonly kind: 'copy'; readonly to: string; readonly from: HostFile; readonly reason: string }
+  /** Copy of one of this project's own files, in which programs do not find the exports that `without` names. */
+  | {
+      readonly kind: 'copy';
+      readonly to: string;
+      readonly from: HostFile;
+      readonly without?: readonly string[];
+      readonly reason: string;
+    }
   /** Symbolic link to a name in the same directory. */
   | { readonly kind: 'symlink'; readonly to: string; readonly target: string; readonly reason: string };
 
@@ -163,6 +171,13 @@ function chooseLibraries({ volume, inventory, architecture, controls }: MirrorRe
 
 const identityName = (library: HostLibrary): string => library.facts.soname ?? library.fileName;
 
+/**
+ * The exports of the control library that the driver behind it lacks. Programs look for a newer call and take an older
+ * one where it is missing, so they must not find it. Empty if the driver's exports are not known.
+ */
+const namesThatLack = (control: ControlLibrary, origin: HostLibrary): readonly string[] =>
+  origin.exports === null ? [] : [...control.exports].filter((name) => origin.exports?.has(name) !== true).sort();
+
 /** Collects steps; the first step with a name wins. */
 class Layout {
   readonly steps: MirrorStep[] = [];
@@ -194,6 +209,7 @@ class Layout {
       kind: 'copy',
       to: `${directory}/${control.soname}`,
       from: control,
+      without: namesThatLack(control, origin),
       reason: `stands before ${origin.fileName}`,
     });
     for (const name of [...linkNames(control.soname, control.soname), ...linkNames(origin.fileName, control.soname)]) {
@@ -256,6 +272,7 @@ function versionName(driverVersion: string | null, steps: readonly MirrorStep[])
         step.kind,
         step.to,
         'from' in step ? [step.from.path, step.from.identity] : 'target' in step ? step.target : null,
+        ...('without' in step ? [step.without] : []),
       ]),
     );
   return `${driverVersion ?? 'unknown'}-${digest.digest('hex').slice(0, 12)}`;

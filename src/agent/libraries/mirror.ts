@@ -1,6 +1,7 @@
 import * as nodeFs from 'node:fs/promises';
 import { constants } from 'node:fs';
 import { join } from 'node:path';
+import { withoutExports } from './elf-symbols.js';
 import type { MirrorPlan, MirrorStep } from './mirror-plan.js';
 
 /** The file system calls that create a mirror; a test passes calls that fail at a chosen point. */
@@ -9,6 +10,8 @@ export type MirrorFs = Pick<
   | 'mkdir'
   | 'link'
   | 'copyFile'
+  | 'readFile'
+  | 'writeFile'
   | 'chmod'
   | 'stat'
   | 'lstat'
@@ -143,7 +146,8 @@ async function carryOut(step: MirrorStep, building: string, fs: MirrorFs): Promi
       }
       return;
     case 'copy':
-      await copy(step.from.path, to, fs);
+      if (step.without === undefined || step.without.length === 0) await copy(step.from.path, to, fs);
+      else await copyWithout(step.from.path, to, step.without, fs);
       return;
     case 'symlink':
       await fs.symlink(step.target, to);
@@ -154,6 +158,18 @@ const LINK_REFUSALS = new Set(['EXDEV', 'EPERM', 'EACCES', 'EMLINK', 'EROFS', 'E
 
 async function copy(from: string, to: string, fs: MirrorFs): Promise<void> {
   await fs.copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  await finishCopy(from, to, fs);
+}
+
+/** Copies a library in which programs do not find `names`. */
+async function copyWithout(from: string, to: string, names: readonly string[], fs: MirrorFs): Promise<void> {
+  const changed = withoutExports(await fs.readFile(from), new Set(names));
+  if (!changed.ok) throw new Error(`${from}: ${changed.reason}`);
+  await fs.writeFile(to, changed.value, { flag: 'wx' });
+  await finishCopy(from, to, fs);
+}
+
+async function finishCopy(from: string, to: string, fs: MirrorFs): Promise<void> {
   await fs.chmod(to, ((await fs.stat(from)).mode & 0o777) | 0o444);
   await sync(to, fs);
 }

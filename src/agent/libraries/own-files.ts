@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { readElfFile } from './elf-file.js';
+import { readElfFile, readExports } from './elf-file.js';
 import type { HostFile } from './inventory.js';
 import type { ControlLibrary } from './mirror-plan.js';
 
@@ -24,5 +24,7 @@ export async function describeControlLibrary(path: string): Promise<ControlLibra
     throw new Error(
       `${path} is not a control library: it has the SONAME ${soname ?? '(none)'} and needs ${needed.join(', ')}`,
     );
-  return { ...(await describeOwnFile(path)), soname, originName, architecture };
+  const exports = await readExports(path);
+  if (!exports.ok) throw new Error(`${path}: ${exports.reason}`);
+  return { ...(await describeOwnFile(path)), soname, originName, architecture, exports: exports.value };
 }

@@ -6,6 +6,8 @@ export interface ElfDescription {
   readonly needed?: readonly string[];
   /** Oldest Linux of the ABI tag, `[2, 3, 99]`; without it there is no such note. */
   readonly minimumLinux?: readonly [number, number, number];
+  /** Names of the functions that a 64-bit library exports; its first byte is the code of each. */
+  readonly exports?: readonly string[];
   /** Text that makes the bytes of one library differ from those of another. */
   readonly content?: string;
 }
@@ -14,6 +16,7 @@ const MACHINES = { 'x86-64': 62, i386: 3, x32: 62, aarch64: 183, arm: 40 } as co
 const DYNAMIC = 6;
 const NOTE = 7;
 const STRTAB = 3;
+const DYNSYM = 11;
 const PROGBITS = 1;
 const LOAD = 1;
 const DYNAMIC_SEGMENT = 2;
@@ -30,11 +33,12 @@ interface Section {
  * dynamic section, contents of the sections one after the other, section headers.
  */
 export function buildElf(description: ElfDescription): Buffer {
-  const { architecture = 'x86-64', soname, needed = [], minimumLinux, content = '' } = description;
+  const { architecture = 'x86-64', soname, needed = [], minimumLinux, exports = [], content = '' } = description;
   const is64 = architecture === 'x86-64' || architecture === 'aarch64';
   const strings = new StringTable();
   const tags: [number, number][] = needed.map((name) => [1, strings.add(name)]);
   if (soname !== undefined) tags.push([14, strings.add(soname)]);
+  const symbols = is64 ? symbolTable(exports.map((name) => strings.add(name))) : null;
   // Address and size of the string table, once they are known.
   tags.push([5, 0], [10, strings.bytes().length], [0, 0]);
   const strtabTag = tags.length - 3;
@@ -47,8 +51,10 @@ export function buildElf(description: ElfDescription): Buffer {
   ];
   sections.push({ name: '.dynstr', type: STRTAB, link: 0, data: strings.bytes() });
   const dynstr = sections.length - 1;
+  if (symbols !== null) sections.push({ name: '.dynsym', type: DYNSYM, link: dynstr, data: symbols });
   const dynamic = Buffer.concat(tags.map(([tag, value]) => words(is64, [tag, value])));
   sections.push({ name: '.dynamic', type: DYNAMIC, link: dynstr, data: dynamic });
+  const dynamicAt = sections.length - 1;
   for (const section of sections) names.add(section.name);
   names.add('.shstrtab');
   sections.push({ name: '.shstrtab', type: STRTAB, link: 0, data: names.bytes() });
@@ -66,7 +72,7 @@ export function buildElf(description: ElfDescription): Buffer {
   const file = Buffer.alloc(sectionHeaders + sections.length * entryBytes);
   elfHeader(is64, MACHINES[architecture], sectionHeaders, sections.length).copy(file);
   segment(is64, LOAD, 0, file.length).copy(file, headerBytes);
-  segment(is64, DYNAMIC_SEGMENT, offsets[dynstr + 1] ?? 0, dynamic.length).copy(file, headerBytes + (is64 ? 56 : 32));
+  segment(is64, DYNAMIC_SEGMENT, offsets[dynamicAt] ?? 0, dynamic.length).copy(file, headerBytes + (is64 ? 56 : 32));
   sections.forEach((section, index) => {
     const offset = offsets[index] ?? 0;
     section.data.copy(file, offset);
@@ -97,6 +103,19 @@ function words(is64: boolean, values: readonly number[]): Buffer {
   const bytes = Buffer.alloc(values.length * (is64 ? 8 : 4));
   values.forEach((value, index) => bytes.writeUInt32LE(value, index * (is64 ? 8 : 4)));
   return bytes;
+}
+
+/** Elf64_Sym of functions with these names: the empty first entry, then global functions at address 1 of section 1. */
+function symbolTable(names: readonly number[]): Buffer {
+  const table = Buffer.alloc((names.length + 1) * 24);
+  names.forEach((name, index) => {
+    const at = (index + 1) * 24;
+    table.writeUInt32LE(name, at);
+    table.writeUInt8(0x12, at + 4);
+    table.writeUInt16LE(1, at + 6);
+    table.writeUInt32LE(1, at + 8);
+  });
+  return table;
 }
 
 function abiTag(version: readonly [number, number, number]): Buffer {
@@ -139,7 +158,7 @@ function sectionHeader(is64: boolean, name: number, section: Section, offset: nu
   entry.writeUInt32LE(offset, is64 ? 24 : 16);
   entry.writeUInt32LE(section.data.length, is64 ? 32 : 20);
   entry.writeUInt32LE(section.link, is64 ? 40 : 24);
-  const entrySize = section.type === DYNAMIC ? (is64 ? 16 : 8) : 0;
+  const entrySize = section.type === DYNAMIC ? (is64 ? 16 : 8) : section.type === DYNSYM ? 24 : 0;
   entry.writeUInt32LE(entrySize, is64 ? 56 : 36);
   return entry;
 }

@@ -42,6 +42,7 @@ const library: fc.Arbitrary<HostLibrary> = fc
       path: `/${architecture}/${directory}/${fileName}`,
       identity: '1',
       facts: { architecture, soname: name, needed, notes: [] },
+      exports: null,
     };
   });
 
@@ -55,6 +56,7 @@ const CONTROLS: readonly ControlLibrary[] = [
   fileName: `control-${soname}`,
   path: `/agent/control-${soname}`,
   identity: '1',
+  exports: new Set(['cuInit']),
 }));
 
 function planOf(libraries: readonly HostLibrary[], controls: readonly ControlLibrary[] | null): MirrorPlan | null {

@@ -35,6 +35,7 @@ function library(fileName: string, sketch: LibrarySketch = {}): HostLibrary {
       needed,
       notes: minimumLinux === undefined ? [] : [{ owner: 'GNU', type: 1, description }],
     },
+    exports: null,
   };
 }
 
@@ -53,6 +54,7 @@ const control = (
   architecture,
   path: `/agent/${fileName}`,
   identity: fileName,
+  exports: new Set(['cuInit', 'cuGetProcAddress_v2']),
 });
 
 const CONTROLS = [
@@ -309,6 +311,16 @@ test('the version is named after the driver and the contents of the mirror', (t)
   t.not(plan([{ ...CUDA, identity: 'changed' }]).version, first.version);
   t.not(plan([CUDA, NVML]).version, first.version);
   t.not(plan([CUDA], { controls: CONTROLS }).version, first.version);
+  t.end();
+});
+
+test('a control library has no name that the driver behind it lacks', (t) => {
+  const known = { ...CUDA, exports: new Set(['cuInit', 'cuOfTheDriverOnly']) };
+  const copies = (libraries: readonly HostLibrary[]) =>
+    plan(libraries, { controls: CONTROLS }).steps.filter((step) => step.kind === 'copy');
+  t.match(copies([known]), [{ to: 'lib64/libcuda.so.1', without: ['cuGetProcAddress_v2'] }]);
+  t.match(copies([CUDA]), [{ without: [] }], 'of a driver whose names are not known nothing is left out');
+  t.not(plan([known], { controls: CONTROLS }).version, plan([CUDA], { controls: CONTROLS }).version);
   t.end();
 });
 
