@@ -8,7 +8,7 @@ import { plainStatus } from '../quota/command/report.js';
 import { replay, reportOf, scriptProblem, statusesOf } from '../quota/command/replay.js';
 import { readTree } from '../quota/command/tree-file.js';
 import { readManifests } from '../quota/command/manifest-file.js';
-import type { Policy } from '../quota/core/policy.js';
+import type { Policy } from '../quota/core/state/policy.js';
 import { unchargeable } from '../quota/evaluators/chargeable-key.js';
 import { whatIf } from '../quota/command/what-if.js';
 import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';

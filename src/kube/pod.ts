@@ -2,7 +2,7 @@ import { DEFAULT_CATALOG, type CardCatalog } from '../quota/evaluators/gpu-resou
 import { withClaims } from '../quota/evaluators/claim-kinds.js';
 import { ManifestReader } from '../quota/evaluators/manifest.js';
 import { podNeeds, type PodNeeds } from '../quota/evaluators/pod-template.js';
-import type { Refusal } from '../quota/core/refusal.js';
+import type { Refusal } from '../quota/core/amounts/refusal.js';
 import { readCondition } from './condition.js';
 import { list, record, text, texts, time, type JsonRecord } from './json.js';
 import type { LabelRequirement } from './label-selector.js';

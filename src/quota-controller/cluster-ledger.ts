@@ -1,6 +1,6 @@
-import { DEFAULT_POLICY, type Policy } from '../quota/core/policy.js';
+import { DEFAULT_POLICY, type Policy } from '../quota/core/state/policy.js';
 import { Quota } from '../quota/core/quota.js';
-import { Restorer, latestHead } from '../quota/core/restore.js';
+import { Restorer, latestHead } from '../quota/core/records/restore.js';
 import type { Clock } from '../host/clock.js';
 import type { KubeApi } from '../kube/client.js';
 import type { Ledger, LedgerPage } from './store/ledger.js';

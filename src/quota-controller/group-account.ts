@@ -1,5 +1,5 @@
 import type { Quota } from '../quota/core/quota.js';
-import type { GroupStatus } from '../quota/core/status.js';
+import type { GroupStatus } from '../quota/core/reports/status.js';
 import { cashTable, plainStatus, usageTable } from '../quota/command/report.js';
 import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } from '../quota/command/top.js';
 import type { Condition } from '../kube/condition.js';

@@ -1,4 +1,4 @@
-import type { Policy } from '../quota/core/policy.js';
+import type { Policy } from '../quota/core/state/policy.js';
 import { KNOWN_KINDS } from '../quota/evaluators/evaluate.js';
 import { BundleReviews } from './bundle-reviews.js';
 import { declaredKinds } from './kinds.js';

@@ -1,4 +1,4 @@
-import type { Demand } from '../quota/core/demand.js';
+import type { Demand } from '../quota/core/admission/demand.js';
 import { apiGroupOf, evaluateAlone, type EvaluationOptions, type Owner } from '../quota/evaluators/evaluate.js';
 import type { KubeApi } from '../kube/client.js';
 import { selectsLabels } from '../kube/label-selector.js';

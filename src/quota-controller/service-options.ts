@@ -6,7 +6,7 @@ import type { WebhookTarget } from '../kube/admission/webhook-registration.js';
 import type { ServerTime } from '../kube/server-time.js';
 import type { WatchableApi } from '../kube/watchable-api.js';
 import type { ArbitratorPolicy } from '../quota/arbitrator/index.js';
-import type { QuotaEvent } from '../quota/core/event.js';
+import type { QuotaEvent } from '../quota/core/state/event.js';
 import type { EvaluationOptions } from '../quota/evaluators/evaluate.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 

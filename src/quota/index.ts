@@ -1,31 +1,31 @@
 export * as arbitrator from './arbitrator/index.js';
-export type { Amounts, BudgetStatus, Condition, GroupStatus } from './core/status.js';
-export type { Change } from './core/change.js';
-export type { Charge } from './core/charges.js';
+export type { Amounts, BudgetStatus, Condition, GroupStatus } from './core/reports/status.js';
+export type { Change } from './core/state/change.js';
+export type { Charge } from './core/reports/charges.js';
 export type { Command } from './core/command.js';
 export { ShapeError } from './core/command-shape.js';
-export { formatAmount, type Decision, type Hints, type Violation, type Warning } from './core/decision.js';
-export type { GroupLoan } from './core/declared-loan.js';
-export type { GroupGrant } from './core/declared-grant.js';
-export type { Demand, PodSet, Resources } from './core/demand.js';
-export type { QuotaEvent } from './core/event.js';
+export { formatAmount, type Decision, type Hints, type Violation, type Warning } from './core/admission/decision.js';
+export type { GroupLoan } from './core/state/declared-loan.js';
+export type { GroupGrant } from './core/state/declared-grant.js';
+export type { Demand, PodSet, Resources } from './core/admission/demand.js';
+export type { QuotaEvent } from './core/state/event.js';
 export type { ExplainedKey, Explanation } from './core/explain.js';
-export type { GrantSpec } from './core/grants.js';
-export type { GroupSpec, Hard } from './core/group-spec.js';
-export type { GroupUpdate } from './core/group-update.js';
-export type { Mode } from './core/group.js';
-export { cashTarget, keyProblem, unitOfKey, type Key } from './core/key.js';
-export type { LoanSpec } from './core/loans.js';
-export type { TransferSpec } from './core/transfer.js';
-export type { Observation } from './core/observe.js';
-export { DEFAULT_POLICY, type Policy } from './core/policy.js';
-export { formatQuantity, parseQuantity, readQuantity, wholeQuantity, type Quantity } from './core/quantity.js';
+export type { GrantSpec } from './core/loans/grants.js';
+export type { GroupSpec, Hard } from './core/state/group-spec.js';
+export type { GroupUpdate } from './core/groups/group-update.js';
+export type { Mode } from './core/state/group.js';
+export { cashTarget, keyProblem, unitOfKey, type Key } from './core/amounts/key.js';
+export type { LoanSpec } from './core/loans/loans.js';
+export type { TransferSpec } from './core/loans/transfer.js';
+export type { Observation } from './core/workloads/observe.js';
+export { DEFAULT_POLICY, type Policy } from './core/state/policy.js';
+export { formatQuantity, parseQuantity, readQuantity, wholeQuantity, type Quantity } from './core/amounts/quantity.js';
 export { Quota, type Clock, type Timed } from './core/quota.js';
-export type { Simulation } from './core/simulation.js';
-export type { Drift, DriftReport } from './core/refresh.js';
-export type { Code, Refusal } from './core/refusal.js';
-export { DEFAULT_FAMILIES, type TypeFamily, type Types } from './core/type-family.js';
-export type { WorkloadRef } from './core/workload.js';
+export type { Simulation } from './core/reports/simulation.js';
+export type { Drift, DriftReport } from './core/reports/refresh.js';
+export type { Code, Refusal } from './core/amounts/refusal.js';
+export { DEFAULT_FAMILIES, type TypeFamily, type Types } from './core/amounts/type-family.js';
+export type { WorkloadRef } from './core/state/workload.js';
 export { QuotaEngine, createEngine, type EngineOptions } from './engine.js';
 export { JournalStore, type JournalOptions } from './store/journal/journal-store.js';
 export { MemoryStore, SharedMemory } from './store/memory-store.js';
@@ -38,10 +38,10 @@ export type {
   ShapeRecord,
   StoredRecord,
   WorkloadRecord,
-} from './core/record.js';
-export { toRecord } from './core/record-format.js';
-export { ShapeDictionary } from './core/shape-dictionary.js';
-export { latestHead, type StateHead } from './core/restore.js';
+} from './core/records/record.js';
+export { toRecord } from './core/records/record-format.js';
+export { ShapeDictionary } from './core/records/shape-dictionary.js';
+export { latestHead, type StateHead } from './core/records/restore.js';
 export { AuditChain, verifyChain, type VerifiedChain } from './audit/chain.js';
 export {
   auditStream,

@@ -91,7 +91,7 @@ const PURE_CORES = [
 ];
 
 /** Pure files that every pure core may import: quantities and selectors of Kubernetes are implemented once. */
-const SHARED = new Set(['quota/core/quantity.ts', 'kube/label-selector.ts', 'kube/node-selector.ts']);
+const SHARED = new Set(['quota/core/amounts/quantity.ts', 'kube/label-selector.ts', 'kube/node-selector.ts']);
 
 /** Node modules that the pure cores may use: they only compute. */
 const PURE_NODE_MODULES = new Set(['node:crypto', 'node:buffer']);

@@ -3,7 +3,7 @@ import type { NodePod, PodContainer } from './node-pod.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { readPod, type PodContainer as ContainerInPod } from '../../kube/pod.js';
 import { GROUP_LABEL } from '../../quota/evaluators/evaluate.js';
-import { wholeQuantity } from '../../quota/core/quantity.js';
+import { wholeQuantity } from '../../quota/core/amounts/quantity.js';
 
 const MAX_MESSAGE = 2_048;
 

@@ -6,7 +6,7 @@ import { StartupError } from '../../host/startup-error.js';
 import { KubeError } from '../../kube/failure.js';
 import { openUserClient, type ClusterAccess } from '../../kube/open-client.js';
 import { API_GROUP, API_VERSION, GROUP_KIND, GROUPS_PATH } from '../../kube/quota/names.js';
-import { readQuantity } from '../../quota/core/quantity.js';
+import { readQuantity } from '../../quota/core/amounts/quantity.js';
 import { unchargeable } from '../../quota/evaluators/chargeable-key.js';
 import { contextOption, kubeconfigOption } from '../cluster-options.js';
 import { outputOption, print, type Output } from '../output.js';

@@ -1,10 +1,10 @@
 import { timestamp } from '../json.js';
-import { formatAmount } from '../../quota/core/decision.js';
-import type { GroupGrant } from '../../quota/core/declared-grant.js';
-import type { GroupLoan } from '../../quota/core/declared-loan.js';
-import type { GroupSpec, Hard } from '../../quota/core/group-spec.js';
-import type { Amounts, GroupStatus } from '../../quota/core/status.js';
-import type { Mode } from '../../quota/core/group.js';
+import { formatAmount } from '../../quota/core/admission/decision.js';
+import type { GroupGrant } from '../../quota/core/state/declared-grant.js';
+import type { GroupLoan } from '../../quota/core/state/declared-loan.js';
+import type { GroupSpec, Hard } from '../../quota/core/state/group-spec.js';
+import type { Amounts, GroupStatus } from '../../quota/core/reports/status.js';
+import type { Mode } from '../../quota/core/state/group.js';
 import type { Condition } from '../condition.js';
 import type { LabelSelector } from '../label-selector.js';
 import type { KubeObject } from '../object.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Demand } from '../../quota/core/demand.js';
+import type { Demand } from '../../quota/core/admission/demand.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import { apiGroupOf, evaluateAlone, GROUP_LABEL, type Evaluation } from '../../quota/evaluators/evaluate.js';
 import { withReplicas } from '../kinds.js';

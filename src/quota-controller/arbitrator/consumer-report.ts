@@ -1,5 +1,5 @@
 import type { ConsumerProblem } from '../../quota/arbitrator/index.js';
-import { formatQuantity } from '../../quota/core/quantity.js';
+import { formatQuantity } from '../../quota/core/amounts/quantity.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
 import type { ConsumerObject, ConsumerStatus } from '../../kube/quota/consumer-object.js';
 

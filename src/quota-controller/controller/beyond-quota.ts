@@ -1,10 +1,10 @@
-import type { Resources } from '../../quota/core/demand.js';
-import { readPodSet } from '../../quota/core/demand.js';
-import { cashTarget, type Key } from '../../quota/core/key.js';
-import { heldOf } from '../../quota/core/pods.js';
-import { RequestShapeTable } from '../../quota/core/request-shape.js';
-import type { GroupStatus } from '../../quota/core/status.js';
-import type { TypeFamily, Types } from '../../quota/core/type-family.js';
+import type { Resources } from '../../quota/core/admission/demand.js';
+import { readPodSet } from '../../quota/core/admission/demand.js';
+import { cashTarget, type Key } from '../../quota/core/amounts/key.js';
+import { heldOf } from '../../quota/core/pods/pods.js';
+import { RequestShapeTable } from '../../quota/core/state/request-shape.js';
+import type { GroupStatus } from '../../quota/core/reports/status.js';
+import type { TypeFamily, Types } from '../../quota/core/amounts/type-family.js';
 
 /** A pod that is charged to a group. */
 export interface GroupPod {

@@ -1,6 +1,6 @@
 import type { Command } from '../../quota/core/command.js';
 import type { Clock } from '../../host/clock.js';
-import { refKey } from '../../quota/core/workload.js';
+import { refKey } from '../../quota/core/state/workload.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import { without, union, type Interval } from './interval.js';
 import type { PodObject } from './pod-object.js';

@@ -1,4 +1,4 @@
-import { familyOf, type Types } from '../../quota/core/type-family.js';
+import { familyOf, type Types } from '../../quota/core/amounts/type-family.js';
 import { knownType, typeOfNode, typesOf } from '../../quota/evaluators/placement-type.js';
 import type { QuotaPolicy } from '../policy/policy-object.js';
 import type { PodObject } from './pod-object.js';

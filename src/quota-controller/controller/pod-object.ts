@@ -1,4 +1,4 @@
-import type { Resources } from '../../quota/core/demand.js';
+import type { Resources } from '../../quota/core/admission/demand.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
 import { readPod, type Pod, type PodClaim } from '../../kube/pod.js';
 

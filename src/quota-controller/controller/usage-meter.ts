@@ -1,7 +1,7 @@
 import type { QuotaEngine } from '../../quota/engine.js';
 import type { Command } from '../../quota/core/command.js';
-import type { Types } from '../../quota/core/type-family.js';
-import { refOfKey } from '../../quota/core/workload.js';
+import type { Types } from '../../quota/core/amounts/type-family.js';
+import { refOfKey } from '../../quota/core/state/workload.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';

@@ -1,6 +1,6 @@
-import { DEFAULT_FAMILIES, typeProblem, type TypeFamily } from '../../quota/core/type-family.js';
-import { resourceProblem } from '../../quota/core/key.js';
-import { readQuantity } from '../../quota/core/quantity.js';
+import { DEFAULT_FAMILIES, typeProblem, type TypeFamily } from '../../quota/core/amounts/type-family.js';
+import { resourceProblem } from '../../quota/core/amounts/key.js';
+import { readQuantity } from '../../quota/core/amounts/quantity.js';
 import { declaredKind, type DeclaredKind, type DeclaredPods } from '../../quota/evaluators/declared-kind.js';
 import type { Evaluator } from '../../quota/evaluators/evaluator.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';

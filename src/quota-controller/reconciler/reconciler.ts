@@ -1,5 +1,5 @@
-import type { Demand } from '../../quota/core/demand.js';
-import { refOfKey } from '../../quota/core/workload.js';
+import type { Demand } from '../../quota/core/admission/demand.js';
+import { refOfKey } from '../../quota/core/state/workload.js';
 import type { QuotaEngine } from '../../quota/engine.js';
 import { GROUP_LABEL, type EvaluationOptions } from '../../quota/evaluators/evaluate.js';
 import type { Informer } from '../../kube/informer.js';

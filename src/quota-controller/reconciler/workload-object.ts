@@ -1,5 +1,5 @@
-import type { Demand } from '../../quota/core/demand.js';
-import { refKey } from '../../quota/core/workload.js';
+import type { Demand } from '../../quota/core/admission/demand.js';
+import { refKey } from '../../quota/core/state/workload.js';
 import { evaluateAlone, GROUP_LABEL, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';

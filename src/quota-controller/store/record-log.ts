@@ -5,7 +5,7 @@ import type {
   ShapeRecord,
   StoredRecord,
   WorkloadRecord,
-} from '../../quota/core/record.js';
+} from '../../quota/core/records/record.js';
 
 /** New records by their `recordKey`; null for a deleted record. */
 export type Edits = ReadonlyMap<string, StoredRecord>;

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
-import type { QuotaEvent } from '../core/event.js';
+import type { QuotaEvent } from '../core/state/event.js';
 import { linesOf } from '../lines.js';
 import { AuditChain, isAuditLine, verifyChain, type BrokenChain, type ChainEnd } from './chain.js';
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { QuotaEvent } from '../core/event.js';
+import type { QuotaEvent } from '../core/state/event.js';
 
 /** End of an audit chain, to which the next line is linked. */
 export interface ChainEnd {

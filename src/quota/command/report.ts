@@ -1,7 +1,7 @@
-import { formatAmount, type Decision } from '../core/decision.js';
-import { cashTarget, type Key } from '../core/key.js';
-import { formatQuantity } from '../core/quantity.js';
-import type { Amounts, GroupStatus } from '../core/status.js';
+import { formatAmount, type Decision } from '../core/admission/decision.js';
+import { cashTarget, type Key } from '../core/amounts/key.js';
+import { formatQuantity } from '../core/amounts/quantity.js';
+import type { Amounts, GroupStatus } from '../core/reports/status.js';
 import { inTreeOrder } from './tree-order.js';
 
 /** Formats rows as a table with aligned columns; the first row is the header. */

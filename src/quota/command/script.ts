@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Command } from '../core/command.js';
-import { readDuration, readMoment } from '../core/time.js';
-import { refOfKey } from '../core/workload.js';
+import { readDuration, readMoment } from '../core/amounts/time.js';
+import { refOfKey } from '../core/state/workload.js';
 import { evaluate, type EvaluationOptions } from '../evaluators/evaluate.js';
 import { grant, loan } from './tree-file.js';
 

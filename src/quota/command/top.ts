@@ -1,7 +1,7 @@
-import { formatAmount } from '../core/decision.js';
-import type { Charge } from '../core/charges.js';
-import type { Key } from '../core/key.js';
-import type { GroupStatus } from '../core/status.js';
+import { formatAmount } from '../core/admission/decision.js';
+import type { Charge } from '../core/reports/charges.js';
+import type { Key } from '../core/amounts/key.js';
+import type { GroupStatus } from '../core/reports/status.js';
 import { table, timeText } from './report.js';
 
 /** Usage of a limit by a group or by one of its workloads, in base units of the key. */

@@ -1,6 +1,6 @@
-import { refKey } from '../core/workload.js';
-import type { Decision } from '../core/decision.js';
-import type { Demand } from '../core/demand.js';
+import { refKey } from '../core/state/workload.js';
+import type { Decision } from '../core/admission/decision.js';
+import type { Demand } from '../core/admission/demand.js';
 import type { Quota } from '../core/quota.js';
 import type { Evaluation } from '../evaluators/evaluate.js';
 import { readEntry, type BundleEntry, type BundleReviewer } from './bundle.js';

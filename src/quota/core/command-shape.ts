@@ -1,6 +1,6 @@
 import type { Command } from './command.js';
-import type { Demand } from './demand.js';
-import type { Refusal } from './refusal.js';
+import type { Demand } from './admission/demand.js';
+import type { Refusal } from './amounts/refusal.js';
 
 /** The error of a value, such as `.podSets[0].count: expected a number, found a string`; null for a valid one. */
 type Shape = (value: unknown) => string | null;

@@ -1,12 +1,12 @@
-import type { Demand, Resources } from './demand.js';
-import type { GrantSpec } from './grants.js';
-import type { GroupSpec } from './group-spec.js';
-import type { GroupUpdate } from './group-update.js';
-import type { LoanSpec } from './loans.js';
-import type { Observation } from './observe.js';
-import type { TransferSpec } from './transfer.js';
-import type { Types } from './type-family.js';
-import type { WorkloadRef } from './workload.js';
+import type { Demand, Resources } from './admission/demand.js';
+import type { GrantSpec } from './loans/grants.js';
+import type { GroupSpec } from './state/group-spec.js';
+import type { GroupUpdate } from './groups/group-update.js';
+import type { LoanSpec } from './loans/loans.js';
+import type { Observation } from './workloads/observe.js';
+import type { TransferSpec } from './loans/transfer.js';
+import type { Types } from './amounts/type-family.js';
+import type { WorkloadRef } from './state/workload.js';
 
 /** The caller, for events and the audit. */
 interface WithActor {

@@ -1,20 +1,20 @@
-import { refusal } from './admission.js';
-import { admit, releaseWorkload } from './admit.js';
+import { refusal } from './admission/admission.js';
+import { admit, releaseWorkload } from './workloads/admit.js';
 import { runTimers } from './run-timers.js';
 import type { Command } from './command.js';
 import { unknownValue } from './command-shape.js';
-import { LazyDecision, type Decision } from './decision.js';
-import { addGrant } from './grants.js';
-import { createGroup } from './group-create.js';
-import { deleteGroup, terminateGroup } from './group-delete.js';
-import { updateGroup } from './group-update.js';
-import { addLoan } from './loans.js';
-import { observe } from './observe.js';
-import { dropPod, startPod, stopPod } from './pods.js';
-import { cancel, confirm, reserve } from './reserve.js';
-import { checkHpa, scale } from './scale.js';
-import type { QuotaState } from './state.js';
-import { transfer } from './transfer.js';
+import { LazyDecision, type Decision } from './admission/decision.js';
+import { addGrant } from './loans/grants.js';
+import { createGroup } from './groups/group-create.js';
+import { deleteGroup, terminateGroup } from './groups/group-delete.js';
+import { updateGroup } from './groups/group-update.js';
+import { addLoan } from './loans/loans.js';
+import { observe } from './workloads/observe.js';
+import { dropPod, startPod, stopPod } from './pods/pods.js';
+import { cancel, confirm, reserve } from './reservations/reserve.js';
+import { checkHpa, scale } from './workloads/scale.js';
+import type { QuotaState } from './state/state.js';
+import { transfer } from './loans/transfer.js';
 
 /** Advances the state to the time of a command; refuses an invalid time. */
 export function arriveAt(state: QuotaState, now: number, actor: string | undefined): Decision | null {

@@ -1,15 +1,15 @@
-import { minus, type Amount } from './amount.js';
-import { maxReplicasFor, test } from './admission.js';
-import { usedAt, type Budget } from './budget.js';
-import { readDemand, type Demand } from './demand.js';
-import type { Decision } from './decision.js';
-import type { Chain, Group } from './group.js';
-import { CASH, type Key } from './key.js';
-import { roomOf } from './cohort.js';
-import type { QuotaState } from './state.js';
-import { chargeOf, chargeVectorOf, type ChargeVector } from './charge-vector.js';
+import { minus, type Amount } from './amounts/amount.js';
+import { maxReplicasFor, test } from './admission/admission.js';
+import { usedAt, type Budget } from './state/budget.js';
+import { readDemand, type Demand } from './admission/demand.js';
+import type { Decision } from './admission/decision.js';
+import type { Chain, Group } from './state/group.js';
+import { CASH, type Key } from './amounts/key.js';
+import { roomOf } from './admission/cohort.js';
+import type { QuotaState } from './state/state.js';
+import { chargeOf, chargeVectorOf, type ChargeVector } from './admission/charge-vector.js';
 import { execute } from './execute.js';
-import type { Workload } from './workload.js';
+import type { Workload } from './state/workload.js';
 
 /** The explanation of one key. Amounts in base units, of cash in base units times milliseconds. */
 export interface ExplainedKey {

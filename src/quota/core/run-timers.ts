@@ -1,9 +1,9 @@
-import { grantBegins, grantEnds } from './grants.js';
-import { loanBegins, loanEnds } from './loans.js';
-import { forgetPod } from './pods.js';
-import { expire } from './reserve.js';
-import type { QuotaState } from './state.js';
-import type { Timer } from './timers.js';
+import { grantBegins, grantEnds } from './loans/grants.js';
+import { loanBegins, loanEnds } from './loans/loans.js';
+import { forgetPod } from './pods/pods.js';
+import { expire } from './reservations/reserve.js';
+import type { QuotaState } from './state/state.js';
+import type { Timer } from './state/timers.js';
 
 /** Advances the state to the time of a command: due timers run first, each at its own time. Time never goes back. */
 export function runTimers(state: QuotaState, now: number): void {

@@ -1,5 +1,5 @@
-import { cashTarget, isObjectResource, type Key } from '../core/key.js';
-import { DEFAULT_FAMILIES, familyOf, type TypeFamily } from '../core/type-family.js';
+import { cashTarget, isObjectResource, type Key } from '../core/amounts/key.js';
+import { DEFAULT_FAMILIES, familyOf, type TypeFamily } from '../core/amounts/type-family.js';
 import { KNOWN_KINDS } from './evaluate.js';
 import type { Evaluator } from './evaluator.js';
 

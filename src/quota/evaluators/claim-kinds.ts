@@ -1,4 +1,4 @@
-import { readQuantity, type Quantity } from '../core/quantity.js';
+import { readQuantity, type Quantity } from '../core/amounts/quantity.js';
 import type { Evaluator, GpuOfType, TemplatedPods } from './evaluator.js';
 import { deriveGpu } from './gpu-resources.js';
 import type { Json, ManifestReader } from './manifest.js';

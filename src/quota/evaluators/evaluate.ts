@@ -1,6 +1,6 @@
-import type { Demand, PodSet } from '../core/demand.js';
-import type { Refusal } from '../core/refusal.js';
-import { DEFAULT_FAMILIES, familyOf, type TypeFamily, type Types } from '../core/type-family.js';
+import type { Demand, PodSet } from '../core/admission/demand.js';
+import type { Refusal } from '../core/amounts/refusal.js';
+import { DEFAULT_FAMILIES, familyOf, type TypeFamily, type Types } from '../core/amounts/type-family.js';
 import { BATCH_KINDS } from './batch-kinds.js';
 import { CORE_KINDS } from './core-kinds.js';
 import type { EvaluationContext, Evaluator, GpuOfType, TemplatedPods } from './evaluator.js';

@@ -1,4 +1,4 @@
-import type { Quantity } from '../core/quantity.js';
+import type { Quantity } from '../core/amounts/quantity.js';
 import type { CardCatalog } from './gpu-resources.js';
 import type { Json, ManifestReader } from './manifest.js';
 

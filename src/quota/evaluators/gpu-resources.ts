@@ -1,4 +1,4 @@
-import { amountOf, plus, times, type Amount } from '../core/amount.js';
+import { amountOf, plus, times, type Amount } from '../core/amounts/amount.js';
 
 /** Amounts by resource in base units. */
 export type Amounts = Map<string, Amount>;

@@ -1,7 +1,7 @@
-import { maxOf, plus, type Amount } from '../core/amount.js';
-import { isExtended } from '../core/key.js';
-import { readQuantity } from '../core/quantity.js';
-import type { Refusal } from '../core/refusal.js';
+import { maxOf, plus, type Amount } from '../core/amounts/amount.js';
+import { isExtended } from '../core/amounts/key.js';
+import { readQuantity } from '../core/amounts/quantity.js';
+import type { Refusal } from '../core/amounts/refusal.js';
 import { deriveGpu, type Amounts, type CardCatalog } from './gpu-resources.js';
 import type { Json, ManifestReader } from './manifest.js';
 

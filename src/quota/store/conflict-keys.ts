@@ -1,8 +1,8 @@
-import type { Change } from '../core/change.js';
+import type { Change } from '../core/state/change.js';
 import type { Command } from '../core/command.js';
-import type { QuotaState } from '../core/state.js';
-import type { Timer } from '../core/timers.js';
-import { refKey } from '../core/workload.js';
+import type { QuotaState } from '../core/state/state.js';
+import type { Timer } from '../core/state/timers.js';
+import { refKey } from '../core/state/workload.js';
 
 /**
  * Conflict keys: names of the groups, workloads, pods, loans and operations that a command reads or changes. Two

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createEngine, type QuotaEngine } from '../engine.js';
 import type { Command } from '../core/command.js';
-import { toRecord } from '../core/record-format.js';
+import { toRecord } from '../core/records/record-format.js';
 import type { Store } from './store.js';
 
 /** A location on which stores are opened, one after the other, or concurrently if it is shared. */

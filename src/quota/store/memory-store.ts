@@ -1,6 +1,6 @@
-import type { StoredRecord } from '../core/record.js';
-import { toRecord } from '../core/record-format.js';
-import type { StateHead } from '../core/restore.js';
+import type { StoredRecord } from '../core/records/record.js';
+import { toRecord } from '../core/records/record-format.js';
+import type { StateHead } from '../core/records/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from './store.js';
 
 /** Memory that several stores share, as clients share an API server. */

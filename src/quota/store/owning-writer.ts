@@ -1,10 +1,10 @@
-import type { Change } from '../core/change.js';
+import type { Change } from '../core/state/change.js';
 import type { Command } from '../core/command.js';
-import type { Decision } from '../core/decision.js';
-import type { QuotaEvent } from '../core/event.js';
+import type { Decision } from '../core/admission/decision.js';
+import type { QuotaEvent } from '../core/state/event.js';
 import { execute } from '../core/execute.js';
-import { recordsOf } from '../core/restore.js';
-import type { QuotaState } from '../core/state.js';
+import { recordsOf } from '../core/records/restore.js';
+import type { QuotaState } from '../core/state/state.js';
 import type { Store } from './store.js';
 import type { Writer } from './writer.js';
 

@@ -1,6 +1,6 @@
-import type { Change } from '../core/change.js';
-import type { StoredRecord } from '../core/record.js';
-import type { StateHead } from '../core/restore.js';
+import type { Change } from '../core/state/change.js';
+import type { StoredRecord } from '../core/records/record.js';
+import type { StateHead } from '../core/records/restore.js';
 
 /**
  * The revision of a group's records in a store: it changes with every commit that touches the group. Opaque, like a

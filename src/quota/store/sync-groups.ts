@@ -1,9 +1,9 @@
-import { applyRecord } from '../core/apply-record.js';
-import type { Group } from '../core/group.js';
-import type { GroupRecord, StoredRecord } from '../core/record.js';
-import { toRecord } from '../core/record-format.js';
-import { ShapeDictionary } from '../core/shape-dictionary.js';
-import type { QuotaState } from '../core/state.js';
+import { applyRecord } from '../core/records/apply-record.js';
+import type { Group } from '../core/state/group.js';
+import type { GroupRecord, StoredRecord } from '../core/records/record.js';
+import { toRecord } from '../core/records/record-format.js';
+import { ShapeDictionary } from '../core/records/shape-dictionary.js';
+import type { QuotaState } from '../core/state/state.js';
 import type { GroupImage, Revision, Store } from './store.js';
 
 /** Adds groups to the keys of a caller; false if another batch is changing one of them. */

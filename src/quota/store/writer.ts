@@ -1,7 +1,7 @@
-import type { Change } from '../core/change.js';
+import type { Change } from '../core/state/change.js';
 import type { Command } from '../core/command.js';
-import type { Decision } from '../core/decision.js';
-import type { QuotaEvent } from '../core/event.js';
+import type { Decision } from '../core/admission/decision.js';
+import type { QuotaEvent } from '../core/state/event.js';
 import type { Revision } from './store.js';
 
 /** Executes commands on a state and its store. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import type { Command, Hard } from '../../../src/quota/index.js';
-import type { Amount } from '../../../src/quota/core/amount.js';
-import type { Group } from '../../../src/quota/core/group.js';
-import { recordsOf } from '../../../src/quota/core/restore.js';
-import { toRecord } from '../../../src/quota/core/record-format.js';
-import type { QuotaState } from '../../../src/quota/core/state.js';
+import type { Amount } from '../../../src/quota/core/amounts/amount.js';
+import type { Group } from '../../../src/quota/core/state/group.js';
+import { recordsOf } from '../../../src/quota/core/records/restore.js';
+import { toRecord } from '../../../src/quota/core/records/record-format.js';
+import type { QuotaState } from '../../../src/quota/core/state/state.js';
 
 /** A command and its time. */
 export interface Timed {

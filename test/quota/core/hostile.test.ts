@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import { Quota, type Command } from '../../../src/quota/index.js';
-import { QuotaState } from '../../../src/quota/core/state.js';
-import { DEFAULT_POLICY } from '../../../src/quota/core/policy.js';
+import { QuotaState } from '../../../src/quota/core/state/state.js';
+import { DEFAULT_POLICY } from '../../../src/quota/core/state/policy.js';
 import { execute } from '../../../src/quota/core/execute.js';
 import { dump } from './histories.js';
 

@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { plus, type Amount } from '../../../src/quota/core/amount.js';
-import { applyRecord } from '../../../src/quota/core/apply-record.js';
-import { consumedAt, usedAt } from '../../../src/quota/core/budget.js';
+import { plus, type Amount } from '../../../src/quota/core/amounts/amount.js';
+import { applyRecord } from '../../../src/quota/core/records/apply-record.js';
+import { consumedAt, usedAt } from '../../../src/quota/core/state/budget.js';
 import { execute } from '../../../src/quota/core/execute.js';
-import { DEFAULT_POLICY } from '../../../src/quota/core/policy.js';
-import { refresh } from '../../../src/quota/core/refresh.js';
-import { Restorer, recordsOf } from '../../../src/quota/core/restore.js';
-import type { StoredRecord } from '../../../src/quota/core/record.js';
-import { toRecord } from '../../../src/quota/core/record-format.js';
-import { ShapeDictionary } from '../../../src/quota/core/shape-dictionary.js';
-import { QuotaState } from '../../../src/quota/core/state.js';
+import { DEFAULT_POLICY } from '../../../src/quota/core/state/policy.js';
+import { refresh } from '../../../src/quota/core/reports/refresh.js';
+import { Restorer, recordsOf } from '../../../src/quota/core/records/restore.js';
+import type { StoredRecord } from '../../../src/quota/core/records/record.js';
+import { toRecord } from '../../../src/quota/core/records/record-format.js';
+import { ShapeDictionary } from '../../../src/quota/core/records/shape-dictionary.js';
+import { QuotaState } from '../../../src/quota/core/state/state.js';
 import { WORKLOADS, busyHistory, command, dump, history, type Timed } from './histories.js';
 
 const fresh = (): QuotaState => new QuotaState(DEFAULT_POLICY);

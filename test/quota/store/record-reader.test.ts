@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { StoredRecord } from '../../../src/quota/core/record.js';
+import type { StoredRecord } from '../../../src/quota/core/records/record.js';
 import { RecordReader } from '../../../src/quota/store/journal/record-reader.js';
 import { generator } from '../../generator.js';
 

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
-import type { Change } from '../../core/change.js';
-import { toRecord } from '../../core/record-format.js';
-import { ShapeDictionary } from '../../core/shape-dictionary.js';
-import type { StateHead } from '../../core/restore.js';
+import type { Change } from '../../core/state/change.js';
+import { toRecord } from '../../core/records/record-format.js';
+import { ShapeDictionary } from '../../core/records/shape-dictionary.js';
+import type { StateHead } from '../../core/records/restore.js';
 import type { Batch, Committed, GroupImage, Loaded, RecordSink, Store } from '../store.js';
 import { directoryFiles, type JournalFile, type JournalFiles } from './files.js';
 import { firstPayload, frameOf, scanFrames } from './frame.js';

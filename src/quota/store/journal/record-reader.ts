@@ -1,4 +1,4 @@
-import type { StoredRecord, WorkloadRecord } from '../../core/record.js';
+import type { StoredRecord, WorkloadRecord } from '../../core/records/record.js';
 
 const [NEW_LINE, SPACE, QUOTE, ZERO, NINE, OPEN, BACKSLASH, CLOSE, LAST_ASCII] = [10, 32, 34, 48, 57, 91, 92, 93, 126];
 

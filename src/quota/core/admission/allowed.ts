@@ -1,0 +1,49 @@
+import type { Chain } from '../state/group.js';
+import { chargesOf } from './admission.js';
+import { NO_HINTS, NO_VIOLATIONS, NO_WARNINGS, type Decision } from './decision.js';
+import type { Key } from '../amounts/key.js';
+import type { Layout } from '../amounts/layout.js';
+import type { ChargeVector } from './charge-vector.js';
+
+/** The decision on most workloads: allowed without remarks. Its parts are computed when they are read. */
+export class AllowedDecision implements Decision {
+  readonly allowed = true;
+  readonly code = 'OK';
+  readonly revision: number;
+  readonly reservation?: string;
+  readonly #chain: Chain;
+  readonly #layout: Layout;
+  readonly #delta: ChargeVector;
+
+  constructor(revision: number, chain: Chain, delta: ChargeVector, reservation: string | undefined) {
+    this.revision = revision;
+    this.#chain = chain;
+    this.#layout = chain.first.layout;
+    this.#delta = delta;
+    if (reservation !== undefined) this.reservation = reservation;
+  }
+
+  get message(): string {
+    return 'allowed';
+  }
+
+  get violations(): Decision['violations'] {
+    return NO_VIOLATIONS;
+  }
+
+  get warnings(): Decision['warnings'] {
+    return NO_WARNINGS;
+  }
+
+  get hints(): Decision['hints'] {
+    return NO_HINTS;
+  }
+
+  get charged(): ReadonlyMap<Key, bigint> {
+    return chargesOf(this.#layout, this.#delta);
+  }
+
+  get path(): readonly string[] {
+    return this.#chain.groups.map(({ name }) => name);
+  }
+}

@@ -1,0 +1,54 @@
+import type { Amount } from '../amounts/amount.js';
+import type { Group } from '../state/group.js';
+import type { Key } from '../amounts/key.js';
+import type { QuotaState } from '../state/state.js';
+import type { Amounts } from './status.js';
+import { chargeOf, type ChargeVector } from '../admission/charge-vector.js';
+import { chargedCount, type Workload } from '../state/workload.js';
+
+/** The charge of one workload in its group. */
+export interface Charge {
+  /** Key by `refKey`. */
+  readonly workload: string;
+  readonly group: string;
+  readonly pods: number;
+  /** True for an admitted workload that has not been observed. */
+  readonly isReserved: boolean;
+  /** Amounts in base units, by charged key. Hours are not included: pods use them while they run. */
+  readonly amounts: Amounts;
+}
+
+/** The charges of a group's workloads, including reserved charges. O(workloads of the group). */
+export function chargesOf(state: QuotaState, group: Group): readonly Charge[] {
+  const charges: Charge[] = [];
+  const add = (workload: string, entry: Workload | undefined, pods: number): void => {
+    const vector = chargeOf(state, group, workload, entry);
+    if (vector !== null)
+      charges.push({
+        workload,
+        group: group.name,
+        pods,
+        isReserved: entry === undefined,
+        amounts: amountsOf(group, vector),
+      });
+  };
+  group.workloads.forEach(state.workloads, (entry) => add(entry.key, entry, podsOf(entry)));
+  for (const [key] of group.reserved.entries()) {
+    const reservation = state.reservations.get(key);
+    if (reservation === undefined || state.workloads.get(reservation.workload)?.group === group.name) continue;
+    add(reservation.workload, undefined, Math.max(...reservation.candidates.map(({ workload }) => podsOf(workload))));
+  }
+  return charges;
+}
+
+function podsOf(workload: Workload): number {
+  return workload.podSets.reduce((sum, _, index) => sum + chargedCount(workload, index), 0);
+}
+
+function amountsOf({ layout }: Group, vector: ChargeVector): Amounts {
+  return new Map(
+    layout.keys.flatMap((key, slot): [Key, bigint][] =>
+      vector[slot] === 0 ? [] : [[key, BigInt(vector[slot] as Amount)]],
+    ),
+  );
+}
