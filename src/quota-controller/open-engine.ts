@@ -35,7 +35,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenEngine
   const engine = await createEngine({
     store,
     clock: () => engineClock.now(),
-    policy: { lateEventsMs: LATE_EVENTS_MS, families, strictTypes },
+    policy: { lateEventsMs: LATE_EVENTS_MS, families, strictTypes, expiresReservations: false },
   });
   engineClock.continueFrom(engine.now);
   return { engine, store, engineClock, clusterClock: { ...clock, now: () => engineClock.now() } };

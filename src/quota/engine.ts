@@ -14,6 +14,7 @@ import type { Observation } from './core/workloads/observe.js';
 import { DEFAULT_POLICY, type Policy } from './core/state/policy.js';
 import { Quota, type Clock, type Timed } from './core/quota.js';
 import type { Simulation } from './core/reports/simulation.js';
+import type { OpenReservation } from './core/reservations/reserve.js';
 import type { DriftReport } from './core/reports/refresh.js';
 import { Restorer } from './core/records/restore.js';
 import type { GroupStatus } from './core/reports/status.js';
@@ -160,6 +161,11 @@ export class QuotaEngine {
   /** Whether the engine knows a charge or a reservation of a workload. */
   isCharged(workload: WorkloadRef): boolean {
     return this.#quota.isCharged(refKey(workload));
+  }
+
+  /** The reservations that wait for their objects, as this engine knows them. */
+  reservations(): readonly OpenReservation[] {
+    return this.#quota.reservations();
   }
 
   /** Explains why a demand would be admitted or refused now; changes nothing. */

@@ -22,6 +22,7 @@ export { DEFAULT_POLICY, type Policy } from './core/state/policy.js';
 export { formatQuantity, parseQuantity, readQuantity, wholeQuantity, type Quantity } from './core/amounts/quantity.js';
 export { Quota, type Clock, type Timed } from './core/quota.js';
 export type { Simulation } from './core/reports/simulation.js';
+export type { OpenReservation } from './core/reservations/reserve.js';
 export type { Drift, DriftReport } from './core/reports/refresh.js';
 export type { Code, Refusal } from './core/amounts/refusal.js';
 export { DEFAULT_FAMILIES, type TypeFamily, type Types } from './core/amounts/type-family.js';

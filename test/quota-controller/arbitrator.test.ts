@@ -13,6 +13,8 @@ const CARD = 'nvidia.com/gpu';
 const ONE = { cpu: '1', [CARD]: '1' };
 const TWO = { cpu: '2', [CARD]: '2' };
 
+const OUTDATED = 'nothing evicted on outdated data';
+
 /** Two cores and two GPUs; `first` uses all of them, in two pods of which p2 is younger. */
 async function fullCluster(t: Test, options: ApiServerOptions = {}): Promise<ArbitratedCluster> {
   const on = await cluster(t, options);
@@ -496,4 +498,30 @@ test('selected namespaces get a Consumer, and existing Consumers stay', async (t
   t.match(specOf('web'), { parent: 'app', weight: 2 });
   t.match(specOf('shop'), { weight: 7 });
   t.equal(on.server.read('consumers', '', 'other'), null);
+});
+
+test('nothing is evicted while watches are silent, in all combinations, once the cluster has changed', async (t) => {
+  // What no watch shows: the waiting pod was scheduled elsewhere, or a pod has left the node.
+  const changes: readonly ((on: ArbitratedCluster) => void)[] = [
+    (on) =>
+      void on.server.edit('pods', 'second', 'q1', (pod) => ({
+        ...pod,
+        spec: { ...(pod['spec'] as object), nodeName: 'node2' },
+      })),
+    (on) => void on.server.remove('pods', 'first', 'p1'),
+  ];
+  const combinations = [['pods'], ['pods', 'nodes'], ['pods', 'namespaces'], ['pods', 'nodes', 'namespaces']];
+  for (const change of changes)
+    for (const silent of combinations) {
+      const on = await fullCluster(t);
+      on.addPod('second', 'q1', ONE, { node: null });
+      await on.arbitrate();
+      await eventually(() => on.statusOf('first').reclaimAt !== undefined, 'the notice');
+      for (const watch of silent.flatMap((resource) => on.server.watches(resource))) watch.silence();
+      change(on);
+      on.seconds = 31;
+      const isOutdated = ({ message }: { readonly message: string }): boolean => message === OUTDATED;
+      await eventually(() => on.logged.filter(isOutdated).length > 2, 'plans on outdated data');
+      t.same([on.evictions(), on.evictionsTried()], [[], []], silent.join(' '));
+    }
 });

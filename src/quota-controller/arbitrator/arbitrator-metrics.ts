@@ -38,7 +38,7 @@ const OVERUSED = {
 const EVICTIONS = {
   name: 'quota_arbitrator_evictions_total',
   type: 'counter',
-  help: 'Attempted evictions by result: evicted, refused by a disruption budget, failed',
+  help: 'Attempted evictions by result: evicted, refused by a disruption budget, failed, outdated (the watches are behind)',
   labels: ['result'],
 } as const;
 
@@ -66,7 +66,7 @@ export class ArbitratorMetrics {
     this.#allocations = allocations;
   }
 
-  evicted(result: EvictionResult): void {
+  evicted(result: EvictionResult | 'outdated'): void {
     this.#evictions.inc({ result });
   }
 

@@ -33,6 +33,7 @@ import { readConsumer, type ConsumerObject, type ConsumerStatus } from '../../ku
 import { consumerReport } from './consumer-report.js';
 import { Evictor } from './evictor.js';
 import { PlanReport } from './plan-report.js';
+import { outdatedIn } from './start-proof.js';
 import { servedPolicy } from './served-policy.js';
 import { StatusWriter } from './status-writer.js';
 
@@ -214,7 +215,12 @@ export class Arbitrator {
       }
       if (plans === 1) await this.#renewNominations(memory.nominations, pods);
       const executed: PlannedStart[] = [];
-      for (const start of plan.starts) if (await this.#execute(evictor, start, pods)) executed.push(start);
+      let isOutdated = false;
+      for (const start of plan.starts) {
+        const result = await this.#execute(evictor, start, pods);
+        if (result === 'executed') executed.push(start);
+        isOutdated ||= result === 'outdated';
+      }
       const notStarted = plan.starts.filter((start) => !executed.includes(start));
       now = {
         ...plan.memory,
@@ -225,7 +231,7 @@ export class Arbitrator {
         ),
       };
       this.#evictions.push(...executed.flatMap(({ victims }) => victims));
-      if (notStarted.length > 0 && plans < MAX_PLANS && !this.#stopped) continue;
+      if (notStarted.length > 0 && !isOutdated && plans < MAX_PLANS && !this.#stopped) continue;
       const evictedAt = evictionTimes(memory.evictedAt, this.#evictions, at, policy.cooldownMs);
       this.#evictions.length = 0;
       this.#memory = { ...now, evictedAt };
@@ -256,27 +262,39 @@ export class Arbitrator {
     return answer.ok;
   }
 
-  /** Makes room for a waiting pod by evicting all victims of the start or none; true if all were evicted. */
-  async #execute(evictor: Evictor, start: PlannedStart, pods: ReadonlyMap<string, ClusterPod>): Promise<boolean> {
+  /** Makes room for a waiting pod by evicting all victims of the start or none. */
+  async #execute(
+    evictor: Evictor,
+    start: PlannedStart,
+    pods: ReadonlyMap<string, ClusterPod>,
+  ): Promise<'executed' | 'refused' | 'outdated'> {
     const { events, log, metrics } = this.#options;
     const victims = start.victims.flatMap((eviction) => {
       const pod = pods.get(eviction.pod);
       return pod === undefined ? [] : [{ eviction, pod }];
     });
-    if (this.#stopped || victims.length < start.victims.length) return false;
+    const waiting = pods.get(start.pod);
+    if (this.#stopped || waiting === undefined || victims.length < start.victims.length) return 'refused';
+    const shown = { waiting, node: start.node, victims: victims.map(({ pod }) => pod), pods };
+    const isLeaving = (uid: string): boolean => evictor.markOf(uid).isLeaving;
+    const outdated = await outdatedIn(this.#options.api, { ...shown, isLeaving });
+    if (outdated !== null) {
+      log.warn({ starts: waiting.name, node: start.node, reason: outdated }, 'nothing evicted on outdated data');
+      metrics.evicted('outdated');
+      return 'outdated';
+    }
     if (!(await evictor.mayEvict(victims.map(({ pod }) => pod)))) {
       metrics.evicted('refused');
-      return false;
+      return 'refused';
     }
-    const waiting = pods.get(start.pod);
     // The nomination comes before the first eviction: otherwise other pods could take the room first.
-    if (waiting === undefined || !(await this.#nominate(waiting, start.node))) return false;
+    if (!(await this.#nominate(waiting, start.node))) return 'refused';
     for (const { eviction, pod } of victims) {
       const result = await evictor.evict(pod);
       metrics.evicted(result);
       if (result !== 'evicted') {
         await this.#nominate(waiting, null);
-        return false;
+        return 'refused';
       }
       const { uid, namespace, name } = pod;
       const { resource, beneficiaries } = eviction;
@@ -287,7 +305,7 @@ export class Arbitrator {
       const message = `evicted: namespace ${namespace} uses more ${resource} than its fair share; pod ${waiting.namespace}/${waiting.name} starts on node ${start.node} in its place`;
       events.record(podSubject(pod), { type: 'Warning', reason: 'Reclaimed', message });
     }
-    return true;
+    return 'executed';
   }
 
   /** Creates missing Consumers. A Consumer that another client created first stays as it is. */

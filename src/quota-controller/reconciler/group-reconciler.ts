@@ -3,7 +3,7 @@ import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import type { Decision } from '../../quota/core/admission/decision.js';
 import type { QuotaEngine } from '../../quota/engine.js';
-import type { GroupObject } from '../../kube/quota/group-object.js';
+import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import { isUpToDate } from './group-drift.js';
 
@@ -72,12 +72,7 @@ export class GroupReconciler {
         decision = await engine.execute({ type: 'terminateGroup', name });
     } else if (known === null) decision = await this.#add(object);
     else if (!isUpToDate(object, known, engine.now)) {
-      decision = await engine.execute({
-        type: 'updateGroup',
-        ...object.spec,
-        force: true,
-        observed: object.generation,
-      });
+      decision = await this.#update(object);
       this.awaitReservation(name);
     }
     if (decision?.code === 'Conflict') throw new Error(decision.message);
@@ -101,6 +96,19 @@ export class GroupReconciler {
       if (this.#reservedUntil.get(name) === until) this.#reservedUntil.delete(name);
       this.#options.enqueue(name, 0);
     });
+  }
+
+  /**
+   * Gives the ledger the limits of a group's object as the API server has it now: the watch may be silent, and an
+   * older object would lower limits that were admitted since. Null for an object that is gone.
+   */
+  async #update({ spec: { name } }: GroupObject): Promise<Decision | null> {
+    const { api, engine } = this.#options;
+    const answer = await api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
+    if (!answer.ok && answer.code !== 'not-found') throw new KubeError(`group ${name} cannot be read`, answer);
+    if (!answer.ok) return null;
+    const { spec, generation } = readGroup(answer.body);
+    return engine.execute({ type: 'updateGroup', ...spec, force: true, observed: generation });
   }
 
   async #add(object: GroupObject): Promise<Decision> {

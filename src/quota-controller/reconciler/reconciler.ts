@@ -7,6 +7,7 @@ import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
 import { readObject, withReferences, type ServedKind } from '../kinds.js';
 import { Listeners } from '../../host/listeners.js';
+import type { KubeObject } from '../../kube/object.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { GROUPS_PATH } from '../../kube/quota/names.js';
 import type { Ownership } from '../ownership.js';
@@ -18,6 +19,7 @@ import { levelsOf } from './group-drift.js';
 import { GroupReconciler } from './group-reconciler.js';
 import { LedgerWatch } from './ledger-watch.js';
 import { listWorkloads } from './list-workloads.js';
+import { ReservationCheck } from './reservation-check.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
 
 export interface ReconcilerOptions {
@@ -59,6 +61,7 @@ export class Reconciler {
   readonly #deleted = new Map<string, WorkloadObject>();
   readonly #admitted = new Set<string>();
   readonly #queue: ReconcileQueue;
+  readonly #reservations: ReservationCheck;
   readonly #pause: Pause;
   readonly #listeners = new Listeners<string>();
   #synced = false;
@@ -100,6 +103,16 @@ export class Reconciler {
       },
     });
     this.#kinds = kinds;
+    this.#reservations = new ReservationCheck({
+      api,
+      engine,
+      kinds: () => this.#kinds,
+      clock,
+      log,
+      reservationMs: options.reservationMs,
+      isOurs: (uid) => this.#admitted.has(uid),
+      found: (kind, object) => this.#reconcileRead(kind, object),
+    });
     this.#watch(kinds);
   }
 
@@ -196,6 +209,7 @@ export class Reconciler {
     this.#stopped = true;
     this.#ledgers.stop();
     this.#pause.end();
+    await this.#reservations.stop();
     await Promise.all(this.#informers().map((informer) => informer.stop()));
     await this.#queue.stop();
   }
@@ -260,6 +274,7 @@ export class Reconciler {
     await this.#untilSuccess(() => this.compare());
     if (this.#stopped) return;
     this.#synced = true;
+    this.#reservations.start();
     this.#resolveSynced();
   }
 
@@ -350,6 +365,22 @@ export class Reconciler {
     if (resolved?.uid !== seen.uid) return seen;
     if (this.#workloadByUid.get(seen.uid) === seen) this.#workloadByUid.set(seen.uid, resolved);
     return resolved;
+  }
+
+  /** Charges an object that was read from the API server, which the watch may not have shown. */
+  async #reconcileRead(kind: ServedKind, object: KubeObject): Promise<void> {
+    const read = readWorkloadObject(kind, object, this.#options.evaluation());
+    if (read === null) {
+      const uid = object.metadata?.uid ?? '';
+      const known = this.#workloadByUid.get(uid);
+      if (known !== undefined) await this.#observeDeleted(known.key, uid, known.group);
+      return;
+    }
+    const known = this.#workloadByUid.get(read.uid);
+    if (known === undefined || known.version <= read.version) this.#workloadByUid.set(read.uid, read);
+    const named = this.#workloadByKey.get(read.key);
+    if (named === undefined || named.version <= read.version) this.#workloadByKey.set(read.key, read);
+    await this.#reconcileWorkload(read);
   }
 
   async #reconcileWorkload(seen: WorkloadObject): Promise<void> {

@@ -138,7 +138,7 @@ const COMMANDS: Readonly<Record<Command['type'], Shape>> = {
   admit: object({ ...asked, ...demandFields, dryRun: optional(flag) }),
   reserve: object({ ...asked, ...demandFields, ttlMs: number, operation: optional(text) }),
   confirm: object({ ...asked, reservation: text }),
-  cancel: object({ ...asked, reservation: text }),
+  cancel: object({ ...asked, reservation: text, expiresBy: optional(number) }),
   observe: object({ ...asked, workload, group: text, demand: nullable(demand) }),
   release: object({ ...asked, workload }),
   scale: object({ ...asked, workload, replicas: number, podSet: optional(text), dryRun: optional(flag) }),

@@ -22,7 +22,12 @@ export type Command =
   | ({ readonly type: 'admit'; readonly dryRun?: boolean | undefined } & Demand & WithActor)
   | ({ readonly type: 'reserve'; readonly ttlMs: number; readonly operation?: string | undefined } & Demand & WithActor)
   | ({ readonly type: 'confirm'; readonly reservation: string } & WithActor)
-  | ({ readonly type: 'cancel'; readonly reservation: string } & WithActor)
+  | ({
+      readonly type: 'cancel';
+      readonly reservation: string;
+      /** Cancels only a reservation that expires at this time or earlier. */
+      readonly expiresBy?: number | undefined;
+    } & WithActor)
   /** An object was observed, or was observed to be gone: see observe.ts. */
   | ({ readonly type: 'observe' } & Observation & WithActor)
   | ({ readonly type: 'release'; readonly workload: WorkloadRef } & WithActor)

@@ -58,7 +58,7 @@ export function execute(state: QuotaState, command: Command, now: number): Decis
     case 'confirm':
       return confirm(state, command.reservation);
     case 'cancel':
-      return cancel(state, command.reservation);
+      return cancel(state, command.reservation, command.expiresBy);
     case 'podStarted':
       return startPod(state, { ...command, id: command.pod }, command.since ?? state.now);
     case 'podStopped':

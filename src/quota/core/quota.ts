@@ -15,6 +15,7 @@ import type { GroupUpdate } from './groups/group-update.js';
 import type { LoanSpec } from './loans/loans.js';
 import type { TransferSpec } from './loans/transfer.js';
 import { DEFAULT_POLICY, type Policy } from './state/policy.js';
+import { openReservations, type OpenReservation } from './reservations/reserve.js';
 import { refresh, refreshSlices, type DriftReport } from './reports/refresh.js';
 import { QuotaState, type Counters } from './state/state.js';
 import { Simulation } from './reports/simulation.js';
@@ -149,6 +150,11 @@ export class Quota {
   isCharged(key: string): boolean {
     const charged = this.#state.workloads.get(key);
     return (charged !== undefined && !charged.isStale) || (this.#state.reservedIn.get(key) ?? []).length > 0;
+  }
+
+  /** The reservations that wait for their objects. */
+  reservations(): readonly OpenReservation[] {
+    return openReservations(this.#state);
   }
 
   /** The charges of the workloads of a group; empty if there is no such group. */

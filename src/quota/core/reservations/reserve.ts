@@ -112,9 +112,13 @@ export function confirm(state: QuotaState, id: string): Decision {
   return allowed(state, state.chainOf(group), delta);
 }
 
-/** Cancels a reservation whose object will not be created. */
-export function cancel(state: QuotaState, id: string): Decision {
-  const found = find(state, id);
+/**
+ * Cancels a reservation whose object will not be created. With `expiresBy`, a reservation that expires later stays,
+ * because the same operation was admitted again.
+ */
+export function cancel(state: QuotaState, id: string, expiresBy = Infinity): Decision {
+  const known = find(state, id);
+  const found = known !== null && known.candidate.expiresAt > expiresBy ? null : known;
   const home = found === null ? undefined : state.group(found.reservation.group);
   if (found === null || home === undefined)
     return refusal(state, 'ReservationNotFound', `there is no reservation ${id.slice(0, 80)}`);
@@ -133,12 +137,36 @@ export function cancel(state: QuotaState, id: string): Decision {
   return allowed(state, state.chainOf(group), delta);
 }
 
-/** Expires a reservation unless it was renewed. */
+/** Expires a reservation unless it was renewed, or the policy leaves its end to the owner of the engine. */
 export function expire(state: QuotaState, id: string): void {
+  if (!state.policy.expiresReservations) return;
   const found = find(state, id);
   if (found === null || found.candidate.expiresAt > state.now) return;
   state.emit({ type: 'reservationExpired', group: found.reservation.group, subject: found.reservation.workload });
   cancel(state, id);
+}
+
+/** A reservation that waits for its object. */
+export interface OpenReservation {
+  /** Its operation. */
+  readonly id: string;
+  /** Key by `refKey`. */
+  readonly workload: string;
+  readonly group: string;
+  readonly uid: string;
+  /** Version of the object before the admitted change; 0 for a creation. */
+  readonly version: number;
+  readonly expiresAt: number;
+}
+
+/** All reservations of a state. O(reservations). */
+export function openReservations(state: QuotaState): readonly OpenReservation[] {
+  const open: OpenReservation[] = [];
+  state.reservations.forEach(({ workload, group, candidates }) => {
+    for (const { id, expiresAt, workload: wanted } of candidates)
+      open.push({ id, workload, group, uid: wanted.uid, version: wanted.version, expiresAt });
+  });
+  return open;
 }
 
 /**

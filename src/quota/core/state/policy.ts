@@ -7,6 +7,11 @@ export interface Policy {
   readonly strictTypes: boolean;
   /** The time for which a stopped pod is remembered, for late events. */
   readonly lateEventsMs: number;
+  /**
+   * Whether reservations end by time alone. If false, the owner of the engine looks whether their objects exist, and
+   * cancels those whose objects did not come.
+   */
+  readonly expiresReservations: boolean;
   /** The maximum number of levels of the tree. */
   readonly maxDepth: number;
 }
@@ -15,5 +20,6 @@ export const DEFAULT_POLICY: Policy = {
   families: DEFAULT_FAMILIES,
   strictTypes: false,
   lateEventsMs: 3_600_000,
+  expiresReservations: true,
   maxDepth: 64,
 };

@@ -1,0 +1,48 @@
+import type { KubeApi } from '../../kube/client.js';
+import { readClusterPod, type ClusterPod } from './cluster-pod.js';
+
+const ALL_PODS = '/api/v1/pods';
+
+const podsPath = (namespace: string): string => `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+
+/** A planned start, as the watches show its pods. */
+export interface ShownStart {
+  readonly waiting: ClusterPod;
+  readonly node: string;
+  readonly victims: readonly ClusterPod[];
+  /** All pods by uid. */
+  readonly pods: ReadonlyMap<string, ClusterPod>;
+  /** Whether a pod counts as leaving although no watch shows it. */
+  readonly isLeaving: (uid: string) => boolean;
+}
+
+/**
+ * Why the API server does not confirm what the watches show of a start; null if it does: the pod still waits, and the
+ * same pods hold the nodes. A watch can be silent for minutes, and an eviction cannot be taken back.
+ */
+export async function outdatedIn(api: KubeApi, start: ShownStart): Promise<string | null> {
+  const { waiting, node, victims, pods, isLeaving } = start;
+  const [found] = (await listed(api, podsPath(waiting.namespace), `metadata.name=${waiting.name}`)) ?? [];
+  if (found?.uid !== waiting.uid || found.node !== null)
+    return `pod ${waiting.namespace}/${waiting.name} does not wait`;
+  for (const name of new Set([node, ...victims.flatMap((victim) => victim.node ?? [])])) {
+    const there = await listed(api, ALL_PODS, `spec.nodeName=${name}`);
+    if (there === null) return `the pods of node ${name} cannot be read`;
+    const stays = (pod: ClusterPod): boolean => pod.node === name && !pod.isLeaving && !isLeaving(pod.uid);
+    const shown = new Set([...pods.values()].filter(stays).map(({ uid }) => uid));
+    const held = there.filter(stays);
+    const differs = held.length !== shown.size || held.some(({ uid }) => !shown.has(uid));
+    if (differs) return `the pods of node ${name} have changed`;
+  }
+  return null;
+}
+
+/**
+ * Pods as the API server has them now; null if it does not answer. Lists need no right beyond that of the watch.
+ */
+async function listed(api: KubeApi, path: string, fieldSelector: string): Promise<readonly ClusterPod[] | null> {
+  const answer = await api.request({ method: 'GET', path, query: { fieldSelector } });
+  if (!answer.ok) return null;
+  const { items } = answer.body as { readonly items: readonly unknown[] | null };
+  return (items ?? []).flatMap((object) => readClusterPod(object) ?? []);
+}
