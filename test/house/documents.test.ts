@@ -99,3 +99,22 @@ test('every test that a document names exists, and each fault has a test', (t) =
   );
   t.end();
 });
+
+test('every alert has a runbook, and every runbook an alert', (t) => {
+  const alerts = ['etc/prometheus/rules.yaml', 'etc/prometheus/quota-rules.yaml'].flatMap((path) =>
+    [...read(path).matchAll(/^ +- alert: (\w+)\n(?:(?! +- alert:).*\n)*? +runbook: "(.*)"$/gm)].map(
+      ([, name = '', runbook = '']) => ({ name, runbook }),
+    ),
+  );
+  const count = ['rules', 'quota-rules'].flatMap(
+    (name) => read(`etc/prometheus/${name}.yaml`).match(/- alert:/g) ?? [],
+  ).length;
+  t.equal(alerts.length, count, 'alerts with a runbook');
+  const sections = read('docs/guides/runbooks.md').split(/^### /m).slice(1);
+  t.same(sections.map((text) => text.split('\n', 1)[0]).sort(), alerts.map(({ name }) => name).sort());
+  for (const { name, runbook } of alerts) t.equal(runbook, `docs/guides/runbooks.md#${name.toLowerCase()}`);
+  for (const text of sections)
+    for (const part of ['**Means.**', '**Look at.**', '**Do.**'])
+      t.ok(text.includes(part), `${text.slice(0, 40)}: ${part}`);
+  t.end();
+});
