@@ -8,14 +8,16 @@
 
 #define MOST_ORDINALS 64
 #define CONTEXTS 64u
+#define STREAMS 256u
 
 static struct lock matching;
 static bool matched;
 static int8_t index_of[MOST_ORDINALS];
 static int8_t ordinal_of[VGPU_MAX_DEVICES];
 static int8_t only = DEVICE_UNLISTED;
-/* Cache: context handle and, in the top byte, index + 2. One word each, so that readers need no lock. 0: empty. */
+/* Caches: a handle and, in the top byte, index + 2. One word each, so that readers need no lock. 0: empty. */
 static uint64_t contexts[CONTEXTS];
+static uint64_t streams[STREAMS];
 
 static void uuid_text(const CUuuid *uuid, const char *prefix, char *text) {
   static const char digits[] = "0123456789abcdef";
@@ -94,36 +96,100 @@ int devices_only(void) {
   return only;
 }
 
-static uint64_t *context_place(CUcontext context) {
-  return &contexts[((uint64_t)context >> 4) * 0x9e3779b97f4a7c15ull >> 58];
+#define PLACE(table, handle)                                                                                           \
+  (&(table)[((uint64_t)(handle) >> 4) * 0x9e3779b97f4a7c15ull >> (64 - __builtin_ctz(sizeof(table) / sizeof *(table)))])
+
+static uint64_t word_of(const void *handle, int index) {
+  return ((uint64_t)handle & 0x00ffffffffffffffull) | (uint64_t)(index + 2) << 56;
 }
 
-static uint64_t context_word(CUcontext context, int index) {
-  return ((uint64_t)context & 0x00ffffffffffffffull) | (uint64_t)(index + 2) << 56;
+static bool holds(uint64_t word, const void *handle) {
+  return word << 8 == (uint64_t)handle << 8;
+}
+
+static void forget(uint64_t *place, const void *handle) {
+  if (holds(__atomic_load_n(place, __ATOMIC_RELAXED), handle)) __atomic_store_n(place, 0, __ATOMIC_RELAXED);
+}
+
+/* Index of the device of `context`, which is current. */
+static int current_index(CUcontext context) {
+  uint64_t *place = PLACE(contexts, context);
+  uint64_t word = __atomic_load_n(place, __ATOMIC_RELAXED);
+  if (holds(word, context)) return (int)(word >> 56) - 2;
+  CUdevice device;
+  /* A destroyed context can still be current. The driver rejects every call in it. */
+  if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS) return DEVICE_NONE;
+  int index = devices_index(device);
+  __atomic_store_n(place, word_of(context, index), __ATOMIC_RELAXED);
+  return index;
 }
 
 int devices_current(CUcontext *context) {
   *context = NULL;
-  if (driver.cuCtxGetCurrent(context) != CUDA_SUCCESS || *context == NULL) return DEVICE_UNLISTED;
-  if (only != DEVICE_UNLISTED) return only;
-  uint64_t *place = context_place(*context);
-  uint64_t word = __atomic_load_n(place, __ATOMIC_RELAXED);
-  if (word << 8 == (uint64_t)*context << 8) return (int)(word >> 56) - 2;
-  CUdevice device;
-  if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS) return DEVICE_UNLISTED;
-  int index = devices_index(device);
-  __atomic_store_n(place, context_word(*context, index), __ATOMIC_RELAXED);
+  if (driver.cuCtxGetCurrent(context) != CUDA_SUCCESS || *context == NULL) return DEVICE_NONE;
+  return only != DEVICE_UNLISTED ? only : current_index(*context);
+}
+
+/* The driver resolves these handles by the current context. */
+static bool is_default(CUstream stream) {
+  return stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+CUcontext devices_stream_context(CUstream stream) {
+  CUcontext context = NULL;
+  if (!is_default(stream) && driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS) return context;
+  return driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+static int context_index(CUcontext context) {
+  CUcontext current;
+  int index = devices_current(&current);
+  if (context == NULL || context == current) return index;
+  uint64_t word = __atomic_load_n(PLACE(contexts, context), __ATOMIC_RELAXED);
+  if (holds(word, context)) return (int)(word >> 56) - 2;
+  if (driver.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return DEVICE_NONE;
+  index = current_index(context);
+  driver.cuCtxPopCurrent_v2(&context);
   return index;
 }
 
+int devices_of_stream(CUstream stream) {
+  CUcontext current;
+  if (is_default(stream)) return devices_current(&current);
+  if (only != DEVICE_UNLISTED) return only;
+  uint64_t *place = PLACE(streams, stream);
+  uint64_t word = __atomic_load_n(place, __ATOMIC_RELAXED);
+  if (__builtin_expect(holds(word, stream), 1)) return (int)(word >> 56) - 2;
+  int index = context_index(devices_stream_context(stream));
+  if (index != DEVICE_NONE) __atomic_store_n(place, word_of(stream, index), __ATOMIC_RELAXED);
+  return index;
+}
+
+int devices_of_pointer(CUdeviceptr pointer) {
+  int ordinal;
+  CUcontext current;
+  if (driver.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) == CUDA_SUCCESS)
+    return devices_index(ordinal);
+  return devices_current(&current);
+}
+
+void devices_forget_stream(CUstream stream) {
+  forget(PLACE(streams, stream), stream);
+}
+
+void devices_forget_streams(void) {
+  for (uint32_t i = 0; i < STREAMS; i++)
+    __atomic_store_n(&streams[i], 0, __ATOMIC_RELAXED);
+}
+
 void devices_forget_context(CUcontext context) {
-  uint64_t *place = context_place(context);
-  if (__atomic_load_n(place, __ATOMIC_RELAXED) << 8 == (uint64_t)context << 8)
-    __atomic_store_n(place, 0, __ATOMIC_RELAXED);
+  forget(PLACE(contexts, context), context);
+  devices_forget_streams();
 }
 
 static void reset(void) {
   memset(contexts, 0, sizeof contexts);
+  memset(streams, 0, sizeof streams);
   matching.taken = 0;
   matched = false;
 }

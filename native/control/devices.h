@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #define DEVICE_UNLISTED (-1)
+/* No context is current and the call names no stream, so the call has no device: the driver itself rejects it. */
+#define DEVICE_NONE (-3)
 
 /* Reads the driver's devices. Called after a successful cuInit. */
 void devices_match(void);
@@ -17,13 +19,26 @@ int devices_index(CUdevice device);
 /* The driver's ordinal of a listed device; -1 if the driver does not show it. */
 int devices_ordinal(uint32_t index);
 
-/* Index of the current context's device, and the context; DEVICE_UNLISTED and NULL without a current context. */
+/* Index of the current context's device, and the context; DEVICE_NONE and NULL without a current context. */
 int devices_current(CUcontext *context);
+
+/* Index of the device on which work of a stream runs. It is the device of the stream's context, which need not be
+ * current; a default stream belongs to the current context. The result is cached. */
+int devices_of_stream(CUstream stream);
+
+/* The context of a stream; NULL if there is none. */
+CUcontext devices_stream_context(CUstream stream);
+
+/* Index of the device that holds the memory behind a pointer. */
+int devices_of_pointer(CUdeviceptr pointer);
 
 /* The listed device if it is the only device that the driver shows; otherwise DEVICE_UNLISTED. */
 int devices_only(void);
 
-/* Drops a destroyed context from the cache: its handle may be reused on another device. */
+/* Drop a context or stream from the cache before its handle can be reused on another device. A destroyed context ends
+ * all of its streams. */
 void devices_forget_context(CUcontext context);
+void devices_forget_stream(CUstream stream);
+void devices_forget_streams(void);
 
 #endif

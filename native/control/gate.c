@@ -24,19 +24,21 @@ static uint64_t soft_sampled_at;
 void gate_refresh(void) {
   const struct vgpu_limits_header *header = &control.limits->header;
   uint32_t sequence = __atomic_load_n(&header->sequence, __ATOMIC_ACQUIRE);
-  bool limited = false;
+  uint32_t limited = 0;
   bool high = false;
   for (uint32_t i = 0; i < header->device_count; i++) {
     struct vgpu_device_live live;
     limits_read(control.limits, i, &live);
-    limited |= limits_share_is_limited(&live);
-    high |= limits_share_is_limited(&live) && live.priority == VGPU_PRIORITY_HIGH;
+    if (!limits_share_is_limited(&live)) continue;
+    limited |= 1u << i;
+    high |= live.priority == VGPU_PRIORITY_HIGH;
   }
   atomic_store_explicit(&gate.open_at, NEVER_OPEN, memory_order_relaxed);
-  atomic_store_explicit(&gate.device, limited ? devices_only() : GATE_OPEN, memory_order_relaxed);
+  atomic_store_explicit(&gate.limited, limited, memory_order_relaxed);
+  atomic_store_explicit(&gate.device, limited != 0 ? devices_only() : GATE_OPEN, memory_order_relaxed);
   atomic_store_explicit(&gate.sequence, sequence, memory_order_release);
   atomic_store_explicit(&gate.sequence_at, &header->sequence, memory_order_release);
-  if (!limited) atomic_store_explicit(&gate.open_at, sequence, memory_order_release);
+  if (limited == 0) atomic_store_explicit(&gate.open_at, sequence, memory_order_release);
   activity_set(high);
   control_renew_session();
 }
@@ -47,20 +49,22 @@ bool gate_is_open(void) {
   return gate_is_off();
 }
 
-static bool is_limited(uint32_t device) {
-  struct vgpu_device_live live;
-  limits_read(control.limits, device, &live);
-  return limits_share_is_limited(&live);
+static bool is_limited(int device) {
+  return device >= 0 && (atomic_load_explicit(&gate.limited, memory_order_relaxed) >> device & 1) != 0;
+}
+
+static bool has_several_devices(void) {
+  return devices_only() == DEVICE_UNLISTED;
 }
 
 static void count_launches(uint32_t device) {
-  usage_count(&control.ledger.usage->devices[device].launches, gate_thread.launches);
-  gate_thread.launches = 0;
+  usage_count(&control.ledger.usage->devices[device].launches, gate_thread.launches[device]);
+  gate_thread.launches[device] = 0;
 }
 
 static void charge(uint32_t device, CUstream stream, uint64_t cost_ns) {
   int64_t *credit = &gate_thread.credit_ns[device];
-  gate_thread.launches++;
+  gate_thread.launches[device]++;
   if (*credit < (int64_t)cost_ns) {
     uint64_t batch = gate_thread.batch_ns * 2;
     if (batch > MOST_CREDIT_NS) batch = MOST_CREDIT_NS;
@@ -109,14 +113,36 @@ static uint64_t alone_until(uint32_t device) {
   return unused > 0 && (uint64_t)unused < until ? until - (uint64_t)unused : until;
 }
 
-void gate_enter(struct launch *launch) {
-  CUcontext context = NULL;
-  launch->sample = NULL;
-  launch->device = devices_current(&context);
-  if (launch->device < 0 || !is_limited((uint32_t)launch->device) || capture_covers(launch->stream)) {
-    launch->device = DEVICE_UNLISTED;
-    return;
+/* Events belong to a context. That of the stream may be another one than the thread's. */
+static struct sample *begin_sample(struct sample_request *request) {
+  CUcontext current = NULL;
+  request->context = devices_stream_context(request->stream);
+  driver.cuCtxGetCurrent(&current);
+  if (request->context == current) return sampler_begin(request);
+  if (driver.cuCtxPushCurrent_v2(request->context) != CUDA_SUCCESS) return NULL;
+  struct sample *sample = sampler_begin(request);
+  driver.cuCtxPopCurrent_v2(&current);
+  return sample;
+}
+
+/* Finds the device of a launch. False: nothing is left to do, because no share limits the launch or its tokens are
+ * paid. */
+static bool finds_device(struct launch *launch) {
+  launch->device = DEVICE_UNLISTED;
+  if (capture_covers(launch->stream)) return false;
+  int device = devices_of_stream(launch->stream);
+  if (!is_limited(device)) return false;
+  if (has_several_devices()) {
+    launch->key = launch_key_on(launch->key, device);
+    if (gate_charge_credit_on(device, launch->key)) return false;
   }
+  launch->device = device;
+  return true;
+}
+
+void gate_enter(struct launch *launch) {
+  launch->sample = NULL;
+  if (!finds_device(launch)) return;
   uint32_t device = (uint32_t)launch->device;
   sampler_note_launch(device, launch->stream);
   sampler_collect_if_due();
@@ -135,9 +161,8 @@ void gate_enter(struct launch *launch) {
   }
   /* A driver call of the library could invalidate a capture on another stream. */
   if (captures != 0) return;
-  launch->sample = sampler_begin(&(struct sample_request){
+  launch->sample = begin_sample(&(struct sample_request){
       .device = device,
-      .context = context,
       .stream = launch->stream,
       .cost = cost,
       .charged_ns = launch->charged_ns,
@@ -152,6 +177,21 @@ CUresult gate_leave(struct launch *launch, CUresult result) {
   if (launch->sample != NULL) sampler_end(launch->sample, launch->stream, launched);
   if (!launched && launch->device >= 0) gate_thread.credit_ns[launch->device] += (int64_t)launch->charged_ns;
   return result;
+}
+
+static void renew_graph(CUgraphExec exec, void (*renew)(uint64_t key)) {
+  uint64_t key = launch_key_of_graph(exec);
+  if (!has_several_devices()) renew(key);
+  for (uint32_t device = 0; has_several_devices() && device < control.limits->header.device_count; device++)
+    renew(launch_key_on(key, (int)device));
+}
+
+void gate_forget_graph(CUgraphExec exec) {
+  renew_graph(exec, cost_forget);
+}
+
+void gate_refresh_graph(CUgraphExec exec) {
+  renew_graph(exec, cost_refresh);
 }
 
 static void reset(void) {

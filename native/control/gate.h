@@ -16,8 +16,8 @@
  * are lost, and large enough that threads rarely contend for the bucket. */
 struct gate_thread {
   int64_t credit_ns[VGPU_MAX_DEVICES];
+  uint32_t launches[VGPU_MAX_DEVICES];
   uint64_t batch_ns;
-  uint32_t launches;
 };
 
 extern __thread struct gate_thread gate_thread __attribute__((visibility("hidden")));
@@ -39,6 +39,15 @@ static inline uint64_t launch_key(uint64_t what, uint64_t a, uint64_t b, uint64_
 static inline uint64_t launch_key_of_graph(CUgraphExec exec) {
   return launch_key((uint64_t)exec, 0x67726170, 0, 0);
 }
+
+/* A kernel or graph that can run on several devices has one cost on each. */
+static inline uint64_t launch_key_on(uint64_t key, int device) {
+  return key + (uint64_t)device * 0x9fb21c651e98df26ull; /* even, so that the key stays odd */
+}
+
+/* The executable graph of this handle is new, or may have become faster or slower. */
+void gate_forget_graph(CUgraphExec exec);
+void gate_refresh_graph(CUgraphExec exec);
 
 /* Reads the limits. Called after cuInit. */
 void gate_refresh(void);
@@ -66,8 +75,7 @@ static inline bool gate_is_stale(void) {
  * are not returned when the driver refuses the launch: refused launches are rare, and without this step the caller can
  * tail-call the driver.
  */
-static inline bool gate_charge_credit(uint64_t key) {
-  int32_t device = atomic_load_explicit(&gate.device, memory_order_relaxed);
+static inline bool gate_charge_credit_on(int32_t device, uint64_t key) {
   if (__builtin_expect(device < 0 || atomic_load_explicit(&gate.slow_path_reasons, memory_order_relaxed) != 0, 0))
     return false;
   struct cost *cost = cost_find(key);
@@ -79,8 +87,13 @@ static inline bool gate_charge_credit(uint64_t key) {
   if (__builtin_expect(left < 0, 0)) return false;
   __atomic_store_n(&cost->countdown, countdown - 1, __ATOMIC_RELAXED);
   gate_thread.credit_ns[device] = left;
-  gate_thread.launches++;
+  gate_thread.launches[device]++;
   return true;
+}
+
+/* The same on the only device. With several, gate_enter finds the device of the launch first. */
+static inline bool gate_charge_credit(uint64_t key) {
+  return gate_charge_credit_on(atomic_load_explicit(&gate.device, memory_order_relaxed), key);
 }
 
 /* Lets a launch through if it is not limited or if its tokens are paid. */

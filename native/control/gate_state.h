@@ -15,6 +15,7 @@ struct gate {
   _Atomic int64_t open_at;
   /* the only device that launches can use, DEVICE_UNLISTED (look it up each time) or GATE_OPEN */
   _Atomic int32_t device;
+  _Atomic uint32_t limited; /* one bit per device whose share is limited */
   _Atomic uint32_t
       slow_path_reasons; /* number of reasons for all launches to take the slow path: captures, timing windows */
 };

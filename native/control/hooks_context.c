@@ -1,5 +1,6 @@
 /*
  * Context creation and destruction: a context uses memory itself, and destroying it frees all memory allocated in it.
+ * Handles of destroyed contexts and streams leave the cache of their devices.
  */
 #include "contexts.h"
 #include "control.h"
@@ -135,6 +136,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green) {
   driver.cuDeviceGetCount(&count);
   for (device = 0; device < count && device < (int)VGPU_MAX_DEVICES; device++)
     before[device] = primary(device);
+  devices_forget_streams();
   CUresult result = driver.cuGreenCtxDestroy(green);
   for (device = 0; device < count && device < (int)VGPU_MAX_DEVICES; device++) {
     context = before[device];
@@ -143,4 +145,15 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green) {
     ended(result, context);
   }
   return result;
+}
+
+/* Before the driver call: another thread may get the same handle for a stream of another device. */
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  devices_forget_stream(stream);
+  return driver.cuStreamDestroy_v2(stream);
+}
+
+CUresult cuStreamDestroy(CUstream stream) {
+  devices_forget_stream(stream);
+  return driver.cuStreamDestroy(stream);
 }

@@ -1,6 +1,5 @@
 /* Instantiating and changing graphs: registers what they allocate, and resets their learned cost. */
 #include "control.h"
-#include "cost.h"
 #include "devices.h"
 #include "driver.h"
 #include "gate.h"
@@ -37,7 +36,7 @@ CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *
 
 static CUresult instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph) {
   if (result != CUDA_SUCCESS || !control_enforces()) return result;
-  cost_forget(launch_key_of_graph(*exec));
+  gate_forget_graph(*exec);
   graphs_instantiated(*exec, graph);
   return result;
 }
@@ -70,7 +69,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 
 /* The graph's duration may change. */
 static CUresult changed(CUresult result, CUgraphExec exec) {
-  if (result == CUDA_SUCCESS && control_enforces()) cost_refresh(launch_key_of_graph(exec));
+  if (result == CUDA_SUCCESS && control_enforces()) gate_refresh_graph(exec);
   return result;
 }
 

@@ -38,9 +38,8 @@ static bool track_import(CUdeviceptr pointer, CUcontext context, const CUipcMemH
   } else {
     CUdeviceptr base;
     size_t bytes;
-    CUcontext ignored;
     if (driver.cuMemGetAddressRange_v2(&base, &bytes, pointer) != CUDA_SUCCESS) bytes = 0;
-    if (!memory_reserve(&reservation, devices_current(&ignored), bytes, VGPU_DENIED_ALLOC)) return false;
+    if (!memory_reserve(&reservation, devices_of_pointer(pointer), bytes, VGPU_DENIED_ALLOC)) return false;
     if (reservation.device < 0) return true;
     entry.bytes = bytes;
     entry.device = (uint16_t)reservation.device;

@@ -40,15 +40,25 @@ GATED(cuLaunchKernelEx_ptsz, (const CUlaunchConfig *config, CUfunction function,
       (config, function, arguments, extra), key_of_config(config, function),
       capture_stream(stream_of_config(config), true))
 
-/* One grid over several devices, each with its own stream. The current device is charged. */
-static uint64_t key_of_list(const CUDA_LAUNCH_PARAMS *list, unsigned int count) {
-  return list == NULL || count == 0 ? 1
-                                    : key_of(list->function, list->gridDimX, list->gridDimY, list->gridDimZ,
-                                             list->blockDimX, list->blockDimY, list->blockDimZ);
+static uint64_t key_of_part(const CUDA_LAUNCH_PARAMS *part) {
+  return key_of(part->function, part->gridDimX, part->gridDimY, part->gridDimZ, part->blockDimX, part->blockDimY,
+                part->blockDimZ);
 }
 
-GATED(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS * list, unsigned int count, unsigned int flags),
-      (list, count, flags), key_of_list(list, count), list == NULL || count == 0 ? NULL : list->hStream)
+/* One grid over several devices. Each is charged for the part in its stream. */
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int count, unsigned int flags) {
+  struct launch launches[VGPU_MAX_DEVICES];
+  if (gate_is_open() || list == NULL || count > VGPU_MAX_DEVICES)
+    return driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+  for (unsigned int i = 0; i < count; i++) {
+    launches[i] = (struct launch){.key = key_of_part(&list[i]), .stream = list[i].hStream};
+    gate_enter(&launches[i]);
+  }
+  CUresult result = driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+  for (unsigned int i = 0; i < count; i++)
+    gate_leave(&launches[i], result);
+  return result;
+}
 
 /* The launch calls of CUDA 2 take the block shape from the function, so the key does not contain it. */
 #define GRID_KEY key_of(function, (unsigned int)width, (unsigned int)height, 0, 0, 0, 0)

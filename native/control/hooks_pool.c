@@ -27,13 +27,13 @@ static CUresult call(const struct request *request) {
                              : driver.cuMemAllocAsync(request->pointer, request->bytes, request->stream);
 }
 
-/* The pool could not be registered, so the pointer itself is charged. */
-static CUresult allocate_unpooled(const struct request *request, int device, CUcontext context) {
+/* The pool could not be registered, so the pointer itself is charged. It belongs to no context. */
+static CUresult allocate_unpooled(const struct request *request, int device) {
   struct memory_reservation reservation;
   if (!memory_reserve(&reservation, device, request->bytes, VGPU_DENIED_ASYNC)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = call(request);
   if (result == CUDA_SUCCESS) {
-    if (memory_track(&reservation, TRACK_MEMORY, *request->pointer, (uint64_t)context)) return result;
+    if (memory_track(&reservation, TRACK_MEMORY, *request->pointer, 0)) return result;
     driver.cuMemFree_v2(*request->pointer);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -59,20 +59,21 @@ static CUresult allocate_pooled(const struct request *request, struct pool *pool
 
 static CUresult allocate(const struct request *request) {
   if (!control_enforces()) return call(request);
-  if (capture_covers(capture_stream(request->stream, request->per_thread))) {
+  CUstream stream = capture_stream(request->stream, request->per_thread);
+  if (capture_covers(stream)) {
     graphs_note_allocation();
     return call(request);
   }
-  CUcontext context;
-  int device = devices_current(&context);
+  int device = devices_of_stream(stream);
+  if (device == DEVICE_NONE) return call(request);
   CUmemoryPool handle = request->pool;
   if (handle == NULL && device >= 0) driver.cuDeviceGetMemPool(&handle, devices_ordinal((uint32_t)device));
-  if (handle == NULL) return allocate_unpooled(request, device, context);
+  if (handle == NULL) return allocate_unpooled(request, device);
   bool counts;
   if (request->pool != NULL && !pools_knows(handle)) device = place_of_pool(handle, device);
   struct pool *pool = pools_find(handle, device, &counts);
   if (!counts) return call(request);
-  if (pool == NULL) return allocate_unpooled(request, device, context);
+  if (pool == NULL) return allocate_unpooled(request, device);
   return allocate_pooled(request, pool, request->pool != NULL ? VGPU_DENIED_POOL : VGPU_DENIED_ASYNC);
 }
 

@@ -59,7 +59,7 @@ static bool reserve_memory(struct memory_reservation *reservation, int device, u
   reservation->bytes = bytes;
   reservation->host_backed = false;
   renew_session_if_changed();
-  if (device < 0) return (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0;
+  if (device < 0) return device == DEVICE_NONE || (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0;
   if (memory_charge((uint32_t)device, bytes) || charge_after_reclaim((uint32_t)device, bytes)) return true;
   reservation->host_backed = may_be_host_backed && charge_host_backed((uint32_t)device, bytes);
   if (!reservation->host_backed) count_denied((uint32_t)device, bytes, api);
@@ -100,7 +100,8 @@ bool memory_commit(struct memory_reservation *reservation, uint64_t bytes, enum 
 }
 
 bool memory_track(const struct memory_reservation *reservation, enum track_kind kind, uint64_t key, uint64_t link) {
-  if (reservation->device < 0) return true;
+  /* The driver was expected to reject a call without a device. */
+  if (reservation->device < 0) return reservation->device != DEVICE_NONE;
   struct track_entry entry = {
       .key = key,
       .bytes = reservation->bytes,

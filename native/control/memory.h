@@ -9,13 +9,14 @@
 #include <stdint.h>
 
 struct memory_reservation {
-  int device; /* index in the limits file; DEVICE_UNLISTED: not accounted */
+  int device; /* index in the limits file; DEVICE_UNLISTED or DEVICE_NONE: not accounted */
   uint64_t bytes;
   bool host_backed; /* beyond the memory limit; the hook allocates it with host_backed_allocate */
 };
 
 /* Reserves `bytes` on `device` before the driver call. If they do not fit, memory of dead processes and unused memory
- * of pools is reclaimed first. False: refused and counted; the hook returns CUDA_ERROR_OUT_OF_MEMORY. */
+ * of pools is reclaimed first. On DEVICE_NONE nothing is reserved, because the driver rejects the call. False: refused
+ * and counted; the hook returns CUDA_ERROR_OUT_OF_MEMORY. */
 bool memory_reserve(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api);
 
 /* Reserves like memory_reserve, with host-backed memory as the fallback: if `bytes` do not fit into the memory limit,
@@ -33,7 +34,8 @@ void memory_count_denied(const struct memory_reservation *reservation, enum vgpu
  * fit; the refusal is counted and the reservation stays unchanged. */
 bool memory_commit(struct memory_reservation *reservation, uint64_t bytes, enum vgpu_denied_api api);
 
-/* Tracks a reservation under a key. False: the tracking table is full, and the hook must undo the allocation. */
+/* Tracks a reservation under a key. False: the tracking table is full, or the driver allocated without a device; the
+ * hook must undo the allocation. */
 bool memory_track(const struct memory_reservation *reservation, enum track_kind kind, uint64_t key, uint64_t link);
 
 /* memory_untrack removes the entry before the driver frees the memory. memory_finish_free then gives the bytes back, or

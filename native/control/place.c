@@ -5,7 +5,7 @@
 static int current_device(void) {
   CUcontext context;
   int device = devices_current(&context);
-  if (context != NULL) return device;
+  if (device != DEVICE_NONE) return device;
   return devices_only() != DEVICE_UNLISTED ? devices_only() : 0;
 }
 
