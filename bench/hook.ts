@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LimitsWriter } from '../src/agent/slices/limits-writer.js';
+import { LimitsWriter } from '../src/agent/slices/limits/limits-writer.js';
 import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { LimitsWriter } from '../../src/agent/slices/limits-writer.js';
+import { LimitsWriter } from '../../src/agent/slices/limits/limits-writer.js';
 import { BUILD_DIRECTORY } from '../sim/machine.js';
 
 const run = promisify(execFile);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { decodeUsageSummary } from '../../src/abi/usage-file.js';
 import { USAGE_FILE } from '../../src/abi/vgpu-abi.js';
-import { LimitsWriter } from '../../src/agent/slices/limits-writer.js';
+import { LimitsWriter } from '../../src/agent/slices/limits/limits-writer.js';
 import { stop, type MachineStatus, type SimulatedMachine } from '../sim/machine.js';
 import type { SliceLimits, SteeringAgent } from '../sim/agent.js';
 import type { GpuRow, Round, Steering, TenantRow } from './rows.js';

@@ -7,7 +7,7 @@ import type { DriverConfig } from './gpus/drivers.js';
 import type { LibrariesConfig } from './libraries/node-libraries.js';
 import type { NriConfig } from './nri/nri.js';
 import type { RuntimeConfig } from './runtimes/configured-runtime.js';
-import type { AuditPolicy } from './slices/findings.js';
+import type { AuditPolicy } from './slices/audit/findings.js';
 import { kubeletPluginSockets } from './claims/kubelet-plugin.js';
 import { isLoopback } from '../http/loopback.js';
 import type { LogLevel } from '../host/log.js';

@@ -5,7 +5,7 @@ import type { AgentConfig } from '../agent/config.js';
 import { ALLOCATION_MODES } from '../agent/claims/claims-config.js';
 import { MIG_STRATEGIES } from '../gpu/mig.js';
 import { CPU_AFFINITIES } from '../agent/nri/cpu-affinity.js';
-import { AUDIT_POLICIES } from '../agent/slices/findings.js';
+import { AUDIT_POLICIES } from '../agent/slices/audit/findings.js';
 import { StartupError } from '../host/startup-error.js';
 import type { LogLevel } from '../host/log.js';
 import { packageFile } from '../host/package-files.js';

@@ -6,7 +6,7 @@ import { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import { USAGE_FILE, USAGE_LAYOUT } from '../../src/abi/vgpu-abi.js';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
-import { SOCKET_LIMITS } from '../../src/agent/slices/slice-socket.js';
+import { SOCKET_LIMITS } from '../../src/agent/slices/compat/slice-socket.js';
 import { libraryPath, notBuilt, SimulatedMachine } from './gpus/sim/simulated-machine.js';
 import { eventually } from '../harness/eventually.js';
 import { buildProgram, tenantEnvironment, TenantProcess, tenantSkipReason } from '../harness/gpu-machine/tenant.js';

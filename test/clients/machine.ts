@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { encodeLimits } from '../../src/abi/limits-file.js';
 import { LIMITS_FILE, USAGE_FILE } from '../../src/abi/vgpu-abi.js';
 import { decodeUsage, encodeUsage } from '../../src/abi/usage-file.js';
-import { audit } from '../../src/agent/slices/audit.js';
+import { audit } from '../../src/agent/slices/audit/audit.js';
 import { packageFile } from '../../src/host/package-files.js';
 import type { Program } from './client.js';
 import type { Expectation } from './report.js';

@@ -1,7 +1,7 @@
 /** A container writes its own counters: its entries must cost no other container anything. */
 import { test } from 'tap';
 import { PPM_WHOLE } from '../../src/abi/vgpu-abi.js';
-import { NO_SLICES, steer, type Decision, type SliceTick } from '../../src/agent/slices/steering.js';
+import { NO_SLICES, steer, type Decision, type SliceTick } from '../../src/agent/slices/steering/steering.js';
 
 const TICK_NS = 100_000_000;
 

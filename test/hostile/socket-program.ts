@@ -6,10 +6,10 @@
  */
 import { join } from 'node:path';
 import { systemClock } from '../../src/host/clock.js';
-import { LimitPolicy } from '../../src/agent/slices/limit-policy.js';
-import { OperatorLimits } from '../../src/agent/slices/operator-limits.js';
+import { LimitPolicy } from '../../src/agent/slices/limits/limit-policy.js';
+import { OperatorLimits } from '../../src/agent/slices/limits/operator-limits.js';
 import { SliceDirectories } from '../../src/agent/slices/slice-directory.js';
-import { SOCKET_LIMITS } from '../../src/agent/slices/slice-socket.js';
+import { SOCKET_LIMITS } from '../../src/agent/slices/compat/slice-socket.js';
 import { Slices } from '../../src/agent/slices/slices.js';
 import { displayProto } from '../../src/rpc/proto.js';
 import { UnixRpcServer } from '../../src/rpc/rpc-server.js';

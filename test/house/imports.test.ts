@@ -80,7 +80,9 @@ const PURE_CORES = [
     'abi/',
     'gpu/',
     'scheduler/cluster/',
-    ...['audit', 'findings', 'live-limits', 'steering', 'usage-counters'].map((name) => `agent/slices/${name}.ts`),
+    ...['audit/audit', 'audit/findings', 'limits/live-limits', 'steering/steering', 'usage/usage-counters'].map(
+      (name) => `agent/slices/${name}.ts`,
+    ),
     ...['cpu-affinity', 'cpu-list'].map((name) => `agent/nri/${name}.ts`),
   ],
   ['agent/gpus/health.ts', 'agent/gpus/health-policy.ts'],

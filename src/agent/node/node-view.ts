@@ -5,7 +5,7 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { printGraph, type GpuUsage } from '../../gpu/topology/graph.js';
 import { linksBetween, type Topology } from '../../gpu/topology/topology.js';
 import { buildTree, type TreeNode } from '../../gpu/topology/tree.js';
-import type { UsageCounters } from '../slices/usage-counters.js';
+import type { UsageCounters } from '../slices/usage/usage-counters.js';
 import type {
   AllocationSnapshot,
   GpuSnapshot,

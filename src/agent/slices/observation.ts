@@ -1,12 +1,12 @@
 import type { Priority } from '../../gpu/priority.js';
-import type { Finding } from './audit.js';
-import type { UsageCounters } from './usage-counters.js';
-import type { GpuMonitor } from './gpu-monitor.js';
+import type { Finding } from './audit/audit.js';
+import type { UsageCounters } from './usage/usage-counters.js';
+import type { GpuMonitor } from './steering/gpu-monitor.js';
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { SliceOwner } from './ports.js';
-import type { SocketRefusals } from './slice-socket.js';
+import type { SocketRefusals } from './compat/slice-socket.js';
 import type { Slices } from './slices.js';
-import type { Drift, GpuSlice } from './gpu-slice.js';
+import type { Drift, GpuSlice } from './steering/gpu-slice.js';
 
 /**
  * The use of one GPU by a container, as of the last sample and tick; counters as of now. Counters come from a file that

@@ -2,8 +2,8 @@ import { chmod, chown, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { HIGH_DIRECTORY, LIMITS_FILE, SOCKET_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
 import { encodeUsage } from '../../abi/usage-file.js';
-import { ActivityFiles } from './activity-files.js';
-import type { UsageTmpfs } from './usage-tmpfs.js';
+import { ActivityFiles } from './usage/activity-files.js';
+import type { UsageTmpfs } from './usage/usage-tmpfs.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
 
 const OPERATOR_FILE_NAME = 'operator.json';

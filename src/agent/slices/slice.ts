@@ -1,20 +1,20 @@
 import type { Greeting } from '../../abi/greeting.js';
 import type { DeviceLimit, GivesWay, NewDeviceLimits, NewLimits } from '../../abi/limits-file.js';
 import { parseDriverVersion, type VcudaConfig } from '../../abi/vcuda-config.js';
-import { sameLimits } from './live-limits.js';
+import { sameLimits } from './limits/live-limits.js';
 import type { Clock } from '../../host/clock.js';
 import { LimitedLog } from '../../host/limited-log.js';
 import type { Log } from '../../host/log.js';
 import type { PeerCredentials } from '../../host/peer-credentials.js';
-import { CompatRegistry } from './compat-registry.js';
+import { CompatRegistry } from './compat/compat-registry.js';
 import { DepartedProcesses } from './departed.js';
-import { LimitsWriter } from './limits-writer.js';
+import { LimitsWriter } from './limits/limits-writer.js';
 import type { ContainerKnowledge, SliceOwner } from './ports.js';
-import type { RegistrationPace } from './registration-pace.js';
+import type { RegistrationPace } from './compat/registration-pace.js';
 import { newSession, type Session } from './session.js';
 import type { SliceDirectories } from './slice-directory.js';
-import { SliceSocket, type ConnectionBudget, type SocketLimits, type SocketRefusals } from './slice-socket.js';
-import { UsageReader, type UsageOpened } from './usage-reader.js';
+import { SliceSocket, type ConnectionBudget, type SocketLimits, type SocketRefusals } from './compat/slice-socket.js';
+import { UsageReader, type UsageOpened } from './usage/usage-reader.js';
 
 /** An allocation of the ledger with the devices of its container. */
 export interface SliceSpec {

@@ -2,13 +2,13 @@ import type { Clock } from '../../host/clock.js';
 import { Listeners } from '../../host/listeners.js';
 import type { Log } from '../../host/log.js';
 import { openFileLimit } from '../../host/open-files.js';
-import type { LimitPolicy } from './limit-policy.js';
+import type { LimitPolicy } from './limits/limit-policy.js';
 import type { ContainerKnowledge } from './ports.js';
-import { REGISTRATION_PACE, RegistrationPace } from './registration-pace.js';
+import { REGISTRATION_PACE, RegistrationPace } from './compat/registration-pace.js';
 import type { Session } from './session.js';
 import { Slice, type SliceOptions, type SliceSpec } from './slice.js';
 import type { SliceDirectories } from './slice-directory.js';
-import { ConnectionBudget, type SocketLimits } from './slice-socket.js';
+import { ConnectionBudget, type SocketLimits } from './compat/slice-socket.js';
 
 export interface SlicesOptions {
   readonly directories: SliceDirectories;

@@ -11,7 +11,7 @@ import type {
   SliceNote,
   SliceNotices,
 } from './ports.js';
-import type { AuditPolicy } from './findings.js';
+import type { AuditPolicy } from './audit/findings.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
@@ -19,11 +19,11 @@ import { ACTIVITY_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
 import type { Clock } from '../../host/clock.js';
 import { freeBytes } from '../../host/free-bytes.js';
 import type { Log } from '../../host/log.js';
-import { Auditor, type AuditCounts } from './auditor.js';
-import { LegacyPods, type LegacyContainer } from './legacy-pods.js';
-import { LimitPolicy } from './limit-policy.js';
-import { limitsService } from './limits-service.js';
-import { Monitor } from './monitor.js';
+import { Auditor, type AuditCounts } from './audit/auditor.js';
+import { LegacyPods, type LegacyContainer } from './compat/legacy-pods.js';
+import { LimitPolicy } from './limits/limit-policy.js';
+import { limitsService } from './limits/limits-service.js';
+import { Monitor } from './steering/monitor.js';
 import {
   observeGpus,
   observeProcesses,
@@ -33,13 +33,13 @@ import {
   type SliceObservation,
   type UseObservation,
 } from './observation.js';
-import { OperatorLimits } from './operator-limits.js';
-import { MappedLibraries } from './mapped-libraries.js';
-import { PrecedenceKeeper } from './precedence-keeper.js';
+import { OperatorLimits } from './limits/operator-limits.js';
+import { MappedLibraries } from './audit/mapped-libraries.js';
+import { PrecedenceKeeper } from './steering/precedence-keeper.js';
 import { ProcessOwners } from './process-owners.js';
-import { REGISTRATION_PACE, RegistrationPace } from './registration-pace.js';
-import { Resizer } from './resizer.js';
-import { UsageTmpfs } from './usage-tmpfs.js';
+import { REGISTRATION_PACE, RegistrationPace } from './compat/registration-pace.js';
+import { Resizer } from './limits/resizer.js';
+import { UsageTmpfs } from './usage/usage-tmpfs.js';
 import { SliceDirectories } from './slice-directory.js';
 import type { SliceSpec } from './slice.js';
 import { Slices } from './slices.js';

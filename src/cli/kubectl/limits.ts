@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { parseHundredths, parseMemory, valueFor } from '../../agent/slices/live-limits.js';
+import { parseHundredths, parseMemory, valueFor } from '../../agent/slices/limits/live-limits.js';
 import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
 import { parsePriority } from '../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';

@@ -6,7 +6,7 @@ import {
   stepCorrection,
   withCorrection,
   type SteeringState,
-} from '../../../src/agent/slices/steering.js';
+} from '../../../src/agent/slices/steering/steering.js';
 
 /** A container on a GPU that exists in the model only. */
 export interface ModelSlice {

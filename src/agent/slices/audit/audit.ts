@@ -1,0 +1,308 @@
+/**
+ * The audit of one container: compares driver, sockets and usage file. Pure: maps the observations of one moment to
+ * findings; `findings.ts` decides which of them last long enough to be reported.
+ */
+import type { ProcessSlot, SelfTest } from '../../../abi/usage-file.js';
+
+export const FINDING_CODES = [
+  /** The container has GPU processes, and none of them has the control library. */
+  'no-library',
+  /** The container was created without something that loads the control library, or with a setting that unhooks it. */
+  'not-injected',
+  /** Some processes have the control library, this one does not. */
+  'unregistered',
+  /** A process uses a GPU that was not allocated to its container. */
+  'wrong-gpu',
+  /** The control library is loaded but does not enforce the limits. */
+  'not-enforcing',
+  /** The driver counts more memory than the limit. */
+  'over-limit',
+  /** An unenforced container uses more of the GPU's time than it booked. */
+  'over-share',
+  /** The content of the usage file cannot come from the control library. */
+  'tampered',
+] as const;
+export type FindingCode = (typeof FINDING_CODES)[number];
+
+/** One result of the audit. */
+export interface Finding {
+  readonly code: FindingCode;
+  /** Distinguishes findings of the same code in one container. */
+  readonly subject: string;
+  readonly message: string;
+  /** Whether the limits may not be enforced, which is a reason to evict if the policy says so. */
+  readonly serious: boolean;
+  /** Whether one observation proves it, so that it is reported at once. */
+  readonly certain?: true;
+}
+
+/** A process of the container that the driver lists on a GPU. */
+export interface AuditedProcess {
+  /** Pid on the host. */
+  readonly pid: number;
+  /** Name that the process chose itself. */
+  readonly name: string;
+  /** Whether it sent a greeting over the socket. */
+  readonly greeted: boolean;
+  /** Whether the usage file has a slot with its pid and start time: it greeted an earlier run of the agent. */
+  readonly claimed: boolean;
+  /** Whether it used the GPU in the last second, as far as the driver reports. */
+  readonly active: boolean;
+  /** Whether it has the control library mapped; null or absent: unknown. */
+  readonly library?: boolean | null;
+}
+
+/** A process that sent a greeting, and the slot of the usage file that it named; null if that slot is another's. */
+export interface AuditedSession {
+  /** Null if the agent cannot see the container's processes. */
+  readonly pid: number | null;
+  readonly slot: ProcessSlot | null;
+  /**
+   * Whether the driver lists it on a GPU, so that its self test has ended. A child process that only inherits the
+   * library has no self test.
+   */
+  readonly onGpu: boolean;
+}
+
+/** One GPU of the container. */
+export interface AuditedDevice {
+  readonly gpuUuid: string;
+  readonly memoryLimitBytes: number | null;
+  /** The driver's count; null if the driver does not report it. */
+  readonly usedMemoryBytes: number | null;
+  readonly share: number;
+  /** Percent of the GPU's time that the driver reports for its processes; null or absent: unknown. */
+  readonly usedPercent?: number | null;
+  readonly launches: number;
+  /** Number of launches with a measured time. */
+  readonly samples: number;
+  /** Whether a counter fell, which only a writer other than the control library can cause. */
+  readonly wentBack: boolean;
+  /**
+   * Memory in bytes that the driver counts and the container's usage file does not contain; null if one of the two is
+   * unknown.
+   */
+  readonly uncountedMemoryBytes: number | null;
+  /**
+   * GPU time in ppm of the GPU that the driver reports and that no launch was charged; null if the driver reports none.
+   */
+  readonly unchargedTimePpm: number | null;
+  /** The part of `unchargedTimePpm` that no correction of the charges can explain; null or absent: unknown. */
+  readonly uncorrectableTimePpm?: number | null;
+}
+
+export interface AuditView {
+  /** Its limits are not enforced: the audit compares only the slice's own use with them. Absent: they are. */
+  readonly unenforced?: boolean;
+  /** Processes on all its GPUs, without duplicates. */
+  readonly processes: readonly AuditedProcess[];
+  readonly sessions: readonly AuditedSession[];
+  readonly devices: readonly AuditedDevice[];
+  /** Its processes on GPUs that were not allocated to it. */
+  readonly usesOfOtherGpus: readonly {
+    readonly gpuUuid: string;
+    readonly process: Pick<AuditedProcess, 'pid' | 'name'>;
+  }[];
+  /** A problem of the usage file as a file; null without one. */
+  readonly fileProblem: string | null;
+  /**
+   * Settings of the container, according to the runtime, that keep the control library out; empty if there are none.
+   * Absent: unknown.
+   */
+  readonly uninjected?: readonly string[];
+  /** The part that was recently cut off the usage file because it had grown; null if it had not. */
+  readonly fileGrown: string | null;
+}
+
+/** Driver and ledger round differently and are read at different times. */
+const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
+/** Modules that a program loads when its memory is full exceed the limit by this much at most. */
+const MODULE_BYTES = 256 * 2 ** 20;
+/** Modules of all processes may take this much without a charge; more is use past the control library. */
+const UNCOUNTED_BYTES = 2 ** 30;
+/**
+ * Charges are estimates that are corrected within bounds; more uncharged time than this is use past the control
+ * library.
+ */
+const UNCHARGED_TIME_PPM = 100_000;
+/** Reports of GPU time are of short windows, in whole percents: this much more than booked is no finding. */
+const OVER_SHARE_PERCENT = 10;
+/** After this many launches without a measured time, time measurement does not work. */
+const LAUNCHES_TO_TIME = 1_000;
+
+/** The findings about a container at this moment. */
+export function audit(view: AuditView): Finding[] {
+  const usesOfOtherGpus = view.usesOfOtherGpus.map(({ gpuUuid, process }): Finding => ({
+    code: 'wrong-gpu',
+    subject: `${process.pid} ${gpuUuid}`,
+    message: `${list([process])} uses ${gpuUuid}, which the container was not given`,
+    serious: true,
+  }));
+  const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
+  if (!limited) return usesOfOtherGpus;
+  if (view.unenforced === true) return [...usesOfOtherGpus, ...view.devices.flatMap(auditUnenforced)];
+  return [
+    ...usesOfOtherGpus,
+    ...auditInjection(view),
+    ...auditProcesses(view),
+    ...auditSessions(view),
+    ...auditDevices(view),
+    ...auditFile(view),
+  ];
+}
+
+/**
+ * Memory beyond the booked amount belongs to other slices; time beyond the booked share may be time that other slices
+ * leave unused.
+ */
+function auditUnenforced(device: AuditedDevice): Finding[] {
+  const { gpuUuid, share, usedPercent = null } = device;
+  const findings = auditMemory(device);
+  if (usedPercent === null || usedPercent <= share + OVER_SHARE_PERCENT) return findings;
+  const message = `${Math.round(usedPercent)} % of the time of ${gpuUuid} in use, ${share} % were booked; the container is unenforced`;
+  return [...findings, { code: 'over-share', subject: gpuUuid, message, serious: false }];
+}
+
+/**
+ * This alone is no reason to evict the pod: use of a GPU shows whether a process really bypasses the control library.
+ */
+function auditInjection({ uninjected = [] }: AuditView): Finding[] {
+  if (uninjected.length === 0) return [];
+  const message = `the container was not made with what its slice needs: ${uninjected.join('; ')}`;
+  return [{ code: 'not-injected', subject: '', message, serious: false, certain: true }];
+}
+
+function auditProcesses({ processes, sessions }: AuditView): Finding[] {
+  // A process that did not greet this agent but has a slot in the usage file greets at its next launch, and does no GPU
+  // work before. A greeting and a slot are easy to forge, so the mapped library decides if it can be read.
+  const foreignProcesses = processes.filter(
+    ({ greeted, claimed, active, library }) => library === false || (!greeted && (!claimed || active)),
+  );
+  if (foreignProcesses.length > 0 && sessions.length === 0 && !processes.some(({ claimed }) => claimed)) {
+    const message =
+      `${list(foreignProcesses)} use the GPU, and no process of the container has loaded the control library: ` +
+      'its image sets LD_LIBRARY_PATH, or another runtime put the real driver in its place';
+    return [{ code: 'no-library', subject: '', message, serious: true }];
+  }
+  return foreignProcesses.map((foreignProcess) => ({
+    code: 'unregistered',
+    subject: String(foreignProcess.pid),
+    message: `${list([foreignProcess])} uses the GPU without the control library${foreignProcess.greeted ? ', but greeted as if it had it' : ''}`,
+    serious: true,
+  }));
+}
+
+function list(processes: readonly Pick<AuditedProcess, 'pid' | 'name'>[]): string {
+  const shown = processes.slice(0, 5).map(({ pid, name }) => `${name} (${pid})`);
+  return processes.length > shown.length
+    ? `${shown.join(', ')} and ${processes.length - shown.length} more`
+    : shown.join(', ');
+}
+
+/** The meaning of each failed part of the self test; null: no finding by itself. */
+const SELF_TEST_FAILURES: Readonly<Record<keyof SelfTest, string | null>> = {
+  driverFound: "did not find the driver's functions",
+  lookupKnown: 'hands out functions of the driver that it does not recognise: this driver is newer than the library',
+  devicesMatched: 'sees GPUs that its limits do not list',
+  sessionOpen: null,
+  eventsWork: null,
+};
+
+function auditSessions(view: AuditView): Finding[] {
+  const evidence = view.devices.flatMap((device) => evidenceOn(device));
+  return view.sessions.flatMap((session) => auditSession(session, evidence));
+}
+
+/** Memory and time that the driver counts on a GPU and the slice does not: proof of use past the control library. */
+function evidenceOn(device: AuditedDevice): string[] {
+  const { gpuUuid, memoryLimitBytes, share, uncountedMemoryBytes, unchargedTimePpm } = device;
+  const evidence: string[] = [];
+  if (memoryLimitBytes !== null && uncountedMemoryBytes !== null && uncountedMemoryBytes > UNCOUNTED_BYTES)
+    evidence.push(`${mib(uncountedMemoryBytes)} on ${gpuUuid} are not counted`);
+  if (share < 100 && unchargedTimePpm !== null && unchargedTimePpm > UNCHARGED_TIME_PPM)
+    evidence.push(`${Math.round(unchargedTimePpm / 10_000)} % of the time of ${gpuUuid} are not charged`);
+  return evidence;
+}
+
+function auditSession({ pid, slot, onGpu }: AuditedSession, evidence: readonly string[]): Finding[] {
+  const subject = String(pid ?? '?');
+  if (slot === null) {
+    return [
+      {
+        code: 'tampered',
+        subject,
+        message: `process ${subject} greeted as one that the usage file does not have`,
+        serious: true,
+      },
+    ];
+  }
+  const failures = (Object.keys(SELF_TEST_FAILURES) as (keyof SelfTest)[]).flatMap((test) =>
+    slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? []),
+  );
+  // The process may never call such a function, or the function may do nothing that limits apply to.
+  if (slot.unhooked > 0) failures.push(`handed out ${slot.unhooked} functions of the driver that it does not limit`);
+  if (failures.length === 0 || !onGpu) return [];
+  return [
+    {
+      code: 'not-enforcing',
+      subject,
+      message: [`the control library in ${slot.name} (${subject}) ${failures.join(', ')}`, ...evidence].join('; '),
+      serious: !slot.selfTest.driverFound || evidence.length > 0,
+    },
+  ];
+}
+
+function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevice): Finding[] {
+  if (memoryLimitBytes === null || usedMemoryBytes === null) return [];
+  if (usedMemoryBytes <= memoryLimitBytes + MEMORY_SLACK_BYTES) return [];
+  const serious = usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + MODULE_BYTES;
+  const message = `${mib(usedMemoryBytes)} in use on ${gpuUuid}, the limit is ${mib(memoryLimitBytes)}`;
+  return [{ code: 'over-limit', subject: gpuUuid, message, serious }];
+}
+
+function auditDevices({ devices }: AuditView): Finding[] {
+  return devices.flatMap((device): Finding[] => {
+    const findings = auditMemory(device);
+    const { gpuUuid } = device;
+    if (device.share < 100 && device.launches >= LAUNCHES_TO_TIME && device.samples === 0) {
+      findings.push({
+        code: 'not-enforcing',
+        subject: gpuUuid,
+        message: `launches on ${gpuUuid} cannot be timed: its share is kept by guess`,
+        serious: false,
+      });
+    }
+    const uncorrectable = device.uncorrectableTimePpm ?? null;
+    if (device.share < 100 && uncorrectable !== null && uncorrectable > UNCHARGED_TIME_PPM) {
+      findings.push({
+        code: 'not-enforcing',
+        subject: `${gpuUuid} time`,
+        message: `${Math.round((device.unchargedTimePpm ?? uncorrectable) / 10_000)} % of the time of ${gpuUuid} are used and not charged`,
+        serious: true,
+      });
+    }
+    if (device.wentBack)
+      findings.push({
+        code: 'tampered',
+        subject: gpuUuid,
+        message: `counters of ${gpuUuid} went back`,
+        serious: false,
+      });
+    return findings;
+  });
+}
+
+function auditFile({ fileProblem, fileGrown }: AuditView): Finding[] {
+  const changed = 'the usage file was changed from within the container';
+  const grown: Finding[] =
+    fileGrown === null
+      ? []
+      : [{ code: 'tampered', subject: 'size', message: `${changed}: ${fileGrown}`, serious: true, certain: true }];
+  return fileProblem === null
+    ? grown
+    : [...grown, { code: 'tampered', subject: 'file', message: `${changed}: ${fileProblem}`, serious: true }];
+}
+
+function mib(bytes: number): string {
+  return `${Math.ceil(bytes / 2 ** 20)} MiB`;
+}

@@ -1,0 +1,342 @@
+import {
+  audit,
+  FINDING_CODES,
+  type AuditedDevice,
+  type AuditedProcess,
+  type AuditedSession,
+  type AuditView,
+  type Finding,
+  type FindingCode,
+} from './audit.js';
+import { advance, NO_FINDINGS, reportedFindings, type AuditPolicy, type FindingState } from './findings.js';
+import type { ProcessSlot } from '../../../abi/usage-file.js';
+import type { Clock } from '../../../host/clock.js';
+import type { Log } from '../../../host/log.js';
+import { namespacePids, processStat } from '../../../host/process-stat.js';
+import type { GpuMonitor } from '../steering/gpu-monitor.js';
+import { GrownFiles } from './grown-files.js';
+import type { Evictor, SliceNotices } from '../ports.js';
+import type { MappedLibraries } from './mapped-libraries.js';
+import type { ProcessOwners } from '../process-owners.js';
+import type { Slice } from '../slice.js';
+import type { Slices } from '../slices.js';
+import type { GpuSlice } from '../steering/gpu-slice.js';
+
+export interface AuditorOptions {
+  readonly slices: Slices;
+  /** Whether the usage files are on file systems of a fixed size, so that no container can enlarge them. */
+  readonly usageBounded: boolean;
+  /**
+   * Free bytes of the file system that containers could fill: with activity files, where usage files are bounded, else
+   * with both. Absent or null: unknown.
+   */
+  readonly freeBytes?: () => number | null;
+  /** Tells which processes have the control library mapped; absent: unknown. */
+  readonly libraries?: MappedLibraries;
+  /** Settings that keep the control library out of the containers of a slice; absent: unknown. */
+  readonly uninjected?: (allocation: string) => readonly string[];
+  readonly gpus: () => readonly GpuMonitor[];
+  readonly owners: ProcessOwners;
+  readonly notices: SliceNotices;
+  readonly evictor: Evictor;
+  readonly policy: AuditPolicy;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Counts of the audit since the agent started. */
+export interface AuditCounts {
+  readonly raised: Readonly<Record<FindingCode, number>>;
+  readonly evictions: number;
+}
+
+const AUDIT_MS = 5_000;
+/** A container without findings on idle GPUs is audited only every fourth time; containers take turns. */
+const AUDITS_AT_REST = 4;
+/**
+ * How often files are checked. On a disk that a container could fill, usage files in every turn; activity files in
+ * every tenth, and at once when the disk has this much less free space than at the last such check.
+ */
+const CUT_MS = 100;
+const TURNS_PER_FULL_CUT = 10;
+const DISK_STEP_BYTES = 4 * 2 ** 20;
+/**
+ * Where usage files are on file systems of a fixed size, a turn is longer, and both kinds are checked in every fifth,
+ * and at once when activity files take more or less memory than at the last check.
+ */
+const BOUNDED_CUT_MS = 1_000;
+const TURNS_PER_BOUNDED_CUT = 5;
+/** A file that grew is cut at once; the finding lasts for this many audits. */
+const AUDITS_GROWN = 12;
+/** Start times in the usage file have this many values. */
+const START_TICKS = 2 ** 40;
+
+/** Checks every few seconds whether containers stay within their limits, and reports findings. */
+export class Auditor {
+  readonly #options: AuditorOptions;
+  readonly #states = new Map<string, FindingState>();
+  readonly #raised: Record<FindingCode, number> = Object.fromEntries(FINDING_CODES.map((code) => [code, 0])) as Record<
+    FindingCode,
+    number
+  >;
+  readonly #grownFiles = new GrownFiles();
+  readonly #grown = new WeakMap<Slice, { readonly found: string; readonly audit: number }>();
+  #evictions = 0;
+  #audits = 0;
+  #cuts = 0;
+  /** At the last check of everything; null: unknown. */
+  #freeBytes: number | null = null;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: AuditorOptions) {
+    this.#options = options;
+  }
+
+  /** Reported findings by kind, and requested evictions, since the agent started. */
+  get counts(): AuditCounts {
+    return { raised: { ...this.#raised }, evictions: this.#evictions };
+  }
+
+  /** The reported findings of a slice. */
+  findings(allocation: string): readonly Finding[] {
+    return reportedFindings(this.#states.get(allocation) ?? NO_FINDINGS);
+  }
+
+  start(): void {
+    const { clock, usageBounded } = this.#options;
+    const cancels = [
+      clock.every(AUDIT_MS, () => this.#auditAll()),
+      clock.every(usageBounded ? BOUNDED_CUT_MS : CUT_MS, () => this.#cutAll()),
+    ];
+    this.#cancel = () => cancels.forEach((cancel) => cancel());
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  #auditAll(): void {
+    const { slices, gpus } = this.#options;
+    const gpuSlices = new Map<string, GpuSlice[]>();
+    for (const gpu of gpus())
+      for (const gpuSlice of gpu.gpuSlices)
+        gpuSlices.set(gpuSlice.slice.id, [...(gpuSlices.get(gpuSlice.slice.id) ?? []), gpuSlice]);
+    const idle = new Set(
+      gpus()
+        .filter((gpu) => gpu.idle)
+        .map(({ uuid }) => uuid),
+    );
+    const audit = this.#audits++;
+    let position = 0;
+    for (const slice of slices.started.values()) {
+      const rests =
+        !this.#states.has(slice.id) &&
+        slice.spec.devices.every(({ uuid }) => idle.has(uuid)) &&
+        this.#uninjected(slice).length === 0;
+      if (rests && (audit + position++) % AUDITS_AT_REST !== 0) continue;
+      this.#auditSafely(slice, gpuSlices.get(slice.id) ?? []);
+    }
+    for (const id of this.#states.keys()) if (!slices.started.has(id)) this.#states.delete(id);
+  }
+
+  #auditSafely(slice: Slice, gpuSlices: readonly GpuSlice[] = this.#gpuSlicesOf(slice)): void {
+    try {
+      this.#audit(slice, gpuSlices);
+    } catch (error) {
+      this.#options.log.error({ err: error, allocation: slice.id }, 'the audit of a container failed');
+    }
+  }
+
+  #uninjected(slice: Slice): readonly string[] {
+    return this.#options.uninjected?.(slice.id) ?? [];
+  }
+
+  #gpuSlicesOf(slice: Slice): readonly GpuSlice[] {
+    return this.#options.gpus().flatMap((gpu) => gpu.gpuSlices.filter((gpuSlice) => gpuSlice.slice === slice));
+  }
+
+  #audit(slice: Slice, gpuSlices: readonly GpuSlice[]): void {
+    const before = this.#states.get(slice.id);
+    const usesOfOtherGpus = this.#usesOfOtherGpus(slice);
+    const present = gpuSlices.some((gpuSlice) => gpuSlice.present) || usesOfOtherGpus.length > 0;
+    const found = audit(
+      present ? { ...this.#view(slice, gpuSlices), usesOfOtherGpus } : this.#viewOfAbsent(slice, gpuSlices),
+    );
+    if (found.length === 0 && before === undefined) return;
+    const news = advance(before ?? NO_FINDINGS, found, this.#options.policy);
+    if (news.state.size === 0) this.#states.delete(slice.id);
+    else this.#states.set(slice.id, news.state);
+    this.#tell(slice, news);
+  }
+
+  #tell(slice: Slice, news: ReturnType<typeof advance>): void {
+    const { notices, evictor, owners, log } = this.#options;
+    const { owner } = slice.spec;
+    // Containers that share a slice share its limits: each is told of a finding, and each pod is evicted for it.
+    const users = owners.usersOf(slice.spec);
+    for (const finding of news.raised) {
+      this.#raised[finding.code] += 1;
+      log.warn(
+        { allocation: slice.id, owner, finding },
+        'audit finding: a container uses a GPU outside its limits or could do so',
+      );
+      for (const user of users)
+        notices.note(user, { type: 'Warning', reason: 'GPUAudit', message: `${user.container}: ${finding.message}` });
+    }
+    for (const finding of news.cleared)
+      log.info({ allocation: slice.id, owner, finding }, 'an audit finding is resolved');
+    if (news.evict === null) return;
+    for (const user of new Map(users.map((each) => [each.podUid, each])).values()) {
+      this.#evictions += 1;
+      log.warn(
+        { allocation: slice.id, owner: user, finding: news.evict },
+        'the agent evicts a pod for an audit finding',
+      );
+      evictor.evict(user, news.evict.message);
+    }
+  }
+
+  #usesOfOtherGpus(slice: Slice): AuditView['usesOfOtherGpus'] {
+    return this.#options
+      .gpus()
+      .flatMap(({ uuid, state }) =>
+        (state?.processesOfOtherGpus ?? [])
+          .filter(({ allocation }) => allocation === slice.id)
+          .map(({ pid }) => ({ gpuUuid: uuid, process: { pid, name: nameOf(pid) } })),
+      );
+  }
+
+  #view(slice: Slice, gpuSlices: readonly GpuSlice[]): Omit<AuditView, 'usesOfOtherGpus'> {
+    const { usage } = slice;
+    const slots = usage.ok ? (usage.reader.processes() ?? []) : [];
+    const processes = this.#processes(gpuSlices, slots);
+    const onGpu = new Set(processes.map(({ pid }) => pid));
+    return {
+      unenforced: slice.unenforced,
+      processes,
+      sessions: [...slice.sessions].map(({ pid, greeting }): AuditedSession => {
+        const slot = slots.find(
+          (one) => one.slot === greeting.slot && one.pid === greeting.pid && one.startTicks === greeting.startTicks,
+        );
+        return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
+      }),
+      devices: gpuSlices.map((gpuSlice) => deviceOf(gpuSlice)),
+      ...this.#outside(slice),
+    };
+  }
+
+  /**
+   * The view of a container without a process on any GPU: only its settings and its usage file can be wrong, which
+   * every process of the container can write.
+   */
+  #viewOfAbsent(slice: Slice, gpuSlices: readonly GpuSlice[]): AuditView {
+    const devices = gpuSlices.map((gpuSlice) => ({
+      ...limitsOf(gpuSlice),
+      usedMemoryBytes: null,
+      launches: 0,
+      samples: 0,
+      wentBack: false,
+      uncountedMemoryBytes: null,
+      unchargedTimePpm: null,
+    }));
+    const { unenforced } = slice;
+    return { unenforced, processes: [], sessions: [], devices, usesOfOtherGpus: [], ...this.#outside(slice) };
+  }
+
+  #processes(gpuSlices: readonly GpuSlice[], slots: readonly ProcessSlot[]): AuditedProcess[] {
+    const busy = new Map<number, boolean>();
+    for (const { pid, utilizationPercent } of gpuSlices.flatMap((gpuSlice) => gpuSlice.processes)) {
+      // A process without a driver report may be active.
+      busy.set(pid, (busy.get(pid) ?? false) || (utilizationPercent ?? 1) > 0);
+    }
+    return [...busy].flatMap(([pid, active]): AuditedProcess[] => {
+      const session = this.#options.slices.sessionOf(pid);
+      if (session !== null) {
+        const library = this.#libraryOf(pid, session.startTicks ?? processStat(pid)?.startTicks ?? null);
+        // A finding about a process that greeted is one without the library; the others need no name.
+        return [{ pid, name: library === false ? nameOf(pid) : '', greeted: true, claimed: false, active, library }];
+      }
+      const stat = processStat(pid);
+      if (stat === null) return [];
+      const library = this.#libraryOf(pid, stat.startTicks);
+      const claimed = slots.some(
+        (slot) => slot.startTicks === stat.startTicks % START_TICKS && namespacePids(pid).includes(slot.pid),
+      );
+      return [{ pid, name: printable(stat.name), greeted: false, claimed, active, library }];
+    });
+  }
+
+  /** `startTicks`: null if unknown. */
+  #libraryOf(pid: number, startTicks: number | null): boolean | null {
+    return startTicks === null ? null : (this.#options.libraries?.has(pid, startTicks) ?? null);
+  }
+
+  #outside(slice: Slice): Pick<AuditView, 'uninjected' | 'fileProblem' | 'fileGrown'> {
+    const uninjected = this.#uninjected(slice);
+    const usage = slice.reopenUsage();
+    if (!usage.ok) return { uninjected, fileProblem: usage.reason, fileGrown: null };
+    const grown = this.#grown.get(slice);
+    return {
+      uninjected,
+      fileProblem: usage.reader.problem()?.reason ?? usage.reader.malformed()?.reason ?? null,
+      fileGrown: grown !== undefined && this.#audits - grown.audit < AUDITS_GROWN ? grown.found : null,
+    };
+  }
+
+  /** Cuts usage files that grew and audits their containers: a growing file would fill the node's disk. */
+  #cutAll(): void {
+    const everything = this.#checksEverything();
+    if (this.#options.usageBounded && !everything) return;
+    for (const slice of this.#grownFiles.find(this.#options.slices.started.values(), everything)) {
+      const found = slice.cutUsage();
+      if (found === null) continue;
+      const known = this.#grown.get(slice);
+      this.#grown.set(slice, { found, audit: this.#audits });
+      if (known === undefined || this.#audits - known.audit >= AUDITS_GROWN) this.#auditSafely(slice);
+    }
+  }
+
+  /** A system call for each file costs more than one for the file system that holds them. */
+  #checksEverything(): boolean {
+    const { usageBounded } = this.#options;
+    const turn = this.#cuts++;
+    const before = this.#freeBytes;
+    const now = this.#options.freeBytes?.() ?? null;
+    const due = turn % (usageBounded ? TURNS_PER_BOUNDED_CUT : TURNS_PER_FULL_CUT) === 0;
+    const changed =
+      before === null || now === null || (usageBounded ? now !== before : before - now >= DISK_STEP_BYTES);
+    if (!changed && !due) return false;
+    this.#freeBytes = now;
+    return true;
+  }
+}
+
+function nameOf(pid: number): string {
+  return printable(processStat(pid)?.name ?? '');
+}
+
+/** Processes choose their own names, which may hold control characters. */
+function printable(name: string): string {
+  return name.replace(/[^\x20-\x7e]/g, '?');
+}
+
+function limitsOf({ live, gpuUuid }: GpuSlice): Pick<AuditedDevice, 'gpuUuid' | 'memoryLimitBytes' | 'share'> {
+  return { gpuUuid, memoryLimitBytes: live.memoryBytes, share: live.share };
+}
+
+function deviceOf(gpuSlice: GpuSlice): AuditedDevice {
+  const counters = gpuSlice.readCounters();
+  const { timePpm, uncorrectableTimePpm, memoryBytes } = gpuSlice.drift;
+  return {
+    ...limitsOf(gpuSlice),
+    usedMemoryBytes: gpuSlice.usedMemoryBytes,
+    usedPercent: gpuSlice.reportedPercent,
+    // The driver's count includes the overhead that is published for it.
+    uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + gpuSlice.live.driverOverheadBytes,
+    unchargedTimePpm: timePpm,
+    uncorrectableTimePpm,
+    launches: counters?.launches ?? 0,
+    samples: counters?.samples ?? 0,
+    wentBack: gpuSlice.takeWentBack(),
+  };
+}

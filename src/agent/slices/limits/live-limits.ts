@@ -1,0 +1,231 @@
+/**
+ * Limits that change while a container runs: the requests of limit annotations and operator, within the allocation.
+ * Pure.
+ */
+import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from '../../../gpu/annotations.js';
+import type { DeviceLimit } from '../../../abi/limits-file.js';
+import { isHigher, parsePriority, type Priority } from '../../../gpu/priority.js';
+import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../../gpu/resources.js';
+import { wholeQuantity } from '../../../quota/core/amounts/quantity.js';
+
+/** The requested limits of one container; null: as allocated. */
+export interface LimitRequest {
+  /** Bytes, in sum over all its GPUs. */
+  readonly memoryBytes: number | null;
+  /** Hundredths of each of its GPUs. */
+  readonly share: number | null;
+  /** Hundredths of each GPU that it may use while other containers leave the GPU idle. */
+  readonly softLimit: number | null;
+  /** Null or absent: as allocated. */
+  readonly priority?: Priority | null;
+}
+
+export const NO_REQUEST: LimitRequest = { memoryBytes: null, share: null, softLimit: null };
+
+/** The valid parts of a request, and a sentence for each invalid part. */
+export interface ReadRequest {
+  readonly request: LimitRequest;
+  readonly problems: readonly string[];
+}
+
+/**
+ * Reads the annotations of a pod for one of its containers. A single value applies to every container, a list such as
+ * `main=16,side=4` to the named ones. An invalid value is ignored.
+ */
+export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, container: string): ReadRequest {
+  const problems: string[] = [];
+  const read = <T>(key: string, parse: (text: string) => T | null, expected: string): T | null => {
+    const whole = annotations.get(key);
+    const text = whole === undefined ? undefined : valueFor(whole, container);
+    if (text === undefined) return null;
+    const value = parse(text);
+    if (value === null) problems.push(`${key}: ${JSON.stringify(text.slice(0, 64))} is not ${expected}`);
+    return value;
+  };
+  const request: LimitRequest = {
+    memoryBytes: read(
+      MEMORY_LIMIT_KEY,
+      parseMemory,
+      'a number of blocks of 256 MiB, or of bytes with a unit such as 1536Mi',
+    ),
+    share: read(SHARE_LIMIT_KEY, parseHundredths, 'a number of hundredths of a GPU from 1 to 100'),
+    softLimit: read(CORE_LIMIT_KEY, parseAnyHundredths, 'a positive number of hundredths of a GPU'),
+  };
+  const priority = read(PRIORITY_KEY, parsePriority, 'high, normal or low');
+  return { request: priority === null ? request : { ...request, priority }, problems };
+}
+
+/** The part of an annotation's value for a container; undefined if it names only other containers. */
+export function valueFor(text: string, container: string): string | undefined {
+  if (!text.includes('=')) return text;
+  const entries = text.split(',').map((entry) => entry.trim());
+  const names = entries.map((entry) => entry.slice(0, Math.max(0, entry.indexOf('='))));
+  // If an entry has no name, or a name occurs twice, the whole list is invalid.
+  if (names.includes('') || new Set(names).size < names.length) return text;
+  const at = names.indexOf(container);
+  return at < 0 ? undefined : entries[at]?.slice(container.length + 1);
+}
+
+/**
+ * Bytes from a whole number of blocks ("16") or a quantity with a unit ("4Gi", "1500M"); null for an invalid or empty
+ * text.
+ */
+export function parseMemory(text: string): number | null {
+  if (/^\d{1,9}$/.test(text)) return Number(text) > 0 ? Number(text) * MEMORY_BLOCK_BYTES : null;
+  const bytes = wholeQuantity(text);
+  return bytes !== null && bytes > 0 ? bytes : null;
+}
+
+/** 1 to 100; null for anything else. */
+export function parseHundredths(text: string): number | null {
+  const value = parseAnyHundredths(text);
+  return value !== null && Number(text) <= CORES_PER_GPU ? value : null;
+}
+
+/** As the original does: more than a whole GPU means a whole GPU. */
+function parseAnyHundredths(text: string): number | null {
+  return /^\d{1,9}$/.test(text) && Number(text) > 0 ? Math.min(CORES_PER_GPU, Number(text)) : null;
+}
+
+/** Fields of `over` that are not null win. */
+export function mergeRequests(request: LimitRequest, over: LimitRequest): LimitRequest {
+  const priority = over.priority ?? request.priority ?? null;
+  return {
+    memoryBytes: over.memoryBytes ?? request.memoryBytes,
+    share: over.share ?? request.share,
+    softLimit: over.softLimit ?? request.softLimit,
+    ...(priority === null ? {} : { priority }),
+  };
+}
+
+/** The lower of both requests in each field; null fields request nothing. */
+export function lowestRequest(a: LimitRequest, b: LimitRequest): LimitRequest {
+  const lower = (x: number | null, y: number | null): number | null =>
+    x === null || y === null ? (x ?? y) : Math.min(x, y);
+  const [first, second] = [a.priority ?? null, b.priority ?? null];
+  const priority = first === null || second === null ? (first ?? second) : isHigher(first, second) ? second : first;
+  return {
+    memoryBytes: lower(a.memoryBytes, b.memoryBytes),
+    share: lower(a.share, b.share),
+    softLimit: lower(a.softLimit, b.softLimit),
+    ...(priority === null ? {} : { priority }),
+  };
+}
+
+/** The limits in force, and one sentence for each part of the request that could not be satisfied. */
+export interface HeldLimits {
+  readonly devices: readonly DeviceLimit[];
+  readonly notes: readonly string[];
+}
+
+/**
+ * The limits of one container by GPU, computed from its allocation and the request: never more than allocated. Memory
+ * is divided among its GPUs in the same proportions as in the allocation.
+ */
+export function holdLimits(given: readonly DeviceLimit[], request: LimitRequest): HeldLimits {
+  const notes: string[] = [];
+  const memory = heldMemory(given, request.memoryBytes, notes);
+  const bare = given.every(({ memoryBytes, share }) => memoryBytes === null && share >= CORES_PER_GPU);
+  if (bare && (request.share ?? CORES_PER_GPU) < CORES_PER_GPU) {
+    notes.push('whole GPUs without a memory limit run without the control library, so no share can be set');
+  }
+  const devices = given.map((device, index): DeviceLimit => {
+    const share = bare ? device.share : Math.min(device.share, request.share ?? device.share);
+    if (!bare && request.share !== null && request.share > device.share)
+      notes.push(`the share stays ${device.share}, which is what was allocated; ${request.share} is more`);
+    const soft = request.softLimit ?? device.softLimit;
+    return {
+      memoryBytes: memory[index] ?? null,
+      share,
+      softLimit: soft !== null && share < CORES_PER_GPU && soft > share ? soft : null,
+      ...heldPriority(device, share, request.priority ?? null, notes),
+    };
+  });
+  return { devices, notes: [...new Set(notes)] };
+}
+
+/** A priority that was given with a claim may be lowered; without one the pod says what it is. */
+function heldPriority(
+  { priority: given }: DeviceLimit,
+  share: number,
+  asked: Priority | null,
+  notes: string[],
+): Pick<DeviceLimit, 'priority'> {
+  if (asked !== null && given !== undefined && isHigher(asked, given))
+    notes.push(`the priority stays ${given}, which is what was given; ${asked} is higher`);
+  const priority = asked !== null && (given === undefined || !isHigher(asked, given)) ? asked : given;
+  if (priority === undefined || priority === 'normal') return {};
+  if (share >= CORES_PER_GPU) {
+    notes.push(`the priority ${priority} has no effect: the container shares its GPUs with nobody`);
+    return {};
+  }
+  return { priority };
+}
+
+function heldMemory(given: readonly DeviceLimit[], asked: number | null, notes: string[]): (number | null)[] {
+  const own = given.map(({ memoryBytes }) => memoryBytes);
+  if (asked === null) return own;
+  const total = own.reduce((sum: number | null, bytes) => (sum === null || bytes === null ? null : sum + bytes), 0);
+  if (total === null || total === 0) {
+    notes.push('the container has whole GPUs without a memory limit, so no memory limit can be set');
+    return own;
+  }
+  if (asked > total)
+    notes.push(`the memory stays ${mebibytes(total)}, which is what was allocated; ${mebibytes(asked)} is more`);
+  return asked >= total ? own : own.map((bytes) => Math.floor((bytes ?? 0) * (asked / total)));
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.floor(bytes / 2 ** 20)} MiB`;
+}
+
+/** The lower of both limits on each GPU. */
+export function lowestLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[]): DeviceLimit[] {
+  const lower = (x: number | null, y: number | null): number | null =>
+    x === null || y === null ? (x ?? y) : Math.min(x, y);
+  return a.map((one, at): DeviceLimit => {
+    const other = b[at];
+    if (other === undefined) return one;
+    const share = Math.min(one.share, other.share);
+    // A hard limit is lower than any soft limit.
+    const soft = one.softLimit === null || other.softLimit === null ? null : Math.min(one.softLimit, other.softLimit);
+    const [first, second] = [one.priority ?? 'normal', other.priority ?? 'normal'];
+    const priority = isHigher(first, second) ? second : first;
+    return {
+      memoryBytes: lower(one.memoryBytes, other.memoryBytes),
+      share,
+      softLimit: soft !== null && soft > share ? soft : null,
+      ...(priority === 'normal' ? {} : { priority }),
+    };
+  });
+}
+
+/** The request that leads to these limits; if the GPUs have different limits, the one of the first GPU. */
+export function requestOf(held: readonly DeviceLimit[]): LimitRequest {
+  const memory = held.reduce(
+    (sum: number | null, { memoryBytes }) => (sum === null || memoryBytes === null ? null : sum + memoryBytes),
+    0,
+  );
+  const [first] = held;
+  return { memoryBytes: memory, share: first?.share ?? null, softLimit: first?.softLimit ?? null };
+}
+
+/** True when both lists have the same limits on every GPU. */
+export function sameLimits(a: readonly DeviceLimit[], b: readonly DeviceLimit[]): boolean {
+  const same = (one: DeviceLimit, other: DeviceLimit | undefined): boolean =>
+    one.memoryBytes === other?.memoryBytes &&
+    one.share === other.share &&
+    one.softLimit === other.softLimit &&
+    (one.hostBackedBytes ?? 0) === (other.hostBackedBytes ?? 0) &&
+    (one.priority ?? 'normal') === (other.priority ?? 'normal');
+  return a.length === b.length && a.every((one, index) => same(one, b[index]));
+}
+
+/** The limit on one GPU for events and logs: "2048 MiB, share 20, up to 60". */
+export function describeLimit(limit: DeviceLimit): string {
+  const beyond = limit.hostBackedBytes === undefined ? '' : ` and ${mebibytes(limit.hostBackedBytes)} on the host`;
+  const memory = limit.memoryBytes === null ? 'all memory' : `${mebibytes(limit.memoryBytes)}${beyond}`;
+  const upTo = limit.softLimit === null ? '' : `, up to ${limit.softLimit}`;
+  const priority = limit.priority === undefined ? '' : `, priority ${limit.priority}`;
+  return `${memory}, share ${limit.share}${upTo}${priority}`;
+}

@@ -1,0 +1,375 @@
+import type { LiveLimit, Steering } from '../../../abi/limits-file.js';
+import { PPM_WHOLE } from '../../../abi/vgpu-abi.js';
+import { AHEAD_NS, CORRECTION_MAX_PPM, effectivePpm } from '../../../gpu/share-law.js';
+import type { Account, Decision, SliceTick } from './steering.js';
+import type { UsageCounters } from '../usage/usage-counters.js';
+import { deviceRange, type DeviceUsage } from '../../../abi/usage-file.js';
+import { CounterTotal } from '../usage/counter-total.js';
+import type { GpuProcess } from '../../../gpu/sample.js';
+
+import type { Slice } from '../slice.js';
+import type { FilePart } from '../../../host/file-parts.js';
+import type { UsageReader } from '../usage/usage-reader.js';
+
+/**
+ * Published steering is renewed before it is older than this: the control library ignores it after 2,000 ms, and a tick
+ * may be late. Two ticks of a GPU with 32 containers are shorter.
+ */
+const MAX_AGE_MS = 1_700;
+/** A smaller change of the driver's memory is not published. */
+const OVERHEAD_STEP_BYTES = 1024 * 1024;
+/**
+ * The use of other containers is published when it changes by this much of the GPU and by this part of itself: among
+ * many containers some always start or stop.
+ */
+const OTHERS_STEP_PPM = 10_000;
+const OTHERS_STEP_PART = 0.1;
+/** Over a shorter time, a late sample changes the result. */
+const MIN_ACCOUNT_NS = 3e9;
+/** Reports cover short windows and arrive late, so this many recent ones are used. */
+const REPORTS = 3;
+/** A container that was throttled for less of the time than this may not have needed its full share. */
+const MIN_THROTTLED_PART = 0.8;
+
+/** Sums since the last comparison. */
+interface Evidence {
+  chargedNs: number;
+  launches: number;
+  askedNs: number;
+  waitedNs: number;
+  elapsedNs: number;
+  /** Null once a process had no report. */
+  reportedNs: number | null;
+  reports: number;
+  /** The time that the reports cover: samples and ticks begin and end at different moments. */
+  reportedForNs: number;
+}
+
+/** The difference between the driver's figures and the container's own account. */
+export interface Drift {
+  /**
+   * GPU time that the driver reports minus GPU time that launches were charged, over the last account, in ppm of the
+   * GPU; null if the driver reports none.
+   */
+  readonly timePpm: number | null;
+  /** The part of `timePpm` that remains under the largest possible correction; null if the driver reports none. */
+  readonly uncorrectableTimePpm: number | null;
+  /**
+   * Memory that the driver counts minus memory that the container's processes account for and the published overhead;
+   * null if one of them is unknown.
+   */
+  readonly memoryBytes: number | null;
+}
+
+const NO_EVIDENCE: Readonly<Evidence> = {
+  chargedNs: 0,
+  launches: 0,
+  askedNs: 0,
+  waitedNs: 0,
+  elapsedNs: 0,
+  reportedNs: 0,
+  reports: 0,
+  reportedForNs: 0,
+};
+
+/** One container on one GPU: its counters from tick to tick, and the data published to it. */
+export class GpuSlice {
+  readonly slice: Slice;
+  /** Position of the GPU in the slice's limits and usage files. */
+  readonly index: number;
+  /** Its processes on this GPU at the last sample; null before the first. */
+  #processes: readonly GpuProcess[] | null = null;
+  readonly #counterTotal: CounterTotal;
+  #reader: UsageReader | null = null;
+  /** Percent of the GPU that the driver reported for its processes in the last samples; null if it reported none. */
+  #reports: readonly (number | null)[] = [null];
+  /** The state at the last steering tick. */
+  #counters: DeviceUsage | null = null;
+  #readAtNs = 0n;
+  #published: Decision | null = null;
+  #toldAtNs = 0n;
+  #toldOthersPpm = 0;
+  #evidence: Evidence = { ...NO_EVIDENCE };
+  #controlErrorPpm: number | null = null;
+  #driftPpm: number | null = null;
+  #uncorrectablePpm: number | null = null;
+  /**
+   * The driver's count and the held memory from which the overhead was computed last; null if it must be computed
+   * again.
+   */
+  #compared: { readonly usedBytes: number; readonly heldBytes: number } | null = null;
+
+  constructor(slice: Slice, index: number) {
+    this.slice = slice;
+    this.index = index;
+    this.#counterTotal = new CounterTotal(index);
+  }
+
+  get gpuUuid(): string {
+    return this.slice.spec.devices[this.index]?.uuid ?? '';
+  }
+
+  get live(): LiveLimit {
+    const live = this.slice.limits.live[this.index];
+    if (live === undefined) throw new RangeError(`slice ${this.slice.id} has no GPU ${this.index}`);
+    return live;
+  }
+
+  /** True when a process of this container may use the GPU: it sent a greeting, or the driver lists it. */
+  get present(): boolean {
+    return this.slice.sessions.size > 0 || (this.#processes?.length ?? 0) > 0;
+  }
+
+  /** True when its launches are limited. */
+  get paced(): boolean {
+    return this.live.share < 100;
+  }
+
+  get processes(): readonly GpuProcess[] {
+    return this.#processes ?? [];
+  }
+
+  /** Reads its counters; null if they cannot be read. */
+  readCounters(): DeviceUsage | null {
+    return this.#counterTotal.read(this.#openReader());
+  }
+
+  /**
+   * The increase of its counters up to the last read; does not fall when the container restarts or writes smaller
+   * numbers.
+   */
+  get counted(): UsageCounters {
+    return this.#counterTotal.total;
+  }
+
+  /** The throttled time of these. */
+  get throttledNs(): number {
+    return this.#counterTotal.throttledNs;
+  }
+
+  /** Whether a counter has fallen within one file since the last call. */
+  takeWentBack(): boolean {
+    return this.#counterTotal.takeWentBack();
+  }
+
+  get decision(): Decision | null {
+    return this.#published;
+  }
+
+  /** Wanted minus received GPU time while it was throttled, in ppm of the GPU; null if it was not throttled lately. */
+  get controlErrorPpm(): number | null {
+    return this.#controlErrorPpm;
+  }
+
+  /** The differences as of the last sample and account. */
+  get drift(): Drift {
+    const [used, held] = [this.#processes === null ? null : this.usedMemoryBytes, this.held()];
+    return {
+      timePpm: this.#driftPpm,
+      uncorrectableTimePpm: this.#uncorrectablePpm,
+      memoryBytes: used === null || held === null ? null : used - held - this.live.driverOverheadBytes,
+    };
+  }
+
+  /** The part of its usage file with its counters; null if the file cannot be read. */
+  get countersPart(): FilePart | null {
+    const fd = this.#openReader()?.fd ?? null;
+    return fd === null ? null : { fd, ...deviceRange(this.index) };
+  }
+
+  /**
+   * Takes its counters, the bytes of `countersPart`; null if they cannot be read. The first tick says only whether it
+   * is throttled.
+   */
+  tick(nowNs: bigint, bytes: Buffer | null): SliceTick | null {
+    const reader = this.#openReader();
+    const before = this.#counters;
+    const elapsedNs = Number(nowNs - this.#readAtNs);
+    const anew = reader !== this.#reader;
+    this.#reader = reader;
+    this.#counters = this.#counterTotal.take(reader, bytes);
+    this.#readAtNs = nowNs;
+    if (this.#counters === null) return null;
+    const { share, softLimit, priority = 'normal' } = this.live;
+    const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
+    if (anew || before === null)
+      return {
+        id: this.slice.id,
+        share,
+        softLimit,
+        priority,
+        chargedNs: null,
+        waiting: owes,
+        reportedPpm: this.#reportedPpm,
+      };
+    const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
+    const waiting = owes || this.#counters.waits !== before.waits;
+    this.#note(chargedNs, Math.max(0, this.#counters.launches - before.launches), waiting, elapsedNs);
+    return { id: this.slice.id, share, softLimit, priority, chargedNs, waiting, reportedPpm: this.#reportedPpm };
+  }
+
+  /**
+   * Publishes a decision if it is new and the container may read it, or if the published one would become too old
+   * before the next tick, in `nextMs`.
+   */
+  publish(decision: Decision, nowNs: bigint, nextMs: number): void {
+    const ageMs = Number(nowNs - this.#toldAtNs) / 1e6 + nextMs;
+    const before = this.#published;
+    const changed =
+      before === null ||
+      before.grantPpm !== decision.grantPpm ||
+      before.alone !== decision.alone ||
+      before.correctionPpm !== decision.correctionPpm ||
+      Math.abs(this.#toldOthersPpm - decision.othersPpm) >=
+        Math.max(OTHERS_STEP_PPM, OTHERS_STEP_PART * this.#toldOthersPpm);
+    this.#published = decision;
+    // An idle container gets no publications: its values become stale, and it uses its share when it works again.
+    const listens = decision.active || before?.active === true;
+    if (!listens || (!changed && ageMs <= MAX_AGE_MS)) return;
+    const steering: Steering = {
+      atNs: nowNs,
+      grantPpm: decision.grantPpm,
+      correctionPpm: decision.correctionPpm,
+      alone: decision.alone,
+      othersPpm: decision.othersPpm,
+    };
+    this.slice.limits.steer(this.index, steering);
+    this.#toldOthersPpm = decision.othersPpm;
+    this.#toldAtNs = nowNs;
+  }
+
+  /** Bytes that its living processes hold by their own account; null if that cannot be read. */
+  held(): number | null {
+    return this.slice.held(this.index);
+  }
+
+  /**
+   * Updates the processes from a driver sample that is `elapsedNs` after the previous one; `lists` is false if the
+   * driver does not list the users of the GPU.
+   */
+  update(processes: readonly GpuProcess[], elapsedNs: number, lists = true): void {
+    const appeared = this.processes.length === 0 && processes.length > 0;
+    const percent = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
+    this.#reports = [...(appeared ? [null] : this.#reports), lists ? percent : null].slice(-REPORTS);
+    this.#processes = processes;
+    // Reports cover windows that have ended: the first moments of a process have no report, while its first launches
+    // were charged at once.
+    if (appeared) {
+      this.#evidence = { ...NO_EVIDENCE };
+      return;
+    }
+    const evidence = this.#evidence;
+    const reported = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
+    evidence.reportedNs =
+      reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
+    evidence.reports += 1;
+    evidence.reportedForNs += elapsedNs;
+  }
+
+  /** Percent of the GPU that the driver reports for its processes in the last sample; null if it does not. */
+  get reportedPercent(): number | null {
+    return sumKnown(this.processes.map(({ utilizationPercent }) => utilizationPercent));
+  }
+
+  /** Bytes that its processes use, as the driver counts them; null if it does not. */
+  get usedMemoryBytes(): number | null {
+    return sumKnown(this.processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
+  }
+
+  /**
+   * False while neither the driver's count nor the held memory has changed since the overhead was computed, as far as
+   * the last samples tell.
+   */
+  get overheadMoves(): boolean {
+    return this.#compared === null;
+  }
+
+  /** The part of its usage file from which `watchOverhead` computes the held memory; null if it cannot be read. */
+  get heldPart(): FilePart | null {
+    const reader = this.#openReader();
+    const fd = reader?.fd ?? null;
+    return reader === null || fd === null ? null : { fd, ...reader.knownRange(this.index) };
+  }
+
+  /** Checks whether the overhead must be computed again at the next sample; `known` are the bytes of `heldPart`. */
+  watchOverhead(known: Buffer | null): void {
+    if (
+      known === null ||
+      this.#compared?.usedBytes !== this.usedMemoryBytes ||
+      this.#compared.heldBytes !== this.slice.heldAccordingTo(known, this.index)
+    )
+      this.#compared = null;
+  }
+
+  /**
+   * Publishes the driver's own memory, computed from the memory that the container held before and after the driver
+   * call.
+   */
+  chargeOverhead(heldBefore: number | null, heldAfter: number | null): void {
+    const used = this.usedMemoryBytes;
+    // An unenforced slice has no usage data of its own: the driver's part of its memory is unknown.
+    if (this.slice.unenforced) return;
+    if (this.live.memoryBytes === null || used === null || heldBefore === null || heldAfter === null) return;
+    if (heldBefore === heldAfter) this.#compared = { usedBytes: used, heldBytes: heldAfter };
+    // An allocation during the call is in only one of the two counts: wait for the next sample, or use the smaller
+    // difference if nothing was published before.
+    if (heldBefore !== heldAfter && this.live.driverOverheadBytes > 0) return;
+    const overhead = Math.max(0, used - Math.max(heldBefore, heldAfter));
+    const before = this.live.driverOverheadBytes;
+    if (overhead === before || (overhead > 0 && before > 0 && Math.abs(overhead - before) < OVERHEAD_STEP_BYTES))
+      return;
+    this.slice.limits.change(this.index, { driverOverheadBytes: overhead });
+  }
+
+  /**
+   * The charges and reports since the last result; null if they are too few or the driver reports nothing. Also updates
+   * control error and drift.
+   */
+  closeAccount(): Account | null {
+    if (this.#evidence.elapsedNs < MIN_ACCOUNT_NS) return null;
+    const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs } = this.#evidence;
+    const reportedNs =
+      this.#evidence.reportedNs === null || reportedForNs <= 0
+        ? null
+        : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
+    const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;
+    this.#controlErrorPpm =
+      elapsedNs > 0 && waitedNs >= MIN_THROTTLED_PART * elapsedNs
+        ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6)
+        : null;
+    const mostChargedNs = chargedNs * (CORRECTION_MAX_PPM / PPM_WHOLE);
+    this.#uncorrectablePpm =
+      elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - mostChargedNs) / elapsedNs) * 1e6) : null;
+    this.#driftPpm =
+      elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - chargedNs) / elapsedNs) * 1e6) : null;
+    this.#evidence = { ...NO_EVIDENCE };
+    return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs, reports, launches };
+  }
+
+  /** The highest recent report; null unless all recent samples have one. */
+  get #reportedPpm(): number | null {
+    return this.#reports.reduce((most: number | null, percent) => {
+      return most === null || percent === null ? null : Math.max(most, percent * 10_000);
+    }, 0);
+  }
+
+  #openReader(): UsageReader | null {
+    const { usage } = this.slice;
+    return usage.ok ? usage.reader : null;
+  }
+
+  #note(chargedNs: number, launches: number, waiting: boolean, elapsedNs: number): void {
+    const { share, softLimit } = this.live;
+    const asked = effectivePpm(share, softLimit ?? 0, this.#published?.grantPpm ?? 0) / 1e6;
+    this.#evidence.elapsedNs += elapsedNs;
+    this.#evidence.chargedNs += chargedNs;
+    this.#evidence.launches += launches;
+    this.#evidence.askedNs += waiting ? asked * elapsedNs : Math.min(chargedNs, asked * elapsedNs);
+    this.#evidence.waitedNs += waiting ? elapsedNs : 0;
+  }
+}
+
+/** The sum; null if one value is unknown. */
+function sumKnown(values: readonly (number | null)[]): number | null {
+  return values.reduce((sum: number | null, value) => (sum === null || value === null ? null : sum + value), 0);
+}

@@ -1,0 +1,78 @@
+import { addIncrease, highest, NO_COUNTERS, wentBack, type UsageCounters } from './usage-counters.js';
+import { decodeDeviceUsage, type DeviceUsage } from '../../../abi/usage-file.js';
+import { DEVICE_USAGE } from '../../../abi/vgpu-abi.js';
+import type { UsageReader } from './usage-reader.js';
+
+/**
+ * The sum of a container's counters on one GPU over all reads of its usage files. Most reads find unchanged counters
+ * and only compare bytes.
+ */
+export class CounterTotal {
+  readonly #index: number;
+  #reader: UsageReader | null = null;
+  /** The bytes that were read last from this file. */
+  readonly #bytes = Buffer.alloc(DEVICE_USAGE.structSize);
+  #last: DeviceUsage | null = null;
+  /** The part of the last read that is in the total, and the highest values that were read. */
+  #added: DeviceUsage | null = null;
+  #seen = NO_COUNTERS;
+  #total = NO_COUNTERS;
+  #wentBack = false;
+
+  /** `index`: position of the GPU in the usage file. */
+  constructor(index: number) {
+    this.#index = index;
+  }
+
+  /** Reads the counters; null if they cannot be read. Another reader is another file. */
+  read(reader: UsageReader | null): DeviceUsage | null {
+    return this.take(reader, reader?.deviceBytes(this.#index) ?? null);
+  }
+
+  /** The same, with bytes of the reader's file that the caller has read; null if it could not. */
+  take(reader: UsageReader | null, bytes: Buffer | null): DeviceUsage | null {
+    if (reader !== this.#reader) this.#beginFile(reader);
+    if (bytes === null) return null;
+    if (this.#last !== null && bytes.equals(this.#bytes)) return this.#last;
+    bytes.copy(this.#bytes);
+    const now = decodeDeviceUsage(bytes);
+    this.#wentBack ||= this.#last !== null && wentBack(this.#last, now);
+    this.#last = now;
+    return now;
+  }
+
+  /** As of the last read: the counts since this agent knows the container, plus the file's counts at that time. */
+  get total(): UsageCounters {
+    if (this.#last !== null && this.#last !== this.#added) {
+      this.#total = addIncrease(this.#total, this.#seen, this.#last);
+      this.#seen = highest(this.#seen, this.#last);
+      this.#added = this.#last;
+    }
+    return this.#total;
+  }
+
+  /** The part of the total that is throttled time, for callers that need only this. */
+  get throttledNs(): number {
+    const unadded =
+      this.#last !== null && this.#last !== this.#added
+        ? Math.max(0, this.#last.throttledNs - this.#seen.throttledNs)
+        : 0;
+    return Math.min(Number.MAX_SAFE_INTEGER, this.#total.throttledNs + unadded);
+  }
+
+  /** Whether a counter has fallen within one file since the last call. */
+  takeWentBack(): boolean {
+    const wentBackSince = this.#wentBack;
+    this.#wentBack = false;
+    return wentBackSince;
+  }
+
+  #beginFile(reader: UsageReader | null): void {
+    // Fixes the counts of the previous file before the next one begins.
+    this.#total = this.total;
+    this.#reader = reader;
+    this.#last = null;
+    this.#added = null;
+    this.#seen = NO_COUNTERS;
+  }
+}

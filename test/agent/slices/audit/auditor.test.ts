@@ -1,0 +1,336 @@
+import { spawn } from 'node:child_process';
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import type { AuditPolicy } from '../../../../src/agent/slices/audit/findings.js';
+import { ACTIVITY, ACTIVITY_FILE, PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT } from '../../../../src/abi/vgpu-abi.js';
+import { silentLog } from '../../../../src/host/log.js';
+import { Auditor } from '../../../../src/agent/slices/audit/auditor.js';
+import { Monitor } from '../../../../src/agent/slices/steering/monitor.js';
+import type { ContainerKnowledge, SliceNote, SliceOwner } from '../../../../src/agent/slices/ports.js';
+import type { SliceSpec } from '../../../../src/agent/slices/slice.js';
+import { ProcessOwners } from '../../../../src/agent/slices/process-owners.js';
+import { ManualClock } from '../../../manual-clock.js';
+import type { scratchDirectory } from '../../../scratch.js';
+import { FakeGpus, listed } from '../fake-gpu.js';
+import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from '../node-slices.js';
+import { greetingBytes, ownStartTicks, say } from '../container-client.js';
+import { eventually } from '../../../harness/eventually.js';
+
+type Teardown = Parameters<typeof scratchDirectory>[0];
+
+const GPU = gpuLimits(0).uuid;
+const OTHER_GPU = gpuLimits(1).uuid;
+
+/** Every process of this machine is in the one pod. */
+const ONE_POD: ContainerKnowledge = {
+  ...IGNORANT,
+  placeOf: async () => ({ containerId: 'c', podUid: sliceSpec().owner.podUid }),
+};
+
+async function audited(
+  t: Teardown,
+  policy: AuditPolicy = 'report',
+  usersOf: (spec: SliceSpec) => readonly SliceOwner[] = ({ owner }) => [owner],
+  freeBytes: () => number | null = () => null,
+  usageBounded = false,
+) {
+  const node = await openSlices(t, { knowledge: ONE_POD });
+  const gpus = new FakeGpus();
+  const clock = new ManualClock();
+  const owners = new ProcessOwners(node.slices, ONE_POD, usersOf);
+  const monitor = new Monitor({
+    slices: node.slices,
+    owners,
+    source: gpus,
+    gpus: () => [GPU, OTHER_GPU],
+    clock,
+    log: silentLog(),
+    sampleMs: 1_000,
+  });
+  const notes: SliceNote[] = [];
+  const told: string[] = [];
+  const evicted: string[] = [];
+  const auditor = new Auditor({
+    slices: node.slices,
+    usageBounded,
+    freeBytes,
+    gpus: () => monitor.gpus,
+    owners,
+    notices: {
+      note: (owner, note) => {
+        notes.push(note);
+        told.push(owner.pod);
+      },
+    },
+    evictor: { evict: (owner, why) => void evicted.push(`${owner.pod}: ${why}`) },
+    policy,
+    clock,
+    log: silentLog(),
+  });
+  monitor.start();
+  auditor.start();
+  t.teardown(async () => {
+    auditor.stop();
+    monitor.stop();
+  });
+  await node.slices.start(sliceSpec());
+  const usage = join(node.base, ALLOCATION, 'usage/vgpu.usage');
+  return {
+    node,
+    gpus,
+    auditor,
+    notes,
+    told,
+    evicted,
+    usage,
+    codes: () => auditor.findings(ALLOCATION).map(({ code }) => code),
+    /** One turn of the checks of files. */
+    turn: () => clock.advance(100),
+    async seconds(count: number): Promise<void> {
+      for (let second = 0; second < count; second += 1) {
+        clock.advance(1_000);
+        for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+    /** Writes the slot of a process that passed its self test, as the library does. */
+    register(slot: number, pid: number, startTicks: number, selfTest = 0b11111): void {
+      const file = readFileSync(usage);
+      const at = USAGE_LAYOUT.slots + slot * PROCESS_SLOT.structSize;
+      file.writeUInt32LE(slot + 1, USAGE_HEADER.slotHigh);
+      file.writeBigUInt64LE((BigInt(startTicks) << 24n) | (BigInt(pid) << 2n) | 1n, at + PROCESS_SLOT.owner);
+      file.writeUInt32LE(selfTest, at + PROCESS_SLOT.selfTest);
+      file.write('test', at + PROCESS_SLOT.name);
+      writeFileSync(usage, file);
+    },
+  };
+}
+
+test('a process that greeted with its own slot has no finding', async (t) => {
+  const node = await audited(t);
+  node.register(3, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 3, ownStartTicks()));
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+  await node.seconds(30);
+  t.same(node.codes(), []);
+  t.same(node.notes, []);
+  socket.destroy();
+});
+
+test('a GPU process without the library is reported once while it lives, and no pod is evicted', async (t) => {
+  const node = await audited(t);
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 20)]);
+  await node.seconds(60);
+  t.same(node.codes(), ['no-library']);
+  t.match(node.notes, [
+    {
+      type: 'Warning',
+      reason: 'GPUAudit',
+      message: /^main: sleep \(\d+\) use the GPU, and no process of the container has loaded the control library/,
+    },
+  ]);
+  t.match(node.auditor.counts, { raised: { 'no-library': 1, tampered: 0 }, evictions: 0 });
+  t.same(node.evicted, []);
+  node.gpus.running.set(GPU, []);
+  await node.seconds(10);
+  t.same(node.codes(), []);
+});
+
+test('with eviction enabled its pod is evicted, and again if the eviction was refused', async (t) => {
+  const node = await audited(t, 'evict');
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 20)]);
+  await node.seconds(20);
+  t.match(node.evicted, [/^trainer: sleep/]);
+  await node.seconds(60);
+  t.equal(node.evicted.length, 2);
+  t.equal(node.auditor.counts.evictions, 2);
+});
+
+test('in a claim that pods share, a bypass of any of them is found, and all of them are told and evicted', async (t) => {
+  const { owner } = sliceSpec();
+  const first = { ...owner, podUid: 'of-another-pod', pod: 'server' };
+  const node = await audited(t, 'evict', () => [first, owner, { ...owner, container: 'sidecar' }]);
+  await node.node.slices.start(sliceSpec({ owner: first }));
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 20)]);
+  await node.seconds(20);
+  t.same(node.codes(), ['no-library']);
+  t.same(node.told, ['server', 'trainer', 'trainer']);
+  t.match(node.notes, [{ message: /^main: sleep/ }, { message: /^main: sleep/ }, { message: /^sidecar: sleep/ }]);
+  t.match(node.evicted, [/^server: sleep/, /^trainer: sleep/]);
+  t.equal(node.evicted.length, 2);
+});
+
+test('a process from before a restart of the agent is known by its slot while it is idle', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 0)]);
+  await node.seconds(30);
+  t.same(node.codes(), []);
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 30)]);
+  await node.seconds(15);
+  t.same(node.codes(), ['unregistered']);
+});
+
+test('a library that does not enforce limits is reported with the reason', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks(), 0b11101);
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await node.seconds(15);
+  t.same(node.codes(), ['not-enforcing']);
+  t.match(node.notes, [{ message: /hands out functions of the driver that it does not recognise/ }]);
+  socket.destroy();
+});
+
+test('a process that claims the slot of another is reported', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 7, ownStartTicks()));
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  await node.seconds(15);
+  t.same(node.codes(), ['tampered']);
+  socket.destroy();
+});
+
+test('overwriting, truncating and growing the usage file are reported, and a grown file is truncated', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+  truncateSync(node.usage, 10 * MIB);
+  await node.seconds(5);
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
+  writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
+  await node.seconds(15);
+  t.ok(
+    node.codes().every((code) => code === 'tampered'),
+    node.codes().join(),
+  );
+  t.match(node.notes.map(({ message }) => message).join(), /not a usage file/);
+  truncateSync(node.usage, 0);
+  await node.seconds(15);
+  t.match(
+    node.auditor
+      .findings(ALLOCATION)
+      .map(({ message }) => message)
+      .join(),
+    /0 bytes instead of/,
+  );
+  socket.destroy();
+});
+
+test('a container without a process on a GPU can neither fill the disk with its usage file nor forge it unnoticed', async (t) => {
+  const node = await audited(t);
+  await node.seconds(20);
+  t.same(node.codes(), []);
+  truncateSync(node.usage, 10 * MIB);
+  await node.seconds(1);
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
+  t.match(node.notes, [{ message: /it used 10485760 bytes/ }], 'reported at once');
+  writeFileSync(node.usage, Buffer.alloc(USAGE_LAYOUT.structSize, 0xff));
+  await node.seconds(15);
+  t.same(node.codes(), ['tampered', 'tampered']);
+  t.match(node.notes, [{}, { message: /not a usage file/ }]);
+});
+
+test('a file that the agent does not check in every turn is checked once the disk has less free space', async (t) => {
+  let free = 100 * MIB;
+  const node = await audited(t, 'report', undefined, () => free);
+  const activity = join(node.node.base, ALLOCATION, ACTIVITY_FILE);
+  await node.seconds(1);
+  node.turn();
+  const growFile = (): void => {
+    truncateSync(activity, MIB);
+    node.turn();
+  };
+  growFile();
+  t.equal(statSync(activity).size, MIB, 'the disk is as full as before');
+  await node.seconds(1);
+  t.equal(statSync(activity).size, ACTIVITY.structSize, 'every second, all files are checked');
+  growFile();
+  free -= 4 * MIB;
+  node.turn();
+  t.equal(statSync(activity).size, ACTIVITY.structSize);
+  growFile();
+  free += 8 * MIB;
+  node.turn();
+  t.equal(statSync(activity).size, MIB, 'more free space than before');
+  truncateSync(node.usage, 2 ** 31);
+  node.turn();
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize, 'the length of usage files is checked in every turn');
+});
+
+test('where usage files cannot grow, all files are checked when activity files take other memory, and every five seconds', async (t) => {
+  let free = 60 * MIB;
+  const node = await audited(t, 'report', undefined, () => free, true);
+  const activity = join(node.node.base, ALLOCATION, ACTIVITY_FILE);
+  await node.seconds(1);
+  truncateSync(activity, 0);
+  await node.seconds(1);
+  t.equal(statSync(activity).size, 0, 'as much free memory as before');
+  free += 4_096;
+  await node.seconds(1);
+  t.equal(statSync(activity).size, ACTIVITY.structSize);
+  truncateSync(activity, MIB);
+  truncateSync(node.usage, USAGE_LAYOUT.structSize + 1);
+  await node.seconds(5);
+  t.equal(statSync(activity).size, ACTIVITY.structSize, 'a hole takes no memory');
+  t.equal(statSync(node.usage).size, USAGE_LAYOUT.structSize);
+});
+
+test('on an unused GPU the finding takes longer', async (t) => {
+  const node = await audited(t);
+  node.gpus.utilizationPercent = 0;
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 0)]);
+  await node.seconds(40);
+  t.same(node.codes(), ['no-library']);
+});
+
+test('a container on a GPU that was not allocated to it is reported', async (t) => {
+  const node = await audited(t);
+  node.gpus.running.set(OTHER_GPU, [listed(process.pid, 100 * MIB, 20)]);
+  await node.seconds(20);
+  t.same(node.codes(), ['wrong-gpu']);
+  t.match(node.notes, [{ message: new RegExp(`uses ${OTHER_GPU}, which the container was not given`) }]);
+});
+
+test('memory that the driver reports beyond the limit is a finding', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.gpus.running.set(GPU, [listed(process.pid, 4_000 * MIB, 20)]);
+  await node.seconds(20);
+  t.same(node.codes(), ['over-limit']);
+  socket.destroy();
+});
+
+test('in an unenforced container a bypass is no finding, and memory beyond its booking is one that evicts', async (t) => {
+  const { node, gpus, notes, evicted, ...container } = await audited(t, 'evict');
+  await node.slices.start({ ...sliceSpec(), unenforced: true });
+  gpus.running.set(GPU, [listed(process.pid, 512 * MIB, 30)]);
+  await container.seconds(30);
+  t.same(container.codes(), []);
+  gpus.running.set(GPU, [listed(process.pid, 2048 * MIB, 90)]);
+  await container.seconds(30);
+  t.same(container.codes(), ['over-limit', 'over-share']);
+  t.match(notes, [
+    { reason: 'GPUAudit', message: /^main: 2048 MiB in use on GPU-\S+, the limit is 1024 MiB$/ },
+    {
+      reason: 'GPUAudit',
+      message: /^main: 90 % of the time of GPU-\S+ in use, 30 % were booked; the container is unenforced$/,
+    },
+  ]);
+  t.match(evicted, [/^trainer: 2048 MiB in use/]);
+});

@@ -1,0 +1,49 @@
+import { test } from 'tap';
+import { precedenceOf, type Contender } from '../../../../src/agent/slices/steering/precedence.js';
+import type { Priority } from '../../../../src/gpu/priority.js';
+
+function contender(allocation: string, share: number, priority: Priority, uuids = ['GPU-0']): Contender {
+  return { allocation, devices: uuids.map((uuid) => ({ uuid, share, softLimit: null, priority })) };
+}
+
+test('low slices yield to high slices of their GPU, and divide the floor by their shares', (t) => {
+  const found = precedenceOf([
+    contender('low-a', 30, 'low'),
+    contender('high', 40, 'high'),
+    contender('low-b', 10, 'low'),
+    contender('normal', 20, 'normal'),
+    contender('elsewhere', 20, 'high', ['GPU-1']),
+  ]);
+  t.same([...found.keys()], ['low-a', 'low-b']);
+  t.same(found.get('low-a'), [{ high: ['high'], givesWay: { believed: [80], floor: 375 } }]);
+  t.same(found.get('low-b'), [{ high: ['high'], givesWay: { believed: [80], floor: 125 } }]);
+  t.end();
+});
+
+test('a claim is valid for twice the time that its slice may use the GPU, soft limit included', (t) => {
+  const high = (share: number, softLimit: number | null): Contender => ({
+    allocation: 'high',
+    devices: [{ uuid: 'GPU-0', share, softLimit, priority: 'high' }],
+  });
+  const believed = (one: Contender) =>
+    precedenceOf([one, contender('low', 30, 'low')]).get('low')?.[0]?.givesWay.believed;
+  t.same(believed(high(10, null)), [20]);
+  t.same(believed(high(10, 30)), [60]);
+  t.same(believed(high(10, 100)), [100]);
+  t.end();
+});
+
+test('at most as many high slices count as a limits file has room for, and a slice of several GPUs yields on each', (t) => {
+  const many = Array.from({ length: 11 }, (_, index) => contender(`high-${index}`, 5, 'high'));
+  t.equal(precedenceOf([...many, contender('low', 30, 'low')]).get('low')?.[0]?.high.length, 8);
+  const found = precedenceOf([
+    contender('low', 30, 'low', ['GPU-0', 'GPU-1', 'GPU-2']),
+    contender('high', 40, 'high', ['GPU-1', 'GPU-2']),
+  ]);
+  t.same(
+    found.get('low')?.map((one) => one?.high ?? null),
+    [null, ['high'], ['high']],
+  );
+  t.equal(precedenceOf([contender('low', 100, 'low'), contender('high', 40, 'high')]).size, 0, 'whole GPUs');
+  t.end();
+});
