@@ -5,7 +5,7 @@ import {
   type ShareRequest,
   type Quantities,
   type RunningPod,
-} from '../src/quota/arbitrator/index.js';
+} from '../src/quota/index.js';
 import { bisected } from '../test/quota/arbitrator/bisected.js';
 import { randomIndex, seededRandom, type Random } from './openb/random.js';
 import { measured, median, type BenchOptions } from './report.js';

@@ -3,7 +3,7 @@ import { convertRequest, type ConvertedRequest } from '../gpu/claims/converted-r
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
 import { readPod, type PodContainer } from '../kube/pod.js';
-import { wholeQuantity } from '../quota/core/amounts/quantity.js';
+import { wholeQuantity } from '../manifests/quantity.js';
 
 /** What becomes of a pod that asks for the two extended resources. */
 export type PodConversion =

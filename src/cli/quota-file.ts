@@ -1,8 +1,8 @@
 import { readFile, stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { StartupError } from '../host/startup-error.js';
-import { readManifests } from '../quota/command/manifest-file.js';
-import { MAX_FILE_BYTES } from '../quota/command/tree-file.js';
+import { readManifests } from '../quota-command/manifest-file.js';
+import { MAX_FILE_BYTES } from '../quota-command/tree-file.js';
 
 /** `-f` of the commands that read manifests. */
 export interface FilenameOption {

@@ -6,10 +6,16 @@ import type { KubeApi } from '../kube/client.js';
 import type { ClusterAccess } from '../kube/open-client.js';
 import { timestamp } from '../kube/json.js';
 import { withClient } from '../quota-controller/open-cluster-ledger.js';
-import { createEngine, type Decision, type GroupGrant, type QuotaEngine } from '../quota/index.js';
-import { toGroupGrant } from '../quota/core/state/declared-grant.js';
-import type { Hard } from '../quota/core/state/group-spec.js';
-import { readDuration, readMoment } from '../quota/core/amounts/time.js';
+import {
+  createEngine,
+  type Decision,
+  type GroupGrant,
+  type QuotaEngine,
+  toGroupGrant,
+  type Hard,
+  readDuration,
+  readMoment,
+} from '../quota/index.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { wholeNumberBetween } from './flag-values.js';
 import { outputOption, print, type Output } from './output.js';

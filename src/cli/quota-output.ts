@@ -1,7 +1,7 @@
 import type { Option } from 'commander';
 import type { ClusterAccess } from '../kube/open-client.js';
 import { openLedger, withClient } from '../quota-controller/open-cluster-ledger.js';
-import type { Format } from '../quota/command/replay.js';
+import type { Format } from '../quota-command/replay.js';
 import type { Quota } from '../quota/index.js';
 import { outputOption, printItem, type Output } from './output.js';
 import { watch } from './watch.js';

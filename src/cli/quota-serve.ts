@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { buildQuotaServe, type QuotaServeConfig } from '../quota-controller/run.js';
-import { DEFAULT_ARBITRATOR_POLICY } from '../quota/arbitrator/index.js';
+import { DEFAULT_ARBITRATOR_POLICY } from '../quota/index.js';
 import type { LogLevel } from '../host/log.js';
 import { secondsBetween, wholeNumberBetween } from './flag-values.js';
 import { logLevelOption, serveUntilSignal } from './serve.js';

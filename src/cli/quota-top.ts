@@ -1,5 +1,5 @@
 import { Argument, Command } from 'commander';
-import { statusesOf } from '../quota/command/replay.js';
+import { statusesOf } from '../quota-command/replay.js';
 import {
   plainTopGroup,
   plainTopWorkload,
@@ -7,8 +7,8 @@ import {
   topGroupsTable,
   topWorkloads,
   topWorkloadsTable,
-} from '../quota/command/top.js';
-import { subtreeOf } from '../quota/command/tree-order.js';
+} from '../quota-command/top.js';
+import { subtreeOf } from '../quota-command/tree-order.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { formatOf, printLedger, quotaOutputOption, type LedgerOptions } from './quota-output.js';
 import { ignoreNamespaces, refuseOptions } from './refused-options.js';

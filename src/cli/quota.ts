@@ -2,16 +2,23 @@ import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { StartupError } from '../host/startup-error.js';
-import { openAuditFile, verifyAuditStream } from '../quota/audit/audit-file.js';
-import { linesOf } from '../quota/lines.js';
-import { plainStatus } from '../quota/command/report.js';
-import { replay, reportOf, scriptProblem, statusesOf } from '../quota/command/replay.js';
-import { readTree } from '../quota/command/tree-file.js';
-import { readManifests } from '../quota/command/manifest-file.js';
-import type { Policy } from '../quota/core/state/policy.js';
-import { unchargeable } from '../quota/evaluators/chargeable-key.js';
-import { whatIf } from '../quota/command/what-if.js';
-import { JournalStore, Quota, createEngine, type GroupSpec, type QuotaEvent } from '../quota/index.js';
+import {
+  openAuditFile,
+  verifyAuditStream,
+  linesOf,
+  type Policy,
+  unchargeable,
+  JournalStore,
+  Quota,
+  createEngine,
+  type GroupSpec,
+  type QuotaEvent,
+} from '../quota/index.js';
+import { plainStatus } from '../quota-command/report.js';
+import { replay, reportOf, scriptProblem, statusesOf } from '../quota-command/replay.js';
+import { readTree } from '../quota-command/tree-file.js';
+import { readManifests } from '../quota-command/manifest-file.js';
+import { whatIf } from '../quota-command/what-if.js';
 import { offlineReviews } from '../quota-controller/offline-reviews.js';
 import { quotaClockCommand } from './quota-clock.js';
 import { quotaExplainCommand } from './quota-explain.js';

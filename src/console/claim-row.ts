@@ -5,8 +5,9 @@ import type { AllocationResult, ResourceClaim } from '../gpu/claims/resource-cla
 import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { readResourceClaim } from '../kube/claim-object.js';
 import { record, time } from '../kube/json.js';
-import { claimAmounts, claimAsPod, deviceClassesOf } from '../quota/evaluators/claim-kinds.js';
-import { ManifestReader } from '../quota/evaluators/manifest.js';
+import { claimAmounts, deviceClassesOf } from '../manifests/claim-needs.js';
+import { claimAsPod } from '../quota/index.js';
+import { ManifestReader } from '../manifests/manifest-reader.js';
 import type { ClaimDevice, ClaimRow, SliceRow } from './rows.js';
 
 /** The fields of a claim that the console keeps. */

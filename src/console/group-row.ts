@@ -1,8 +1,8 @@
 import { time } from '../kube/json.js';
 import type { Condition } from '../kube/condition.js';
 import type { GroupObject } from '../kube/quota/group-object.js';
-import { cashTarget } from '../quota/core/amounts/key.js';
-import { parseQuantity } from '../quota/core/amounts/quantity.js';
+import { cashTarget } from '../manifests/key.js';
+import { parseQuantity } from '../manifests/quantity.js';
 import type { GroupRow, HoursRow, LimitRow } from './rows.js';
 
 /** Conditions that need attention while they have this status. */

@@ -1,6 +1,6 @@
-import type { Quantities } from '../quota/arbitrator/index.js';
+import type { Quantities } from '../manifests/quantities.js';
 import { record } from './json.js';
-import { formatQuantity, readQuantity } from '../quota/core/amounts/quantity.js';
+import { formatQuantity, readQuantity } from '../manifests/quantity.js';
 
 /** Amounts in the form of Kubernetes objects: `{ cpu: '500m', memory: '8Gi' }`. */
 export type WrittenAmounts = Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
 import type { AllocationResult, ResourceClaim } from '../gpu/claims/resource-claim.js';
 import { list, record, text, texts, type JsonRecord } from './json.js';
-import { wholeQuantity } from '../quota/core/amounts/quantity.js';
+import { wholeQuantity } from '../manifests/quantity.js';
 
 /**
  * Reads a ResourceClaim of resource.k8s.io/v1; null for any other object. An invalid result or amount makes the whole

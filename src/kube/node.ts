@@ -1,8 +1,8 @@
-import type { Quantities } from '../quota/arbitrator/index.js';
+import type { Quantities } from '../manifests/quantities.js';
 import { readAmounts } from './amounts.js';
 import { readCondition } from './condition.js';
 import { list, record, text, texts } from './json.js';
-import type { Taint } from './taint.js';
+import type { Taint } from '../manifests/taint.js';
 
 /** The fields of a node that programs keep. */
 export interface Node {

@@ -1,6 +1,6 @@
 import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
-import { parseQuantity } from '../quota/core/amounts/quantity.js';
+import { parseQuantity } from '../manifests/quantity.js';
 import type { PodContainer } from './pod.js';
 
 /** What a container requests of both GPU resources; 0 without a request. */

@@ -1,12 +1,11 @@
-import { DEFAULT_CATALOG, type CardCatalog } from '../quota/evaluators/gpu-resources.js';
-import { withClaims } from '../quota/evaluators/claim-kinds.js';
-import { ManifestReader } from '../quota/evaluators/manifest.js';
-import { podNeeds, type PodNeeds } from '../quota/evaluators/pod-template.js';
-import type { Refusal } from '../quota/core/amounts/refusal.js';
+import { DEFAULT_CATALOG, type CardCatalog } from '../manifests/gpu-resources.js';
+import { withClaims } from '../manifests/claim-needs.js';
+import { ManifestReader } from '../manifests/manifest-reader.js';
+import { podNeeds, type PodNeeds, type PodProblem } from '../manifests/pod-needs.js';
 import { readCondition } from './condition.js';
 import { list, record, text, texts, time, type JsonRecord } from './json.js';
-import type { LabelRequirement } from './label-selector.js';
-import type { Toleration } from './taint.js';
+import type { LabelRequirement } from '../manifests/label-selector.js';
+import type { Toleration } from '../manifests/taint.js';
 
 /** A pod from the API server's JSON or from a file. A missing field, or a field of the wrong type, counts as absent. */
 export interface Pod {
@@ -64,7 +63,7 @@ export interface Pod {
     gpuType?: string,
     catalog?: CardCatalog,
     claimed?: Readonly<Record<string, number>>,
-  ) => PodNeeds | Refusal;
+  ) => PodNeeds | PodProblem;
 }
 
 /** A resource claim that a pod names. */

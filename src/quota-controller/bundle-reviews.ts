@@ -1,16 +1,16 @@
-import type { BundleReviewer } from '../quota/command/bundle.js';
+import type { BundleReviewer } from '../quota-command/bundle.js';
 import {
   apiGroupOf,
   evaluatorOf,
-  GROUP_LABEL,
   KNOWN_KINDS,
   type Evaluation,
   type EvaluationOptions,
-} from '../quota/evaluators/evaluate.js';
-import type { Evaluator } from '../quota/evaluators/evaluator.js';
+  type Evaluator,
+} from '../quota/index.js';
+import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
-import { selectsLabels, type LabelSelector } from '../kube/label-selector.js';
+import { selectsLabels, type LabelSelector } from '../manifests/label-selector.js';
 import { NamespaceAccess, namespaceLabels } from './admission/namespace-access.js';
 import { withReplicas, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';

@@ -1,8 +1,7 @@
 import type { Clock } from '../host/clock.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
-import { declaredId } from '../quota/core/state/declared-grant.js';
-import type { GroupRecord, StoredRecord } from '../quota/core/records/record.js';
+import { declaredId, type GroupRecord, type StoredRecord } from '../quota/index.js';
 import { QUOTA_LEASE } from '../kube/quota/names.js';
 import { LedgerObjects } from './store/ledger-objects.js';
 import type { LedgerPage } from './store/ledger.js';

@@ -1,6 +1,4 @@
-import { DEFAULT_POLICY, type Policy } from '../quota/core/state/policy.js';
-import { Quota } from '../quota/core/quota.js';
-import { Restorer, latestHead } from '../quota/core/records/restore.js';
+import { DEFAULT_POLICY, type Policy, Quota, Restorer, latestHead } from '../quota/index.js';
 import type { Clock } from '../host/clock.js';
 import type { KubeApi } from '../kube/client.js';
 import type { Ledger, LedgerPage } from './store/ledger.js';

@@ -1,7 +1,6 @@
-import type { Quota } from '../quota/core/quota.js';
-import type { GroupStatus } from '../quota/core/reports/status.js';
-import { cashTable, plainStatus, usageTable } from '../quota/command/report.js';
-import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } from '../quota/command/top.js';
+import type { Quota, GroupStatus } from '../quota/index.js';
+import { cashTable, plainStatus, usageTable } from '../quota-command/report.js';
+import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } from '../quota-command/top.js';
 import type { Condition } from '../kube/condition.js';
 import { readGroup } from '../kube/quota/group-object.js';
 

@@ -2,11 +2,8 @@ import { MERGE_PATCH, type KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
 import type { Clock } from '../host/clock.js';
 import { wait } from '../host/pause.js';
-import { formatAmount } from '../quota/core/admission/decision.js';
-import type { GroupGrant } from '../quota/core/state/declared-grant.js';
-import type { GroupLoan } from '../quota/core/state/declared-loan.js';
-import type { GroupSpec, Hard } from '../quota/core/state/group-spec.js';
-import { Quota } from '../quota/core/quota.js';
+import { formatAmount } from '../manifests/quantity.js';
+import { type GroupGrant, type GroupLoan, type GroupSpec, type Hard, Quota } from '../quota/index.js';
 import { GROUPS_PATH, itemPath } from '../kube/quota/names.js';
 import { readGroup } from '../kube/quota/group-object.js';
 

@@ -1,6 +1,5 @@
-import { apiGroupOf, KNOWN_KINDS, type EvaluationOptions } from '../quota/evaluators/evaluate.js';
-import { CLAIM_API_VERSION } from '../quota/evaluators/claim-kinds.js';
-import type { Evaluator } from '../quota/evaluators/evaluator.js';
+import { apiGroupOf, KNOWN_KINDS, type EvaluationOptions, type Evaluator } from '../quota/index.js';
+import { CLAIM_API_VERSION } from '../manifests/claim-needs.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
 import type { KubeObject } from '../kube/object.js';

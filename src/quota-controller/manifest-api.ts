@@ -1,5 +1,4 @@
-import { apiGroupOf } from '../quota/evaluators/evaluate.js';
-import type { Evaluator } from '../quota/evaluators/evaluator.js';
+import { apiGroupOf, type Evaluator } from '../quota/index.js';
 import type { KubeAnswer, KubeApi, KubeRequest } from '../kube/client.js';
 import { failure } from '../kube/failure.js';
 import { record } from '../kube/json.js';

@@ -1,5 +1,4 @@
-import type { Policy } from '../quota/core/state/policy.js';
-import { KNOWN_KINDS } from '../quota/evaluators/evaluate.js';
+import { type Policy, KNOWN_KINDS } from '../quota/index.js';
 import { BundleReviews } from './bundle-reviews.js';
 import { declaredKinds } from './kinds.js';
 import { ManifestApi } from './manifest-api.js';

@@ -1,7 +1,6 @@
 import { keptAlive } from '../host/keep-alive.js';
 import { systemClock } from '../host/clock.js';
-import type { Policy } from '../quota/core/state/policy.js';
-import type { Quota } from '../quota/index.js';
+import type { Policy, Quota } from '../quota/index.js';
 import type { KubeApi, KubeClient } from '../kube/client.js';
 import { readClusterLedger } from './cluster-ledger.js';
 import { openUserClient, type ClusterAccess } from '../kube/open-client.js';

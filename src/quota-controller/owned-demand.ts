@@ -1,5 +1,5 @@
-import type { Demand, PodSet, Resources } from '../quota/core/admission/demand.js';
-import { readQuantity } from '../quota/core/amounts/quantity.js';
+import type { Demand, PodSet, Resources } from '../quota/index.js';
+import { readQuantity } from '../manifests/quantity.js';
 
 /**
  * Returns what an owned object requests beyond its owner's charge: null where a pod set of the owner covers it in

@@ -1,7 +1,6 @@
-import type { Demand } from '../quota/core/admission/demand.js';
-import { apiGroupOf, evaluateAlone, type EvaluationOptions, type Owner } from '../quota/evaluators/evaluate.js';
+import { type Demand, apiGroupOf, evaluateAlone, type EvaluationOptions, type Owner } from '../quota/index.js';
 import type { KubeApi } from '../kube/client.js';
-import { selectsLabels } from '../kube/label-selector.js';
+import { selectsLabels } from '../manifests/label-selector.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
 import { asksForNothing, beyondOwner } from './owned-demand.js';

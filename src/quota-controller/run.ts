@@ -3,7 +3,7 @@ import { systemClock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { InformerTiming } from '../kube/informer.js';
 import { webhookIdentity, type WebhookConfig } from '../kube/admission/webhook-identity.js';
-import { auditStream, openAuditFile, type AuditFile } from '../quota/audit/audit-file.js';
+import { auditStream, openAuditFile, type AuditFile } from '../quota/index.js';
 import { QuotaMetrics } from './quota-metrics.js';
 import type { ArbitratorConfig, QuotaServiceOptions } from './service-options.js';
 import { QuotaService } from './service.js';

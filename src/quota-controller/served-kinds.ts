@@ -1,4 +1,4 @@
-import type { Evaluator } from '../quota/evaluators/evaluator.js';
+import type { Evaluator } from '../quota/index.js';
 import type { KubeApi } from '../kube/client.js';
 import { servedKinds, type ServedKind } from './kinds.js';
 import { Listeners } from '../host/listeners.js';

@@ -5,9 +5,7 @@ import type { ReviewCallers } from '../kube/admission/review-callers.js';
 import type { WebhookTarget } from '../kube/admission/webhook-registration.js';
 import type { ServerTime } from '../kube/server-time.js';
 import type { WatchableApi } from '../kube/watchable-api.js';
-import type { ArbitratorPolicy } from '../quota/arbitrator/index.js';
-import type { QuotaEvent } from '../quota/core/state/event.js';
-import type { EvaluationOptions } from '../quota/evaluators/evaluate.js';
+import type { ArbitratorPolicy, QuotaEvent, EvaluationOptions } from '../quota/index.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 
 export interface QuotaServiceOptions {

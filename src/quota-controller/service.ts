@@ -3,7 +3,7 @@ import { ANY_CALLER } from '../kube/admission/review-callers.js';
 import { WebhookServer } from '../kube/admission/webhook-server.js';
 import { Events, QUOTA_COMPONENT } from '../kube/events.js';
 import { WorkQueue } from '../kube/work-queue.js';
-import { KNOWN_KINDS } from '../quota/evaluators/evaluate.js';
+import { KNOWN_KINDS } from '../quota/index.js';
 import { quotaReviews } from './admission/quota-reviews.js';
 import { register } from './admission/webhook-objects.js';
 import { Leadership } from './leadership.js';

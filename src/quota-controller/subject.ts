@@ -1,4 +1,4 @@
-import { apiGroupOf, evaluateAlone, type Evaluation, type Owner } from '../quota/evaluators/evaluate.js';
+import { apiGroupOf, evaluateAlone, type Evaluation, type Owner } from '../quota/index.js';
 import { withReplicas, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
 import { isKind, unknownScale, type WorkloadReader } from './workload-reader.js';

@@ -1,10 +1,5 @@
-import {
-  apiGroupOf,
-  evaluateAlone,
-  GROUP_LABEL,
-  type Evaluation,
-  type EvaluationOptions,
-} from '../quota/evaluators/evaluate.js';
+import { apiGroupOf, evaluateAlone, type Evaluation, type EvaluationOptions } from '../quota/index.js';
+import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';

@@ -7,7 +7,7 @@ import type { ContainerGpus } from './cluster/pod-placement.js';
 import type { Log } from '../host/log.js';
 import type { ClusterObserver } from './cluster-source.js';
 import type { Node } from '../kube/node.js';
-import type { Taint } from '../kube/taint.js';
+import type { Taint } from '../manifests/taint.js';
 import { NodeShapes } from './node-shape.js';
 import type { PodView } from './pod-view.js';
 

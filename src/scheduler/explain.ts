@@ -2,13 +2,13 @@ import type { Cluster } from './cluster/cluster.js';
 import { needsGpu, type Demand } from './cluster/demand.js';
 import { refusalText } from './cluster/fit-result.js';
 import { slotsOf, type ClusterNode } from './cluster/node.js';
-import { selects } from '../kube/node-selector.js';
+import { selects } from '../manifests/node-selector.js';
 import type { Pace, Turns } from './cluster/pace.js';
 import { placePod, type ContainerGpus } from './cluster/pod-placement.js';
 import type { Policy } from './cluster/policy/policy.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { PodView } from './pod-view.js';
-import { toleratesAll, type Taint, type Toleration } from '../kube/taint.js';
+import { toleratesAll, type Taint, type Toleration } from '../manifests/taint.js';
 import { priorities } from './priorities.js';
 
 /** The extender's decision about one node, and the reason. */

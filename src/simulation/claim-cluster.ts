@@ -6,7 +6,7 @@ import { DRIVER_NAME, poolName } from '../gpu/claims/names.js';
 import type { ClaimRef } from '../gpu/claims/resource-claim.js';
 import type { Log } from '../host/log.js';
 import { list, record, text } from '../kube/json.js';
-import { wholeQuantity } from '../quota/core/amounts/quantity.js';
+import { wholeQuantity } from '../manifests/quantity.js';
 import { ApiObjects } from './api-objects.js';
 import { ClaimManager } from './kubelet/claim-manager.js';
 import type { GivenContainer } from './kubelet/kubelet.js';

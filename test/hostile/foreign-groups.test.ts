@@ -1,7 +1,7 @@
 /** A user of one namespace who labels workloads with the group of another team. */
 import { test, type Test } from 'tap';
 import type { KubeAnswer } from '../../src/kube/client.js';
-import type { LabelSelector } from '../../src/kube/label-selector.js';
+import type { LabelSelector } from '../../src/manifests/label-selector.js';
 import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from '../quota-controller/cluster.js';

@@ -7,9 +7,9 @@ const repository = fileURLToPath(new URL('../../../', import.meta.url));
 const source = join(repository, 'src');
 
 /** Code that programs share, lowest layer first. */
-const PURE = ['gpu', 'abi'];
+const PURE = ['gpu', 'abi', 'manifests'];
 const NODE_PART = [...PURE, 'host', 'rpc'];
-const PROGRAM = [...PURE, 'quota', 'host', 'http', 'page', 'kube', 'rpc'];
+const PROGRAM = [...PURE, 'quota', 'quota-command', 'host', 'http', 'page', 'kube', 'rpc'];
 
 /**
  * The floors of the agent, lowest first. A part imports only parts of lower floors; the files at the root of the agent
@@ -32,15 +32,17 @@ const AGENT_FLOORS: readonly (readonly string[])[] = [
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   abi: [],
   gpu: ['abi'],
-  quota: [],
+  manifests: [],
+  quota: ['manifests'],
+  'quota-command': ['quota', 'manifests'],
   host: [],
   http: ['host'],
   page: ['host', 'http'],
   rpc: ['host'],
   kube: [...PURE, 'host', 'http', 'quota'],
   'agent/allocator': NODE_PART,
-  'agent/api-server': [...PURE, 'quota', 'host', 'http', 'kube'],
-  'agent/claims': [...NODE_PART, 'quota', 'kube'],
+  'agent/api-server': [...PURE, 'host', 'http', 'kube'],
+  'agent/claims': [...NODE_PART, 'kube'],
   'agent/device-plugin': NODE_PART,
   'agent/display': [...NODE_PART, 'http', 'page'],
   'agent/doctor': [...NODE_PART, 'kube'],
@@ -49,7 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'agent/node': [...NODE_PART, 'http'],
   'agent/nri': NODE_PART,
   'agent/runtimes': NODE_PART,
-  'agent/slices': [...NODE_PART, 'quota', 'kube'],
+  'agent/slices': [...NODE_PART, 'kube'],
   agent: PROGRAM,
   'scheduler/cluster': [...PURE, 'kube'],
   scheduler: [...PROGRAM, 'scheduler/cluster'],
@@ -89,11 +91,14 @@ const PURE_CORES = [
   ['quota/core/'],
   ['quota/arbitrator/'],
   ['rpc/ttrpc/message.ts', 'rpc/ttrpc/chunk.ts'],
-  ['kube/label-selector.ts', 'kube/node-selector.ts', 'kube/taint.ts'],
+  ['manifests/'],
 ];
 
-/** Pure files that every pure core may import: quantities and selectors of Kubernetes are implemented once. */
-const SHARED = new Set(['quota/core/amounts/quantity.ts', 'kube/label-selector.ts', 'kube/node-selector.ts']);
+/** The part that every pure core may import: quantities and selectors of Kubernetes are implemented once. */
+const SHARED = 'manifests/';
+
+/** What outsiders may import of the quota engine. Its tests are insiders. */
+const QUOTA_DOORS = ['quota/index.ts', 'quota/store/contract.ts'];
 
 /** Node modules that the pure cores may use: they only compute. */
 const PURE_NODE_MODULES = new Set(['node:crypto', 'node:buffer']);
@@ -153,6 +158,22 @@ test('parts import only parts below them', (t) => {
   t.end();
 });
 
+test('outsiders import the index and the store contract of the quota engine, and nothing else of it', (t) => {
+  const outsiders = ['src', 'test', 'bench', 'examples'].flatMap((folder) => sourceFiles(join(repository, folder)));
+  const isInsider = (file: string) => /^(?:src|test)\/quota\//.test(relative(repository, file));
+  const wrong = outsiders
+    .filter((file) => !isInsider(file))
+    .flatMap(importsOf)
+    .flatMap((imported) => {
+      const file = target(imported);
+      const path = file === null ? '' : relative(source, file);
+      if (!path.startsWith('quota/') || QUOTA_DOORS.includes(path)) return [];
+      return [`${relative(repository, imported.from)} imports ${path}`];
+    });
+  t.same(wrong, []);
+  t.end();
+});
+
 test('the table of borders in docs/design/architecture.md equals this table', (t) => {
   const document = readFileSync(join(repository, 'docs/design/architecture.md'), 'utf8');
   const names = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
@@ -182,7 +203,7 @@ test('the pure cores import no package and no module with side effects', (t) => 
     .filter((imported) => {
       const file = target(imported);
       if (file === null) return !PURE_NODE_MODULES.has(imported.specifier);
-      return !SHARED.has(relative(source, file)) && coreOf(file) !== coreOf(imported.from);
+      return !relative(source, file).startsWith(SHARED) && coreOf(file) !== coreOf(imported.from);
     })
     .map((imported) => `${relative(source, imported.from)} imports ${imported.specifier}`);
   t.same(wrong, []);

@@ -5,7 +5,7 @@ import type { KubeClient } from '../../src/kube/client.js';
 import { Events } from '../../src/kube/events.js';
 import { INFORMER_TIMING } from '../../src/kube/informer.js';
 import { WorkQueue } from '../../src/kube/work-queue.js';
-import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
+import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/index.js';
 import type { AllocationStatus } from '../../src/kube/quota/allocation-object.js';
 import { Metrics } from '../../src/http/metrics.js';
 import { ArbitratorMetrics } from '../../src/quota-controller/arbitrator/arbitrator-metrics.js';

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { ApiRequest } from '../harness/api-server/api-request.js';
 import { eventually } from '../harness/eventually.js';
-import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
+import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/index.js';
 import type { KubeApi } from '../../src/kube/client.js';
 import { servedPolicy } from '../../src/quota-controller/arbitrator/served-policy.js';
 import { ArbitratedCluster } from './arbitrated-cluster.js';

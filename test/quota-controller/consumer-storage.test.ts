@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/arbitrator/index.js';
+import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/index.js';
 import { readPolicy } from '../../src/quota-controller/policy/policy-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import type { StoredRecord } from '../../src/quota/core/records/record.js';
+import type { StoredRecord } from '../../src/quota/index.js';
 import { RecordLog, recordKey } from '../../src/quota-controller/store/record-log.js';
 
 /** A workload with one of a few shapes. */

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { KNOWN_KINDS } from '../../src/quota/evaluators/evaluate.js';
+import { KNOWN_KINDS } from '../../src/quota/index.js';
 import type { KubeApi } from '../../src/kube/client.js';
 import { failure } from '../../src/kube/failure.js';
 import type { ServedKind } from '../../src/quota-controller/kinds.js';

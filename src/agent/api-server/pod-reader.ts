@@ -2,8 +2,8 @@ import { claimUsersOf } from './claim-users.js';
 import type { NodePod, PodContainer } from './node-pod.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { readPod, type PodContainer as ContainerInPod } from '../../kube/pod.js';
-import { GROUP_LABEL } from '../../quota/evaluators/evaluate.js';
-import { wholeQuantity } from '../../quota/core/amounts/quantity.js';
+import { GROUP_LABEL } from '../../manifests/group-label.js';
+import { wholeQuantity } from '../../manifests/quantity.js';
 
 const MAX_MESSAGE = 2_048;
 

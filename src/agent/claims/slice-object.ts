@@ -8,7 +8,7 @@ import type {
 } from '../../gpu/claims/published-device.js';
 import type { ObservedSlice, WantedSlice } from '../../gpu/claims/slice-plan.js';
 import { list, record, text } from '../../kube/json.js';
-import { wholeQuantity } from '../../quota/core/amounts/quantity.js';
+import { wholeQuantity } from '../../manifests/quantity.js';
 
 /** Builds the ResourceSlice object; `owner` is the Node, with which the slice is deleted. */
 export function sliceObject(

@@ -1,4 +1,4 @@
-import type { ConsumerSpec } from '../../quota/arbitrator/index.js';
+import type { ConsumerSpec } from '../../quota/index.js';
 import type { Condition } from '../condition.js';
 import { versionOf, type KubeObject } from '../object.js';
 import { readAmounts } from '../amounts.js';

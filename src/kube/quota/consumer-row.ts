@@ -1,4 +1,4 @@
-import type { ConsumerSpec } from '../../quota/arbitrator/index.js';
+import type { ConsumerSpec } from '../../quota/index.js';
 import { writeAmounts, type WrittenAmounts } from '../amounts.js';
 import type { AllocationStatus } from './allocation-object.js';
 

@@ -1,12 +1,8 @@
 import { timestamp } from '../json.js';
-import { formatAmount } from '../../quota/core/admission/decision.js';
-import type { GroupGrant } from '../../quota/core/state/declared-grant.js';
-import type { GroupLoan } from '../../quota/core/state/declared-loan.js';
-import type { GroupSpec, Hard } from '../../quota/core/state/group-spec.js';
-import type { Amounts, GroupStatus } from '../../quota/core/reports/status.js';
-import type { Mode } from '../../quota/core/state/group.js';
+import { formatAmount } from '../../manifests/quantity.js';
+import type { GroupGrant, GroupLoan, GroupSpec, Hard, Amounts, GroupStatus, Mode } from '../../quota/index.js';
 import type { Condition } from '../condition.js';
-import type { LabelSelector } from '../label-selector.js';
+import type { LabelSelector } from '../../manifests/label-selector.js';
 import type { KubeObject } from '../object.js';
 
 /** A BizGroupResourceQuota. */

@@ -1,5 +1,5 @@
-import { areaProblems, consumerProblems, type ConsumerSpec, type Quantities } from '../../quota/arbitrator/index.js';
-import { unchargeable } from '../../quota/evaluators/chargeable-key.js';
+import { areaProblems, consumerProblems, type ConsumerSpec, unchargeable } from '../../quota/index.js';
+import type { Quantities } from '../../manifests/quantities.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { list, record } from '../../kube/json.js';

@@ -1,5 +1,5 @@
 import { ALLOWED, type AdmissionResponse } from '../../kube/admission/review.js';
-import type { Decision } from '../../quota/core/admission/decision.js';
+import type { Decision } from '../../quota/index.js';
 
 /** Refusal of an update whose old object differs from the one at the API server. */
 export const CHANGED_MEANWHILE: AdmissionResponse = {

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { QuotaEngine } from '../../quota/engine.js';
-import { unchargeable, type Chargeable } from '../../quota/evaluators/chargeable-key.js';
+import { type QuotaEngine, unchargeable, type Chargeable } from '../../quota/index.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';

@@ -1,6 +1,6 @@
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import { selectsLabels } from '../../kube/label-selector.js';
+import { selectsLabels } from '../../manifests/label-selector.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import type { KubeObject } from '../../kube/object.js';

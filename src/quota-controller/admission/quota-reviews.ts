@@ -1,6 +1,6 @@
 import type { AdmissionResponse, Review } from '../../kube/admission/review.js';
 import type { KubeApi } from '../../kube/client.js';
-import type { QuotaEngine } from '../../quota/engine.js';
+import type { QuotaEngine } from '../../quota/index.js';
 import type { ClusterFacts } from '../policy/cluster-facts.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import type { WorkloadReader } from '../workload-reader.js';

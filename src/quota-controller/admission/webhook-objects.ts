@@ -1,4 +1,4 @@
-import { GROUP_LABEL } from '../../quota/evaluators/evaluate.js';
+import { GROUP_LABEL } from '../../manifests/group-label.js';
 import type { KubeApi } from '../../kube/client.js';
 import {
   clientConfig,
@@ -8,7 +8,7 @@ import {
 } from '../../kube/admission/webhook-registration.js';
 import type { ServedKind } from '../kinds.js';
 import { API_GROUP } from '../../kube/quota/names.js';
-import type { LabelSelector } from '../../kube/label-selector.js';
+import type { LabelSelector } from '../../manifests/label-selector.js';
 
 export interface WebhookOptions {
   readonly name: string;

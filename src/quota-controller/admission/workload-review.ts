@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Demand } from '../../quota/core/admission/demand.js';
-import type { QuotaEngine } from '../../quota/engine.js';
-import { apiGroupOf, evaluateAlone, GROUP_LABEL, type Evaluation } from '../../quota/evaluators/evaluate.js';
+import { type Demand, type QuotaEngine, apiGroupOf, evaluateAlone, type Evaluation } from '../../quota/index.js';
+import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { withReplicas } from '../kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
 import type { NamespaceAccess } from './namespace-access.js';

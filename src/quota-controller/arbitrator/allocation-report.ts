@@ -1,4 +1,4 @@
-import { NO_MEMORY, type Allocation, type ArbitratorMemory } from '../../quota/arbitrator/index.js';
+import { NO_MEMORY, type Allocation, type ArbitratorMemory } from '../../quota/index.js';
 import type { AllocationObject, AllocationStatus } from '../../kube/quota/allocation-object.js';
 import { writeAmounts } from '../../kube/amounts.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';

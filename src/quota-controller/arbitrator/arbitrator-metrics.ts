@@ -1,6 +1,7 @@
 import { counted, counter, histogram, readAt, type Metric, type MetricsPart } from '../../http/metrics.js';
-import type { Allocation, Quantities } from '../../quota/arbitrator/index.js';
-import { unitOfKey } from '../../quota/core/amounts/key.js';
+import type { Allocation } from '../../quota/index.js';
+import type { Quantities } from '../../manifests/quantities.js';
+import { unitOfKey } from '../../manifests/key.js';
 import type { EvictionResult } from './evictor.js';
 
 type Allocations = readonly Allocation[];

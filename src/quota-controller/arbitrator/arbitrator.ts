@@ -9,13 +9,13 @@ import {
   type ArbitratorPolicy,
   type Eviction,
   type PlannedStart,
-  type Quantities,
-} from '../../quota/arbitrator/index.js';
+} from '../../quota/index.js';
+import type { Quantities } from '../../manifests/quantities.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { ConsumerTemplate } from '../policy/policy-object.js';
-import { selectsLabels } from '../../kube/label-selector.js';
+import { selectsLabels } from '../../manifests/label-selector.js';
 import { nominateNode } from '../../kube/pod-writes.js';
 import {
   ALLOCATIONS_PATH,

@@ -1,7 +1,7 @@
-import type { Quantities } from '../../quota/arbitrator/index.js';
-import type { NodeSelector } from '../../kube/node-selector.js';
+import type { Quantities } from '../../manifests/quantities.js';
+import type { NodeSelector } from '../../manifests/node-selector.js';
 import { readPod } from '../../kube/pod.js';
-import type { Toleration } from '../../kube/taint.js';
+import type { Toleration } from '../../manifests/taint.js';
 import { startOf } from '../controller/pod-object.js';
 import { readGpuHolding, type GpuHolding } from './gpu-holding.js';
 

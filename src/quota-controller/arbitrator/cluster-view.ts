@@ -2,18 +2,18 @@ import {
   consumerProblems,
   type ConsumerProblem,
   type ConsumerSpec,
-  type Quantities,
   type RunningPod,
   type Situation,
   type StorageSituation,
   type ArbitratedNode,
   type WaitingPod,
-} from '../../quota/arbitrator/index.js';
+} from '../../quota/index.js';
+import type { Quantities } from '../../manifests/quantities.js';
 import type { NodeInventory } from '../../gpu/node-inventory.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import { selects, selectorKey } from '../../kube/node-selector.js';
-import { toleratesAll } from '../../kube/taint.js';
+import { selects, selectorKey } from '../../manifests/node-selector.js';
+import { toleratesAll } from '../../manifests/taint.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../../kube/quota/names.js';
 import type { KubeObject } from '../../kube/object.js';
 import { readAllocation, type AllocationObject } from '../../kube/quota/allocation-object.js';

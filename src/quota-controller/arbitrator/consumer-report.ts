@@ -1,5 +1,5 @@
-import type { ConsumerProblem } from '../../quota/arbitrator/index.js';
-import { formatQuantity } from '../../quota/core/amounts/quantity.js';
+import type { ConsumerProblem } from '../../quota/index.js';
+import { formatQuantity } from '../../manifests/quantity.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
 import type { ConsumerObject, ConsumerStatus } from '../../kube/quota/consumer-object.js';
 

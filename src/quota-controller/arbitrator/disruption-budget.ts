@@ -1,4 +1,4 @@
-import { selectsLabels, type LabelSelector } from '../../kube/label-selector.js';
+import { selectsLabels, type LabelSelector } from '../../manifests/label-selector.js';
 import type { KubeObject } from '../../kube/object.js';
 
 export interface DisruptionBudget {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ArbitrationPlan } from '../../quota/arbitrator/index.js';
+import type { ArbitrationPlan } from '../../quota/index.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { writeAmounts } from '../../kube/amounts.js';
 import { clusterSubject, type EventRecorder } from '../../kube/events.js';

@@ -1,4 +1,5 @@
-import { isStorage, type Quantities } from '../../quota/arbitrator/index.js';
+import { isStorage } from '../../quota/index.js';
+import type { Quantities } from '../../manifests/quantities.js';
 import type { KubeObject } from '../../kube/object.js';
 import { readAmounts } from '../../kube/amounts.js';
 

@@ -1,7 +1,7 @@
-import type { Quantities } from '../../quota/arbitrator/index.js';
-import { evaluatorOf, KNOWN_KINDS } from '../../quota/evaluators/evaluate.js';
-import { DEFAULT_CATALOG } from '../../quota/evaluators/gpu-resources.js';
-import { ManifestReader } from '../../quota/evaluators/manifest.js';
+import type { Quantities } from '../../manifests/quantities.js';
+import { evaluatorOf, KNOWN_KINDS } from '../../quota/index.js';
+import { DEFAULT_CATALOG } from '../../manifests/gpu-resources.js';
+import { ManifestReader } from '../../manifests/manifest-reader.js';
 import { readAmounts } from '../../kube/amounts.js';
 import type { KubeObject } from '../../kube/object.js';
 

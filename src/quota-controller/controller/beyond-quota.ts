@@ -1,10 +1,13 @@
-import type { Resources } from '../../quota/core/admission/demand.js';
-import { readPodSet } from '../../quota/core/admission/demand.js';
-import { cashTarget, type Key } from '../../quota/core/amounts/key.js';
-import { heldOf } from '../../quota/core/pods/pods.js';
-import { RequestShapeTable } from '../../quota/core/state/request-shape.js';
-import type { GroupStatus } from '../../quota/core/reports/status.js';
-import type { TypeFamily, Types } from '../../quota/core/amounts/type-family.js';
+import {
+  type Resources,
+  readPodSet,
+  heldOf,
+  RequestShapeTable,
+  type GroupStatus,
+  type TypeFamily,
+  type Types,
+} from '../../quota/index.js';
+import { cashTarget, type Key } from '../../manifests/key.js';
 
 /** A pod that is charged to a group. */
 export interface GroupPod {

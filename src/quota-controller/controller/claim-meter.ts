@@ -1,7 +1,5 @@
-import type { Command } from '../../quota/core/command.js';
+import { type Command, refKey, type QuotaEngine } from '../../quota/index.js';
 import type { Clock } from '../../host/clock.js';
-import { refKey } from '../../quota/core/state/workload.js';
-import type { QuotaEngine } from '../../quota/engine.js';
 import { without, union, type Interval } from './interval.js';
 import type { PodObject } from './pod-object.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';

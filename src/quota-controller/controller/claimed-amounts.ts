@@ -1,6 +1,6 @@
-import { cardBytesOf, CLAIM_API_VERSION, claimAmounts } from '../../quota/evaluators/claim-kinds.js';
-import type { GpuOfType } from '../../quota/evaluators/evaluator.js';
-import { ManifestReader } from '../../quota/evaluators/manifest.js';
+import { cardBytesOf, CLAIM_API_VERSION, claimAmounts } from '../../manifests/claim-needs.js';
+import type { GpuOfType } from '../../manifests/gpu-resources.js';
+import { ManifestReader } from '../../manifests/manifest-reader.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { record } from '../../kube/json.js';

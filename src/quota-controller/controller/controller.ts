@@ -1,4 +1,4 @@
-import type { QuotaEngine } from '../../quota/engine.js';
+import type { QuotaEngine } from '../../quota/index.js';
 import { MERGE_PATCH } from '../../kube/client.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { conditionOf, type Condition } from '../../kube/condition.js';

@@ -1,4 +1,4 @@
-import type { GroupStatus } from '../../quota/core/reports/status.js';
+import type { GroupStatus } from '../../quota/index.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';

@@ -1,5 +1,4 @@
-import { familyOf, type Types } from '../../quota/core/amounts/type-family.js';
-import { knownType, typeOfNode, typesOf } from '../../quota/evaluators/placement-type.js';
+import { familyOf, type Types, knownType, typeOfNode, typesOf } from '../../quota/index.js';
 import type { QuotaPolicy } from '../policy/policy-object.js';
 import type { PodObject } from './pod-object.js';
 

@@ -1,5 +1,5 @@
-import type { Resources } from '../../quota/core/admission/demand.js';
-import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
+import type { Resources } from '../../quota/index.js';
+import { DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
 import { readPod, type Pod, type PodClaim } from '../../kube/pod.js';
 
 /** The fields of a pod that the usage meter needs. */

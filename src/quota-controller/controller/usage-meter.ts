@@ -1,8 +1,5 @@
-import type { QuotaEngine } from '../../quota/engine.js';
-import type { Command } from '../../quota/core/command.js';
-import type { Types } from '../../quota/core/amounts/type-family.js';
-import { refOfKey } from '../../quota/core/state/workload.js';
-import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
+import { type QuotaEngine, type Command, type Types, refOfKey } from '../../quota/index.js';
+import { DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { ServedKind } from '../kinds.js';

@@ -3,7 +3,7 @@ import type { Clock } from '../../host/clock.js';
 import { Listeners } from '../../host/listeners.js';
 import { Pause } from '../../host/pause.js';
 import { Rounds } from '../../host/rounds.js';
-import type { EvaluationOptions } from '../../quota/evaluators/evaluate.js';
+import type { EvaluationOptions } from '../../quota/index.js';
 import { KubeError } from '../../kube/failure.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';

@@ -1,10 +1,9 @@
-import type { Json } from '../../quota/evaluators/manifest.js';
-import type { ContainerDefaults } from '../../quota/evaluators/completed-pod.js';
-import type { EvaluationOptions } from '../../quota/evaluators/evaluate.js';
+import type { Json } from '../../manifests/manifest-reader.js';
+import type { ContainerDefaults, EvaluationOptions } from '../../quota/index.js';
 import type { Node } from '../../kube/node.js';
-import { selects } from '../../kube/node-selector.js';
+import { selects } from '../../manifests/node-selector.js';
 import { readPod } from '../../kube/pod.js';
-import { toleratesAll } from '../../kube/taint.js';
+import { toleratesAll } from '../../manifests/taint.js';
 import type { LimitRange } from './pod-defaults.js';
 import type { QuotaPolicy } from './policy-object.js';
 

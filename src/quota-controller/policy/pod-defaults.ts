@@ -1,4 +1,4 @@
-import type { ContainerDefaults } from '../../quota/evaluators/completed-pod.js';
+import type { ContainerDefaults } from '../../quota/index.js';
 import { list, record, text } from '../../kube/json.js';
 
 /** The container defaults of a LimitRange. */

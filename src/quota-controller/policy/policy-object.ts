@@ -1,14 +1,21 @@
-import { DEFAULT_FAMILIES, typeProblem, type TypeFamily } from '../../quota/core/amounts/type-family.js';
-import { resourceProblem } from '../../quota/core/amounts/key.js';
-import { readQuantity } from '../../quota/core/amounts/quantity.js';
-import { declaredKind, type DeclaredKind, type DeclaredPods } from '../../quota/evaluators/declared-kind.js';
-import type { Evaluator } from '../../quota/evaluators/evaluator.js';
-import { DEFAULT_CATALOG, type CardCatalog } from '../../quota/evaluators/gpu-resources.js';
-import type { PlacementRule } from '../../quota/evaluators/placement-type.js';
+import {
+  DEFAULT_FAMILIES,
+  typeProblem,
+  type TypeFamily,
+  declaredKind,
+  type DeclaredKind,
+  type DeclaredPods,
+  type Evaluator,
+  type PlacementRule,
+  isStorage,
+} from '../../quota/index.js';
+import type { Quantities } from '../../manifests/quantities.js';
+import { resourceProblem } from '../../manifests/key.js';
+import { readQuantity } from '../../manifests/quantity.js';
+import { DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
 import { list, record, text, type JsonRecord } from '../../kube/json.js';
-import type { LabelSelector } from '../../kube/label-selector.js';
+import type { LabelSelector } from '../../manifests/label-selector.js';
 import { readAmounts } from '../../kube/amounts.js';
-import { isStorage, type Quantities } from '../../quota/arbitrator/index.js';
 import type { Condition } from '../../kube/condition.js';
 
 /** Name of the only QuotaPolicy in effect. */

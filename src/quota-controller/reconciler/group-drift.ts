@@ -1,10 +1,6 @@
-import { declarationOf } from '../../quota/core/state/declared-grant.js';
-import { isDeclaredLoan } from '../../quota/core/loans/declare-loans.js';
-import type { DeclaredLoan } from '../../quota/core/state/declared-loan.js';
-import { readSpec } from '../../quota/core/state/group-spec.js';
-import { cashTarget } from '../../quota/core/amounts/key.js';
-import { HOUR_MS, readQuantity } from '../../quota/core/amounts/quantity.js';
-import type { GroupStatus } from '../../quota/core/reports/status.js';
+import { declarationOf, isDeclaredLoan, type DeclaredLoan, readSpec, type GroupStatus } from '../../quota/index.js';
+import { cashTarget } from '../../manifests/key.js';
+import { HOUR_MS, readQuantity } from '../../manifests/quantity.js';
 import type { GroupObject } from '../../kube/quota/group-object.js';
 
 /** Groups by depth: roots first, then their children, and so on. */

@@ -1,8 +1,7 @@
 import type { Clock } from '../../host/clock.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import type { Decision } from '../../quota/core/admission/decision.js';
-import type { QuotaEngine } from '../../quota/engine.js';
+import type { Decision, QuotaEngine } from '../../quota/index.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import { isUpToDate } from './group-drift.js';

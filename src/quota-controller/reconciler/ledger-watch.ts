@@ -1,8 +1,7 @@
 import type { Clock } from '../../host/clock.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import type { QuotaEngine } from '../../quota/engine.js';
-import type { Revision } from '../../quota/store/store.js';
+import type { QuotaEngine, Revision } from '../../quota/index.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { LEDGERS_PATH } from '../../kube/quota/names.js';
 import { groupOfLedger, NO_GROUP } from '../store/ledger.js';

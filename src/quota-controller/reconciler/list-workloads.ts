@@ -2,7 +2,8 @@ import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import { GROUP_LABEL, type EvaluationOptions } from '../../quota/evaluators/evaluate.js';
+import { GROUP_LABEL } from '../../manifests/group-label.js';
+import type { EvaluationOptions } from '../../quota/index.js';
 import type { ServedKind } from '../kinds.js';
 import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
 

@@ -1,7 +1,5 @@
-import type { Demand } from '../../quota/core/admission/demand.js';
-import { refOfKey } from '../../quota/core/state/workload.js';
-import type { QuotaEngine } from '../../quota/engine.js';
-import { GROUP_LABEL, type EvaluationOptions } from '../../quota/evaluators/evaluate.js';
+import { type Demand, refOfKey, type QuotaEngine, type EvaluationOptions } from '../../quota/index.js';
+import { GROUP_LABEL } from '../../manifests/group-label.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';

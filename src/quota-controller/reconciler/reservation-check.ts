@@ -3,9 +3,7 @@ import { Rounds } from '../../host/rounds.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { KubeApi } from '../../kube/client.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
-import { refOfKey } from '../../quota/core/state/workload.js';
-import type { OpenReservation } from '../../quota/core/reservations/reserve.js';
-import type { QuotaEngine } from '../../quota/engine.js';
+import { refOfKey, type OpenReservation, type QuotaEngine } from '../../quota/index.js';
 import { readObject, type ServedKind } from '../kinds.js';
 
 export interface ReservationCheckOptions {

@@ -1,6 +1,5 @@
-import type { Demand } from '../../quota/core/admission/demand.js';
-import { refKey } from '../../quota/core/state/workload.js';
-import { evaluateAlone, GROUP_LABEL, type EvaluationOptions, type Owner } from '../../quota/evaluators/evaluate.js';
+import { type Demand, refKey, evaluateAlone, type EvaluationOptions, type Owner } from '../../quota/index.js';
+import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
 

@@ -1,9 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../host/clock.js';
-import type { StoredRecord } from '../../quota/core/records/record.js';
-import { toRecord } from '../../quota/core/records/record-format.js';
-import { latestHead, type StateHead } from '../../quota/core/records/restore.js';
-import type { Batch, Committed, GroupImage, Loaded, RecordSink, Revision, Store } from '../../quota/store/store.js';
+import {
+  type StoredRecord,
+  toRecord,
+  latestHead,
+  type StateHead,
+  type Batch,
+  type Committed,
+  type GroupImage,
+  type Loaded,
+  type RecordSink,
+  type Revision,
+  type Store,
+} from '../../quota/index.js';
 import type { KubeApi } from '../../kube/client.js';
 import { NO_GROUP, type Ledger } from './ledger.js';
 import { LedgerObjects } from './ledger-objects.js';

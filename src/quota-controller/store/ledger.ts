@@ -1,4 +1,4 @@
-import type { StateHead } from '../../quota/core/records/restore.js';
+import type { StateHead } from '../../quota/index.js';
 import { API_VERSION, LEDGER_GROUP_LABEL, LEDGER_KIND } from '../../kube/quota/names.js';
 import { RecordLog, type Edits } from './record-log.js';
 

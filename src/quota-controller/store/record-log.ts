@@ -1,11 +1,5 @@
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
-import type {
-  PodRecord,
-  ReservationRecord,
-  ShapeRecord,
-  StoredRecord,
-  WorkloadRecord,
-} from '../../quota/core/records/record.js';
+import type { PodRecord, ReservationRecord, ShapeRecord, StoredRecord, WorkloadRecord } from '../../quota/index.js';
 
 /** New records by their `recordKey`; null for a deleted record. */
 export type Edits = ReadonlyMap<string, StoredRecord>;

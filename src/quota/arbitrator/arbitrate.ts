@@ -2,7 +2,7 @@ import type { ConsumerSpec } from './consumer.js';
 import { sharesByArea } from './area.js';
 import type { Eviction } from './victim.js';
 import { planEvictions } from './eviction.js';
-import { NOTHING, of, total, type Quantities } from './quantities.js';
+import { NOTHING, of, total, type Quantities } from '../../manifests/quantities.js';
 import type { ArbitratedNode } from './node-room.js';
 import { planStarts, type PlannedStart, type StartPlan } from './planned-start.js';
 import type { RunningPod } from './running-pod.js';

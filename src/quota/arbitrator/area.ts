@@ -1,6 +1,6 @@
 import type { ConsumerSpec } from './consumer.js';
 import { fairShares, type FairShareOptions, type FairShares, type ShareRequest } from './fair-share.js';
-import { NOTHING, of, total, type Quantities } from './quantities.js';
+import { NOTHING, of, total, type Quantities } from '../../manifests/quantities.js';
 
 /** A share request that may belong to an area. */
 export interface AreaShareRequest extends ShareRequest {

@@ -1,4 +1,4 @@
-import { of, total, type Quantities } from './quantities.js';
+import { of, total, type Quantities } from '../../manifests/quantities.js';
 
 /** Limits, usage and fair share of a consumer. */
 export interface ConsumerUsage {

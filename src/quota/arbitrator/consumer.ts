@@ -1,4 +1,4 @@
-import { of, total, type Quantities } from './quantities.js';
+import { of, total, type Quantities } from '../../manifests/quantities.js';
 import { isStorage } from './storage-resource.js';
 
 /** Limits and reservations of a consumer, which is a namespace. */

@@ -1,5 +1,5 @@
 import { VictimSource, type ChosenVictim, type Eviction } from './victim.js';
-import { of, total, type Quantities } from './quantities.js';
+import { of, total, type Quantities } from '../../manifests/quantities.js';
 import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import { missing, waiting, type ConsumerUsage } from './consumer-usage.js';
 

@@ -1,6 +1,6 @@
 import type { ConsumerSpec } from './consumer.js';
 import { ProgressiveFilling } from './progressive-filling.js';
-import { of, type Quantities } from './quantities.js';
+import { of, type Quantities } from '../../manifests/quantities.js';
 
 /** A consumer with its total request: usage and pending requests. */
 export interface ShareRequest extends ConsumerSpec {

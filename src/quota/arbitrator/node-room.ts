@@ -1,4 +1,4 @@
-import { of, type Quantities } from './quantities.js';
+import { of, type Quantities } from '../../manifests/quantities.js';
 import type { RunningPod } from './running-pod.js';
 import type { WaitingPod } from './waiting-pod.js';
 

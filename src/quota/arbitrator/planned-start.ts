@@ -1,5 +1,5 @@
 import { NodeRoom, type ArbitratedNode } from './node-room.js';
-import { of, type Quantities } from './quantities.js';
+import { of, type Quantities } from '../../manifests/quantities.js';
 import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import type { ConsumerUsage } from './consumer-usage.js';
 import type { Eviction } from './victim.js';

@@ -1,6 +1,6 @@
 import { sharesByArea } from './area.js';
 import type { ConsumerSpec } from './consumer.js';
-import { NOTHING, of, total, type Quantities } from './quantities.js';
+import { NOTHING, of, total, type Quantities } from '../../manifests/quantities.js';
 import { isStorage } from './storage-resource.js';
 
 /** Storage that consumers request by volume claims instead of pods. */

@@ -1,4 +1,4 @@
-import { of, total, type Quantities } from './quantities.js';
+import { of, total, type Quantities } from '../../manifests/quantities.js';
 
 /** A consumer with equal tasks. */
 export interface TaskQueue {

@@ -1,4 +1,4 @@
-import { of, type Quantities } from './quantities.js';
+import { of, type Quantities } from '../../manifests/quantities.js';
 import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import type { NodeRoom } from './node-room.js';
 import type { WaitingPod } from './waiting-pod.js';

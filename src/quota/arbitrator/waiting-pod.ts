@@ -1,4 +1,4 @@
-import type { Quantities } from './quantities.js';
+import type { Quantities } from '../../manifests/quantities.js';
 
 /** A pod without a node. */
 export interface WaitingPod {

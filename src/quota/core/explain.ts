@@ -1,10 +1,10 @@
-import { minus, type Amount } from './amounts/amount.js';
+import { minus, type Amount } from '../../manifests/amount.js';
 import { maxReplicasFor, test } from './admission/admission.js';
 import { usedAt, type Budget } from './state/budget.js';
 import { readDemand, type Demand } from './admission/demand.js';
 import type { Decision } from './admission/decision.js';
 import type { Chain, Group } from './state/group.js';
-import { CASH, type Key } from './amounts/key.js';
+import { CASH, type Key } from '../../manifests/key.js';
 import { roomOf } from './admission/cohort.js';
 import type { QuotaState } from './state/state.js';
 import { chargeOf, chargeVectorOf, type ChargeVector } from './admission/charge-vector.js';

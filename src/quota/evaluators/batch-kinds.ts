@@ -1,6 +1,6 @@
 import { jobPods } from './core-kinds.js';
 import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
-import type { Json, ManifestReader } from './manifest.js';
+import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /**
  * Argo Rollout: like a Deployment; the template may belong to a referenced workload, and a blue-green update runs all

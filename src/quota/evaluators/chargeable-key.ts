@@ -1,4 +1,4 @@
-import { cashTarget, isObjectResource, type Key } from '../core/amounts/key.js';
+import { cashTarget, isObjectResource, type Key } from '../../manifests/key.js';
 import { DEFAULT_FAMILIES, familyOf, type TypeFamily } from '../core/amounts/type-family.js';
 import { KNOWN_KINDS } from './evaluate.js';
 import type { Evaluator } from './evaluator.js';

@@ -1,4 +1,4 @@
-import type { Json, ManifestReader } from './manifest.js';
+import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /** Default limits and requests of containers, from a LimitRange. */
 export interface ContainerDefaults {

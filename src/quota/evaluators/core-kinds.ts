@@ -1,5 +1,5 @@
 import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
-import type { Json, ManifestReader } from './manifest.js';
+import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /** Deployments and similar kinds: `replicas` pods of one template; default 1. */
 function replicated(apiGroup: string, kind: string, resource: string): Evaluator {

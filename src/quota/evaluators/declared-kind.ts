@@ -1,5 +1,5 @@
 import type { Evaluator, TemplatedPods } from './evaluator.js';
-import type { Json, ManifestReader } from './manifest.js';
+import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /** Path of nested fields, such as `spec.worker.replicas`. */
 export type FieldPath = string;

@@ -1,20 +1,19 @@
+import { GROUP_LABEL } from '../../manifests/group-label.js';
 import type { Demand, PodSet } from '../core/admission/demand.js';
 import type { Refusal } from '../core/amounts/refusal.js';
 import { DEFAULT_FAMILIES, familyOf, type TypeFamily, type Types } from '../core/amounts/type-family.js';
 import { BATCH_KINDS } from './batch-kinds.js';
 import { CORE_KINDS } from './core-kinds.js';
-import type { EvaluationContext, Evaluator, GpuOfType, TemplatedPods } from './evaluator.js';
-import { DEFAULT_CATALOG, type CardCatalog } from './gpu-resources.js';
-import { ManifestReader, type Json } from './manifest.js';
+import type { EvaluationContext, Evaluator, TemplatedPods } from './evaluator.js';
+import { type GpuOfType, DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
+import { ManifestReader, type Json } from '../../manifests/manifest-reader.js';
 import { knownType, placedTypes, typesOf, type NodeLabels, type PlacementRule } from './placement-type.js';
-import { podNeeds } from './pod-template.js';
-import { CLAIM_KINDS, claimAmounts, claimAsPod, deviceClassesOf, withClaims } from './claim-kinds.js';
+import { podNeeds } from '../../manifests/pod-needs.js';
+import { CLAIM_KINDS, claimAsPod } from './claim-kinds.js';
+import { claimAmounts, deviceClassesOf, withClaims } from '../../manifests/claim-needs.js';
 import { RAY_KINDS } from './ray-kinds.js';
 import { SPARK_KINDS } from './spark-kinds.js';
 import { completedPod, type ContainerDefaults } from './completed-pod.js';
-
-/** Label with the group of a workload; types are in `<label>/cpu-type` and so on. */
-export const GROUP_LABEL = 'biz.group.resource.quota';
 
 /** The built-in kinds. */
 export const KNOWN_KINDS: readonly Evaluator[] = [

@@ -1,6 +1,6 @@
-import type { Quantity } from '../core/amounts/quantity.js';
-import type { CardCatalog } from './gpu-resources.js';
-import type { Json, ManifestReader } from './manifest.js';
+import type { Quantity } from '../../manifests/quantity.js';
+import type { GpuOfType } from '../../manifests/gpu-resources.js';
+import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /** Pods of a workload with one template. */
 export interface TemplatedPods {
@@ -21,12 +21,6 @@ export interface EvaluationContext {
   readonly chargeSurge: boolean;
   /** Number of nodes on which a pod of this template may run; null while nodes are unknown. */
   readonly matchingNodes: (template: Json) => number | null;
-}
-
-/** The GPU type of an object; empty for none. */
-export interface GpuOfType {
-  readonly type: string;
-  readonly catalog: CardCatalog;
 }
 
 /** Finds the pods of a kind of objects. */

@@ -1,4 +1,4 @@
-import type { Json, ManifestReader } from './manifest.js';
+import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /** Maps placement to types of a family: node label values of each type, and other fields of a pod that select types. */
 export interface PlacementRule {

@@ -1,5 +1,5 @@
 import type { Evaluator, TemplatedPods } from './evaluator.js';
-import type { Json, ManifestReader } from './manifest.js';
+import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /** KubeRay's default resources of the autoscaler container. */
 const AUTOSCALER = { requests: { cpu: '500m', memory: '512Mi' }, limits: { cpu: '500m', memory: '512Mi' } };

@@ -1,5 +1,5 @@
 import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
-import type { Json, ManifestReader } from './manifest.js';
+import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 const MIB = 2 ** 20;
 /** Minimum of the memory overhead that Spark adds to the heap of a process. */

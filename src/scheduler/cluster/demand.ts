@@ -1,4 +1,4 @@
-import { ANY_NODE, selectorKey, type NodeSelector } from '../../kube/node-selector.js';
+import { ANY_NODE, selectorKey, type NodeSelector } from '../../manifests/node-selector.js';
 
 /** The GPU request of one container. */
 export interface ContainerDemand {

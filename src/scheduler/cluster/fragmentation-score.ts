@@ -1,6 +1,6 @@
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import { sumCores, type ClusterNode, type FreeState, type NodeShape } from './node.js';
-import { selects } from '../../kube/node-selector.js';
+import { selects } from '../../manifests/node-selector.js';
 import type { TypicalMix } from './typical-mix.js';
 
 /**

@@ -1,6 +1,6 @@
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import { needsGpu, type Demand } from './demand.js';
-import type { NodeSelector } from '../../kube/node-selector.js';
+import type { NodeSelector } from '../../manifests/node-selector.js';
 
 /** One kind of request that recurs. */
 export interface TypicalRequest {

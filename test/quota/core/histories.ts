@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Command, Hard } from '../../../src/quota/index.js';
-import type { Amount } from '../../../src/quota/core/amounts/amount.js';
+import type { Amount } from '../../../src/manifests/amount.js';
 import type { Group } from '../../../src/quota/core/state/group.js';
 import { recordsOf } from '../../../src/quota/core/records/restore.js';
 import { toRecord } from '../../../src/quota/core/records/record-format.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { plus, type Amount } from '../../../src/quota/core/amounts/amount.js';
+import { plus, type Amount } from '../../../src/manifests/amount.js';
 import { applyRecord } from '../../../src/quota/core/records/apply-record.js';
 import { consumedAt, usedAt } from '../../../src/quota/core/state/budget.js';
 import { execute } from '../../../src/quota/core/execute.js';

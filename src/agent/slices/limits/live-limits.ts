@@ -6,7 +6,7 @@ import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from 
 import type { DeviceLimit } from '../../../abi/limits-file.js';
 import { isHigher, parsePriority, type Priority } from '../../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../../gpu/resources.js';
-import { wholeQuantity } from '../../../quota/core/amounts/quantity.js';
+import { wholeQuantity } from '../../../manifests/quantity.js';
 
 /** The requested limits of one container; null: as allocated. */
 export interface LimitRequest {

@@ -1,9 +1,9 @@
-import { minus, plus, quotientOf, type Amount } from '../amounts/amount.js';
+import { minus, plus, quotientOf, type Amount } from '../../../manifests/amount.js';
 import { usedAt, type Budget } from '../state/budget.js';
 import { budgetReturnsAt, roomReturnsAt } from './retry-after.js';
 import { LazyDecision, type Decision, type Hints, type Violation } from './decision.js';
 import type { Chain, Group } from '../state/group.js';
-import { CASH, type Key } from '../amounts/key.js';
+import { CASH, type Key } from '../../../manifests/key.js';
 import type { Layout } from '../amounts/layout.js';
 import { charge, roomOf } from './cohort.js';
 import type { Code } from '../amounts/refusal.js';

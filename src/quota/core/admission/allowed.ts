@@ -1,7 +1,7 @@
 import type { Chain } from '../state/group.js';
 import { chargesOf } from './admission.js';
 import { NO_HINTS, NO_VIOLATIONS, NO_WARNINGS, type Decision } from './decision.js';
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import type { Layout } from '../amounts/layout.js';
 import type { ChargeVector } from './charge-vector.js';
 

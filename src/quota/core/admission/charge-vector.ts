@@ -1,4 +1,4 @@
-import { plus, times, type Amount } from '../amounts/amount.js';
+import { plus, times, type Amount } from '../../../manifests/amount.js';
 import type { Group } from '../state/group.js';
 import type { Layout } from '../amounts/layout.js';
 import { POD, type PodSetCharge } from '../state/request-shape.js';

@@ -1,4 +1,4 @@
-import { minus, maxOf, type Amount } from '../amounts/amount.js';
+import { minus, maxOf, type Amount } from '../../../manifests/amount.js';
 import type { Chain, Group } from '../state/group.js';
 import type { QuotaState } from '../state/state.js';
 

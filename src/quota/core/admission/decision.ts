@@ -1,6 +1,6 @@
-import type { Key } from '../amounts/key.js';
-import { cashTarget } from '../amounts/key.js';
-import { formatCash, formatQuantity } from '../amounts/quantity.js';
+import type { Key } from '../../../manifests/key.js';
+import { cashTarget } from '../../../manifests/key.js';
+import { formatAmount, formatQuantity } from '../../../manifests/quantity.js';
 import type { Code } from '../amounts/refusal.js';
 
 /** A key without room. Amounts are in base units, of cash in base units times milliseconds. */
@@ -105,12 +105,6 @@ export class LazyDecision implements Decision {
   get message(): string {
     return this.#reason ?? describe(this);
   }
-}
-
-/** An amount of a key in readable units: `500m`, `8Gi`, and for cash hours: `601.98`. */
-export function formatAmount(key: Key, amount: bigint): string {
-  const target = cashTarget(key);
-  return target === null ? formatQuantity(key, amount) : formatCash(target, amount);
 }
 
 function describe(decision: Decision): string {

@@ -1,6 +1,6 @@
-import { MAX_QUANTITY, times, type Amount } from '../amounts/amount.js';
-import { isExtended, resourceProblem } from '../amounts/key.js';
-import { readQuantity, type Quantity } from '../amounts/quantity.js';
+import { MAX_QUANTITY, times, type Amount } from '../../../manifests/amount.js';
+import { isExtended, resourceProblem } from '../../../manifests/key.js';
+import { readQuantity, type Quantity } from '../../../manifests/quantity.js';
 import type { Refusal } from '../amounts/refusal.js';
 import type { Need, PodSetCharge, RequestShapeTable } from '../state/request-shape.js';
 import { sideOf, typeProblem, type Types } from '../amounts/type-family.js';

@@ -1,7 +1,7 @@
-import { plus, times, type Amount } from '../amounts/amount.js';
+import { plus, times, type Amount } from '../../../manifests/amount.js';
 import type { Budget } from '../state/budget.js';
 import type { Group } from '../state/group.js';
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import { flowOf } from './cohort.js';
 import { reservationKey } from '../state/reservation.js';
 import type { PodSetCharge } from '../state/request-shape.js';

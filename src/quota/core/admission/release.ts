@@ -1,4 +1,4 @@
-import { minus } from '../amounts/amount.js';
+import { minus } from '../../../manifests/amount.js';
 import { chargesOf, commit } from './admission.js';
 import type { Group } from '../state/group.js';
 import { reservationKey, type Candidate } from '../state/reservation.js';

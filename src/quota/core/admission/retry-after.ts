@@ -1,8 +1,8 @@
-import { minus, plus, type Amount } from '../amounts/amount.js';
+import { minus, plus, type Amount } from '../../../manifests/amount.js';
 import { usedAt } from '../state/budget.js';
 import type { Violation } from './decision.js';
 import type { Group } from '../state/group.js';
-import { CASH } from '../amounts/key.js';
+import { CASH } from '../../../manifests/key.js';
 import type { QuotaState } from '../state/state.js';
 import { chargeOf, chargeVectorOf } from './charge-vector.js';
 

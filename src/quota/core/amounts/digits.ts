@@ -1,4 +1,4 @@
-import { amountOf, type Amount } from './amount.js';
+import { amountOf, type Amount } from '../../../manifests/amount.js';
 
 /** An exact integer in JSON: a number, or digits beyond 2^53; null for Infinity. */
 export type Digits = number | string | null;

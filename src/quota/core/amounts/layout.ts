@@ -1,4 +1,4 @@
-import { cashTarget, type Key } from './key.js';
+import { cashTarget, type Key } from '../../../manifests/key.js';
 
 /**
  * The keys of a group in a fixed order, shared by all groups with the same keys; arrays of quantities are indexed by

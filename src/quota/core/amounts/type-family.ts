@@ -1,4 +1,4 @@
-import { isExtended, type Key } from './key.js';
+import { isExtended, type Key } from '../../../manifests/key.js';
 
 /** Resources whose type one label declares: `gpu-type: A30` is the type of `nvidia.com/gpu`, never of `cpu`. */
 export interface TypeFamily {

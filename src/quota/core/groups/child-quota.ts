@@ -1,9 +1,9 @@
-import { minus, plus, type Amount } from '../amounts/amount.js';
+import { minus, plus, type Amount } from '../../../manifests/amount.js';
 import { usedAt } from '../state/budget.js';
 import type { Violation } from '../admission/decision.js';
 import type { Group } from '../state/group.js';
 import type { ReadSpec } from '../state/group-spec.js';
-import { CASH, type Key } from '../amounts/key.js';
+import { CASH, type Key } from '../../../manifests/key.js';
 import { restructure } from '../admission/cohort.js';
 import { announceThreshold } from '../pods/pods.js';
 import { budgetOf } from '../admission/recompute.js';

@@ -1,4 +1,4 @@
-import { type Amount } from '../amounts/amount.js';
+import { type Amount } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
 import { newBudget } from '../state/budget.js';
 import { declareLoans } from '../loans/declare-loans.js';
@@ -9,7 +9,7 @@ import { LazyDecision, type Decision, type Violation, type Warning } from '../ad
 import { hardOf } from '../state/group-hard.js';
 import { nameProblem, readSpec, unreachableKeys, type GroupSpec, type ReadSpec } from '../state/group-spec.js';
 import { bareGroup, type Group } from '../state/group.js';
-import { CASH, type Key } from '../amounts/key.js';
+import { CASH, type Key } from '../../../manifests/key.js';
 import type { Layout } from '../amounts/layout.js';
 import { overdraft, restructure } from '../admission/cohort.js';
 import type { Code } from '../amounts/refusal.js';

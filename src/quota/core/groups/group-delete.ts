@@ -1,4 +1,4 @@
-import { minus } from '../amounts/amount.js';
+import { minus } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
 import { consumedAt } from '../state/budget.js';
 import { applyChildQuota } from './child-quota.js';

@@ -1,4 +1,4 @@
-import { minus, type Amount } from '../amounts/amount.js';
+import { minus, type Amount } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
 import { newBudget, usedAt, type Budget } from '../state/budget.js';
 import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
@@ -12,9 +12,9 @@ import { GroupAmounts } from '../state/group-amounts.js';
 import { hardOf } from '../state/group-hard.js';
 import { readSpec, type GroupSpec, type Hard, type ReadSpec } from '../state/group-spec.js';
 import type { Group, Mode } from '../state/group.js';
-import { CASH, type Key } from '../amounts/key.js';
+import { CASH, type Key } from '../../../manifests/key.js';
 import { retryOverdueLoans } from '../loans/loans.js';
-import type { Quantity } from '../amounts/quantity.js';
+import type { Quantity } from '../../../manifests/quantity.js';
 import { restructure } from '../admission/cohort.js';
 import { announceThreshold, countRunning } from '../pods/pods.js';
 import { childCashOf, childrenOf, selfUsedOf } from '../admission/recompute.js';

@@ -1,11 +1,11 @@
-import { maxOf, minus, plus, type Amount } from '../amounts/amount.js';
+import { maxOf, minus, plus, type Amount } from '../../../manifests/amount.js';
 import type { Decision } from '../admission/decision.js';
 import type { DeclaredLoan } from '../state/declared-loan.js';
 import type { Hard } from '../state/group-spec.js';
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import type { Loan } from '../state/loan.js';
 import { addLoan, endLoan } from './loans.js';
-import { readQuantity, type Quantity } from '../amounts/quantity.js';
+import { readQuantity, type Quantity } from '../../../manifests/quantity.js';
 import type { QuotaState } from '../state/state.js';
 
 /** Id of a declared loan among all loans; unique because group names have no slash. */

@@ -3,9 +3,9 @@ import { usedAt, type Budget, type Grant } from '../state/budget.js';
 import { LazyDecision, type Decision, type Violation } from '../admission/decision.js';
 import type { Group } from '../state/group.js';
 import { MIN_PERIOD_MS, declarationOf, declaredId, readHours, type DeclaredGrant } from '../state/declared-grant.js';
-import { CASH, cashTarget, type Key } from '../amounts/key.js';
+import { CASH, cashTarget, type Key } from '../../../manifests/key.js';
 import { announceThreshold } from '../pods/pods.js';
-import type { Quantity } from '../amounts/quantity.js';
+import type { Quantity } from '../../../manifests/quantity.js';
 import { budgetOf } from '../admission/recompute.js';
 import type { QuotaState } from '../state/state.js';
 

@@ -1,12 +1,12 @@
-import { minOf, minus, maxOf, type Amount } from '../amounts/amount.js';
+import { minOf, minus, maxOf, type Amount } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
 import { LazyDecision, type Decision } from '../admission/decision.js';
 import type { Hard } from '../state/group-spec.js';
 import type { Group } from '../state/group.js';
-import { cashTarget, type Key } from '../amounts/key.js';
+import { cashTarget, type Key } from '../../../manifests/key.js';
 import type { Loan } from '../state/loan.js';
 import { restructure } from '../admission/cohort.js';
-import { readQuantity } from '../amounts/quantity.js';
+import { readQuantity } from '../../../manifests/quantity.js';
 import type { QuotaState } from '../state/state.js';
 
 /** A temporary loan from one group to its sibling. */

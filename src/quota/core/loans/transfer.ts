@@ -1,4 +1,4 @@
-import { minus, type Amount } from '../amounts/amount.js';
+import { minus, type Amount } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
 import { usedAt, type Budget } from '../state/budget.js';
 import { restructure } from '../admission/cohort.js';
@@ -8,9 +8,9 @@ import { LazyDecision, type Decision } from '../admission/decision.js';
 import { hardOf } from '../state/group-hard.js';
 import type { Hard } from '../state/group-spec.js';
 import type { Group } from '../state/group.js';
-import { cashTarget, type Key } from '../amounts/key.js';
+import { cashTarget, type Key } from '../../../manifests/key.js';
 import { announceThreshold } from '../pods/pods.js';
-import { readQuantity, type Quantity } from '../amounts/quantity.js';
+import { readQuantity, type Quantity } from '../../../manifests/quantity.js';
 import { budgetOf } from '../admission/recompute.js';
 import type { QuotaState } from '../state/state.js';
 

@@ -1,10 +1,10 @@
-import { plus, type Amount } from '../amounts/amount.js';
+import { plus, type Amount } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
 import { levelAt, usedAt, type Budget } from '../state/budget.js';
 import { LazyDecision, type Decision } from '../admission/decision.js';
 import { readPodSet, type Resources } from '../admission/demand.js';
 import { listsOf, type Group } from '../state/group.js';
-import { CASH, type Key } from '../amounts/key.js';
+import { CASH, type Key } from '../../../manifests/key.js';
 import { groupOfPod, type Pod, type PodSpan } from '../state/pod.js';
 import { POD } from '../state/request-shape.js';
 import type { QuotaState } from '../state/state.js';

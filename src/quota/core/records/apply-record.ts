@@ -1,11 +1,11 @@
-import type { Amount } from '../amounts/amount.js';
+import type { Amount } from '../../../manifests/amount.js';
 import type { Budget } from '../state/budget.js';
 import { childQuotaChange } from '../groups/child-quota.js';
 import type { ReadSpec } from '../state/group-spec.js';
 import { setHard, setLimits } from '../groups/group-create.js';
 import { relayout } from '../groups/group-update.js';
 import { bareGroup, listsOf, type Group } from '../state/group.js';
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import { restructure } from '../admission/cohort.js';
 import { amountOfDigits } from '../amounts/digits.js';
 import type { GroupRecord, PodRecord, StoredRecord } from './record.js';

@@ -1,6 +1,6 @@
 import type { Digits } from '../amounts/digits.js';
 import type { Mode } from '../state/group.js';
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import type { Loan } from '../state/loan.js';
 import type { Need } from '../state/request-shape.js';
 import type { Types } from '../amounts/type-family.js';

@@ -1,5 +1,5 @@
 import { bareGroup, listsOf, type Group } from '../state/group.js';
-import { CASH } from '../amounts/key.js';
+import { CASH } from '../../../manifests/key.js';
 import type { Change } from '../state/change.js';
 import { flowOf } from '../admission/cohort.js';
 import { groupOfPod } from '../state/pod.js';

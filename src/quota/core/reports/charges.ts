@@ -1,6 +1,6 @@
-import type { Amount } from '../amounts/amount.js';
+import type { Amount } from '../../../manifests/amount.js';
 import type { Group } from '../state/group.js';
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import type { QuotaState } from '../state/state.js';
 import type { Amounts } from './status.js';
 import { chargeOf, type ChargeVector } from '../admission/charge-vector.js';

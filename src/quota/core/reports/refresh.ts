@@ -1,6 +1,6 @@
-import { minus } from '../amounts/amount.js';
+import { minus } from '../../../manifests/amount.js';
 import type { Group } from '../state/group.js';
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import { announceThreshold } from '../pods/pods.js';
 import { charge } from '../admission/cohort.js';
 import { selfUsedOf } from '../admission/recompute.js';

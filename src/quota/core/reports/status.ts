@@ -1,11 +1,11 @@
-import type { Amount } from '../amounts/amount.js';
+import type { Amount } from '../../../manifests/amount.js';
 import { consumedAt, exhaustedAt, levelAt, nextLevelAt, periodOf, usedAt, type Budget } from '../state/budget.js';
 import type { DeclaredGrant } from '../state/declared-grant.js';
 import { declaredLoans, loanedOf } from '../loans/declare-loans.js';
 import { amountsOf, hardOf } from '../state/group-hard.js';
 import type { Chain, Group, Mode } from '../state/group.js';
 import type { Loan } from '../state/loan.js';
-import { CASH, type Key } from '../amounts/key.js';
+import { CASH, type Key } from '../../../manifests/key.js';
 import { roomOf } from '../admission/cohort.js';
 import type { QuotaState } from '../state/state.js';
 

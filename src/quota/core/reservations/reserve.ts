@@ -1,10 +1,10 @@
 import type { Chain } from '../state/group.js';
 import { chargesOf, commit, refusal, testChange } from '../admission/admission.js';
-import { plus, type Amount } from '../amounts/amount.js';
+import { plus, type Amount } from '../../../manifests/amount.js';
 import { allowed, denied, isOtherLife } from '../workloads/admit.js';
 import { LazyDecision, type Decision } from '../admission/decision.js';
 import { readDemand, type Demand } from '../admission/demand.js';
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import { roomOf } from '../admission/cohort.js';
 import { movePods } from '../pods/pods.js';
 import { release, settle } from '../admission/release.js';

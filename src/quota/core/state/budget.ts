@@ -1,4 +1,4 @@
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 
 /** A grant of a budget. Amounts are in base units of the key times milliseconds. */
 export interface Grant {

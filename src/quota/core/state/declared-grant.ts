@@ -1,5 +1,5 @@
-import { CASH, cashTarget, type Key } from '../amounts/key.js';
-import { HOUR_MS, readQuantity, type Quantity } from '../amounts/quantity.js';
+import { CASH, cashTarget, type Key } from '../../../manifests/key.js';
+import { HOUR_MS, readQuantity, type Quantity } from '../../../manifests/quantity.js';
 import type { Refusal } from '../amounts/refusal.js';
 import { readDuration, readMoment, type Duration, type Moment } from '../amounts/time.js';
 

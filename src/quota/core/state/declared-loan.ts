@@ -1,5 +1,5 @@
-import type { Key } from '../amounts/key.js';
-import type { Quantity } from '../amounts/quantity.js';
+import type { Key } from '../../../manifests/key.js';
+import type { Quantity } from '../../../manifests/quantity.js';
 import type { Refusal } from '../amounts/refusal.js';
 import { readMoment, type Moment } from '../amounts/time.js';
 

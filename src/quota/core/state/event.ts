@@ -1,4 +1,4 @@
-import type { Key } from '../amounts/key.js';
+import type { Key } from '../../../manifests/key.js';
 import type { Code } from '../amounts/refusal.js';
 
 /** An event of the engine. Times are milliseconds of the clock that the commands carry. */

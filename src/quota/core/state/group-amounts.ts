@@ -1,4 +1,4 @@
-import { maxOf, minOf, minus, plus, type Amount } from '../amounts/amount.js';
+import { maxOf, minOf, minus, plus, type Amount } from '../../../manifests/amount.js';
 import { AmountBlocks } from './amount-blocks.js';
 
 /** Columns of amounts. Those that a decision reads stand first. */

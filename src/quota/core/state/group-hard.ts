@@ -1,7 +1,7 @@
-import type { Amount } from '../amounts/amount.js';
+import type { Amount } from '../../../manifests/amount.js';
 import type { Budget } from './budget.js';
 import type { Group } from './group.js';
-import { CASH, type Key } from '../amounts/key.js';
+import { CASH, type Key } from '../../../manifests/key.js';
 
 /** An amount for each key of a group and for each budget that limits it, in base units. */
 export function amountsOf(

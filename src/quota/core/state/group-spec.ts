@@ -1,9 +1,9 @@
 import { readGrants, type DeclaredGrant, type GroupGrant } from './declared-grant.js';
 import { readLoans, type DeclaredLoan, type GroupLoan } from './declared-loan.js';
-import { MAX_QUANTITY, amountOf, type Amount } from '../amounts/amount.js';
-import { keyProblem, cashTarget, type Key } from '../amounts/key.js';
+import { MAX_QUANTITY, amountOf, type Amount } from '../../../manifests/amount.js';
+import { keyProblem, cashTarget, type Key } from '../../../manifests/key.js';
 import type { Mode } from './group.js';
-import { HOUR_MS, readQuantity, type Parsed, type Quantity } from '../amounts/quantity.js';
+import { HOUR_MS, readQuantity, type Parsed, type Quantity } from '../../../manifests/quantity.js';
 import type { Refusal } from '../amounts/refusal.js';
 
 /**

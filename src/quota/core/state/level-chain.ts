@@ -1,4 +1,4 @@
-import type { Amount } from '../amounts/amount.js';
+import type { Amount } from '../../../manifests/amount.js';
 import {
   addAt,
   isOpen,

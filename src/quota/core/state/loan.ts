@@ -1,5 +1,5 @@
-import type { Amount } from '../amounts/amount.js';
-import type { Key } from '../amounts/key.js';
+import type { Amount } from '../../../manifests/amount.js';
+import type { Key } from '../../../manifests/key.js';
 
 /** Quota that one child of a group temporarily lends to its sibling; immutable. */
 export interface Loan {

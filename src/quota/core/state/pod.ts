@@ -1,4 +1,4 @@
-import type { Amount } from '../amounts/amount.js';
+import type { Amount } from '../../../manifests/amount.js';
 import type { RequestShape } from './request-shape.js';
 
 /** From `at` on, the pod uses these amounts in this group. */

@@ -1,5 +1,5 @@
-import type { Amount } from '../amounts/amount.js';
-import { isObjectResource, type Key } from '../amounts/key.js';
+import type { Amount } from '../../../manifests/amount.js';
+import { isObjectResource, type Key } from '../../../manifests/key.js';
 import type { Layout } from '../amounts/layout.js';
 import { expand, familyOf, type Side, type TypeFamily, type Types } from '../amounts/type-family.js';
 

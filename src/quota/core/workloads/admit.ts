@@ -1,4 +1,4 @@
-import { minus } from '../amounts/amount.js';
+import { minus } from '../../../manifests/amount.js';
 import { chargesOf, commit, refusal, test, type FitResult } from '../admission/admission.js';
 import { AllowedDecision } from '../admission/allowed.js';
 import { LazyDecision, type Decision } from '../admission/decision.js';

@@ -1,4 +1,4 @@
-import { MAX_QUANTITY, times } from '../amounts/amount.js';
+import { MAX_QUANTITY, times } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
 import { allowed, denied, place } from './admit.js';
 import { test } from '../admission/admission.js';

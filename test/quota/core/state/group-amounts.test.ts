@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { maxOf, minus, plus, type Amount } from '../../../../src/quota/core/amounts/amount.js';
+import { maxOf, minus, plus, type Amount } from '../../../../src/manifests/amount.js';
 import { GroupAmounts } from '../../../../src/quota/core/state/group-amounts.js';
 
 const LIMIT = Number.MAX_SAFE_INTEGER;

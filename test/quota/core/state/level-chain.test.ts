@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import { AmountBlocks } from '../../../../src/quota/core/state/amount-blocks.js';
-import { minus, type Amount } from '../../../../src/quota/core/amounts/amount.js';
+import { minus, type Amount } from '../../../../src/manifests/amount.js';
 import { bareGroup, type Chain, type Group } from '../../../../src/quota/core/state/group.js';
 import { LevelChain } from '../../../../src/quota/core/state/level-chain.js';
 import { LayoutTable } from '../../../../src/quota/core/amounts/layout.js';

@@ -1,5 +1,5 @@
 import { MAX_QUANTITY, amountOf, type Amount } from './amount.js';
-import { unitOfKey } from './key.js';
+import { cashTarget, unitOfKey, type Key } from './key.js';
 
 /**
  * A quantity in the API of the library: text or number in Kubernetes' units, or a bigint in base units (`unitOfKey`).
@@ -113,6 +113,12 @@ export function formatCash(key: string, cash: bigint): string {
   const scaled = (((cash < 0n ? -cash : cash) * 20_000n) / base + 1n) / 2n;
   const fraction = (scaled % 10_000n).toString().padStart(4, '0').replace(/0+$/, '');
   return `${sign}${scaled / 10_000n}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+/** An amount of a key in readable units: `500m`, `8Gi`, and for cash hours: `601.98`. */
+export function formatAmount(key: Key, amount: bigint): string {
+  const target = cashTarget(key);
+  return target === null ? formatQuantity(key, amount) : formatCash(target, amount);
 }
 
 function binaryText(value: bigint): string {

@@ -1,6 +1,6 @@
 import { test } from 'tap';
-import type { LabelRequirement } from '../../src/kube/label-selector.js';
-import { ANY_NODE, selectorKey, selects, type NodeSelector } from '../../src/kube/node-selector.js';
+import type { LabelRequirement } from '../../src/manifests/label-selector.js';
+import { ANY_NODE, selectorKey, selects, type NodeSelector } from '../../src/manifests/node-selector.js';
 
 const labels = { 'gpu-model': 'V100', zone: 'a', 'gpu-count': '8' };
 

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { Quota } from '../../../src/quota/index.js';
-import { linesOf } from '../../../src/quota/lines.js';
-import { replay, scriptProblem } from '../../../src/quota/command/replay.js';
-import { readStep } from '../../../src/quota/command/script.js';
+import { Quota, linesOf } from '../../src/quota/index.js';
+import { replay, scriptProblem } from '../../src/quota-command/replay.js';
+import { readStep } from '../../src/quota-command/script.js';
 
 const HOUR = 3_600_000;
 

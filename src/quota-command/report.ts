@@ -1,7 +1,6 @@
-import { formatAmount, type Decision } from '../core/admission/decision.js';
-import { cashTarget, type Key } from '../core/amounts/key.js';
-import { formatQuantity } from '../core/amounts/quantity.js';
-import type { Amounts, GroupStatus } from '../core/reports/status.js';
+import { formatAmount, formatQuantity } from '../manifests/quantity.js';
+import type { Decision, Amounts, GroupStatus } from '../quota/index.js';
+import { cashTarget, type Key } from '../manifests/key.js';
 import { inTreeOrder } from './tree-order.js';
 
 /** Formats rows as a table with aligned columns; the first row is the header. */

@@ -1,8 +1,4 @@
-import type { Command } from '../core/command.js';
-import type { Decision } from '../core/admission/decision.js';
-import type { GroupStatus } from '../core/reports/status.js';
-import { refKey } from '../core/state/workload.js';
-import type { EvaluationOptions } from '../evaluators/evaluate.js';
+import { type Command, type Decision, type GroupStatus, refKey, type EvaluationOptions } from '../quota/index.js';
 import { cashTable, plainDecision, plainStatus, table, timeText, usageTable } from './report.js';
 import { readStep, type Step } from './script.js';
 

@@ -1,8 +1,5 @@
 import * as z from 'zod';
-import type { Command } from '../core/command.js';
-import { readDuration, readMoment } from '../core/amounts/time.js';
-import { refOfKey } from '../core/state/workload.js';
-import { evaluate, type EvaluationOptions } from '../evaluators/evaluate.js';
+import { type Command, readDuration, readMoment, refOfKey, evaluate, type EvaluationOptions } from '../quota/index.js';
 import { grant, loan } from './tree-file.js';
 
 /** A line of a script: a command for the engine, or a query. */

@@ -1,10 +1,16 @@
-import { amountOf, plus, times, type Amount } from '../core/amounts/amount.js';
+import { amountOf, plus, times, type Amount } from './amount.js';
 
 /** Amounts by resource in base units. */
 export type Amounts = Map<string, Amount>;
 
 /** Memory of GPUs by type, in bytes: `A30` has 24 GiB. */
 export type CardCatalog = Readonly<Record<string, number>>;
+
+/** The GPU type of an object; empty for none. */
+export interface GpuOfType {
+  readonly type: string;
+  readonly catalog: CardCatalog;
+}
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;

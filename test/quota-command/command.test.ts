@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { scratchDirectory } from '../../scratch.js';
+import { scratchDirectory } from '../scratch.js';
 
 const command = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 

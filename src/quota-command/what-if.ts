@@ -1,8 +1,4 @@
-import { refKey } from '../core/state/workload.js';
-import type { Decision } from '../core/admission/decision.js';
-import type { Demand } from '../core/admission/demand.js';
-import type { Quota } from '../core/quota.js';
-import type { Evaluation } from '../evaluators/evaluate.js';
+import { refKey, type Decision, type Demand, type Quota, type Evaluation } from '../quota/index.js';
 import { readEntry, type BundleEntry, type BundleReviewer } from './bundle.js';
 import { explainedText, plainKeys } from './explained.js';
 import { plainDecision } from './report.js';

@@ -1,4 +1,4 @@
-import type { GroupStatus } from '../core/reports/status.js';
+import type { GroupStatus } from '../quota/index.js';
 
 /** A group and its position in a displayed tree. */
 export interface TreeRow {

@@ -1,9 +1,8 @@
-import { maxOf, plus, type Amount } from '../core/amounts/amount.js';
-import { isExtended } from '../core/amounts/key.js';
-import { readQuantity } from '../core/amounts/quantity.js';
-import type { Refusal } from '../core/amounts/refusal.js';
+import { maxOf, plus, type Amount } from './amount.js';
+import { isExtended } from './key.js';
+import { readQuantity } from './quantity.js';
 import { deriveGpu, type Amounts, type CardCatalog } from './gpu-resources.js';
-import type { Json, ManifestReader } from './manifest.js';
+import type { Json, ManifestReader } from './manifest-reader.js';
 
 /** Requests and limits of one pod of a template. */
 export interface PodNeeds {
@@ -12,6 +11,13 @@ export interface PodNeeds {
   readonly limits: Readonly<Record<string, bigint>>;
   /** Quantities that some container does not state, such as `limits.cpu`. */
   readonly unspecified: readonly string[];
+}
+
+/** Why a template's resources cannot be read. */
+export interface PodProblem {
+  readonly ok: false;
+  readonly code: 'InvalidQuantity' | 'QuantityTooLarge' | 'NegativeQuantity';
+  readonly reason: string;
 }
 
 interface Needs {
@@ -37,10 +43,10 @@ export function podNeeds(
   gpuType: string,
   catalog: CardCatalog,
   status?: Json,
-): PodNeeds | Refusal {
+): PodNeeds | PodProblem {
   const missing = new Set<string>();
   const isInfeasible = status !== undefined && isResizeInfeasible(reader, status);
-  const read = (name: string, statuses: string): readonly Container[] | Refusal => {
+  const read = (name: string, statuses: string): readonly Container[] | PodProblem => {
     const held = heldByName(reader, reader.at(status, statuses));
     const containers: Container[] = [];
     for (const [index, container] of reader.items(reader.at(spec, name), `${path}.${name}`).entries()) {
@@ -56,9 +62,9 @@ export function podNeeds(
     return containers;
   };
   const main = read('containers', 'containerStatuses');
-  if (!Array.isArray(main)) return main as Refusal;
+  if (!Array.isArray(main)) return main as PodProblem;
   const init = read('initContainers', 'initContainerStatuses');
-  if (!Array.isArray(init)) return init as Refusal;
+  if (!Array.isArray(init)) return init as PodProblem;
   const whole = resourcesOf(reader, reader.at(spec, 'resources'), `${path}.resources`);
   const overhead = amountsOf(reader, reader.at(spec, 'overhead'), `${path}.overhead`);
   if ('code' in whole) return whole;
@@ -149,7 +155,7 @@ function containerNeeds(
   catalog: CardCatalog,
   missing: Set<string>,
   { held, isInfeasible }: Resize,
-): Container | Refusal {
+): Container | PodProblem {
   const needs = resourcesOf(reader, reader.at(container, 'resources'), `${path}.resources`);
   if ('code' in needs) return needs;
   // As in the API server: a limit without a request is also the request.
@@ -168,14 +174,14 @@ function containerNeeds(
   return { requests: requests.amounts, limits: limits.amounts, isSidecar };
 }
 
-function resourcesOf(reader: ManifestReader, resources: Json, path: string): Needs | Refusal {
+function resourcesOf(reader: ManifestReader, resources: Json, path: string): Needs | PodProblem {
   const requests = amountsOf(reader, reader.at(resources, 'requests'), `${path}.requests`);
   if ('code' in requests) return requests;
   const limits = amountsOf(reader, reader.at(resources, 'limits'), `${path}.limits`);
   return 'code' in limits ? limits : { requests, limits };
 }
 
-function amountsOf(reader: ManifestReader, value: Json, path: string): Amounts | Refusal {
+function amountsOf(reader: ManifestReader, value: Json, path: string): Amounts | PodProblem {
   const amounts: Amounts = new Map();
   for (const [name, quantity] of reader.quantities(value, path)) {
     const read = readQuantity(name, quantity, 'up');

@@ -1,6 +1,6 @@
 import { parseAllDocuments } from 'yaml';
 import * as z from 'zod';
-import type { GroupSpec } from '../core/state/group-spec.js';
+import type { GroupSpec } from '../quota/index.js';
 
 /**
  * Maximum size of a file, slightly more than the maximum of a Kubernetes object; larger files are rejected without

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { amountOf, minus, plus, times, quotientOf, type Amount } from '../../../../src/quota/core/amounts/amount.js';
+import { amountOf, minus, plus, times, quotientOf, type Amount } from '../../src/manifests/amount.js';
 import {
   HOUR_MS,
   formatCash,
@@ -8,7 +8,7 @@ import {
   parseQuantity,
   readQuantity,
   wholeQuantity,
-} from '../../../../src/quota/core/amounts/quantity.js';
+} from '../../src/manifests/quantity.js';
 
 const read = (text: string, decimals = 0, round: 'up' | 'down' = 'up') => {
   const parsed = parseQuantity(text, decimals, round);

@@ -1,7 +1,6 @@
-import { formatAmount } from '../core/admission/decision.js';
-import type { Charge } from '../core/reports/charges.js';
-import type { Key } from '../core/amounts/key.js';
-import type { GroupStatus } from '../core/reports/status.js';
+import { formatAmount } from '../manifests/quantity.js';
+import type { Charge, GroupStatus } from '../quota/index.js';
+import type { Key } from '../manifests/key.js';
 import { table, timeText } from './report.js';
 
 /** Usage of a limit by a group or by one of its workloads, in base units of the key. */

@@ -1,6 +1,6 @@
-import { formatAmount } from '../core/admission/decision.js';
-import type { ExplainedKey, Explanation } from '../core/explain.js';
-import { cashTarget } from '../core/amounts/key.js';
+import { formatAmount } from '../manifests/quantity.js';
+import type { ExplainedKey, Explanation } from '../quota/index.js';
+import { cashTarget } from '../manifests/key.js';
 import { table } from './report.js';
 
 /** The keys of an explanation as a JSON value, with amounts as quantities. */

@@ -1,7 +1,5 @@
-import { apiGroupOf, type Evaluation } from '../evaluators/evaluate.js';
-import type { Evaluator } from '../evaluators/evaluator.js';
-import { ManifestReader, type Json } from '../evaluators/manifest.js';
-import type { GroupSpec } from '../core/state/group-spec.js';
+import { apiGroupOf, type Evaluation, type Evaluator, type GroupSpec } from '../quota/index.js';
+import { ManifestReader, type Json } from '../manifests/manifest-reader.js';
 import { readGroupResource } from './tree-file.js';
 
 /** How the webhooks would treat an object of a bundle. */

@@ -1,6 +1,6 @@
 import { test } from 'tap';
-import { readManifests } from '../../../src/quota/command/manifest-file.js';
-import { readTree } from '../../../src/quota/command/tree-file.js';
+import { readManifests } from '../../src/quota-command/manifest-file.js';
+import { readTree } from '../../src/quota-command/tree-file.js';
 
 const namesOf = (text: string): unknown => {
   const read = readTree(text);

@@ -3,11 +3,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { Quota } from '../../../src/quota/index.js';
-import { readManifests } from '../../../src/quota/command/manifest-file.js';
-import { whatIf } from '../../../src/quota/command/what-if.js';
-import { offlineReviews } from '../../../src/quota-controller/offline-reviews.js';
-import { scratchDirectory } from '../../scratch.js';
+import { Quota } from '../../src/quota/index.js';
+import { readManifests } from '../../src/quota-command/manifest-file.js';
+import { whatIf } from '../../src/quota-command/what-if.js';
+import { offlineReviews } from '../../src/quota-controller/offline-reviews.js';
+import { scratchDirectory } from '../scratch.js';
 
 const command = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 
