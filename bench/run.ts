@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { tableOf, type Bench, type Measurement } from './report.js';
 import { machineFacts } from './summary/machine.js';
 import { combined } from './summary/repeated-runs.js';
+import { compareReports, readReport, regressionText, type ReportDocument } from './summary/regressions.js';
 import { writeReport, type BenchResult } from './summary/report-file.js';
 
 const directory = fileURLToPath(new URL('.', import.meta.url));
@@ -46,6 +47,7 @@ npm run bench -- NAME --help      what it measures, and its options
   --runs N       the medians of N runs, with their spread
   --json         one line of JSON per figure
   --report DIR   writes the report to this folder
+  --compare FILE says which ratios are worse than in the JSON of an earlier report, and fails if one is by 20 %
 
 ${lines.join('\n')}`;
 }
@@ -116,9 +118,10 @@ async function runAll(runs: number, json: boolean): Promise<BenchResult[]> {
   return results;
 }
 
-/** Takes `--report DIRECTORY` and `--runs N` out of a command line. */
+/** Takes `--report DIRECTORY`, `--compare FILE` and `--runs N` out of a command line. */
 function commonOptions(args: readonly string[]): {
   readonly directory: string | null;
+  readonly earlier: ReportDocument | null;
   readonly runs: number;
   readonly rest: readonly string[];
 } {
@@ -131,15 +134,33 @@ function commonOptions(args: readonly string[]): {
     return value;
   };
   const directory = take('--report');
+  const compare = take('--compare');
   const runs = Number(take('--runs') ?? 1);
   if (!Number.isInteger(runs) || runs < 1) throw new UsageError('--runs needs a whole number of at least 1');
-  return { directory, runs, rest };
+  return { directory, earlier: compare === null ? null : earlierReport(compare), runs, rest };
+}
+
+function earlierReport(path: string): ReportDocument {
+  try {
+    return readReport(path);
+  } catch (error) {
+    throw new UsageError(`--compare: ${(error as Error).message}`);
+  }
+}
+
+/** Prints what is worse than in the earlier report; a regression is the exit code 1. */
+function judge(earlier: ReportDocument | null, results: readonly BenchResult[]): void {
+  if (earlier === null) return;
+  const compared = compareReports(earlier.results, results);
+  console.error(`compared with ${earlier.commit ?? 'an earlier report'} of ${earlier.date}:`);
+  console.error(regressionText(compared));
+  if (compared.some(({ regressed }) => regressed)) process.exitCode = 1;
 }
 
 async function main(argv: readonly string[]): Promise<void> {
   // `--json`, or `-o json` as in the other commands.
   const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
-  const { directory, runs, rest } = commonOptions(argv.filter((argument) => argument !== '--json'));
+  const { directory, earlier, runs, rest } = commonOptions(argv.filter((argument) => argument !== '--json'));
   const [first, ...others] = rest;
   if (first !== undefined && HELP.has(first)) {
     console.log(help());
@@ -151,7 +172,9 @@ async function main(argv: readonly string[]): Promise<void> {
     );
   if (first?.startsWith('-') === true && first !== '-o') throw new UsageError(`no option ${first}; see --help`);
   if (first === undefined || first === '-o') {
-    written('report', '', await runAll(runs, json));
+    const all = await runAll(runs, json);
+    written('report', '', all);
+    judge(earlier, all);
     return;
   }
   if (!benchNames().includes(first))
@@ -164,6 +187,7 @@ async function main(argv: readonly string[]): Promise<void> {
   if (runs > 1 && !json)
     for (const { bench, figures } of results) console.log(`== ${bench}, ${runs} runs\n${tableOf(figures)}`);
   if (directory !== null) written(first, introductionOf(first), results);
+  judge(earlier, results);
 }
 
 try {

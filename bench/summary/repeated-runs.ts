@@ -31,6 +31,7 @@ function ofRuns(figures: readonly Measurement[]): Measurement {
     value: median(values),
     baseline: medianOrNull(numbers(figures.map(({ baseline }) => baseline))),
     ratio: medianOrNull(numbers(figures.map(({ ratio }) => ratio))),
+    ...(first.better === undefined ? {} : { better: first.better }),
     ...(figures.length > 1 ? { spread: [Math.min(...values), Math.max(...values)] as const } : {}),
   };
 }

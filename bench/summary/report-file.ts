@@ -4,6 +4,7 @@ import { inDigits, type Measurement } from '../report.js';
 import { comparisonOf, comparisonTable } from './comparison.js';
 import type { MachineFacts } from './machine.js';
 import { plotOf } from './plot.js';
+import type { ReportDocument } from './regressions.js';
 
 /** The results of one benchmark. */
 export interface BenchResult {
@@ -25,9 +26,9 @@ export interface Report {
   readonly results: readonly BenchResult[];
 }
 
-/** Writes `NAME.md` and a drawing for each benchmark into `directory`; returns the report's path. */
+/** Writes `NAME.md`, `NAME.json` and a drawing for each benchmark into `directory`; returns the report's path. */
 export function writeReport(directory: string, report: Report): string {
-  const { name, results } = report;
+  const { name, results, facts } = report;
   mkdirSync(directory, { recursive: true });
   const sections = results.map(({ bench, figures, notes }) => {
     const plot = plotOf(bench, figures);
@@ -47,6 +48,8 @@ export function writeReport(directory: string, report: Report): string {
   });
   const path = join(directory, `${name}.md`);
   writeFileSync(path, `${headOf(report)}\n${sections.join('\n')}`);
+  const document: ReportDocument = { date: facts.date, commit: facts.commit, results };
+  writeFileSync(join(directory, `${name}.json`), `${JSON.stringify(document, null, 1)}\n`);
   return path;
 }
 

@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs';
+import type { Measurement } from '../report.js';
+import type { BenchResult } from './report-file.js';
+
+/** A ratio that is this much worse than before counts, unless the spread of the runs explains it. */
+export const WORSE_BY = 0.2;
+
+/** One judged figure in an earlier report and now. Only ratios are compared: times differ between machines. */
+export interface Compared {
+  readonly bench: string;
+  readonly figure: string;
+  readonly before: number;
+  readonly now: number;
+  /** How much worse, as a fraction: 0.25 is 25 % worse, negative is better. */
+  readonly worse: number;
+  /** Worse by more than `WORSE_BY`, and by more than the spread of the runs on either side. */
+  readonly regressed: boolean;
+}
+
+/** The document that `writeReport` puts beside the Markdown, for programs. */
+export interface ReportDocument {
+  readonly date: string;
+  readonly commit: string | null;
+  readonly results: readonly BenchResult[];
+}
+
+/** Reads the JSON of an earlier report; throws an error that says what was expected. */
+export function readReport(path: string): ReportDocument {
+  let document: Partial<ReportDocument>;
+  try {
+    document = JSON.parse(readFileSync(path, 'utf8')) as Partial<ReportDocument>;
+  } catch (error) {
+    throw new Error(
+      `${path} cannot be read as the JSON of a report (${(error as Error).message}): npm run bench writes report.json`,
+      { cause: error },
+    );
+  }
+  if (!Array.isArray(document.results))
+    throw new Error(`${path} holds no results: expected the report.json that npm run bench writes`);
+  return { date: document.date ?? '', commit: document.commit ?? null, results: document.results };
+}
+
+/** Every figure with a ratio that both reports have, the worst first. */
+export function compareReports(before: readonly BenchResult[], now: readonly BenchResult[]): readonly Compared[] {
+  const earlier = new Map(
+    before.flatMap(({ bench, figures }) => figures.map((figure) => [keyOf(bench, figure), figure] as const)),
+  );
+  return now
+    .flatMap(({ bench, figures }) =>
+      figures.flatMap((figure) => {
+        const known = earlier.get(keyOf(bench, figure));
+        return known === undefined ? [] : comparedFigure(bench, known, figure);
+      }),
+    )
+    .sort((a, b) => b.worse - a.worse);
+}
+
+function comparedFigure(bench: string, before: Measurement, now: Measurement): readonly Compared[] {
+  if (before.ratio === null || now.ratio === null || before.ratio <= 0 || now.ratio <= 0) return [];
+  const worse = moreIsBetter(now) ? before.ratio / now.ratio - 1 : now.ratio / before.ratio - 1;
+  return [
+    {
+      bench,
+      figure: now.variant === null ? now.name : `${now.name}: ${now.variant}`,
+      before: before.ratio,
+      now: now.ratio,
+      worse,
+      regressed: worse > Math.max(WORSE_BY, noiseOf(before), noiseOf(now)),
+    },
+  ];
+}
+
+/** Half of the spread of the runs, as a fraction of their median; 0 for a single run. */
+function noiseOf({ value, spread }: Measurement): number {
+  return spread === undefined || value === 0 ? 0 : (spread[1] - spread[0]) / 2 / Math.abs(value);
+}
+
+/** Rates grow when things get better; times, memory, errors and losses shrink. */
+function moreIsBetter({ unit, better }: Measurement): boolean {
+  return better === undefined ? /\/s$/u.test(unit) : better === 'more';
+}
+
+const keyOf = (bench: string, { name, variant }: Measurement): string => JSON.stringify([bench, name, variant]);
+
+/** What got worse, a line each, and how many figures were compared. */
+export function regressionText(compared: readonly Compared[]): string {
+  const regressed = compared.filter((figure) => figure.regressed);
+  return [
+    `${compared.length} ratios compared, ${regressed.length} worse by more than ${WORSE_BY * 100} % and more than noise`,
+    ...regressed.map(
+      ({ bench, figure, before, now, worse }) =>
+        `  ${bench}: ${figure}: ${before.toFixed(3)} before, ${now.toFixed(3)} now (${(worse * 100).toFixed(0)} % worse)`,
+    ),
+  ].join('\n');
+}
