@@ -27,14 +27,19 @@ export class HeaderListDecoder {
 
   /**
    * The fields of a whole block. Throws if it is malformed or exceeds the limit; the connection cannot be decoded
-   * afterwards.
+   * afterwards. Of some malformed blocks hpack.js reads values that are undefined: its exceptions are refusals too.
    */
   decode(block: Buffer): HeaderListField[] {
     this.#fields = [];
     this.#bytes = 0;
-    this.#decompressor.write(block);
-    this.#decompressor.execute();
-    if (this.#error !== null) throw new Error(`HTTP/2 header block refused: ${this.#error.message}`);
+    try {
+      this.#decompressor.write(block);
+      this.#decompressor.execute();
+      if (this.#error !== null) throw this.#error;
+    } catch (error) {
+      this.#error = error as Error;
+      throw new Error(`HTTP/2 header block refused: ${this.#error.message}`, { cause: error });
+    }
     return this.#fields;
   }
 

@@ -14,5 +14,11 @@ declare module 'hpack.js' {
     push: (field: HeaderField) => void;
     on(event: 'error', listener: (error: Error) => void): void;
   }
+  /** Tests encode with it. */
+  export interface Compressor {
+    write(fields: readonly (HeaderField & { readonly huffman?: boolean })[]): void;
+    read(): Buffer | null;
+  }
+  export const compressor: { create(options: { table: { maxSize: number } }): Compressor };
   export const decompressor: { create(options: { table: { maxSize: number } }): Decompressor };
 }

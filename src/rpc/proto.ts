@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { loadPackageDefinition } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
 import { packageFile } from '../host/package-files.js';
 import type { ProtoGrpcType as CriProto } from './gen/cri-v1.js';
 import type { ProtoGrpcType as DevicePluginProto } from './gen/deviceplugin-v1beta1.js';
@@ -16,13 +16,17 @@ import type { ProtoGrpcType as PluginRegistrationProto } from './gen/pluginregis
 import type { ProtoGrpcType as PodResourcesProto } from './gen/podresources-v1.js';
 import type { ProtoGrpcType as TtrpcProto } from './gen/ttrpc.js';
 import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
-import { packageDefinition } from './package-definition.js';
+
+/**
+ * Messages keep the protocol's field names, 64-bit numbers are strings, enumerations are names, and absent fields have
+ * their defaults: the options for which `npm run proto` generates types.
+ */
+const OPTIONS = { keepCase: true, longs: String, enums: String, defaults: true };
 
 /** Loads one file of `proto/`, when it is first needed. */
 function loadOnce<T>(file: string): () => T {
   let loaded: T | undefined;
-  return () =>
-    (loaded ??= loadPackageDefinition(packageDefinition(readFileSync(packageFile(`proto/${file}`), 'utf8'))) as T);
+  return () => (loaded ??= loadPackageDefinition(loadSync(packageFile(`proto/${file}`), OPTIONS)) as T);
 }
 
 export const devicePluginProto = loadOnce<DevicePluginProto>('deviceplugin-v1beta1.proto');
