@@ -1,0 +1,97 @@
+import { parseArgs } from 'node:util';
+import { Workshop } from '../clients/workshop.js';
+import { cdiCheck } from './cdi-check.js';
+import { BRANCH_CHECKS, doctorCheck, type Check } from './checks.js';
+import { DriverMachine, whyNoMachine } from './driver-machine.js';
+import { BRANCH_NAMES, DriverPackages, NotAvailable, type Branch } from './packages.js';
+
+/** These need a kernel of the node's kind only once, not for each branch. */
+const CHECKS: readonly Check[] = [...BRANCH_CHECKS, cdiCheck, doctorCheck];
+
+/**
+ * Runs the control library in front of NVIDIA's own libraries: those of all branches, or of the named ones. Packages
+ * come from Debian's archive into a folder outside of this repository; branches and programs that cannot be had are
+ * skipped with the reason. `--quick` leaves out programs whose installation takes long. Output is TAP.
+ */
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { quick: { type: 'boolean', default: false } },
+  });
+  const reason = DriverPackages.whyNone() ?? whyNoMachine();
+  if (reason !== null) {
+    console.log(`1..0 # SKIP drivers: ${reason}`);
+    return 0;
+  }
+  const unknown = positionals.filter((name) => !BRANCH_NAMES.includes(name));
+  if (unknown.length > 0) {
+    console.error(`no branch is called ${unknown.join(' or ')}; expected some of ${BRANCH_NAMES.join(', ')}`);
+    return 2;
+  }
+  const report = new Report();
+  const packages = new DriverPackages();
+  const workshop = new Workshop({ quick: values.quick });
+  try {
+    for (const name of positionals.length > 0 ? positionals : BRANCH_NAMES) {
+      const branch = fetch(packages, name, report);
+      if (branch !== null) await examine(branch, workshop, report);
+    }
+  } finally {
+    packages.close();
+  }
+  return report.end();
+}
+
+function fetch(packages: DriverPackages, name: string, report: Report): Branch | null {
+  try {
+    return packages.fetch(name);
+  } catch (error) {
+    if (!(error instanceof NotAvailable)) throw error;
+    report.skip(`driver ${name}`, error.message);
+    return null;
+  }
+}
+
+async function examine(branch: Branch, workshop: Workshop, report: Report): Promise<void> {
+  const machine = await DriverMachine.open(branch);
+  try {
+    for (const check of CHECKS) {
+      const title = `driver ${branch.version}: ${check.title}`;
+      const { faults, done, skipped } = await check.run(machine, workshop);
+      if (skipped !== undefined) report.skip(title, skipped);
+      else report.result(title, faults, done);
+    }
+  } finally {
+    machine.close();
+  }
+}
+
+/** Prints results as TAP, and counts them. */
+class Report {
+  #count = 0;
+  #failed = 0;
+  #skipped = 0;
+
+  skip(title: string, why: string): void {
+    this.#count += 1;
+    this.#skipped += 1;
+    console.log(`ok ${this.#count} - ${title} # SKIP ${why}`);
+  }
+
+  result(title: string, faults: readonly string[], done: string): void {
+    this.#count += 1;
+    if (faults.length > 0) this.#failed += 1;
+    console.log(`${faults.length > 0 ? 'not ok' : 'ok'} ${this.#count} - ${title}`);
+    for (const fault of faults) console.log(`  # ${fault}`);
+    if (faults.length === 0) console.log(`  # ${done}`);
+  }
+
+  end(): number {
+    console.log(`1..${this.#count}`);
+    const passed = this.#count - this.#failed - this.#skipped;
+    console.log(`drivers: ${passed} passed, ${this.#failed} failed, ${this.#skipped} skipped`);
+    return this.#failed === 0 ? 0 : 1;
+  }
+}
+
+process.exitCode = await main();
