@@ -22,9 +22,10 @@ async function follow(command: Command): Promise<Partial<Reply>> {
           version: 'bench',
           reservationTtlMs: 30_000,
           settleTimeoutMs: 500,
+          startDelayMs: 0,
           offer: 'all',
         },
-        { source: cluster, writer: cluster, clock: systemClock, log: silentLog() },
+        { source: cluster, writer: cluster, clock: systemClock, log: silentLog(), election: null },
       );
       running = { extender, cluster };
       const started = performance.now();

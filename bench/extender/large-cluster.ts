@@ -87,6 +87,12 @@ export class LargeCluster implements ClusterSource, PodWriter {
     return { ok: true, body: null };
   }
 
+  async read(): Promise<{ ok: true; pod: null }> {
+    return { ok: true, pod: null };
+  }
+
+  async refreshPods(): Promise<void> {}
+
   async annotate(): Promise<'done'> {
     return 'done';
   }

@@ -1,4 +1,5 @@
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { LeaseName } from '../scheduler/election.js';
 import { buildExtender, explain, type ExtenderConfig } from '../scheduler/run.js';
 import { OFFERS, type Offer } from '../scheduler/extender-service.js';
 import { StartupError } from '../host/startup-error.js';
@@ -21,6 +22,7 @@ interface Options {
   readonly offer: Offer;
   readonly logLevel: LogLevel;
   readonly explain?: string;
+  readonly lease?: LeaseName;
   readonly state?: string;
   readonly output: Output;
 }
@@ -59,6 +61,12 @@ export function extenderCommand(): Command {
       )
         .choices(OFFERS)
         .default('all'),
+    )
+    .addOption(
+      new Option(
+        '--lease <namespace/name>',
+        'with several replicas: the Lease that decides which of them answers; without it, run one replica',
+      ).argParser(leaseName),
     )
     .addOption(logLevelOption())
     .option(
@@ -106,12 +114,20 @@ function configOf(options: Options): ExtenderConfig {
     reservationTtlMs: options.claimTtl,
     settleTimeoutMs: options.settleTimeout,
     offer: options.offer,
+    lease: options.lease ?? null,
     kubeconfig: options.kubeconfig ?? null,
     tls:
       certFile === undefined || keyFile === undefined
         ? null
         : { certFile, keyFile, clientCaFile: clientCaFile ?? null },
   };
+}
+
+function leaseName(text: string): LeaseName {
+  const [namespace = '', name = '', more] = text.split('/');
+  if (namespace === '' || name === '' || more !== undefined)
+    throw new InvalidArgumentError(`expected NAMESPACE/NAME, found ${JSON.stringify(text)}`);
+  return { namespace, name };
 }
 
 function milliseconds(text: string): number {

@@ -112,6 +112,8 @@ export class WatchInformer<T> implements Informer<T> {
   #running: Promise<void> | null = null;
   #stopped = false;
   #tellSynced: () => void = () => undefined;
+  /** Calls of `refresh` that wait for a list that starts after them. */
+  #refreshing: (() => void)[] = [];
   readonly #whenSynced = new Promise<void>((resolve) => (this.#tellSynced = resolve));
   #lists = 0;
   #watches = 0;
@@ -146,6 +148,15 @@ export class WatchInformer<T> implements Informer<T> {
 
   values(): T[] {
     return [...(this.#entries?.values() ?? [])].map((entry) => entry.value);
+  }
+
+  /** Lists again from the server's storage; resolves once everything is known that was stored before this call. */
+  refresh(): Promise<void> {
+    this.#listedAt = -Infinity;
+    this.#fresh = true;
+    const refreshed = new Promise<void>((resolve) => this.#refreshing.push(resolve));
+    this.#watch?.close();
+    return refreshed;
   }
 
   /** Time without a connection; 0 while connected. */
@@ -223,6 +234,8 @@ export class WatchInformer<T> implements Informer<T> {
     const first: Record<string, string> = paged ? { limit } : { resourceVersion: this.#resourceVersion || '0' };
     const entries = new Map<string, Entry<T>>();
     let page: Record<string, string> = first;
+    const refreshing = this.#refreshing;
+    this.#refreshing = [];
     for (;;) {
       this.#lists += 1;
       const answer = await this.#options.client.request({
@@ -232,7 +245,8 @@ export class WatchInformer<T> implements Informer<T> {
         ...(this.#options.isMetadataOnly === true ? { accept: METADATA_LIST } : {}),
       });
       if (!answer.ok) {
-        this.#fresh = answer.code === 'too-new' || answer.code === 'expired';
+        this.#refreshing.push(...refreshing);
+        this.#fresh = answer.code === 'too-new' || answer.code === 'expired' || this.#refreshing.length > 0;
         return answer;
       }
       const list = readList(answer.body);
@@ -240,6 +254,7 @@ export class WatchInformer<T> implements Informer<T> {
       for (const object of list.items) this.#take(entries, object);
       if (list.next === '') {
         this.#settle(entries, list.resourceVersion);
+        for (const tell of refreshing) tell();
         return { ok: true };
       }
       page = { limit, continue: list.next };

@@ -1,4 +1,4 @@
-import type { KubeApi } from './client.js';
+import { MERGE_PATCH, type KubeApi } from './client.js';
 import type { Clock } from '../host/clock.js';
 
 export interface LeaderOptions {
@@ -25,10 +25,18 @@ export interface LeaderOptions {
   readonly lost: () => Promise<void>;
   readonly leaseMs?: number;
   readonly retryMs?: number;
+  /** Whether the leader may hand over to a candidate that asks for the lease (`want`). By default it never does. */
+  readonly mayHandOver?: () => boolean;
 }
 
+/** Annotation of the Lease: the candidate that asks the leader to hand over. */
+const WANTED_BY_KEY = 'gpu-manager.tencent.com/wanted-by';
+
 interface Lease {
-  readonly metadata: { readonly resourceVersion?: string };
+  readonly metadata: {
+    readonly resourceVersion?: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly spec?: {
     readonly holderIdentity?: string;
     readonly renewTime?: string;
@@ -56,15 +64,34 @@ export class Leader {
   #stopped = false;
 
   constructor(options: LeaderOptions) {
-    this.#options = { leaseMs: 15_000, retryMs: 2_000, leaseTime: () => options.clock.now(), ...options };
+    this.#options = {
+      leaseMs: 15_000,
+      retryMs: 2_000,
+      leaseTime: () => options.clock.now(),
+      mayHandOver: () => false,
+      ...options,
+    };
   }
 
   get leading(): boolean {
     return this.#leading;
   }
 
+  /** Time since this candidate sent the last renewal that succeeded. */
+  get sinceRenewalMs(): number {
+    return this.#options.clock.now() - this.#renewedAt;
+  }
+
   start(): void {
     this.#running = this.#round();
+  }
+
+  /** Asks the leader to hand over as soon as it may. */
+  async want(): Promise<void> {
+    const { api, identity, name } = this.#options;
+    const path = `${this.#path()}/${encodeURIComponent(name)}`;
+    const body = { metadata: { annotations: { [WANTED_BY_KEY]: identity } } };
+    await api.request({ method: 'PATCH', path, body, contentType: MERGE_PATCH });
   }
 
   /** Releases the lease, so that the next leader need not wait. */
@@ -81,8 +108,9 @@ export class Leader {
   async #round(): Promise<void> {
     const { clock, leaseMs, retryMs, log, won } = this.#options;
     try {
+      const askedAt = clock.now();
       const held = await this.#hold();
-      if (held) this.#renewedAt = clock.now();
+      if (held) this.#renewedAt = askedAt;
       if (held && !this.#leading && !this.#stopped) {
         this.#leading = true;
         log.info({ identity: this.#options.identity }, 'started leading');
@@ -112,7 +140,8 @@ export class Leader {
     if (lease === undefined) return false;
     const holder = lease?.spec?.holderIdentity ?? '';
     const version = lease?.metadata.resourceVersion ?? '';
-    if (version !== this.#seen.version) this.#seen = { version, at: clock.now() };
+    const now = clock.now();
+    if (version !== this.#seen.version) this.#seen = { version, at: now };
     if (
       lease !== null &&
       holder !== '' &&
@@ -120,6 +149,14 @@ export class Leader {
       clock.now() - this.#seen.at < (lease.spec?.leaseDurationSeconds ?? leaseMs / 1000) * 1000
     )
       return false;
+    const wantedBy = lease?.metadata.annotations?.[WANTED_BY_KEY] ?? identity;
+    if (lease !== null && this.#leading && wantedBy !== identity && this.#options.mayHandOver()) {
+      await this.#end();
+      await this.#write(lease, '');
+      return false;
+    }
+    // A lease that was just handed over is left to the candidate that asked for it.
+    if (!this.#leading && holder === '' && wantedBy !== identity && this.#seen.at === now) return false;
     if (!this.#leading) {
       const renewed = Date.parse(lease?.spec?.renewTime ?? '');
       this.#renewedBefore = Number.isFinite(renewed) ? renewed : null;
@@ -139,10 +176,15 @@ export class Leader {
     const { api, namespace, name, leaseMs, leaseTime, log } = this.#options;
     const renewTime = `${new Date(leaseTime()).toISOString().slice(0, -1)}000Z`;
     const isNew = lease?.spec?.holderIdentity !== holderIdentity;
+    const { [WANTED_BY_KEY]: wantedBy, ...annotations } = lease?.metadata.annotations ?? {};
+    const kept =
+      wantedBy === undefined || wantedBy === holderIdentity
+        ? annotations
+        : { ...annotations, [WANTED_BY_KEY]: wantedBy };
     const body = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: { ...lease?.metadata, name, namespace },
+      metadata: { ...lease?.metadata, name, namespace, annotations: kept },
       spec: {
         holderIdentity,
         renewTime,

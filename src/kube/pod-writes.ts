@@ -1,5 +1,7 @@
 import { bindingPath, podPath } from './api-path.js';
 import { MERGE_PATCH, type KubeAnswer, type KubeApi } from './client.js';
+import type { KubeFailure } from './failure.js';
+import { readPod, type Pod } from './pod.js';
 import type { WorkResult } from './work-queue.js';
 
 /** Identifies a pod: another UID is another pod, even with the same name. */
@@ -10,6 +12,9 @@ export interface PodName {
 }
 
 type Annotations = Readonly<Record<string, string>>;
+
+/** The API server abandons a binding that it has not carried out after this time. */
+export const BINDING_LASTS_MS = 1_200;
 
 /**
  * Creates `pods/binding`, with the pod's UID as precondition. The API server copies the binding's annotations to the
@@ -23,7 +28,24 @@ export function bindPod(api: KubeApi, pod: PodName, node: string, annotations: A
     metadata: { namespace, name, uid, annotations },
     target: { apiVersion: 'v1', kind: 'Node', name: node },
   };
-  return api.request({ method: 'POST', path: bindingPath(namespace, name), body: binding });
+  return api.request({
+    method: 'POST',
+    path: bindingPath(namespace, name),
+    query: { timeout: `${BINDING_LASTS_MS}ms` },
+    body: binding,
+    timeoutMs: 2 * BINDING_LASTS_MS,
+  });
+}
+
+/** Reads this pod; null if it does not exist any more, though another one may have its name. */
+export async function readPodNamed(
+  api: KubeApi,
+  { namespace, name, uid }: PodName,
+): Promise<{ readonly ok: true; readonly pod: Pod | null } | KubeFailure> {
+  const answer = await api.request({ method: 'GET', path: podPath(namespace, name), timeoutMs: 2 * BINDING_LASTS_MS });
+  if (!answer.ok) return answer.code === 'not-found' ? { ok: true, pod: null } : answer;
+  const pod = readPod(answer.body);
+  return { ok: true, pod: pod.uid === uid ? pod : null };
 }
 
 /** Merges annotations into the pod, with its UID as precondition. */

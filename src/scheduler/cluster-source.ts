@@ -16,6 +16,8 @@ import type { PodView } from './pod-view.js';
 export interface ClusterSource {
   start(observer: ClusterObserver): void;
   stop(): Promise<void>;
+  /** Resolves once the observer knows every pod as the API server stored it at the time of this call, or later. */
+  refreshPods(): Promise<void>;
   /** How long the connection has been down, in milliseconds; 0 while it is up. */
   readonly silentMs: number;
 }

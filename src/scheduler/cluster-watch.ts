@@ -54,6 +54,10 @@ export class ClusterWatch implements ClusterSource {
     });
   }
 
+  refreshPods(): Promise<void> {
+    return this.#pods.refresh();
+  }
+
   async stop(): Promise<void> {
     await Promise.all([this.#nodes.stop(), this.#pods.stop()]);
   }

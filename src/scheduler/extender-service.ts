@@ -9,9 +9,8 @@ import type { BindingArguments, ExtenderArguments, PreemptionArguments } from '.
 import { CallTurns, type CallBudget } from './call-budget.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { DecisionMetrics } from './extender-metrics.js';
-import { isRefused, type PodWriter } from './pod-writer.js';
+import type { PodWriter } from './pod-writer.js';
 import { viewPod, type PodView } from './pod-view.js';
-import { predictionAnnotations } from './prediction.js';
 import { preempt } from './preemption.js';
 import { priorities } from './priorities.js';
 import {
@@ -24,6 +23,7 @@ import {
   type HostPriority,
   type PreemptionResult,
 } from './results.js';
+import { SentBindings } from './sent-bindings.js';
 
 /** Which of the nodes that a pod fits on are offered to the scheduler. */
 export const OFFERS = ['all', 'best'] as const;
@@ -52,25 +52,10 @@ const MOST_OFFERED = 16;
 const MOST_TRIES = 3;
 
 /**
- * How long a decision is kept while its pod does not appear on its node: the write may have been lost, or the watch may
- * lag.
- */
-const UNSEEN_TTL_MS = 60_000;
-
-/**
  * A call is answered after this time even if the API server does not answer: the shipped configurations let the
  * scheduler wait five seconds (`httpTimeout`), and it discards a later answer.
  */
 export const ANSWER_WITHIN_MS = 4_000;
-
-/** A decision that was sent to the API server. */
-interface Handed {
-  readonly node: string;
-  /** Null while the write runs. */
-  readonly expiresMs: number | null;
-  /** Resolves when the write has ended. */
-  readonly done: Promise<void>;
-}
 
 /**
  * Answers the scheduler's calls. Long answers are computed in turns, within one budget of CPU time for a call; a pod
@@ -79,12 +64,10 @@ interface Handed {
 export class ExtenderService {
   readonly #cluster: Cluster;
   readonly #mirror: ClusterMirror;
-  readonly #writer: PodWriter;
   readonly #clock: Clock;
-  readonly #log: Log;
   readonly #metrics: DecisionMetrics;
   readonly #options: ExtenderServiceOptions;
-  readonly #handed = new Map<string, Handed>();
+  readonly #sent: SentBindings;
   readonly #turns = new CallTurns();
 
   constructor(parts: {
@@ -98,11 +81,10 @@ export class ExtenderService {
   }) {
     this.#cluster = parts.cluster;
     this.#mirror = parts.mirror;
-    this.#writer = parts.writer;
     this.#clock = parts.clock;
-    this.#log = parts.log;
     this.#metrics = parts.metrics;
     this.#options = parts.options;
+    this.#sent = new SentBindings(parts);
   }
 
   /**
@@ -152,15 +134,8 @@ export class ExtenderService {
       return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
     const bound = this.#boundTo(uid);
     if (bound !== null && bound !== given.node) return { Error: `the pod is already on ${bound}` };
-    const placed = this.#cluster.decide(uid, given.node, demand);
-    this.#mirror.changed();
-    if (!placed.ok) {
-      this.#metrics.conflict();
-      return { Error: placed.reason };
-    }
     const pod = { namespace: given.podNamespace, name: given.podName, uid };
-    const annotations = needsGpu(demand) ? predictionAnnotations(given.node, placed.containers, this.#clock.now()) : {};
-    const writing = this.#handOver(given, this.#writer.bind(pod, given.node, annotations));
+    const writing = this.#sent.bind(pod, given.node, demand, () => this.#metrics.conflict());
     const late = {
       Error: `timeout: the API server did not answer the binding within ${ANSWER_WITHIN_MS / 1000} s; the GPUs stay reserved until the result is known`,
     };
@@ -185,37 +160,30 @@ export class ExtenderService {
     const now = this.#clock.now();
     const expired = this.#cluster.reservations.expire(now);
     if (expired.length > 0) this.#metrics.expired(expired.length);
-    let changed = expired.length > 0;
-    for (const [uid, { expiresMs, node }] of this.#handed) {
-      if (expiresMs === null) continue;
-      const seen = this.#mirror.isBound(uid) || !this.#cluster.bookings.has(uid);
-      if (seen || expiresMs <= now) this.#handed.delete(uid);
-      if (seen || expiresMs > now) continue;
-      this.#cluster.removePod(uid);
-      this.#log.warn({ pod: uid, node }, 'a bound pod was not seen on its node in time; its GPUs are released');
-      changed = true;
-    }
-    if (changed) this.#mirror.changed();
+    this.#sent.sweep();
+    if (expired.length > 0) this.#mirror.changed();
   }
 
-  async #handOver(given: BindingArguments, writing: ReturnType<PodWriter['bind']>): Promise<BindingResult> {
-    const { podUid: uid, node } = given;
-    const done = writing.then(() => undefined);
-    this.#handed.set(uid, { node, expiresMs: null, done });
-    const result = await writing;
-    // An API server that did not answer may have bound the pod: its GPUs stay booked until the result is known.
-    const open = !isRefused(result);
-    if (open) this.#handed.set(uid, { node, expiresMs: this.#clock.now() + UNSEEN_TTL_MS, done });
-    else this.#undo(uid);
-    return { Error: result.ok ? '' : `${result.code}: ${result.message}` };
+  /** Whether a binding is being written. */
+  get isWriting(): boolean {
+    return this.#sent.isWriting;
+  }
+
+  /** Drops what this replica has reserved and decided: from now on another one decides. */
+  forget(): void {
+    this.#cluster.reservations.clear();
+    this.#sent.forget();
   }
 
   /** Waits for a running binding to end; false if it takes longer. */
   async #settled(uid: string, withinMs: number): Promise<boolean> {
-    const handed = this.#handed.get(uid);
-    if (handed === undefined || handed.expiresMs !== null) return true;
-    const ended = handed.done.then(() => true);
-    return this.#before(this.#clock.now() + withinMs, ended, false);
+    const writing = this.#sent.writing(uid);
+    if (writing === null) return true;
+    return this.#before(
+      this.#clock.now() + withinMs,
+      writing.then(() => true),
+      false,
+    );
   }
 
   async #before<T>(deadlineMs: number, answer: Promise<T>, late: T): Promise<T> {
@@ -230,17 +198,9 @@ export class ExtenderService {
     }
   }
 
-  /** Removes the booking after the write was refused, unless the pod has appeared on a node meanwhile. */
-  #undo(uid: string): void {
-    this.#handed.delete(uid);
-    if (this.#mirror.isBound(uid)) return;
-    this.#cluster.removePod(uid);
-    this.#mirror.changed();
-  }
-
   /** The pod's node as far as known: the node that it appeared on, or the node of a binding that was sent. */
   #boundTo(uid: string): string | null {
-    return this.#mirror.pods.get(uid)?.nodeName ?? this.#handed.get(uid)?.node ?? null;
+    return this.#mirror.pods.get(uid)?.nodeName ?? this.#sent.nodeOf(uid);
   }
 
   /**

@@ -4,6 +4,8 @@ import type { PolicyName } from './cluster/policy/policy.js';
 import type { Clock } from '../host/clock.js';
 import { LimitedLog } from '../host/limited-log.js';
 import type { Log } from '../host/log.js';
+import type { KubeApi } from '../kube/client.js';
+import { Election, type LeaseName } from './election.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ExtenderService, type ExtenderServiceOptions } from './extender-service.js';
@@ -25,6 +27,8 @@ export interface ExtenderOptions extends ExtenderServiceOptions {
   readonly tls: TlsSource | null;
   readonly policy: PolicyName;
   readonly version: string;
+  /** How long a start waits before it reads pods: bindings that a process before has sent are settled by then. */
+  readonly startDelayMs: number;
 }
 
 /** The extender's connections to other systems. */
@@ -33,6 +37,8 @@ export interface ExtenderWorld {
   readonly writer: PodWriter;
   readonly clock: Clock;
   readonly log: Log;
+  /** Decides which replica answers; null for one replica. */
+  readonly election: { readonly api: KubeApi; readonly lease: LeaseName; readonly identity: string } | null;
 }
 
 const SWEEP_PERIOD_MS = 1000;
@@ -50,6 +56,9 @@ export class Extender {
   /** Predicted GPUs that are being written to pods that others have bound, by UID. */
   readonly #annotations: WorkQueue;
   readonly #server: Listener;
+  readonly #election: Election | null;
+  readonly #startDelayMs: number;
+  #cancelStart: (() => void) | null = null;
   #endSweep: (() => void) | null = null;
 
   constructor(options: ExtenderOptions, world: ExtenderWorld) {
@@ -70,10 +79,16 @@ export class Extender {
       silentMs: () => source.silentMs,
     });
     this.#service = new ExtenderService({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
-    const notReady = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
+    this.#startDelayMs = options.startDelayMs;
+    this.#election = this.#electionOf(world);
+    // A replica without the Lease is ready: it answers as soon as the scheduler beside it leads.
+    const unlisted = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
+    const notReady = (): string | null => unlisted() ?? this.#election?.notReady() ?? null;
+    const asked = (): void => this.#election?.asked();
+    const limitedLog = new LimitedLog(log, clock);
     const routes = new Map<string, Route>([
-      ...Object.entries(verbRoutes({ service: this.#service, metrics, notReady, log: new LimitedLog(log, clock) })),
-      ...Object.entries(probeRoutes({ notReady: () => [notReady() ?? []].flat(), metrics: metrics.page })),
+      ...Object.entries(verbRoutes({ service: this.#service, metrics, notReady, asked, log: limitedLog })),
+      ...Object.entries(probeRoutes({ notReady: () => [unlisted() ?? []].flat(), metrics: metrics.page })),
       ['/version', { method: 'GET', answer: () => plain(200, options.version) }],
     ]);
     const { address, port, tls } = options;
@@ -90,15 +105,31 @@ export class Extender {
    */
   async start(): Promise<void> {
     await this.#server.start();
-    this.#world.source.start(this.#mirror);
+    if (this.#startDelayMs === 0) this.#world.source.start(this.#mirror);
+    else this.#cancelStart = this.#world.clock.after(this.#startDelayMs, () => this.#world.source.start(this.#mirror));
+    this.#election?.start();
     this.#endSweep = this.#world.clock.every(SWEEP_PERIOD_MS, () => this.#service.sweep());
   }
 
   async stop(): Promise<void> {
     this.#endSweep?.();
+    this.#cancelStart?.();
     await this.#server.stop();
+    await this.#election?.stop();
     // Running writes are not awaited: the API server may be unreachable.
     void this.#annotations.stop();
     await this.#world.source.stop();
+  }
+
+  #electionOf({ election, source, clock, log }: ExtenderWorld): Election | null {
+    if (election === null) return null;
+    return new Election({
+      ...election,
+      clock,
+      log,
+      begin: () => source.refreshPods(),
+      end: () => this.#service.forget(),
+      isWriting: () => this.#service.isWriting,
+    });
   }
 }

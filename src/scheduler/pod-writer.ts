@@ -1,6 +1,7 @@
 import type { KubeAnswer, KubeApi } from '../kube/client.js';
-import type { KubeFailureCode } from '../kube/failure.js';
-import { annotatePod, bindPod, type PodName } from '../kube/pod-writes.js';
+import type { KubeFailure } from '../kube/failure.js';
+import type { Pod } from '../kube/pod.js';
+import { annotatePod, bindPod, readPodNamed, type PodName } from '../kube/pod-writes.js';
 import type { WorkResult } from '../kube/work-queue.js';
 
 export type { PodName } from '../kube/pod-writes.js';
@@ -9,6 +10,8 @@ export type { PodName } from '../kube/pod-writes.js';
 export interface PodWriter {
   /** Binds a pod to a node, with annotations. */
   bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<KubeAnswer>;
+  /** Reads a pod as the API server has it now; null if it does not exist any more. */
+  read(pod: PodName): Promise<{ readonly ok: true; readonly pod: Pod | null } | KubeFailure>;
   /** Merges annotations into the pod. */
   annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WorkResult>;
 }
@@ -17,19 +20,7 @@ export interface PodWriter {
 export function podWriter(api: KubeApi): PodWriter {
   return {
     bind: (pod, node, annotations) => bindPod(api, pod, node, annotations),
+    read: (pod) => readPodNamed(api, pod),
     annotate: (pod, annotations) => annotatePod(api, pod, annotations),
   };
-}
-
-/** Answers that the API server would repeat. After any other failure the write may have succeeded. */
-const REFUSED: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
-  'not-found',
-  'conflict',
-  'forbidden',
-  'invalid',
-  'already-exists',
-]);
-
-export function isRefused(answer: KubeAnswer): boolean {
-  return !answer.ok && REFUSED.has(answer.code);
 }

@@ -1,3 +1,7 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { BINDING_LASTS_MS } from '../kube/pod-writes.js';
+import type { LeaseName } from './election.js';
 import { Extender, type ExtenderOptions } from './extender.js';
 import type { Offer } from './extender-service.js';
 import { CallTurns } from './call-budget.js';
@@ -29,11 +33,16 @@ export interface ExtenderConfig {
   readonly reservationTtlMs: number;
   readonly settleTimeoutMs: number;
   readonly offer: Offer;
+  /** The Lease that decides which replica answers; null for one replica. */
+  readonly lease: LeaseName | null;
   /** Null: the service account of the pod that the extender runs in. */
   readonly kubeconfig: string | null;
   /** Paths of the TLS files; null for plain HTTP. */
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile: string | null } | null;
 }
+
+/** Without a Lease: longer than the API server works on a binding of a process that ended. */
+const START_DELAY_MS = BINDING_LASTS_MS + 300;
 
 /** The composition root of `gpu-manager extender`: the parts in the order in which they start. */
 export async function buildExtender(config: ExtenderConfig, log: Log): Promise<readonly Part[]> {
@@ -43,9 +52,12 @@ export async function buildExtender(config: ExtenderConfig, log: Log): Promise<r
   await tls?.read().catch((error: unknown) => {
     throw new StartupError(`the TLS certificate cannot be used: ${(error as Error).message}`);
   });
-  const options: ExtenderOptions = { ...config, version: VERSION, tls };
+  const startDelayMs = config.lease === null ? START_DELAY_MS : 0;
+  const options: ExtenderOptions = { ...config, version: VERSION, tls, startDelayMs };
+  const identity = `${hostname()}-${randomUUID()}`;
+  const election = config.lease === null ? null : { api: client, lease: config.lease, identity };
   const source = new ClusterWatch({ client, clock, log });
-  const extender = new Extender(options, { source, writer: podWriter(client), clock, log });
+  const extender = new Extender(options, { source, writer: podWriter(client), clock, log, election });
   return [
     { name: 'api-client', start: async () => undefined, stop: async () => client.close() },
     {

@@ -81,5 +81,7 @@ export class FixedSource implements ClusterSource {
     observer.synced();
   }
 
+  async refreshPods(): Promise<void> {}
+
   async stop(): Promise<void> {}
 }

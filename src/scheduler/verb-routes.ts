@@ -12,6 +12,8 @@ export interface VerbRoutesOptions {
   readonly metrics: ExtenderMetrics;
   /** Why the extender cannot answer the scheduler yet; null once it can. */
   readonly notReady: () => string | null;
+  /** Is told of each call. */
+  readonly asked: () => void;
   readonly log: LimitedLog;
 }
 
@@ -36,12 +38,17 @@ export function verbRoutes(options: VerbRoutesOptions): Readonly<Record<string, 
   );
 }
 
-async function call(verb: Verb, request: HttpRequest, { metrics, notReady, log }: VerbRoutesOptions): Promise<Answer> {
+async function call(
+  verb: Verb,
+  request: HttpRequest,
+  { metrics, notReady, asked, log }: VerbRoutesOptions,
+): Promise<Answer> {
   const started = performance.now();
   const answered = (result: 'ok' | 'error'): void =>
     metrics.answered(verb.name, result, (performance.now() - started) / 1000);
   try {
     const body = await request.bytes();
+    asked();
     const waiting = notReady();
     if (waiting !== null) throw new RefusedRequest(503, waiting);
     const answer = await verb.answer(body);

@@ -37,9 +37,10 @@ const extender = new Extender(
     version: 'hostile',
     reservationTtlMs: 30_000,
     settleTimeoutMs: 0,
+    startDelayMs: 0,
     offer: process.argv[3] === 'all' ? 'all' : 'best',
   },
-  { source: api, writer: api, clock: systemClock, log: silentLog() },
+  { source: api, writer: api, clock: systemClock, log: silentLog(), election: null },
 );
 await extender.start();
 const meter = new LoopMeter();

@@ -67,6 +67,7 @@ test('a pod whose binding got no answer and that never appears releases its GPUs
   const api = new FakeApi();
   api.setNode(node('n', [16]));
   const { service: made, clock, fits } = service(api);
+  api.setPod(pod('p', [[100, 0]]));
   await fits(pod('p', [[100, 0]]));
   api.failures.push(failure('unreachable', 'timeout'));
   t.match(await made.bind(bindingOf('p')), { Error: 'timeout' });
@@ -75,6 +76,7 @@ test('a pod whose binding got no answer and that never appears releases its GPUs
   t.same(await fits(pod('q', [[100, 0]])), []);
   clock.advance(1);
   made.sweep();
+  await new Promise((resolve) => setImmediate(resolve));
   t.same(await fits(pod('q', [[100, 0]])), ['n']);
 });
 
@@ -106,6 +108,7 @@ test("the extender answers a binding before the scheduler's timeout, even if the
       bindings++;
       return new Promise((resolve) => (answer = resolve));
     },
+    read: async () => ({ ok: true, pod: null }),
     annotate: async () => 'done',
   };
   const { service: made, clock, fits } = service(api, writer);

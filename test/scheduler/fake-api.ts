@@ -83,6 +83,15 @@ export class FakeApi implements ClusterSource, PodWriter {
     });
   }
 
+  async read(pod: PodName): ReturnType<PodWriter['read']> {
+    const found = this.pods.get(pod.uid);
+    return { ok: true, pod: found === undefined ? null : readPod(found) };
+  }
+
+  async refreshPods(): Promise<void> {
+    for (const pod of this.pods.values()) this.#observer?.podSeen(this.#views.view(readPod(pod)));
+  }
+
   async annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WorkResult> {
     this.writes.push({ verb: 'annotate', pod: pod.name, node: null, annotations });
     const answer = await this.#write(pod, (found) => {

@@ -96,12 +96,14 @@ async function start(
       version: 'test',
       reservationTtlMs: 30_000,
       settleTimeoutMs: 500,
+      startDelayMs: 0,
       offer: 'all',
     },
     {
       source: new ClusterWatch({ client, clock: systemClock, log: silentLog() }),
       writer: podWriter(client),
       clock: systemClock,
+      election: null,
       log: silentLog(),
     },
   );

@@ -101,9 +101,9 @@ test('the Deployment starts the extender at the address that the scheduler uses,
   );
   t.same(
     documents.map(({ kind }) => kind),
-    ['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Deployment'],
+    ['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding', 'Deployment'],
   );
-  const [command, ...flags] = documents[3]?.spec?.template.spec.containers[0].args ?? [];
+  const [command, ...flags] = documents[5]?.spec?.template.spec.containers[0].args ?? [];
   t.equal(command, 'extender');
   const parsed = extenderCommand()
     .action(() => undefined)

@@ -31,10 +31,11 @@ export async function start(
       version: '1.2.3',
       reservationTtlMs: 30_000,
       settleTimeoutMs: 500,
+      startDelayMs: 0,
       offer: 'all',
       ...options,
     },
-    { source: api, writer: api, clock: systemClock, log: silentLog() },
+    { source: api, writer: api, clock: systemClock, log: silentLog(), election: null },
   );
   await extender.start();
   t.teardown(() => extender.stop());

@@ -98,6 +98,11 @@ export class Reservations {
     return this.#reservations.delete(uid);
   }
 
+  /** Removes all reservations. */
+  clear(): void {
+    for (const uid of [...this.#reservations.keys()]) this.drop(uid);
+  }
+
   /** Removes expired reservations; returns their pods. */
   expire(nowMs: number): string[] {
     const expired = [...this.#reservations.values()]

@@ -1,0 +1,180 @@
+import type { Cluster } from './cluster/cluster.js';
+import { needsGpu, type Demand } from './cluster/demand.js';
+import type { Clock } from '../host/clock.js';
+import type { Log } from '../host/log.js';
+import type { KubeFailureCode } from '../kube/failure.js';
+import type { Pod } from '../kube/pod.js';
+import type { ClusterMirror } from './cluster-mirror.js';
+import type { PodName, PodWriter } from './pod-writer.js';
+import { viewPod } from './pod-view.js';
+import { predictionAnnotations } from './prediction.js';
+import type { BindingResult } from './results.js';
+
+/** After this time the API server is asked about a pod that was bound and is not seen on its node. */
+const CHECK_AFTER_MS = 60_000;
+const CHECK_AGAIN_MS = 5_000;
+
+/** Answers with which the API server says that it did not bind the pod, if no earlier binding may have. */
+const REFUSED: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['forbidden', 'invalid']);
+
+/** A decision that was sent to the API server. Until its result is known, the pod has no other decision. */
+interface Sent {
+  readonly pod: PodName;
+  readonly node: string;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** `open`: it may be bound, or may still become bound. */
+  state: 'writing' | 'open' | 'bound';
+  /** Whether an earlier write of this decision may still be carried out. */
+  wasOpen: boolean;
+  checkAtMs: number;
+  /** Resolves when the write has ended. */
+  done: Promise<void>;
+}
+
+/**
+ * The bindings that were sent to the API server and whose pods the watch has not shown on their nodes. An answer may be
+ * lost, and a binding may be carried out after it: so a decision that was sent is sent again as it is, with the same
+ * GPUs, and its GPUs are charged until the API server says that the pod has no node or does not exist.
+ */
+export class SentBindings {
+  readonly #cluster: Cluster;
+  readonly #mirror: ClusterMirror;
+  readonly #writer: PodWriter;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #sent = new Map<string, Sent>();
+
+  constructor(parts: {
+    readonly cluster: Cluster;
+    readonly mirror: ClusterMirror;
+    readonly writer: PodWriter;
+    readonly clock: Clock;
+    readonly log: Log;
+  }) {
+    this.#cluster = parts.cluster;
+    this.#mirror = parts.mirror;
+    this.#writer = parts.writer;
+    this.#clock = parts.clock;
+    this.#log = parts.log;
+  }
+
+  /** The node that a binding of the pod was sent for; null without one. */
+  nodeOf(uid: string): string | null {
+    return this.#sent.get(uid)?.node ?? null;
+  }
+
+  /** Resolves when the running write of the pod has ended; null if none is running. */
+  writing(uid: string): Promise<void> | null {
+    const sent = this.#sent.get(uid);
+    return sent?.state === 'writing' ? sent.done : null;
+  }
+
+  /** Whether a write is running. */
+  get isWriting(): boolean {
+    for (const { state } of this.#sent.values()) if (state === 'writing') return true;
+    return false;
+  }
+
+  /**
+   * Binds the pod to the node: with the decision that was sent before, or else with a new one. Call it when no write of
+   * the pod is running. `refused` is called where the node has no room any more.
+   */
+  async bind(pod: PodName, node: string, demand: Demand, refused: () => void): Promise<BindingResult> {
+    const before = this.#sent.get(pod.uid);
+    if (before?.state === 'bound') return { Error: '' };
+    const sent = before ?? this.#decide(pod, node, demand);
+    if ('Error' in sent) {
+      refused();
+      return sent;
+    }
+    this.#sent.set(pod.uid, sent);
+    sent.wasOpen = sent.state === 'open';
+    sent.state = 'writing';
+    const result = this.#write(sent);
+    sent.done = result.then(() => undefined);
+    return result;
+  }
+
+  /** Asks the API server about pods that were not seen on their nodes in time. Call it about once a second. */
+  sweep(): void {
+    const now = this.#clock.now();
+    for (const [uid, sent] of this.#sent) {
+      if (sent.state === 'writing') continue;
+      if (this.#mirror.isBound(uid) || !this.#cluster.bookings.has(uid)) this.#sent.delete(uid);
+      else if (sent.checkAtMs <= now) {
+        sent.checkAtMs = now + CHECK_AGAIN_MS;
+        void this.#check(sent);
+      }
+    }
+  }
+
+  /** Drops all decisions whose pods are not seen on their nodes: another replica decides from now on. */
+  forget(): void {
+    for (const uid of this.#sent.keys()) if (!this.#mirror.isBound(uid)) this.#cluster.removePod(uid);
+    this.#sent.clear();
+  }
+
+  #decide(pod: PodName, node: string, demand: Demand): Sent | BindingResult {
+    const placed = this.#cluster.decide(pod.uid, node, demand);
+    this.#mirror.changed();
+    if (!placed.ok) return { Error: placed.reason };
+    const annotations = needsGpu(demand) ? predictionAnnotations(node, placed.containers, this.#clock.now()) : {};
+    const done = Promise.resolve();
+    return { pod, node, annotations, state: 'bound', wasOpen: false, checkAtMs: Infinity, done };
+  }
+
+  async #write(sent: Sent): Promise<BindingResult> {
+    const { pod, node, annotations } = sent;
+    const answer = await this.#writer.bind(pod, node, annotations);
+    if (answer.ok) return this.#isNow(sent, 'bound', '');
+    const error = `${answer.code}: ${answer.message}`;
+    if (answer.code === 'not-found' || (REFUSED.has(answer.code) && !sent.wasOpen)) return this.#undo(sent, error);
+    // Any other answer, a conflict too, leaves open whether this write or an earlier one was carried out.
+    const read = await this.#writer.read(pod);
+    if (!read.ok) return this.#isNow(sent, 'open', error);
+    if (read.pod === null) return this.#undo(sent, error);
+    if (read.pod.node !== null) return this.#isNow(sent, 'bound', this.#learn(sent, read.pod));
+    if (answer.code === 'conflict' && !sent.wasOpen) return this.#undo(sent, error);
+    return this.#isNow(sent, 'open', error);
+  }
+
+  #isNow(sent: Sent, state: 'open' | 'bound', error: string): BindingResult {
+    sent.state = state;
+    sent.checkAtMs = this.#clock.now() + CHECK_AFTER_MS;
+    return { Error: error };
+  }
+
+  /** Books what the API server has of a bound pod. Returns an error if the pod is on another node. */
+  #learn({ pod: { uid }, node }: Sent, pod: Pod): string {
+    const { nodeName, demand, initEnded, gpus } = viewPod(pod);
+    if (nodeName !== null && !this.#mirror.isBound(uid))
+      this.#cluster.setPod({ uid, nodeName, demand, initEnded, gpus });
+    return nodeName === node ? '' : `the pod is already on ${nodeName}`;
+  }
+
+  async #check(sent: Sent): Promise<void> {
+    const { uid } = sent.pod;
+    const read = await this.#writer.read(sent.pod);
+    if (!read.ok || this.#sent.get(uid) !== sent || sent.state === 'writing' || this.#mirror.isBound(uid)) return;
+    if (read.pod !== null && read.pod.node !== null) {
+      this.#learn(sent, read.pod);
+      sent.state = 'bound';
+      return;
+    }
+    this.#log.warn(
+      { pod: uid, node: sent.node },
+      'the API server has no node for a pod that was bound; its GPUs are released',
+    );
+    this.#undo(sent, '');
+  }
+
+  /** Removes the booking of a pod that was not bound, unless the pod has appeared on a node meanwhile. */
+  #undo({ pod: { uid } }: Sent, error: string): BindingResult {
+    this.#sent.delete(uid);
+    if (!this.#mirror.isBound(uid)) {
+      this.#cluster.removePod(uid);
+      this.#mirror.changed();
+    }
+    return { Error: error };
+  }
+}

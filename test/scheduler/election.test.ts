@@ -1,0 +1,139 @@
+import { test } from 'tap';
+import { silentLog } from '../../src/host/log.js';
+import type { KubeAnswer, KubeApi, KubeRequest } from '../../src/kube/client.js';
+import { failure } from '../../src/kube/failure.js';
+import { BINDING_LASTS_MS } from '../../src/kube/pod-writes.js';
+import { Election } from '../../src/scheduler/election.js';
+import { ManualClock } from '../manual-clock.js';
+
+interface Lease {
+  readonly metadata: { readonly resourceVersion?: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly spec?: unknown;
+}
+
+/** An API server with one Lease. */
+class LeaseApi {
+  #lease: Lease | null = null;
+  #version = 0;
+
+  /** The server as a replica reaches it; `isCut`: no more. */
+  forReplica(replica: { isCut: boolean }): KubeApi {
+    return {
+      request: async (request) => (replica.isCut ? failure('unreachable', 'cut off') : this.#answer(request)),
+    };
+  }
+
+  #answer({ method, body }: KubeRequest): KubeAnswer {
+    const lease = this.#lease;
+    if (method === 'GET') return lease === null ? failure('not-found', 'no Lease') : { ok: true, body: lease };
+    const given = body as Lease;
+    if (method === 'POST' && lease !== null) return failure('already-exists', 'the Lease exists');
+    if (method === 'PUT' && given.metadata.resourceVersion !== lease?.metadata.resourceVersion)
+      return failure('conflict', 'the Lease has changed');
+    const annotations = { ...lease?.metadata.annotations, ...given.metadata.annotations };
+    const next = method === 'PATCH' ? { ...lease, metadata: { ...lease?.metadata, annotations } } : given;
+    this.#lease = { ...next, metadata: { ...next.metadata, resourceVersion: String(++this.#version) } };
+    return { ok: true, body: this.#lease };
+  }
+}
+
+interface Replica {
+  readonly election: Election;
+  isCut: boolean;
+  isWriting: boolean;
+  begun: number;
+  ended: number;
+}
+
+function replicas(count: number): { readonly clock: ManualClock; readonly all: readonly Replica[] } {
+  const clock = new ManualClock();
+  const api = new LeaseApi();
+  const all = Array.from({ length: count }, (_, at) => {
+    const replica = { isCut: false, isWriting: false, begun: 0, ended: 0 } as Replica;
+    const election = new Election({
+      api: api.forReplica(replica),
+      lease: { namespace: 'kube-system', name: 'gpu-extender' },
+      identity: `replica-${at}`,
+      clock,
+      log: silentLog(),
+      begin: async () => void replica.begun++,
+      end: () => void replica.ended++,
+      isWriting: () => replica.isWriting,
+    });
+    election.start();
+    return Object.assign(replica, { election });
+  });
+  return { clock, all };
+}
+
+const answering = (all: readonly Replica[]): number[] =>
+  [...all.keys()].filter((at) => all[at]?.election.notReady() === null);
+
+/** Lets time pass and counts the longest time without a replica that answers. */
+async function pass(clock: ManualClock, all: readonly Replica[], ms: number, each: () => void = () => undefined) {
+  let [most, silentMs, longestMs] = [0, 0, 0];
+  for (let passed = 0; passed < ms; passed += 100) {
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+    each();
+    const now = answering(all).length;
+    most = Math.max(most, now);
+    silentMs = now === 0 ? silentMs + 100 : 0;
+    longestMs = Math.max(longestMs, silentMs);
+    clock.advance(100);
+  }
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  return { most, longestMs };
+}
+
+test('one replica answers, and another one takes over in less than five seconds when it is cut off', async (t) => {
+  const { clock, all } = replicas(3);
+  await pass(clock, all, 1_000);
+  const [first] = answering(all);
+  t.equal(answering(all).length, 1);
+  const holder = all[first ?? 0] as Replica;
+  holder.isCut = true;
+  let stoppedAt: number | null = null;
+  let tookOverAt: number | null = null;
+  const { most, longestMs } = await pass(clock, all, 10_000, () => {
+    if (holder.election.notReady() !== null) stoppedAt ??= clock.now();
+    if (answering(all).some((at) => at !== first)) tookOverAt ??= clock.now();
+  });
+  t.equal(most, 1, 'two replicas never answer at the same time');
+  t.ok(longestMs < 5_000, `nobody answered for ${longestMs} ms`);
+  t.ok(
+    (tookOverAt ?? 0) - (stoppedAt ?? 0) >= BINDING_LASTS_MS,
+    'bindings of the replica before are over when the next one answers',
+  );
+  t.equal(holder.ended, 1, 'the replica that was cut off drops its decisions');
+});
+
+test('the Lease follows the replica that the scheduler asks', async (t) => {
+  const { clock, all } = replicas(2);
+  await pass(clock, all, 1_000);
+  const holder = answering(all)[0] === 0 ? 0 : 1;
+  const other = all[1 - holder] as Replica;
+  const asked = all[holder] as Replica;
+  await pass(clock, all, 4_000, () => asked.election.asked());
+  t.same(answering(all), [holder]);
+  await pass(clock, all, 4_000, () => {
+    asked.election.asked();
+    other.election.asked();
+  });
+  t.same(answering(all), [holder], 'a replica that is still asked keeps the Lease');
+  const { most, longestMs } = await pass(clock, all, 5_000, () => other.election.asked());
+  t.same(answering(all), [1 - holder]);
+  t.equal(most, 1);
+  t.ok(longestMs < 5_000, `nobody answered for ${longestMs} ms`);
+});
+
+test('a replica hands over only when its bindings are answered', async (t) => {
+  const { clock, all } = replicas(2);
+  await pass(clock, all, 1_000);
+  const holder = answering(all)[0] === 0 ? 0 : 1;
+  (all[holder] as Replica).isWriting = true;
+  await pass(clock, all, 5_000, () => all[1 - holder]?.election.asked());
+  t.same(answering(all), [holder]);
+  (all[holder] as Replica).isWriting = false;
+  await pass(clock, all, 3_000, () => all[1 - holder]?.election.asked());
+  t.same(answering(all), [1 - holder]);
+});
