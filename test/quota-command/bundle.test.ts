@@ -9,7 +9,7 @@ import { whatIf } from '../../src/quota-command/what-if.js';
 import { offlineReviews } from '../../src/quota-controller/offline-reviews.js';
 import { scratchDirectory } from '../scratch.js';
 
-const command = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
+const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 /** Output in the form of `helm template`: comments, an empty document, objects of all kinds. */
 const BUNDLE = `---

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { scratchDirectory } from '../scratch.js';
 
-const command = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
+const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 interface Ended {
   readonly code: number | null;

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { scratchDirectory } from '../scratch.js';
 
-const repository = fileURLToPath(new URL('../../../../', import.meta.url));
+const repository = fileURLToPath(new URL('../../../', import.meta.url));
 const command = join(repository, 'dist/src/cli/main.js');
 
 interface Block {
