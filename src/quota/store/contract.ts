@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createEngine, type QuotaEngine } from '../engine.js';
+import type { Decision } from '../core/admission/decision.js';
 import type { Command } from '../core/command.js';
 import { toRecord } from '../core/records/record-format.js';
 import type { Store } from './store.js';
@@ -260,6 +261,59 @@ const SHARED_RULES: readonly Rule[] = [
         [8000n, 8000n],
       );
       for (const engine of engines) await engine.close();
+    },
+  },
+  {
+    name: 'a pod that stopped in one group starts in another, and no engine sees it twice',
+    keeps: async (at) => {
+      const [one, two] = [await opened(at, () => 1000), await opened(at, () => 1000)];
+      for (const group of ['g', 'h', 'gone']) await one.createGroup({ name: group, hard: { 'limits.cpu': 10 } });
+      const started = (engine: QuotaEngine, pod: string, group: string, since: number) =>
+        engine.execute({
+          type: 'podStarted',
+          pod,
+          workload: { kind: 'Job', name: 'w' },
+          group,
+          since,
+          limits: { cpu: 1 },
+        });
+      const stopped = (engine: QuotaEngine, pod: string, group: string, end: number) =>
+        engine.execute({ type: 'podStopped', pod, group, end });
+      const steps: readonly (() => Promise<Decision>)[] = [
+        () => stopped(one, 'unseen', 'g', 500),
+        () => started(one, 'unseen', 'h', 100),
+        () => started(one, 'seen', 'g', 100),
+        () => stopped(two, 'seen', 'g', 400),
+        () => started(two, 'seen', 'h', 200),
+        () => stopped(two, 'seen', 'g', 300),
+        () => stopped(one, 'outlives', 'gone', 100),
+        () => one.deleteGroup('gone', { force: true }),
+        () => started(one, 'outlives', 'h', 50),
+      ];
+      for (const [index, step] of steps.entries()) assert.equal((await step()).code, 'OK', `step ${index}`);
+      for (const engine of [one, two]) await engine.catchUp();
+      assert.equal(contentOf(one), contentOf(two));
+      const fresh = await opened(at);
+      assert.equal(contentOf(fresh), contentOf(one), 'an engine that starts later reads the same');
+      for (const engine of [one, two, fresh]) await engine.close();
+    },
+  },
+  {
+    name: 'a stop that is repeated late changes nothing, whatever group it names',
+    keeps: async (at) => {
+      const [one, two] = [await opened(at, () => 1000), await opened(at, () => 1000)];
+      for (const group of ['g', 'h']) await one.createGroup({ name: group, hard: { 'limits.cpu': 10 } });
+      const stop = (engine: QuotaEngine, group: string, end: number) =>
+        engine.execute({ type: 'podStopped', pod: 'p', group, end });
+      assert.equal((await stop(one, 'g', 500)).code, 'OK');
+      const before = contentOf(one);
+      for (const engine of [one, two])
+        for (const group of ['g', 'h']) assert.equal((await stop(engine, group, 700)).code, 'OK', group);
+      for (const engine of [one, two]) {
+        await engine.catchUp();
+        assert.equal(contentOf(engine), before);
+        await engine.close();
+      }
     },
   },
   {

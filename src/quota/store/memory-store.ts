@@ -60,10 +60,11 @@ export class MemoryStore implements Store {
     const groups = [...batch.expected]
       .filter(([name, revision]) => (revisions.get(name) ?? null) !== revision)
       .map(([name]) => name);
-    // Two engines may put one workload into two groups at the same time; such commits have no group in common.
+    // Two engines may put one workload into two groups at the same time; such commits have no group in common. The
+    // records of stopped pods outlive their group: what does not exist any more cannot conflict.
     for (const { kind, key, group, value } of batch.changes) {
       const there = records.get(`${kind} ${key}`)?.group ?? '';
-      if (value !== null && there !== '' && there !== group && !batch.expected.has(there)) groups.push(there);
+      if (value !== null && there !== group && !batch.expected.has(there) && revisions.has(there)) groups.push(there);
     }
     if (groups.length > 0) return { ok: false, code: 'Conflict', groups: [...new Set(groups)] };
     for (const change of batch.changes) {

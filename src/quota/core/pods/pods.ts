@@ -243,9 +243,12 @@ function replacePod(state: QuotaState, id: string, old: Pod | undefined, pod: Po
     if (runs) listsOf(state.own(group)).pods.set(id, true);
     else listsOf(state.own(group)).pods.delete(id);
   }
-  // Decided with the known state of the group; a shared store refuses the commit if that is outdated.
-  const home = state.group(groupOfPod(pod));
-  if (home !== undefined) state.own(home);
+  // Decided with the known state of the groups that had and get its record; a shared store refuses the commit if one of
+  // them is outdated.
+  for (const name of [old === undefined ? '' : groupOfPod(old), groupOfPod(pod)]) {
+    const home = state.group(name);
+    if (home !== undefined) state.own(home);
+  }
   state.putPod(id, pod);
   for (const name of touched) {
     const group = state.group(name);
