@@ -8,6 +8,8 @@ export interface ProcessStat {
   readonly name: string;
   /** Whether it has ended and only waits for its parent (a zombie). */
   readonly ended: boolean;
+  /** Whether it is ending: its descriptors may be closed already, while a driver still lists it. */
+  readonly exiting: boolean;
 }
 
 /** Values of `/proc/<pid>/status`. */
@@ -45,6 +47,9 @@ export function namespacePids(pid: number, proc = '/proc'): readonly number[] {
   return processStatus(pid, proc)?.namespacePids ?? [];
 }
 
+/** PF_EXITING of the kernel's `flags` of a thread. */
+const EXITING = 0x4;
+
 /** Reads `/proc/<pid>/stat`, which never blocks; null if there is no such process. */
 export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
   const text = readStat(`${proc}/${pid}/stat`);
@@ -55,9 +60,10 @@ export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
   const [state = '', threads, startTicks] = [fields[0], Number(fields[20 - 3]), Number(fields[22 - 3])];
   // The first thread of a process may have ended while others run.
   const ended = 'ZX'.includes(state) && threads <= 1;
+  const exiting = ended || (Number(fields[9 - 3]) & EXITING) !== 0;
   return end < 0 || !Number.isSafeInteger(startTicks)
     ? null
-    : { startTicks, name: text.slice(text.indexOf('(') + 1, end), ended };
+    : { startTicks, name: text.slice(text.indexOf('(') + 1, end), ended, exiting };
 }
 
 /** More than 52 numbers and a name take. */

@@ -29,6 +29,7 @@ const MAX_CONNECTIONS = 16_384;
 const CONNECTION_PART = 0.5;
 /** Interval in which files of the original's layout are updated. */
 const MAINTENANCE_MS = 1_000;
+const GREETING_MEMORY_MS = 30_000;
 
 /**
  * The slices of this node: a directory for each allocation, and limits, socket and processes for each started one. The
@@ -39,6 +40,7 @@ export class Slices {
   readonly #sliceOptions: SliceOptions;
   readonly #started = new Map<string, Slice>();
   readonly #sessions = new Map<number, Session>();
+  readonly #greetedAtMs = new Map<number, number>();
   readonly #listeners = new Listeners();
   #version = 0;
   #comings = 0;
@@ -72,6 +74,11 @@ export class Slices {
   /** Calls `listener` after each change of `sessionVersion`, until the function that it returns is called. */
   onChange(listener: () => void): () => void {
     return this.#listeners.add(listener);
+  }
+
+  /** Whether a host process greeted at `sinceMs` or later; greetings are remembered for half a minute. */
+  greetedSince(pid: number, sinceMs: number): boolean {
+    return (this.#greetedAtMs.get(pid) ?? -Infinity) >= sinceMs;
   }
 
   /** The session of a host process that greeted over one of the sockets; the latest if its pid was reused. */
@@ -146,7 +153,11 @@ export class Slices {
   readonly #sessionListener = {
     joined: (session: Session): void => {
       this.#sessionsChanged();
-      if (session.pid !== null) this.#sessions.set(session.pid, session);
+      if (session.pid === null) return;
+      this.#sessions.set(session.pid, session);
+      // In the order of their times: `#maintain` drops the first ones.
+      this.#greetedAtMs.delete(session.pid);
+      this.#greetedAtMs.set(session.pid, this.#options.clock.now());
     },
     left: (session: Session): void => {
       this.#sessionsChanged();
@@ -164,7 +175,16 @@ export class Slices {
     this.#listeners.emit();
   }
 
+  #forgetGreetings(): void {
+    const beforeMs = this.#options.clock.now() - GREETING_MEMORY_MS;
+    for (const [pid, atMs] of this.#greetedAtMs) {
+      if (atMs >= beforeMs) return;
+      this.#greetedAtMs.delete(pid);
+    }
+  }
+
   async #maintain(): Promise<void> {
+    this.#forgetGreetings();
     for (const slice of this.#started.values()) {
       if (!slice.needsMaintenance) continue;
       try {

@@ -138,6 +138,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     clock: options.clock,
     log: options.log,
     sampleMs: options.samplePeriodMs,
+    onSample: (gpu) => auditor.sampled(gpu),
   });
   const auditor = new Auditor({
     ...options,

@@ -16,13 +16,16 @@ import type { GpuSource } from '../../../src/agent/slices/ports.js';
 /** GPUs whose answers the test sets. */
 export class FakeGpus implements GpuSource {
   readonly running = new Map<string, readonly GpuProcess[]>();
+  /** Calls by GPU: for the list of processes, and for the other figures. */
   readonly asked = new Map<string, number>();
+  readonly sampled = new Map<string, number>();
   failure: Error | null = null;
   utilizationPercent = 50;
   /** Set while the driver does not answer; the answer follows when it resolves. */
   hold: Promise<void> | null = null;
 
-  async sample(): Promise<GpuSample> {
+  async sample(uuid: string): Promise<GpuSample> {
+    this.sampled.set(uuid, (this.sampled.get(uuid) ?? 0) + 1);
     if (this.failure !== null) throw this.failure;
     return {
       atMs: 0,

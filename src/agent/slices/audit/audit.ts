@@ -9,7 +9,7 @@ export const FINDING_CODES = [
   'no-library',
   /** The container was created without something that loads the control library, or with a setting that unhooks it. */
   'not-injected',
-  /** Some processes have the control library, this one does not. */
+  /** Some processes of the container have the control library, others do not. */
   'unregistered',
   /** A process uses a GPU that was not allocated to its container. */
   'wrong-gpu',
@@ -32,8 +32,13 @@ export interface Finding {
   readonly message: string;
   /** Whether the limits may not be enforced, which is a reason to evict if the policy says so. */
   readonly serious: boolean;
-  /** Whether one observation proves it, so that it is reported at once. */
+  /** Whether one observation is enough to report it at once. */
   readonly certain?: true;
+  /**
+   * Whether nothing but a bypass explains the observation, so that a second one counts even if audits without it lie
+   * between.
+   */
+  readonly proof?: true;
 }
 
 /** A process of the container that the driver lists on a GPU. */
@@ -68,7 +73,7 @@ export interface AuditedSession {
 export interface AuditedDevice {
   readonly gpuUuid: string;
   readonly memoryLimitBytes: number | null;
-  /** The driver's count; null if the driver does not report it. */
+  /** The driver's highest count since the last audit; null if the driver does not report it. */
   readonly usedMemoryBytes: number | null;
   readonly share: number;
   /** Percent of the GPU's time that the driver reports for its processes; null or absent: unknown. */
@@ -94,7 +99,7 @@ export interface AuditedDevice {
 export interface AuditView {
   /** Its limits are not enforced: the audit compares only the slice's own use with them. Absent: they are. */
   readonly unenforced?: boolean;
-  /** Processes on all its GPUs, without duplicates. */
+  /** Processes on all its GPUs since the last audit, without duplicates. */
   readonly processes: readonly AuditedProcess[];
   readonly sessions: readonly AuditedSession[];
   readonly devices: readonly AuditedDevice[];
@@ -118,6 +123,8 @@ export interface AuditView {
 const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
 /** Modules that a program loads when its memory is full exceed the limit by this much at most. */
 const MODULE_BYTES = 256 * 2 ** 20;
+/** More than this many times the limit is no matter of rounding or modules. */
+const GROSS_FACTOR = 1.25;
 /** Modules of all processes may take this much without a charge; more is use past the control library. */
 const UNCOUNTED_BYTES = 2 ** 30;
 /**
@@ -125,6 +132,7 @@ const UNCOUNTED_BYTES = 2 ** 30;
  * library.
  */
 const UNCHARGED_TIME_PPM = 100_000;
+const GROSS_UNCHARGED_TIME_PPM = 200_000;
 /** Reports of GPU time are of short windows, in whole percents: this much more than booked is no finding. */
 const OVER_SHARE_PERCENT = 10;
 /** After this many launches without a measured time, time measurement does not work. */
@@ -134,9 +142,10 @@ const LAUNCHES_TO_TIME = 1_000;
 export function audit(view: AuditView): Finding[] {
   const usesOfOtherGpus = view.usesOfOtherGpus.map(({ gpuUuid, process }): Finding => ({
     code: 'wrong-gpu',
-    subject: `${process.pid} ${gpuUuid}`,
+    subject: gpuUuid,
     message: `${list([process])} uses ${gpuUuid}, which the container was not given`,
     serious: true,
+    proof: true,
   }));
   const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
   if (!limited) return usesOfOtherGpus;
@@ -182,14 +191,13 @@ function auditProcesses({ processes, sessions }: AuditView): Finding[] {
     const message =
       `${list(foreignProcesses)} use the GPU, and no process of the container has loaded the control library: ` +
       'its image sets LD_LIBRARY_PATH, or another runtime put the real driver in its place';
-    return [{ code: 'no-library', subject: '', message, serious: true }];
+    return [{ code: 'no-library', subject: '', message, serious: true, proof: true }];
   }
-  return foreignProcesses.map((foreignProcess) => ({
-    code: 'unregistered',
-    subject: String(foreignProcess.pid),
-    message: `${list([foreignProcess])} uses the GPU without the control library${foreignProcess.greeted ? ', but greeted as if it had it' : ''}`,
-    serious: true,
-  }));
+  if (foreignProcesses.length === 0) return [];
+  const forged = foreignProcesses.some(({ greeted }) => greeted) ? ', but greeted as if it had it' : '';
+  const verb = foreignProcesses.length === 1 ? 'uses' : 'use';
+  const message = `${list(foreignProcesses)} ${verb} the GPU without the control library${forged}`;
+  return [{ code: 'unregistered', subject: '', message, serious: true, proof: true }];
 }
 
 function list(processes: readonly Pick<AuditedProcess, 'pid' | 'name'>[]): string {
@@ -257,7 +265,9 @@ function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevi
   if (usedMemoryBytes <= memoryLimitBytes + MEMORY_SLACK_BYTES) return [];
   const serious = usedMemoryBytes > memoryLimitBytes + MEMORY_SLACK_BYTES + MODULE_BYTES;
   const message = `${mib(usedMemoryBytes)} in use on ${gpuUuid}, the limit is ${mib(memoryLimitBytes)}`;
-  return [{ code: 'over-limit', subject: gpuUuid, message, serious }];
+  const finding = { code: 'over-limit', subject: gpuUuid, message, serious } as const;
+  if (!serious || usedMemoryBytes <= GROSS_FACTOR * memoryLimitBytes) return [finding];
+  return [{ ...finding, certain: true, proof: true }];
 }
 
 function auditDevices({ devices }: AuditView): Finding[] {
@@ -274,11 +284,13 @@ function auditDevices({ devices }: AuditView): Finding[] {
     }
     const uncorrectable = device.uncorrectableTimePpm ?? null;
     if (device.share < 100 && uncorrectable !== null && uncorrectable > UNCHARGED_TIME_PPM) {
+      const gross = uncorrectable > GROSS_UNCHARGED_TIME_PPM;
       findings.push({
         code: 'not-enforcing',
         subject: `${gpuUuid} time`,
         message: `${Math.round((device.unchargedTimePpm ?? uncorrectable) / 10_000)} % of the time of ${gpuUuid} are used and not charged`,
         serious: true,
+        ...(gross ? { proof: true } : {}),
       });
     }
     if (device.wentBack)

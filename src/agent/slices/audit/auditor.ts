@@ -9,7 +9,6 @@ import {
   type FindingCode,
 } from './audit.js';
 import { advance, NO_FINDINGS, reportedFindings, type AuditPolicy, type FindingState } from './findings.js';
-import type { ProcessSlot } from '../../../abi/usage-file.js';
 import type { Clock } from '../../../host/clock.js';
 import type { Log } from '../../../host/log.js';
 import { namespacePids, processStat } from '../../../host/process-stat.js';
@@ -18,6 +17,7 @@ import { GrownFiles } from './grown-files.js';
 import type { Evictor, SliceNotices } from '../ports.js';
 import type { MappedLibraries } from './mapped-libraries.js';
 import type { ProcessOwners } from '../process-owners.js';
+import { SampledUse } from './sampled-use.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 import type { GpuSlice } from '../steering/gpu-slice.js';
@@ -68,6 +68,8 @@ const BOUNDED_CUT_MS = 1_000;
 const TURNS_PER_BOUNDED_CUT = 5;
 /** A file that grew is cut at once; the finding lasts for this many audits. */
 const AUDITS_GROWN = 12;
+/** After a start of the agent, processes that run already greet it at their next launch. */
+const SETTLING_MS = 10_000;
 /** Start times in the usage file have this many values. */
 const START_TICKS = 2 ** 40;
 
@@ -79,10 +81,12 @@ export class Auditor {
     FindingCode,
     number
   >;
+  readonly #sampledUses = new Map<string, SampledUse>();
   readonly #grownFiles = new GrownFiles();
   readonly #grown = new WeakMap<Slice, { readonly found: string; readonly audit: number }>();
   #evictions = 0;
   #audits = 0;
+  #startedAtMs = 0;
   #cuts = 0;
   /** At the last check of everything; null: unknown. */
   #freeBytes: number | null = null;
@@ -104,6 +108,7 @@ export class Auditor {
 
   start(): void {
     const { clock, usageBounded } = this.#options;
+    this.#startedAtMs = clock.now();
     const cancels = [
       clock.every(AUDIT_MS, () => this.#auditAll()),
       clock.every(usageBounded ? BOUNDED_CUT_MS : CUT_MS, () => this.#cutAll()),
@@ -113,6 +118,45 @@ export class Auditor {
 
   stop(): void {
     this.#cancel();
+  }
+
+  /** Keeps what a sample shows and the next audit may no longer see. */
+  sampled(gpu: GpuMonitor): void {
+    const nowMs = this.#options.clock.now();
+    for (const gpuSlice of gpu.gpuSlices) {
+      if (gpuSlice.processes.length === 0) continue;
+      const { live, usedMemoryBytes, slice } = gpuSlice;
+      if (usedMemoryBytes !== null && live.memoryBytes !== null && usedMemoryBytes > live.memoryBytes)
+        this.#sampledUseOf(slice).noteExcess(gpuSlice.gpuUuid, usedMemoryBytes);
+      for (const { pid, utilizationPercent } of gpuSlice.processes) {
+        if (this.#options.slices.sessionOf(pid) !== null) continue;
+        // A process without a driver report may be active.
+        const active = (utilizationPercent ?? 1) > 0;
+        this.#sampledUseOf(slice).noteProcess(pid, active, nowMs, () => this.#inspect(slice, pid, nowMs));
+      }
+    }
+  }
+
+  #sampledUseOf(slice: Slice): SampledUse {
+    const known = this.#sampledUses.get(slice.id);
+    if (known !== undefined) return known;
+    const sampledUse = new SampledUse();
+    this.#sampledUses.set(slice.id, sampledUse);
+    return sampledUse;
+  }
+
+  /** Describes a process without a session; null if it proves nothing. */
+  #inspect(slice: Slice, pid: number, nowMs: number): Omit<AuditedProcess, 'active'> | null {
+    const stat = processStat(pid);
+    // A process that ends has closed its connection.
+    if (stat === null || stat.exiting) return null;
+    const slots = slice.usage.ok ? (slice.usage.reader.processes() ?? []) : [];
+    const claimed = slots.some(
+      (slot) => slot.startTicks === stat.startTicks % START_TICKS && namespacePids(pid).includes(slot.pid),
+    );
+    if (claimed && nowMs < this.#startedAtMs + SETTLING_MS) return null;
+    const library = this.#libraryOf(pid, stat.startTicks);
+    return { pid, name: printable(stat.name), greeted: false, claimed, library };
   }
 
   #auditAll(): void {
@@ -131,12 +175,14 @@ export class Auditor {
     for (const slice of slices.started.values()) {
       const rests =
         !this.#states.has(slice.id) &&
+        this.#sampledUses.get(slice.id)?.isEmpty !== false &&
         slice.spec.devices.every(({ uuid }) => idle.has(uuid)) &&
         this.#uninjected(slice).length === 0;
       if (rests && (audit + position++) % AUDITS_AT_REST !== 0) continue;
       this.#auditSafely(slice, gpuSlices.get(slice.id) ?? []);
     }
     for (const id of this.#states.keys()) if (!slices.started.has(id)) this.#states.delete(id);
+    for (const id of this.#sampledUses.keys()) if (!slices.started.has(id)) this.#sampledUses.delete(id);
   }
 
   #auditSafely(slice: Slice, gpuSlices: readonly GpuSlice[] = this.#gpuSlicesOf(slice)): void {
@@ -158,9 +204,10 @@ export class Auditor {
   #audit(slice: Slice, gpuSlices: readonly GpuSlice[]): void {
     const before = this.#states.get(slice.id);
     const usesOfOtherGpus = this.#usesOfOtherGpus(slice);
-    const present = gpuSlices.some((gpuSlice) => gpuSlice.present) || usesOfOtherGpus.length > 0;
+    const sampledUse = this.#sampledUseOf(slice);
+    const present = !sampledUse.isEmpty || gpuSlices.some((gpuSlice) => gpuSlice.present) || usesOfOtherGpus.length > 0;
     const found = audit(
-      present ? { ...this.#view(slice, gpuSlices), usesOfOtherGpus } : this.#viewOfAbsent(slice, gpuSlices),
+      present ? { ...this.#view(slice, gpuSlices, sampledUse), usesOfOtherGpus } : this.#viewOfAbsent(slice, gpuSlices),
     );
     if (found.length === 0 && before === undefined) return;
     const news = advance(before ?? NO_FINDINGS, found, this.#options.policy);
@@ -206,10 +253,15 @@ export class Auditor {
       );
   }
 
-  #view(slice: Slice, gpuSlices: readonly GpuSlice[]): Omit<AuditView, 'usesOfOtherGpus'> {
+  #view(slice: Slice, gpuSlices: readonly GpuSlice[], sampledUse: SampledUse): Omit<AuditView, 'usesOfOtherGpus'> {
     const { usage } = slice;
+    const { slices: all, clock } = this.#options;
     const slots = usage.ok ? (usage.reader.processes() ?? []) : [];
-    const processes = this.#processes(gpuSlices, slots);
+    const sampled = sampledUse.take(
+      clock.now(),
+      (pid, atMs) => all.sessionOf(pid) !== null || all.greetedSince(pid, atMs),
+    );
+    const processes = [...this.#greetedProcesses(gpuSlices), ...sampled.processes];
     const onGpu = new Set(processes.map(({ pid }) => pid));
     return {
       unenforced: slice.unenforced,
@@ -220,7 +272,7 @@ export class Auditor {
         );
         return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
       }),
-      devices: gpuSlices.map((gpuSlice) => deviceOf(gpuSlice)),
+      devices: gpuSlices.map((gpuSlice) => deviceOf(gpuSlice, sampled.peakBytes.get(gpuSlice.gpuUuid))),
       ...this.#outside(slice),
     };
   }
@@ -243,26 +295,16 @@ export class Auditor {
     return { unenforced, processes: [], sessions: [], devices, usesOfOtherGpus: [], ...this.#outside(slice) };
   }
 
-  #processes(gpuSlices: readonly GpuSlice[], slots: readonly ProcessSlot[]): AuditedProcess[] {
-    const busy = new Map<number, boolean>();
-    for (const { pid, utilizationPercent } of gpuSlices.flatMap((gpuSlice) => gpuSlice.processes)) {
-      // A process without a driver report may be active.
-      busy.set(pid, (busy.get(pid) ?? false) || (utilizationPercent ?? 1) > 0);
-    }
-    return [...busy].flatMap(([pid, active]): AuditedProcess[] => {
+  /** The processes of the last sample that have a session; `sampled` keeps the others. */
+  #greetedProcesses(gpuSlices: readonly GpuSlice[]): AuditedProcess[] {
+    const pids = new Set(gpuSlices.flatMap(({ processes }) => processes.map(({ pid }) => pid)));
+    return [...pids].flatMap((pid): AuditedProcess[] => {
       const session = this.#options.slices.sessionOf(pid);
-      if (session !== null) {
-        const library = this.#libraryOf(pid, session.startTicks ?? processStat(pid)?.startTicks ?? null);
-        // A finding about a process that greeted is one without the library; the others need no name.
-        return [{ pid, name: library === false ? nameOf(pid) : '', greeted: true, claimed: false, active, library }];
-      }
-      const stat = processStat(pid);
-      if (stat === null) return [];
-      const library = this.#libraryOf(pid, stat.startTicks);
-      const claimed = slots.some(
-        (slot) => slot.startTicks === stat.startTicks % START_TICKS && namespacePids(pid).includes(slot.pid),
-      );
-      return [{ pid, name: printable(stat.name), greeted: false, claimed, active, library }];
+      if (session === null) return [];
+      const library = this.#libraryOf(pid, session.startTicks ?? processStat(pid)?.startTicks ?? null);
+      // A finding about a process that greeted is one without the library; the others need no name.
+      const name = library === false ? nameOf(pid) : '';
+      return [{ pid, name, greeted: true, claimed: false, active: true, library }];
     });
   }
 
@@ -324,12 +366,12 @@ function limitsOf({ live, gpuUuid }: GpuSlice): Pick<AuditedDevice, 'gpuUuid' | 
   return { gpuUuid, memoryLimitBytes: live.memoryBytes, share: live.share };
 }
 
-function deviceOf(gpuSlice: GpuSlice): AuditedDevice {
+function deviceOf(gpuSlice: GpuSlice, peakBytes: number | undefined): AuditedDevice {
   const counters = gpuSlice.readCounters();
   const { timePpm, uncorrectableTimePpm, memoryBytes } = gpuSlice.drift;
   return {
     ...limitsOf(gpuSlice),
-    usedMemoryBytes: gpuSlice.usedMemoryBytes,
+    usedMemoryBytes: peakBytes ?? gpuSlice.usedMemoryBytes,
     usedPercent: gpuSlice.reportedPercent,
     // The driver's count includes the overhead that is published for it.
     uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + gpuSlice.live.driverOverheadBytes,

@@ -5,10 +5,14 @@ import type { Finding, FindingCode } from './audit.js';
 export type AuditPolicy = 'report' | 'evict';
 export const AUDIT_POLICIES: readonly AuditPolicy[] = ['report', 'evict'];
 
-/** A finding, and the number of consecutive audits that had it. */
+/** A finding over the audits of one container. */
 export interface LastingFinding {
   readonly finding: Finding;
+  /** Consecutive audits that had it, at last; an occurrence ends with the first audit without it. */
   readonly audits: number;
+  readonly occurrences: number;
+  /** Audits since then without it. */
+  readonly auditsWithout: number;
   readonly raised: boolean;
 }
 
@@ -21,10 +25,13 @@ const AUDITS_TO_RAISE = 2;
 const AUDITS_TO_EVICT = 3;
 /** An eviction may be refused, for example by a disruption budget; it is requested again after this many audits. */
 const AUDITS_TO_EVICT_AGAIN = 12;
+/** A finding that proves a bypass is reported when it occurs again within this many audits, about an hour. */
+const OCCURRENCES_TO_RAISE = 2;
+const AUDITS_REMEMBERED = 720;
 
 export interface FindingChanges {
   readonly state: FindingState;
-  /** Reported for the first time. */
+  /** Reported for the first time, or again after they had ended. */
   readonly raised: readonly Finding[];
   /** Were reported and have ended. */
   readonly cleared: readonly Finding[];
@@ -35,25 +42,37 @@ export interface FindingChanges {
 /** Updates the state with the findings of one audit of one container. */
 export function advance(before: FindingState, found: readonly Finding[], policy: AuditPolicy): FindingChanges {
   const state = new Map<string, LastingFinding>();
-  const raised: Finding[] = [];
-  for (const finding of found) {
-    const key = keyOf(finding);
-    const known = before.get(key);
-    const audits = (known?.audits ?? 0) + 1;
-    const wasRaised = known?.raised === true;
-    const isRaised = wasRaised || finding.certain === true || audits >= AUDITS_TO_RAISE;
-    if (isRaised && !wasRaised) raised.push(finding);
-    state.set(key, { finding, audits, raised: isRaised });
+  for (const finding of found) state.set(keyOf(finding), again(before.get(keyOf(finding)), finding));
+  const cleared: Finding[] = [];
+  for (const [key, known] of before) {
+    if (state.has(key)) continue;
+    if (known.raised) cleared.push(known.finding);
+    const auditsWithout = known.auditsWithout + 1;
+    if (known.finding.proof === true && auditsWithout < AUDITS_REMEMBERED)
+      state.set(key, { ...known, audits: 0, auditsWithout, raised: false });
   }
-  const lasting = [...state.values()];
-  const cleared = [...before]
-    .filter(([key, known]) => known.raised && !state.has(key))
-    .map(([, { finding }]) => finding);
-  const due = lasting.find(
-    ({ finding, audits }) =>
-      finding.serious && audits >= AUDITS_TO_EVICT && (audits - AUDITS_TO_EVICT) % AUDITS_TO_EVICT_AGAIN === 0,
-  );
-  return { state, raised, cleared, evict: policy === 'evict' ? (due?.finding ?? null) : null };
+  const raised = [...state].filter(([key, { raised: now }]) => now && before.get(key)?.raised !== true);
+  const due = policy === 'evict' ? [...state.values()].find(isDue) : undefined;
+  return { state, raised: raised.map(([, { finding }]) => finding), cleared, evict: due?.finding ?? null };
+}
+
+/** The state of a finding that this audit has. */
+function again(known: LastingFinding | undefined, finding: Finding): LastingFinding {
+  const audits = (known?.audits ?? 0) + 1;
+  const occurrences = (known?.occurrences ?? 0) + (audits === 1 ? 1 : 0);
+  const raised =
+    known?.raised === true ||
+    finding.certain === true ||
+    audits >= AUDITS_TO_RAISE ||
+    (finding.proof === true && occurrences >= OCCURRENCES_TO_RAISE);
+  return { finding, audits, occurrences, auditsWithout: 0, raised };
+}
+
+/** True when a pod is to be evicted for a finding now: for a proof of a bypass as soon as it occurs again or lasts. */
+function isDue({ finding, audits, occurrences }: LastingFinding): boolean {
+  if (!finding.serious || audits === 0) return false;
+  const first = finding.proof !== true ? AUDITS_TO_EVICT : occurrences < OCCURRENCES_TO_RAISE ? AUDITS_TO_RAISE : 1;
+  return audits >= first && (audits - first) % AUDITS_TO_EVICT_AGAIN === 0;
 }
 
 /** The reported findings that still last. */
@@ -61,6 +80,7 @@ export function reportedFindings(state: FindingState): Finding[] {
   return [...state.values()].filter(({ raised }) => raised).map(({ finding }) => finding);
 }
 
-function keyOf(finding: { readonly code: FindingCode; readonly subject: string }): string {
-  return `${finding.code} ${finding.subject}`;
+/** A bypass of one container is one finding, whichever of its processes other audits saw beside it. */
+function keyOf({ code, subject }: { readonly code: FindingCode; readonly subject: string }): string {
+  return code === 'no-library' || code === 'unregistered' ? 'bypass' : `${code} ${subject}`;
 }

@@ -87,6 +87,21 @@ export class GpuMonitor {
     return !this.#busy && this.#state?.sample.utilizationPercent === 0;
   }
 
+  /**
+   * Whether the driver lists other processes than at the last sample. Asks for nothing else, so that an idle GPU with
+   * containers can be asked in every period. A failure is left to the next sample.
+   */
+  async hasOtherProcesses(): Promise<boolean> {
+    if (this.#gpuSlices.length === 0) return false;
+    try {
+      const known = new Set(this.pids);
+      const pids = (await this.#source.processes(this.uuid)).map(({ pid }) => pid);
+      return pids.length !== known.size || pids.some((pid) => !known.has(pid));
+    } catch {
+      return false;
+    }
+  }
+
   /** Updates the slices on this GPU; `slices` are all of this node. */
   follow(slices: Iterable<Slice>): void {
     const known = new Map(this.#gpuSlices.map((gpuSlice) => [gpuSlice.slice, gpuSlice]));

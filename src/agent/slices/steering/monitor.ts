@@ -15,6 +15,8 @@ export interface MonitorOptions {
   readonly log: Log;
   /** Interval between two samples of a GPU: `--sample-period`. */
   readonly sampleMs: number;
+  /** Called after each successful sample of a GPU. */
+  readonly onSample?: (gpu: GpuMonitor) => void;
   /** CLOCK_MONOTONIC, with which the control library compares the time of publications. */
   readonly monotonicNs?: () => bigint;
 }
@@ -35,7 +37,7 @@ const CONTAINERS_PER_TICK = 4;
  * periods: reports at even intervals might always see the same phase.
  */
 const SAMPLE_DELAYS = [0, 0.3, 0.1, 0.4, 0.2];
-/** An idle GPU is sampled this many times less often until a process appears or ends. */
+/** An idle GPU is sampled this many times less often until a process greets, leaves, or is listed by the driver. */
 const PERIODS_AT_REST = 4;
 
 /**
@@ -104,6 +106,8 @@ export class Monitor {
       const atRest = gpu.idle && !this.#hasNewSessions(gpu);
       // The GPUs are sampled in different ticks.
       if (turns.some((tick) => isSampleDue(tick + index, ticksPerSample, atRest))) this.#takeSample(gpu);
+      else if (atRest && turns.some((tick) => isSampleDue(tick + index, ticksPerSample, false)))
+        void this.#sampleIfChanged(gpu);
     });
     const stride = this.#gpus.some((gpu) => this.#works(gpu)) ? 1 : TICKS_AT_REST;
     if (stride !== this.#stride) this.#setTimer(stride);
@@ -133,6 +137,10 @@ export class Monitor {
     this.#sliceVersion = slices.version;
   }
 
+  async #sampleIfChanged(gpu: GpuMonitor): Promise<void> {
+    if (!this.#sampling.has(gpu.uuid) && (await gpu.hasOtherProcesses())) this.#takeSample(gpu);
+  }
+
   #takeSample(gpu: GpuMonitor): void {
     const { uuid } = gpu;
     // A driver call that hangs delays further samples of this GPU only.
@@ -142,7 +150,10 @@ export class Monitor {
     gpu
       .takeSample(this.#nowNs, () => this.#options.clock.now())
       .then(
-        () => this.#failing.delete(uuid),
+        () => {
+          this.#failing.delete(uuid);
+          this.#options.onSample?.(gpu);
+        },
         (error: unknown) => {
           if (!this.#failing.has(uuid))
             this.#options.log.warn({ err: error, gpu: uuid }, 'the driver cannot list the processes of a GPU');

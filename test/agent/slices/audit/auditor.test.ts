@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import type { AuditPolicy } from '../../../../src/agent/slices/audit/findings.js';
 import { ACTIVITY, ACTIVITY_FILE, PROCESS_SLOT, USAGE_HEADER, USAGE_LAYOUT } from '../../../../src/abi/vgpu-abi.js';
+import { systemClock } from '../../../../src/host/clock.js';
 import { silentLog } from '../../../../src/host/log.js';
 import { Auditor } from '../../../../src/agent/slices/audit/auditor.js';
+import { LegacyPods } from '../../../../src/agent/slices/compat/legacy-pods.js';
 import { Monitor } from '../../../../src/agent/slices/steering/monitor.js';
 import type { ContainerKnowledge, SliceNote, SliceOwner } from '../../../../src/agent/slices/ports.js';
 import type { SliceSpec } from '../../../../src/agent/slices/slice.js';
@@ -13,7 +15,7 @@ import { ProcessOwners } from '../../../../src/agent/slices/process-owners.js';
 import { ManualClock } from '../../../manual-clock.js';
 import type { scratchDirectory } from '../../../scratch.js';
 import { FakeGpus, listed } from '../fake-gpu.js';
-import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec } from '../node-slices.js';
+import { ALLOCATION, gpuLimits, IGNORANT, MIB, NO_WISHES, openSlices, sliceSpec } from '../node-slices.js';
 import { greetingBytes, ownStartTicks, say } from '../container-client.js';
 import { eventually } from '../../../harness/eventually.js';
 
@@ -34,11 +36,12 @@ async function audited(
   usersOf: (spec: SliceSpec) => readonly SliceOwner[] = ({ owner }) => [owner],
   freeBytes: () => number | null = () => null,
   usageBounded = false,
+  knowledge = ONE_POD,
 ) {
-  const node = await openSlices(t, { knowledge: ONE_POD });
+  const node = await openSlices(t, { knowledge });
   const gpus = new FakeGpus();
   const clock = new ManualClock();
-  const owners = new ProcessOwners(node.slices, ONE_POD, usersOf);
+  const owners = new ProcessOwners(node.slices, knowledge, usersOf);
   const monitor = new Monitor({
     slices: node.slices,
     owners,
@@ -47,11 +50,12 @@ async function audited(
     clock,
     log: silentLog(),
     sampleMs: 1_000,
+    onSample: (gpu) => auditor.sampled(gpu),
   });
   const notes: SliceNote[] = [];
   const told: string[] = [];
   const evicted: string[] = [];
-  const auditor = new Auditor({
+  const auditor: Auditor = new Auditor({
     slices: node.slices,
     usageBounded,
     freeBytes,
@@ -333,4 +337,86 @@ test('in an unenforced container a bypass is no finding, and memory beyond its b
     },
   ]);
   t.match(evicted, [/^trainer: 2048 MiB in use/]);
+});
+
+for (const [on, rest] of [
+  [2, 20],
+  [4, 5.5],
+  [8, 7],
+] as const) {
+  test(`a program that bypasses the library for ${on} s and rests ${rest} s is reported and evicted at its second occurrence`, async (t) => {
+    const node = await audited(t, 'evict');
+    node.gpus.utilizationPercent = 0;
+    const occur = async (): Promise<void> => {
+      const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+      t.teardown(async () => void child.kill('SIGKILL'));
+      node.gpus.running.set(GPU, [listed(child.pid ?? 0, 200 * MIB, 80)]);
+      await node.seconds(on);
+      node.gpus.running.set(GPU, []);
+      child.kill('SIGKILL');
+    };
+    await node.seconds(10);
+    await occur();
+    await node.seconds(rest);
+    await occur();
+    await node.seconds(Math.max(0, 10 - on));
+    t.same(node.evicted.length > 0, true, 'evicted');
+    t.match(node.notes, [{ reason: 'GPUAudit', message: /sleep \(\d+\) use/ }]);
+  });
+}
+
+test('memory beyond the limit between two audits is reported at once when it is gross', async (t) => {
+  const node = await audited(t);
+  node.register(0, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  node.gpus.running.set(GPU, [listed(process.pid, 500 * MIB, 20)]);
+  await node.seconds(11);
+  node.gpus.running.set(GPU, [listed(process.pid, 1_500 * MIB, 20)]);
+  await node.seconds(2);
+  node.gpus.running.set(GPU, [listed(process.pid, 500 * MIB, 20)]);
+  await node.seconds(5);
+  t.match(node.notes, [{ message: /1500 MiB in use/ }]);
+  socket.destroy();
+});
+
+test('a process whose greeting arrives after the driver lists it, or that has just ended, is no finding', async (t) => {
+  const node = await audited(t, 'evict');
+  for (let round = 0; round < 5; round += 1) {
+    node.register(0, process.pid, ownStartTicks());
+    node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+    await node.seconds(1);
+    const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+    await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+    await node.seconds(6);
+    node.gpus.running.set(GPU, []);
+    socket.destroy();
+    await eventually(() => node.node.slices.sessionOf(process.pid) === null, 'the end');
+    await node.seconds(6);
+  }
+  t.same(node.notes, []);
+  t.same(node.evicted, []);
+});
+
+test("a pod that the original's own library serves has no findings and is not evicted, whatever it uses", async (t) => {
+  const podUid = '99999999-2222-3333-4444-555555555555';
+  const knowledge: ContainerKnowledge = { ...IGNORANT, placeOf: async () => ({ containerId: 'old', podUid }) };
+  const node = await audited(t, 'evict', undefined, undefined, undefined, knowledge);
+  const legacy = new LegacyPods({
+    path: node.node.base,
+    knowledge,
+    limitAnnotations: NO_WISHES,
+    driverVersion: () => '570.86.10',
+    clock: systemClock,
+    log: silentLog(),
+  });
+  t.teardown(() => legacy.close());
+  await legacy.open([{ podUid, container: 'main', cores: 30, memoryBytes: 1024 * MIB }]);
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(async () => void child.kill('SIGKILL'));
+  for (const gpu of [GPU, OTHER_GPU]) node.gpus.running.set(gpu, [listed(child.pid ?? 0, 8_000 * MIB, 100)]);
+  await node.seconds(120);
+  t.same(node.notes, []);
+  t.same(node.evicted, []);
+  t.match(node.auditor.counts, { evictions: 0 });
 });

@@ -544,9 +544,9 @@ test('an unused GPU is sampled less often, until a process starts, ends or works
   node.gpus.utilizationPercent = 0;
   await node.ticks(20);
   const asked = async (ticks: number, each?: () => void): Promise<number> => {
-    const before = node.gpus.asked.get(GPU) ?? 0;
+    const before = node.gpus.sampled.get(GPU) ?? 0;
     await node.ticks(ticks, each);
-    return (node.gpus.asked.get(GPU) ?? 0) - before;
+    return (node.gpus.sampled.get(GPU) ?? 0) - before;
   };
   t.equal(await asked(80), 2, 'every four seconds');
   const socket = await say(node.node.socketPath(A), greetingBytes(1, 0));

@@ -1,0 +1,62 @@
+/**
+ * What the samples of the GPUs show about one container between two audits: a bypass may begin and end between them.
+ * Pure apart from `inspect`, which the caller passes.
+ */
+import type { AuditedProcess } from './audit.js';
+
+interface Witnessed {
+  readonly process: AuditedProcess;
+  readonly atMs: number;
+}
+
+/**
+ * A greeting may wait in the socket while the driver already lists its process; an audit judges a process only this
+ * long after the sample that saw it.
+ */
+export const GREETING_MS = 1_000;
+
+/** Processes and memory that need an explanation. Times are milliseconds of the agent's clock. */
+export class SampledUse {
+  readonly #processes = new Map<number, Witnessed>();
+  readonly #peakBytes = new Map<string, number>();
+
+  /** True while no sample showed anything that an audit has to judge. */
+  get isEmpty(): boolean {
+    return this.#processes.size === 0 && this.#peakBytes.size === 0;
+  }
+
+  /** A sample counted `bytes` on a GPU, which is more than the limit. */
+  noteExcess(gpuUuid: string, bytes: number): void {
+    this.#peakBytes.set(gpuUuid, Math.max(bytes, this.#peakBytes.get(gpuUuid) ?? 0));
+  }
+
+  /**
+   * A sample listed a process that has no session. `inspect` describes it, or returns null if it proves nothing; it is
+   * called again only when the process became active, because it reads files.
+   */
+  noteProcess(pid: number, active: boolean, atMs: number, inspect: () => Omit<AuditedProcess, 'active'> | null): void {
+    const known = this.#processes.get(pid);
+    if (known !== undefined && (known.process.active || !active)) return;
+    const found = inspect();
+    if (found !== null) this.#processes.set(pid, { process: { ...found, active }, atMs });
+  }
+
+  /**
+   * Takes what an audit at `nowMs` judges. `explained` tells whether a process greeted after the sample that saw it.
+   * Processes that were seen just now stay for the next audit.
+   */
+  take(
+    nowMs: number,
+    explained: (pid: number, atMs: number) => boolean,
+  ): { readonly processes: readonly AuditedProcess[]; readonly peakBytes: ReadonlyMap<string, number> } {
+    const processes: AuditedProcess[] = [];
+    for (const [pid, { process, atMs }] of this.#processes) {
+      if (nowMs - atMs < GREETING_MS) continue;
+      this.#processes.delete(pid);
+      if (!explained(pid, atMs)) processes.push(process);
+    }
+    const peakBytes = new Map(this.#peakBytes);
+    this.#peakBytes.clear();
+    return { processes, peakBytes };
+  }
+}
