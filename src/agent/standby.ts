@@ -5,8 +5,7 @@ import { FileLock } from '../host/file-lock.js';
 import { keptAlive } from '../host/keep-alive.js';
 import type { Log } from '../host/log.js';
 import { wait } from '../host/pause.js';
-import { plain } from '../http/answer.js';
-import { AddressInUse, Listener, type Route } from '../http/listener.js';
+import { AddressInUse, Listener } from '../http/listener.js';
 import { probeListener } from '../http/probe-listener.js';
 import { displayTls } from './display/display-tls.js';
 
@@ -54,14 +53,14 @@ export async function takeOver(
  * old one answers.
  */
 async function answerProbes(config: StandbyConfig, clock: Clock, log: Log): Promise<() => Promise<void>> {
-  const probe: Route = { method: 'GET', isOpen: true, answer: () => plain(200, 'standing by') };
   const { queryAddress: address, queryPort: port, probes } = config;
   const listeners = [
     new Listener({
       address,
       port,
       tls: displayTls(config, clock, log),
-      route: (path) => (path === '/healthz' || path === '/readyz' ? probe : null),
+      notReady: () => [],
+      route: () => null,
       log,
     }),
     ...(probes === null ? [] : [probeListener({ ...probes, notReady: () => [], log })]),

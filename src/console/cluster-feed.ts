@@ -3,7 +3,7 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { TABLE_NAMES, type Changes, type ClusterModel, type Keyed, type TableName } from './cluster-model.js';
 import type { Reader } from './readers.js';
-import { sameScope, visible, type Scope } from './scope.js';
+import { sameScope, scopeKey, visible, type Scope } from './scope.js';
 
 /** Interval in which browsers get changes. */
 const TICK_MS = 1_000;
@@ -14,6 +14,8 @@ const MAX_SILENT_MS = 30_000;
 /** Interval in which the rights of readers are asked for again. */
 const RIGHTS_MS = 30_000;
 export const MAX_READERS = 128;
+/** Scopes whose rows are kept until the next tick. */
+const MAX_SCOPES = 16;
 
 /** Facts about the console itself and its sources, which every reader gets. */
 export interface ConsoleState {
@@ -57,6 +59,8 @@ interface Stream {
 export class ClusterFeed {
   readonly #options: ClusterFeedOptions;
   readonly #streams = new Set<Stream>();
+  /** The rows since the last tick, by scope; the changes that were taken then follow. */
+  readonly #rowsOf = new Map<string, Buffer>();
   #cancel: () => void = () => undefined;
 
   constructor(options: ClusterFeedOptions) {
@@ -89,21 +93,36 @@ export class ClusterFeed {
     this.#streams.add(stream);
     response.on('close', () => this.#streams.delete(stream));
     response.on('error', () => this.#streams.delete(stream));
-    response.write(this.#state() + this.#rows(scope));
+    response.write(this.#state());
+    this.#writeRows(response, scope);
     return true;
+  }
+
+  /** All rows of a scope as JSON, rendered once between two ticks. */
+  rows(scope: Scope): Buffer {
+    const key = scopeKey(scope);
+    const kept = this.#rowsOf.get(key);
+    if (kept !== undefined) return kept;
+    const rows = Buffer.from(rowsText(this.#options.model, scope));
+    if (this.#rowsOf.size >= MAX_SCOPES) this.#rowsOf.clear();
+    this.#rowsOf.set(key, rows);
+    return rows;
   }
 
   #state(): string {
     return message('console', JSON.stringify(this.#options.state()));
   }
 
-  #rows(scope: Scope): string {
-    return message('rows', rowsText(this.#options.model, scope));
+  #writeRows(response: ServerResponse, scope: Scope): void {
+    response.write('event: rows\ndata: ');
+    response.write(this.rows(scope));
+    response.write('\n\n');
   }
 
   #tick(): void {
     try {
       const changes = this.#options.model.takeChanges();
+      this.#rowsOf.clear();
       const state = this.#state();
       for (const stream of [...this.#streams]) this.#tell(stream, changes, state);
     } catch (error) {
@@ -121,9 +140,9 @@ export class ClusterFeed {
       return;
     }
     stream.stuckSinceMs = null;
-    const news = stream.stale ? this.#rows(scope) : changes === null ? '' : changesText(scope, changes);
+    if (stream.stale) this.#writeRows(response, scope);
+    response.write((stream.stale || changes === null ? '' : changesText(scope, changes)) + state);
     stream.stale = false;
-    response.write(news + state);
     const waitMs = changes !== null && hasNewNamespace(stream, changes) ? 0 : RIGHTS_MS;
     if (now - stream.askedAtMs >= waitMs && !stream.asking) void this.#askAgain(stream);
   }

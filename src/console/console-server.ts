@@ -1,13 +1,12 @@
 import { json, jsonText, plain, RefusedRequest, type Answer } from '../http/answer.js';
 import { Listener, type HttpRequest, type Route } from '../http/listener.js';
-import { healthRoutes } from '../http/probe-routes.js';
 import { authorizationOf } from '../http/token-access.js';
 import type { TlsSource } from '../http/tls.js';
 import type { Log } from '../host/log.js';
 import type { PageFile } from '../page/page-files.js';
 import { pageRoutes } from '../page/page-routes.js';
 import { PAGE_POLICY } from '../page/page-policy.js';
-import { rowsText, type ClusterFeed } from './cluster-feed.js';
+import type { ClusterFeed } from './cluster-feed.js';
 import type { ClusterModel } from './cluster-model.js';
 import type { History } from './history.js';
 import type { NodeDocuments } from './node-documents.js';
@@ -31,6 +30,9 @@ export interface ConsoleServerOptions {
   readonly log: Log;
 }
 
+/** The rows of 5,000 nodes are 13 MiB, and readers of other namespaces get others. */
+const LIMITS = { unreadBytes: 32 << 20 };
+
 /** The HTTP side of the console: the page and its data, each for its reader. Read-only. */
 export class ConsoleServer {
   readonly #options: ConsoleServerOptions;
@@ -38,11 +40,12 @@ export class ConsoleServer {
 
   constructor(options: ConsoleServerOptions) {
     this.#options = options;
-    const { address, port, certificate: tls, log } = options;
+    const { address, port, certificate: tls, notReady, log } = options;
     const routes = this.#routes();
     this.#listener = new Listener({
-      ...{ address, port, tls, log },
+      ...{ address, port, tls, notReady, log },
       headers: PAGE_POLICY,
+      limits: LIMITS,
       route: (path) => routes.get(path) ?? null,
     });
   }
@@ -63,11 +66,10 @@ export class ConsoleServer {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { model, feed, notReady, page, documents, history } = this.#options;
+    const { model, feed, page, documents, history } = this.#options;
     return new Map([
-      ...healthRoutes(notReady),
       ...pageRoutes(page),
-      this.#data('/api/cluster', (scope) => jsonText(rowsText(model, scope))),
+      this.#data('/api/cluster', (scope) => jsonText(feed.rows(scope))),
       this.#data('/api/stream', (scope, reader) => ({
         status: 200,
         type: 'text/event-stream',

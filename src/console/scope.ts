@@ -53,6 +53,11 @@ export function visible(scope: Scope, changes: Changes): Changes {
   ) as unknown as Changes;
 }
 
+/** A text that is equal for scopes that show the same. */
+export function scopeKey({ tables }: Scope): string {
+  return JSON.stringify([...tables].sort().map(([table, seen]) => [table, seen === null ? null : [...seen].sort()]));
+}
+
 export function sameScope({ tables: a }: Scope, { tables: b }: Scope): boolean {
   return a.size === b.size && [...a].every(([table, seen]) => b.has(table) && equal(seen, b.get(table) ?? null));
 }

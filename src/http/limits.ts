@@ -1,8 +1,22 @@
+import type { Rate } from './address-rates.js';
+
 /** Limits of one listener. */
 export interface ListenerLimits {
-  /** Open connections in total and per address. For a further one, a connection that waits for a request is closed. */
+  /**
+   * Open connections in total and per address, and as many answers in preparation. For a further connection, one that
+   * waits for a request is closed.
+   */
   readonly connections: number;
   readonly connectionsPerAddress: number;
+  /** Unanswered requests of a connection; with one more it is closed. */
+  readonly requestsPerConnection: number;
+  /** New connections of an address. Those beyond it are closed, unless they are plain and begin with a probe. */
+  readonly connectionRate: Rate;
+  /** Requests of an address that are no work of the program: all but POST. Those beyond it get 429. */
+  readonly documentRate: Rate;
+  /** Bytes of answers that callers have not read yet, and the time to read a long one. */
+  readonly unreadBytes: number;
+  readonly readMs: number;
   /** Time for the TLS handshake and for the header of a request, from the start of the connection. */
   readonly headerMs: number;
   /** Time for a whole request with its body. */
@@ -28,6 +42,11 @@ const IDLE_MS = 120_000;
 export const LISTENER_LIMITS: ListenerLimits = {
   connections: 256,
   connectionsPerAddress: 128,
+  requestsPerConnection: 8,
+  connectionRate: { burst: 300, perSecond: 50 },
+  documentRate: { burst: 500, perSecond: 100 },
+  unreadBytes: 6 << 20,
+  readMs: 30_000,
   headerMs: 5_000,
   requestMs: 10_000,
   idleMs: IDLE_MS,

@@ -1,6 +1,5 @@
 import {
   createServer as createHttpServer,
-  type IncomingHttpHeaders,
   type IncomingMessage,
   type Server,
   type ServerOptions,
@@ -12,44 +11,30 @@ import { TLSSocket } from 'node:tls';
 import { systemClock } from '../host/clock.js';
 import { StartupError } from '../host/startup-error.js';
 import { LimitedLog, type LimitedLogTarget } from '../host/limited-log.js';
+import { AddressRates, type Rate } from './address-rates.js';
 import { plain, RefusedRequest, type Answer } from './answer.js';
+import { writeBody } from './answer-writer.js';
 import { BodyReader } from './body-reader.js';
+import { boundedRequest } from './bounded-request.js';
+import { answerDirectly } from './direct-probe.js';
+import { HeldAnswers } from './held-answers.js';
 import { LISTENER_LIMITS, type ListenerLimits } from './limits.js';
 import { isLoopback, namesLoopback } from './loopback.js';
-import { OpenConnections } from './open-connections.js';
+import { OpenConnections, type Exchange } from './open-connections.js';
+import { probeAnswer, probeRoute, type Readiness } from './probe-routes.js';
+import type { Route } from './route.js';
 import type { TlsMaterial, TlsSource } from './tls.js';
 import { authorizationOf, type TokenAccess } from './token-access.js';
 
-/** A request with a known route and an authorised caller. */
-export interface HttpRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly query: URLSearchParams;
-  readonly headers: IncomingHttpHeaders;
-  /** Common name of the caller's certificate if the listener requested and verified one. */
-  readonly clientName: string | null;
-  /** The whole body. Rejects with a RefusedRequest if it is too large. */
-  body(): Promise<string>;
-  /** The whole body as bytes, for bodies that are too large for a text; valid until the answer is sent. */
-  bytes(): Promise<Buffer>;
-}
+export type { HttpRequest, Route } from './route.js';
 
-/** The handler of one path. */
-export interface Route {
-  /** GET also serves HEAD. */
-  readonly method: 'GET' | 'POST';
-  /** Whether the route needs no token even if the listener requires one. */
-  readonly isOpen?: boolean;
-  readonly answer: (request: HttpRequest) => Answer | Promise<Answer>;
-}
-
-export interface ListenerOptions {
+export interface ListenerOptions extends Readiness {
   readonly address: string;
   /** 0: a free port. */
   readonly port: number;
   /** Null: plain HTTP. */
   readonly tls: TlsSource | null;
-  /** The route of a path; null if there is none. */
+  /** The route of a path; null if there is none. The listener itself answers `/healthz` and `/readyz`. */
   readonly route: (path: string) => Route | null;
   /** Authorises callers of routes that are not open; null: every caller. */
   readonly access?: TokenAccess | null;
@@ -64,23 +49,57 @@ const LOOK_MS = 1_000;
 
 const MIN_TLS = 'TLSv1.2';
 
+/** As many connections of an address count as one that was closed because of too many unanswered requests. */
+const PENALTY = 250;
+
+/** Connections of an address beyond its rate that may still begin with a probe. */
+const PROBE_RATE: Rate = { burst: 10, perSecond: 5 };
+
 /**
- * The HTTP server of all programs: limits of connections, time and bytes, TLS 1.2 or later, tokens where required.
- * Requests without a route are answered here, and callers never see internal errors.
+ * The HTTP server of all programs: probes, limits of connections, requests, time and bytes, TLS 1.2 or later, tokens
+ * where required. Requests without a route are answered here, and callers never see internal errors.
  */
 export class Listener {
   readonly #options: ListenerOptions;
+  readonly #limits: ListenerLimits;
   readonly #server: Server | HttpsServer;
   readonly #bodies: BodyReader;
   readonly #connections: OpenConnections;
+  readonly #connectionRates: AddressRates;
+  readonly #probeRates = new AddressRates(PROBE_RATE, systemClock);
+  readonly #documentRates: AddressRates;
+  readonly #unread: HeldAnswers;
+  /** Connections beyond their address's rate. */
+  readonly #probesOnly = new WeakSet<Socket>();
   readonly #log: LimitedLog;
+  /** Answers in preparation, in total and by address. */
+  #preparing = 0;
+  readonly #preparingFor = new Map<string, number>();
 
   constructor(options: ListenerOptions) {
     this.#options = options;
     const limits = { ...LISTENER_LIMITS, ...options.limits };
+    this.#limits = limits;
     this.#bodies = new BodyReader(limits);
+    this.#connections = new OpenConnections(limits);
+    this.#connectionRates = new AddressRates(limits.connectionRate, systemClock);
+    this.#documentRates = new AddressRates(limits.documentRate, systemClock);
+    this.#unread = new HeldAnswers(limits.unreadBytes);
     this.#log = new LimitedLog(options.log, systemClock);
+    this.#server = this.#httpServer();
+    this.#server.on('upgrade', ({ socket }) => {
+      this.#connectionRates.take(socket.remoteAddress ?? '', PENALTY);
+      socket.destroy();
+    });
+    this.#readFirstBytes(options.tls === null ? 'connection' : 'secureConnection');
+    this.#server.prependListener('connection', (socket: Socket) => this.#admit(socket));
+  }
+
+  #httpServer(): Server | HttpsServer {
+    const { tls } = this.#options;
+    const limits = this.#limits;
     const serverOptions: ServerOptions = {
+      IncomingMessage: boundedRequest((socket) => this.#connections.isFull(socket)),
       maxHeaderSize: limits.headerBytes,
       headersTimeout: limits.headerMs,
       requestTimeout: limits.requestMs,
@@ -88,21 +107,41 @@ export class Listener {
       connectionsCheckingInterval: Math.min(LOOK_MS, limits.headerMs),
     };
     const handle = (request: IncomingMessage, response: ServerResponse): void => void this.#handle(request, response);
-    this.#server =
-      options.tls === null
-        ? createHttpServer(serverOptions, handle)
-        : createHttpsServer(
-            {
-              ...serverOptions,
-              handshakeTimeout: limits.headerMs,
-              minVersion: MIN_TLS,
-              requestCert: options.tls.asksForCertificate,
-              rejectUnauthorized: options.tls.asksForCertificate && options.tls.isCertificateOptional !== true,
-            },
-            handle,
-          );
-    this.#connections = new OpenConnections(limits);
-    this.#server.prependListener('connection', (socket: Socket) => this.#connections.admit(socket));
+    if (tls === null) return createHttpServer(serverOptions, handle);
+    const tlsOptions = {
+      handshakeTimeout: limits.headerMs,
+      minVersion: MIN_TLS,
+      requestCert: tls.asksForCertificate,
+      rejectUnauthorized: tls.asksForCertificate && tls.isCertificateOptional !== true,
+    } as const;
+    return createHttpsServer({ ...serverOptions, ...tlsOptions }, handle);
+  }
+
+  /** Puts the answer of probes before Node's parser, which is the server's listener of new connections. */
+  #readFirstBytes(event: 'connection' | 'secureConnection'): void {
+    const parsers = this.#server.listeners(event);
+    this.#server.removeAllListeners(event);
+    this.#server.on(event, (socket: Socket) => {
+      if (socket.destroyed) return;
+      answerDirectly(socket, {
+        answerOf: (path) => probeAnswer(path, this.#options),
+        firstBytesMs: this.#limits.headerMs,
+        otherwise: () => {
+          if (this.#probesOnly.has(socket)) socket.destroy();
+          else for (const parse of parsers) parse.call(this.#server, socket);
+        },
+      });
+    });
+  }
+
+  #admit(socket: Socket): void {
+    if (!this.#connectionRates.take(socket.remoteAddress ?? '')) {
+      const mayProbe = this.#options.tls === null && this.#probeRates.take(socket.remoteAddress ?? '');
+      if (!mayProbe) return void socket.destroy();
+      this.#probesOnly.add(socket);
+    }
+    this.#connections.admit(socket);
+    return undefined;
   }
 
   /** The port in use, which matters if port 0 was requested; 0 before `start`. */
@@ -143,7 +182,7 @@ export class Listener {
   async stop(graceMs = 2_000): Promise<void> {
     this.#options.tls?.stop();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
+    this.#connections.closeWaiting();
     const cancel = graceMs > 0 ? systemClock.after(graceMs, () => this.#server.closeAllConnections()) : () => undefined;
     if (graceMs === 0) this.#server.closeAllConnections();
     await closed;
@@ -153,27 +192,31 @@ export class Listener {
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     // A caller that disconnects is not an error of the server.
     response.on('error', () => undefined);
-    response.once('close', this.#connections.began(request.socket));
+    const exchange = this.#connections.began(request.socket);
+    response.once('close', () => exchange.end());
     let answer: Answer;
     try {
-      answer = await this.#answer(request, response);
+      answer = await this.#answer(request, exchange);
     } catch (error) {
       if (!(error instanceof RefusedRequest))
         this.#log.error({ err: error, method: request.method, path: pathOf(request.url) }, 'an HTTP request failed');
       answer = error instanceof RefusedRequest ? error.answer : plain(500, 'internal error');
     }
-    if (!response.destroyed && !response.headersSent) this.#send(request, response, answer);
+    if (!response.destroyed && !response.headersSent) this.#send(request, response, exchange, answer);
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
-    const { address, access = null, route } = this.#options;
+  async #answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
+    const { address, access = null } = this.#options;
     const url = readUrl(request.url);
     if (url === null) return plain(400, 'the request target is not a path of this server');
     if (isLoopback(address) && !namesLoopback(request.headers.host))
       return plain(421, 'this server only answers requests to localhost');
-    const { pathname: path, searchParams: query } = url;
-    const found = route(path);
+    const { pathname: path } = url;
+    const probe = probeRoute(path, this.#options);
+    const found = probe ?? this.#options.route(path);
     const method = request.method ?? 'GET';
+    const caller = request.socket.remoteAddress ?? '';
+    if (probe === null && found?.method !== 'POST' && !this.#documentRates.take(caller)) return TOO_MANY_REQUESTS;
     if (found !== null && method !== found.method && !(found.method === 'GET' && method === 'HEAD'))
       return plain(405, `only ${found.method}`, { allow: found.method === 'GET' ? 'GET, HEAD' : found.method });
     if (access !== null && found?.isOpen !== true) {
@@ -181,6 +224,27 @@ export class Listener {
       if (refusal !== null) return refusal;
     }
     if (found === null) return plain(404, 'not found');
+    return this.#prepared(caller, () => this.#answerOf(found, url, request, exchange));
+  }
+
+  /** The answer that `prepare` returns; 503 if too many answers are in preparation. */
+  async #prepared(caller: string, prepare: () => Promise<Answer>): Promise<Answer> {
+    const { connections, connectionsPerAddress } = this.#limits;
+    const forCaller = this.#preparingFor.get(caller) ?? 0;
+    if (this.#preparing >= connections || forCaller >= connectionsPerAddress) return TOO_MANY_ANSWERS;
+    this.#preparing += 1;
+    this.#preparingFor.set(caller, forCaller + 1);
+    try {
+      return await prepare();
+    } finally {
+      this.#preparing -= 1;
+      const left = (this.#preparingFor.get(caller) ?? 1) - 1;
+      if (left === 0) this.#preparingFor.delete(caller);
+      else this.#preparingFor.set(caller, left);
+    }
+  }
+
+  async #answerOf(route: Route, url: URL, request: IncomingMessage, exchange: Exchange): Promise<Answer> {
     let release: () => void = () => undefined;
     const bytes = async (): Promise<Buffer> => {
       const body = await this.#bodies.read(request);
@@ -188,10 +252,10 @@ export class Listener {
       return body.bytes;
     };
     try {
-      return await found.answer({
-        method,
-        path,
-        query,
+      return await route.answer({
+        method: request.method ?? 'GET',
+        path: url.pathname,
+        query: url.searchParams,
         headers: request.headers,
         clientName: clientNameOf(request.socket),
         bytes,
@@ -199,12 +263,14 @@ export class Listener {
       });
     } finally {
       // The answer may consist of parts of the body.
-      if (response.closed) release();
-      else response.once('close', release);
+      exchange.onEnd(release);
     }
   }
 
-  #send(request: IncomingMessage, response: ServerResponse, { status, type, body, headers, stream }: Answer): void {
+  #send(request: IncomingMessage, response: ServerResponse, exchange: Exchange, answer: Answer): void {
+    const unread = answer.stream === undefined ? this.#unread.hold(answer.body) : () => undefined;
+    if (unread !== null) exchange.onEnd(unread);
+    const { status, type, body, headers, stream } = unread === null ? TOO_MANY_ANSWERS : answer;
     const length = status === 304 || stream !== undefined ? {} : { 'content-length': Buffer.byteLength(body) };
     response.writeHead(status, {
       'x-content-type-options': 'nosniff',
@@ -215,10 +281,18 @@ export class Listener {
       ...(hasUnreadBody(request) ? { connection: 'close' } : {}),
       ...headers,
     });
-    if (stream !== undefined && request.method !== 'HEAD') stream(response);
-    else response.end(request.method === 'HEAD' ? undefined : body);
+    if (request.method === 'HEAD') response.end();
+    else if (stream === undefined) writeBody(response, body, this.#limits.readMs);
+    else stream(response);
   }
 }
+
+const TOO_MANY_REQUESTS = plain(429, 'too many requests from this address; try again', {
+  'retry-after': '1',
+  connection: 'close',
+});
+
+const TOO_MANY_ANSWERS = plain(503, 'too many requests at once; try again', { 'retry-after': '1' });
 
 /** Whether an unread body is still arriving, so that the connection cannot be reused. */
 function hasUnreadBody({ headers, complete }: IncomingMessage): boolean {

@@ -1,13 +1,33 @@
 import type { Socket } from 'node:net';
 import type { ListenerLimits } from './limits.js';
 
+type ConnectionLimits = Pick<ListenerLimits, 'connections' | 'connectionsPerAddress' | 'requestsPerConnection'>;
+
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
   /** Whether no request has arrived on it yet. */
   isNew: boolean;
-  /** Number of requests without an answer. */
-  requests: number;
+  /** Requests without an answer. */
+  readonly exchanges: Set<Exchange>;
+}
+
+/** A request until it is answered, or its connection is closed. */
+export class Exchange {
+  #hasEnded = false;
+  readonly #actions: (() => void)[] = [];
+
+  /** Calls `action` once at the end, at once if that is over. */
+  onEnd(action: () => void): void {
+    if (this.#hasEnded) action();
+    else this.#actions.push(action);
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    for (const action of this.#actions) action();
+  }
 }
 
 /** Identifies a connection: a TLS socket has the same peer as its TCP socket. */
@@ -19,12 +39,12 @@ type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
  * connections keep no caller out. If all others have running requests, the new one is closed.
  */
 export class OpenConnections {
-  readonly #limits: Pick<ListenerLimits, 'connections' | 'connectionsPerAddress'>;
+  readonly #limits: ConnectionLimits;
   /** By peer, oldest first. */
   readonly #open = new Map<string, Connection>();
   readonly #ofAddress = new Map<string, number>();
 
-  constructor(limits: Pick<ListenerLimits, 'connections' | 'connectionsPerAddress'>) {
+  constructor(limits: ConnectionLimits) {
     this.#limits = limits;
   }
 
@@ -46,29 +66,42 @@ export class OpenConnections {
       return false;
     }
     const key = keyOf(socket);
-    this.#open.set(key, { socket, address, isNew: true, requests: 0 });
+    this.#open.set(key, { socket, address, isNew: true, exchanges: new Set() });
     this.#ofAddress.set(address, (this.#ofAddress.get(address) ?? 0) + 1);
     socket.once('close', () => this.#remove(key, socket));
     return true;
   }
 
-  /** A request has arrived. Returns a function to be called after its answer. */
-  began(peer: Peer): () => void {
+  /** Whether a connection has as many unanswered requests as it may have. */
+  isFull(peer: Peer): boolean {
+    return (this.#open.get(keyOf(peer))?.exchanges.size ?? 0) >= this.#limits.requestsPerConnection;
+  }
+
+  /** A request has arrived. It ends with its connection if its answer does not end it before. */
+  began(peer: Peer): Exchange {
+    const exchange = new Exchange();
     const connection = this.#open.get(keyOf(peer));
-    if (connection === undefined) return () => undefined;
+    if (connection === undefined) {
+      exchange.end();
+      return exchange;
+    }
     connection.isNew = false;
-    connection.requests++;
-    return () => {
-      connection.requests--;
-    };
+    connection.exchanges.add(exchange);
+    exchange.onEnd(() => connection.exchanges.delete(exchange));
+    return exchange;
+  }
+
+  /** Closes the connections that wait for a request. */
+  closeWaiting(): void {
+    for (const { socket, exchanges } of [...this.#open.values()]) if (exchanges.size === 0) socket.destroy();
   }
 
   /** Closes the oldest connection that waits for a request, of one address or of all. False if there is none. */
   #closeOldest(address: string | null): boolean {
     let found: [string, Connection] | null = null;
     for (const entry of this.#open) {
-      const [, { address: from, isNew, requests }] = entry;
-      if (requests > 0 || (address !== null && from !== address)) continue;
+      const [, { address: from, isNew, exchanges }] = entry;
+      if (exchanges.size > 0 || (address !== null && from !== address)) continue;
       found ??= entry;
       if (!isNew) continue;
       found = entry;
@@ -89,6 +122,7 @@ export class OpenConnections {
     const left = (this.#ofAddress.get(connection.address) ?? 1) - 1;
     if (left === 0) this.#ofAddress.delete(connection.address);
     else this.#ofAddress.set(connection.address, left);
+    for (const exchange of [...connection.exchanges]) exchange.end();
   }
 }
 

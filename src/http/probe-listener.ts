@@ -1,14 +1,12 @@
 import type { LimitedLogTarget } from '../host/limited-log.js';
 import { Listener } from './listener.js';
 import type { ListenerLimits } from './limits.js';
-import { healthRoutes } from './probe-routes.js';
+import type { Readiness } from './probe-routes.js';
 
-export interface ProbeListenerOptions {
+export interface ProbeListenerOptions extends Readiness {
   readonly address: string;
   /** 0: a free port. */
   readonly port: number;
-  /** Reasons why the program cannot answer requests yet; empty once it can. */
-  readonly notReady: () => readonly string[];
   readonly log: LimitedLogTarget;
 }
 
@@ -27,13 +25,5 @@ const LIMITS: Partial<ListenerLimits> = {
  * HTTP, because a probe contains no secret.
  */
 export function probeListener({ address, port, notReady, log }: ProbeListenerOptions): Listener {
-  const routes = healthRoutes(notReady);
-  return new Listener({
-    address,
-    port,
-    tls: null,
-    limits: LIMITS,
-    route: (path) => routes.get(path) ?? null,
-    log,
-  });
+  return new Listener({ address, port, tls: null, limits: LIMITS, route: () => null, notReady, log });
 }

@@ -1,39 +1,29 @@
-import { plain } from './answer.js';
-import type { Route } from './listener.js';
+import { plain, type Answer } from './answer.js';
+import type { Route } from './route.js';
+import { sharedAnswer } from './shared-answer.js';
 
-export interface ProbeOptions {
+/** What tells whether a program can answer requests. */
+export interface Readiness {
   /** Reasons why the program cannot answer requests yet; empty once it can. */
   readonly notReady: () => readonly string[];
-  readonly metrics: { readonly contentType: string; text(): Promise<string> };
 }
 
-/**
- * The routes of every program: `/healthz` while it runs, `/readyz` once it can work, `/metrics` in Prometheus' format.
- */
-export function probeRoutes({ notReady, metrics }: ProbeOptions): Readonly<Record<string, Route>> {
+/** The answer of `/healthz`, which says that the program runs, or of `/readyz`, which says that it can work. */
+export function probeAnswer(path: string, { notReady }: Readiness): Answer {
+  const waiting = path === '/readyz' ? notReady() : [];
+  return waiting.length === 0 ? plain(200, 'ok') : plain(503, waiting.join('\n'));
+}
+
+/** The route of a probe, which needs no token; null for another path. */
+export function probeRoute(path: string, readiness: Readiness): Route | null {
+  if (path !== '/healthz' && path !== '/readyz') return null;
+  return { method: 'GET', isOpen: true, answer: () => probeAnswer(path, readiness) };
+}
+
+/** The route of `/metrics`, in Prometheus' format. */
+export function metricsRoute(metrics: { readonly contentType: string; text(): Promise<string> }): Route {
   return {
-    ...Object.fromEntries(healthRoutes(notReady)),
-    '/metrics': {
-      method: 'GET',
-      answer: async () => ({ status: 200, type: metrics.contentType, body: await metrics.text() }),
-    },
+    method: 'GET',
+    answer: sharedAnswer(async () => ({ status: 200, type: metrics.contentType, body: await metrics.text() })),
   };
-}
-
-/** `/healthz` and `/readyz`, which need no token. */
-export function healthRoutes(notReady: () => readonly string[]): ReadonlyMap<string, Route> {
-  return new Map([
-    ['/healthz', { method: 'GET', isOpen: true, answer: () => plain(200, 'ok') }],
-    [
-      '/readyz',
-      {
-        method: 'GET',
-        isOpen: true,
-        answer: () => {
-          const waiting = notReady();
-          return waiting.length === 0 ? plain(200, 'ok') : plain(503, waiting.join('\n'));
-        },
-      },
-    ],
-  ] satisfies [string, Route][]);
 }

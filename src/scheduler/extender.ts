@@ -14,7 +14,7 @@ import { verbRoutes } from './verb-routes.js';
 import { plain } from '../http/answer.js';
 import type { ListenerLimits } from '../http/limits.js';
 import { Listener, type Route } from '../http/listener.js';
-import { probeRoutes } from '../http/probe-routes.js';
+import { metricsRoute } from '../http/probe-routes.js';
 import type { TlsSource } from '../http/tls.js';
 import type { PodWriter } from './pod-writer.js';
 import { WorkQueue } from '../kube/work-queue.js';
@@ -88,11 +88,15 @@ export class Extender {
     const limitedLog = new LimitedLog(log, clock);
     const routes = new Map<string, Route>([
       ...Object.entries(verbRoutes({ service: this.#service, metrics, notReady, asked, log: limitedLog })),
-      ...Object.entries(probeRoutes({ notReady: () => [unlisted() ?? []].flat(), metrics: metrics.page })),
+      ['/metrics', metricsRoute(metrics.page)],
       ['/version', { method: 'GET', answer: () => plain(200, options.version) }],
     ]);
     const { address, port, tls } = options;
-    this.#server = new Listener({ address, port, tls, limits: LIMITS, route: (path) => routes.get(path) ?? null, log });
+    this.#server = new Listener({
+      ...{ address, port, tls, limits: LIMITS, log },
+      notReady: () => [unlisted() ?? []].flat(),
+      route: (path) => routes.get(path) ?? null,
+    });
   }
 
   get port(): number {

@@ -18,6 +18,7 @@ test('a standby agent leaves the port to the running agent, and takes over when 
     address: '127.0.0.1',
     port: 0,
     tls: null,
+    notReady: () => [],
     route: () => ({ method: 'GET', isOpen: true, answer: () => plain(200, 'the running agent') }),
     log: silentLog(),
   });
@@ -35,7 +36,7 @@ test('a standby agent leaves the port to the running agent, and takes over when 
   const standing = takeOver(config, systemClock, silentLog(), new Promise(() => undefined)).then((taken) => {
     next = taken;
   });
-  t.match(await (await fetch(`http://127.0.0.1:${running.port}/readyz`)).text(), 'the running agent');
+  t.match(await (await fetch(`http://127.0.0.1:${running.port}/version`)).text(), 'the running agent');
   await running.stop();
   await lock?.release();
   await standing;

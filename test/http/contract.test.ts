@@ -98,7 +98,7 @@ for (const { name, serve } of PROGRAMS) {
   test(`${name}: a connection stays open longer than Go's clients, which do not repeat a POST, keep it`, async (t) => {
     const agent = new Agent({ keepAlive: true });
     t.teardown(() => agent.destroy());
-    const { headers } = await ask(await serve(t, true), { path: '/healthz', agent });
+    const { headers } = await ask(await serve(t, true), { path: '/metrics', agent });
     const [, seconds] = /^timeout=(\d+)$/.exec(String(headers['keep-alive'])) ?? [];
     t.ok(Number(seconds) > 90, `keep-alive: ${String(headers['keep-alive'])}`);
   });

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { test, type Test } from 'tap';
-import { plain } from '../../src/http/answer.js';
-import { Listener, type ListenerOptions, type Route } from '../../src/http/listener.js';
+import { plain, type Answer } from '../../src/http/answer.js';
+import { Listener, type HttpRequest, type ListenerOptions, type Route } from '../../src/http/listener.js';
 import { silentLog } from '../../src/host/log.js';
 import { eventually } from '../harness/eventually.js';
 
@@ -22,6 +22,7 @@ async function listening(t: Test, options: Partial<ListenerOptions> = {}): Promi
     port: 0,
     tls: null,
     route: (path) => (Object.hasOwn(routes, path) ? (routes[path] as Route) : null),
+    notReady: () => [],
     log: silentLog(),
     ...options,
     limits: { bodyBytes: 1_000, bodiesBytes: 1_500, ...options.limits },
@@ -203,4 +204,122 @@ test('an answer of parts of its body is not changed by bodies that come before i
   for (const fill of ['b', 'c'])
     t.ok(Buffer.from(await (await send(fill)).arrayBuffer()).equals(Buffer.alloc(length, fill)));
   t.ok(Buffer.from(await unread.arrayBuffer()).equals(Buffer.alloc(length, 'a')));
+});
+
+test('a connection with nine unanswered requests is closed, and none after the eighth is handled', async (t) => {
+  let asked = 0;
+  const answer = (): Promise<never> => {
+    asked += 1;
+    return new Promise(() => undefined);
+  };
+  const { port } = await listening(t, { route: () => ({ method: 'GET', answer }) });
+  const request = 'GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n';
+  const patient = await connected(t, port, '127.0.0.2');
+  patient.socket.write(request.repeat(8));
+  await eventually(() => asked === 8, 'eight requests to be handled');
+  t.notOk(patient.closed());
+  const greedy = await connected(t, port, '127.0.0.3');
+  greedy.socket.write(request.repeat(1_000));
+  await eventually(greedy.closed, 'the connection to be closed');
+  t.equal(asked, 16);
+});
+
+test('bodies of requests whose connection is closed before their answers count no more', async (t) => {
+  let read = 0;
+  let proceed: (() => void)[] = [];
+  const answer = async (request: HttpRequest): Promise<Answer> => {
+    await request.body();
+    read += 1;
+    await new Promise<void>((resolve) => proceed.push(resolve));
+    return plain(200, 'read');
+  };
+  const routes: Readonly<Record<string, Route>> = {
+    '/slow': { method: 'POST', answer },
+    '/length': { method: 'POST', answer: async (request) => plain(200, String((await request.body()).length)) },
+  };
+  const { port } = await listening(t, { route: (path) => routes[path] ?? null });
+  for (let times = 1; times <= 5; times++) {
+    const { socket, closed } = await connected(t, port);
+    const post = `POST /slow HTTP/1.1\r\nhost: localhost\r\ncontent-length: 600\r\n\r\n${'x'.repeat(600)}`;
+    socket.write(post + post);
+    await eventually(() => read === times * 2, 'both bodies to be read');
+    socket.destroy();
+    await eventually(closed, 'the connection to be closed');
+    proceed.forEach((go) => go());
+    proceed = [];
+  }
+  const length = async (): Promise<boolean> =>
+    (await ask(port, '/length', { method: 'POST', body: 'x'.repeat(1_000) })).status === 200;
+  await eventually(length, 'a body to have room');
+});
+
+test('a probe is answered on a connection of its own, also to an address beyond its rate', async (t) => {
+  const waiting: string[] = [];
+  const connectionRate = { burst: 3, perSecond: 0 };
+  const { port } = await listening(t, { notReady: () => waiting, limits: { connectionRate } });
+  const said = async (path: string, rest = ''): Promise<string> => {
+    const { socket, said, closed } = await connected(t, port);
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n${rest}`);
+    await eventually(closed, 'the connection to be closed');
+    return said();
+  };
+  t.match(await said('/healthz'), /^HTTP\/1\.1 200 OK\r\n[^]*connection: close\r\n\r\nok\n$/u);
+  waiting.push('not ready');
+  t.match(await said('/readyz'), /^HTTP\/1\.1 503 [^]*not ready\n$/u);
+  t.equal((await said('/healthz', 'GET /hello HTTP/1.1\r\n\r\n')).match(/HTTP\/1\.1/gu)?.length, 1);
+  t.equal(await said('/hello'), '', 'another request beyond the rate gets no answer');
+  t.match(await said('/healthz'), /^HTTP\/1\.1 200 /u);
+});
+
+test('an address that asks faster than its rate gets 429, and others and work get answers', async (t) => {
+  const { port } = await listening(t, { limits: { documentRate: { burst: 2, perSecond: 0 } } });
+  const statuses = [];
+  for (let times = 0; times < 4; times++) statuses.push((await ask(port, '/hello')).status);
+  t.same(statuses, [200, 200, 429, 429]);
+  t.equal((await ask(port, '/length', { method: 'POST', body: 'x' })).status, 200);
+  t.equal((await ask(port, '/healthz')).status, 200);
+  const other = await connected(t, port, '127.0.0.9');
+  other.socket.write('GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  await eventually(() => other.said().includes('hello'), 'the other address to be answered');
+});
+
+test('answers that callers do not read are bounded in sum, and one that is shared counts once', async (t) => {
+  const shared = Buffer.alloc(4 << 20, 'x');
+  const document = (body: () => Buffer): Route => ({
+    method: 'GET',
+    answer: () => ({ ...plain(200, ''), body: body() }),
+  });
+  const routes: Readonly<Record<string, Route>> = {
+    '/shared': document(() => shared),
+    '/own': document(() => Buffer.alloc(4 << 20, 'y')),
+  };
+  const { port } = await listening(t, { route: (path) => routes[path] ?? null, limits: { unreadBytes: 9 << 20 } });
+  const statusOf = async (path: string): Promise<string> => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    t.teardown(() => void socket.destroy());
+    socket.on('error', () => undefined);
+    const first = new Promise<string>((resolve) => {
+      socket.once('readable', () => resolve(String((socket.read(12) as Buffer | null)?.toString('latin1'))));
+    });
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    return first;
+  };
+  for (let times = 0; times < 5; times++) t.equal(await statusOf('/shared'), 'HTTP/1.1 200');
+  t.equal(await statusOf('/own'), 'HTTP/1.1 200');
+  t.equal(await statusOf('/own'), 'HTTP/1.1 503');
+});
+
+test('a caller that does not read a long answer in time is disconnected', async (t) => {
+  const body = Buffer.alloc(64 << 20, 'x');
+  const route: Route = { method: 'GET', answer: () => ({ ...plain(200, ''), body }) };
+  const { port } = await listening(t, { route: () => route, limits: { readMs: 200, unreadBytes: 128 << 20 } });
+  const socket = connect({ port, host: '127.0.0.1' });
+  socket.on('error', () => undefined);
+  socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  await eventually(() => socket.readableLength > 0, 'the beginning of the answer');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  let bytes = 0;
+  socket.on('data', (chunk: Buffer) => (bytes += chunk.length));
+  await eventually(() => socket.destroyed, 'the connection to be closed');
+  t.ok(bytes < body.length, `${bytes} bytes`);
 });

@@ -1,7 +1,8 @@
 import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import { json, jsonText, plain, type Answer } from '../../http/answer.js';
 import { Listener, type HttpRequest, type Route } from '../../http/listener.js';
-import { probeRoutes } from '../../http/probe-routes.js';
+import { metricsRoute } from '../../http/probe-routes.js';
+import { joined, sharedAnswer } from '../../http/shared-answer.js';
 import type { TlsSource } from '../../http/tls.js';
 import type { TokenAccess } from '../../http/token-access.js';
 import type { Log } from '../../host/log.js';
@@ -53,6 +54,7 @@ export class HttpServer {
       access,
       log,
       headers: PAGE_POLICY,
+      notReady: () => options.view.notReady(),
       route: (path) =>
         routes.get(path) ??
         (path.startsWith(ALLOCATIONS) ? this.#get(() => this.#allocation(path.slice(ALLOCATIONS.length))) : null),
@@ -77,18 +79,22 @@ export class HttpServer {
 
   #routes(): ReadonlyMap<string, Route> {
     const { view, metrics, journal, page, feed } = this.#options;
-    const probes = probeRoutes({ notReady: () => view.notReady(), metrics });
+    const prometheus = metricsRoute(metrics);
+    const graph = sharedAnswer(() => jsonText(gatewayJson({ graph: view.graph({ extended: false }) })));
+    const extendedGraph = sharedAnswer(() => jsonText(gatewayJson({ graph: view.graph({ extended: true }) })));
+    const usage = sharedAnswer(() =>
+      jsonText(gatewayJson(usageResponse(view.snapshot(), (podUid) => view.pod(podUid)))),
+    );
+    const { doctor = null } = this.#options;
     const data: Readonly<Record<string, Route>> = {
-      ...probes,
-      '/metric': probes['/metrics'] as Route,
-      '/graph': this.#get(({ query }) =>
-        jsonText(gatewayJson({ graph: view.graph({ extended: query.get('extended') === '1' }) })),
-      ),
-      '/usage': this.#get(() => jsonText(gatewayJson(usageResponse(view.snapshot(), (podUid) => view.pod(podUid))))),
+      '/metrics': prometheus,
+      '/metric': prometheus,
+      '/graph': this.#get(({ query }) => (query.get('extended') === '1' ? extendedGraph() : graph())),
+      '/usage': this.#get(usage),
       '/version': this.#get(() => jsonText(gatewayJson({ version: view.version }))),
-      '/api/node': this.#get(() => json(view.snapshot())),
+      '/api/node': this.#get(sharedAnswer(() => json(view.snapshot()))),
       '/api/events': this.#get(({ query }) => json({ events: journal.after(whole(query.get('after'))) })),
-      ...(this.#options.doctor ? { '/api/doctor': this.#get(doctorAnswer(this.#options.doctor)) } : {}),
+      ...(doctor === null ? {} : { '/api/doctor': this.#get(joined(doctorAnswer(doctor))) }),
       '/api/stream': this.#get(() => ({
         status: 200,
         type: 'text/event-stream',

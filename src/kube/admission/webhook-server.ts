@@ -5,7 +5,7 @@ import type { ListenerLimits } from '../../http/limits.js';
 import { Listener, type Route } from '../../http/listener.js';
 import type { Metrics } from '../../http/metrics.js';
 import { probeListener } from '../../http/probe-listener.js';
-import { probeRoutes } from '../../http/probe-routes.js';
+import { metricsRoute } from '../../http/probe-routes.js';
 import { fixedTls } from '../../http/tls.js';
 import { CertificateKeeper } from './certificate-keeper.js';
 import type { IssuedCertificate } from './certificate-secret.js';
@@ -37,6 +37,7 @@ export interface WebhookServerOptions extends Pick<ReviewRoutesOptions, 'reviews
 const LIMITS: Partial<ListenerLimits> = {
   connections: 512,
   connectionsPerAddress: 256,
+  connectionRate: { burst: 1_000, perSecond: 200 },
   bodyBytes: 8 << 20,
   bodiesBytes: 64 << 20,
   bodiesBytesPerAddress: 32 << 20,
@@ -54,13 +55,14 @@ export class WebhookServer {
     const { address, port, probePort, certificate, currentCertificate, register, log, clock } = options;
     const notReady = (): readonly string[] => [options.notReady() ?? []].flat();
     const reviewRoute = reviewRoutes({ ...options, log: new LimitedLog(log, clock) });
-    const others = new Map(Object.entries(probeRoutes({ notReady, metrics: options.metrics })));
+    const metrics = metricsRoute(options.metrics);
     this.#server = new Listener({
       address,
       port,
       tls: fixedTls({ ...certificate, isCertificateOptional: true }),
       limits: LIMITS,
-      route: (path): Route | null => others.get(path) ?? reviewRoute(path),
+      notReady,
+      route: (path): Route | null => (path === '/metrics' ? metrics : reviewRoute(path)),
       log,
     });
     this.#probes = probePort === null ? null : probeListener({ address, port: probePort, notReady, log });

@@ -1,0 +1,45 @@
+import type { Clock } from '../host/clock.js';
+
+export interface Rate {
+  /** How many may come at once after a pause. */
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+/** Addresses that are followed at once; beyond it the one that was seen first is forgotten. */
+const MAX_ADDRESSES = 4_096;
+
+interface Bucket {
+  tokens: number;
+  refilledAtMs: number;
+}
+
+/** A rate for each address, as one token bucket each. */
+export class AddressRates {
+  readonly #rate: Rate;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(rate: Rate, clock: Pick<Clock, 'now'>) {
+    this.#rate = rate;
+    this.#clock = clock;
+  }
+
+  /** Counts events of an address, by default one. False if the address is beyond its rate. */
+  take(address: string, count = 1): boolean {
+    const { burst, perSecond } = this.#rate;
+    const now = this.#clock.now();
+    let bucket = this.#buckets.get(address);
+    if (bucket === undefined) {
+      if (this.#buckets.size >= MAX_ADDRESSES)
+        for (const oldest of this.#buckets.keys()) if (this.#buckets.delete(oldest)) break;
+      bucket = { tokens: burst, refilledAtMs: now };
+      this.#buckets.set(address, bucket);
+    }
+    bucket.tokens = Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.refilledAtMs) * perSecond) / 1_000);
+    bucket.refilledAtMs = now;
+    const isWithin = bucket.tokens >= 1;
+    if (isWithin) bucket.tokens = Math.max(0, bucket.tokens - count);
+    return isWithin;
+  }
+}

@@ -1,0 +1,47 @@
+import type { Answer } from './answer.js';
+
+/** Part of the time that renderings of one document may take. */
+const SHARE = 0.04;
+/** Time for renderings that a document has after a pause, and the most that it may owe. */
+const MOST_MS = 20;
+
+/** An answer that all callers share who ask while it is in preparation. */
+export function joined(prepare: () => Promise<Answer>): () => Promise<Answer> {
+  let running: Promise<Answer> | null = null;
+  return () =>
+    (running ??= prepare().finally(() => {
+      running = null;
+    }));
+}
+
+/**
+ * A document that all who ask share. Renderings take less than a twenty-fifth of the time: a caller gets a new
+ * rendering as long as that allows one, else the last one, so that the number of callers costs nothing.
+ *
+ * @param render - returns the answer. If it fails, all who wait are refused, and the next caller renders again.
+ * @param now - a monotonic time in ms.
+ */
+export function sharedAnswer(
+  render: () => Answer | Promise<Answer>,
+  now: () => number = () => performance.now(),
+): () => Promise<Answer> {
+  let [leftMs, countedAtMs] = [MOST_MS, now()];
+  let last: Answer | null = null;
+  const rendered = joined(async () => {
+    const startedAtMs = now();
+    try {
+      const answer = await render();
+      // One buffer serves all callers, also those who read it slowly.
+      last = { ...answer, body: Buffer.from(answer.body as string) };
+      return last;
+    } finally {
+      leftMs = Math.max(-MOST_MS, leftMs - (now() - startedAtMs));
+    }
+  });
+  return async () => {
+    const nowMs = now();
+    leftMs = Math.min(MOST_MS, leftMs + (nowMs - countedAtMs) * SHARE);
+    countedAtMs = nowMs;
+    return last !== null && leftMs <= 0 ? last : rendered();
+  };
+}

@@ -1,0 +1,72 @@
+/**
+ * A neighbour that sends pipelined requests to each listener of each program: memory stays bounded, and probes are
+ * answered. On a machine with other work, a program waits for a CPU: times are divided by what that adds, and by how
+ * much longer a server that does nothing takes.
+ */
+import tap, { test } from 'tap';
+import { timeLimit } from '../harness/time-factor.js';
+import { ask, attackedListener, cpuTimes, program, residentBytes } from './attacked-listener.js';
+
+tap.setTimeout(timeLimit(600_000));
+
+const MIB = 2 ** 20;
+const MOST_GROWTH_BYTES = 32 * MIB;
+const MOST_PROBE_MS = 200;
+/** Time of the bare server's answer on a machine that does nothing else. */
+const USUAL_BARE_MS = 20;
+const PROBES = 15;
+const PAUSE_MS = 50;
+
+const LISTENERS = [
+  'agent',
+  'agent-tls',
+  'agent-tls-token',
+  'probes',
+  'extender',
+  'quota',
+  'claim-webhook',
+  'console',
+] as const;
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+for (const name of LISTENERS)
+  test(`pipelined requests neither fill the memory of ${name} nor keep its probes waiting`, async (t) => {
+    t.setTimeout(timeLimit(120_000));
+    const listener = await attackedListener(t, name);
+    const { port, isTls, paths } = listener;
+    const bare = { port: Number((await program(t, 'bare-listener-program.js', [])).first), isTls: false };
+    // What the program needs for ordinary requests is not growth.
+    for (let times = 0; times < 12; times++) {
+      await Promise.all(paths.map((path) => answered(listener, path)));
+      await pause(PAUSE_MS);
+    }
+    const before = residentBytes(listener.pid);
+    const cpuBefore = cpuTimes(listener.pid);
+    const { child } = await program(t, 'pipelining-program.js', [String(port), isTls ? 'tls' : 'plain', ...paths]);
+    let [most, worstMs, worstBareMs] = [before, 0, 0];
+    for (let times = 0; times < PROBES; times++) {
+      const [ms, bareMs] = await Promise.all([ask(listener, '/healthz'), ask(bare, '/')]);
+      worstMs = Math.max(worstMs, ms);
+      worstBareMs = Math.max(worstBareMs, bareMs);
+      most = Math.max(most, residentBytes(listener.pid));
+      await pause(PAUSE_MS);
+    }
+    child.kill('SIGKILL');
+    const grownBytes = most - before;
+    const cpu = cpuTimes(listener.pid);
+    const starved = 1 + (cpu.waitedMs - cpuBefore.waitedMs) / (cpu.ranMs - cpuBefore.ranMs);
+    const limitMs = MOST_PROBE_MS * Math.max(starved, worstBareMs / USUAL_BARE_MS);
+    t.comment(
+      `${name}: ${Math.round(before / MIB)} MiB and ${Math.round(grownBytes / MIB)} MiB more; worst probe ` +
+        `${Math.round(worstMs)} ms, ${Math.round(worstBareMs)} ms at a bare server; CPU time took ` +
+        `${starved.toFixed(1)} times as long as on an idle machine`,
+    );
+    t.ok(grownBytes < MOST_GROWTH_BYTES, `memory grows by ${grownBytes} bytes`);
+    t.ok(worstMs < limitMs, `the worst probe takes ${worstMs} ms, and may take ${limitMs} ms`);
+  });
+
+/** Asks once, with the patience that a review of a token needs. */
+async function answered(listener: Parameters<typeof ask>[0], path: string): Promise<void> {
+  await Promise.race([ask(listener, path), pause(1_000)]);
+}
