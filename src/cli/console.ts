@@ -4,6 +4,7 @@ import { Command, Option } from 'commander';
 import { buildConsole } from '../console/run.js';
 import type { LogLevel } from '../host/log.js';
 import { StartupError } from '../host/startup-error.js';
+import { AGENT_NAMESPACE } from '../kube/agent-pods.js';
 import { flagsKubeconfig, operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
 import { hostAndPort, httpUrl } from './flag-values.js';
 import { logLevelOption, serveUntilSignal } from './serve.js';
@@ -15,7 +16,7 @@ interface Options {
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
   readonly clusterName: string;
-  readonly apiUrl: URL;
+  readonly agentNamespace: string;
   readonly prometheusUrl?: URL;
   readonly prometheusCaFile?: string;
   readonly prometheusTokenFile?: string;
@@ -42,11 +43,7 @@ export function consoleCommand(): Command {
     .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
     .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
     .option('--cluster-name <name>', 'name of the cluster at the top of the page', 'Cluster')
-    .addOption(
-      new Option('--api-url <url>', 'where browsers reach the API server, for links to the pages of nodes')
-        .default(httpUrl('http://localhost:8001'), 'http://localhost:8001, which is kubectl proxy')
-        .argParser(httpUrl),
-    )
+    .option('--agent-namespace <name>', 'namespace of the agents', AGENT_NAMESPACE)
     .addOption(
       new Option('--prometheus-url <url>', 'show history from this Prometheus, which scrapes the agents').argParser(
         httpUrl,
@@ -59,15 +56,7 @@ export function consoleCommand(): Command {
 }
 
 async function serve(options: Options): Promise<void> {
-  const {
-    address,
-    kubeconfig,
-    tokenReview,
-    clusterName,
-    apiUrl,
-    tlsCertFile: certFile,
-    tlsPrivateKeyFile: keyFile,
-  } = options;
+  const { address, kubeconfig, tokenReview, clusterName, tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = options;
   if ((certFile === undefined) !== (keyFile === undefined))
     throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
   const { prometheusUrl, prometheusCaFile, prometheusTokenFile } = options;
@@ -90,7 +79,7 @@ async function serve(options: Options): Promise<void> {
         tokenReview,
         tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
         clusterName,
-        apiUrl,
+        agentNamespace: options.agentNamespace,
         prometheus:
           prometheusUrl === undefined
             ? null

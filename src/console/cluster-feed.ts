@@ -21,8 +21,6 @@ const MAX_SCOPES = 16;
 export interface ConsoleState {
   readonly version: string;
   readonly cluster: string;
-  /** Base URL under which browsers reach the API server; the page behind the API server's proxy knows its own. */
-  readonly apiUrl: string;
   /** Whether it has history from Prometheus. */
   readonly history: boolean;
   /** Time since the API server was heard of last, by collection that is late; empty if none is. */

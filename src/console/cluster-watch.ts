@@ -1,6 +1,6 @@
 import type { Clock } from '../host/clock.js';
 import { AGENT_PODS, readAgentPod } from '../kube/agent-pods.js';
-import { ALL_EVENTS, ALL_NODES, ALL_PODS, ALL_RESOURCE_CLAIMS } from '../kube/api-path.js';
+import { ALL_EVENTS, ALL_NODES, ALL_PODS, ALL_RESOURCE_CLAIMS, podsPath } from '../kube/api-path.js';
 import { AGENT_COMPONENT, QUOTA_COMPONENT } from '../kube/events.js';
 import type { Informer } from '../kube/informer.js';
 import { readNode } from '../kube/node.js';
@@ -32,7 +32,7 @@ export class ClusterWatch {
     readonly watch: Pick<OptionalWatch<unknown>, 'start' | 'stop' | 'absence'>;
   }[];
 
-  constructor(api: WatchableApi, clock: Clock, model: ClusterModel) {
+  constructor(api: WatchableApi, clock: Clock, model: ClusterModel, agentNamespace: string) {
     const nodes = api.informer({
       path: ALL_NODES,
       keep: (object) => {
@@ -49,7 +49,7 @@ export class ClusterWatch {
       const uid = (after ?? before)?.uid;
       if (uid !== undefined) model.setPod(uid, after);
     });
-    const agents = api.informer({ path: ALL_PODS, labelSelector: AGENT_PODS, keep: readAgentPod });
+    const agents = api.informer({ path: podsPath(agentNamespace), labelSelector: AGENT_PODS, keep: readAgentPod });
     agents.onChange(({ before, after }) => {
       if (after !== null) model.setAgent(after);
       else if (before !== null) model.setAgent(before, true);

@@ -1,17 +1,16 @@
 import type { Clock } from '../host/clock.js';
 import type { AgentPod } from '../kube/agent-pods.js';
 import type { AgentReader } from '../kube/agent-reader.js';
-import { podProxyPath } from '../kube/api-path.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
 import type { Scope } from './scope.js';
 
+/** Where the agent of a node is. */
+export type AgentPlace = Pick<AgentPod, 'namespace' | 'name' | 'scheme' | 'port'>;
+
 /** The document of a node's agent, or why there is none. */
-export type NodeDocument = (
-  { readonly ok: true; readonly document: JsonRecord } | { readonly ok: false; readonly reason: string }
-) & {
-  /** Path of the node's own page at the API server; absent without an agent. */
-  readonly page?: string;
-};
+export type NodeDocument =
+  | { readonly ok: true; readonly document: JsonRecord; readonly agent: AgentPlace }
+  | { readonly ok: false; readonly reason: string };
 
 /** One answer of an agent serves all readers within this time. */
 const DOCUMENT_MS = 1_000;
@@ -51,13 +50,13 @@ export class NodeDocuments {
   async #fetch(node: string): Promise<NodeDocument> {
     const agent = this.#options.agentOf(node);
     if (agent === null) return { ok: false, reason: `no agent runs on ${node}` };
-    const page = podProxyPath(agent, '/');
     const answer = await this.#options.reader.read(agent, '/api/node');
-    if (!answer.ok) return { ok: false, reason: answer.message, page };
+    if (!answer.ok) return { ok: false, reason: answer.message };
     const document = record(answer.body);
+    const { namespace, name, scheme, port } = agent;
     return Array.isArray(document.cards) && Array.isArray(document.allocations)
-      ? { ok: true, document, page }
-      : { ok: false, reason: `the agent ${agent.name} answered with something else than the document of a node`, page };
+      ? { ok: true, document, agent: { namespace, name, scheme, port } }
+      : { ok: false, reason: `the agent ${name} answered with something else than the document of a node` };
   }
 }
 

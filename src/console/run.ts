@@ -33,8 +33,8 @@ export interface ConsoleConfig {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
   /** Name of the cluster on the page. */
   readonly clusterName: string;
-  /** Base URL under which browsers reach the API server, such as that of `kubectl proxy`. */
-  readonly apiUrl: URL;
+  /** Namespace of the agents. */
+  readonly agentNamespace: string;
   /** Null: no history. */
   readonly prometheus: PrometheusOptions | null;
 }
@@ -56,12 +56,11 @@ export async function buildConsole(
   const client = await openKubeClient(config.kubeconfig, clock);
   const api = watchableApi(client, clock, log);
   const model = new ClusterModel();
-  const watch = new ClusterWatch(api, clock, model);
+  const watch = new ClusterWatch(api, clock, model, config.agentNamespace);
   const feed = new ClusterFeed({
     ...{ model, clock, log },
     state: () => ({
       ...{ version: VERSION, cluster: config.clusterName, late: watch.late, absent: watch.absent },
-      apiUrl: config.apiUrl.href.replace(/\/$/u, ''),
       history: config.prometheus !== null,
     }),
   });

@@ -1,5 +1,5 @@
 import type { KubeApi } from './client.js';
-import { ALL_PODS, podsPath } from './api-path.js';
+import { podsPath } from './api-path.js';
 import { readCondition } from './condition.js';
 import { list, record, text, time } from './json.js';
 import { listAll } from './list-all.js';
@@ -24,15 +24,18 @@ export interface AgentPod {
 
 /** Selector of the pods of the manifests and the chart. */
 export const AGENT_PODS = 'app.kubernetes.io/name=gpu-manager';
+/** Where the manifests and the chart's instructions install the agents. */
+export const AGENT_NAMESPACE = 'kube-system';
 const CONTAINER = 'gpu-manager';
 const DEFAULT_PORT = 5678;
 
 /**
- * The agents of a cluster by the name of their node, in one namespace or in all. If a node has several, as during an
- * update, the ready one counts. Rejects with a `KubeError`.
+ * The agents of a cluster by the name of their node. If a node has several, as during an update, the ready one counts.
+ * Only pods of the agents' namespace are agents: whoever may create a pod elsewhere may give it any label. Rejects with
+ * a `KubeError`.
  */
-export async function agentPods(api: KubeApi, namespace: string | null): Promise<ReadonlyMap<string, AgentPod>> {
-  const path = namespace === null ? ALL_PODS : podsPath(namespace);
+export async function agentPods(api: KubeApi, namespace: string): Promise<ReadonlyMap<string, AgentPod>> {
+  const path = podsPath(namespace);
   const pods = await listAll(api, 'the pods of the agents', path, { labelSelector: AGENT_PODS });
   const found = new Map<string, AgentPod>();
   for (const agent of pods.flatMap((pod) => readAgentPod(pod) ?? []))
@@ -45,14 +48,19 @@ export function betterAgent(first: AgentPod | undefined, second: AgentPod): Agen
   return first === undefined || (second.isReady && !first.isReady) ? second : first;
 }
 
-/** Reads a pod of the agent; null for a pod of another program, or without a node. */
+/**
+ * Reads a pod of the agent. Null for a pod without a node, and for one that no DaemonSet has made under the agents'
+ * service account: the labels of a pod prove nothing.
+ */
 export function readAgentPod(object: unknown): AgentPod | null {
-  const { node, namespace, name, annotations, isDone, phase, reason, message } = readPod(object);
+  const { node, namespace, name, annotations, controller, isDone, phase, reason, message } = readPod(object);
   const { spec, status } = record(object);
   const container = list(record(spec).containers)
     .map(record)
     .find((each) => text(each.name) === CONTAINER);
   if (node === null || isDone || container === undefined) return null;
+  if (controller?.kind !== 'DaemonSet' || !isNamedAfter(controller.name, text(record(spec).serviceAccountName)))
+    return null;
   const ran = list(record(status).containerStatuses)
     .map(record)
     .find((each) => text(each.name) === CONTAINER);
@@ -74,6 +82,11 @@ export function readAgentPod(object: unknown): AgentPod | null {
     port: Number(valueOf(args, 'query-port') ?? (/^\d+$/u.test(given) ? given : DEFAULT_PORT)),
     asksForToken: isSet(args, 'token-review'),
   };
+}
+
+/** A DaemonSet of agents has the name of their service account, and that of a configuration where there are several. */
+function isNamedAfter(daemonSet: string, account: string): boolean {
+  return account !== '' && (daemonSet === account || daemonSet.startsWith(`${account}-`));
 }
 
 /** Value of a flag of the agent, as `--name=value` or `--name value`; the last one counts. */

@@ -82,11 +82,20 @@ async function testCluster(t: Test) {
     });
   for (const at of [1, 2])
     server.seed('pods', {
-      metadata: { name: `agent-${at}`, namespace: 'gpu-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
-      spec: { nodeName: `node${at}`, containers: [{ name: 'gpu-manager', args: ['run', '--token-review=true'] }] },
+      metadata: {
+        name: `agent-${at}`,
+        namespace: 'kube-system',
+        labels: { 'app.kubernetes.io/name': 'gpu-manager' },
+        ownerReferences: [{ kind: 'DaemonSet', name: 'gpu-manager', uid: 'daemonset', controller: true }],
+      },
+      spec: {
+        nodeName: `node${at}`,
+        serviceAccountName: 'gpu-manager',
+        containers: [{ name: 'gpu-manager', args: ['run', '--token-review=true'] }],
+      },
       status: { phase: 'Running', containerStatuses: [{ name: 'gpu-manager', ready: true, state: { running: {} } }] },
     });
-  server.seed('serviceaccounts', { metadata: { name: READER_ACCOUNT, namespace: 'gpu-system' } });
+  server.seed('serviceaccounts', { metadata: { name: READER_ACCOUNT, namespace: 'kube-system' } });
   const pod = (name: string, changes: { nodeName?: string; status?: object; namespace?: string; labels?: object }) =>
     server.seed('pods', {
       metadata: {
@@ -158,7 +167,7 @@ test('kubectl gpu top -i is a full screen of all nodes', { skip: noPseudoTermina
   t.match(top.text, /^node1 +2 GPUs +30 % [█░]+ 3\.0\/32\.0 GiB/m);
   top.press('j\r');
   await top.until('its processes', () =>
-    top.text.replaceAll('\n', '').includes('kubectl --namespace gpu-system exec -it agent-1 -- gpu-manager top'),
+    top.text.replaceAll('\n', '').includes('kubectl --namespace kube-system exec -it agent-1 -- gpu-manager top'),
   );
   t.match(top.text, /^ +4711 /m);
   top.press('q');
@@ -170,7 +179,7 @@ test('kubectl gpu shows nodes and pods of a cluster, with the figures of the age
   const nodes = await run('nodes');
   t.match(nodes, {
     code: 0,
-    err: /node2: the API server does not reach the agent gpu-system\/agent-2.*\n.*node10: no agent runs/,
+    err: /node2: the API server does not reach the agent kube-system\/agent-2.*\n.*node10: no agent in the namespace kube-system runs/,
   });
   t.match(
     nodes.out,
@@ -182,12 +191,12 @@ test('kubectl gpu shows nodes and pods of a cluster, with the figures of the age
   );
   t.notMatch(nodes.out, /plain/);
   t.match(JSON.parse((await run('nodes', '-l', 'pool=a', '-o', 'json')).out), [
-    { name: 'node1', cores: 200, allocatedCores: 30, usedPercent: 30, agent: 'gpu-system/agent-1', problem: null },
+    { name: 'node1', cores: 200, allocatedCores: 30, usedPercent: 30, agent: 'kube-system/agent-1', problem: null },
     { name: 'node2', problem: /connection refused/ },
   ]);
   t.match(
     (await run('nodes', 'node1', '-o', 'wide')).out,
-    /AGENT +VERSION +DRIVER +UNHEALTHY\n.*gpu-system\/agent-1 +1\.2\.3 +580\.95\.05 +0/,
+    /AGENT +VERSION +DRIVER +UNHEALTHY\n.*kube-system\/agent-1 +1\.2\.3 +580\.95\.05 +0/,
   );
   t.match(await runAlone('nodes', 'plain'), { code: 1, err: 'kubectl gpu: no node with GPUs is called plain\n' });
 
@@ -259,7 +268,7 @@ test('kubectl gpu doctor says what the cluster knows about a node, and what its 
   t.equal(good.code, 0);
   t.match(
     good.out,
-    /^no check failed, 5 ok\n\nok +label .*\nok +agent pod +gpu-system\/agent-1 is ready\nok +resources +tencent.com\/vcuda-core: 200\nok +access .*\nok +driver +sim 580\n$/,
+    /^no check failed, 5 ok\n\nok +label .*\nok +agent pod +kube-system\/agent-1 is ready\nok +resources +tencent.com\/vcuda-core: 200\nok +access .*\nok +driver +sim 580\n$/,
   );
   t.match(await run('doctor', 'node/node2'), {
     code: 1,

@@ -80,7 +80,7 @@ const ROWS: readonly Row[] = [
   ['console --log-level loud', 2, /Allowed choices are trace, debug, info, warn, error, silent/],
   ['console --cluster-nam test', 2, /\(Did you mean --cluster-name\?\)/],
   ['console extra', 2, /too many arguments/],
-  ['console --api-url localhost:8001', 2, /Expected a URL such as https:\/\/prometheus\.monitoring:9090/],
+  ['console --prometheus-url localhost:9090', 2, /Expected a URL such as https:\/\/prometheus\.monitoring:9090/],
   ['console --prometheus-url ftp://a', 2, /Expected a URL such as https:\/\/prometheus\.monitoring:9090/],
   ['console --prometheus-url http://user:secret@a', 2, /without user name and query/],
   ['console --prometheus-ca-file ./none', 2, /--prometheus-ca-file needs --prometheus-url/],

@@ -139,7 +139,7 @@ test('a collection is late after ten seconds without a connection', (t) => {
   let silentMs = 0;
   const informer = { synced: true, onChange: () => undefined, start: () => undefined, stop: () => undefined };
   const api = { informer: () => Object.defineProperty({ ...informer }, 'silentMs', { get: () => silentMs }) };
-  const watch = new ClusterWatch(api as unknown as WatchableApi, new ManualClock(), new ClusterModel());
+  const watch = new ClusterWatch(api as unknown as WatchableApi, new ManualClock(), new ClusterModel(), 'kube-system');
   t.same(watch.late, {});
   silentMs = 9_999;
   t.same(watch.late, {});

@@ -131,8 +131,13 @@ export function podObject(name: string, options: PodOptions = {}): KubeObject {
 /** The pod of a node's agent. `notReadySince`: the API server marked it as not ready. */
 export function agentObject(node: string, notReadySince: string | null = null): KubeObject {
   return {
-    metadata: { name: `agent-${node}`, namespace: 'kube-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
-    spec: { nodeName: node, containers: [{ name: 'gpu-manager', args: [] }] },
+    metadata: {
+      name: `agent-${node}`,
+      namespace: 'kube-system',
+      labels: { 'app.kubernetes.io/name': 'gpu-manager' },
+      ownerReferences: [{ kind: 'DaemonSet', name: 'gpu-manager', uid: 'daemonset', controller: true }],
+    },
+    spec: { nodeName: node, serviceAccountName: 'gpu-manager', containers: [{ name: 'gpu-manager', args: [] }] },
     status: {
       phase: 'Running',
       containerStatuses: [{ name: 'gpu-manager', ready: true }],

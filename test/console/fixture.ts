@@ -64,7 +64,7 @@ export async function runningConsole(
       tokenReview: true,
       tls: null,
       clusterName: 'test-cluster',
-      apiUrl: new URL(server.url),
+      agentNamespace: 'kube-system',
       prometheus: null,
       ...config,
     },

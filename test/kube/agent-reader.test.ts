@@ -16,8 +16,13 @@ const ARGS = ['run', '--query-addr=0.0.0.0', '--query-port=5678', '--token-revie
 function agentObject(name: string, nodeName: string, changes: { args?: string[]; ready?: boolean } = {}): KubeObject {
   const { args = ARGS, ready = true } = changes;
   return {
-    metadata: { name, namespace: 'kube-system', labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
-    spec: { nodeName, containers: [{ name: 'gpu-manager', args }] },
+    metadata: {
+      name,
+      namespace: 'kube-system',
+      labels: { 'app.kubernetes.io/name': 'gpu-manager' },
+      ownerReferences: [{ kind: 'DaemonSet', name: 'gpu-manager', uid: 'd', controller: true }],
+    },
+    spec: { nodeName, serviceAccountName: 'gpu-manager', containers: [{ name: 'gpu-manager', args }] },
     status: {
       phase: 'Running',
       containerStatuses: [
@@ -102,7 +107,7 @@ test('a user without the rights is told which one is missing', async (t) => {
   const server = await apiServer(t, { authorize: (_, { subresource }) => subresource !== 'token' });
   server.seed('pods', agentObject('agent-1', 'node1'));
   const api = clientOf(t, server.url);
-  const [agent] = [...(await agentPods(api, null)).values()];
+  const [agent] = [...(await agentPods(api, 'kube-system')).values()];
   const reader = new AgentReader({ api, clock: new ManualClock() });
   t.match(await reader.read(agent!, '/api/node'), {
     ok: false,

@@ -1,12 +1,13 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { systemClock } from '../../host/clock.js';
 import { keptAlive } from '../../host/keep-alive.js';
+import { AGENT_NAMESPACE } from '../../kube/agent-pods.js';
 import { openUserClient, type ClusterAccess } from '../../kube/open-client.js';
 import { contextOption, kubeconfigOption } from '../cluster-options.js';
 import { GpuCluster } from './gpu-cluster.js';
 
 export interface ClusterOptions extends ClusterAccess {
-  readonly agentNamespace?: string;
+  readonly agentNamespace: string;
 }
 
 /** Options that choose objects of a namespace. */
@@ -27,7 +28,7 @@ export function clusterCommand(name: string): Command {
   return new Command(name)
     .addOption(kubeconfigOption())
     .addOption(contextOption())
-    .option('--agent-namespace <name>', 'namespace of the agents; default: found by their label');
+    .option('--agent-namespace <name>', 'namespace of the agents', AGENT_NAMESPACE);
 }
 
 export function namespaceOption(description = 'namespace; default: that of the context'): Option {
@@ -55,7 +56,7 @@ export async function withCluster(
     const { client, namespace } = await openUserClient(options, systemClock);
     try {
       const chosen = options.allNamespaces === true ? null : (options.namespace ?? namespace ?? 'default');
-      await work({ cluster: new GpuCluster(client, options.agentNamespace ?? null), namespace: chosen });
+      await work({ cluster: new GpuCluster(client, options.agentNamespace), namespace: chosen });
     } finally {
       client.close();
     }

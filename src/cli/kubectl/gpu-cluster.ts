@@ -52,11 +52,10 @@ const CONCURRENCY = 32;
 export class GpuCluster {
   readonly api: KubeApi;
   readonly reader: AgentReader;
-  readonly #agentNamespace: string | null;
+  readonly #agentNamespace: string;
   #agents: Promise<ReadonlyMap<string, AgentPod>> | null = null;
 
-  /** `agentNamespace`: null searches all namespaces. */
-  constructor(api: KubeApi, agentNamespace: string | null) {
+  constructor(api: KubeApi, agentNamespace: string) {
     this.api = api;
     this.#agentNamespace = agentNamespace;
     this.reader = new AgentReader({ api, clock: systemClock });
@@ -149,7 +148,8 @@ export class GpuCluster {
   }
 
   async #ask(agent: AgentPod | null): Promise<Pick<GpuNode, 'snapshot' | 'problem'>> {
-    if (agent === null) return { snapshot: null, problem: 'no agent runs on this node' };
+    if (agent === null)
+      return { snapshot: null, problem: `no agent in the namespace ${this.#agentNamespace} runs on this node` };
     const answer = await this.reader.read(agent, '/api/node');
     return answer.ok
       ? { snapshot: answer.body as NodeSnapshot, problem: '' }

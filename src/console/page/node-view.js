@@ -25,12 +25,7 @@ export function podOfAllocation(id) {
 export function nodeView(rows, name, filterText, keepingPlace) {
   const store = new Store();
   const note = h('p', { class: 'quiet agent' }, 'Asking the agent of this node…');
-  const ownPage = h(
-    'a',
-    { target: '_blank', rel: 'noopener', title: "Through the API server's proxy, such as kubectl proxy" },
-    'The page of this node',
-  );
-  const link = h('p', { class: 'own-page', hidden: true }, ownPage);
+  const ownPage = h('p', { class: 'own-page quiet', hidden: true });
   const body = h('div', {});
   const past = historyView(rows, 'node', name);
   const element = h(
@@ -38,7 +33,7 @@ export function nodeView(rows, name, filterText, keepingPlace) {
     {},
     h('p', { class: 'back' }, h('a', { href: '#/' }, '← all nodes')),
     h('h2', { class: 'node-title' }, name),
-    link,
+    ownPage,
     note,
     body,
     past.element,
@@ -112,8 +107,8 @@ export function nodeView(rows, name, filterText, keepingPlace) {
     try {
       const answer = await read(`api/node?name=${encodeURIComponent(name)}`);
       if (closed) return;
-      link.hidden = answer?.page === undefined;
-      if (!link.hidden) ownPage.href = rows.apiUrl(answer.page);
+      ownPage.hidden = answer?.ok !== true;
+      if (answer?.ok === true) ownPage.replaceChildren(...wayToPage(answer.agent));
       if (answer?.ok === true) drawAgent(answer.document);
       else if (answer !== null) drawSilence(answer.reason);
     } catch {
@@ -140,6 +135,18 @@ export function nodeView(rows, name, filterText, keepingPlace) {
       picture?.close();
     },
   };
+}
+
+/**
+ * How to open the node's own page. There is no link: behind the API server's proxy the page would have the origin of
+ * the API server, and a node that an attacker controls could act there as its reader.
+ */
+function wayToPage({ namespace, name, port, scheme }) {
+  return [
+    'Its own page: ',
+    h('code', {}, `kubectl --namespace ${namespace} port-forward pod/${name} ${port}`),
+    `, then open ${scheme}://localhost:${port}/`,
+  ];
 }
 
 /** The part of an agent's document that changes with every sample, as its own page gets it. */

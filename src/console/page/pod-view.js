@@ -1,40 +1,18 @@
 import { h } from './dom.js';
 import { ago, bytes } from './format.js';
 import { historyView } from './history.js';
-import { read } from './stream.js';
 
-/** One pod: what it asked for, where it is, and why it waits. Its containers link to the page of its node. */
+/** One pod: what it asked for, where it is, and why it waits. */
 export function podView(rows, uid) {
   const facts = h('div', {});
   const past = historyView(rows, 'pod', uid);
   const element = h('div', { class: 'container' }, facts, past.element);
-  /** By container: its view on the page of the node. */
-  let pages = new Map();
-  const draw = () => facts.replaceChildren(...picture(rows, rows.pods.get(uid), pages));
+  const draw = () => facts.replaceChildren(...picture(rows, rows.pods.get(uid)));
   draw();
-  const node = rows.pods.get(uid)?.node;
-  if (node !== undefined && rows.tables.has('nodes'))
-    void pagesOf(rows, node, uid).then((found) => {
-      pages = found;
-      draw();
-    });
   return { element, tables: ['pods', 'claims'], draw, close: () => past.close() };
 }
 
-/** Views of a pod's containers on the page of their node; none if its agent does not answer. */
-async function pagesOf(rows, node, uid) {
-  const answer = await read(`api/node?name=${encodeURIComponent(node)}`).catch(() => null);
-  if (answer?.ok !== true) return new Map();
-  return new Map(
-    answer.document.allocations.flatMap(({ id, owners }) =>
-      owners
-        .filter(({ podUid }) => podUid === uid)
-        .map(({ container }) => [container, `${rows.apiUrl(answer.page)}#/container/${encodeURIComponent(id)}`]),
-    ),
-  );
-}
-
-function picture(rows, pod, pages) {
+function picture(rows, pod) {
   const back = h('p', { class: 'back' }, h('a', { href: '#/pods' }, '← all pods'));
   if (pod === undefined)
     return [
@@ -70,19 +48,14 @@ function picture(rows, pod, pages) {
       h(
         'ul',
         { class: 'plain-list' },
-        slices.map(({ container, claim, gpu, cores, memoryBytes }) => {
-          // A claim's slice may be of several containers, which share one view.
-          const page = claim === undefined ? pages.get(container) : [...pages.values()][0];
-          return h(
+        slices.map(({ container, claim, gpu, cores, memoryBytes }) =>
+          h(
             'li',
             {},
             `${claim === undefined ? container : `claim ${claim}`}: ${cores} cores, ${memoryBytes === 0 ? 'all memory' : bytes(memoryBytes)}`,
             h('span', { class: 'quiet' }, gpu === null ? '' : ` on GPU ${gpu}`),
-            page === undefined
-              ? null
-              : h('a', { class: 'own-page', href: page, target: '_blank', rel: 'noopener' }, 'on the page of its node'),
-          );
-        }),
+          ),
+        ),
       ),
     ),
   ].filter((part) => part !== null);

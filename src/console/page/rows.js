@@ -1,4 +1,3 @@
-import { API_PROXY } from './api-proxy.js';
 import { marks } from './colours.js';
 
 /** The field by which rows of a table replace each other. */
@@ -84,11 +83,6 @@ export class Rows {
     if (pod.node === undefined) return marksOf([pod]).get(pod.uid);
     if (!this.#marksOf.has(pod.node)) this.#marksOf.set(pod.node, marksOf(this.podsOn(pod.node)));
     return this.#marksOf.get(pod.node).get(pod.uid);
-  }
-
-  /** The address at which this browser gets a path of the API server. */
-  apiUrl(path) {
-    return `${API_PROXY ?? this.console.apiUrl}${path}`;
   }
 
   waiting() {
