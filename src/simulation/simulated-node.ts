@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KubeletEmulator, type EmulatorOptions } from './kubelet/kubelet.js';
 import type { EmulatedPod } from './kubelet/pod.js';
+import { initPeaks } from '../gpu/ledger/pending.js';
 import type { Log } from '../host/log.js';
 import type { AgentConfig } from '../agent/config.js';
 import { buildAgent, type Agent, type AgentSeams } from '../agent/run.js';
@@ -142,15 +143,17 @@ function podsOf(kubelet: KubeletEmulator): AgentPods {
   return {
     ...NO_PODS,
     pending: () =>
-      kubelet.waiting.flatMap((pod) =>
-        [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }) => ({
+      kubelet.waiting.flatMap((pod) => {
+        const peaks = initPeaks(pod.initContainers, pod.containers);
+        return [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }, index) => ({
           podUid: pod.uid,
           container: name,
           cores,
           memoryBlocks,
           hint: [],
-        })),
-      ),
+          peak: peaks[index],
+        }));
+      }),
     ended: () => kubelet.ended,
     exists: (podUid) => find((pod) => pod.uid === podUid) !== undefined,
     annotations: (podUid) => {

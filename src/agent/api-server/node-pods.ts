@@ -6,7 +6,7 @@ import {
   predicateGpuIndexKey,
   readEqualGpus,
 } from '../../gpu/annotations.js';
-import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
+import { initPeaks, type PendingContainer, type PendingContainers } from '../../gpu/ledger/pending.js';
 import { isOver, usesGpu, type NodePod, type PodContainer } from './node-pod.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
@@ -302,8 +302,11 @@ function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set(
   const hintOf = (index: number): number[] => (ours ? indexes(pod.annotations.get(predicateGpuIndexKey(index))) : []);
   // The containers reuse the GPUs of init containers, so their predictions also apply to these.
   const hints = [...new Set(pod.containers.flatMap((_, index) => hintOf(index)))];
+  const peaks = initPeaks(pod.initContainers, pod.containers);
   return [
-    ...pod.initContainers.filter(waits).map((container) => entry(container, hints)),
+    ...pod.initContainers.flatMap((container, index) =>
+      waits(container) ? [{ ...entry(container, hints), peak: peaks[index] }] : [],
+    ),
     ...pod.containers.flatMap((container, index) => (waits(container) ? [entry(container, hintOf(index))] : [])),
   ];
 }

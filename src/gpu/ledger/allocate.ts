@@ -72,6 +72,8 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
     const { isGpuOpen, ...named } = addMemory(before, existing, joined);
     const known = isGpuOpen === true && joined.length === 0 ? { ...named, isGpuOpen } : named;
     const state = withAllocation(withoutHalf(before, joined), known);
+    const over = request.gpus === undefined ? overbooked(state, known) : null;
+    if (over !== null) return over;
     const open = joined.length > 0 || isWholeInstance ? null : ({ kind: 'core', allocationId: id } as const);
     return { ok: true, state: { ...state, open }, allocation: state.allocations.get(id) ?? existing, replaced: null };
   }
@@ -98,12 +100,11 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
     half.length > 0 || instances !== null
       ? null
       : { kind: 'core', allocationId: id, ...(isUnsure ? { isUnsure } : {}) };
-  return {
-    ok: true,
-    state: { ...withAllocation(withoutHalf(state, half), allocation), open },
-    allocation,
-    replaced: existing ?? null,
-  };
+  const next = { ...withAllocation(withoutHalf(state, half), allocation), open };
+  // A container that runs already is recorded even if its GPU has no room.
+  const over = request.gpus === undefined ? overbooked(next, allocation) : null;
+  if (over !== null) return over;
+  return { ok: true, state: next, allocation, replaced: existing ?? null };
 }
 
 function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated {

@@ -1,5 +1,28 @@
 import type { ResourceKind } from '../resources.js';
 
+/** What a container requests. */
+export interface Amounts {
+  readonly cores: number;
+  readonly memoryBlocks: number;
+}
+
+/** The largest amount of each resource. */
+export function peakOf(requests: readonly Amounts[]): Amounts {
+  return {
+    cores: Math.max(0, ...requests.map(({ cores }) => cores)),
+    memoryBlocks: Math.max(0, ...requests.map(({ memoryBlocks }) => memoryBlocks)),
+  };
+}
+
+/**
+ * The peak of each init container of a pod: the most that it or a container that reuses its ids requests. The kubelet
+ * gives the ids of an init container to the init containers after it, and then to the first container.
+ */
+export function initPeaks(initContainers: readonly Amounts[], containers: readonly Amounts[]): readonly Amounts[] {
+  const first = containers.filter(({ cores, memoryBlocks }) => cores + memoryBlocks > 0).slice(0, 1);
+  return initContainers.map((_, index) => peakOf([...initContainers.slice(index), ...first]));
+}
+
 /** A container that waits for its GPU: from a pod that the API server binds to this node and that has not started. */
 export interface PendingContainer {
   readonly podUid: string;
@@ -8,6 +31,8 @@ export interface PendingContainer {
   readonly memoryBlocks: number;
   /** GPU indexes that a scheduler extender predicted; empty without a prediction. */
   readonly hint: readonly number[];
+  /** Only of an init container: its GPUs need room for this (`initPeaks`). */
+  readonly peak?: Amounts | undefined;
   /** Whether its pod requires whole GPUs of one model and memory. */
   readonly equalGpus?: boolean;
   /** Whether its programs are 32-bit programs. */

@@ -16,9 +16,9 @@ import {
   predictedGpus,
   type BrokenRule,
 } from './pairing.js';
-import type { PendingContainers } from './pending.js';
+import { peakOf, type Amounts, type PendingContainer, type PendingContainers } from './pending.js';
 import { countByGpu, pickIds } from './pick-ids.js';
-import { ownersOf, pluginSlots, type LedgerState } from './state.js';
+import { ownersOf, pluginSlots, reusedWith, type LedgerState } from './state.js';
 
 /** The kubelet's GetPreferredAllocation for one resource of one container. */
 export interface PreferenceRequest {
@@ -56,15 +56,25 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   const wrong = checkCores(request.size, state.node.shareMode);
   if (wrong !== null) return wrong;
   const must = ownersOf(state, request.mustInclude);
-  const free = pluginSlots(state, { coreIds: new Set(request.mustInclude), memoryIds: new Set() });
+  const half = openMemory(state, request.size, request.pending);
+  const reused = reusedWith(state, request.mustInclude);
+  const free = pluginSlots(state, {
+    coreIds: new Set([...request.mustInclude, ...reused.coreIds]),
+    memoryIds: new Set([...reused.memoryIds, ...(half ?? [])]),
+  });
   const perGpu = Math.min(request.size, CORES_PER_GPU);
   const offered = countByGpu(state, request.available);
   const among = free.filter((slot) => (offered.get(slot.gpu.uuid) ?? 0) >= perGpu).map((slot) => slot.gpu.index);
 
-  const half = openMemory(state, request.size, request.pending);
   if (half !== null) {
     const named = gpuOfOpenMemory(state);
-    const joined = joinMemory(state, request.size, named.length > 0 ? named : ownersOf(state, half), free, must);
+    const joined = joinMemory(
+      state,
+      { cores: request.size, memoryBlocks: half.length },
+      named.length > 0 ? named : ownersOf(state, half),
+      free,
+      must,
+    );
     if (joined !== null) return joined;
     if (named.length > 0)
       return refuse(
@@ -87,8 +97,15 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
   const hint = predictedGpus(state, request, candidates);
   const equalGpus = candidates.length > 0 && candidates.every((candidate) => candidate.equalGpus === true);
   let refusal: Refusal | null = null;
+  const own = { cores: request.size, memoryBlocks: Math.max(...memoryNeeds) };
+  const roomy = half === null ? gpusForPeak(state, free, own, candidates, { mustInclude: must, hint }) : null;
   // First GPUs whose own ids suffice, then any GPU: ids of another GPU can be used for it.
-  for (const options of [{ mustInclude: must, among, hint }, { among, hint }, { hint }] satisfies PlacementOptions[]) {
+  for (const options of [
+    ...(roomy === null ? [] : [{ mustInclude: must, among: roomy, hint }]),
+    { mustInclude: must, among, hint },
+    { among, hint },
+    { hint },
+  ] satisfies PlacementOptions[]) {
     for (const blocks of memoryNeeds) {
       const placed = place(
         state.node.topology,
@@ -101,6 +118,25 @@ function gpusForCores(state: LedgerState, request: PreferenceRequest): ChosenGpu
     }
   }
   return refusal ?? refuse('nothing-fits', 'no GPU on this node');
+}
+
+/**
+ * The GPUs (indexes) on which the containers that reuse the ids of an init container have room as well; null if none of
+ * the candidates is an init container with more to follow, or if there is no such room.
+ */
+function gpusForPeak(
+  state: LedgerState,
+  free: readonly GpuSlot[],
+  own: Amounts,
+  candidates: readonly PendingContainer[],
+  options: PlacementOptions,
+): readonly number[] | null {
+  const peak = peakOf([own, ...candidates.flatMap((candidate) => candidate.peak ?? [])]);
+  if (checkCores(peak.cores, state.node.shareMode) !== null) return null;
+  if (peak.cores === own.cores && peak.memoryBlocks === own.memoryBlocks) return null;
+  const { cores, memoryBlocks: blocks } = peak;
+  const placed = place(state.node.topology, free, { cores, memoryBytes: blocks * MEMORY_BLOCK_BYTES }, options);
+  return placed.ok ? placed.gpus.map(({ index }) => index) : null;
 }
 
 /**
@@ -123,22 +159,22 @@ function expectedMemory(free: readonly GpuSlot[], cores: number): number[] {
 /** The GPUs for cores whose memory was requested first: the GPUs of the memory ids, if they have the cores. */
 function joinMemory(
   state: LedgerState,
-  cores: number,
+  { cores, memoryBlocks: blocks }: Amounts,
   among: readonly number[],
   free: readonly GpuSlot[],
   must: readonly number[],
 ): ChosenGpus | null {
   const gpus = isFraction(cores) ? 1 : cores / CORES_PER_GPU;
   if (isFraction(cores) && among.length !== 1) return null;
-  // The memory of these GPUs is allocated to this container already.
   const options =
     among.length <= gpus ? { mustInclude: [...new Set([...among, ...must])] } : { among, mustInclude: must };
-  const placed = place(state.node.topology, free, { cores, memoryBytes: 0 }, options);
+  const placed = place(state.node.topology, free, { cores, memoryBytes: blocks * MEMORY_BLOCK_BYTES }, options);
   return placed.ok ? placed : null;
 }
 
 function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGpus {
-  const reused = { coreIds: new Set<string>(), memoryIds: new Set(request.mustInclude) };
+  const beside = reusedWith(state, request.mustInclude);
+  const reused = { coreIds: beside.coreIds, memoryIds: new Set([...request.mustInclude, ...beside.memoryIds]) };
   const free = pluginSlots(state, reused);
   const open = openCores(state, request.size, request.pending);
   if (open !== null) {
@@ -164,7 +200,13 @@ function gpusForMemory(state: LedgerState, request: PreferenceRequest): ChosenGp
   const hint = predictedGpus(state, request, candidates);
   const memoryBytes = request.size * MEMORY_BLOCK_BYTES;
   let refusal: Refusal | null = null;
-  for (const options of [{ mustInclude: must, hint }, { hint }] satisfies PlacementOptions[]) {
+  const own = { cores: plausibleCores(candidates)[0] ?? 0, memoryBlocks: request.size };
+  const peakGpus = gpusForPeak(state, free, own, candidates, { mustInclude: must, hint });
+  for (const options of [
+    ...(peakGpus === null ? [] : [{ mustInclude: must, among: peakGpus, hint }]),
+    { mustInclude: must, hint },
+    { hint },
+  ] satisfies PlacementOptions[]) {
     for (const cores of plausibleCores(candidates)) {
       const placed = place(state.node.topology, free, { cores, memoryBytes }, options);
       if (placed.ok) return placed;

@@ -210,6 +210,23 @@ function counted(held: ReadonlySet<string> = NOTHING, reused: ReadonlySet<string
   return count;
 }
 
+/**
+ * `ids` of an earlier container of the same pod, which the next container reuses, with the ids of the other resource
+ * that it has beside them.
+ */
+export function reusedWith(state: LedgerState, ids: readonly string[]): Reused {
+  if (ids.length === 0) return NOTHING_REUSED;
+  const wanted = new Set(ids);
+  const holders = [...state.allocations.values()].flatMap(({ parts }) => {
+    const held = parts.flatMap(({ coreIds, memoryIds }) => [...coreIds, ...memoryIds]);
+    return held.some((id) => wanted.has(id)) ? parts : [];
+  });
+  return {
+    coreIds: new Set(holders.flatMap(({ coreIds }) => coreIds)),
+    memoryIds: new Set(holders.flatMap(({ memoryIds }) => memoryIds)),
+  };
+}
+
 /** The indexes of the GPUs that ids name, ascending. */
 export function ownersOf(state: LedgerState, ids: readonly string[]): number[] {
   const uuids = new Set(ids.map((id) => state.node.ids.decode(id)?.gpuUuid));

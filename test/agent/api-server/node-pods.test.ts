@@ -76,7 +76,14 @@ test('waiting containers are listed with their requests, init containers first, 
   });
   const pods = await knowing(t, server);
   t.same(pods.pending(), [
-    { podUid: 'uid-a', container: 'fetch', cores: 10, memoryBlocks: 4, hint: [] },
+    {
+      podUid: 'uid-a',
+      container: 'fetch',
+      cores: 10,
+      memoryBlocks: 4,
+      hint: [],
+      peak: { cores: 30, memoryBlocks: 16 },
+    },
     { podUid: 'uid-a', container: 'main', cores: 30, memoryBlocks: 16, hint: [] },
     { podUid: 'uid-a', container: 'whole', cores: 200, memoryBlocks: 0, hint: [] },
   ]);
