@@ -36,6 +36,8 @@ export interface Pod {
   readonly priority: number;
   /** Node on which others are evicted to make room for it; null if there is none. */
   readonly nominatedNode: string | null;
+  /** Name of its pod group in its namespace (`spec.schedulingGroup`, Kubernetes 1.36); empty without one. */
+  readonly podGroup: string;
   /** Whether scheduling gates hold it back. */
   readonly isGated: boolean;
   readonly nodeSelector: Readonly<Record<string, string>>;
@@ -139,6 +141,7 @@ export function readPod(object: unknown): Pod {
     message: text(status.message),
     priority: typeof priority === 'number' ? priority : 0,
     nominatedNode: text(status.nominatedNodeName) || null,
+    podGroup: text(record(spec.schedulingGroup).podGroupName),
     isGated: list(spec.schedulingGates).length > 0,
     nodeSelector: texts(spec.nodeSelector),
     nodeTerms: nodeTermsOf(spec),

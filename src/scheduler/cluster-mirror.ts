@@ -9,6 +9,7 @@ import type { ClusterObserver } from './cluster-source.js';
 import type { Node } from '../kube/node.js';
 import type { Taint } from '../manifests/taint.js';
 import { NodeShapes } from './node-shape.js';
+import { PodGroups } from './pod-groups.js';
 import type { PodView } from './pod-view.js';
 
 /** Is notified about predictions. */
@@ -39,6 +40,7 @@ export class ClusterMirror implements ClusterObserver {
   /** By UID of a nominated pod: for each node the victims that were named to the scheduler. */
   readonly #victims = new Map<string, ReadonlyMap<string, readonly string[]>>();
   readonly #waiting = new Set<() => void>();
+  readonly groups = new PodGroups();
   #synced = false;
 
   constructor(cluster: Cluster, log: Log, listener: PredictionListener) {
@@ -104,7 +106,10 @@ export class ClusterMirror implements ClusterObserver {
       return;
     }
     const gpu = needsGpu(pod.demand);
-    const first = !this.#pods.has(pod.uid);
+    const known = this.#pods.get(pod.uid);
+    const first = known === undefined;
+    if (gpu && pod.group !== null) this.groups.seen(pod.group, pod.uid, pod.nodeName);
+    if (known !== undefined) this.#release(known, pod);
     this.#setNominated(pod.uid, pod.nodeName === null ? pod.nominatedNode : null);
     if (gpu || pod.nodeName === null) this.#pods.set(pod.uid, pod);
     else this.#pods.delete(pod.uid);
@@ -117,6 +122,20 @@ export class ClusterMirror implements ClusterObserver {
     const { uid, nodeName, demand, initEnded, gpus } = pod;
     this.#onNode(pod, { uid, nodeName, demand, initEnded, gpus });
     if (pod.leaving) this.#keepAllNominated(pod.nodeName);
+  }
+
+  /**
+   * Releases room that the scheduler will not use: all of it after it has written that it found no node, and that on
+   * the other nodes after it has named the pod's node.
+   */
+  #release(before: PodView, pod: PodView): void {
+    const reservation = this.#cluster.reservations.get(pod.uid);
+    if (reservation === undefined || reservation.nominated !== null || before.resourceVersion === pod.resourceVersion)
+      return;
+    if (pod.isUnscheduled && !before.isUnscheduled) this.#cluster.reservations.drop(pod.uid);
+    else if (pod.nominatedNode === null || pod.nominatedNode === before.nominatedNode) return;
+    else this.#cluster.reservations.narrow(pod.uid, pod.nominatedNode);
+    this.changed();
   }
 
   /**
@@ -167,7 +186,8 @@ export class ClusterMirror implements ClusterObserver {
   }
 
   podGone(uid: string): void {
-    const node = this.#pods.get(uid)?.nodeName ?? null;
+    const { nodeName: node = null, group = null } = this.#pods.get(uid) ?? {};
+    if (group !== null) this.groups.gone(group, uid);
     this.#setNominated(uid, null);
     this.#pods.delete(uid);
     this.#bound.delete(uid);

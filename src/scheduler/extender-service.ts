@@ -9,6 +9,8 @@ import type { BindingArguments, ExtenderArguments, PreemptionArguments } from '.
 import { CallTurns, type CallBudget } from './call-budget.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { DecisionMetrics } from './extender-metrics.js';
+import { closest } from './node-closeness.js';
+import type { PodGroup } from './pod-groups.js';
 import type { PodWriter } from './pod-writer.js';
 import { viewPod, type PodView } from './pod-view.js';
 import { preempt } from './preemption.js';
@@ -100,10 +102,12 @@ export class ExtenderService {
     await this.#settled(pod.uid, ANSWER_WITHIN_MS);
     const bound = this.#boundTo(pod.uid);
     if (bound !== null) return onlyNode(given, names, bound);
+    const group = this.#groupOf(pod);
     this.#cluster.reservations.drop(pod.uid);
     this.#cluster.reservations.dropNominatedBelow(pod.priority);
-    const evaluation = await this.#evaluateAndReserve(pod, names);
+    const evaluation = await this.#evaluateAndReserve(pod, group, names);
     if (evaluation.fits.length === 0) this.#mirror.keepNominated(pod.uid);
+    if (group !== null && evaluation.fits.length === 0) group.hasFailed = true;
     return this.#filterResult(given, pod, evaluation);
   }
 
@@ -207,16 +211,17 @@ export class ExtenderService {
    * Evaluates the nodes and reserves room on those that fit. Room is checked again in the turn in which it is reserved:
    * of several pods that waited for the same decision, each sees the reservations of the earlier pods.
    */
-  async #evaluateAndReserve(pod: PodView, names: readonly string[]): Promise<Evaluation> {
+  async #evaluateAndReserve(pod: PodView, group: PodGroup | null, names: readonly string[]): Promise<Evaluation> {
     const deadline = this.#clock.now() + this.#options.settleTimeoutMs;
     const budget = this.#turns.budget();
     for (let tries = 1; ; tries++) {
       const evaluation = await budget.run(this.#cluster.judge(pod.demand, names, budget));
-      const mayFit =
-        evaluation.refused.some(({ refusal }) => refusal === 'reserved') && this.#cluster.reservations.undecided;
+      const isReserved = evaluation.refused.some(({ refusal }) => refusal === 'reserved');
+      if (evaluation.fits.length === 0 && isReserved && !budget.wasSpent && this.#releaseGroups(group)) continue;
+      const mayFit = isReserved && this.#cluster.reservations.undecided;
       const leftMs = deadline - this.#clock.now();
       if (evaluation.fits.length > 0) {
-        const offered = await this.#reserve(pod, evaluation, budget);
+        const offered = await this.#reserve(pod, group, evaluation, budget);
         if (offered.fits.length > 0 || budget.wasSpent || tries >= MOST_TRIES) return this.#ended(offered, budget);
         // Other pods took the room between two turns.
         continue;
@@ -229,10 +234,19 @@ export class ExtenderService {
   }
 
   /** Reserves room on the nodes that are offered, and leaves out those whose room was taken meanwhile. */
-  async #reserve(pod: PodView, evaluation: Evaluation, budget: CallBudget): Promise<Evaluation> {
-    const best = await this.#best(pod, evaluation.fits, budget);
+  async #reserve(
+    pod: PodView,
+    group: PodGroup | null,
+    evaluation: Evaluation,
+    budget: CallBudget,
+  ): Promise<Evaluation> {
+    const best =
+      group === null
+        ? await this.#best(pod, evaluation.fits, budget)
+        : await this.#bestOfGroup(pod, group, evaluation.fits, budget);
     const expiresMs = this.#clock.now() + this.#options.reservationTtlMs;
     const fits = await budget.run(this.#cluster.reserveInTurns(pod.uid, pod.demand, best, expiresMs, budget));
+    if (group !== null) group.members.set(pod.uid, fits[0]?.name ?? null);
     return { ...evaluation, fits };
   }
 
@@ -251,6 +265,61 @@ export class ExtenderService {
   async #best(pod: PodView, fits: readonly ClusterNode[], budget: CallBudget): Promise<readonly ClusterNode[]> {
     if (this.#options.offer === 'all') return fits;
     return spread(await budget.run(this.#cluster.allCheapest(pod.demand, fits, budget)), MOST_OFFERED);
+  }
+
+  /** One node: a member of a group holds room on no other, so that the next members find theirs. */
+  async #bestOfGroup(
+    pod: PodView,
+    { members }: PodGroup,
+    fits: readonly ClusterNode[],
+    budget: CallBudget,
+  ): Promise<readonly ClusterNode[]> {
+    const others = [...members].flatMap(([uid, name]) => {
+      const node = name === null || uid === pod.uid ? undefined : this.#cluster.nodes.get(name);
+      return node ?? [];
+    });
+    const best = await budget.run(this.#cluster.allCheapest(pod.demand, closest(fits, others), budget));
+    return best.slice(0, 1);
+  }
+
+  /**
+   * The pod's group; null without one. A member that is asked about again begins the group anew: the scheduler has
+   * given up what it was told about the others.
+   */
+  #groupOf(pod: PodView): PodGroup | null {
+    if (pod.group === null) return null;
+    const group = this.#mirror.groups.seen(pod.group, pod.uid, null);
+    if (group.asked.has(pod.uid)) {
+      this.#releaseGroup(group);
+      group.asked.clear();
+      group.hasFailed = false;
+    }
+    group.asked.add(pod.uid);
+    return group;
+  }
+
+  /**
+   * Releases the room of groups that a pod need not wait for: of groups that probably cannot start, and for a member of
+   * a group also of younger groups. The room of one group is released together. True if this released any.
+   */
+  #releaseGroups(own: PodGroup | null): boolean {
+    let isReleased = false;
+    for (const group of this.#mirror.groups.values()) {
+      if (group === own || !(group.hasFailed || (own !== null && group.order > own.order))) continue;
+      if (this.#releaseGroup(group)) isReleased = true;
+    }
+    return isReleased;
+  }
+
+  #releaseGroup({ members }: PodGroup): boolean {
+    let isReleased = false;
+    for (const uid of members.keys()) {
+      if (this.#cluster.reservations.get(uid)?.nominated !== null) continue;
+      this.#cluster.reservations.drop(uid);
+      members.set(uid, null);
+      isReleased = true;
+    }
+    return isReleased;
   }
 
   async #change(withinMs: number): Promise<void> {

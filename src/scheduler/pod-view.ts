@@ -5,6 +5,7 @@ import { demandOf, MOST_GPU_CONTAINERS, needsGpu, tooManyContainers } from './cl
 import type { ContainerGpus } from './cluster/pod-placement.js';
 import { checkCores, checkPair } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
+import { groupOf } from './pod-groups.js';
 import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 
 /** The fields of a pod that the extender uses. */
@@ -23,6 +24,10 @@ export interface PodView {
   /** The node on which others are evicted to make room for it; null if there is none. */
   readonly nominatedNode: string | null;
   readonly priority: number;
+  /** Key of the group of pods that start together or not at all; null without one. */
+  readonly group: string | null;
+  /** Whether the scheduler has written that it found no node. */
+  readonly isUnscheduled: boolean;
   readonly demand: Demand;
   /** The error in its request, for its author; null for a valid one. */
   readonly brokenRule: string | null;
@@ -90,6 +95,8 @@ export function viewPod(pod: Pod): PodView {
     leaving: pod.isLeaving,
     nominatedNode: pod.nominatedNode,
     priority: pod.priority,
+    group: groupOf(pod),
+    isUnscheduled: pod.unscheduled !== '',
     demand,
     brokenRule:
       (needs.ok ? null : needs.reason) ??

@@ -49,6 +49,7 @@ export interface PodObject {
   readonly spec?: {
     readonly nodeName?: string | undefined;
     readonly priority?: number;
+    readonly schedulingGroup?: { readonly podGroupName: string };
     readonly nodeSelector?: Readonly<Record<string, string>>;
     readonly affinity?: unknown;
     readonly resources?: ContainerSpec['resources'];
@@ -56,7 +57,11 @@ export interface PodObject {
     readonly initContainers?: readonly ContainerSpec[];
     readonly containers?: readonly ContainerSpec[];
   };
-  readonly status?: { readonly phase?: string; readonly nominatedNodeName?: string };
+  readonly status?: {
+    readonly phase?: string;
+    readonly nominatedNodeName?: string;
+    readonly conditions?: readonly Readonly<Record<string, string>>[];
+  };
 }
 
 const CORE = 'tencent.com/vcuda-core';

@@ -98,6 +98,15 @@ export class Reservations {
     return this.#reservations.delete(uid);
   }
 
+  /** Releases the room on all nodes but this one; without room on it, nothing changes. */
+  narrow(uid: string, name: string): void {
+    const rooms = this.#reservations.get(uid)?.rooms ?? [];
+    const kept = rooms.find(({ node }) => node.name === name);
+    if (kept === undefined) return;
+    for (const { node, charges } of rooms.splice(0)) if (node !== kept.node) node.unreserve(charges);
+    rooms.push(kept);
+  }
+
   /** Removes all reservations. */
   clear(): void {
     for (const uid of [...this.#reservations.keys()]) this.drop(uid);

@@ -1,0 +1,115 @@
+import { test, type Test } from 'tap';
+import { readPod } from '../../src/kube/pod.js';
+import { groupOf } from '../../src/scheduler/pod-groups.js';
+import { node, pod, type NodeObject, type PodObject } from './objects.js';
+import { start, type Rig } from './scheduler.js';
+
+const EIGHT = new Array<number>(8).fill(16);
+const nodesOf = (count: number): NodeObject[] => Array.from({ length: count }, (_, at) => node(`n${at}`, EIGHT));
+
+/** A member that needs all eight GPUs of a node. */
+function member(group: string, name: string): PodObject {
+  return pod(`${group}-${name}`, [[800, 0]], { schedulingGroup: { podGroupName: group } });
+}
+
+const membersOf = (group: string, count: number): PodObject[] =>
+  Array.from({ length: count }, (_, at) => member(group, String(at)));
+
+/** A wait of a minute would end the test: no member waits for room that its own group holds. */
+const PATIENT = { settleTimeoutMs: 60_000 };
+
+async function rigOf(t: Test, nodes: readonly NodeObject[], offer: 'all' | 'best' = 'best'): Promise<Rig> {
+  return start(t, nodes, { ...PATIENT, offer });
+}
+
+async function offered(rig: Rig, wanted: PodObject): Promise<readonly string[]> {
+  rig.api.setPod(wanted);
+  return (await rig.scheduler.filter(wanted, [...rig.api.nodes.keys()])).NodeNames ?? [];
+}
+
+for (const offer of ['all', 'best'] as const) {
+  test(`a group whose members are all filtered before any is bound gets a node each (--offer ${offer})`, async (t) => {
+    const rig = await rigOf(t, nodesOf(4), offer);
+    const members = membersOf('train', 4);
+    const nodes: string[] = [];
+    for (const wanted of members) {
+      const names = await offered(rig, wanted);
+      t.equal(names.length, 1, 'a member is offered one node');
+      nodes.push(...names);
+    }
+    t.equal(new Set(nodes).size, 4);
+    for (const [at, wanted] of members.entries())
+      t.same(await rig.scheduler.bind(wanted, nodes[at] as string), { Error: '' });
+  });
+}
+
+test('of two groups that are filtered alternately, the older one gets all its nodes', async (t) => {
+  const rig = await rigOf(t, nodesOf(4));
+  const [older, younger] = [membersOf('older', 4), membersOf('younger', 4)];
+  const got = { older: 0, younger: 0 };
+  for (let at = 0; at < 4; at++) {
+    got.older += (await offered(rig, older[at] as PodObject)).length;
+    if (at < 2) got.younger += (await offered(rig, younger[at] as PodObject)).length;
+  }
+  t.equal(got.older, 4);
+  t.equal(got.younger, 2, 'the younger group had room until the older one needed it');
+});
+
+test('a group that cannot start keeps no other pod waiting', async (t) => {
+  const rig = await rigOf(t, nodesOf(4));
+  const answers: number[] = [];
+  for (const wanted of membersOf('large', 5)) answers.push((await offered(rig, wanted)).length);
+  t.same(answers, [1, 1, 1, 1, 0], 'the fifth member finds no node, and does not wait');
+  t.not((await offered(rig, pod('other', [[50, 2]]))).length, 0);
+});
+
+test('a member that is filtered again begins its group anew', async (t) => {
+  const rig = await rigOf(t, nodesOf(2));
+  const [first, second] = membersOf('train', 2) as [PodObject, PodObject];
+  for (let cycle = 0; cycle < 5; cycle++) {
+    const nodes = [...(await offered(rig, first)), ...(await offered(rig, second))];
+    t.same(nodes.sort(), ['n0', 'n1']);
+  }
+});
+
+test('room of a pod is free as soon as the scheduler writes that it found no node, or names one', async (t) => {
+  const rig = await rigOf(t, [node('a', [16]), node('b', [16])], 'all');
+  const stored = (of: PodObject, version: string, status: PodObject['status'] = {}): PodObject => ({
+    ...of,
+    metadata: { ...of.metadata, resourceVersion: version },
+    status: { ...of.status, ...status },
+  });
+  const wanted = pod('p', [[100, 0]]);
+  const other = pod('q', [[100, 0]]);
+  t.same(await offered(rig, stored(wanted, '1')), ['a', 'b']);
+  rig.api.setPod(stored(wanted, '2', { nominatedNodeName: 'a' }));
+  t.same(await offered(rig, stored(other, '3')), ['b']);
+  const conditions = [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'waits for others' }];
+  rig.api.setPod(stored(wanted, '4', { conditions }));
+  t.same(await offered(rig, stored(other, '3')), ['a', 'b']);
+});
+
+test('members go to nodes that are close to each other', async (t) => {
+  const clique = ['x', 'y', 'z', 'x', 'y', 'x'];
+  const nodes = clique.map((value, at) =>
+    node(`n${at}`, EIGHT, { labels: { 'nvidia.com/gpu.clique': value, 'topology.kubernetes.io/zone': 'one' } }),
+  );
+  const rig = await rigOf(t, nodes);
+  const got: string[] = [];
+  for (const wanted of membersOf('train', 3)) got.push(...(await offered(rig, wanted)));
+  t.same(got.sort(), ['n0', 'n3', 'n5'], 'all of them fit in clique x');
+  got.push(...(await offered(rig, member('train', 'more'))));
+  t.equal(got.length, 4, 'a member that fits in no clique of its group is placed elsewhere');
+});
+
+test('a pod names its group as Kubernetes, coscheduling, Kueue and Volcano do', (t) => {
+  const base = pod('p', [[10, 1]]);
+  const labelled = (labels: Record<string, string>, annotations: Record<string, string> = {}) =>
+    groupOf(readPod({ ...base, metadata: { ...base.metadata, labels, annotations } }));
+  t.equal(groupOf(readPod(base)), null);
+  t.equal(groupOf(readPod(member('g', '0'))), 'default/g');
+  t.match(labelled({ 'scheduling.x-k8s.io/pod-group': 'g' }), /\/g$/);
+  t.match(labelled({ 'kueue.x-k8s.io/pod-group-name': 'g' }), /\/g$/);
+  t.match(labelled({}, { 'scheduling.k8s.io/group-name': 'g' }), /\/g$/);
+  t.end();
+});
