@@ -14,6 +14,8 @@ export type Image = ReadonlyMap<string, Buffer>;
 export class CrashFiles implements JournalFiles {
   readonly operations: Operation[] = [];
   readonly #files: Map<string, Buffer[]>;
+  /** Open files by name; a renamed file stays open. */
+  readonly #open = new Map<string, { name: string }>();
 
   constructor(image: Image = new Map()) {
     this.#files = new Map([...image].map(([name, bytes]) => [name, [bytes]]));
@@ -33,13 +35,15 @@ export class CrashFiles implements JournalFiles {
     if (this.#files.has(name)) throw new Error(`there is a file ${name}`);
     this.#files.set(name, []);
     this.operations.push({ what: 'create', name });
+    const file = { name };
+    this.#open.set(name, file);
     return {
       append: async (bytes) => {
-        this.#files.get(name)?.push(bytes);
-        this.operations.push({ what: 'append', name, bytes });
+        this.#files.get(file.name)?.push(bytes);
+        this.operations.push({ what: 'append', name: file.name, bytes });
       },
       sync: async () => {
-        this.operations.push({ what: 'sync', name });
+        this.operations.push({ what: 'sync', name: file.name });
       },
       close: async () => undefined,
     };
@@ -48,6 +52,11 @@ export class CrashFiles implements JournalFiles {
   async rename(name: string, to: string): Promise<void> {
     this.#files.set(to, this.#files.get(name) ?? []);
     this.#files.delete(name);
+    const file = this.#open.get(name);
+    if (file !== undefined) {
+      file.name = to;
+      this.#open.set(to, file);
+    }
     this.operations.push({ what: 'rename', name, to });
   }
 

@@ -96,7 +96,58 @@ test('a missing file is detected', async (t) => {
     await engine.close();
   }
   const image = files.image(files.operations.length, 1);
-  await t.rejects(recovered(new Map([...image].filter(([name]) => name !== 'journal-1'))), /journal-1 is missing/);
+  for (const number of [0, 1, 2]) {
+    const left = new Map([...image].filter(([name]) => name !== `journal-${number}`));
+    await t.rejects(recovered(left), new RegExp(`journal-${number === 0 ? '|snapshot-' : number}`));
+  }
+  const old = new Map([...image].filter(([name]) => name !== 'newest'));
+  t.equal(await recovered(old), await recovered(image), 'a directory of an earlier version has no file `newest`');
+});
+
+test('a deleted journal is detected where it is the only one, and after a snapshot', async (t) => {
+  for (const compactBytes of [1 << 30, 1]) {
+    const files = new CrashFiles();
+    const store = await JournalStore.open('', { files, compactBytes });
+    const engine = await createEngine({ store, clock: () => 0 });
+    for (const name of ['g', 'h']) {
+      await engine.execute({ type: 'createGroup', name, hard: { 'limits.cpu': 1 } }, 0);
+      await store.settled();
+    }
+    await engine.close();
+    const image = files.image(files.operations.length, 1);
+    const newest =
+      [...image.keys()]
+        .filter((name) => name.startsWith('journal-'))
+        .sort()
+        .at(-1) ?? '';
+    await t.rejects(
+      recovered(new Map([...image].filter(([name]) => name !== newest))),
+      new RegExp(`${newest} is missing`),
+    );
+  }
+});
+
+test('a flipped bit in any byte of a snapshot is refused, and the error names the file', async (t) => {
+  const files = new CrashFiles();
+  const store = await JournalStore.open('', { files, compactBytes: 1 });
+  const engine = await createEngine({ store, clock: () => 0 });
+  for (let index = 0; index < 5; index++)
+    await engine.execute({ type: 'createGroup', name: `g${index}`, hard: { 'limits.cpu': 1 } }, 0);
+  await store.settled();
+  await engine.close();
+  const image = files.image(files.operations.length, 1);
+  const [name = '', snapshot = Buffer.alloc(0)] =
+    [...image].find(([candidate]) => candidate.startsWith('snapshot-')) ?? [];
+  t.ok(snapshot.length > 100);
+  for (let at = 0; at < snapshot.length; at++) {
+    const flipped = Buffer.from(snapshot);
+    flipped[at] = (flipped[at] as number) ^ 0x10;
+    const reason = await recovered(new Map([...image, [name, flipped]])).then(
+      () => 'accepted',
+      (error: Error) => error.message,
+    );
+    if (!reason.startsWith(`${name} `)) t.fail(`byte ${at}: ${reason}`);
+  }
 });
 
 test('a journal of another format is refused and not changed', async (t) => {
@@ -155,8 +206,9 @@ test('a snapshot that cannot be written is dropped, and the journal continues', 
       read: (name) => files.read(name),
       remove: (name) => files.remove(name),
       create: (name) => files.create(name),
-      rename: async () => {
-        throw new Error('EIO: rename');
+      rename: async (from, to) => {
+        if (to.startsWith('snapshot-')) throw new Error('EIO: rename');
+        await files.rename(from, to);
       },
     },
   });

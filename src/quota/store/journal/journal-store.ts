@@ -13,6 +13,8 @@ import { RecordReader, endOfLine } from './record-reader.js';
 const FORMAT = 1;
 /** Records per slice of a snapshot; commits may run between two slices. */
 const SLICE_RECORDS = 1000;
+/** The file with the number of the newest journal; directories of earlier versions do not have it. */
+const NEWEST = 'newest';
 const NO_REVISIONS: ReadonlyMap<string, string> = new Map();
 
 export interface JournalOptions {
@@ -34,7 +36,8 @@ export interface JournalOptions {
  * Stores an engine's state in a directory: append-only files `journal-N` with one frame per commit, and files
  * `snapshot-N` that replace all journals before N. Commits continue while a snapshot is written: records are absolute,
  * so that records changed meanwhile are also in journal N and take precedence. Every start begins a new journal, which
- * notes the accepted length of the previous one.
+ * notes the accepted length of the previous one. The file `newest` names the newest journal before its first commit, so
+ * that its loss is noticed too.
  */
 export class JournalStore implements Store {
   readonly exclusive = true;
@@ -76,6 +79,8 @@ export class JournalStore implements Store {
   }
 
   async load(sink: RecordSink): Promise<Loaded> {
+    // Read before the list: the owner of the directory may begin further journals meanwhile.
+    const newest = await this.#newest();
     const names = await this.#files.list();
     const mayWrite = !this.#isReadOnly;
     for (const name of names.filter((candidate) => candidate.endsWith('.new') && mayWrite))
@@ -90,6 +95,8 @@ export class JournalStore implements Store {
       if (number !== (kept[0] as number) + index) throw new Error(`journal-${(kept[0] as number) + index} is missing`);
     });
     if (start > 0 && kept[0] !== start) throw new Error(`journal-${start} is missing`);
+    if (newest !== null && (journals.at(-1) ?? -1) < newest)
+      throw new Error(`journal-${newest} is missing: it is the newest journal, and has the last commits`);
     if (start === 0 && (kept[0] ?? 0) > 0)
       throw new Error(`snapshot-${kept[0] ?? 0} is missing: journals before it were removed`);
     const files = new Map<number, Buffer>();
@@ -104,7 +111,6 @@ export class JournalStore implements Store {
       // must stay.
       const last = journals.at(-1);
       if (last !== undefined && this.#commitsOfLast === 0 && (last > start || start === 0)) {
-        await this.#files.remove(`journal-${last}`);
         this.#number = last;
         this.#previousBytes = this.#bytesBeforeLast;
       }
@@ -155,16 +161,34 @@ export class JournalStore implements Store {
     await this.#lock?.release();
   }
 
+  /** The number of the newest journal that was begun; null where no file tells it. */
+  async #newest(): Promise<number | null> {
+    if (!(await this.#files.list()).includes(NEWEST)) return null;
+    const payload = firstPayload(await this.#files.read(NEWEST));
+    if (payload === null)
+      throw new Error(`${NEWEST} is damaged: restore it, or remove it if no file of the directory is missing`);
+    checkFormat(payload, NEWEST);
+    return (JSON.parse(payload.toString()) as { readonly number: number }).number;
+  }
+
+  /** Begins a journal; one with the same number, which has no commits, is replaced in one step. */
   async #begin(): Promise<void> {
-    const file = await this.#files.create(`journal-${this.#number}`);
-    this.#file = file;
+    const number = this.#number;
+    const header = frameOf(Buffer.from(JSON.stringify({ format: FORMAT, number, previousBytes: this.#previousBytes })));
+    this.#file = await this.#writeWhole(`journal-${number}`, header);
     this.#dictionary = new ShapeDictionary();
-    const header = frameOf(
-      Buffer.from(JSON.stringify({ format: FORMAT, number: this.#number, previousBytes: this.#previousBytes })),
-    );
-    await file.append(header);
-    await file.sync();
     this.#previousBytes = header.length;
+    const newest = await this.#writeWhole(NEWEST, frameOf(Buffer.from(JSON.stringify({ format: FORMAT, number }))));
+    await newest.close();
+  }
+
+  /** Writes a file that exists with all of its bytes or not at all. */
+  async #writeWhole(name: string, bytes: Buffer): Promise<JournalFile> {
+    const file = await this.#files.create(`${name}.new`);
+    await file.append(bytes);
+    await file.sync();
+    await this.#files.rename(`${name}.new`, name);
+    return file;
   }
 
   async #write(payload: Buffer): Promise<void> {
@@ -231,14 +255,18 @@ export class JournalStore implements Store {
   }
 
   #readSnapshot(bytes: Buffer, number: number, sink: RecordSink): StateHead {
-    const { payloads } = scanFrames(bytes);
+    const { payloads, goodBytes } = scanFrames(bytes);
     const [first, ...rest] = payloads;
     const last = rest.pop();
-    const end =
-      last === undefined
-        ? null
-        : (JSON.parse(last.toString()) as { readonly end?: true; readonly count: number; readonly head: StateHead });
-    if (first === undefined || end?.end !== true) throw new Error(`snapshot-${number} is damaged`);
+    // A snapshot got its name when it was complete: every byte of it counts.
+    if (first === undefined || last === undefined || goodBytes < bytes.length)
+      throw new Error(`snapshot-${number} is damaged at byte ${goodBytes}`);
+    const end = JSON.parse(last.toString().split('\n', 1)[0] ?? '') as {
+      readonly end?: true;
+      readonly count: number;
+      readonly head: StateHead;
+    };
+    if (end.end !== true) throw new Error(`snapshot-${number} is damaged: its last frame is missing`);
     checkFormat(first, `snapshot-${number}`);
     sink.newDictionary();
     const reader = new RecordReader();
