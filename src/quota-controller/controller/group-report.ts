@@ -122,6 +122,8 @@ export function isWorthWriting(
   periodMs: number,
   now: number,
 ): boolean {
+  // Used hours change all the time while pods run, and otherwise only by pods that are seen late.
+  const isRunning = (key: string): boolean => [before, after].some(({ burnRate }) => (burnRate?.[key] ?? '0') !== '0');
   const content = ({
     lastReconcileTime: _,
     exhaustsAt: _at,
@@ -133,8 +135,8 @@ export function isWorthWriting(
   }: GroupObjectStatus): string =>
     sorted({
       ...rest,
-      used: withoutCash(used),
-      selfUsed: withoutCash(selfUsed),
+      used: settledOf(used, isRunning),
+      selfUsed: settledOf(selfUsed, isRunning),
       budgets: budgets?.map(({ key, granted, next }) => [key, granted, next]),
     });
   if (content(before) !== content(after)) return true;
@@ -142,9 +144,11 @@ export function isWorthWriting(
   return isOld && sorted({ ...before, lastReconcileTime: '' }) !== sorted({ ...after, lastReconcileTime: '' });
 }
 
-/** Leaves out budget usage, which changes all the time. */
-function withoutCash(amounts: GroupObjectStatus['used']): unknown {
-  return Object.fromEntries(Object.entries(amounts ?? {}).filter(([key]) => !key.startsWith('cash/')));
+/** Leaves out the used hours of keys that running pods use. */
+function settledOf(amounts: GroupObjectStatus['used'], isRunning: (key: string) => boolean): unknown {
+  return Object.fromEntries(
+    Object.entries(amounts ?? {}).filter(([key]) => !key.startsWith('cash/') || !isRunning(key)),
+  );
 }
 
 function sorted(value: unknown): string {
