@@ -76,6 +76,10 @@ export const GPU_MANAGER_EXAMPLES: Readonly<Record<string, readonly Example[]>> 
     ['quota explain bizrq/vision', 'usage and conditions of a group'],
   ],
   'quota clock': [['quota clock', 'the time of the quota and of the API server']],
+  'quota ledgers': [
+    ['quota ledgers', 'sizes of the ledgers'],
+    ['quota ledgers --merge', 'before a return to an earlier version'],
+  ],
   'quota grant': [['quota grant vision cash/requests.nvidia.com/gpu 300 --name paper', '300 card-hours, once']],
   'quota lend': [
     ['quota lend vision speech requests.nvidia.com/gpu=2 --name sprint --until 7d', 'two GPUs for a week'],

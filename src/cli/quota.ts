@@ -21,6 +21,7 @@ import { readManifests } from '../quota-command/manifest-file.js';
 import { whatIf } from '../quota-command/what-if.js';
 import { offlineReviews } from '../quota-controller/offline-reviews.js';
 import { quotaClockCommand } from './quota-clock.js';
+import { quotaLedgersCommand } from './quota-ledgers.js';
 import { quotaExplainCommand } from './quota-explain.js';
 import { FILENAME_OPTION, contentOf, manifestsOf, type FilenameOption } from './quota-file.js';
 import { quotaGrantCommand, quotaLendCommand, quotaTransferCommand } from './quota-give.js';
@@ -146,6 +147,7 @@ export function quotaCommand(): Command {
     quotaTopCommand(),
     quotaExplainCommand(),
     quotaClockCommand(),
+    quotaLedgersCommand(),
     quotaGrantCommand(),
     quotaLendCommand(),
     quotaTransferCommand(),

@@ -4,6 +4,7 @@ import type { GroupStatus, QuotaEngine } from '../quota/index.js';
 import { reviewSeconds } from '../kube/admission/review-seconds.js';
 import type { AdmissionResponse } from '../kube/admission/review.js';
 import type { EngineClock } from './engine-clock.js';
+import type { KubeStore, LedgerSize } from './store/kube-store.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 
 const HOUR_MS = 3_600_000;
@@ -90,11 +91,36 @@ const GROUPS: readonly Metric<readonly GroupStatus[]>[] = [
   },
 ];
 
+const LEDGERS: readonly Metric<ReadonlyMap<string, LedgerSize>>[] = [
+  {
+    name: 'quota_ledger_bytes',
+    type: 'gauge',
+    help: 'Characters of a ledger: of its object, which each admission writes, and with its segments',
+    labels: ['group', 'part'],
+    *read(sizes) {
+      for (const [group, { objectBytes, totalBytes }] of sizes) {
+        yield { labels: { group, part: 'object' }, value: objectBytes };
+        yield { labels: { group, part: 'all' }, value: totalBytes };
+      }
+    },
+  },
+  {
+    name: 'quota_ledger_segments',
+    type: 'gauge',
+    help: 'Segments of a ledger',
+    labels: ['group'],
+    *read(sizes) {
+      for (const [group, { segments }] of sizes) yield { labels: { group }, value: segments };
+    },
+  },
+];
+
 export class QuotaMetrics {
   readonly #decisions = histogram(DECISIONS);
   readonly #refused = counter(REFUSED);
   #refresh: Refresh = { drift: 0, at: 0 };
   #engine: QuotaEngine | null = null;
+  #store: Pick<KubeStore, 'sizeOf'> | null = null;
   #reconciler: Reconciler | null = null;
   #clock: Pick<EngineClock, 'differenceMs'> = { differenceMs: 0 };
 
@@ -103,11 +129,18 @@ export class QuotaMetrics {
     readAt(REFRESH, () => this.#refresh),
     readAt(CLOCK, () => this.#clock),
     readAt(GROUPS, () => this.#groups()),
+    readAt(LEDGERS, () => this.#sizes()),
   );
 
   /** Sets the source of the groups' amounts. */
-  watch(engine: QuotaEngine, reconciler: Reconciler, clock: Pick<EngineClock, 'differenceMs'>): void {
+  watch(
+    engine: QuotaEngine,
+    reconciler: Reconciler,
+    clock: Pick<EngineClock, 'differenceMs'>,
+    store: Pick<KubeStore, 'sizeOf'>,
+  ): void {
     this.#engine = engine;
+    this.#store = store;
     this.#reconciler = reconciler;
     this.#clock = clock;
   }
@@ -119,6 +152,11 @@ export class QuotaMetrics {
 
   refreshed(drift: number, nowMs: number): void {
     this.#refresh = { drift, at: nowMs };
+  }
+
+  #sizes(): ReadonlyMap<string, LedgerSize> {
+    const sizes = (this.#engine?.groups() ?? []).map((name) => [name, this.#store?.sizeOf(name) ?? null] as const);
+    return new Map(sizes.filter((one): one is [string, LedgerSize] => one[1] !== null));
   }
 
   #groups(): readonly GroupStatus[] {

@@ -78,7 +78,7 @@ export class QuotaService {
     const reader = new WorkloadReader({ api, evaluation: () => facts.admission(), kinds: () => served.kinds });
     const reconciler = this.#newReconciler(opened, facts, served, reader);
     this.#reconciler = reconciler;
-    metrics.watch(opened.engine, reconciler, opened.engineClock);
+    metrics.watch(opened.engine, reconciler, opened.engineClock, opened.store);
     reconciler.start();
     const server = this.#newServer(opened, facts, reconciler, reader);
     this.#server = server;

@@ -32,7 +32,7 @@ export type { Decision, Hints, Violation, Warning } from './core/admission/decis
 export type { Code, Refusal } from './core/amounts/refusal.js';
 export type { ExplainedKey, Explanation } from './core/explain.js';
 export type { Charge } from './core/reports/charges.js';
-export type { OpenReservation } from './core/reservations/reserve.js';
+export { MAX_RESERVATIONS, type OpenReservation } from './core/reservations/reserve.js';
 export type { Drift, DriftReport } from './core/reports/refresh.js';
 export type { Amounts, BudgetStatus, Condition, GroupStatus } from './core/reports/status.js';
 export { heldOf } from './core/pods/pods.js';

@@ -5,21 +5,22 @@ import { storeContract, type Place } from '../quota/store/contract.js';
 import { hastyClock } from '../kube/hasty-clock.js';
 import { clientTo, emptied, installDefinitions, quotaServer, REAL_KUBECONFIG, realClient } from './setting.js';
 
-storeContract(
-  'programmable API server',
-  async (): Promise<Place> => {
-    const server = await quotaServer();
-    const client = clientTo(server.url);
-    return {
-      open: async () => new KubeStore({ api: client, clock: hastyClock }),
-      destroy: async () => {
-        client.close();
-        await server.stop();
-      },
-    };
-  },
-  true,
-);
+for (const tailChars of [undefined, 0])
+  storeContract(
+    `programmable API server, ${tailChars === 0 ? 'every change in a segment' : 'short ledgers'}`,
+    async (): Promise<Place> => {
+      const server = await quotaServer();
+      const client = clientTo(server.url);
+      return {
+        open: async () => new KubeStore({ api: client, clock: hastyClock, tailChars }),
+        destroy: async () => {
+          client.close();
+          await server.stop();
+        },
+      };
+    },
+    true,
+  );
 
 if (REAL_KUBECONFIG === undefined)
   test('real API server', { skip: 'KUBECONFIG_E2E names no kubeconfig of a real cluster' }, (t) => t.end());

@@ -52,7 +52,14 @@ async function metricsText(): Promise<string> {
     limits: { cpu: 2 },
   });
   const metrics = new QuotaMetrics();
-  metrics.watch(engine, { synced: true } as Reconciler, { differenceMs: 0 });
+  metrics.watch(
+    engine,
+    { synced: true } as Reconciler,
+    { differenceMs: 0 },
+    {
+      sizeOf: () => ({ objectBytes: 4000, totalBytes: 9000, segments: 1 }),
+    },
+  );
   metrics.decided('/workloads', { allowed: false, code: 403 }, 0.001);
   metrics.refreshed(0, now);
   return metrics.page.text();
@@ -121,6 +128,8 @@ test(
             { series: 'quota_group_grant_refused{group="team", grant="weekly"}', values: '0x20 1x180' },
             { series: 'quota_clock_difference_seconds{instance="a"}', values: '0.3x20 -400x180' },
             { series: 'quota_drift', values: '0x200' },
+            { series: 'quota_group_reservations{group="team"}', values: '3x20 900x180' },
+            { series: 'quota_ledger_bytes{group="team", part="object"}', values: '4000x20 1200000x180' },
             { series: 'quota_refreshed_timestamp_seconds{instance="a"}', values: '0x200' },
             { series: 'quota_refreshed_timestamp_seconds{instance="b"}', values: '0+60x100 6000x100' },
           ],
@@ -137,6 +146,10 @@ test(
             quiet('QuotaGrantRefused', '15m'),
             fires('QuotaGrantRefused', 'warning', '30m', { group: 'team', grant: 'weekly' }, '1'),
             quiet('QuotaDrift', '60m'),
+            quiet('QuotaReservationsOpen', '20m'),
+            fires('QuotaReservationsOpen', 'warning', '30m', { group: 'team' }, '900'),
+            quiet('QuotaLedgerLarge', '20m'),
+            fires('QuotaLedgerLarge', 'warning', '30m', { group: 'team' }, '1.2e+06'),
             quiet('QuotaClockApart', '20m'),
             fires('QuotaClockApart', 'critical', '40m', { instance: 'a' }, '-400'),
             quiet('QuotaNotRefreshed', '100m'),

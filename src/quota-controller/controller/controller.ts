@@ -218,7 +218,14 @@ export class Controller {
     const known = engine.status(name);
     this.#awaitLevel(name, nextLevelOf(known), now);
     const before = object.status;
-    const after = groupReport(object, known, problem ?? reconciler.problemOf(name), now, this.#audit.misplaced(name));
+    const after = groupReport(
+      object,
+      known,
+      problem ?? reconciler.problemOf(name),
+      now,
+      this.#audit.misplaced(name),
+      this.#options.store.sizeOf(name)?.objectBytes,
+    );
     if (!isWorthWriting(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
     this.#pace.reported(name, clock.now());

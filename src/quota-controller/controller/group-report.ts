@@ -1,14 +1,20 @@
+import { MAX_RESERVATIONS } from '../../quota/index.js';
 import type { GroupStatus } from '../../quota/index.js';
 import { conditionsAt, type Finding } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
 
+/** The part of a limit of the ledger from which on a condition tells. */
+const PRESSED = 0.8;
+/** The size of objects that etcd accepts. */
+const MAX_OBJECT_BYTES = 1_500_000;
 /** How many misplaced pods a condition names. */
 const NAMED_PODS = 5;
 
 /**
  * Computes the status that a group object should have. `known` is null for a group that the ledger does not have, and
  * `problem` says why. `misplaced` lists pods on other types than declared; null where no policy names types of nodes.
+ * `ledgerBytes` is the size of the ledger object.
  */
 export function groupReport(
   object: GroupObject,
@@ -16,9 +22,15 @@ export function groupReport(
   problem: string | null,
   now: number,
   misplaced: readonly string[] | null = null,
+  ledgerBytes = 0,
 ): GroupObjectStatus {
   const { generation, status: before } = object;
-  const conditions = conditionsAt(now, findingsOf(object, known, problem, misplaced), before.conditions, generation);
+  const conditions = conditionsAt(
+    now,
+    findingsOf(object, known, problem, misplaced, ledgerBytes),
+    before.conditions,
+    generation,
+  );
   if (known === null) return { ...before, observedGeneration: generation, conditions };
   const ends = known.exhaustsAt;
   return {
@@ -35,6 +47,7 @@ function findingsOf(
   known: GroupStatus | null,
   problem: string | null,
   misplaced: readonly string[] | null,
+  ledgerBytes: number,
 ): readonly Finding[] {
   const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): Finding =>
     keys === undefined
@@ -61,8 +74,24 @@ function findingsOf(
     flag('CashLow', levelsOf(known), `Used${levelOf(known)}Percent`, 'BudgetLeft'),
     ...(misplaced === null ? [] : [misplacedFinding(misplaced)]),
     ...(known === null || known.grants.length === 0 ? [] : [grantFinding(known)]),
+    ...pressureOf(known, ledgerBytes),
     flag('Terminating', object.terminating ? [] : undefined, 'DeletionRequested', 'NotDeleted'),
   ];
+}
+
+/** A ledger that is near one of its limits. */
+function pressureOf(known: GroupStatus | null, ledgerBytes: number): readonly Finding[] {
+  const reservations = known?.reservations ?? 0;
+  const messages = [
+    ...(reservations < PRESSED * MAX_RESERVATIONS
+      ? []
+      : [`${reservations} of ${MAX_RESERVATIONS} reservations are open: admitted objects are not observed`]),
+    ...(ledgerBytes < PRESSED * MAX_OBJECT_BYTES
+      ? []
+      : [`the ledger object has ${ledgerBytes} of ${MAX_OBJECT_BYTES} bytes`]),
+  ];
+  if (messages.length === 0) return [];
+  return [{ type: 'LedgerPressure', status: 'True', reason: 'NearLimit', message: messages.join('; ') }];
 }
 
 function misplacedFinding(pods: readonly string[]): Finding {

@@ -17,11 +17,21 @@ import type { KubeApi } from '../../kube/client.js';
 import { NO_GROUP, type Ledger } from './ledger.js';
 import { LedgerObjects } from './ledger-objects.js';
 import { RecordLog, recordKey, type Edits } from './record-log.js';
-import { resolvePending, writeOne, writeTogether, type Draft } from './transaction.js';
+import { dropCleaned, sealDrafts, sweepSegments } from './segments.js';
+import { resolvePending, write, type Draft } from './transaction.js';
 
 export interface KubeStoreOptions {
   readonly api: KubeApi;
   readonly clock: Clock;
+  /** Longest text of a ledger's tail; default 4,096 characters. */
+  readonly tailChars?: number | undefined;
+}
+
+/** Size of a ledger: of its object, and together with its segments. */
+export interface LedgerSize {
+  readonly objectBytes: number;
+  readonly totalBytes: number;
+  readonly segments: number;
 }
 
 /** Revision of a ledger that another process has changed; no resourceVersion equals it. */
@@ -29,6 +39,15 @@ const OUTDATED: Revision = 'outdated';
 
 /** How long outcomes of transactions are kept; no process still needs an older one. */
 const KEEP_OUTCOMES_MS = 600_000;
+
+/** Remembered reads of a group. */
+const MAX_STEPS = 32;
+
+/** What a read of a ledger has found since the revision before. */
+interface Step {
+  readonly from: Revision;
+  readonly records: readonly StoredRecord[];
+}
 
 /** A page under construction. */
 class PageDraft {
@@ -73,11 +92,15 @@ export class KubeStore implements Store {
   readonly exclusive = false;
   readonly #objects: LedgerObjects;
   readonly #clock: Clock;
+  readonly #tailChars: number | undefined;
   /** Ledgers in the state of the last read or write. */
   readonly #ledgers = new Map<string, Ledger>();
+  /** The latest reads of each group that another process wrote, oldest first. */
+  readonly #steps = new Map<string, Step[]>();
   #head: StateHead = { revision: 0, now: 0, lives: 0 };
 
-  constructor({ api, clock }: KubeStoreOptions) {
+  constructor({ api, clock, tailChars }: KubeStoreOptions) {
+    this.#tailChars = tailChars;
     this.#objects = new LedgerObjects(api, clock);
     this.#clock = clock;
   }
@@ -101,8 +124,8 @@ export class KubeStore implements Store {
   }
 
   async read(groups: readonly string[]): Promise<readonly GroupImage[]> {
-    const changes = await Promise.all(groups.map((group) => this.#reread(group)));
-    return groups.map((name, index) => this.#image(name, changes[index]));
+    await Promise.all(groups.map((group) => this.#reread(group)));
+    return groups.map((name) => this.#image(name));
   }
 
   async commit(batch: Batch): Promise<Committed> {
@@ -110,11 +133,12 @@ export class KubeStore implements Store {
       .filter(([group, revision]) => (this.#ledgers.get(group)?.resourceVersion ?? null) !== revision)
       .map(([group]) => group);
     if (outdated.length > 0) return { ok: false, code: 'Conflict', groups: outdated };
-    const drafts = this.#drafts(batch);
-    const [first, ...others] = drafts;
-    if (first === undefined) return { ok: true, revisions: new Map() };
-    const finished =
-      others.length === 0 ? await writeOne(this.#objects, first) : await writeTogether(this.#objects, drafts);
+    const planned = this.#drafts(batch);
+    if (planned.length === 0) return { ok: true, revisions: new Map() };
+    const sealing = await sealDrafts(this.#objects, planned, this.#tailChars);
+    const drafts = sealing.ok ? sealing.drafts : [];
+    const finished = sealing.ok ? await write(this.#objects, drafts) : sealing;
+    if (finished.ok) void dropCleaned(this.#objects, drafts, finished.ledgers);
     if (!finished.ok) {
       if (finished.groups.includes(NO_GROUP)) await this.#reread(NO_GROUP);
       return { ok: false, code: 'Conflict', groups: finished.groups.filter((group) => group !== NO_GROUP) };
@@ -122,12 +146,21 @@ export class KubeStore implements Store {
     const revisions = new Map<string, Revision>();
     for (const { group } of drafts) {
       const ledger = finished.ledgers.get(group);
+      this.#steps.delete(group);
       if (ledger === undefined) this.#ledgers.delete(group);
       else this.#keep(group, ledger);
       if (group === NO_GROUP || ledger === null) continue;
       revisions.set(group, ledger?.resourceVersion ?? OUTDATED);
     }
     return { ok: true, revisions };
+  }
+
+  /** Size of a group's ledger; null if this store does not know it. */
+  sizeOf(group: string): LedgerSize | null {
+    const records = this.#ledgers.get(group)?.page?.records;
+    if (records === undefined) return null;
+    const { segments } = records;
+    return { objectBytes: records.text.length, totalBytes: records.length, segments: segments.size };
   }
 
   /** The latest time in any ledger that this store has read or written; 0 without. */
@@ -139,24 +172,35 @@ export class KubeStore implements Store {
   async sweep(now: number): Promise<void> {
     const outcomes = await this.#objects.transactions();
     // The outcomes are read before the ledgers: every ledger that waits for one of them is in the list.
-    for (const found of await this.#objects.list())
-      if (found.pending !== null) await resolvePending(this.#objects, found, this.#clock);
+    for (const group of await this.#objects.pending())
+      await resolvePending(this.#objects, (await this.#objects.get(group))?.ledger ?? null, this.#clock);
+    await sweepSegments(this.#objects, now);
     for (const { name, createdAt } of outcomes)
       if (now - createdAt > KEEP_OUTCOMES_MS) await this.#objects.forget(name);
   }
 
   async close(): Promise<void> {}
 
-  /** Reads a ledger again; returns its changes where only changes were read. */
-  async #reread(group: string): Promise<GroupImage['since']> {
+  /** Reads a ledger again, and notes its changes where only changes were read. */
+  async #reread(group: string): Promise<void> {
     const known = this.#ledgers.get(group) ?? null;
     const found = await this.#objects.get(group, known);
     const ledger = await resolvePending(this.#objects, found?.ledger ?? null, this.#clock);
     this.#keep(group, ledger);
     const changes: Edits | null = ledger === found?.ledger ? (found?.changes ?? null) : null;
-    return known === null || changes === null
-      ? undefined
-      : { revision: known.resourceVersion, records: [...changes.values()] };
+    if (known === null || ledger === null || changes === null) return void this.#steps.delete(group);
+    const steps = this.#steps.get(group) ?? [];
+    steps.push({ from: known.resourceVersion, records: [...changes.values()] });
+    if (steps.length > MAX_STEPS) steps.shift();
+    this.#steps.set(group, steps);
+  }
+
+  /** The changes of a ledger since a revision, oldest first; null if they are not known any more. */
+  #since(group: string, revision: Revision): readonly StoredRecord[] | null {
+    if (this.#ledgers.get(group)?.resourceVersion === revision) return [];
+    const steps = this.#steps.get(group) ?? [];
+    const first = steps.findIndex(({ from }) => from === revision);
+    return first < 0 ? null : steps.slice(first).flatMap(({ records }) => records);
   }
 
   #keep(group: string, ledger: Ledger | null): void {
@@ -168,7 +212,7 @@ export class KubeStore implements Store {
     this.#head = latestHead(this.#head, ledger.page.head);
   }
 
-  #image(name: string, since: GroupImage['since']): GroupImage {
+  #image(name: string): GroupImage {
     const ledger = this.#ledgers.get(name);
     const page = ledger?.page;
     const children = [...(page?.children ?? [])].map(([child, token]): [string, Revision] => {
@@ -178,9 +222,9 @@ export class KubeStore implements Store {
     return {
       name,
       revision: ledger?.resourceVersion ?? null,
-      records: [...(page?.records.values() ?? [])],
+      records: { [Symbol.iterator]: () => (page?.records ?? RecordLog.empty()).values() },
       children: new Map(children),
-      since,
+      since: (revision) => this.#since(name, revision),
     };
   }
 

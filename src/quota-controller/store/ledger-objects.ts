@@ -3,17 +3,33 @@ import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
 import { METADATA_LIST, METADATA_ONLY, type KubeApi, type KubeAnswer, type KubeRequest } from '../../kube/client.js';
 import { KubeError, type KubeFailure, type KubeFailureCode } from '../../kube/failure.js';
-import { API_VERSION, LEDGERS_PATH, TRANSACTIONS_PATH, TRANSACTION_KIND, itemPath } from '../../kube/quota/names.js';
+import {
+  API_VERSION,
+  LEDGER_GROUP_LABEL,
+  LEDGERS_PATH,
+  TRANSACTIONS_PATH,
+  TRANSACTION_KIND,
+  itemPath,
+} from '../../kube/quota/names.js';
 import {
   groupOfLedger,
   ledgerName,
   ledgerObject,
   readLedger,
+  SEGMENT_LABEL,
+  segmentName,
+  segmentObject,
+  segmentOf,
+  segmentsListed,
+  segmentText,
   type Ledger,
   type LedgerPage,
   type PendingPage,
   type ReadLedger,
+  type SegmentName,
+  type SegmentSource,
 } from './ledger.js';
+import type { Segment } from './record-log.js';
 
 export type Outcome = 'committed' | 'aborted';
 
@@ -31,6 +47,10 @@ const RETRIABLE: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['unrea
 const ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 25;
 const PAGE_SIZE = '200';
+/** Requests for segments at a time. */
+const SEGMENTS_AT_ONCE = 8;
+/** Reads of a ledger whose segments change meanwhile. */
+const MAX_READS = 20;
 
 /**
  * Reads and writes ledger and transaction objects, one request each. Rejects with a KubeError if the outcome of a
@@ -47,23 +67,106 @@ export class LedgerObjects {
 
   /**
    * Reads a ledger from the API server, never from a cache; null where it does not exist. With `known`, only changes
-   * are parsed.
+   * are read and parsed.
    */
   async get(group: string, known: Ledger | null = null): Promise<ReadLedger | null> {
-    const answer = await this.#answer({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
-    if (answer.ok) return readLedger(answer.body, known);
-    if (answer.code === 'not-found') return null;
-    throw new KubeError(`the ledger of ${group} cannot be read`, answer);
+    for (let reads = 1; ; reads++) {
+      const answer = await this.#answer({ method: 'GET', path: itemPath(LEDGERS_PATH, ledgerName(group)) });
+      if (!answer.ok && answer.code === 'not-found') return null;
+      if (!answer.ok) throw new KubeError(`the ledger of ${group} cannot be read`, answer);
+      const read = await readLedger(answer.body, (series, ids) => this.#segments(series, ids), known);
+      if (read !== null) return read;
+      // Another process cleaned up segments between the two reads.
+      if (reads >= MAX_READS) throw new Error(`the ledger of ${group} lacks a segment that it lists`);
+    }
   }
 
   async list(): Promise<readonly Ledger[]> {
-    return (await this.#pages(LEDGERS_PATH, undefined)).map((object) => readLedger(object).ledger);
+    const texts = new Map<string, string>();
+    const heads: unknown[] = [];
+    for await (const object of this.#pages(LEDGERS_PATH)) {
+      const segment = segmentOf(object);
+      if (segment === null) heads.push(object);
+      else texts.set(segmentName(segment.series, segment.id), segmentText(object));
+    }
+    const source: SegmentSource = async (series, ids) => {
+      const found = ids.map((id): [number, string | undefined] => [id, texts.get(segmentName(series, id))]);
+      return found.every(([, text]) => text !== undefined) ? new Map(found as [number, string][]) : null;
+    };
+    const ledgers: Ledger[] = [];
+    for (const object of heads) {
+      const read = await readLedger(object, source);
+      // The list is not of one moment: a ledger that was written meanwhile is read again.
+      const ledger = read?.ledger ?? (await this.get(groupOfLedger(object)?.group ?? ''))?.ledger;
+      if (ledger !== undefined) ledgers.push(ledger);
+    }
+    return ledgers;
+  }
+
+  /** The groups whose ledgers wait for a transaction. */
+  async pending(): Promise<readonly string[]> {
+    const groups: string[] = [];
+    for await (const object of this.#pages(LEDGERS_PATH, { labelSelector: LEDGER_GROUP_LABEL }))
+      if ((object as { readonly spec?: { readonly pending?: unknown } }).spec?.pending !== undefined)
+        groups.push(groupOfLedger(object)?.group ?? '');
+    return groups;
   }
 
   /** The resourceVersions of all ledgers, by group. */
   async versions(): Promise<ReadonlyMap<string, string>> {
-    const found = (await this.#pages(LEDGERS_PATH, METADATA_LIST)).flatMap((object) => groupOfLedger(object) ?? []);
-    return new Map(found.map(({ group, resourceVersion }) => [group, resourceVersion]));
+    const versions = new Map<string, string>();
+    for await (const object of this.#pages(LEDGERS_PATH, { labelSelector: LEDGER_GROUP_LABEL }, METADATA_LIST)) {
+      const found = groupOfLedger(object);
+      if (found !== null) versions.set(found.group, found.resourceVersion);
+    }
+    return versions;
+  }
+
+  /** Stores new segments; false if one cannot be stored because its name is taken. */
+  async addSegments(group: string, series: string, segments: readonly Segment[]): Promise<boolean> {
+    const stored = await inParallel(segments, async (segment) => {
+      const body = segmentObject(group, series, segment);
+      const answer = await this.#answer({ method: 'POST', path: LEDGERS_PATH, body, accept: METADATA_ONLY });
+      if (answer.ok) return true;
+      if (answer.code !== 'already-exists') throw new KubeError(`a segment of ${group} cannot be written`, answer);
+      // A retried request meets its own first attempt.
+      return (await this.#segments(series, [segment.id]))?.get(segment.id) === segment.text;
+    });
+    return stored.every(Boolean);
+  }
+
+  /** Deletes segments that no ledger lists. What remains is deleted by the next sweep. */
+  async removeSegments(series: string, ids: readonly number[]): Promise<void> {
+    await inParallel(ids, (id) =>
+      this.#api.request({ method: 'DELETE', path: itemPath(LEDGERS_PATH, segmentName(series, id)) }),
+    );
+  }
+
+  /** All segments at the API server, and those that ledgers list. The segments are listed first. */
+  async segments(): Promise<{
+    readonly stored: readonly SegmentName[];
+    readonly isListed: (one: SegmentName) => boolean;
+  }> {
+    const stored: SegmentName[] = [];
+    for await (const object of this.#pages(LEDGERS_PATH, { labelSelector: SEGMENT_LABEL }, METADATA_LIST))
+      stored.push(...[segmentOf(object) ?? []].flat());
+    const listed = new Set<string>();
+    for await (const object of stored.length === 0
+      ? []
+      : this.#pages(LEDGERS_PATH, { labelSelector: LEDGER_GROUP_LABEL }))
+      for (const { series, ids } of segmentsListed(object)) for (const id of ids) listed.add(segmentName(series, id));
+    return { stored, isListed: ({ series, id }) => listed.has(segmentName(series, id)) };
+  }
+
+  /** The texts of segments; null if one is not there. */
+  async #segments(series: string, ids: readonly number[]): Promise<ReadonlyMap<number, string> | null> {
+    const found = await inParallel(ids, async (id): Promise<[number, string] | null> => {
+      const answer = await this.#answer({ method: 'GET', path: itemPath(LEDGERS_PATH, segmentName(series, id)) });
+      if (answer.ok) return [id, segmentText(answer.body)];
+      if (answer.code === 'not-found') return null;
+      throw new KubeError('a segment of a ledger cannot be read', answer);
+    });
+    return found.every((one) => one !== null) ? new Map(found as [number, string][]) : null;
   }
 
   /** Replaces a ledger with a page or a pending page; `current` is null for a new ledger. */
@@ -136,10 +239,12 @@ export class LedgerObjects {
   }
 
   async transactions(): Promise<readonly TransactionRecord[]> {
-    return (await this.#pages(TRANSACTIONS_PATH, METADATA_LIST)).map((object) => {
+    const found: TransactionRecord[] = [];
+    for await (const object of this.#pages(TRANSACTIONS_PATH, {}, METADATA_LIST)) {
       const { name, creationTimestamp } = metadataOf(object);
-      return { name, createdAt: Date.parse(creationTimestamp) };
-    });
+      found.push({ name, createdAt: Date.parse(creationTimestamp) });
+    }
+    return found;
   }
 
   async #answer(request: KubeRequest): Promise<KubeAnswer> {
@@ -155,10 +260,13 @@ export class LedgerObjects {
     }
   }
 
-  async #pages(path: string, accept: string | undefined): Promise<readonly unknown[]> {
-    const items: unknown[] = [];
+  async *#pages(
+    path: string,
+    selectors: Readonly<Record<string, string>> = {},
+    accept?: string,
+  ): AsyncGenerator<unknown, void> {
     for (let next = ''; ;) {
-      const query = { limit: PAGE_SIZE, ...(next === '' ? {} : { continue: next }) };
+      const query = { ...selectors, limit: PAGE_SIZE, ...(next === '' ? {} : { continue: next }) };
       const answer: KubeAnswer = await this.#answer({
         method: 'GET',
         path,
@@ -171,11 +279,22 @@ export class LedgerObjects {
         readonly items: readonly unknown[] | null;
         readonly metadata?: { readonly continue?: string };
       };
-      items.push(...(list.items ?? []));
+      yield* list.items ?? [];
       next = list.metadata?.continue ?? '';
-      if (next === '') return items;
+      if (next === '') return;
     }
   }
+}
+
+/** Runs an action for each item, some at a time; results are in the order of the items. */
+async function inParallel<T, R>(items: readonly T[], action: (item: T) => Promise<R>): Promise<readonly R[]> {
+  const results = new Array<R>(items.length);
+  const entries = items.entries();
+  const work = async (): Promise<void> => {
+    for (const [index, item] of entries) results[index] = await action(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(SEGMENTS_AT_ONCE, items.length) }, work));
+  return results;
 }
 
 function metadataOf(object: unknown): {

@@ -1,6 +1,6 @@
 import type { StateHead } from '../../quota/index.js';
 import { API_VERSION, LEDGER_GROUP_LABEL, LEDGER_KIND } from '../../kube/quota/names.js';
-import { RecordLog, type Edits } from './record-log.js';
+import { RecordLog, type Edits, type Segment, type SegmentList } from './record-log.js';
 
 /** Content of a ledger: all records of one group. */
 export interface LedgerPage {
@@ -44,6 +44,54 @@ export function ledgerName(group: string): string {
   return /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(group) && !/^x-|\.[-.]|-\.|^no-group$/.test(group)
     ? group
     : `x-${Buffer.from(group).toString('hex')}`;
+}
+
+/** Label of a segment: the group of its ledger. An object without the ledgers' label is no ledger. */
+export const SEGMENT_LABEL = 'quota.gpu-manager.io/segment-of';
+
+/** Name of a segment's object. No name of a ledger begins like this, because `s` is no hexadecimal digit. */
+export function segmentName(series: string, id: number): string {
+  return `x-s.${series}.${id}`;
+}
+
+/** The object of a segment. */
+export function segmentObject(group: string, series: string, { id, text }: Segment): unknown {
+  return {
+    apiVersion: API_VERSION,
+    kind: LEDGER_KIND,
+    metadata: { name: segmentName(series, id), labels: { [SEGMENT_LABEL]: group } },
+    spec: { page: { head: { revision: 0, now: 0, lives: 0 }, children: {}, records: text } },
+  };
+}
+
+/** Identity of a segment's object. */
+export interface SegmentName {
+  readonly group: string;
+  readonly series: string;
+  readonly id: number;
+  readonly createdAt: number;
+}
+
+/** Reads the identity of a segment from its metadata; null for another object. */
+export function segmentOf(object: unknown): SegmentName | null {
+  const { metadata } = (object ?? {}) as {
+    readonly metadata?: {
+      readonly name?: string;
+      readonly creationTimestamp?: string;
+      readonly labels?: Readonly<Record<string, string>>;
+    };
+  };
+  const group = metadata?.labels?.[SEGMENT_LABEL];
+  const [, series, id] = /^x-s\.([0-9a-f]+)\.(\d+)$/.exec(metadata?.name ?? '') ?? [];
+  if (group === undefined || series === undefined) return null;
+  return { group, series, id: Number(id), createdAt: Date.parse(metadata?.creationTimestamp ?? '') };
+}
+
+/** The text of a segment's object. */
+export function segmentText(object: unknown): string {
+  const text = (object as LedgerObject).spec.page?.records;
+  if (text === undefined) throw new Error('a segment of a ledger without records');
+  return text;
 }
 
 /** Reads group and resourceVersion from a ledger's metadata; null for another object. */
@@ -114,32 +162,45 @@ export interface ReadLedger {
   readonly changes: Edits | null;
 }
 
+/** Returns the texts of segments of a series; those of `known` are not needed. Null if one is not there any more. */
+export type SegmentSource = (series: string, ids: readonly number[]) => Promise<ReadonlyMap<number, string> | null>;
+
+/** The segments that an object lists, now and after its transaction. */
+export function segmentsListed(object: unknown): readonly SegmentList[] {
+  const { page, pending } = (object as LedgerObject).spec;
+  return [page, pending?.next].flatMap((written) => (written === undefined ? [] : [RecordLog.listed(written.records)]));
+}
+
 /**
- * Reads a ledger object. With `known`, an earlier state of the same ledger, only changes are parsed. Throws on an
- * object that no engine can have written, because decisions need the whole ledger.
+ * Reads a ledger object. With `known`, an earlier state of the same ledger, only changes are parsed. Null if a listed
+ * segment is not there any more: the ledger was written meanwhile, or is damaged. Throws on an object that no engine
+ * can have written, because decisions need the whole ledger.
  */
-export function readLedger(object: unknown, known: Ledger | null = null): ReadLedger {
+export async function readLedger(
+  object: unknown,
+  source: SegmentSource,
+  known: Ledger | null = null,
+): Promise<ReadLedger | null> {
   const { metadata, spec } = object as LedgerObject;
   const group = metadata.labels?.[LEDGER_GROUP_LABEL];
   if (group === undefined) throw new Error(`a ledger without the label ${LEDGER_GROUP_LABEL}`);
   const { page, pending } = spec;
-  const read =
-    page === undefined ? null : readPage(page, known?.uid === metadata.uid ? (known.page?.records ?? null) : null);
+  const before = known?.uid === metadata.uid ? (known.page?.records ?? null) : null;
+  const read = page === undefined ? null : await readPage(page, source, before);
+  if (page !== undefined && read === null) return null;
+  const log = read?.page.records ?? null;
+  const next = pending?.next === undefined ? null : await readPage(pending.next, source, log);
+  if (pending?.next !== undefined && next === null) return null;
+  const { uid, resourceVersion } = metadata;
   return {
     ledger: {
       group,
-      uid: metadata.uid,
-      resourceVersion: metadata.resourceVersion,
-      page: read === null ? null : read.page,
-      pending:
-        pending === undefined
-          ? null
-          : {
-              transaction: pending.transaction,
-              next: pending.next === undefined ? null : readPage(pending.next, null).page,
-            },
+      uid,
+      resourceVersion,
+      page: read?.page ?? null,
+      pending: pending === undefined ? null : { transaction: pending.transaction, next: next?.page ?? null },
     },
-    changes: read === null ? null : read.changes,
+    changes: read?.changes ?? null,
   };
 }
 
@@ -154,10 +215,16 @@ function writePage({ group, parent, token, head, children, records }: LedgerPage
   };
 }
 
-function readPage(
+async function readPage(
   { group = '', parent = '', token = '', head, children, records }: WrittenPage,
+  source: SegmentSource,
   known: RecordLog | null,
-): { readonly page: LedgerPage; readonly changes: Edits | null } {
-  const { log, changes } = RecordLog.read(records, known);
+): Promise<{ readonly page: LedgerPage; readonly changes: Edits | null } | null> {
+  const { series, ids } = RecordLog.listed(records);
+  const base = known?.list.series === series ? known : null;
+  const missing = ids.filter((id) => base?.segments.has(id) !== true);
+  const texts = missing.length === 0 ? new Map<number, string>() : await source(series, missing);
+  if (texts === null) return null;
+  const { log, changes } = RecordLog.read(records, texts, known);
   return { page: { group, parent, token, head, children: new Map(Object.entries(children)), records: log }, changes };
 }

@@ -1,217 +1,358 @@
-import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { PodRecord, ReservationRecord, ShapeRecord, StoredRecord, WorkloadRecord } from '../../quota/index.js';
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { ShapeRecord, StoredRecord } from '../../quota/index.js';
+import { KeyIndex } from './key-index.js';
+import { readPiece, writePiece } from './record-text.js';
 
 /** New records by their `recordKey`; null for a deleted record. */
 export type Edits = ReadonlyMap<string, StoredRecord>;
 
-type ShapeRef = ShapeRecord | number;
-
-/** At the latest, a log is rewritten when its changes exceed 1 / REWRITE_FACTOR of the records at the last rewrite. */
-const REWRITE_FACTOR = 4;
-const MIN_EDITS = 64;
-/** Shorter pieces are not compressed. */
-const MIN_COMPRESSED_BYTES = 2048;
-const END = '.';
-const PLAIN = '-';
-/** Not empty: some API servers store an empty text in a custom resource as null, and then reject it. */
-const NO_RECORDS = `${PLAIN}${Buffer.from('[]').toString('base64')}`;
-
-/** The records at the last rewrite. */
-interface Base {
-  readonly records: ReadonlyMap<string, StoredRecord>;
-  /** Number of changes after which the log is rewritten. */
-  readonly maxEdits: number;
+/** An immutable part of a log, in an object of its own. */
+export interface Segment {
+  /** Later segments have larger numbers. */
+  readonly id: number;
+  readonly text: string;
 }
+
+/** The segments that a ledger lists. */
+export interface SegmentList {
+  /** Distinguishes the segments of ledgers that had the same name one after the other; empty without segments. */
+  readonly series: string;
+  /** Ascending. */
+  readonly ids: readonly number[];
+  /** The id of the next segment. */
+  readonly next: number;
+}
+
+/** The tail is moved into segments when its text is longer. */
+const MAX_TAIL_CHARS = 4096;
+/** A shorter tail stays: the record of a group with many grants may be long itself. */
+const MIN_SEALED = 24;
+/** A segment is not longer, so that a write stays below 8 KB. */
+const MAX_SEGMENT_CHARS = 7000;
+/** Records that are tried as one segment. */
+const RECORDS_PER_SEGMENT = 128;
+/** The oldest segments are cleaned when segments hold more than this many times the records that count. */
+const MAX_WASTE = 2;
+const MIN_WASTE = 512;
+/** Oldest segments that are cleaned with one write. */
+const CLEANED_AT_ONCE = 2;
+const END = '.';
+/** No earlier version reads a text that begins like this: `//` is no deflate stream, so that it fails. */
+const LISTED = '//';
+/** Not empty: some API servers store an empty text in a custom resource as null, and then reject it. */
+const NO_RECORDS = writePiece([]);
+const NO_SEGMENTS: SegmentList = { series: '', ids: [], next: 0 };
 
 export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): string {
   return `${kind} ${key}`;
 }
 
 /**
- * An immutable set of records with its serialised text: one piece with all records, and another piece for each later
- * change, until a rewrite. The cost of writing a change does not depend on the number of records.
+ * An immutable set of records in two parts: a tail of recent changes, which the ledger object holds, and segments,
+ * which are objects of their own and never change. The cost of a change depends on the tail only.
  *
- * Pieces are separated by `.`. Each piece is a JSON array of records in base64, and later records replace earlier ones.
- * A short piece is plain and begins with `-`; the others are compressed with raw deflate. A shape is written in full at
- * its first use, and later as its index.
+ * A record counts where it is newest: in the tail, else in the last segment that has it. A deleted record that an older
+ * segment has is written with a value of null. See docs/design/ledger.md.
  */
 export class RecordLog {
-  /** The serialised text. */
-  readonly text: string;
-  readonly #base: Base;
-  /** Records changed since `base`, with values of null for deleted ones. */
-  readonly #changed: ReadonlyMap<string, StoredRecord>;
-  readonly #shapes: readonly ShapeRecord[];
-  readonly #shapeIndexes: ReadonlyMap<string, number>;
-  /** Number of records written since `base`. */
-  readonly #edits: number;
+  /** The records of the tail by `recordKey`, with values of null for deleted ones that segments have. */
+  readonly tail: Edits;
+  readonly segments: ReadonlyMap<number, string>;
+  /** For each record of a segment the newest segment that has it, plus one; negative if that deletes it. */
+  readonly #index: KeyIndex;
+  readonly #list: SegmentList;
+  /** Number of records in segments, and how many of them count. */
+  readonly #written: number;
+  readonly #live: number;
+  #text: string | null = null;
 
   private constructor(
-    text: string,
-    base: Base,
-    changed: ReadonlyMap<string, StoredRecord>,
-    shapes: readonly ShapeRecord[],
-    edits: number,
+    tail: Edits,
+    segments: ReadonlyMap<number, string>,
+    index: KeyIndex,
+    list: SegmentList,
+    counts: { readonly written: number; readonly live: number },
   ) {
-    this.text = text;
-    this.#base = base;
-    this.#changed = changed;
-    this.#shapes = shapes;
-    this.#shapeIndexes = new Map(shapes.map(({ signature }, number) => [signature, number]));
-    this.#edits = edits;
+    this.tail = tail;
+    this.segments = segments;
+    this.#index = index;
+    this.#list = list;
+    this.#written = counts.written;
+    this.#live = counts.live;
   }
 
   static empty(): RecordLog {
-    return new RecordLog(NO_RECORDS, baseOf(NO_RECORDS, []), new Map(), [], 0);
+    return new RecordLog(new Map(), new Map(), KeyIndex.empty(), NO_SEGMENTS, { written: 0, live: 0 });
+  }
+
+  /** The segments that a ledger's text lists. Throws on an unknown form. */
+  static listed(text: string): SegmentList {
+    if (!text.startsWith(LISTED)) return NO_SEGMENTS;
+    const [, series, next, ranges] = /^\/\/([0-9a-f]+):(\d+):([\d,-]*)\./.exec(text) ?? [];
+    if (series === undefined || next === undefined || ranges === undefined)
+      throw new Error('a ledger with an unknown list of segments');
+    return { series, next: Number(next), ids: [...idsOf(ranges)] };
   }
 
   /**
-   * Reads a text; throws if no log was written like that. With `known`, an earlier state of the same log, only new
-   * pieces are parsed.
+   * Reads a text. `segments` has the text of each listed segment that `known`, an earlier state of the same log, lacks;
+   * with `known`, only new segments are parsed. Throws if no log was written like that.
    */
   static read(
     text: string,
+    segments: ReadonlyMap<number, string> = new Map(),
     known: RecordLog | null = null,
   ): {
     readonly log: RecordLog;
     /** Changes since `known`; null if the comparison is not possible. */ readonly changes: Edits | null;
   } {
-    if (known !== null && known.text !== '' && (text === known.text || text.startsWith(`${known.text}${END}`))) {
-      const changes = new Map<string, StoredRecord>();
-      const log =
-        text === known.text ? known : known.#append(text, text.slice(known.text.length + 1).split(END), changes);
-      return { log, changes };
+    const list = RecordLog.listed(text);
+    const tail = tailOf(list.series === '' ? text : text.slice(text.indexOf(END) + 1));
+    const base = known !== null && continues(known.#list, list) ? known : RecordLog.empty().#startsAt(list);
+    const added = new Map<string, StoredRecord>();
+    let log = base;
+    for (const id of list.ids) {
+      if (base.segments.has(id)) continue;
+      const piece = segments.get(id);
+      if (piece === undefined) throw new Error(`segment ${id} of a ledger is missing`);
+      const records = readPiece(piece);
+      for (const record of records) added.set(recordKey(record), record);
+      log = log.#withSegment({ id, text: piece }, records);
     }
-    const [first = NO_RECORDS, ...others] = (text === '' ? NO_RECORDS : text).split(END);
-    const shapes: ShapeRecord[] = [];
-    const base = baseOf(first, readPiece(first, shapes));
-    return { log: new RecordLog(first, base, new Map(), shapes, 0).#append(text, others, new Map()), changes: null };
+    const kept = new Set(list.ids);
+    for (const id of base.segments.keys()) if (!kept.has(id)) log = log.#without(id);
+    log = log.#copy({ tail, list });
+    return { log, changes: base === known ? changesOf(base.tail, added, tail) : null };
+  }
+
+  /** The text for the ledger object: the list of segments, if there are any, and the tail. */
+  get text(): string {
+    if (this.#text !== null) return this.#text;
+    const { series, next, ids } = this.#list;
+    const tail = this.tail.size === 0 ? NO_RECORDS : writePiece(this.tail.values());
+    this.#text = series === '' ? tail : `${LISTED}${series}:${next}:${rangesOf(ids)}${END}${tail}`;
+    return this.#text;
+  }
+
+  get list(): SegmentList {
+    return this.#list;
+  }
+
+  /** Characters of the whole log. */
+  get length(): number {
+    let length = this.text.length;
+    for (const text of this.segments.values()) length += text.length;
+    return length;
+  }
+
+  /** Whether the next write should move the tail into segments, because its text is longer than `chars`. */
+  isLong(chars = MAX_TAIL_CHARS): boolean {
+    const least = chars < MAX_TAIL_CHARS ? 1 : MIN_SEALED;
+    return this.tail.size >= least && this.text.length > chars;
   }
 
   has(key: string): boolean {
-    const changed = this.#changed.get(key);
-    return changed === undefined ? this.#base.records.has(key) : changed.value !== null;
+    const recent = this.tail.get(key);
+    return recent === undefined ? (this.#index.get(key) ?? 0) > 0 : recent.value !== null;
   }
 
+  /** All records; those of the tail first. Parses all segments. */
   *values(): IterableIterator<StoredRecord> {
-    for (const [key, record] of this.#base.records) if (!this.#changed.has(key)) yield record;
-    for (const record of this.#changed.values()) if (record.value !== null) yield record;
+    for (const record of this.tail.values()) if (record.value !== null) yield record;
+    for (const [id, text] of this.segments) for (const record of this.#liveOf(id, text)) yield record;
   }
 
   /** Returns a log with changed records. */
   with(edits: Edits): RecordLog {
     if (edits.size === 0) return this;
-    const count = this.#edits + edits.size;
-    const changed = merged(this.#changed, edits);
-    if (this.text === NO_RECORDS || count > this.#base.maxEdits)
-      return RecordLog.#rewritten(new RecordLog('', this.#base, changed, [], 0));
-    const [indexes, shapes] = [new Map(this.#shapeIndexes), [...this.#shapes]];
-    const piece = writePiece(edits.values(), indexes, shapes);
-    return new RecordLog(`${this.text}${END}${piece}`, this.#base, changed, shapes, count);
-  }
-
-  static #rewritten(records: RecordLog): RecordLog {
-    const all = [...records.values()];
-    const shapes: ShapeRecord[] = [];
-    const text = writePiece(all, new Map(), shapes);
-    return new RecordLog(text, baseOf(text, all), new Map(), shapes, 0);
-  }
-
-  #append(text: string, pieces: readonly string[], changes: Map<string, StoredRecord>): RecordLog {
-    if (pieces.length === 0) return this;
-    const shapes = [...this.#shapes];
-    let count = this.#edits;
-    for (const piece of pieces) {
-      const records = readPiece(piece, shapes);
-      count += records.length;
-      for (const record of records) changes.set(recordKey(record), record);
+    const tail = new Map(this.tail);
+    for (const [key, record] of edits) {
+      // A record moves to the end of the tail with each change.
+      tail.delete(key);
+      if (record.value !== null || (this.#index.get(key) ?? 0) > 0) tail.set(key, record);
     }
-    return new RecordLog(text, this.#base, merged(this.#changed, changes), shapes, count);
+    return this.#copy({ tail });
+  }
+
+  /**
+   * Moves records of the tail into new segments, and the records that count out of the oldest segments if segments hold
+   * too many others. The record of the group stays in the tail, and so do few reservations, which soon end.
+   */
+  sealed(): { readonly log: RecordLog; readonly created: readonly Segment[] } {
+    const cleaned = this.#cleaned();
+    const { tail } = cleaned;
+    const isSealed = ({ kind }: StoredRecord): boolean => kind !== 'group' && kind !== 'reservation';
+    const rest = writePiece([...tail.values()].filter((record) => !isSealed(record)));
+    const moved = [...tail.values()].filter(
+      (record) => isSealed(record) || (rest.length > MAX_TAIL_CHARS && record.kind === 'reservation'),
+    );
+    const created: Segment[] = [];
+    let log = cleaned.#startsAt({ ...cleaned.#list, series: cleaned.#list.series || newSeries() });
+    for (const [text, records] of pieces(moved)) {
+      const segment = { id: log.#list.next, text };
+      created.push(segment);
+      log = log.#withSegment(segment, records);
+    }
+    const left = new Map(tail);
+    for (const record of moved) left.delete(recordKey(record));
+    return { log: log.#copy({ tail: left }), created };
+  }
+
+  /** All records in the text itself, as earlier versions write and read them. */
+  merged(): RecordLog {
+    const tail = new Map([...this.values()].map((record) => [recordKey(record), record]));
+    return RecordLog.empty().#copy({ tail });
+  }
+
+  /** The log without its oldest segments, whose records that count are in the tail. */
+  #cleaned(segments = CLEANED_AT_ONCE): RecordLog {
+    const [oldest] = this.segments;
+    const isWasteful = this.#written > MAX_WASTE * this.#live + MIN_WASTE;
+    return segments === 0 || !isWasteful || oldest === undefined ? this : this.#unlisted(oldest).#cleaned(segments - 1);
+  }
+
+  /** The log without its oldest segment, whose records that count are in the tail. */
+  #unlisted([id, text]: readonly [number, string]): RecordLog {
+    const tail = new Map(this.#liveOf(id, text).map((record) => [recordKey(record), record]));
+    for (const [key, record] of this.tail) {
+      tail.delete(key);
+      tail.set(key, record);
+    }
+    const shorter = this.#without(id);
+    // Nothing older than the oldest segment can have a record whose deletion must be kept.
+    for (const [key, { value }] of tail) if (value === null && shorter.#index.get(key) === undefined) tail.delete(key);
+    return shorter.#copy({ tail });
+  }
+
+  /** Records of a segment that no later segment and not the tail replaces. */
+  #liveOf(id: number, text: string): readonly StoredRecord[] {
+    return readPiece(text).filter((record) => {
+      const key = recordKey(record);
+      return this.#index.get(key) === id + 1 && !this.tail.has(key);
+    });
+  }
+
+  #withSegment({ id, text }: Segment, records: readonly StoredRecord[]): RecordLog {
+    let live = this.#live;
+    const edits = new Map<string, number>();
+    for (const record of records) {
+      const key = recordKey(record);
+      if ((this.#index.get(key) ?? 0) > 0) live--;
+      if (record.value !== null) live++;
+      edits.set(key, record.value === null ? -(id + 1) : id + 1);
+    }
+    const { series, ids, next } = this.#list;
+    return this.#copy({
+      segments: new Map(this.segments).set(id, text),
+      index: this.#index.with(edits),
+      list: { series, ids: [...ids, id], next: Math.max(next, id + 1) },
+      counts: { written: this.#written + records.length, live },
+    });
+  }
+
+  #without(id: number): RecordLog {
+    const segments = new Map(this.segments);
+    const records = readPiece(segments.get(id) ?? NO_RECORDS);
+    segments.delete(id);
+    let live = this.#live;
+    const edits = new Map<string, null>();
+    for (const record of records) {
+      const key = recordKey(record);
+      const newest = this.#index.get(key) ?? 0;
+      if (Math.abs(newest) !== id + 1) continue;
+      if (newest > 0) live--;
+      edits.set(key, null);
+    }
+    return this.#copy({
+      segments,
+      index: this.#index.with(edits),
+      list: { ...this.#list, ids: this.#list.ids.filter((other) => other !== id) },
+      counts: { written: this.#written - records.length, live },
+    });
+  }
+
+  #startsAt({ series, next }: SegmentList): RecordLog {
+    return this.#copy({ list: { ...this.#list, series, next } });
+  }
+
+  #copy(changed: {
+    readonly tail?: Edits;
+    readonly segments?: ReadonlyMap<number, string>;
+    readonly index?: KeyIndex;
+    readonly list?: SegmentList;
+    readonly counts?: { readonly written: number; readonly live: number };
+  }): RecordLog {
+    const { tail = this.tail, segments = this.segments, index = this.#index, list = this.#list } = changed;
+    return new RecordLog(tail, segments, index, list, changed.counts ?? { written: this.#written, live: this.#live });
   }
 }
 
-/**
- * The piece with all records. The number of changes before the next rewrite is between half and all of the maximum. It
- * follows from the text, so that groups that change at the same pace are rewritten at different times, and every
- * process rewrites a log at the same change.
- */
-function baseOf(text: string, records: readonly StoredRecord[]): Base {
-  const most = Math.max(MIN_EDITS, records.length / REWRITE_FACTOR);
-  const share = 0.5 + crc32(text) / 2 ** 33;
-  return { records: new Map(records.map((record) => [recordKey(record), record])), maxEdits: most * share };
-}
-
-/** Without an array of all entries: this runs with every commit. */
-function merged(known: Edits, edits: Edits): Edits {
-  const all = new Map(known);
-  for (const [key, record] of edits) all.set(key, record);
-  return all;
-}
-
-function writePiece(records: Iterable<StoredRecord>, indexes: Map<string, number>, shapes: ShapeRecord[]): string {
-  const share = (shape: ShapeRef): ShapeRef => {
-    if (typeof shape === 'number') return shape;
-    const number = indexes.get(shape.signature);
-    if (number !== undefined) return number;
-    indexes.set(shape.signature, shapes.length);
-    shapes.push(shape);
-    return shape;
-  };
-  const json = Buffer.from(JSON.stringify([...records].map((record) => withShapes(record, share))));
-  return json.length < MIN_COMPRESSED_BYTES
-    ? `${PLAIN}${json.toString('base64')}`
-    : deflateRawSync(json, { level: 1 }).toString('base64');
-}
-
-/**
- * Reads the records of a piece and resolves their shapes; equal shapes become one object. `shapes` holds the shapes of
- * earlier pieces.
- */
-function readPiece(piece: string, shapes: ShapeRecord[]): readonly StoredRecord[] {
-  const json = piece.startsWith(PLAIN)
-    ? Buffer.from(piece.slice(PLAIN.length), 'base64')
-    : inflateRawSync(Buffer.from(piece, 'base64'));
-  const find = (shape: ShapeRef): ShapeRef => {
-    if (typeof shape !== 'number') {
-      shapes.push(shape);
-      return shape;
+/** The records of a text: one piece, or several of which later ones replace records of earlier ones. */
+function tailOf(text: string): Edits {
+  const shapes: ShapeRecord[] = [];
+  const tail = new Map<string, StoredRecord>();
+  const pieces = text === '' ? [] : text.split(END);
+  for (const piece of pieces)
+    for (const record of readPiece(piece, shapes)) {
+      const key = recordKey(record);
+      // Earlier versions write several pieces and no segments.
+      if (record.value === null && pieces.length > 1) tail.delete(key);
+      else tail.set(key, record);
     }
-    const known = shapes[shape];
-    if (known === undefined) throw new Error(`a record names shape ${shape} of ${shapes.length}`);
-    return known;
-  };
-  return (JSON.parse(json.toString('utf8')) as readonly StoredRecord[]).map((record) => withShapes(record, find));
+  return tail;
 }
 
-/** Returns the record with each shape reference replaced. */
-function withShapes(record: StoredRecord, change: (shape: ShapeRef) => ShapeRef): StoredRecord {
-  if (record.kind === 'workload' && record.value !== null) return { ...record, value: workload(record.value, change) };
-  if (record.kind === 'pod' && record.value !== null) return { ...record, value: pod(record.value, change) };
-  if (record.kind === 'reservation' && record.value !== null)
-    return { ...record, value: reservation(record.value, change) };
-  return record;
+/** What differs between two states, of which the later one has new segments with the records `added`. */
+function changesOf(before: Edits, added: Edits, tail: Edits): Edits {
+  const changes = new Map(added);
+  for (const [key, record] of tail) {
+    if (added.has(key) || !isDeepStrictEqual(before.get(key), record)) changes.set(key, record);
+  }
+  for (const [key, record] of before)
+    if (record.value !== null && !tail.has(key) && !added.has(key)) changes.set(key, { ...record, value: null });
+  return changes;
 }
 
-function workload(record: WorkloadRecord, change: (shape: ShapeRef) => ShapeRef): WorkloadRecord {
-  return {
-    ...record,
-    podSets: record.podSets.map(([name, count, shape, amounts]) => [name, count, change(shape), amounts] as const),
-  };
+/** Whether a list is a later state of another one. */
+function continues(known: SegmentList, list: SegmentList): boolean {
+  if (known.series !== list.series && known.series !== '') return false;
+  return known.next <= list.next;
 }
 
-function pod(record: PodRecord, change: (shape: ShapeRef) => ShapeRef): PodRecord {
-  return {
-    ...record,
-    spans: record.spans.map(([at, group, life, shape, amounts]) => [at, group, life, change(shape), amounts] as const),
-  };
+/** Splits records into texts that fit into a segment. */
+function* pieces(records: readonly StoredRecord[]): Generator<readonly [string, readonly StoredRecord[]]> {
+  for (let at = 0; at < records.length;) {
+    let count = Math.min(RECORDS_PER_SEGMENT, records.length - at);
+    let text = writePiece(records.slice(at, at + count));
+    while (text.length > MAX_SEGMENT_CHARS && count > 1) {
+      count = Math.max(1, Math.floor((count * MAX_SEGMENT_CHARS * 0.9) / text.length));
+      text = writePiece(records.slice(at, at + count));
+    }
+    yield [text, records.slice(at, at + count)];
+    at += count;
+  }
 }
 
-function reservation(record: ReservationRecord, change: (shape: ShapeRef) => ShapeRef): ReservationRecord {
-  return {
-    ...record,
-    candidates: record.candidates.map((candidate) => ({
-      ...candidate,
-      workload: workload(candidate.workload, change),
-    })),
-  };
+/** Ascending ids as ranges, such as `3-17,19`. */
+function rangesOf(ids: readonly number[]): string {
+  const ranges: string[] = [];
+  for (let at = 0; at < ids.length;) {
+    const first = ids[at] as number;
+    let last = first;
+    while (ids[++at] === last + 1) last++;
+    ranges.push(first === last ? `${first}` : `${first}-${last}`);
+  }
+  return ranges.join(',');
+}
+
+function* idsOf(ranges: string): Generator<number> {
+  for (const range of ranges === '' ? [] : ranges.split(',')) {
+    const [first, last = first] = range.split('-').map(Number);
+    for (let id = first as number; id <= (last as number); id++) yield id;
+  }
+}
+
+function newSeries(): string {
+  return randomUUID().replaceAll('-', '').slice(0, 12);
 }

@@ -25,6 +25,12 @@ const MAX_DURATION_MS = 60_000;
 const MAX_POLLS = 12;
 const POLL_MS = 80;
 
+/** Writes ledgers, one in one request, several in a transaction. */
+export function write(objects: LedgerObjects, drafts: readonly Draft[]): Promise<TransactionResult> {
+  const [first, ...others] = drafts;
+  return first !== undefined && others.length === 0 ? writeOne(objects, first) : writeTogether(objects, drafts);
+}
+
 /** Writes one ledger in one request. Changes of several ledgers use `writeTogether`. */
 export async function writeOne(objects: LedgerObjects, draft: Draft): Promise<TransactionResult> {
   const written = await replace(objects, draft.group, draft.current, draft.next);

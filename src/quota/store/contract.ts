@@ -206,7 +206,7 @@ const SHARED_RULES: readonly Rule[] = [
       assert.equal((await store.list()).get('g'), revision);
       const [image] = await store.read(['g']);
       assert.equal(image?.revision, revision);
-      assert.deepEqual(image?.records.map(({ kind }) => kind).sort(), ['group', 'workload']);
+      assert.deepEqual([...(image?.records ?? [])].map(({ kind }) => kind).sort(), ['group', 'workload']);
       await store.close();
       await engine.close();
     },

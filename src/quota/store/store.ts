@@ -27,11 +27,12 @@ export interface GroupImage {
   readonly name: string;
   /** Null if there is no such group. */
   readonly revision: Revision | null;
-  readonly records: readonly StoredRecord[];
+  /** Reading them all may be expensive. The record of the group itself is among the first. */
+  readonly records: Iterable<StoredRecord>;
   /** The children, with their revisions. */
   readonly children: ReadonlyMap<string, Revision>;
-  /** If the store knows the changes since another revision: these, with null for removed records. */
-  readonly since?: { readonly revision: Revision; readonly records: readonly StoredRecord[] } | undefined;
+  /** The changes since another revision, oldest first, with null for removed records; null if the store lacks them. */
+  readonly since?: ((revision: Revision) => readonly StoredRecord[] | null) | undefined;
 }
 
 /** Changes that are committed together or not at all. */

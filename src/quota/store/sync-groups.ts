@@ -113,8 +113,9 @@ function put(state: QuotaState, revisions: Map<string, Revision>, image: GroupIm
   if (known === revision) return;
   revisions.set(image.name, revision);
   const dictionary = new ShapeDictionary();
-  if (known !== undefined && image.since?.revision === known) {
-    const { records } = image.since;
+  const changed = known === undefined ? null : (image.since?.(known) ?? null);
+  if (changed !== null) {
+    const records = [...new Map(changed.map((record) => [`${record.kind} ${record.key}`, record])).values()];
     for (const record of records)
       if (record.value === null && isMine(state, image.name, record))
         applyRecord(state, { ...record, group: image.name }, dictionary);
@@ -123,11 +124,12 @@ function put(state: QuotaState, revisions: Map<string, Revision>, image: GroupIm
         if (record.kind === kind && record.value !== null) applyRecord(state, record, dictionary);
     return;
   }
-  const there = new Set(image.records.map(({ kind, key }) => `${kind} ${key}`));
+  const written = [...image.records];
+  const there = new Set(written.map(({ kind, key }) => `${kind} ${key}`));
   for (const record of mineOf(state, image.name))
     if (!there.has(`${record.kind} ${record.key}`)) applyRecord(state, record, dictionary);
   for (const kind of ORDER)
-    for (const record of image.records) if (record.kind === kind) applyRecord(state, record, dictionary);
+    for (const record of written) if (record.kind === kind) applyRecord(state, record, dictionary);
 }
 
 /** Whether a record still belongs to a group; it may have moved to another one. */

@@ -14,7 +14,7 @@ import { chargeOf, largest, chargeVectorOf, type ChargeVector } from '../admissi
 import { refKey } from '../state/workload.js';
 
 /** Maximum number of reservations per group; more means that confirmations are missing. */
-const MAX_RESERVATIONS = 1024;
+export const MAX_RESERVATIONS = 1024;
 
 /**
  * Tests a demand and reserves its amounts until it is confirmed, or for `ttlMs`: the first of two steps if the object

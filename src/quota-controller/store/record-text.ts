@@ -1,0 +1,78 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import type { PodRecord, ReservationRecord, ShapeRecord, StoredRecord, WorkloadRecord } from '../../quota/index.js';
+
+type ShapeRef = ShapeRecord | number;
+
+/** Shorter pieces are not compressed. */
+const MIN_COMPRESSED_BYTES = 2048;
+const PLAIN = '-';
+
+/** Writes records as one piece of text: a JSON array in base64, compressed unless the text begins with `-`. */
+export function writePiece(records: Iterable<StoredRecord>): string {
+  const [indexes, shapes] = [new Map<string, number>(), [] as ShapeRecord[]];
+  const share = (shape: ShapeRef): ShapeRef => {
+    if (typeof shape === 'number') return shape;
+    const number = indexes.get(shape.signature);
+    if (number !== undefined) return number;
+    indexes.set(shape.signature, shapes.length);
+    shapes.push(shape);
+    return shape;
+  };
+  const json = Buffer.from(JSON.stringify([...records].map((record) => withShapes(record, share))));
+  return json.length < MIN_COMPRESSED_BYTES
+    ? `${PLAIN}${json.toString('base64')}`
+    : deflateRawSync(json, { level: 1 }).toString('base64');
+}
+
+/**
+ * Reads the records of a piece and resolves their shapes; equal shapes become one object. `shapes` holds the shapes of
+ * earlier pieces of the same text. Throws if no piece was written like that.
+ */
+export function readPiece(piece: string, shapes: ShapeRecord[] = []): readonly StoredRecord[] {
+  const json = piece.startsWith(PLAIN)
+    ? Buffer.from(piece.slice(PLAIN.length), 'base64')
+    : inflateRawSync(Buffer.from(piece, 'base64'));
+  const find = (shape: ShapeRef): ShapeRef => {
+    if (typeof shape !== 'number') {
+      shapes.push(shape);
+      return shape;
+    }
+    const known = shapes[shape];
+    if (known === undefined) throw new Error(`a record names shape ${shape} of ${shapes.length}`);
+    return known;
+  };
+  return (JSON.parse(json.toString('utf8')) as readonly StoredRecord[]).map((record) => withShapes(record, find));
+}
+
+/** Returns the record with each shape reference replaced. */
+function withShapes(record: StoredRecord, change: (shape: ShapeRef) => ShapeRef): StoredRecord {
+  if (record.kind === 'workload' && record.value !== null) return { ...record, value: workload(record.value, change) };
+  if (record.kind === 'pod' && record.value !== null) return { ...record, value: pod(record.value, change) };
+  if (record.kind === 'reservation' && record.value !== null)
+    return { ...record, value: reservation(record.value, change) };
+  return record;
+}
+
+function workload(record: WorkloadRecord, change: (shape: ShapeRef) => ShapeRef): WorkloadRecord {
+  return {
+    ...record,
+    podSets: record.podSets.map(([name, count, shape, amounts]) => [name, count, change(shape), amounts] as const),
+  };
+}
+
+function pod(record: PodRecord, change: (shape: ShapeRef) => ShapeRef): PodRecord {
+  return {
+    ...record,
+    spans: record.spans.map(([at, group, life, shape, amounts]) => [at, group, life, change(shape), amounts] as const),
+  };
+}
+
+function reservation(record: ReservationRecord, change: (shape: ShapeRef) => ShapeRef): ReservationRecord {
+  return {
+    ...record,
+    candidates: record.candidates.map((candidate) => ({
+      ...candidate,
+      workload: workload(candidate.workload, change),
+    })),
+  };
+}
