@@ -177,7 +177,7 @@ function nodeObject(name: string, kind: (typeof NODE_KINDS)[number]): NodeObject
     metadata: {
       name,
       labels: { 'kubernetes.io/hostname': name },
-      annotations: { [NODE_INVENTORY_KEY]: encodeInventory({ cards: gpus, topology }) },
+      annotations: { [NODE_INVENTORY_KEY]: encodeInventory({ gpus: gpus, topology }) },
     },
     status: {
       allocatable: {

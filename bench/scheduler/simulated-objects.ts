@@ -33,7 +33,7 @@ function gpusOf(node: string): PublishedGpu[] {
 
 /** A node as its agent describes it. No kubelet runs there. */
 export function nodeObject(name: string): object {
-  const cards = gpusOf(name).map((gpu) => ({
+  const gpus = gpusOf(name).map((gpu) => ({
     gpu,
     healthy: true,
     reason: '',
@@ -54,7 +54,7 @@ export function nodeObject(name: string): object {
     metadata: {
       name,
       labels: { 'kubernetes.io/hostname': name },
-      annotations: { [NODE_INVENTORY_KEY]: encodeInventory({ cards, topology: TOPOLOGY }) },
+      annotations: { [NODE_INVENTORY_KEY]: encodeInventory({ gpus, topology: TOPOLOGY }) },
     },
     status: { capacity: amounts, allocatable: amounts },
   };

@@ -29,9 +29,9 @@ export function graphCommand(): Command {
           return;
         }
         const snapshot = await node.snapshot();
-        const { cards, tree, nvlinks } = snapshot;
+        const { gpus, tree, nvlinks } = snapshot;
         await print(options.output, {
-          document: () => ({ graph: original, cards, tree, nvlinks }),
+          document: () => ({ graph: original, gpus, tree, nvlinks }),
           table: () => graphText(snapshot),
           wide: () => graphText(snapshot, true),
         });
@@ -40,14 +40,14 @@ export function graphCommand(): Command {
 }
 
 /** A table of the GPUs, then how they are connected; `wide` adds UUIDs and bus ids. */
-export function graphText({ cards: gpus, tree, nvlinks }: NodeSnapshot, wide = false): string {
+export function graphText({ gpus, tree, nvlinks }: NodeSnapshot, wide = false): string {
   if (gpus.length === 0) return 'no GPUs\n';
   const headings = ['GPU', 'MODEL', 'FREE CORES', 'FREE MEMORY', 'NUMA', 'HEALTH'];
   const rows = gpus.map((gpu) => [
     String(gpu.index),
     printable(gpu.model),
-    `${CORES_PER_GPU - gpu.givenCores} of ${CORES_PER_GPU}`,
-    `${mib(gpu.memoryBytes - gpu.givenMemoryBytes)} of ${mib(gpu.memoryBytes)}`,
+    `${CORES_PER_GPU - gpu.allocatedCores} of ${CORES_PER_GPU}`,
+    `${mib(gpu.memoryBytes - gpu.allocatedMemoryBytes)} of ${mib(gpu.memoryBytes)}`,
     gpu.numaNode === null ? '-' : String(gpu.numaNode),
     healthText(gpu),
     ...(wide ? [gpu.uuid, gpu.pciBusId] : []),

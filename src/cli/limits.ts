@@ -129,7 +129,7 @@ async function show(
   { output, displaySocket }: PrintOptions,
   containers: readonly ContainerLimits__Output[],
 ): Promise<void> {
-  const { cards: gpus } = await withNode(displaySocket, (node) => node.snapshot());
+  const { gpus } = await withNode(displaySocket, (node) => node.snapshot());
   const indexes = new Map(gpus.map(({ uuid, index }) => [uuid, index]));
   await print(output, {
     document: () => containers.map((container) => asDocument(container, indexes)),
@@ -165,9 +165,9 @@ function asTable(containers: readonly ContainerLimits__Output[], indexes: GpuInd
     container.devices.map((device) => [
       `${container.namespace}/${container.pod}/${container.container}`,
       String(indexes.get(device.gpu_uuid) ?? '-'),
-      less(device.share, device.given_share),
+      less(device.share, device.allocated_share),
       device.soft_limit === 0 ? '-' : String(device.soft_limit),
-      less(limit(device.memory_bytes), limit(device.given_memory_bytes)),
+      less(limit(device.memory_bytes), limit(device.allocated_memory_bytes)),
       mib(Number(device.used_memory_bytes)),
       `${device.used_percent.toFixed(0)} %`,
       `${container.allocation}${container.set_by_operator ? ' (set)' : ''}${container.unenforced ? ' (unenforced)' : ''}`,
@@ -200,9 +200,9 @@ function asDocument(container: ContainerLimits__Output, indexes: GpuIndexes) {
       gpuIndex: indexes.get(device.gpu_uuid) ?? null,
       gpuUuid: device.gpu_uuid,
       memoryBytes: bytesOf(device.memory_bytes),
-      givenMemoryBytes: bytesOf(device.given_memory_bytes),
+      allocatedMemoryBytes: bytesOf(device.allocated_memory_bytes),
       share: device.share,
-      givenShare: device.given_share,
+      allocatedShare: device.allocated_share,
       softLimit: device.soft_limit === 0 ? null : device.soft_limit,
       usedMemoryBytes: Number(device.used_memory_bytes),
       usedPercent: device.used_percent,

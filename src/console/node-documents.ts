@@ -54,7 +54,7 @@ export class NodeDocuments {
     if (!answer.ok) return { ok: false, reason: answer.message };
     const document = record(answer.body);
     const { namespace, name, scheme, port } = agent;
-    return Array.isArray(document.cards) && Array.isArray(document.allocations)
+    return Array.isArray(document.gpus) && Array.isArray(document.allocations)
       ? { ok: true, document, agent: { namespace, name, scheme, port } }
       : { ok: false, reason: `the agent ${name} answered with something else than the document of a node` };
   }

@@ -34,7 +34,7 @@ export function nodeFacts({ name, isReady, isCordoned, annotations, allocatable 
   const node = { name, isReady, isCordoned, inventory };
   const read = inventory === null ? null : decodeInventory(inventory);
   if (read?.ok === true) {
-    const gpus = read.inventory.cards.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }) => ({
+    const gpus = read.inventory.gpus.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }) => ({
       ...{ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes },
     }));
     return { ...node, gpus, problem: null };
@@ -81,8 +81,8 @@ export function nodeRow(
     return {
       index,
       kind,
-      givenCores: Math.min(CORES_PER_GPU, Math.max(CORES_PER_GPU - freeCores, told.cores)),
-      givenMemoryBytes: Math.min(memoryBytes, Math.max(memoryBytes - freeMemoryBytes, told.memoryBytes)),
+      allocatedCores: Math.min(CORES_PER_GPU, Math.max(CORES_PER_GPU - freeCores, told.cores)),
+      allocatedMemoryBytes: Math.min(memoryBytes, Math.max(memoryBytes - freeMemoryBytes, told.memoryBytes)),
       ...(healthy ? (foreign ? { problem: 'foreign processes use it' } : {}) : { problem: reason || 'unhealthy' }),
       ...(instance === undefined ? {} : { profile: instance.profile }),
     };

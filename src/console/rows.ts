@@ -6,8 +6,8 @@ export interface GpuRow {
   /** Index in the node's `kinds`. */
   readonly kind: number;
   /** Hundredths of the GPU, and bytes, that are given to containers of any namespace. */
-  readonly givenCores: number;
-  readonly givenMemoryBytes: number;
+  readonly allocatedCores: number;
+  readonly allocatedMemoryBytes: number;
   /** Why pods do not get it; absent for a healthy GPU. */
   readonly problem?: string;
   /** Its MIG profile, if it is an instance. */

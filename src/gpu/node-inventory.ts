@@ -20,8 +20,8 @@ import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './to
  * that they could not ignore gets a new version.
  */
 export interface NodeInventory {
-  readonly cards: readonly InventoryGpu[];
-  /** Position i is `cards[i]`. */
+  readonly gpus: readonly InventoryGpu[];
+  /** Position i is `gpus[i]`. */
   readonly topology: Topology;
 }
 
@@ -49,14 +49,14 @@ const MAX_ENTRIES = 128;
 
 /** The annotation's value. Equal inventories give equal texts, so that writers can tell whether anything changed. */
 export function encodeInventory(inventory: NodeInventory): string {
-  const count = inventory.cards.length;
+  const count = inventory.gpus.length;
   const triangle = <T>(of: (a: number, b: number) => T): T[][] =>
     Array.from({ length: Math.max(0, count - 1) }, (_, a) =>
       Array.from({ length: count - 1 - a }, (_unused, k) => of(a, a + 1 + k)),
     );
   return JSON.stringify({
     version: VERSION,
-    cards: inventory.cards.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }) => ({
+    cards: inventory.gpus.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }) => ({
       index: gpu.index,
       minor: gpu.minor,
       uuid: gpu.uuid,
@@ -110,7 +110,7 @@ function readInventory(value: unknown): NodeInventory {
     const other = gpus.findIndex((candidate) => candidate.gpu.index === gpu.index || candidate.gpu.uuid === gpu.uuid);
     if (other !== at) throw new Malformed(`GPUs ${other} and ${at} have the same index or UUID`);
   }
-  return { cards: gpus, topology: readTopology(gpus.length, document) };
+  return { gpus, topology: readTopology(gpus.length, document) };
 }
 
 function readGpu(entry: Record<string, unknown>, where: string): InventoryGpu {

@@ -51,7 +51,7 @@ export class NodeShapes {
   }
 
   #fromInventory(inventory: NodeInventory): { gpus: NodeGpu[]; topology: Topology } {
-    const gpus = inventory.cards.map(({ gpu, healthy, foreign, freeCores, freeMemoryBytes }): NodeGpu => ({
+    const gpus = inventory.gpus.map(({ gpu, healthy, foreign, freeCores, freeMemoryBytes }): NodeGpu => ({
       gpu,
       usable: healthy,
       foreign,

@@ -102,8 +102,8 @@ test('the node publishes its GPUs as labels and as an inventory that follows the
     const read = inventory();
     return read.ok ? read.inventory : null;
   });
-  t.equal(first.cards.length, 6);
-  t.ok(first.cards.every((gpu) => gpu.healthy && gpu.freeCores === 100));
+  t.equal(first.gpus.length, 6);
+  t.ok(first.gpus.every((gpu) => gpu.healthy && gpu.freeCores === 100));
   const labels = cluster.server.read('nodes', '', NODE_NAME)?.metadata.labels ?? {};
   t.equal(labels.team, 'vision');
   t.ok(labels['gaia.tencent.com/gpu-model']);
@@ -113,7 +113,7 @@ test('the node publishes its GPUs as labels and as an inventory that follows the
   admitted(await cluster.admit(wanted));
   await eventually(() => {
     const read = inventory();
-    return read.ok && read.inventory.cards.some((gpu) => gpu.freeCores === 70);
+    return read.ok && read.inventory.gpus.some((gpu) => gpu.freeCores === 70);
   });
 });
 

@@ -67,14 +67,14 @@ test('an operator on the node reads, sets and resets limits', async (t) => {
   t.match((await limitsOf(given)).devices, [{ share: 20, softLimit: 50, memoryBytes: 2 ** 30 }]);
   const documents = JSON.parse((await limits(node, 'list', '-o', 'json')).output) as {
     pod: string;
-    devices: { givenShare: number; share: number }[];
+    devices: { allocatedShare: number; share: number }[];
   }[];
   t.match(
     documents.find((one) => one.pod === wanted.name),
     {
       setByOperator: true,
       container: 'main',
-      devices: [{ gpuIndex: Number, share: 20, givenShare: 30, softLimit: 50, generation: 1 }],
+      devices: [{ gpuIndex: Number, share: 20, allocatedShare: 30, softLimit: 50, generation: 1 }],
     },
   );
   t.match(await limits(node, 'release', wanted.name), { code: 0, output: / 30 +- +4096 MiB/ });

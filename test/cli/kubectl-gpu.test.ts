@@ -57,7 +57,7 @@ async function testCluster(t: Test) {
 
   const inventory = encodeInventory({
     topology: topologyOf('\tGPU0\nGPU0\tX\n'),
-    cards: [
+    gpus: [
       {
         gpu: { ...gpus[0]!, minor: 0 },
         healthy: true,

@@ -67,7 +67,7 @@ test('the node commands print for people and for programs', async (t) => {
 
   t.match((await command('top', '--once', ...socket)).out, new RegExp(`GPU 0 .*30 given[^]*${name}`));
   t.match(JSON.parse((await command('top', '-o', 'json', ...socket)).out), {
-    cards: [{ givenCores: 30 }],
+    gpus: [{ allocatedCores: 30 }],
     allocations: [{ cores: 30 }],
   });
   t.match(await command('version', ...socket), { code: 0, out: /^gpu-manager \S+\nagent +\d/ });

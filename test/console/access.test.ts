@@ -74,7 +74,7 @@ test('a console without token review listens on loopback only', async (t) => {
 test('the document of an agent shows each reader the containers of its namespaces', async (t) => {
   const allocations = ['research', 'ads'].map((namespace) => ({ id: namespace, owners: [{ namespace }], slices: [] }));
   const agent = createServer((request, response) => {
-    response.end(JSON.stringify({ path: request.url, cards: [], allocations: [...allocations, { owners: [] }] }));
+    response.end(JSON.stringify({ path: request.url, gpus: [], allocations: [...allocations, { owners: [] }] }));
   });
   await new Promise<void>((resolve) => agent.listen(0, '127.0.0.1', resolve));
   t.teardown(() => new Promise((resolve) => agent.close(resolve)));

@@ -41,7 +41,7 @@ test('a claim gives its pods slices and its node cores, in whatever order the ob
     t.notOk('why' in (rows.claim ?? {}));
     t.equal(rows.pods.length, 2);
     for (const row of rows.pods) t.match(row, { claims: ['shared'], slices: [{ gpu: 1, cores: 40, claim: 'shared' }] });
-    t.match(rows.node?.gpus, [{ givenCores: 0 }, { givenCores: 40 }], 'a claim of two pods counts once');
+    t.match(rows.node?.gpus, [{ allocatedCores: 0 }, { allocatedCores: 40 }], 'a claim of two pods counts once');
   }
   t.end();
 });
@@ -60,7 +60,7 @@ test('a claim waits for the reason of the pod that uses it', (t) => {
   t.match(row(), { devices: [{ node: 'n', gpu: 0 }] });
   model.setClaim('default', 'big', null);
   t.same([model.all().claims, model.all().pods], [[], []], 'without its claim the pod has no GPU of ours');
-  t.match(model.all().nodes[0]?.row?.gpus, [{ givenCores: 0 }, {}]);
+  t.match(model.all().nodes[0]?.row?.gpus, [{ allocatedCores: 0 }, {}]);
   t.end();
 });
 

@@ -60,7 +60,7 @@ test('changes lead a reader from any state to all rows, whatever happens in the 
     for (const { row: node } of model.all().nodes)
       for (const gpu of node?.gpus ?? [])
         t.ok(
-          gpu.givenCores >= 0 && gpu.givenCores <= 100 && gpu.givenMemoryBytes >= 0,
+          gpu.allocatedCores >= 0 && gpu.allocatedCores <= 100 && gpu.allocatedMemoryBytes >= 0,
           'no GPU gives more than it has',
         );
     const scope: Scope = { tables: new Map([['pods', new Set([pick(NAMESPACES)])]]) };
@@ -74,7 +74,7 @@ test('a GPU is given as far as the ledger of its agent or the annotations of pod
   model.setNode('n', facts('n', { gpus: 2 }));
   model.setPod('a', row('a', { node: 'n', gpus: [1], cores: 70, blocks: 4 }));
   const [, second] = model.all().nodes[0]?.row?.gpus ?? [];
-  t.match(second, { index: 1, givenCores: 70, givenMemoryBytes: 2 ** 30 });
+  t.match(second, { index: 1, allocatedCores: 70, allocatedMemoryBytes: 2 ** 30 });
   t.end();
 });
 

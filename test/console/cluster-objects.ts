@@ -29,7 +29,7 @@ export function nodeObject(name: string, options: NodeOptions = {}): KubeObject 
   const inventory =
     options.inventory ??
     encodeInventory({
-      cards: Array.from({ length: gpus }, (_, index) => ({
+      gpus: Array.from({ length: gpus }, (_, index) => ({
         gpu: {
           index,
           minor: index,

@@ -145,7 +145,7 @@ test('the console shows the cluster', { skip }, async (t) => {
     const { page, complaints } = await open(console, 'operator');
     await page.locator('a.node').press('Enter');
     await page.locator('a.slice', { hasText: wanted.name }).waitFor();
-    t.equal(await page.locator('.card').count(), 2);
+    t.equal(await page.locator('.gpu').count(), 2);
 
     console.server.reach = () => null;
     await page.locator('.agent.as-of').waitFor();
@@ -153,7 +153,7 @@ test('the console shows the cluster', { skip }, async (t) => {
       await page.locator('.agent').textContent(),
       /does not answer: .*connection refused.* Figures as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+\.$/,
     );
-    t.equal(await page.locator('.card').count(), 2, 'what was seen last stays');
+    t.equal(await page.locator('.gpu').count(), 2, 'what was seen last stays');
     t.match(await page.evaluate<string>(`getComputedStyle(document.querySelector('.overview')).filter`), /grayscale/);
     console.server.reach = () => node.agent.httpPort();
     await page.locator('.agent.quiet').waitFor();

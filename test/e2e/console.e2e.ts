@@ -323,7 +323,7 @@ test(
     const page = await opened(context, `${base}/`, 'operator');
     await page.locator('a.node', { hasText: NODE }).waitFor();
     await page.evaluate(`location.hash = '#/node/${NODE}'`);
-    await page.locator('.card').nth(1).waitFor();
+    await page.locator('.gpu').nth(1).waitFor();
     t.match(
       await page.locator('.own-page code').textContent(),
       new RegExp(`^kubectl --namespace kube-system port-forward pod/gpu-manager-[a-z0-9]+ ${AGENT_PORT}$`, 'u'),
@@ -333,7 +333,7 @@ test(
     await agent.stop();
     await page.locator('.agent.as-of').waitFor({ timeout: timeLimit(60_000) });
     t.match(await page.locator('.agent').textContent(), /does not answer: .* Figures as of /);
-    t.equal(await page.locator('.card').count(), 2);
+    t.equal(await page.locator('.gpu').count(), 2);
   },
 );
 

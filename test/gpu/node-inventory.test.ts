@@ -30,7 +30,7 @@ function card(index: number, differing: Partial<InventoryGpu> = {}): InventoryGp
 }
 
 const inventory: NodeInventory = {
-  cards: [
+  gpus: [
     card(0),
     card(1, { healthy: false, reason: 'XID 79' }),
     card(2, { foreign: true, freeCores: 30, freeMemoryBytes: 1024 }),
@@ -41,7 +41,7 @@ const inventory: NodeInventory = {
 test('the reader returns what the writer wrote', (t) => {
   t.same(decodeInventory(encodeInventory(inventory)), { ok: true, inventory });
   t.same(
-    decodeInventory(encodeInventory({ cards: [], topology: topologyOfPairs(0, () => ({ level: 'SYS', nvlinks: 0 })) }))
+    decodeInventory(encodeInventory({ gpus: [], topology: topologyOfPairs(0, () => ({ level: 'SYS', nvlinks: 0 })) }))
       .ok,
     true,
   );
@@ -112,7 +112,7 @@ test('the reader ignores unknown fields and refuses a later version', (t) => {
 test('an unknown state of health counts as unhealthy', (t) => {
   const text = encodeInventory(inventory).replace('"healthy"', '"recovering"');
   const decoded = decodeInventory(text);
-  t.equal(decoded.ok && decoded.inventory.cards[0]?.healthy, false);
+  t.equal(decoded.ok && decoded.inventory.gpus[0]?.healthy, false);
   t.end();
 });
 
@@ -148,9 +148,9 @@ test('the reader refuses an inconsistent inventory and names the position', (t) 
 
 test('more free capacity than total capacity counts as all of it', (t) => {
   const decoded = decodeInventory(
-    encodeInventory({ ...inventory, cards: [card(0, { freeCores: 900, freeMemoryBytes: 9e15 }), card(1), card(2)] }),
+    encodeInventory({ ...inventory, gpus: [card(0, { freeCores: 900, freeMemoryBytes: 9e15 }), card(1), card(2)] }),
   );
-  t.match(decoded, { ok: true, inventory: { cards: [{ freeCores: 100, freeMemoryBytes: 150754820096 }] } });
+  t.match(decoded, { ok: true, inventory: { gpus: [{ freeCores: 100, freeMemoryBytes: 150754820096 }] } });
   t.end();
 });
 

@@ -32,7 +32,7 @@ const identity = async () => (await certificateAuthority()).server(['localhost',
 function bigView() {
   const gpus = Array.from({ length: 16 }, (_, index) => gpu(index));
   const allocations = Array.from({ length: 256 }, (_, index) =>
-    allocation(`pod-${index}`, [slice(gpus[index % 16] ?? gpu(0), { givenCores: 6, share: 6 })]),
+    allocation(`pod-${index}`, [slice(gpus[index % 16] ?? gpu(0), { allocatedCores: 6, share: 6 })]),
   );
   const snapshot = nodeSnapshot({ gpus, allocations });
   return viewOf(() => snapshot);

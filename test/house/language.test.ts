@@ -72,6 +72,26 @@ test('comments of the source use no retired word', (t) => {
   t.end();
 });
 
+test('page code, protocols, pictures, alerts and dashboards use no retired word', (t) => {
+  const paths = tracked(
+    'src/page/*.js',
+    'src/*/page/*',
+    'src/agent/display/page/*',
+    'src/page/parts/*',
+    'proto/*.proto',
+    'docs/*.svg',
+    'etc/prometheus/*',
+    'etc/grafana/*',
+    'etc/xid-classes.json',
+    'charts/*/templates/*',
+  );
+  t.same(
+    paths.flatMap((path) => found(path, read(path))),
+    [],
+  );
+  t.end();
+});
+
 /** Usage lines, drawings and examples keep their lines: they are indented like code. */
 const isPreformatted = (line: string): boolean => /^\s*\* {3,}/.test(line);
 

@@ -76,7 +76,7 @@ test('a reader gets the documents of an agent through the API server, with a tok
   t.same([...agents.keys()], ['node1', 'node2', 'node3']);
   const [first, second, third] = [...agents.values()] as [never, never, never];
   const reader = new AgentReader({ api, clock });
-  t.match(await reader.read(first, '/api/node'), { ok: true, body: { node: 'node1', cards: [{ index: 0 }] } });
+  t.match(await reader.read(first, '/api/node'), { ok: true, body: { node: 'node1', gpus: [{ index: 0 }] } });
   t.match(await reader.read(first, '/api/events', { query: { after: '3' } }), { ok: true, body: { events: [] } });
   t.same(asked, [
     'system:serviceaccount:kube-system:gpu-manager-reader /api/node',

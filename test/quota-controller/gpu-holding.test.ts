@@ -5,7 +5,7 @@ import { fitsOnGpus, readGpuHolding } from '../../src/quota-controller/arbitrato
 
 const GIB = 2 ** 30;
 const inventory = {
-  cards: [0, 1].map((index) => ({
+  gpus: [0, 1].map((index) => ({
     gpu: { index, minor: index, uuid: `u${index}`, pciBusId: '', model: 'T4', memoryBytes: 16 * GIB, numaNode: null },
     healthy: true,
     reason: '',

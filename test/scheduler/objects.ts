@@ -105,7 +105,7 @@ export function node(
     freeCores: differing.freeCores?.[index] ?? 100,
     freeMemoryBytes: of * BLOCK,
   }));
-  const inventory = encodeInventory({ cards: gpus, topology: uniformTopology(gpus.length, 'PHB') });
+  const inventory = encodeInventory({ gpus: gpus, topology: uniformTopology(gpus.length, 'PHB') });
   const total = blocks.reduce((sum, of) => sum + of, 0);
   return plainNode(name, blocks.length * 100, total, {
     annotations: { [NODE_INVENTORY_KEY]: inventory },

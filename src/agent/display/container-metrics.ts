@@ -84,7 +84,7 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
     'vgpu_container_requested_ratio',
     'gauge',
     'Fraction of the GPU that is allocated to the container',
-    ({ givenCores }) => givenCores / 100,
+    ({ allocatedCores }) => allocatedCores / 100,
   ),
   slice(
     'vgpu_container_limit_ratio',
@@ -114,7 +114,7 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
     'vgpu_container_memory_requested_bytes',
     'gauge',
     'Memory of the GPU that is allocated to it; absent if it has all',
-    ({ givenMemoryBytes }) => givenMemoryBytes,
+    ({ allocatedMemoryBytes }) => allocatedMemoryBytes,
   ),
   slice(
     'vgpu_container_memory_limit_bytes',

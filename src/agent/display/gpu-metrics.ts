@@ -17,7 +17,7 @@ function gpu(
     help,
     labels: LABELS,
     *read({ snapshot }): Iterable<Sample> {
-      for (const one of snapshot.cards) {
+      for (const one of snapshot.gpus) {
         const known = value(one);
         if (known !== null) yield { labels: labelsOf(one), value: known };
       }
@@ -39,7 +39,7 @@ export const GPU_METRICS: readonly NodeMetric[] = [
     help: 'Always 1; its labels describe the GPU',
     labels: [...LABELS, 'model', 'pci_bus_id', 'numa_node'],
     *read({ snapshot }) {
-      for (const one of snapshot.cards) {
+      for (const one of snapshot.gpus) {
         yield {
           labels: {
             ...labelsOf(one),
@@ -58,7 +58,7 @@ export const GPU_METRICS: readonly NodeMetric[] = [
     help: 'Always 1, of MIG instances only; its labels say which part of which GPU it is',
     labels: [...LABELS, 'profile', 'parent_uuid', 'gpu_instance', 'compute_instance'],
     *read({ snapshot }) {
-      for (const one of snapshot.cards) {
+      for (const one of snapshot.gpus) {
         if (one.instance === undefined) continue;
         const { profile, parentUuid, gpuInstance, computeInstance } = one.instance;
         yield {
@@ -80,7 +80,7 @@ export const GPU_METRICS: readonly NodeMetric[] = [
     help: '1 for the status that the GPU has, 0 for the others',
     labels: [...LABELS, 'status'],
     *read({ snapshot }) {
-      for (const one of snapshot.cards)
+      for (const one of snapshot.gpus)
         for (const status of STATUSES)
           yield { labels: { ...labelsOf(one), status }, value: one.health.status === status ? 1 : 0 };
     },
@@ -93,14 +93,14 @@ export const GPU_METRICS: readonly NodeMetric[] = [
     'vgpu_gpu_given_ratio',
     'gauge',
     'Fraction of the GPU that is allocated to containers',
-    ({ givenCores }) => givenCores / 100,
+    ({ allocatedCores }) => allocatedCores / 100,
   ),
   gpu('vgpu_gpu_memory_bytes', 'gauge', 'Memory of the GPU', ({ memoryBytes }) => memoryBytes),
   gpu(
     'vgpu_gpu_memory_given_bytes',
     'gauge',
     'Memory of the GPU that is allocated to containers',
-    ({ givenMemoryBytes }) => givenMemoryBytes,
+    ({ allocatedMemoryBytes }) => allocatedMemoryBytes,
   ),
   gpu(
     'vgpu_gpu_memory_used_bytes',
@@ -119,8 +119,8 @@ export const GPU_METRICS: readonly NodeMetric[] = [
     'vgpu_gpu_foreign_processes',
     'gauge',
     'Processes on the GPU that belong to no container with an allocation on it',
-    ({ strangerPids }) => strangerPids.length,
+    ({ foreignPids }) => foreignPids.length,
   ),
-  gpu('vgpu_gpu_looks_total', 'counter', 'Samples of the GPU that were taken', ({ looks }) => looks),
-  gpu('vgpu_gpu_failed_looks_total', 'counter', 'Samples of the GPU that failed', ({ failedLooks }) => failedLooks),
+  gpu('vgpu_gpu_looks_total', 'counter', 'Samples of the GPU that were taken', ({ samples }) => samples),
+  gpu('vgpu_gpu_failed_looks_total', 'counter', 'Samples of the GPU that failed', ({ failedSamples }) => failedSamples),
 ];

@@ -34,7 +34,7 @@ interface Kept {
 
 /** Use of GPUs and containers in the last minutes. */
 export class History {
-  #cards = new Map<string, Kept>();
+  #gpus = new Map<string, Kept>();
   /** By allocation, then GPU. */
   #slices = new Map<string, Map<string, Kept>>();
   #lastMs: number | null = null;
@@ -51,13 +51,13 @@ export class History {
     const elapsedSeconds = this.#lastMs === null ? 0 : (moment.atMs - this.#lastMs) / 1000;
     this.#lastMs = moment.atMs;
     const gpus = new Map<string, Kept>();
-    for (const { uuid, usedPercent, usedMemoryBytes } of moment.cards) {
-      const kept = this.#cards.get(uuid) ?? fresh(uuid, 0);
+    for (const { uuid, usedPercent, usedMemoryBytes } of moment.gpus) {
+      const kept = this.#gpus.get(uuid) ?? fresh(uuid, 0);
       push(kept.used, tenths(usedPercent));
       push(kept.memory, mib(usedMemoryBytes));
       gpus.set(uuid, kept);
     }
-    this.#cards = gpus;
+    this.#gpus = gpus;
     const slices = new Map<string, Map<string, Kept>>();
     for (const { id, slices: present } of moment.allocations) {
       const byGpu = new Map<string, Kept>();
@@ -81,8 +81,8 @@ export class History {
   }
 
   /** By UUID. */
-  cards(): Record<string, GpuSeries> {
-    return Object.fromEntries([...this.#cards].map(([uuid, { used, memory }]) => [uuid, { used, memory }]));
+  gpus(): Record<string, GpuSeries> {
+    return Object.fromEntries([...this.#gpus].map(([uuid, { used, memory }]) => [uuid, { used, memory }]));
   }
 
   /** The series of one allocation, one per GPU; empty for an unknown one. */

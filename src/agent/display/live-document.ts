@@ -11,15 +11,15 @@ export interface LiveDocument {
 
 /** Both texts are JSON. */
 export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
-  const { atMs, cards: gpus, allocations, ...rest } = snapshot;
+  const { atMs, gpus, allocations, ...rest } = snapshot;
   const usage = {
     at: atMs,
-    cards: gpus.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, strangerPids }) => ({
+    gpus: gpus.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, foreignPids }) => ({
       usedPercent: tenth(usedPercent),
       usedMemoryBytes,
       temperatureCelsius,
       powerWatts: tenth(powerWatts),
-      foreignProcesses: strangerPids.length,
+      foreignProcesses: foreignPids.length,
     })),
     slices: allocations.flatMap(({ slices }) =>
       slices.map(({ usedPercent, usedMemoryBytes, counters }) => ({
@@ -31,7 +31,7 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
   };
   const state = {
     ...rest,
-    cards: gpus.map(
+    gpus: gpus.map(
       ({
         index,
         uuid,
@@ -42,8 +42,8 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
         memoryBytes,
         usable,
         health,
-        givenCores,
-        givenMemoryBytes,
+        allocatedCores,
+        allocatedMemoryBytes,
       }) => ({
         index,
         uuid,
@@ -54,8 +54,8 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
         memoryBytes,
         usable,
         health,
-        givenCores,
-        givenMemoryBytes,
+        allocatedCores,
+        allocatedMemoryBytes,
       }),
     ),
     allocations: allocations.map(
@@ -71,11 +71,20 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
         findings,
         quotaGroup,
         slices: slices.map(
-          ({ gpuUuid, gpuIndex, givenCores, givenMemoryBytes, share, softLimit, priority, memoryLimitBytes }) => ({
+          ({
             gpuUuid,
             gpuIndex,
-            givenCores,
-            givenMemoryBytes,
+            allocatedCores,
+            allocatedMemoryBytes,
+            share,
+            softLimit,
+            priority,
+            memoryLimitBytes,
+          }) => ({
+            gpuUuid,
+            gpuIndex,
+            allocatedCores,
+            allocatedMemoryBytes,
             share,
             softLimit,
             priority,

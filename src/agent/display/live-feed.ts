@@ -74,7 +74,7 @@ export class LiveFeed {
     response.write(
       message(
         'hello',
-        JSON.stringify({ periodMs: HISTORY_PERIOD_MS, cards: history.cards(), events: journal.after(0, FIRST_EVENTS) }),
+        JSON.stringify({ periodMs: HISTORY_PERIOD_MS, gpus: history.gpus(), events: journal.after(0, FIRST_EVENTS) }),
       ) +
         message('state', document.state) +
         message('usage', document.usage),

@@ -31,7 +31,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
     type: 'gauge',
     help: 'GPUs of the node that can be shared',
     labels: [],
-    read: ({ snapshot }) => only(snapshot.cards.length),
+    read: ({ snapshot }) => only(snapshot.gpus.length),
   },
   {
     name: 'vgpu_allocations',

@@ -62,7 +62,7 @@ export class NodeReport {
     this.#told = { state, reasons };
     const inventory = encodeInventory({
       topology: state.node.topology,
-      cards: pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }) => ({
+      gpus: pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }) => ({
         gpu,
         healthy: usable,
         reason: unusable.get(gpu.uuid) ?? (isOffered(state, gpu.uuid, 'plugin') ? '' : GIVEN_THROUGH_CLAIMS),

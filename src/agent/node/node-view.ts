@@ -61,14 +61,14 @@ export function nodeView(options: NodeViewOptions): NodeView {
         driverVersion: options.driverVersion(),
         driverOutage: options.driverOutage(),
         notReady: options.notReady(),
-        cards: gpus(state, options),
+        gpus: gpus(state, options),
         ...picture.of(state.node.topology),
         allocations: allocations(state, slices, options.pod),
       };
     },
     use: () => ({
       atMs: options.clock.now(),
-      cards: options.observeGpus().map(({ gpuUuid, sample }) => ({
+      gpus: options.observeGpus().map(({ gpuUuid, sample }) => ({
         uuid: gpuUuid,
         usedPercent: sample?.utilizationPercent ?? null,
         usedMemoryBytes: sample?.usedMemoryBytes ?? null,
@@ -132,16 +132,16 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
       memoryBytes: gpu.memoryBytes,
       usable,
       health: options.health(gpu.uuid) ?? HEALTHY,
-      givenCores: CORES_PER_GPU - freeCores,
+      allocatedCores: CORES_PER_GPU - freeCores,
       // Memory beyond the last whole block of a GPU is never allocated.
-      givenMemoryBytes: Math.floor(gpu.memoryBytes / MEMORY_BLOCK_BYTES) * MEMORY_BLOCK_BYTES - freeMemoryBytes,
+      allocatedMemoryBytes: Math.floor(gpu.memoryBytes / MEMORY_BLOCK_BYTES) * MEMORY_BLOCK_BYTES - freeMemoryBytes,
       usedPercent: sample?.utilizationPercent ?? null,
       usedMemoryBytes: sample?.usedMemoryBytes ?? null,
       temperatureCelsius: sample?.temperatureCelsius ?? null,
       powerWatts: sample === null || sample.powerMilliwatts === null ? null : sample.powerMilliwatts / 1000,
-      strangerPids: observed?.foreignPids ?? [],
-      looks: observed?.samples ?? 0,
-      failedLooks: observed?.failedSamples ?? 0,
+      foreignPids: observed?.foreignPids ?? [],
+      samples: observed?.samples ?? 0,
+      failedSamples: observed?.failedSamples ?? 0,
     };
   });
 }
@@ -209,21 +209,21 @@ type LedgerGpu = LedgerState['node']['gpus'][number]['gpu'];
 function sliceOf(
   part: HeldPart,
   gpu: LedgerGpu,
-  givenMemoryBytes: number | null,
+  allocatedMemoryBytes: number | null,
   device: DeviceObservation | null,
 ): SliceSnapshot {
-  const givenCores = Math.min(CORES_PER_GPU, part.cores);
+  const allocatedCores = Math.min(CORES_PER_GPU, part.cores);
   return {
     gpuUuid: gpu.uuid,
     gpuIndex: gpu.index,
     pciBusId: gpu.pciBusId,
     gpuMemoryBytes: gpu.memoryBytes,
-    givenCores,
-    givenMemoryBytes,
-    share: device?.share ?? givenCores,
+    allocatedCores,
+    allocatedMemoryBytes,
+    share: device?.share ?? allocatedCores,
     softLimit: device?.softLimit ?? null,
     ...(device === null || device.priority === 'normal' ? {} : { priority: device.priority }),
-    memoryLimitBytes: device === null ? givenMemoryBytes : device.memoryLimitBytes,
+    memoryLimitBytes: device === null ? allocatedMemoryBytes : device.memoryLimitBytes,
     usedPercent: device?.usedPercent ?? 0,
     usedMemoryBytes: device?.usedMemoryBytes ?? 0,
     driverMemoryBytes: device?.driverOverheadBytes ?? 0,

@@ -27,17 +27,17 @@ export interface GpuSnapshot {
   readonly usable: boolean;
   readonly health: HealthSnapshot;
   /** Hundredths of the GPU, and bytes, that are allocated to containers. */
-  readonly givenCores: number;
-  readonly givenMemoryBytes: number;
+  readonly allocatedCores: number;
+  readonly allocatedMemoryBytes: number;
   readonly usedPercent: number | null;
   readonly usedMemoryBytes: number | null;
   readonly temperatureCelsius: number | null;
   readonly powerWatts: number | null;
   /** Host pids of processes that belong to no container with an allocation on this GPU. */
-  readonly strangerPids: readonly number[];
+  readonly foreignPids: readonly number[];
   /** Samples since the agent started, and failed ones. */
-  readonly looks: number;
-  readonly failedLooks: number;
+  readonly samples: number;
+  readonly failedSamples: number;
 }
 
 /** Counters of one container on one GPU, since it started as far as the agent knows; they never fall. */
@@ -57,8 +57,8 @@ export interface SliceSnapshot {
   readonly pciBusId: string;
   readonly gpuMemoryBytes: number;
   /** Its allocation: hundredths of the GPU; bytes, null if it has all of the GPU. */
-  readonly givenCores: number;
-  readonly givenMemoryBytes: number | null;
+  readonly allocatedCores: number;
+  readonly allocatedMemoryBytes: number | null;
   /** The present limits: as allocated, unless its pod or an operator lowered them. */
   readonly share: number;
   /** Hundredths that it may use while other containers leave the GPU idle; null: no more than its share. */
@@ -137,7 +137,7 @@ export interface AllocationSnapshot {
 /** A group of the PCIe tree, or a GPU (level X, one position). */
 export interface TreeSnapshot {
   readonly level: Level;
-  /** Positions in `cards`. */
+  /** Positions in `gpus`. */
   readonly positions: readonly number[];
   readonly children: readonly TreeSnapshot[];
 }
@@ -152,9 +152,9 @@ export interface NodeSnapshot {
   /** Why the GPU driver does not answer; null if it does. */
   readonly driverOutage: string | null;
   readonly notReady: readonly string[];
-  readonly cards: readonly GpuSnapshot[];
+  readonly gpus: readonly GpuSnapshot[];
   readonly tree: readonly TreeSnapshot[];
-  /** Two positions in `cards`, and the NVLinks between them. */
+  /** Two positions in `gpus`, and the NVLinks between them. */
   readonly nvlinks: readonly (readonly [number, number, number])[];
   readonly allocations: readonly AllocationSnapshot[];
 }
@@ -210,7 +210,7 @@ export interface NodeCounts {
 /** The use at one moment: the part of a snapshot that the history keeps. */
 export interface UseMoment {
   readonly atMs: number;
-  readonly cards: readonly Pick<GpuSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
+  readonly gpus: readonly Pick<GpuSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
   readonly allocations: readonly {
     readonly id: string;
     readonly slices: readonly (Pick<SliceSnapshot, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {

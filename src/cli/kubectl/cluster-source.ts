@@ -35,6 +35,6 @@ function nodeSample({ node, snapshot, problem }: GpuNode) {
 }
 
 function titleOf(nodes: readonly GpuNode[]): string {
-  const gpus = nodes.reduce((sum, { snapshot }) => sum + (snapshot?.cards.length ?? 0), 0);
+  const gpus = nodes.reduce((sum, { snapshot }) => sum + (snapshot?.gpus.length ?? 0), 0);
   return `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}  ${gpus} GPUs`;
 }

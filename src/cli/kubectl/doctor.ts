@@ -77,7 +77,7 @@ function clusterFindings({ node, agent, snapshot, problem }: GpuNode): readonly 
             ? finding('failed', 'access', problem, 'docs/reference/kubectl.md says which roles a user needs')
             : ok('access', `the agent ${snapshot.version} answers through the API server`),
         ]),
-    ...(snapshot?.cards ?? [])
+    ...(snapshot?.gpus ?? [])
       .filter(({ health }) => health.status !== 'healthy')
       .map(({ index, uuid, health }) =>
         finding(

@@ -143,7 +143,7 @@ export class GpuCluster {
 
   async #node(node: Node, agent: AgentPod | null): Promise<GpuNode> {
     const published = decodeInventory(node.annotations[NODE_INVENTORY_KEY] ?? '');
-    const inventory = published.ok ? published.inventory.cards : [];
+    const inventory = published.ok ? published.inventory.gpus : [];
     return { node, agent, inventory, ...(await this.#ask(agent)) };
   }
 

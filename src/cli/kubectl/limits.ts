@@ -110,12 +110,12 @@ function rowsOf({ pod, containers }: GpuPod, hasNamespace: boolean): readonly Li
     const { allocation } = container;
     return allocation.slices.map((slice) => {
       const limit = slice.memoryLimitBytes ?? slice.gpuMemoryBytes;
-      const given = slice.givenMemoryBytes ?? slice.gpuMemoryBytes;
+      const given = slice.allocatedMemoryBytes ?? slice.gpuMemoryBytes;
       return {
         cells: [
           ...place,
           String(slice.gpuIndex),
-          slice.share === slice.givenCores ? String(slice.share) : `${slice.share} of ${slice.givenCores}`,
+          slice.share === slice.allocatedCores ? String(slice.share) : `${slice.share} of ${slice.allocatedCores}`,
           slice.softLimit === null ? '-' : String(slice.softLimit),
           limit === given ? `${gib(limit)} GiB` : `${gib(limit)} of ${gib(given)} GiB`,
           `${gib(slice.usedMemoryBytes)} GiB`,
@@ -129,7 +129,7 @@ function rowsOf({ pod, containers }: GpuPod, hasNamespace: boolean): readonly Li
           gpuUuid: slice.gpuUuid,
           allocation: allocation.id,
           share: slice.share,
-          allocatedShare: slice.givenCores,
+          allocatedShare: slice.allocatedCores,
           softLimit: slice.softLimit,
           memoryBytes: limit,
           allocatedMemoryBytes: given,

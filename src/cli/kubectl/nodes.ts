@@ -51,8 +51,8 @@ function listing(nodes: readonly GpuNode[]): Listing {
 interface Gpus {
   readonly models: readonly string[];
   readonly memoryBytes: number;
-  readonly givenCores: number;
-  readonly givenMemoryBytes: number;
+  readonly allocatedCores: number;
+  readonly allocatedMemoryBytes: number;
   readonly unhealthy: number;
   readonly count: number;
 }
@@ -63,22 +63,22 @@ function rowOf({ node, agent, snapshot, problem, inventory }: GpuNode): ListingR
       ? {
           models: inventory.map(({ gpu }) => gpu.model),
           memoryBytes: sum(inventory, ({ gpu }) => gpu.memoryBytes),
-          givenCores: sum(inventory, ({ freeCores }) => CORES_PER_GPU - freeCores),
-          givenMemoryBytes: sum(inventory, ({ gpu, freeMemoryBytes }) => gpu.memoryBytes - freeMemoryBytes),
+          allocatedCores: sum(inventory, ({ freeCores }) => CORES_PER_GPU - freeCores),
+          allocatedMemoryBytes: sum(inventory, ({ gpu, freeMemoryBytes }) => gpu.memoryBytes - freeMemoryBytes),
           unhealthy: inventory.filter(({ healthy }) => !healthy).length,
           count: inventory.length || Math.floor((node.allocatable.get(CORE_RESOURCE) ?? 0) / CORES_PER_GPU),
         }
       : {
-          models: snapshot.cards.map(({ model }) => model),
-          memoryBytes: sum(snapshot.cards, ({ memoryBytes }) => memoryBytes),
-          givenCores: sum(snapshot.cards, ({ givenCores }) => givenCores),
-          givenMemoryBytes: sum(snapshot.cards, ({ givenMemoryBytes }) => givenMemoryBytes),
-          unhealthy: snapshot.cards.filter(({ health }) => health.status !== 'healthy').length,
-          count: snapshot.cards.length,
+          models: snapshot.gpus.map(({ model }) => model),
+          memoryBytes: sum(snapshot.gpus, ({ memoryBytes }) => memoryBytes),
+          allocatedCores: sum(snapshot.gpus, ({ allocatedCores }) => allocatedCores),
+          allocatedMemoryBytes: sum(snapshot.gpus, ({ allocatedMemoryBytes }) => allocatedMemoryBytes),
+          unhealthy: snapshot.gpus.filter(({ health }) => health.status !== 'healthy').length,
+          count: snapshot.gpus.length,
         };
   const status = statusOf(node.isCordoned, agent === null, snapshot?.notReady ?? null, gpus.unhealthy);
-  const used = snapshot === null ? null : sum(snapshot.cards, ({ usedMemoryBytes }) => usedMemoryBytes ?? 0);
-  const busy = snapshot?.cards.flatMap(({ usedPercent }) => usedPercent ?? []) ?? [];
+  const used = snapshot === null ? null : sum(snapshot.gpus, ({ usedMemoryBytes }) => usedMemoryBytes ?? 0);
+  const busy = snapshot?.gpus.flatMap(({ usedPercent }) => usedPercent ?? []) ?? [];
   const use = busy.length === 0 ? null : Math.round(sum(busy, (percent) => percent) / busy.length);
   const models = [...new Set(gpus.models)];
   const isUnknown = snapshot === null && inventory.length === 0;
@@ -87,9 +87,9 @@ function rowOf({ node, agent, snapshot, problem, inventory }: GpuNode): ListingR
     status,
     gpus: gpus.count,
     models,
-    allocatedCores: isUnknown ? null : gpus.givenCores,
+    allocatedCores: isUnknown ? null : gpus.allocatedCores,
     cores: gpus.count * CORES_PER_GPU,
-    allocatedMemoryBytes: isUnknown ? null : gpus.givenMemoryBytes,
+    allocatedMemoryBytes: isUnknown ? null : gpus.allocatedMemoryBytes,
     memoryBytes: gpus.memoryBytes,
     usedMemoryBytes: used,
     usedPercent: use,
@@ -106,8 +106,8 @@ function rowOf({ node, agent, snapshot, problem, inventory }: GpuNode): ListingR
       status,
       String(gpus.count),
       models.join(', ') || '-',
-      isUnknown ? '-' : `${gpus.givenCores}/${document.cores}`,
-      isUnknown ? '-' : `${gib(gpus.givenMemoryBytes)}/${gib(gpus.memoryBytes)} GiB`,
+      isUnknown ? '-' : `${gpus.allocatedCores}/${document.cores}`,
+      isUnknown ? '-' : `${gib(gpus.allocatedMemoryBytes)}/${gib(gpus.memoryBytes)} GiB`,
       used === null ? '-' : `${gib(used)} GiB`,
       use === null ? '-' : `${use} %`,
       document.slices === null ? '-' : String(document.slices),

@@ -21,7 +21,7 @@ const ARRANGEMENTS: readonly (readonly [beside: number, width: number])[] = [
  * room for all of them, a line counts the rest.
  */
 export function gpuPanel(
-  { cards: gpus, atMs }: NodeSnapshot,
+  { gpus, atMs }: NodeSnapshot,
   trails: ReadonlyMap<string, readonly number[]>,
   chosen: string | null,
   columns: number,
@@ -120,7 +120,7 @@ function gpuLine(gpu: GpuSnapshot, trail: readonly number[], nowMs: number, isCh
         ? [{ text: bar((gpu.usedMemoryBytes ?? 0) / gpu.memoryBytes, barWidth), style: 'second' as const }, space]
         : []),
       { text: memory },
-      ...(width >= 70 ? [{ text: ` ${`${gpu.givenCores} given`.padStart(9)}` }] : []),
+      ...(width >= 70 ? [{ text: ` ${`${gpu.allocatedCores} given`.padStart(9)}` }] : []),
       ...(wide ? [{ text: ` ${rest} ${trailOf(trail)}` }] : []),
     ],
     width,
@@ -134,14 +134,14 @@ function nodeLine({ name, snapshot, problem }: NodeSample, isChosen: boolean, wi
     ...(isChosen ? { style: 'strong' as const } : {}),
   };
   if (snapshot === null) return cutLine([{ text: `${title.text} ${printable(problem)}`, style: 'bad' }], width);
-  const known = snapshot.cards.flatMap(({ usedPercent }) => usedPercent ?? []);
+  const known = snapshot.gpus.flatMap(({ usedPercent }) => usedPercent ?? []);
   const used = known.length === 0 ? null : known.reduce((sum, percent) => sum + percent, 0) / known.length;
-  const memory = sum(snapshot.cards.map(({ usedMemoryBytes }) => usedMemoryBytes ?? 0));
-  const all = sum(snapshot.cards.map(({ memoryBytes }) => memoryBytes));
+  const memory = sum(snapshot.gpus.map(({ usedMemoryBytes }) => usedMemoryBytes ?? 0));
+  const all = sum(snapshot.gpus.map(({ memoryBytes }) => memoryBytes));
   return cutLine(
     [
       title,
-      { text: `${snapshot.cards.length} GPUs`.padStart(8) },
+      { text: `${snapshot.gpus.length} GPUs`.padStart(8) },
       { text: (used === null ? '-' : `${Math.round(used)} %`).padStart(6) },
       { text: ' ' },
       { text: bar((used ?? 0) / 100, 8), style: 'good' },

@@ -124,7 +124,7 @@ const MAX_TRAIL = 60;
 export function withSample(state: TopState, sample: Sample): TopState {
   const trails = new Map<string, readonly number[]>();
   for (const { snapshot } of sample.nodes)
-    for (const { uuid, usedPercent } of snapshot?.cards ?? [])
+    for (const { uuid, usedPercent } of snapshot?.gpus ?? [])
       trails.set(uuid, [...(state.trails.get(uuid) ?? []), usedPercent ?? 0].slice(-MAX_TRAIL));
   const slices = sliceRows(sample, state.sample);
   const find = (rows: readonly SliceRow[], key: string | null) => rows.find((row) => row.key === key);

@@ -19,7 +19,7 @@ function bar(rows, gpu, kind, slices) {
   const track = h('div', {
     class: `track${gpu.problem === undefined ? '' : ' problem'}`,
     title: [
-      `GPU ${gpu.index}: ${gpu.givenCores} of 100 cores, ${bytes(gpu.givenMemoryBytes)} of ${bytes(kind.memoryBytes)} given`,
+      `GPU ${gpu.index}: ${gpu.allocatedCores} of 100 cores, ${bytes(gpu.allocatedMemoryBytes)} of ${bytes(kind.memoryBytes)} given`,
       ...(gpu.problem === undefined ? [] : [gpu.problem]),
       ...slices.map(
         ({ pod, cores, claim }) =>
@@ -35,9 +35,9 @@ function bar(rows, gpu, kind, slices) {
     track.append(segment);
   }
   // Slices of namespaces that this reader does not see.
-  if (gpu.givenCores > shown) {
+  if (gpu.allocatedCores > shown) {
     const rest = h('span', { class: 'segment other' });
-    setWidth(rest, gpu.givenCores - shown);
+    setWidth(rest, gpu.allocatedCores - shown);
     track.append(rest);
   }
   return track;

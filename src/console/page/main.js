@@ -170,14 +170,14 @@ function clusterView() {
 }
 
 function figuresOf() {
-  let [gpus, given, free, memory, givenMemory] = [0, 0, 0, 0, 0];
+  let [gpus, allocated, free, memory, allocatedMemory] = [0, 0, 0, 0, 0];
   for (const node of rows.nodes.values())
     for (const gpu of node.gpus) {
       gpus += 1;
-      given += gpu.givenCores / 100;
-      if (gpu.givenCores === 0 && gpu.problem === undefined && node.isReady && !node.isCordoned) free += 1;
+      allocated += gpu.allocatedCores / 100;
+      if (gpu.allocatedCores === 0 && gpu.problem === undefined && node.isReady && !node.isCordoned) free += 1;
       memory += node.kinds[gpu.kind].memoryBytes;
-      givenMemory += gpu.givenMemoryBytes;
+      allocatedMemory += gpu.allocatedMemoryBytes;
     }
   const pods = [...rows.pods.values()];
   const running = pods.filter(({ state }) => state === 'running').length;
@@ -190,10 +190,10 @@ function figuresOf() {
       ? [
           figure(
             'Given',
-            `${trimmed(given)} of ${count(gpus, 'GPU')}`,
+            `${trimmed(allocated)} of ${count(gpus, 'GPU')}`,
             free === 0 ? 'no whole GPU free' : `${count(free, 'whole GPU')} free`,
           ),
-          figure('Memory given', bytesOf(givenMemory, memory), `on ${count(rows.nodes.size, 'node')}`),
+          figure('Memory allocated', bytesOf(allocatedMemory, memory), `on ${count(rows.nodes.size, 'node')}`),
         ]
       : []),
     figure('Pods', pods.length.toLocaleString('en'), `${running.toLocaleString('en')} running`),

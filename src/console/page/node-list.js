@@ -3,43 +3,44 @@ import { count, moment, trimmed } from './format.js';
 import { gpuBars } from './gpu-bars.js';
 import { byName, matches } from './rows.js';
 
-/** So many cards are made before the first picture; the others follow when it is shown. */
+/** So many panels are made before the first picture; the others follow when it is shown. */
 const FIRST = 80;
 
-/** All nodes as cards. Bars are drawn for the cards near the window only: a thousand nodes have thousands of them. */
+/** All nodes as panels. Bars are drawn for the panels near the window only: a thousand nodes have thousands of them. */
 export function nodeList(rows) {
-  const cards = new Map();
+  const panels = new Map();
   const list = h('ul', { class: 'nodes' });
   const near = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
-        const card = cards.get(target.dataset.name);
-        if (card === undefined) continue;
-        card.isNear = isIntersecting;
-        if (isIntersecting && card.isStale) draw(card);
+        const panel = panels.get(target.dataset.name);
+        if (panel === undefined) continue;
+        panel.isNear = isIntersecting;
+        if (isIntersecting && panel.isStale) draw(panel);
       }
     },
     { rootMargin: '800px 0px' },
   );
 
-  function draw(card) {
-    card.isStale = false;
-    const node = rows.nodes.get(card.name);
-    card.bars.replaceChildren(gpuBars(rows, node));
+  function draw(panel) {
+    panel.isStale = false;
+    const node = rows.nodes.get(panel.name);
+    panel.bars.replaceChildren(gpuBars(rows, node));
   }
 
   function make(name) {
     const element = h('li', { 'data-name': name });
-    const card = { name, element, bars: h('div', { class: 'lazy' }), isStale: true, isNear: false };
-    fill(card);
+    const panel = { name, element, bars: h('div', { class: 'lazy' }), isStale: true, isNear: false };
+    fill(panel);
     near.observe(element);
-    return card;
+    return panel;
   }
 
-  /** The texts of a card, and what the filter looks at. */
-  function fill(card) {
-    const node = rows.nodes.get(card.name);
-    const free = node.gpus.reduce((sum, gpu) => sum + (gpu.problem === undefined ? 100 - gpu.givenCores : 0), 0) / 100;
+  /** The texts of a panel, and what the filter looks at. */
+  function fill(panel) {
+    const node = rows.nodes.get(panel.name);
+    const free =
+      node.gpus.reduce((sum, gpu) => sum + (gpu.problem === undefined ? 100 - gpu.allocatedCores : 0), 0) / 100;
     const models = node.kinds.map(({ model }) => model).filter((model) => model !== '');
     const { problem, late, isCordoned } = node;
     const asOf = late?.sinceMs === undefined ? '' : `as of ${moment(late.sinceMs)}`;
@@ -52,7 +53,7 @@ export function nodeList(rows) {
           : `${trimmed(free)} ${free === 1 ? 'GPU' : 'GPUs'} free`);
     const attention = isCordoned || problem !== undefined || late !== undefined;
     const title = [problem, late?.why, asOf].filter(Boolean).join(', ') || state;
-    card.element.replaceChildren(
+    panel.element.replaceChildren(
       h(
         'a',
         {
@@ -67,11 +68,11 @@ export function nodeList(rows) {
           h('span', { class: `state${attention ? ' attention' : ''}`, title }, state),
         ),
         h('span', { class: 'quiet model' }, [count(node.gpus.length, 'GPU'), ...models].join(' · ')),
-        card.bars,
+        panel.bars,
       ),
     );
-    card.isStale = true;
-    if (card.isNear) draw(card);
+    panel.isStale = true;
+    if (panel.isNear) draw(panel);
   }
 
   function textOf(name) {
@@ -84,25 +85,25 @@ export function nodeList(rows) {
 
   function place(most = Infinity) {
     const names = [...rows.nodes.keys()].sort(byName).slice(0, most);
-    for (const name of cards.keys())
+    for (const name of panels.keys())
       if (!rows.nodes.has(name)) {
-        near.unobserve(cards.get(name).element);
-        cards.get(name).element.remove();
-        cards.delete(name);
+        near.unobserve(panels.get(name).element);
+        panels.get(name).element.remove();
+        panels.delete(name);
       }
     let before = null;
     for (const name of names) {
-      const card = cards.get(name) ?? make(name);
-      cards.set(name, card);
+      const panel = panels.get(name) ?? make(name);
+      panels.set(name, panel);
       const next = before === null ? list.firstElementChild : before.nextElementSibling;
-      if (next !== card.element) list.insertBefore(card.element, next);
-      before = card.element;
+      if (next !== panel.element) list.insertBefore(panel.element, next);
+      before = panel.element;
     }
   }
 
   function apply() {
     let shown = 0;
-    for (const [name, { element }] of cards) {
+    for (const [name, { element }] of panels) {
       element.hidden = words.length > 0 && !matches(words, textOf(name));
       if (!element.hidden) shown += 1;
     }
@@ -111,7 +112,7 @@ export function nodeList(rows) {
 
   place(FIRST);
   let rest = null;
-  // The first frame finds which cards are near the window, and the second shows their bars.
+  // The first frame finds which panels are near the window, and the second shows their bars.
   if (rows.nodes.size > FIRST)
     rest = requestAnimationFrame(() => {
       rest = requestAnimationFrame(() => {
@@ -123,14 +124,14 @@ export function nodeList(rows) {
     element: list,
     /** Draws the named nodes anew. */
     change(touched) {
-      const isNew = [...touched].some((name) => rows.nodes.has(name) !== cards.has(name));
-      for (const name of touched) if (cards.has(name) && rows.nodes.has(name)) fill(cards.get(name));
+      const isNew = [...touched].some((name) => rows.nodes.has(name) !== panels.has(name));
+      for (const name of touched) if (panels.has(name) && rows.nodes.has(name)) fill(panels.get(name));
       if (isNew) place();
     },
     /** Returns the number of nodes that are shown. */
     filter(wanted) {
       words = wanted;
-      if (words.length > 0 && cards.size < rows.nodes.size) place();
+      if (words.length > 0 && panels.size < rows.nodes.size) place();
       return apply();
     },
     close() {

@@ -67,8 +67,8 @@ export function nodeView(rows, name, filterText, keepingPlace) {
     const { driverOutage, notReady } = state;
     const text = JSON.stringify({
       ...{ driverOutage, notReady },
-      cards: state.cards.map(({ uuid, usable, health, givenCores, givenMemoryBytes }) => ({
-        ...{ uuid, usable, health, givenCores, givenMemoryBytes },
+      gpus: state.gpus.map(({ uuid, usable, health, allocatedCores, allocatedMemoryBytes }) => ({
+        ...{ uuid, usable, health, allocatedCores, allocatedMemoryBytes },
       })),
       allocations: state.allocations.map(({ id, owners, findings }) => ({ id, owners, findings })),
     });
@@ -150,15 +150,15 @@ function wayToPage({ namespace, name, port, scheme }) {
 }
 
 /** The part of an agent's document that changes with every sample, as its own page gets it. */
-function usageOf(at, { cards, allocations }) {
+function usageOf(at, { gpus, allocations }) {
   return {
     at,
-    cards: cards.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, strangerPids }) => ({
+    gpus: gpus.map(({ usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, foreignPids }) => ({
       usedPercent,
       usedMemoryBytes,
       temperatureCelsius,
       powerWatts,
-      foreignProcesses: strangerPids.length,
+      foreignProcesses: foreignPids.length,
     })),
     slices: allocations.flatMap(({ slices }) =>
       slices.map(({ usedPercent, usedMemoryBytes, counters }) => ({

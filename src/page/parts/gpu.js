@@ -12,47 +12,47 @@ export const STATUS_TEXT = {
   lost: 'lost',
 };
 
-/** One GPU: its state, two bars with what is given and used, history, and its containers. */
-export function cardPanel(store, card, position, entries) {
+/** One GPU: its state, two bars with what is allocated and used, history, and its containers. */
+export function gpuPanel(store, gpu, position, entries) {
   const cores = bar(
     store,
     'Cores',
-    entries.map((entry) => ({ ...entry, share: entry.slice.givenCores })),
+    entries.map((entry) => ({ ...entry, share: entry.slice.allocatedCores })),
   );
   const memory = bar(
     store,
     'Memory',
     entries.map((entry) => ({
       ...entry,
-      share: ((entry.slice.givenMemoryBytes ?? card.memoryBytes) / card.memoryBytes) * 100,
+      share: ((entry.slice.allocatedMemoryBytes ?? gpu.memoryBytes) / gpu.memoryBytes) * 100,
     })),
   );
-  const history = chart({ height: 32, top: 100, text: `Use of GPU ${card.index} in the last five minutes` });
+  const history = chart({ height: 32, top: 100, text: `Use of GPU ${gpu.index} in the last five minutes` });
   const rows = entries.map((entry, place) =>
-    row(entry, card, store.colours.get(entry.allocation.id), (marked) => {
+    row(entry, gpu, store.colours.get(entry.allocation.id), (marked) => {
       cores.mark(place, marked);
       memory.mark(place, marked);
     }),
   );
   const more = h('span', {});
-  const { status, reason, sinceMs } = card.health;
+  const { status, reason, sinceMs } = gpu.health;
   const element = h(
     'article',
-    { class: `card ${status}`, id: `card-${card.index}`, 'aria-label': `GPU ${card.index}` },
+    { class: `gpu ${status}`, id: `gpu-${gpu.index}`, 'aria-label': `GPU ${gpu.index}` },
     h(
       'header',
       {},
-      h('h3', {}, `GPU ${card.index}`),
-      h('span', { class: 'model', title: `${card.model}, ${card.uuid}` }, card.model),
+      h('h3', {}, `GPU ${gpu.index}`),
+      h('span', { class: 'model', title: `${gpu.model}, ${gpu.uuid}` }, gpu.model),
       h('span', { class: `status ${status}` }, STATUS_TEXT[status]),
     ),
     h(
       'p',
       { class: 'quiet facts' },
       [
-        card.pciBusId.replace(/^0+:/u, ''),
-        card.numaNode === null ? null : `NUMA ${card.numaNode}`,
-        card.instance === undefined ? null : `MIG ${card.instance.profile} of ${card.instance.parentUuid}`,
+        gpu.pciBusId.replace(/^0+:/u, ''),
+        gpu.numaNode === null ? null : `NUMA ${gpu.numaNode}`,
+        gpu.instance === undefined ? null : `MIG ${gpu.instance.profile} of ${gpu.instance.parentUuid}`,
       ]
         .filter((fact) => fact !== null)
         .join(' · '),
@@ -63,7 +63,7 @@ export function cardPanel(store, card, position, entries) {
     memory.element,
     h('div', { class: 'history' }, history.element, axis()),
     entries.length === 0
-      ? h('p', { class: 'quiet empty' }, card.usable ? 'free' : 'nothing is placed here')
+      ? h('p', { class: 'quiet empty' }, gpu.usable ? 'free' : 'nothing is placed here')
       : h(
           'ul',
           { class: 'slices' },
@@ -74,7 +74,7 @@ export function cardPanel(store, card, position, entries) {
     element,
     use(sampled) {
       const { usedPercent, usedMemoryBytes, temperatureCelsius, powerWatts, foreignProcesses } =
-        store.usage.cards[position];
+        store.usage.gpus[position];
       setText(
         more,
         [
@@ -86,18 +86,18 @@ export function cardPanel(store, card, position, entries) {
           .map((fact) => ` · ${fact}`)
           .join(''),
       );
-      setText(cores.figure, `${percent(usedPercent)} used, ${card.givenCores} given`);
+      setText(cores.figure, `${percent(usedPercent)} used, ${gpu.allocatedCores} allocated`);
       setText(
         memory.figure,
         usedMemoryBytes === null
-          ? `${bytes(card.givenMemoryBytes)} given`
-          : `${bytesOf(usedMemoryBytes, card.memoryBytes)} used`,
+          ? `${bytes(gpu.allocatedMemoryBytes)} allocated`
+          : `${bytesOf(usedMemoryBytes, gpu.memoryBytes)} used`,
       );
       entries.forEach(({ slice, at }, place) => {
         const use = store.usage.slices[at];
-        const limit = slice.memoryLimitBytes ?? card.memoryBytes;
-        cores.fill(place, (use.usedPercent / slice.givenCores) * 100);
-        memory.fill(place, (use.usedMemoryBytes / (slice.givenMemoryBytes ?? card.memoryBytes)) * 100);
+        const limit = slice.memoryLimitBytes ?? gpu.memoryBytes;
+        cores.fill(place, (use.usedPercent / slice.allocatedCores) * 100);
+        memory.fill(place, (use.usedMemoryBytes / (slice.allocatedMemoryBytes ?? gpu.memoryBytes)) * 100);
         rows[place].use({
           usedPercent: use.usedPercent,
           usedBytes: use.usedMemoryBytes,
@@ -106,7 +106,7 @@ export function cardPanel(store, card, position, entries) {
           at: store.usage.at,
         });
       });
-      if (sampled) history.draw(store.series[card.uuid]?.used ?? []);
+      if (sampled) history.draw(store.series[gpu.uuid]?.used ?? []);
     },
     /** True when something of the GPU is shown. */
     filter(words) {
@@ -117,7 +117,7 @@ export function cardPanel(store, card, position, entries) {
   };
 }
 
-/** A GPU as a bar: one segment for each container, as wide as what it was given, filled with what it uses. */
+/** A GPU as a bar: one segment for each container, as wide as what was allocated, filled with what it uses. */
 function bar(store, label, entries) {
   const figure = h('span', { class: 'figure' });
   const fills = entries.map(() => h('span', { class: 'fill' }));
@@ -145,7 +145,7 @@ function bar(store, label, entries) {
 }
 
 /** One container on this GPU. `mark` is told while a reader points at it. */
-function row({ allocation, slice }, card, colour, mark) {
+function row({ allocation, slice }, gpu, colour, mark) {
   const { namespace, pod, container } = names(allocation);
   const cores = h('span', { class: 'number' });
   const memory = h('span', { class: 'number' });
@@ -160,7 +160,7 @@ function row({ allocation, slice }, card, colour, mark) {
     {
       class: `slice ${colour}`,
       href: `#/container/${allocation.id}`,
-      'data-key': `${allocation.id}/${card.index}`,
+      'data-key': `${allocation.id}/${gpu.index}`,
       title: [`${namespace}/${pod}/${container}`, ...claims.map((name) => `claim ${name}`)].join(', '),
       mouseenter: () => mark(true),
       mouseleave: () => mark(false),

@@ -1,4 +1,4 @@
-import { cardPanel } from './gpu.js';
+import { gpuPanel } from './gpu.js';
 import { h, setText } from './dom.js';
 import { balancedGrid } from './columns.js';
 import { eventLog } from './events.js';
@@ -13,32 +13,32 @@ const PANEL = { full: 25, compact: 15.5 };
 /** The node: figures, topology, GPUs with their containers, quota groups, events. */
 export function overview(store, filterText, density = 'full') {
   const { state } = store;
-  const cardOf = new Map(state.cards.map((card) => [card.uuid, card]));
+  const gpuOf = new Map(state.gpus.map((gpu) => [gpu.uuid, gpu]));
   // A GPU that was removed from the machine is not shown.
   const entries = store
     .slices()
-    .map((entry, at) => ({ ...entry, at, card: cardOf.get(entry.slice.gpuUuid) }))
-    .filter(({ card }) => card !== undefined);
+    .map((entry, at) => ({ ...entry, at, gpu: gpuOf.get(entry.slice.gpuUuid) }))
+    .filter(({ gpu }) => gpu !== undefined);
 
   const figures = figureList(store);
   const picture = topology(store);
-  const panels = state.cards.map((card, at) =>
-    cardPanel(
+  const panels = state.gpus.map((gpu, at) =>
+    gpuPanel(
       store,
-      card,
+      gpu,
       at,
-      entries.filter((entry) => entry.card === card),
+      entries.filter((entry) => entry.gpu === gpu),
     ),
   );
   const quota = quotaTable(store);
   const events = eventLog({ opened: store.openedEvents });
   const matching = h('p', { class: 'matching quiet', role: 'status', hidden: true });
-  const cards = h(
+  const gpus = h(
     'div',
-    { class: `cards ${density}` },
+    { class: `gpus ${density}` },
     panels.map((panel) => panel.element),
   );
-  const grid = balancedGrid(cards, PANEL[density]);
+  const grid = balancedGrid(gpus, PANEL[density]);
 
   const element = h(
     'div',
@@ -47,7 +47,7 @@ export function overview(store, filterText, density = 'full') {
     matching,
     figures.element,
     section('Topology', picture.element),
-    section('GPUs', cards),
+    section('GPUs', gpus),
     quota === null ? '' : section('Quota groups', quota.element),
     section('Recent events', events.element),
   );
@@ -99,11 +99,11 @@ function section(title, ...content) {
 }
 
 /** What somebody should do something about. */
-function problems({ cards, driverOutage, notReady, allocations }) {
+function problems({ gpus, driverOutage, notReady, allocations }) {
   const lines = [
     ...(driverOutage === null ? [] : [`The GPU driver does not answer: ${driverOutage}`]),
     ...notReady.map((reason) => `The agent cannot serve pods: ${reason}`),
-    ...cards
+    ...gpus
       .filter(({ health }) => health.status !== 'healthy')
       .map(({ index, health }) => `GPU ${index}: ${health.reason ?? health.status}`),
     ...allocations.flatMap((allocation) =>
@@ -123,7 +123,7 @@ function problems({ cards, driverOutage, notReady, allocations }) {
 
 /** The figures of the node, or of some of its containers. */
 function figureList(store) {
-  const { cards, allocations } = store.state;
+  const { gpus, allocations } = store.state;
   const values = {};
   const figure = (key, label) => {
     values[key] = { main: h('dd', {}), small: h('dd', { class: 'quiet' }) };
@@ -133,7 +133,7 @@ function figureList(store) {
     'dl',
     { class: 'figures' },
     figure('busy', 'Busy'),
-    figure('given', 'Given'),
+    figure('allocated', 'Allocated'),
     figure('memory', 'Memory in use'),
     figure('containers', 'Containers'),
   );
@@ -142,37 +142,37 @@ function figureList(store) {
     setText(values[key].small, small);
   };
   const sum = (all, of) => all.reduce((total, one) => total + of(one), 0);
-  const memoryBytes = sum(cards, (card) => card.memoryBytes);
+  const memoryBytes = sum(gpus, (gpu) => gpu.memoryBytes);
   const totals = {
-    given: sum(cards, (card) => card.givenCores) / 100,
-    free: cards.filter((card) => card.usable && card.givenCores === 0).length,
-    memory: sum(cards, (card) => card.givenMemoryBytes),
+    allocated: sum(gpus, (gpu) => gpu.allocatedCores) / 100,
+    free: gpus.filter((gpu) => gpu.usable && gpu.allocatedCores === 0).length,
+    memory: sum(gpus, (gpu) => gpu.allocatedMemoryBytes),
   };
   const podsOf = (some) => new Set(some.flatMap(({ owners }) => owners.map(({ podUid }) => podUid))).size;
   /** The containers whose figures are shown; null: all of the node. */
   let only = null;
 
   const useNode = () => {
-    const known = store.usage.cards.map(({ usedPercent }) => usedPercent).filter((used) => used !== null);
+    const known = store.usage.gpus.map(({ usedPercent }) => usedPercent).filter((used) => used !== null);
     say(
       'busy',
       known.length === 0 ? '–' : percent(sum(known, (used) => used) / known.length),
       known.length === 0 ? 'the driver does not say' : `busiest GPU ${percent(Math.max(...known))}`,
     );
-    const used = sum(store.usage.cards, ({ usedMemoryBytes }) => usedMemoryBytes ?? 0);
-    say('memory', bytesOf(used, memoryBytes), `${bytesOf(totals.memory, memoryBytes)} given`);
+    const used = sum(store.usage.gpus, ({ usedMemoryBytes }) => usedMemoryBytes ?? 0);
+    say('memory', bytesOf(used, memoryBytes), `${bytesOf(totals.memory, memoryBytes)} allocated`);
   };
   const useSome = () => {
     const used = only.map(({ at }) => store.usage.slices[at]);
-    const given = sum(only, ({ slice, card }) => slice.givenMemoryBytes ?? card.memoryBytes);
-    say('busy', percent(sum(used, ({ usedPercent }) => usedPercent) / cards.length), 'of all GPUs together');
+    const allocated = sum(only, ({ slice, gpu }) => slice.allocatedMemoryBytes ?? gpu.memoryBytes);
+    say('busy', percent(sum(used, ({ usedPercent }) => usedPercent) / gpus.length), 'of all GPUs together');
     say(
       'memory',
       bytesOf(
         sum(used, ({ usedMemoryBytes }) => usedMemoryBytes),
         memoryBytes,
       ),
-      `${bytesOf(given, memoryBytes)} given`,
+      `${bytesOf(allocated, memoryBytes)} allocated`,
     );
   };
   const use = () => {
@@ -186,12 +186,12 @@ function figureList(store) {
     show(entries) {
       only = entries;
       const some = only === null ? allocations : [...new Set(only.map(({ allocation }) => allocation))];
-      const given = only === null ? totals.given : sum(only, ({ slice }) => slice.givenCores) / 100;
+      const allocated = only === null ? totals.allocated : sum(only, ({ slice }) => slice.allocatedCores) / 100;
       const free = totals.free === 0 ? 'no whole GPU free' : `${count(totals.free, 'whole GPU')} free`;
       say(
-        'given',
-        `${trimmed(given)} of ${count(cards.length, 'GPU')}`,
-        only === null ? free : `${trimmed(totals.given)} with the others`,
+        'allocated',
+        `${trimmed(allocated)} of ${count(gpus.length, 'GPU')}`,
+        only === null ? free : `${trimmed(totals.allocated)} with the others`,
       );
       say(
         'containers',

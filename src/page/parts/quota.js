@@ -36,13 +36,13 @@ export function quotaTable(store) {
       const sum = (values) => values.reduce((total, value) => total + value, 0);
       setText(
         cores,
-        `${trimmed(sum(used.map(({ usedPercent }) => usedPercent)))} of ${sum(entries.map(({ slice }) => slice.givenCores))}`,
+        `${trimmed(sum(used.map(({ usedPercent }) => usedPercent)))} of ${sum(entries.map(({ slice }) => slice.allocatedCores))}`,
       );
       setText(
         memory,
         bytesOf(
           sum(used.map(({ usedMemoryBytes }) => usedMemoryBytes)),
-          sum(entries.map(({ slice, card }) => slice.givenMemoryBytes ?? card.memoryBytes)),
+          sum(entries.map(({ slice, gpu }) => slice.allocatedMemoryBytes ?? gpu.memoryBytes)),
         ),
       );
     }

@@ -26,9 +26,9 @@ export class Store {
     this.colours = colours(state.allocations);
   }
 
-  hello({ periodMs, cards, events }) {
+  hello({ periodMs, gpus, events }) {
     this.periodMs = periodMs;
-    this.series = cards;
+    this.series = gpus;
     this.events = events;
   }
 
@@ -37,9 +37,9 @@ export class Store {
     this.usage = usage;
     if (usage.at - this.#sampledAt < this.periodMs * 0.9) return false;
     this.#sampledAt = usage.at;
-    this.state.cards.forEach(({ uuid }, at) => {
+    this.state.gpus.forEach(({ uuid }, at) => {
       const kept = (this.series[uuid] ??= { used: [], memory: [] });
-      const { usedPercent, usedMemoryBytes } = usage.cards[at] ?? { usedPercent: null, usedMemoryBytes: null };
+      const { usedPercent, usedMemoryBytes } = usage.gpus[at] ?? { usedPercent: null, usedMemoryBytes: null };
       push(kept.used, usedPercent);
       push(kept.memory, usedMemoryBytes === null ? null : usedMemoryBytes / 2 ** 20);
     });

@@ -2,7 +2,7 @@ import { h, s } from './dom.js';
 import { STATUS_TEXT } from './gpu.js';
 import { percent } from './format.js';
 
-/** Cards are drawn as wide as they can be without another row. */
+/** GPUs are drawn as wide as they can be without another row. */
 const TILE_WIDTHS = [156, 144, 132, 120];
 const TILE_HEIGHT = 56;
 const PAD = 10;
@@ -29,7 +29,7 @@ export function topology(store) {
   let tiles = [];
   let drawnFor = 0;
   const use = () =>
-    tiles.forEach(({ position, element }) => fill(element, state.cards[position], store.usage.cards[position]));
+    tiles.forEach(({ position, element }) => fill(element, state.gpus[position], store.usage.gpus[position]));
   const draw = (width) => {
     if (width === 0 || Math.abs(width - drawnFor) < 4) return;
     drawnFor = width;
@@ -47,7 +47,7 @@ export function topology(store) {
         over.append(text);
       },
       tile(position, x, y) {
-        const element = tile(state.cards[position], x, y, tileWidth);
+        const element = tile(state.gpus[position], x, y, tileWidth);
         at.set(position, { x, y, width: tileWidth });
         tiles.push({ position, element });
         over.append(element.link);
@@ -67,7 +67,7 @@ export function topology(store) {
           height,
           viewBox: `0 0 ${boxes.width} ${height}`,
           role: 'group',
-          'aria-label': `Topology of ${state.cards.length} GPUs`,
+          'aria-label': `Topology of ${state.gpus.length} GPUs`,
         },
         under,
         lines,
@@ -131,8 +131,8 @@ function place(node, width, plan, depth) {
   };
 }
 
-function label({ level, positions }, { cards }) {
-  const numa = new Set(positions.map((position) => cards[position].numaNode));
+function label({ level, positions }, { gpus }) {
+  const numa = new Set(positions.map((position) => gpus[position].numaNode));
   const [only] = numa;
   const where = numa.size === 1 && only !== null && level !== 'PIX' && level !== 'PXB' ? `NUMA ${only} · ` : '';
   return where !== '' && level === 'NODE' ? `${where}NODE` : `${where}${level} · ${MEANING[level]}`;
@@ -168,18 +168,18 @@ function rows(parts, width, wired) {
 
 function tile({ index, health, usable, model }, x, y, width) {
   const cores = {
-    given: s('rect', { class: 'given', x: 10, y: 28, width: 0, height: 7, rx: 2 }),
+    allocated: s('rect', { class: 'allocated', x: 10, y: 28, width: 0, height: 7, rx: 2 }),
     used: s('rect', { class: 'used', x: 10, y: 28, width: 0, height: 7, rx: 2 }),
   };
   const memory = {
-    given: s('rect', { class: 'given', x: 10, y: 40, width: 0, height: 7, rx: 2 }),
+    allocated: s('rect', { class: 'allocated', x: 10, y: 40, width: 0, height: 7, rx: 2 }),
     used: s('rect', { class: 'used memory', x: 10, y: 40, width: 0, height: 7, rx: 2 }),
   };
   const number = s('text', { class: 'number', x: width - 10, y: 19, 'text-anchor': 'end' });
   const say = s('title', {}, `GPU ${index}, ${model}, ${STATUS_TEXT[health.status]}`);
   const open = (event) => {
     event.preventDefault();
-    const panel = document.getElementById(`card-${index}`);
+    const panel = document.getElementById(`gpu-${index}`);
     panel?.scrollIntoView({
       block: 'start',
       behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth',
@@ -190,7 +190,7 @@ function tile({ index, health, usable, model }, x, y, width) {
     'a',
     {
       class: `tile ${health.status}${usable ? '' : ' unusable'}`,
-      href: `#card-${index}`,
+      href: `#gpu-${index}`,
       transform: `translate(${x} ${y})`,
       'data-key': `tile-${index}`,
       click: open,
@@ -201,21 +201,21 @@ function tile({ index, health, usable, model }, x, y, width) {
     s('text', { class: 'name', x: 24, y: 19 }, `GPU ${index}`),
     number,
     s('rect', { class: 'gpu-bar', x: 10, y: 28, width: width - 20, height: 7, rx: 2 }),
-    cores.given,
+    cores.allocated,
     cores.used,
     s('rect', { class: 'gpu-bar', x: 10, y: 40, width: width - 20, height: 7, rx: 2 }),
-    memory.given,
+    memory.allocated,
     memory.used,
   );
   return { link, cores, memory, number, barWidth: width - 20 };
 }
 
-function fill({ cores, memory, number, barWidth }, card, { usedPercent, usedMemoryBytes }) {
+function fill({ cores, memory, number, barWidth }, gpu, { usedPercent, usedMemoryBytes }) {
   const width = (fraction) => Math.max(0, Math.min(1, fraction)) * barWidth;
-  cores.given.setAttribute('width', width(card.givenCores / 100));
+  cores.allocated.setAttribute('width', width(gpu.allocatedCores / 100));
   cores.used.setAttribute('width', width((usedPercent ?? 0) / 100));
-  memory.given.setAttribute('width', width(card.givenMemoryBytes / card.memoryBytes));
-  memory.used.setAttribute('width', width((usedMemoryBytes ?? 0) / card.memoryBytes));
+  memory.allocated.setAttribute('width', width(gpu.allocatedMemoryBytes / gpu.memoryBytes));
+  memory.used.setAttribute('width', width((usedMemoryBytes ?? 0) / gpu.memoryBytes));
   number.textContent = percent(usedPercent);
 }
 
@@ -279,12 +279,12 @@ export function ranges(numbers) {
   return runs.map((run) => (run.length > 2 ? `${run[0]}–${run.at(-1)}` : run.join(', '))).join(', ');
 }
 
-function legend({ cards }, wires) {
+function legend({ gpus }, wires) {
   const kinds = Map.groupBy(
     wires.filter(({ bus }) => !bus),
     ({ links }) => links,
   );
-  const name = (position) => cards[position].index;
+  const name = (position) => gpus[position].index;
   const lines = [
     ...wires
       .filter(({ bus }) => bus)
@@ -299,7 +299,7 @@ function legend({ cards }, wires) {
     { class: 'legend' },
     h('li', {}, h('span', { class: 'key used' }), 'cores in use'),
     h('li', {}, h('span', { class: 'key memory' }), 'memory in use'),
-    h('li', {}, h('span', { class: 'key given' }), 'given'),
+    h('li', {}, h('span', { class: 'key allocated' }), 'allocated'),
     lines.slice(0, 6).map((line) => h('li', {}, h('span', { class: 'key wire' }), line)),
   );
 }

@@ -25,8 +25,8 @@ const amounts = (
 });
 
 const AMOUNTS: readonly Metric<Allocations>[] = [
-  amounts('deserved', 'Fair share of a namespace in the cluster: cores, bytes, cards', ({ deserved }) => deserved),
-  amounts('allocated', 'Requests of the scheduled pods of a namespace: cores, bytes, cards', ({ used }) => used),
+  amounts('deserved', 'Fair share of a namespace in the cluster: cores, bytes, GPUs', ({ deserved }) => deserved),
+  amounts('allocated', 'Requests of the scheduled pods of a namespace: cores, bytes, GPUs', ({ used }) => used),
 ];
 
 const OVERUSED = {

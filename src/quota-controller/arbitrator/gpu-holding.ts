@@ -47,13 +47,13 @@ export function readGpuHolding({ containers, annotations }: Pod): GpuHolding {
  * if the GPUs of another pod are unknown: it may be on any GPU.
  */
 export function fitsOnGpus(
-  { cards, topology }: NodeInventory,
+  { gpus, topology }: NodeInventory,
   { requests }: GpuHolding,
   others: readonly GpuHolding[],
 ): boolean {
   if (requests.length === 0) return true;
   if (others.some((other) => other.requests.length > 0 && other.indexes === null)) return false;
-  const slots = cards.map(({ gpu, healthy, foreign }): GpuSlot => ({
+  const slots = gpus.map(({ gpu, healthy, foreign }): GpuSlot => ({
     gpu,
     freeCores: CORES_PER_GPU,
     freeMemoryBytes: gpu.memoryBytes,

@@ -25,9 +25,9 @@ test('a claim is shown like any allocation, with its pods and its own name', asy
   node.allocate('shared', { cores: 30, pods: ['one', 'two'] });
   for (const name of ['one', 'two']) seedPod(node, name, 'shared');
   t.type(await node.given('shared'), Array);
-  const { allocations, cards } = JSON.parse(await read(node, '/api/node')) as {
+  const { allocations, gpus } = JSON.parse(await read(node, '/api/node')) as {
     readonly allocations: readonly object[];
-    readonly cards: readonly { readonly givenCores: number }[];
+    readonly gpus: readonly { readonly allocatedCores: number }[];
   };
   t.match(allocations, [
     {
@@ -39,7 +39,7 @@ test('a claim is shown like any allocation, with its pods and its own name', asy
       slices: [{ share: 30, memoryLimitBytes: 2 ** 32 }],
     },
   ]);
-  t.equal(cards[0]?.givenCores, 30);
+  t.equal(gpus[0]?.allocatedCores, 30);
   t.match(await read(node, '/usage'), /"gpu":\s*0\.3/);
   const metrics = await read(node, '/metrics');
   t.match(metrics, /^vgpu_container_requested_ratio\{.*pod="two".*\} 0\.3$/m);
@@ -58,7 +58,7 @@ test('the inventory shows the extender GPUs of claims as unusable, and without w
   const inventory = () => {
     const annotations = node.cluster.server.read('nodes', '', NODE_NAME)?.metadata.annotations;
     const read = decodeInventory(annotations?.[NODE_INVENTORY_KEY] ?? '');
-    return read.ok ? read.inventory.cards : [];
+    return read.ok ? read.inventory.gpus : [];
   };
   await eventually(() => inventory()[0]?.freeCores === 70, 'the share to be missing in the inventory');
   t.match(inventory(), [

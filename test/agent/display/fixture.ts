@@ -32,15 +32,15 @@ export function gpu(index: number, changes: Partial<GpuSnapshot> = {}): GpuSnaps
     memoryBytes: 16 * GIB,
     usable: true,
     health: { status: 'healthy', reason: null, sinceMs: 0 },
-    givenCores: 0,
-    givenMemoryBytes: 0,
+    allocatedCores: 0,
+    allocatedMemoryBytes: 0,
     usedPercent: 0,
     usedMemoryBytes: 0,
     temperatureCelsius: 40,
     powerWatts: 75,
-    strangerPids: [],
-    looks: 10,
-    failedLooks: 0,
+    foreignPids: [],
+    samples: 10,
+    failedSamples: 0,
     ...changes,
   };
 }
@@ -51,8 +51,8 @@ export function slice(of: GpuSnapshot, changes: Partial<SliceSnapshot> = {}): Sl
     gpuIndex: of.index,
     pciBusId: of.pciBusId,
     gpuMemoryBytes: of.memoryBytes,
-    givenCores: 30,
-    givenMemoryBytes: 4 * GIB,
+    allocatedCores: 30,
+    allocatedMemoryBytes: 4 * GIB,
     share: 30,
     softLimit: null,
     memoryLimitBytes: 4 * GIB,
@@ -86,14 +86,14 @@ export function allocation(
   slices: readonly SliceSnapshot[],
   changes: Partial<AllocationSnapshot> = {},
 ): AllocationSnapshot {
-  const bytes = slices.map((one) => one.givenMemoryBytes);
+  const bytes = slices.map((one) => one.allocatedMemoryBytes);
   return {
     id: Buffer.from(name).toString('hex').padEnd(16, '0').slice(-16),
     phase: 'started',
     unenforced: false,
     owners: [{ podUid: `uid-${name}`, namespace: 'default', pod: name, container: 'main' }],
     allocatedAtMs: 1_700_000_000_000,
-    cores: slices.reduce((sum, one) => sum + one.givenCores, 0),
+    cores: slices.reduce((sum, one) => sum + one.allocatedCores, 0),
     memoryBytes: bytes.includes(null) ? null : bytes.reduce((sum: number, value) => sum + (value ?? 0), 0),
     processes: 1,
     findings: [],
@@ -143,10 +143,10 @@ export function node(
             row.flatMap((links, b) => (b > a && links > 0 ? [[a, b, links] as const] : [])),
           ),
     ...rest,
-    cards: gpus.map((one) => ({
+    gpus: gpus.map((one) => ({
       ...one,
-      givenCores: sum(one.uuid, ({ givenCores }) => givenCores),
-      givenMemoryBytes: sum(one.uuid, ({ givenMemoryBytes }) => givenMemoryBytes ?? one.memoryBytes),
+      allocatedCores: sum(one.uuid, ({ allocatedCores }) => allocatedCores),
+      allocatedMemoryBytes: sum(one.uuid, ({ allocatedMemoryBytes }) => allocatedMemoryBytes ?? one.memoryBytes),
     })),
     allocations,
   };

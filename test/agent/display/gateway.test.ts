@@ -17,7 +17,7 @@ const STATE = node({
   gpus: GPUS,
   allocations: [
     allocation('train', [BUSY]),
-    allocation('app', [slice(GPUS[1]!, { givenCores: 100, givenMemoryBytes: null, memoryLimitBytes: null })]),
+    allocation('app', [slice(GPUS[1]!, { allocatedCores: 100, allocatedMemoryBytes: null, memoryLimitBytes: null })]),
     allocation('nameless', [slice(GPUS[1]!)], { owners: [] }),
   ],
 });

@@ -91,7 +91,7 @@ test('the history of a container holds percent, MiB and launch waiting time, fro
     [{ gpuUuid: one.uuid, used: [12.3, 12.3, 12.3], memory: [3, 3, 3], throttled: [0, 0.5, 0] }],
     'waiting time from before the first sample does not count',
   );
-  t.equal(history.cards()[one.uuid]?.used.length, 4);
+  t.equal(history.gpus()[one.uuid]?.used.length, 4);
   at(8_000, null);
   t.same(history.slices(id), []);
   t.end();

@@ -114,7 +114,7 @@ test('without readers the node is sampled for the history only', async (t) => {
     { clock },
   );
   clock.advance(600_000);
-  const { used, memory } = history.cards()[GPU.uuid] ?? { used: [], memory: [] };
+  const { used, memory } = history.gpus()[GPU.uuid] ?? { used: [], memory: [] };
   t.equal(used.length, 150);
   t.ok(used.every((percent) => percent === 50) && memory.every((mib) => mib === null));
 });

@@ -52,7 +52,7 @@ const STATE = node({
       findings: [{ code: 'over-limit', message: 'm', serious: false }],
     }),
     allocation('whole', [
-      slice(GPUS[1]!, { givenCores: 100, share: 100, givenMemoryBytes: null, memoryLimitBytes: null }),
+      slice(GPUS[1]!, { allocatedCores: 100, share: 100, allocatedMemoryBytes: null, memoryLimitBytes: null }),
     ]),
     allocation('unstarted', [slice(GPUS[0]!)], { owners: [], phase: 'allocated' }),
   ],
@@ -208,7 +208,10 @@ test(
 );
 
 test('the table of metrics in the documents agrees with the code', (t) => {
-  const document = readFileSync(fileURLToPath(new URL('../../../../docs/operators-view.md', import.meta.url)), 'utf8');
+  const document = readFileSync(
+    fileURLToPath(new URL('../../../../docs/reference/operators-view.md', import.meta.url)),
+    'utf8',
+  );
   const rows = [
     ...document.matchAll(/^\| `([a-z_]+)` \| (gauge|counter|histogram|untyped) \| ([^|]*) \| ([^|]*) \|$/gmu),
   ].map(([, name, type, labels, help]) => ({

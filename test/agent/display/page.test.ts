@@ -28,7 +28,7 @@ test('the page shows the node', { skip }, async (t) => {
       '/',
       DESKTOP,
     );
-    await page.locator('.card').nth(1).waitFor();
+    await page.locator('.gpu').nth(1).waitFor();
     t.equal(await page.locator('a.slice').count(), 0);
     const wanted = simplePod(30, 8);
     await runPod(agent, wanted);
@@ -62,13 +62,13 @@ test('the page shows the node', { skip }, async (t) => {
       viewOf(() => scene.snapshot()),
     );
     const { page, complaints } = await openPage(await browser(), base, '/', DESKTOP);
-    await page.locator('.card.healthy').nth(3).waitFor();
+    await page.locator('.gpu.healthy').nth(3).waitFor();
     scene.gpus[2] = {
       ...scene.gpus[2]!,
       usable: false,
       health: { status: 'lost', reason: 'fallen off the bus', sinceMs: Date.now() },
     };
-    await page.locator('#card-2.lost .reason', { hasText: 'fallen off the bus' }).waitFor();
+    await page.locator('#gpu-2.lost .reason', { hasText: 'fallen off the bus' }).waitFor();
     t.match(await page.locator('.problems').textContent(), /GPU 2: fallen off the bus/);
     t.equal(await page.locator('.tile.lost.unusable').count(), 1, 'the picture shows the unhealthy GPU, too');
     t.same(complaints, []);
@@ -88,14 +88,14 @@ test('the page shows the node', { skip }, async (t) => {
       const { page, complaints } = await openPage(await browser(), base, '/', options);
       await page.locator('a.slice').nth(199).waitFor();
       t.same(await overlaps(page, '.tile'), [], 'GPUs of the picture');
-      t.same(await overlaps(page, '.card'), [], 'panels of GPUs');
+      t.same(await overlaps(page, '.gpu'), [], 'panels of GPUs');
       t.same(await overlaps(page, 'a.slice'), [], 'containers');
       t.same(await overlaps(page, '.slice .use, .slice .name', 'a.slice'), [], 'figures of a container');
       t.ok(
         await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
         'the page does not scroll sideways',
       );
-      if (options === DESKTOP) await keep(page, 'sixteen-cards');
+      if (options === DESKTOP) await keep(page, 'sixteen-gpus');
       t.same(complaints, []);
       await page.context().close();
     });
@@ -122,7 +122,7 @@ test('the page shows the node', { skip }, async (t) => {
     await page.keyboard.press('Enter');
     await page.locator('.container h2', { hasText: 'bert-serve' }).waitFor();
     await page.keyboard.press('Escape');
-    await page.locator('.cards').waitFor();
+    await page.locator('.gpus').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('notebook');
     t.same(
@@ -181,7 +181,7 @@ test('the page shows the node', { skip }, async (t) => {
       await page.locator('#connection[data-kind="live"]').waitFor();
       await first.server.stop();
       await page.locator('#connection[data-kind="lost"]').waitFor();
-      t.equal(await page.locator('.card').count(), 1, 'the last known state stays visible');
+      t.equal(await page.locator('.gpu').count(), 1, 'the last known state stays visible');
       t.match(
         await page.locator('#as-of').textContent(),
         /The agent does not answer\. Figures as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+\./,
@@ -205,26 +205,26 @@ test('the page shows the node', { skip }, async (t) => {
       const one = gpu(0);
       const other = gpu(1);
       const many = Array.from({ length: 24 }, (_, at) =>
-        allocation(`pod-${at}`, [slice(one, { givenCores: 4 })], { allocatedAtMs: 1_000 + at }),
+        allocation(`pod-${at}`, [slice(one, { allocatedCores: 4 })], { allocatedAtMs: 1_000 + at }),
       );
-      const wide = allocation('wide', [slice(one, { givenCores: 1 }), slice(other)], { allocatedAtMs: 900 });
+      const wide = allocation('wide', [slice(one, { allocatedCores: 1 }), slice(other)], { allocatedAtMs: 900 });
       let allocations = [wide, ...many.slice(1)];
       const { base } = await served(
         t,
         viewOf(() => node({ gpus: [one, other], allocations })),
       );
       const { page } = await openPage(await browser(), base, '/', DESKTOP);
-      await page.locator('#card-0 a.slice').nth(23).waitFor();
-      const marks = () => each<string>(page, '#card-0 a.slice', "it.className.replace('slice ', '')");
+      await page.locator('#gpu-0 a.slice').nth(23).waitFor();
+      const marks = () => each<string>(page, '#gpu-0 a.slice', "it.className.replace('slice ', '')");
       const first = await marks();
       t.equal(new Set(first).size, 24);
       t.equal(new Set(first.slice(0, 8).map((mark) => mark.split(' ')[0])).size, 8, 'the first eight differ in colour');
-      t.equal(await page.locator('#card-1 a.slice').getAttribute('class'), `slice ${first[0]}`, 'one pod, one colour');
+      t.equal(await page.locator('#gpu-1 a.slice').getAttribute('class'), `slice ${first[0]}`, 'one pod, one colour');
       await page.reload();
-      await page.locator('#card-0 a.slice').nth(23).waitFor();
+      await page.locator('#gpu-0 a.slice').nth(23).waitFor();
       t.same(await marks(), first);
       allocations = [wide, ...many.slice(1), allocation('late', [slice(one)], { allocatedAtMs: 9_000 })];
-      await page.locator('#card-0 a.slice').nth(24).waitFor();
+      await page.locator('#gpu-0 a.slice').nth(24).waitFor();
       t.same((await marks()).slice(0, 24), first, 'a new pod changes no colour');
       await page.context().close();
     },
@@ -236,7 +236,7 @@ test('the page shows the node', { skip }, async (t) => {
       viewOf(() => node({ gpus: [gpu(0)] })),
     );
     const { page } = await openPage(await browser(), base, '/', DESKTOP);
-    await page.locator('.card').waitFor();
+    await page.locator('.gpu').waitFor();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       const rgb = await tints(page);
@@ -292,7 +292,7 @@ test('the page shows the node', { skip }, async (t) => {
       viewOf(() => node({ gpus: [gpu(0)] })),
     );
     const { page } = await openPage(await browser(), base, '/', DESKTOP);
-    await page.locator('.card').waitFor();
+    await page.locator('.gpu').waitFor();
     await page.keyboard.press('?');
     for (const column of ['dt', 'dd']) {
       const lefts = await each<number>(page, `#keys ${column}`, 'it.getBoundingClientRect().left');
@@ -320,7 +320,7 @@ test('the page shows the node', { skip }, async (t) => {
       t.match(await page.locator('.container').textContent(), new RegExp(`No allocation ${id} is on node1`));
       t.equal((await page.locator('.events .kind').allTextContents()).join(), id === 'abc1' ? 'Freed' : '');
       await page.locator('.back a').click();
-      await page.locator('.card').waitFor();
+      await page.locator('.gpu').waitFor();
       t.same(complaints, [], 'it asks the agent for nothing that is not there');
       await page.context().close();
     }
@@ -384,7 +384,7 @@ test('the page shows the node', { skip }, async (t) => {
     t.equal(await page.locator('.events li').count(), 1);
     const some = await figures();
     t.equal(some[2], '0.3 of 4 GPUs');
-    t.equal(some[5], '24 of 320 GiB given');
+    t.equal(some[5], '24 of 320 GiB allocated');
     t.equal(some[6], '1 of 11');
     t.same(await page.locator('.quota tbody th').allTextContents(), ['vision']);
     await page.locator('#filter').fill('no such pod');
@@ -457,13 +457,13 @@ test('the page shows the node', { skip }, async (t) => {
       );
       const { page } = await openPage(await browser(), base, '/', DESKTOP);
       await page
-        .locator('.card')
+        .locator('.gpu')
         .nth(gpus - 1)
         .waitFor();
       for (const width of widths) {
         await page.setViewportSize({ width, height: 900 });
         const rows = async (): Promise<number[]> => {
-          const tops = await each<number>(page, '.card', 'it.offsetTop');
+          const tops = await each<number>(page, '.gpu', 'it.offsetTop');
           return [...new Set(tops)].map((top) => tops.filter((other) => other === top).length);
         };
         await eventually(async () => {
@@ -486,18 +486,18 @@ test('the page shows the node', { skip }, async (t) => {
       viewOf(() => scene.snapshot()),
     );
     const { page } = await openPage(await browser(), base, '/', DESKTOP);
-    await page.locator('.cards.compact .card').nth(15).waitFor();
-    const height = (): Promise<number> => page.evaluate("document.querySelector('.cards').offsetHeight");
+    await page.locator('.gpus.compact .gpu').nth(15).waitFor();
+    const height = (): Promise<number> => page.evaluate("document.querySelector('.gpus').offsetHeight");
     const compact = await height();
     t.equal(await page.locator('#compact').getAttribute('aria-pressed'), 'true');
     await keep(page, 'compact', true);
     await page.keyboard.press('c');
-    await page.locator('.cards.full').waitFor();
+    await page.locator('.gpus.full').waitFor();
     t.ok((await height()) > 2 * compact);
     await page.reload();
-    await page.locator('.cards.full').waitFor();
+    await page.locator('.gpus.full').waitFor();
     await page.locator('#compact').click();
-    await page.locator('.cards.compact').waitFor();
+    await page.locator('.gpus.compact').waitFor();
     await page.context().close();
     const eight = new Scene({ gpus: 8 });
     const { base: small } = await served(
@@ -505,18 +505,20 @@ test('the page shows the node', { skip }, async (t) => {
       viewOf(() => eight.snapshot()),
     );
     const { page: other } = await openPage(await browser(), small, '/', DESKTOP);
-    await other.locator('.cards.full').waitFor();
+    await other.locator('.gpus.full').waitFor();
     await other.context().close();
   });
 
   t.test('quota groups of the pods are shown with what they use here; without labels there is no table', async (t) => {
     const one = gpu(0);
     const allocations = [
-      allocation('a', [slice(one, { givenCores: 30, usedPercent: 12, usedMemoryBytes: GIB })], {
+      allocation('a', [slice(one, { allocatedCores: 30, usedPercent: 12, usedMemoryBytes: GIB })], {
         quotaGroup: 'vision',
       }),
-      allocation('b', [slice(one, { givenCores: 20, usedPercent: 5, usedMemoryBytes: GIB })], { quotaGroup: 'vision' }),
-      allocation('c', [slice(one, { givenCores: 10 })]),
+      allocation('b', [slice(one, { allocatedCores: 20, usedPercent: 5, usedMemoryBytes: GIB })], {
+        quotaGroup: 'vision',
+      }),
+      allocation('c', [slice(one, { allocatedCores: 10 })]),
     ];
     let shown = allocations;
     const { base } = await served(
@@ -548,9 +550,9 @@ test('the page shows the node', { skip }, async (t) => {
     const one = gpu(0, { instance });
     const all = allocation('all', [
       slice(one, {
-        givenCores: 100,
+        allocatedCores: 100,
         share: 100,
-        givenMemoryBytes: null,
+        allocatedMemoryBytes: null,
         memoryLimitBytes: null,
         usedMemoryBytes: 2 * GIB,
       }),
@@ -560,7 +562,7 @@ test('the page shows the node', { skip }, async (t) => {
       viewOf(() => node({ gpus: [one], allocations: [all] })),
     );
     const { page } = await openPage(await browser(), base, '/', DESKTOP);
-    t.match(await page.locator('.card .facts').textContent(), /MIG 1g\.10gb of GPU-1/);
+    t.match(await page.locator('.gpu .facts').textContent(), /MIG 1g\.10gb of GPU-1/);
     await page.locator('a.slice').click();
     await page.locator('.device').waitFor();
     t.match(await page.locator('.device').textContent(), /2 of 16 GiB/);

@@ -104,10 +104,10 @@ export class Scene {
       const name = `${WORDS[(of.index * 5 + at) % WORDS.length]}-${(of.index * 31 + at * 7).toString(36)}`;
       const memory = cores === 100 ? null : Math.floor((of.memoryBytes * cores) / 100 / (GIB / 4)) * (GIB / 4);
       const one = slice(of, {
-        givenCores: cores,
+        allocatedCores: cores,
         share: cores,
         softLimit: at % 3 === 1 && cores < 50 ? cores * 2 : null,
-        givenMemoryBytes: memory,
+        allocatedMemoryBytes: memory,
         memoryLimitBytes: memory,
         pids: [4000 + of.index * 40 + at],
       });

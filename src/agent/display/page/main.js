@@ -38,7 +38,7 @@ const MOST_FULL = 8;
 function density() {
   const chosen = localStorage.getItem('density');
   if (chosen === 'compact' || chosen === 'full') return chosen;
-  return store.state.cards.length > MOST_FULL ? 'compact' : 'full';
+  return store.state.gpus.length > MOST_FULL ? 'compact' : 'full';
 }
 
 function toggleDensity() {

@@ -73,9 +73,9 @@ function containerLimits(slice: SliceObservation, { slices, operator }: LimitsSe
       return {
         gpu_uuid: device.gpuUuid,
         memory_bytes: String(device.memoryLimitBytes ?? 0),
-        given_memory_bytes: String(given?.memoryBytes ?? 0),
+        allocated_memory_bytes: String(given?.memoryBytes ?? 0),
         share: device.share,
-        given_share: given?.share ?? device.share,
+        allocated_share: given?.share ?? device.share,
         soft_limit: device.softLimit ?? 0,
         used_memory_bytes: String(device.usedMemoryBytes),
         used_percent: device.usedPercent,

@@ -5,9 +5,9 @@ import type { Long } from '@grpc/proto-loader';
 export interface DeviceLimits {
   'gpu_uuid'?: (string);
   'memory_bytes'?: (number | string | Long);
-  'given_memory_bytes'?: (number | string | Long);
+  'allocated_memory_bytes'?: (number | string | Long);
   'share'?: (number);
-  'given_share'?: (number);
+  'allocated_share'?: (number);
   'soft_limit'?: (number);
   'used_memory_bytes'?: (number | string | Long);
   'used_percent'?: (number | string);
@@ -17,9 +17,9 @@ export interface DeviceLimits {
 export interface DeviceLimits__Output {
   'gpu_uuid': (string);
   'memory_bytes': (string);
-  'given_memory_bytes': (string);
+  'allocated_memory_bytes': (string);
   'share': (number);
-  'given_share': (number);
+  'allocated_share': (number);
   'soft_limit': (number);
   'used_memory_bytes': (string);
   'used_percent': (number);
