@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +11,9 @@ import { AgentProcess } from '../../test/harness/gpu-machine/agent-process.js';
 import { SimulatedMachine } from '../sim/machine.js';
 import { residentMib } from './process-cost.js';
 
+/** The folder of a node is named after the process of its benchmark. */
+const PREFIX = 'gmb-';
+const LEFTOVER = /^gmb-(\d+)-/u;
 const MAX_S = '3600';
 /** As the DaemonSet runs the agent; the flag stands in its arguments. */
 const USAGE_TMPFS = { GPU_MANAGER_USAGE_TMPFS: 'true' };
@@ -31,16 +34,20 @@ export class BenchNode {
 
   /** `main`: the file that Node runs as the agent; absent: that of this folder. */
   static async open(gpus: number, main?: string): Promise<BenchNode> {
+    await removeLeftovers();
     const machine = await SimulatedMachine.open(gpus);
-    const directory = await mkdtemp(join(tmpdir(), 'gm-'));
+    const directory = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
     const agent = new AgentProcess({
       directory,
       machine,
       environment: { ...manifestEnvironment(), ...(canMount() ? USAGE_TMPFS : {}) },
       ...(main === undefined ? {} : { main }),
     });
+    const node = new BenchNode(machine, agent, directory);
+    closeOnSignals();
+    openNodes.add(node);
     await agent.kubelet.start();
-    return new BenchNode(machine, agent, directory);
+    return node;
   }
 
   /**
@@ -66,11 +73,43 @@ export class BenchNode {
   }
 
   async close(): Promise<void> {
+    openNodes.delete(this);
     await this.agent.end();
     await this.agent.kubelet.stop();
     await this.machine.close();
-    for (const path of mountsBelow(this.#directory)) unmount(path);
-    await rm(this.#directory, { recursive: true, force: true });
+    await removeFolder(this.#directory);
+  }
+}
+
+/** Nodes that are not closed. */
+const openNodes = new Set<BenchNode>();
+let closesOnSignals = false;
+
+/** A signal closes the nodes before the benchmark ends. */
+function closeOnSignals(): void {
+  if (closesOnSignals) return;
+  closesOnSignals = true;
+  for (const [signal, status] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)
+    process.once(signal, () => {
+      const closed = Promise.allSettled([...openNodes].map((node) => node.close()));
+      void closed.then(() => process.exit(status));
+    });
+}
+
+/** Unmounts everything below a folder, and removes it. */
+async function removeFolder(directory: string): Promise<void> {
+  for (const path of mountsBelow(directory)) unmount(path);
+  await rm(directory, { recursive: true, force: true });
+}
+
+/** Removes the folders of benchmarks that were killed. */
+export async function removeLeftovers(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    const [, pid] = LEFTOVER.exec(name) ?? [];
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) await removeFolder(join(tmpdir(), name));
   }
 }
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import tap, { test } from 'tap';
 import { CHECKPOINT_FILE, decodeCheckpoint } from '../../src/gpu/ledger/checkpoint.js';
@@ -83,10 +83,13 @@ function answers(socket: string): Promise<boolean> {
 }
 
 /**
- * Mounts of slice directories in any process of this machine: the allocation, and whether the directory still exists.
+ * Mounts of the agent's slice directories in any process of this machine: the allocation, and whether the directory
+ * still exists. Other agents on this machine have directories of their own.
  */
-function sliceMounts(): { readonly allocation: string; readonly deleted: boolean }[] {
+function sliceMounts(agent: AgentProcess): { readonly allocation: string; readonly deleted: boolean }[] {
   const seen = new Set<string>();
+  // A bind mount names its directory from the root of the file system that holds it: /run/gm-e2e/vm or /gm-e2e/vm.
+  const ours = new RegExp(`/${basename(agent.directory)}/vm/([0-9a-f]{16})\\S*`, 'gu');
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {
@@ -94,9 +97,10 @@ function sliceMounts(): { readonly allocation: string; readonly deleted: boolean
         const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
         if (seen.has(namespace)) return [];
         seen.add(namespace);
-        return [...readFileSync(`/proc/${pid}/mountinfo`, 'utf8').matchAll(/\/vm\/([0-9a-f]{16})\S*/g)].map(
-          (match) => ({ allocation: match[1] ?? '', deleted: match[0].includes('deleted') }),
-        );
+        return [...readFileSync(`/proc/${pid}/mountinfo`, 'utf8').matchAll(ours)].map((match) => ({
+          allocation: match[1] ?? '',
+          deleted: match[0].includes('deleted'),
+        }));
       } catch {
         return [];
       }
@@ -136,7 +140,7 @@ async function disagreements(agent: AgentProcess): Promise<string[]> {
     .filter((name) => name.endsWith('.sock'))
     .sort();
   if (sockets.join() !== 'kubelet.sock,vcore.sock,vmemory.sock') faults.push(`sockets ${sockets.join()}`);
-  const orphans = sliceMounts().filter(({ allocation, deleted }) => deleted || !ids.includes(allocation));
+  const orphans = sliceMounts(agent).filter(({ allocation, deleted }) => deleted || !ids.includes(allocation));
   if (orphans.length > 0) faults.push(`mounts of directories that are nobody's: ${JSON.stringify(orphans)}`);
   return faults;
 }
