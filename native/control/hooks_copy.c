@@ -5,7 +5,7 @@
 #include "magnitude.h"
 
 /* Kinds of copies that need a separate cost; hooks_fill.c has the others. */
-enum { ROW = 0x40, PEERS, TO_ARRAY, FROM_ARRAY, ARRAYS, FLAT, DEEP, DEEP_PEERS };
+enum { ROW = 0x40, PEERS, TO_ARRAY, FROM_ARRAY, ARRAYS, FLAT, DEEP, DEEP_PEERS, OPERANDS };
 
 #define KEY(what, bytes) launch_key(what, magnitude(bytes), 0x636f7079, 0)
 #define OF_THREAD(stream) capture_stream(stream, true)
@@ -150,3 +150,32 @@ OF_BATCH(cuMemcpyBatchAsync_v2_ptsz, , , OF_THREAD(stream))
 
 WITH_ATTRIBUTES(cuMemcpyWithAttributesAsync, stream)
 WITH_ATTRIBUTES(cuMemcpyWithAttributesAsync_ptsz, OF_THREAD(stream))
+
+/* An array is on a GPU. */
+static bool is_on_device(const CUmemcpy3DOperand *operand) {
+  return operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER || on_device(operand->op.ptr.ptr);
+}
+
+/* The elements of a batch that are copied within the GPU. Their size depends on arrays, and the cost is measured. */
+static uint64_t elements_within(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count) {
+  uint64_t elements = 0;
+  for (size_t i = 0; list != NULL && i < count; i++)
+    if (is_on_device(&list[i].src) && is_on_device(&list[i].dst))
+      elements += list[i].extent.width * list[i].extent.height * list[i].extent.depth;
+  return elements;
+}
+
+#define OF_OPERANDS(name, parameters, arguments, count, stream_)                                                       \
+  GATED_WHERE(elements_within(list, count) > 0, name, parameters, arguments,                                           \
+              KEY(OPERANDS, elements_within(list, count)), stream_)
+#define LIST size_t count, CUDA_MEMCPY3D_BATCH_OP *list
+#define FLAGS unsigned long long flags, CUstream stream
+
+OF_OPERANDS(cuMemcpy3DBatchAsync, (LIST, size_t *failed, FLAGS), (count, list, failed, flags, stream), count, stream)
+OF_OPERANDS(cuMemcpy3DBatchAsync_ptsz, (LIST, size_t *failed, FLAGS), (count, list, failed, flags, stream), count,
+            OF_THREAD(stream))
+OF_OPERANDS(cuMemcpy3DBatchAsync_v2, (LIST, FLAGS), (count, list, flags, stream), count, stream)
+OF_OPERANDS(cuMemcpy3DBatchAsync_v2_ptsz, (LIST, FLAGS), (count, list, flags, stream), count, OF_THREAD(stream))
+OF_OPERANDS(cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP * list, FLAGS), (list, flags, stream), 1, stream)
+OF_OPERANDS(cuMemcpy3DWithAttributesAsync_ptsz, (CUDA_MEMCPY3D_BATCH_OP * list, FLAGS), (list, flags, stream), 1,
+            OF_THREAD(stream))

@@ -34,3 +34,54 @@ CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t bytes, CUmemLoca
   return is_host_backed(pointer) ? CUDA_SUCCESS
                                  : driver.cuMemPrefetchAsync_v2_ptsz(pointer, bytes, location, flags, stream);
 }
+
+/* Batches. A batch with host-backed memory is passed on one range at a time, without that memory. */
+struct prefetch {
+  CUdeviceptr *pointers;
+  size_t *sizes;
+  size_t count;
+  CUmemLocation *locations;
+  size_t *first_of_location; /* index of the first range that goes to each location */
+  size_t location_count;
+  unsigned long long flags;
+  CUstream stream;
+};
+
+typedef CUresult prefetch_call(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long,
+                               CUstream);
+
+static bool has_host_backed(const struct prefetch *batch) {
+  for (size_t i = 0; batch->pointers != NULL && i < batch->count; i++)
+    if (is_host_backed(batch->pointers[i])) return true;
+  return false;
+}
+
+static CUresult prefetch(const struct prefetch *batch, prefetch_call *call) {
+  if (!has_host_backed(batch) || batch->sizes == NULL || batch->locations == NULL || batch->first_of_location == NULL ||
+      batch->location_count == 0)
+    return call(batch->pointers, batch->sizes, batch->count, batch->locations, batch->first_of_location,
+                batch->location_count, batch->flags, batch->stream);
+  size_t location = 0, first = 0;
+  for (size_t i = 0; i < batch->count; i++) {
+    while (location + 1 < batch->location_count && batch->first_of_location[location + 1] <= i)
+      location++;
+    if (is_host_backed(batch->pointers[i])) continue;
+    CUresult result = call(&batch->pointers[i], &batch->sizes[i], 1, &batch->locations[location], &first, 1,
+                           batch->flags, batch->stream);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+#define PREFETCHES(name)                                                                                               \
+  CUresult name(CUdeviceptr *pointers, size_t *sizes, size_t count, CUmemLocation *locations,                          \
+                size_t *first_of_location, size_t location_count, unsigned long long flags, CUstream stream) {         \
+    return prefetch(                                                                                                   \
+        &(struct prefetch){pointers, sizes, count, locations, first_of_location, location_count, flags, stream},       \
+        driver.name);                                                                                                  \
+  }
+
+PREFETCHES(cuMemPrefetchBatchAsync)
+PREFETCHES(cuMemPrefetchBatchAsync_ptsz)
+PREFETCHES(cuMemDiscardAndPrefetchBatchAsync)
+PREFETCHES(cuMemDiscardAndPrefetchBatchAsync_ptsz)

@@ -189,3 +189,46 @@ QUEUED(cuMemcpyBatchAsync_v2,
        ((void)attributes, (void)first, (void)number, rows(s, to, from, sizes, count, NULL)))
 QUEUED(cuMemcpyWithAttributesAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUmemcpyAttributes *attributes),
        (to, from, size, attributes), ((void)attributes, row(s, to, from, size, false)))
+
+/* ---- batches in three dimensions ---- */
+
+static void place(const CUmemcpy3DOperand *operand, const CUextent3D *extent, CUmemorytype *type, CUdeviceptr *pointer,
+                  size_t *pitch, size_t *height, CUarray *array) {
+  if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+    *type = CU_MEMORYTYPE_ARRAY;
+    *array = operand->op.array.array;
+    return;
+  }
+  *type = CU_MEMORYTYPE_UNIFIED;
+  *pointer = operand->op.ptr.ptr;
+  *pitch = operand->op.ptr.rowLength != 0 ? operand->op.ptr.rowLength : extent->width;
+  *height = operand->op.ptr.layerHeight != 0 ? operand->op.ptr.layerHeight : extent->height;
+}
+
+/* Elements of arrays have one byte here. */
+static CUresult operands(CUstream handle, const CUDA_MEMCPY3D_BATCH_OP *one) {
+  NEED(one != NULL && one->extent.width > 0 && one->extent.height > 0 && one->extent.depth > 0);
+  NEED(one->src.type == CU_MEMCPY_OPERAND_TYPE_POINTER || one->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY);
+  NEED(one->dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER || one->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY);
+  CUDA_MEMCPY3D_v2 copy = {.WidthInBytes = one->extent.width, .Height = one->extent.height, .Depth = one->extent.depth};
+  place(&one->src, &one->extent, &copy.srcMemoryType, &copy.srcDevice, &copy.srcPitch, &copy.srcHeight, &copy.srcArray);
+  place(&one->dst, &one->extent, &copy.dstMemoryType, &copy.dstDevice, &copy.dstPitch, &copy.dstHeight, &copy.dstArray);
+  return deep_box(handle, &copy, false);
+}
+
+static CUresult each_of(CUstream handle, const CUDA_MEMCPY3D_BATCH_OP *list, size_t count, size_t *failed) {
+  NEED(list != NULL && count > 0);
+  for (size_t i = 0; i < count; i++) {
+    CUresult result = operands(handle, &list[i]);
+    if (result != CUDA_SUCCESS && failed != NULL) *failed = i;
+    TRY(result);
+  }
+  return CUDA_SUCCESS;
+}
+
+QUEUED(cuMemcpy3DBatchAsync, (size_t count, CUDA_MEMCPY3D_BATCH_OP *list, size_t *failed, unsigned long long flags),
+       (count, list, failed, flags), ((void)flags, each_of(s, list, count, failed)))
+QUEUED(cuMemcpy3DBatchAsync_v2, (size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags),
+       (count, list, flags), ((void)flags, each_of(s, list, count, NULL)))
+QUEUED(cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP * one, unsigned long long flags), (one, flags),
+       ((void)flags, operands(s, one)))

@@ -151,6 +151,34 @@ SIM_API CUresult cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice d
 PER_THREAD_SZ(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream), pointer, size,
               device, own_stream(stream))
 
+/* Prefetched pages have no place in the model beyond what advice gives them, so discarding changes nothing. */
+static CUresult prefetch_all(const CUdeviceptr *pointers, const size_t *sizes, size_t count,
+                             const CUmemLocation *locations, const size_t *first_of_location, size_t location_count,
+                             CUstream stream) {
+  NEED(pointers != NULL && sizes != NULL && count > 0 && locations != NULL && first_of_location != NULL);
+  NEED(location_count > 0 && location_count <= count && first_of_location[0] == 0);
+  for (size_t i = 0, location = 0; i < count; i++) {
+    while (location + 1 < location_count && first_of_location[location + 1] <= i)
+      location++;
+    TRY(cuMemPrefetchAsync_v2(pointers[i], sizes[i], locations[location], 0, stream));
+  }
+  return CUDA_SUCCESS;
+}
+
+#define PREFETCHES(name)                                                                                               \
+  SIM_API CUresult name(CUdeviceptr *pointers, size_t *sizes, size_t count, CUmemLocation *locations,                  \
+                        size_t *first_of_location, size_t location_count, unsigned long long flags, CUstream stream) { \
+    ENTER();                                                                                                           \
+    NEED(flags == 0);                                                                                                  \
+    return prefetch_all(pointers, sizes, count, locations, first_of_location, location_count, stream);                 \
+  }                                                                                                                    \
+  PER_THREAD_SZ(name,                                                                                                  \
+                (CUdeviceptr * pointers, size_t * sizes, size_t count, CUmemLocation * locations,                      \
+                 size_t * first_of_location, size_t location_count, unsigned long long flags, CUstream stream),        \
+                pointers, sizes, count, locations, first_of_location, location_count, flags, own_stream(stream))
+PREFETCHES(cuMemPrefetchBatchAsync)
+PREFETCHES(cuMemDiscardAndPrefetchBatchAsync)
+
 /* Advice applies to the whole allocation, even if it names a part. */
 SIM_API CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t size, CUmem_advise advice, CUmemLocation location) {
   ENTER();

@@ -87,6 +87,22 @@ int main(void) {
   OK(cuMemPrefetchAsync_ptsz(more, 12 * MIB, 0, NULL));
   OK(cuMemPrefetchAsync_v2(beyond, 20 * MIB, gpu, 0, NULL));
   OK(cuMemPrefetchAsync_v2_ptsz(beyond, 20 * MIB, gpu, 0, NULL));
+  /* The driver refuses a GPU that does not exist, so it was not asked for this memory. */
+  CUmemLocation nowhere = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 99};
+  CUdeviceptr ranges[] = {more, beyond};
+  size_t sizes[] = {12 * MIB, 20 * MIB}, first_of_location[] = {0};
+  OK(cuMemPrefetchBatchAsync(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, NULL));
+  OK(cuMemPrefetchBatchAsync_ptsz(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, NULL));
+  OK(cuMemDiscardAndPrefetchBatchAsync(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, NULL));
+  OK(cuMemDiscardAndPrefetchBatchAsync_ptsz(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, NULL));
+  CUdeviceptr managed;
+  OK(cuMemAllocManaged(&managed, MIB, CU_MEM_ATTACH_GLOBAL));
+  CUdeviceptr mixed[] = {more, managed};
+  size_t mixed_sizes[] = {12 * MIB, MIB};
+  CHECK_EQ(cuMemPrefetchBatchAsync(mixed, mixed_sizes, 2, &nowhere, first_of_location, 1, 0, NULL),
+           CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemPrefetchBatchAsync(mixed, mixed_sizes, 2, &gpu, first_of_location, 1, 0, NULL));
+  OK(cuMemFree_v2(managed));
   CHECK_EQ(preferred_location(more), CU_DEVICE_CPU);
 
   /* The memory keeps its contents. */

@@ -91,6 +91,14 @@ static CUDA_LAUNCH_PARAMS *part(struct objects *a, CUstream stream) {
   return &a->part;
 }
 
+static CUDA_MEMCPY3D_BATCH_OP *operands(const struct objects *a) {
+  static CUDA_MEMCPY3D_BATCH_OP one = {
+      .src.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .extent = {64, 4, 2}};
+  one.src.op.ptr.ptr = a->from;
+  one.dst.op.ptr.ptr = a->to;
+  return &one;
+}
+
 /* The next allocation must let the pool grow again. */
 static CUresult free_pooled(const struct objects *a) {
   CUresult result = cuMemFree_v2(a->made);
