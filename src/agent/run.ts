@@ -16,6 +16,8 @@ import { throughCdi, withCdiSpecs } from './allocator/cdi-devices.js';
 import { checkpointFile } from './allocator/checkpoint-file.js';
 import { buildDisplay } from './display/display.js';
 import { nodeContainers } from './runtimes/configured-runtime.js';
+import { AnnouncedContainers } from './runtimes/announced-containers.js';
+import { AttachedSharing } from './slices/attached-sharing.js';
 import { containerKnowledge } from './runtimes/container-knowledge.js';
 import { hostLibraries } from './libraries/host-libraries.js';
 import { openDriver } from './gpus/drivers.js';
@@ -41,7 +43,7 @@ import { ProcessCommands } from '../host/process-commands.js';
 import { VERSION } from '../host/version.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { sliceProcesses } from './node/slice-processes.js';
-import { buildNri, injectionProblems, type Nri } from './nri/nri.js';
+import { buildNri, type Nri } from './nri/nri.js';
 import { claimEvidence } from './claims/claim-adoption.js';
 import { ClaimRecords, withClaimRecords } from './claims/claim-records.js';
 import { buildDra, claimGpusOf, draProblems, type Dra } from './claims/dra.js';
@@ -116,32 +118,6 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     log,
   });
   const notices = record.notices(seams.notices ?? apiServer?.notices ?? NO_NOTICES);
-  const containers = nodeContainers(config);
-  const vgpu = buildVgpu({
-    path: config.virtualManagerPath,
-    usageTmpfs: config.usageTmpfs,
-    controlLibraries: libraries.controlLibraries,
-    knowledge: seams.containers ?? containerKnowledge(containers, (id) => nri?.containers.get(id) ?? null, log),
-    uninjected: (allocation) => injectionProblems(nri?.containers ?? null, allocation),
-    limitAnnotations: pods,
-    sharing: {
-      containersOf: (slice) => dra?.sharing.containersOf(slice) ?? [],
-      claimAnnotations: (slice) => dra?.sharing.claimAnnotations(slice) ?? [],
-      onChange: (listener) => dra?.sharing.onChange(listener) ?? (() => undefined),
-    },
-    notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),
-    evictor: seams.evictor ?? podEvictor(apiServer),
-    auditPolicy: config.auditPolicy,
-    memoryOversubscription: config.memoryOversubscription,
-    allowUnenforced: config.allowUnenforced,
-    driver,
-    driverVersion: () => inventory.driverVersion,
-    gpus: () => allocator.state.node.gpus.map(({ gpu }) => gpu.uuid),
-    samplePeriodMs: config.samplePeriodMs,
-    ...(config.lowPriorityFloor === undefined ? {} : { lowFloor: config.lowPriorityFloor }),
-    clock,
-    log,
-  });
   const healthFile = await GpuHealthFile.open({
     directory: config.checkpointPath,
     driver,
@@ -151,6 +127,30 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     log,
   });
   const health = new HealthMonitor({ driver, inventory, policy, restored: healthFile.restored, clock });
+  const containers = nodeContainers(config);
+  const announced = new AnnouncedContainers();
+  const sharing = new AttachedSharing();
+  const vgpu = buildVgpu({
+    path: config.virtualManagerPath,
+    usageTmpfs: config.usageTmpfs,
+    controlLibraries: libraries.controlLibraries,
+    knowledge: seams.containers ?? containerKnowledge(containers, announced, log),
+    uninjected: (allocation) => announced.problemsOf(allocation),
+    limitAnnotations: pods,
+    sharing,
+    notices: record.sliceNotices(seams.sliceNotices ?? podNotices(apiServer)),
+    evictor: seams.evictor ?? podEvictor(apiServer),
+    auditPolicy: config.auditPolicy,
+    memoryOversubscription: config.memoryOversubscription,
+    allowUnenforced: config.allowUnenforced,
+    driver,
+    driverVersion: () => inventory.driverVersion,
+    gpus: () => health.inventory.gpus.map(({ uuid }) => uuid),
+    samplePeriodMs: config.samplePeriodMs,
+    ...(config.lowPriorityFloor === undefined ? {} : { lowFloor: config.lowPriorityFloor }),
+    clock,
+    log,
+  });
   const node = ledgerNode(
     inventory,
     { shareMode: config.shareMode, wholeInstances: config.migStrategy === 'whole' },
@@ -250,6 +250,8 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
           clock,
           log,
         });
+  if (dra !== null) sharing.attach(dra.sharing);
+  if (nri !== null) announced.attach(nri.containers);
   const view = nodeView({
     nodeName: config.nodeName,
     version: VERSION,

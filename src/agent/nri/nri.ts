@@ -9,7 +9,7 @@ import { CPU_MANAGER_FILE, readCpuManagerPolicy } from './cpu-manager.js';
 import { readCpuTopology } from './cpu-topology.js';
 import { KnownContainers } from './known-containers.js';
 import { NriPlugin } from './nri-plugin.js';
-import type { GivenSlice, KnownContainer, NriJournal } from './ports.js';
+import type { GivenSlice, NriJournal } from './ports.js';
 import type { RuntimeContainer } from './runtime-container.js';
 import { isSameSource } from '../libraries/mounted-source.js';
 
@@ -114,12 +114,6 @@ export function buildNri(options: NriOptions): Nri {
       },
     },
   };
-}
-
-/** Settings in a slice's containers that keep the control library out, for the audit. */
-export function injectionProblems(containers: KnownContainers | null, slice: string): readonly string[] {
-  if (containers === null) return [];
-  return containers.all().flatMap((known: KnownContainer) => (known.slice === slice ? known.problems : []));
 }
 
 /** The kubelet releases a container's devices a little later than the runtime releases the container. */

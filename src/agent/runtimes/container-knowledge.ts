@@ -1,15 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import type { Log } from '../../host/log.js';
+import type { AnnouncedContainers } from './announced-containers.js';
 import { parseProcCgroup } from './cgroup-path.js';
 import { ownKubeletRoots } from './own-roots.js';
 import { RuntimeError } from './container.js';
 import type { NodeContainers } from './node-containers.js';
-
-/** A container that the runtime announced. */
-export interface AnnouncedContainer {
-  readonly name: string;
-  readonly slice: string;
-}
 
 /** Processes and containers according to control groups and the container runtime. */
 export interface ContainerKnowledge {
@@ -25,12 +20,11 @@ export interface ContainerKnowledge {
 
 /**
  * Answers the questions of the vGPU manager about containers, from control groups and the runtime. If the runtime does
- * not answer, the result is unknown, which is logged once per outage. `known` has the containers that the runtime
- * announced through NRI.
+ * not answer, the result is unknown, which is logged once per outage.
  */
 export function containerKnowledge(
   containers: NodeContainers,
-  known: (containerId: string) => AnnouncedContainer | null,
+  announced: AnnouncedContainers,
   log: Log,
 ): ContainerKnowledge {
   let away = false;
@@ -55,9 +49,9 @@ export function containerKnowledge(
     async pidsOf(containerId) {
       return (await ask(() => containers.pids(containerId))) ?? [];
     },
-    sliceOf: (containerId) => known(containerId)?.slice ?? null,
+    sliceOf: (containerId) => announced.get(containerId)?.slice ?? null,
     async nameOf(containerId) {
-      const name = known(containerId)?.name;
+      const name = announced.get(containerId)?.name;
       if (name !== undefined) return name;
       return (await ask(() => containers.inspect(containerId)))?.name ?? null;
     },
