@@ -47,7 +47,7 @@ export default tseslint.config(
       'no-console': 'off',
     },
   },
-  { files: ['bench/**/*.ts', 'scripts/*.mjs', 'examples/*.mjs', 'src/cli/**/*.ts'], rules: { 'no-console': 'off' } },
+  { files: ['bench/**/*.ts', 'scripts/*.mjs', 'examples/*', 'src/cli/**/*.ts'], rules: { 'no-console': 'off' } },
   {
     files: ['**/*.js', '**/*.mjs'],
     extends: [tseslint.configs.disableTypeChecked],
