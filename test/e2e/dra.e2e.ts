@@ -179,7 +179,8 @@ interface ShownClaim {
 }
 
 test('the role of the agent permits the status of its own devices, with a token of its node', { skip }, async (t) => {
-  const roles = parseAllDocuments(readFileSync(packageFile('etc/agent/daemonset.yaml'), 'utf8'))
+  const roles = ['etc/agent/daemonset.yaml', 'etc/dra/agent-role.yaml']
+    .flatMap((file) => parseAllDocuments(readFileSync(packageFile(file), 'utf8')))
     .map((document) => document.toJS() as { readonly kind: string })
     .filter(({ kind }) => /^(ServiceAccount|ClusterRole|ClusterRoleBinding)$/.test(kind));
   await cluster.apply(...roles);

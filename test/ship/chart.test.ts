@@ -155,6 +155,11 @@ test(
     const policies = (...args: string[]): unknown[] =>
       documents(helmTemplate(...args)).filter(({ kind }) => kind.startsWith('ValidatingAdmissionPolicy'));
     t.same(policies(...NEWEST), documents(read('etc/admission/agent-node.yaml')));
+    const both = ['etc/admission/agent-node.yaml', 'etc/dra/own-node-policy.yaml'];
+    t.same(
+      inOrder(policies(...NEWEST, '--set', 'agent.allocation=mixed') as ShippedObject[]),
+      inOrder(both.flatMap((file) => documents(read(file)))),
+    );
     const onlyConsole = ['--set', 'agent.nodePolicy=false,console.enabled=true'];
     t.same(policies(...NEWEST, ...onlyConsole), documents(read('etc/admission/console-proxy.yaml')));
     t.same(policies(...onlyConsole), [], 'before Kubernetes 1.30');
@@ -168,6 +173,16 @@ test(
     t.end();
   },
 );
+
+test('agents may write ResourceSlices and claims only where claims give GPUs', { skip: noHelm }, (t) => {
+  t.notMatch(helmTemplate(), /resource\.k8s\.io/);
+  t.notMatch(read('etc/agent/daemonset.yaml'), /resource\.k8s\.io/);
+  const more = documents(helmTemplate('--set', 'agent.allocation=dra')).filter(
+    ({ metadata }) => metadata.name === 'gpu-manager-dra',
+  );
+  t.same(more, documents(read('etc/dra/agent-role.yaml')));
+  t.end();
+});
 
 test('agents may evict pods only where a value enables it', { skip: noHelm }, (t) => {
   t.notMatch(helmTemplate(), /eviction/);

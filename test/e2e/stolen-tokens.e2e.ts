@@ -1,0 +1,127 @@
+/** What the accounts of the programs may not do, tried with their tokens on a real API server. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import tap, { test } from 'tap';
+import { until } from '../harness/eventually.js';
+import { timeLimit } from '../harness/time-factor.js';
+import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const cluster = new TestCluster();
+const hasPolicies = cluster.version.atLeast(30);
+
+tap.setTimeout(timeLimit(900_000));
+
+/** Runs kubectl with the token of an account alone. Returns null if it succeeds, else what it printed. */
+type Account = (...args: readonly string[]) => Promise<string | null>;
+
+async function account(name: string, ...bound: readonly string[]): Promise<Account> {
+  const token = await cluster.kubectl('-n', 'kube-system', 'create', 'token', name, ...bound);
+  const config = JSON.parse(readFileSync(cluster.kubeconfig, 'utf8')) as object;
+  const file = join(cluster.directory, `${name}.kubeconfig`);
+  writeFileSync(file, JSON.stringify({ ...config, users: [{ name: 'admin', user: { token } }] }));
+  return (...args) =>
+    cluster.kubectl(...args, `--kubeconfig=${file}`).then(
+      () => null,
+      ({ stderr }: { readonly stderr: string }) => stderr,
+    );
+}
+
+const standIn = (name: string, node: string): object => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: { nodeName: node, containers: [{ name: 'main', image: BUSYBOX_IMAGE, imagePullPolicy: 'Never' }] },
+});
+
+const slice = (name: string, nodeName: string, driver: string): string => {
+  const pool = { name: nodeName, generation: 1, resourceSliceCount: 1 };
+  const file = join(cluster.directory, `${name}.json`);
+  const object = {
+    apiVersion: 'resource.k8s.io/v1',
+    kind: 'ResourceSlice',
+    metadata: { name },
+    spec: { nodeName, driver, pool, devices: [] },
+  };
+  writeFileSync(file, JSON.stringify(object));
+  return file;
+};
+
+let agent: Account;
+
+tap.before(async () => {
+  const files = ['daemonset.yaml', 'etc/extender/deployment.yaml', 'etc/console/deployment.yaml'];
+  for (const file of files) await cluster.kubectl('apply', '-f', join(ROOT, file));
+  await cluster.kubectl('-n', 'kube-system', 'delete', 'daemonset/gpu-manager');
+  await cluster.kubectl('-n', 'kube-system', 'delete', 'deployment/gpu-extender', 'deployment/gpu-console');
+  if (hasPolicies) await cluster.kubectl('apply', '-f', join(ROOT, 'etc/admission/agent-node.yaml'));
+  await cluster.apply({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'other' } });
+  await cluster.apply(standIn('own', NODE), standIn('foreign', 'other'));
+  const node = await cluster.get<{ readonly metadata: { readonly uid: string } }>('node', NODE);
+  const bound = ['--bound-object-kind=Node', `--bound-object-name=${NODE}`, `--bound-object-uid=${node.metadata.uid}`];
+  agent = await account('gpu-manager', ...(hasPolicies ? bound : []));
+});
+
+const FORBIDDEN = /forbidden/iu;
+
+test('no account reads Secrets, makes pods or takes other rights', async (t) => {
+  for (const name of ['gpu-manager', 'gpu-extender', 'gpu-console']) {
+    const run = name === 'gpu-manager' ? agent : await account(name);
+    for (const attempt of [
+      ['get', 'secrets', '-A'],
+      ['run', 'evil', '--image=evil'],
+      ['delete', 'node', 'other'],
+      ['create', 'token', 'default'],
+      ['create', 'clusterrolebinding', 'evil', '--clusterrole=cluster-admin', '--user=evil'],
+    ])
+      t.match(await run(...attempt), FORBIDDEN, `${name}: ${attempt.join(' ')}`);
+  }
+});
+
+test(
+  'an agent changes labels and annotations of its own node and annotations of its pods, and nothing else',
+  { skip: hasPolicies ? false : 'needs Kubernetes 1.30' },
+  async (t) => {
+    await until('the policy to count', async () => (await agent('label', 'node', 'other', 'tencent.com/x=1')) !== null);
+    for (const allowed of [
+      ['label', 'node', NODE, 'gaia.tencent.com/gpu-model=H200'],
+      ['annotate', 'node', NODE, 'tencent.com/gpu-inventory=x'],
+      ['annotate', 'pod', 'own', 'tencent.com/gpu-assigned=true'],
+    ])
+      t.equal(await agent(...allowed), null, allowed.join(' '));
+    for (const refused of [
+      ['label', 'node', 'other', 'tencent.com/x=1'],
+      ['label', 'node', NODE, 'node-restriction.kubernetes.io/pool=mine'],
+      ['label', 'node', NODE, 'kubernetes.io/arch-'],
+      ['annotate', 'node', NODE, 'other.example/x=1'],
+      ['taint', 'node', NODE, 'reserved=x:NoSchedule'],
+      ['cordon', NODE],
+      ['patch', 'node', NODE, '-p', '{"metadata":{"finalizers":["evil.example/x"]}}'],
+      ['set', 'image', 'pod/own', 'main=evil'],
+      ['label', 'pod', 'own', 'app=evil'],
+      ['annotate', 'pod', 'own', 'kubernetes.io/x=1'],
+      ['annotate', 'pod', 'foreign', 'tencent.com/gpu-assigned=true'],
+      ['delete', 'pod', 'foreign'],
+    ])
+      t.type(await agent(...refused), 'string', refused.join(' '));
+  },
+);
+
+test(
+  'an agent writes no ResourceSlice without claims, and with them those of its own node and driver',
+  { skip: cluster.version.atLeast(34) ? false : 'needs Kubernetes 1.34' },
+  async (t) => {
+    const own = slice('own', NODE, 'gpu.tencent.com');
+    t.match(await agent('create', '-f', own), FORBIDDEN);
+    for (const file of ['agent-role.yaml', 'own-node-policy.yaml'])
+      await cluster.kubectl('apply', '-f', join(ROOT, 'etc/dra', file));
+    const foreign = slice('foreign', 'other', 'gpu.tencent.com');
+    await until('the policy to count', async () =>
+      /may not write ResourceSlices of node 'other'/u.test((await agent('create', '-f', foreign)) ?? ''),
+    );
+    t.match(await agent('create', '-f', slice('driver', NODE, 'gpu.nvidia.com')), /driver gpu\.tencent\.com only/u);
+    t.equal(await agent('create', '-f', own), null);
+    t.equal(await agent('delete', 'resourceslice', 'own'), null);
+  },
+);
