@@ -55,7 +55,9 @@ tap.before(async () => {
   for (const file of files) await cluster.kubectl('apply', '-f', join(ROOT, file));
   await cluster.kubectl('-n', 'kube-system', 'delete', 'daemonset/gpu-manager');
   await cluster.kubectl('-n', 'kube-system', 'delete', 'deployment/gpu-extender', 'deployment/gpu-console');
-  if (hasPolicies) await cluster.kubectl('apply', '-f', join(ROOT, 'etc/admission/agent-node.yaml'));
+  if (hasPolicies)
+    for (const file of ['agent-node.yaml', 'classes.yaml'])
+      await cluster.kubectl('apply', '-f', join(ROOT, 'etc/admission', file));
   await cluster.apply({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'other' } });
   await cluster.apply(standIn('own', NODE), standIn('foreign', 'other'));
   const node = await cluster.get<{ readonly metadata: { readonly uid: string } }>('node', NODE);
@@ -123,5 +125,31 @@ test(
     t.match(await agent('create', '-f', slice('driver', NODE, 'gpu.nvidia.com')), /driver gpu\.tencent\.com only/u);
     t.equal(await agent('create', '-f', own), null);
     t.equal(await agent('delete', 'resourceslice', 'own'), null);
+  },
+);
+
+test(
+  'a pod takes precedence, or memory of the host, only in a namespace whose label allows it',
+  { skip: hasPolicies ? false : 'needs Kubernetes 1.30' },
+  async (t) => {
+    const annotate = (value: string): Promise<string | null> =>
+      cluster.kubectl('annotate', '--overwrite', 'pod', 'foreign', value).then(
+        () => null,
+        ({ stderr }: { readonly stderr: string }) => stderr,
+      );
+    const cases = [
+      ['tencent.com/vcuda-priority=main=high', 'tencent.com/vcuda-high-priority'],
+      ['tencent.com/vcuda-memory-oversubscribe=low', 'tencent.com/vcuda-low-memory'],
+    ] as const;
+    for (const [annotation, label] of cases) {
+      const needed = new RegExp(`needs the label ${label}=allowed`, 'u');
+      await until('the policy to count', async () => {
+        await cluster.kubectl('annotate', 'pod', 'foreign', `${annotation.split('=')[0]}-`);
+        return needed.test((await annotate(annotation)) ?? '');
+      });
+      await cluster.kubectl('label', 'namespace', 'default', `${label}=allowed`);
+      await until('the label to count', async () => (await annotate(annotation)) === null);
+    }
+    t.equal(await annotate('tencent.com/vcuda-priority=normal'), null);
   },
 );

@@ -152,15 +152,15 @@ test(
   'the chart restricts agents to their own node, and the console to agents, where the cluster supports it',
   { skip: noHelm },
   (t) => {
-    const policies = (...args: string[]): unknown[] =>
+    const policies = (...args: string[]): ShippedObject[] =>
       documents(helmTemplate(...args)).filter(({ kind }) => kind.startsWith('ValidatingAdmissionPolicy'));
-    t.same(policies(...NEWEST), documents(read('etc/admission/agent-node.yaml')));
-    const both = ['etc/admission/agent-node.yaml', 'etc/dra/own-node-policy.yaml'];
-    t.same(
-      inOrder(policies(...NEWEST, '--set', 'agent.allocation=mixed') as ShippedObject[]),
-      inOrder(both.flatMap((file) => documents(read(file)))),
-    );
-    const onlyConsole = ['--set', 'agent.nodePolicy=false,console.enabled=true'];
+    const [node, classes, slices] = ['admission/agent-node', 'admission/classes', 'dra/own-node-policy'].map((file) =>
+      documents(read(`etc/${file}.yaml`)),
+    ) as [ShippedObject[], ShippedObject[], ShippedObject[]];
+    t.same(inOrder(policies(...NEWEST)), inOrder([...node, ...classes]));
+    const mixed = policies(...NEWEST, '--set', 'agent.allocation=mixed');
+    t.same(inOrder(mixed), inOrder([...node, ...classes, ...slices]));
+    const onlyConsole = ['--set', 'agent.nodePolicy=false,agent.classPolicy=false,console.enabled=true'];
     t.same(policies(...NEWEST, ...onlyConsole), documents(read('etc/admission/console-proxy.yaml')));
     t.same(policies(...onlyConsole), [], 'before Kubernetes 1.30');
     t.match(
@@ -168,7 +168,7 @@ test(
       /serviceaccount:gpu:gpu-console.*\(https:\)\?gpus-\[/,
     );
     t.same(policies(), [], 'before Kubernetes 1.30');
-    t.same(policies(...NEWEST, '--set', 'agent.nodePolicy=false'), []);
+    t.same(inOrder(policies(...NEWEST, '--set', 'agent.nodePolicy=false')), inOrder(classes));
     t.match(JSON.stringify(policies(...NEWEST, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-manager/);
     t.end();
   },
