@@ -174,6 +174,14 @@ test('kubectl gpu top -i is a full screen of all nodes', { skip: noPseudoTermina
   t.match(await top.ended, { code: 0, echo: true });
 });
 
+test('kubectl gpu top says how many agents did not answer, and fails if nothing could be read', async (t) => {
+  const { run } = await testCluster(t);
+  t.match(await run('top'), { code: 0, out: /default\/train\/main/, err: /^2 of 3 agents did not answer\n/ });
+  const blind = await run('top', 'node2', 'node10');
+  t.match(blind, { code: 1, out: '', err: /^2 of 2 agents did not answer\n/ });
+  t.notMatch(blind.err, /has a slice/);
+});
+
 test('kubectl gpu shows nodes and pods of a cluster, with the figures of the agents that answer', async (t) => {
   const { run, runAlone } = await testCluster(t);
   const nodes = await run('nodes');

@@ -19,6 +19,8 @@ export interface Listing {
   readonly none: string;
   /** Reasons for missing figures, by the name of the node that lacks them. */
   readonly problems: ReadonlyMap<string, string>;
+  /** Number of nodes whose agents were asked, where agents alone know what the rows show; absent elsewhere. */
+  readonly asked?: number;
 }
 
 export interface ListingOptions {
@@ -30,13 +32,18 @@ export interface ListingOptions {
 const MAX_PROBLEMS = 3;
 
 /**
- * Prints a listing; with `--watch`, also every row that changes, until a signal arrives. Rejects if the first read
- * fails.
+ * Prints a listing; with `--watch`, also every row that changes, until a signal arrives. If no agent that was asked
+ * answered, the exit code is 1: nothing is known then. Rejects if the first read fails.
  */
 export async function printListing(options: ListingOptions, read: () => Promise<Listing>): Promise<void> {
   const { output } = options;
   const first = await read();
-  if (first.rows.length === 0) process.stderr.write(`${first.none}\n`);
+  const { asked = 0 } = first;
+  const silent = asked === 0 ? 0 : first.problems.size;
+  const isBlind = silent > 0 && silent === asked;
+  if (first.rows.length === 0 && !isBlind) process.stderr.write(`${first.none}\n`);
+  if (silent > 0) process.stderr.write(`${silent} of ${asked} agents did not answer\n`);
+  if (isBlind) process.exitCode = 1;
   if (options.watch === true) {
     const changes = new ListingChanges(output);
     await watch(first, read, (listing) => changes.print(listing));

@@ -53,6 +53,7 @@ export function topCommand(): Command {
             wideHeadings: ['GPU UUID', 'ALLOCATION'],
             rows: slices.map(({ node, allocation, slice }) => rowOf(node, allocation, slice)),
             none: `no container${place === null ? '' : ` of namespace ${place}`} has a slice`,
+            asked: nodes.length,
             problems: new Map(
               nodes.flatMap(({ node, problem }) => (problem === '' ? [] : [[node.name, problem] as const])),
             ),
