@@ -31,7 +31,7 @@ export function editsOf(
   return sliceEdits({
     gpus: isOpen ? null : gpus,
     cores,
-    memoryBytes: waiting ? null : memory * MEMORY_BLOCK_BYTES,
+    memoryBytes: mayFollow ? null : memory * MEMORY_BLOCK_BYTES,
     gpuNodes: isOpen ? [] : gpus.map((gpu) => files.gpuNodes(gpu)),
     commonNodes: files.commonNodes(),
     libraryMounts: files.libraryMounts(isFraction(cores) || memory > 0 || mayFollow),

@@ -4,6 +4,9 @@ import type { CheckpointStore } from './ports.js';
 import { CHECKPOINT_FILE } from '../../gpu/ledger/checkpoint.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
 
+/** What the file of the original's checkpoint ends with, once ours has taken its place. */
+export const ORIGINAL_SUFFIX = '.original';
+
 /** Stores the checkpoint in its file in `directory`. */
 export function checkpointFile(directory: string): CheckpointStore {
   const path = join(directory, CHECKPOINT_FILE);
@@ -18,5 +21,6 @@ export function checkpointFile(directory: string): CheckpointStore {
       }
     },
     save: (text) => writeFileAtomically(path, text),
+    keepOriginal: (text) => writeFileAtomically(`${path}${ORIGINAL_SUFFIX}`, text),
   };
 }

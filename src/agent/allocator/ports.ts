@@ -73,6 +73,8 @@ export interface CheckpointStore {
   /** Null if there is no checkpoint. */
   load(): Promise<string | null>;
   save(text: string): Promise<void>;
+  /** Keeps the checkpoint of the original, for the way back to it. */
+  keepOriginal(text: string): Promise<void>;
 }
 
 /** The device nodes and libraries that a container needs besides its slice directory. */

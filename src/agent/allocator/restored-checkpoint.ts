@@ -32,5 +32,8 @@ export async function restoredCheckpoint(
     { containers: legacy },
     'found a checkpoint of tkestack gpu-manager; its containers keep their GPUs until they end',
   );
+  await checkpoint.keepOriginal(text).catch((error: unknown) => {
+    log.warn({ err: error }, 'the checkpoint of tkestack gpu-manager could not be kept for the way back');
+  });
   return { ...EMPTY_CHECKPOINT, legacy };
 }

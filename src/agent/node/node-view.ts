@@ -1,7 +1,9 @@
+import { adoptedAllocations } from './adopted-allocations.js';
 import type { Allocator } from '../allocator/allocator.js';
 import { holdings, type HeldPart } from '../../gpu/ledger/holding.js';
 import { type LedgerState, slots } from '../../gpu/ledger/state.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { printGraph, type GpuUsage } from '../../gpu/topology/graph.js';
 import { linksBetween, type Topology } from '../../gpu/topology/topology.js';
 import { buildTree, type TreeNode } from '../../gpu/topology/tree.js';
@@ -41,12 +43,13 @@ export interface NodeViewOptions {
 export function nodeView(options: NodeViewOptions): NodeView {
   const { allocator } = options;
   const picture = new TopologyPicture();
+  const sinceMs = options.clock.now();
   return {
     nodeName: options.nodeName,
     version: options.version,
     graph: ({ extended = false } = {}) => {
       const { state } = allocator;
-      return printGraph(state.node.topology, slots(state), {
+      return printGraph(state.node.topology, graphSlots(state), {
         usage: gpuUsages(state, options.observeGpus(), options.observeSlices()),
         extended,
       });
@@ -63,7 +66,10 @@ export function nodeView(options: NodeViewOptions): NodeView {
         notReady: options.notReady(),
         gpus: gpus(state, options),
         ...picture.of(state.node.topology),
-        allocations: allocations(state, slices, options.pod),
+        allocations: [
+          ...allocations(state, slices, options.pod),
+          ...adoptedAllocations(state, { gpus: options.observeGpus(), pod: options.pod, sinceMs }),
+        ],
       };
     },
     use: () => ({
@@ -146,6 +152,15 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
   });
 }
 
+/** As the original shows them: a GPU that one container has as a whole has no free memory, whatever was requested. */
+function graphSlots(state: LedgerState): GpuSlot[] {
+  const parts = [...holdings(state), ...state.legacy].flatMap(
+    (holding): readonly { gpuUuid: string; cores: number }[] => holding.parts,
+  );
+  const whole = new Set(parts.filter(({ cores }) => cores >= CORES_PER_GPU).map(({ gpuUuid }) => gpuUuid));
+  return slots(state).map((slot) => (whole.has(slot.gpu.uuid) ? { ...slot, freeMemoryBytes: 0 } : slot));
+}
+
 /** Use of each GPU, in the order of the topology's positions. */
 function gpuUsages(
   state: LedgerState,
@@ -163,7 +178,8 @@ function gpuUsages(
   }
   return state.node.gpus.map(({ gpu }) => {
     const observed = seen.get(gpu.uuid);
-    const all = [...(pids.get(gpu.uuid) ?? []), ...(observed?.foreignPids ?? [])];
+    const adopted = (observed?.adopted ?? []).map(({ process }) => process.pid);
+    const all = [...(pids.get(gpu.uuid) ?? []), ...adopted, ...(observed?.foreignPids ?? [])];
     return { pids: all.sort((a, b) => a - b), usedMemoryBytes: observed?.processMemoryBytes ?? 0 };
   });
 }

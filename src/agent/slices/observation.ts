@@ -1,7 +1,7 @@
 import type { Priority } from '../../gpu/priority.js';
 import type { Finding } from './audit/audit.js';
 import type { UsageCounters } from './usage/usage-counters.js';
-import type { GpuMonitor } from './steering/gpu-monitor.js';
+import type { AdoptedProcess, GpuMonitor } from './steering/gpu-monitor.js';
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { SliceOwner } from './ports.js';
 import type { SocketRefusals } from './compat/slice-socket.js';
@@ -94,6 +94,8 @@ export interface GpuObservation {
   readonly processMemoryBytes: number;
   /** Host pids of its processes that belong to no container with an allocation on this GPU. */
   readonly foreignPids: readonly number[];
+  /** Its processes of containers that the original's plugin started. */
+  readonly adopted: readonly AdoptedProcess[];
 }
 
 /** All observations of every started slice. Reads memory and small files only. */
@@ -148,6 +150,7 @@ export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
     presentContainers: gpuSlices.filter(({ present }) => present).length,
     processMemoryBytes: state?.processMemoryBytes ?? 0,
     foreignPids: (state?.foreignProcesses ?? []).map(({ pid }) => pid),
+    adopted: state?.adoptedProcesses ?? [],
   }));
 }
 

@@ -1,5 +1,5 @@
 import { processStat } from '../../host/process-stat.js';
-import type { ContainerKnowledge, SliceOwner } from './ports.js';
+import type { ContainerKnowledge, ProcessPlace, SliceOwner } from './ports.js';
 import type { SliceSpec } from './slice.js';
 import type { Slices } from './slices.js';
 
@@ -9,10 +9,20 @@ export interface ProcessOwner {
   readonly greeted: boolean;
 }
 
+/** A container that the original's plugin started. */
+export interface AdoptedContainer {
+  readonly podUid: string;
+  readonly container: string;
+  /** Null if its GPUs are not known. */
+  readonly gpuUuids: readonly string[] | null;
+}
+
 interface Found {
   /** Distinguishes the process from a later one with the same pid. */
   readonly startTicks: number | null;
   readonly allocation: string | null;
+  /** Set if no slice of ours has it, but a container of the original's plugin. */
+  readonly adopted: AdoptedContainer | null;
   readonly foundAt: number;
 }
 
@@ -29,6 +39,8 @@ export class ProcessOwners {
   readonly #knowledge: ContainerKnowledge;
   /** The containers that share a slice. */
   readonly usersOf: (spec: SliceSpec) => readonly SliceOwner[];
+  /** The containers of the original's plugin that still run. */
+  readonly #adopted: () => readonly AdoptedContainer[];
   readonly #found = new Map<number, Found>();
 
   /** Without `usersOf`, each slice belongs to its owner alone. */
@@ -36,10 +48,12 @@ export class ProcessOwners {
     slices: Slices,
     knowledge: ContainerKnowledge,
     usersOf: (spec: SliceSpec) => readonly SliceOwner[] = ({ owner }) => [owner],
+    adopted: () => readonly AdoptedContainer[] = () => [],
   ) {
     this.#slices = slices;
     this.#knowledge = knowledge;
     this.usersOf = usersOf;
+    this.#adopted = adopted;
   }
 
   /** The owner as far as known; null for a foreign process. */
@@ -48,6 +62,15 @@ export class ProcessOwners {
     if (session !== null) return { allocation: session.allocation, greeted: true };
     const allocation = this.#found.get(pid)?.allocation ?? null;
     return allocation === null || !this.#slices.started.has(allocation) ? null : { allocation, greeted: false };
+  }
+
+  /** The container of the original's plugin that has this GPU and the process; null for every other process. */
+  adoptedOf(pid: number, gpuUuid: string): AdoptedContainer | null {
+    if (this.ownerOf(pid) !== null) return null;
+    const found = this.#found.get(pid)?.adopted ?? null;
+    if (found === null) return null;
+    const now = this.#adopted().find((known) => known.podUid === found.podUid && known.container === found.container);
+    return now !== undefined && (now.gpuUuids === null || now.gpuUuids.includes(gpuUuid)) ? now : null;
   }
 
   /**
@@ -62,8 +85,8 @@ export class ProcessOwners {
       const stands =
         known !== undefined &&
         known.startTicks === startTicks &&
-        (known.allocation !== null || now - known.foundAt < FORGET_FOREIGN_MS);
-      if (!stands) this.#found.set(pid, { startTicks, allocation: await this.#allocationOf(pid), foundAt: now });
+        (known.allocation !== null || known.adopted !== null || now - known.foundAt < FORGET_FOREIGN_MS);
+      if (!stands) this.#found.set(pid, { startTicks, ...(await this.#placeOf(pid)), foundAt: now });
     }
   }
 
@@ -72,9 +95,21 @@ export class ProcessOwners {
     for (const pid of this.#found.keys()) if (!pids.has(pid)) this.#found.delete(pid);
   }
 
-  async #allocationOf(pid: number): Promise<string | null> {
+  async #placeOf(pid: number): Promise<Pick<Found, 'allocation' | 'adopted'>> {
     const place = await this.#knowledge.placeOf(pid);
-    if (place === null) return null;
+    if (place === null) return { allocation: null, adopted: null };
+    const allocation = await this.#allocationAt(place);
+    return { allocation, adopted: allocation === null ? await this.#adoptedAt(place) : null };
+  }
+
+  async #adoptedAt({ podUid, containerId }: ProcessPlace): Promise<AdoptedContainer | null> {
+    const ofPod = this.#adopted().filter((known) => known.podUid === podUid);
+    if (ofPod.length <= 1) return ofPod[0] ?? null;
+    const name = await this.#knowledge.nameOf(containerId);
+    return ofPod.find(({ container }) => container === name) ?? null;
+  }
+
+  async #allocationAt(place: ProcessPlace): Promise<string | null> {
     const exact = this.#knowledge.sliceOf?.(place.containerId) ?? null;
     if (exact !== null && this.#slices.started.has(exact)) return exact;
     if (place.podUid === null) return null;

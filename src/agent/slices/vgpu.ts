@@ -129,7 +129,12 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const legacyPods = new LegacyPods({ ...options, pace });
   const resizer = new Resizer({ ...options, slices, policy, operator });
   const precedence = new PrecedenceKeeper({ ...options, slices, activity: directories.activity });
-  const owners = new ProcessOwners(slices, options.knowledge, (spec) => policy.usersOf(spec));
+  const owners = new ProcessOwners(
+    slices,
+    options.knowledge,
+    (spec) => policy.usersOf(spec),
+    () => legacyPods.containers,
+  );
   const monitor = new Monitor({
     slices,
     owners,
@@ -227,12 +232,14 @@ function openTmpfs({ path, log }: VgpuOptions): UsageTmpfs | null {
   return null;
 }
 
-function legacyContainer({ container, cores, memoryBlocks }: LegacyHolding): LegacyContainer {
+function legacyContainer(holding: LegacyHolding): LegacyContainer {
+  const { container, cores, memoryBlocks } = holding;
   return {
     podUid: container.podUid,
     container: container.container,
     cores,
     memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES,
+    gpuUuids: holding.gpusKnown ? holding.parts.map(({ gpuUuid }) => gpuUuid) : null,
   };
 }
 

@@ -17,6 +17,8 @@ export interface LegacyContainer {
   /** Hundredths of a GPU. */
   readonly cores: number;
   readonly memoryBytes: number;
+  /** The GPUs that it was given; null if they are not known. */
+  readonly gpuUuids: readonly string[] | null;
 }
 
 export interface LegacyPodsOptions {
@@ -53,6 +55,11 @@ export class LegacyPods {
   constructor(options: LegacyPodsOptions) {
     this.#options = options;
     this.#pace = options.pace ?? new RegistrationPace(options.clock, REGISTRATION_PACE);
+  }
+
+  /** The containers that are served. */
+  get containers(): readonly LegacyContainer[] {
+    return [...this.#served.values()].flatMap(({ containers }) => containers);
   }
 
   /** Serves the pods of these containers. A directory that cannot be used is logged and retried at the next call. */

@@ -2,12 +2,18 @@ import { NO_SLICES, steer, stepCorrection, withCorrection, type SteeringState } 
 import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
 import { FileParts, readParts } from '../../../host/file-parts.js';
 import type { GpuSource } from '../ports.js';
-import type { ProcessOwners } from '../process-owners.js';
+import type { AdoptedContainer, ProcessOwners } from '../process-owners.js';
 import { GpuSlice } from './gpu-slice.js';
 import type { Slice } from '../slice.js';
 
 /** The interval over which charges are compared with the driver's reports. */
 const ACCOUNT_MS = 5_000;
+
+/** A process of a container that the original's plugin started. */
+export interface AdoptedProcess {
+  readonly owner: AdoptedContainer;
+  readonly process: GpuProcess;
+}
 
 /** The last sample of a GPU, and its processes that belong to no container with an allocation on this GPU. */
 export interface GpuState {
@@ -15,6 +21,8 @@ export interface GpuState {
   /** Memory of all its processes, as the driver lists them. */
   readonly processMemoryBytes: number;
   readonly foreignProcesses: readonly GpuProcess[];
+  /** Processes of containers that the original's plugin started, and that have this GPU. */
+  readonly adoptedProcesses: readonly AdoptedProcess[];
   /** Foreign processes that belong to containers on other GPUs. */
   readonly processesOfOtherGpus: readonly { readonly allocation: string; readonly pid: number }[];
 }
@@ -69,7 +77,8 @@ export class GpuMonitor {
   /** All its processes at the last sample. */
   get pids(): readonly number[] {
     const ours = this.#gpuSlices.flatMap(({ processes }) => processes);
-    return [...ours, ...(this.#state?.foreignProcesses ?? [])].map(({ pid }) => pid);
+    const adopted = (this.#state?.adoptedProcesses ?? []).map(({ process }) => process);
+    return [...ours, ...adopted, ...(this.#state?.foreignProcesses ?? [])].map(({ pid }) => pid);
   }
 
   /** True while a tick may change something: a limited container used the GPU lately. */
@@ -183,16 +192,34 @@ export class GpuMonitor {
     for (const [gpuSlice, held] of heldAfter)
       gpuSlice.chargeOverhead((heldBefore ?? heldAfter).get(gpuSlice) ?? null, held);
     this.#watchOverheads(limited.filter((gpuSlice) => !heldAfter.has(gpuSlice)));
-    const foreignProcesses = byOwner.get(null) ?? [];
+    const others = byOwner.get(null) ?? [];
+    const adoptedProcesses = others.flatMap((process): AdoptedProcess[] => {
+      const owner = this.#owners.adoptedOf(process.pid, this.uuid);
+      return owner === null ? [] : [{ owner, process }];
+    });
+    const adopted = new Set(adoptedProcesses.map(({ process }) => process));
+    const foreignProcesses = others.filter((process) => !adopted.has(process));
     const processesOfOtherGpus = foreignProcesses.flatMap(({ pid }) => {
       const owner = this.#owners.ownerOf(pid);
       return owner === null ? [] : [{ allocation: owner.allocation, pid }];
     });
-    this.#foreignPpm = foreignPpm(foreignProcesses, this.#state?.foreignProcesses ?? []);
+    this.#foreignPpm = foreignPpm(others, this.#unsteered());
     const processMemoryBytes = processes.reduce((sum, { usedMemoryBytes }) => sum + (usedMemoryBytes ?? 0), 0);
-    this.#state = { sample: { ...sample, atMs: nowMs() }, processMemoryBytes, foreignProcesses, processesOfOtherGpus };
+    this.#state = {
+      sample: { ...sample, atMs: nowMs() },
+      processMemoryBytes,
+      foreignProcesses,
+      adoptedProcesses,
+      processesOfOtherGpus,
+    };
     this.#accountMs += elapsedNs / 1e6;
     if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();
+  }
+
+  /** The processes of the last sample that no slice of ours has. */
+  #unsteered(): readonly GpuProcess[] {
+    const { foreignProcesses = [], adoptedProcesses = [] } = this.#state ?? {};
+    return [...foreignProcesses, ...adoptedProcesses.map(({ process }) => process)];
   }
 
   #watchOverheads(gpuSlices: readonly GpuSlice[]): void {

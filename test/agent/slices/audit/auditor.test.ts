@@ -411,7 +411,7 @@ test("a pod that the original's own library serves has no findings and is not ev
     log: silentLog(),
   });
   t.teardown(() => legacy.close());
-  await legacy.open([{ podUid, container: 'main', cores: 30, memoryBytes: 1024 * MIB }]);
+  await legacy.open([{ podUid, container: 'main', cores: 30, memoryBytes: 1024 * MIB, gpuUuids: [GPU] }]);
   const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
   t.teardown(async () => void child.kill('SIGKILL'));
   for (const gpu of [GPU, OTHER_GPU]) node.gpus.running.set(gpu, [listed(child.pid ?? 0, 8_000 * MIB, 100)]);

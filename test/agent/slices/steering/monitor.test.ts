@@ -425,6 +425,7 @@ test('the monitor counts samples, failed samples and foreign processes of every 
     containers: 2,
     presentContainers: 1,
     foreignPids: [STRANGER],
+    adopted: [],
     processMemoryBytes: 2 * MIB,
     sample: { temperatureCelsius: 40 },
   });
