@@ -6,7 +6,7 @@ import { ClientMachine, whyNoMachine, type Run } from './machine.js';
 import { faultsAlone, faultsInSlice, readReport, type Report } from './report.js';
 import { ResultsFile, type ProgramResult } from './results.js';
 import { writeTable } from './table.js';
-import { NotInstallable, Workshop } from './workshop.js';
+import { InstallationTimedOut, NotInstallable, Workshop } from './workshop.js';
 
 const LIMIT_MIB = 1_000;
 const SHARE = 20;
@@ -51,6 +51,12 @@ async function main(): Promise<number> {
       try {
         programs = client.programs(workshop);
       } catch (error) {
+        if (error instanceof InstallationTimedOut) {
+          counts.failed += 1;
+          console.log(`not ok ${line}: not installed`);
+          console.log(`# ${error.message}`);
+          continue;
+        }
         if (!(error instanceof NotInstallable)) throw error;
         counts.skipped += 1;
         console.log(`ok ${line} # SKIP ${error.message}`);

@@ -8,6 +8,9 @@ import { packageFile } from '../../src/host/package-files.js';
 /** A client cannot be installed on this machine; the message is the reason. */
 export class NotInstallable extends Error {}
 
+/** An installation did not end in time. A client that is said to be quick has to be: this is a failure. */
+export class InstallationTimedOut extends Error {}
+
 const INSTALL_TIMEOUT_MS = 1_800_000;
 /** Set for a run that has to end soon: slow installations are left out. */
 const QUICK_INSTALL_TIMEOUT_MS = 120_000;
@@ -146,6 +149,8 @@ export class Workshop {
       maxBuffer: 64 << 20,
     });
     if (done.status === 0) return done.stdout;
+    if (done.error !== undefined && 'code' in done.error && done.error.code === 'ETIMEDOUT')
+      throw new InstallationTimedOut(`${program} ${args[0] ?? ''} did not end within ${this.#timeoutMs / 1000} s`);
     const said = `${done.stdout}\n${done.stderr}`.split('\n').filter((line) => line.trim() !== '');
     const why =
       done.error?.message ??

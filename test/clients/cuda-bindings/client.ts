@@ -12,6 +12,7 @@ export const client: Client = {
     const python = (file: string): string[] => [interpreter, workshop.source('cuda-bindings', file)];
     return [
       { name: 'every way to memory, a share', command: python('memory.py') },
+      { name: 'worker threads without a context', command: python('worker.py') },
       { name: 'three processes', command: python('container.py'), processes: 3 },
       { name: 'memory shared between processes', command: python('sharing.py') },
     ];
