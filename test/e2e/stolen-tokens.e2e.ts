@@ -98,7 +98,7 @@ test(
       ['label', 'node', NODE, 'kubernetes.io/arch-'],
       ['annotate', 'node', NODE, 'other.example/x=1'],
       ['taint', 'node', NODE, 'reserved=x:NoSchedule'],
-      ['cordon', NODE],
+      ['patch', 'node', NODE, '-p', '{"spec":{"unschedulable":true}}'],
       ['patch', 'node', NODE, '-p', '{"metadata":{"finalizers":["evil.example/x"]}}'],
       ['set', 'image', 'pod/own', 'main=evil'],
       ['label', 'pod', 'own', 'app=evil'],
