@@ -149,7 +149,8 @@ async function agentPodName(): Promise<string> {
       query: { labelSelector: 'app.kubernetes.io/name=gpu-manager' },
     });
     const items = answer.ok ? (answer.body as { readonly items: readonly KubeObject[] }).items : [];
-    return items[0]?.metadata.name ?? false;
+    // Before it has an address, the API server's proxy refuses it.
+    return items.find(({ status }) => 'podIP' in (status as object))?.metadata.name ?? false;
   });
 }
 
