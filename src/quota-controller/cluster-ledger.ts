@@ -38,7 +38,7 @@ async function pageOf(
   const outcome = await request;
   if (outcome === 'committed') return next;
   if (outcome === 'aborted') return ledger.page;
-  // The transaction is still open, or was finished and deleted since the list; a second read of the ledger tells which.
+  // The transaction is still open, or was finished and deleted since the list; a second read of the ledger shows which.
   const reread = (await objects.get(ledger.group))?.ledger;
   return reread?.pending?.transaction === transaction ? ledger.page : (reread?.page ?? null);
 }

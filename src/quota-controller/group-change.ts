@@ -17,7 +17,7 @@ interface Read {
 
 /** Maximum number of attempts on conflicts with other writers. */
 const ATTEMPTS = 5;
-/** How long to wait until the ledger has released the quota that the giving group gave up. */
+/** Maximum wait until the ledger has released the quota of the group that gives it. */
 const RELEASE_TIMEOUT_MS = 30_000;
 const POLL_MS = 500;
 

@@ -28,7 +28,7 @@ export interface LeadershipOptions
   readonly clock: Clock;
 }
 
-/** The work of one replica at a time, which holds a Lease: the controller and the arbitrator. */
+/** The work that only the holder of a Lease does, one replica at a time: the controller and the arbitrator. */
 export class Leadership {
   readonly #options: LeadershipOptions;
   readonly #leader: Leader;

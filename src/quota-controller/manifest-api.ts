@@ -47,7 +47,7 @@ export class ManifestApi implements KubeApi {
   }
 }
 
-/** The guess of Kubernetes: `policies`, `classes`, `nodes`. */
+/** The plural as Kubernetes derives it from a kind: `policies`, `classes`, `nodes`. */
 function pluralOf(kind: string): string {
   const word = kind.toLowerCase();
   if (word.endsWith('s')) return `${word}es`;

@@ -60,7 +60,8 @@ export class Evictor {
 
   /**
    * Whether the API server would evict all of these pods now. Checked before the first eviction, so that no pod is
-   * evicted in vain. A pod that would be refused is not tried again for a while. Never rejects.
+   * evicted if a budget refuses another one of them. A pod that would be refused is not tried again for a while. Never
+   * rejects.
    */
   async mayEvict(pods: readonly ClusterPod[]): Promise<boolean> {
     const { api, version } = this.#options;

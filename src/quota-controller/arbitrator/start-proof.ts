@@ -17,8 +17,8 @@ export interface ShownStart {
 }
 
 /**
- * Why the API server does not confirm what the watches show of a start; null if it does: the pod still waits, and the
- * same pods hold the nodes. A watch can be silent for minutes, and an eviction cannot be taken back.
+ * Compares a planned start with the API server. Returns the reason why the start no longer applies; null if the pod is
+ * still pending and the same pods use the nodes. A watch can be minutes late, and an eviction cannot be undone.
  */
 export async function outdatedIn(api: KubeApi, start: ShownStart): Promise<string | null> {
   const { waiting, node, victims, pods, isLeaving } = start;

@@ -4,9 +4,9 @@ import { conditionsAt, type Finding } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
 
-/** The part of a limit of the ledger from which on a condition tells. */
+/** The fraction of a ledger limit from which on a condition warns. */
 const PRESSED = 0.8;
-/** The size of objects that etcd accepts. */
+/** Largest object that etcd accepts. */
 const MAX_OBJECT_BYTES = 1_500_000;
 /** How many misplaced pods a condition names. */
 const NAMED_PODS = 5;
@@ -151,7 +151,7 @@ export function isWorthWriting(
   periodMs: number,
   now: number,
 ): boolean {
-  // Used hours change all the time while pods run, and otherwise only by pods that are seen late.
+  // Used hours change all the time while pods run, and otherwise only when a pod is observed late.
   const isRunning = (key: string): boolean => [before, after].some(({ burnRate }) => (burnRate?.[key] ?? '0') !== '0');
   const content = ({
     lastReconcileTime: _,

@@ -35,7 +35,7 @@ export interface QuotaPolicy {
   readonly consumers: readonly ConsumerTemplate[];
   /** Storage that Consumers share; no limit for a resource that is not named. */
   readonly storageCapacity: Quantities;
-  /** The arbitrator evicts pods that groups have beyond their quota before pods within a quota. */
+  /** Whether the arbitrator evicts pods beyond the quota of their group before pods within it. */
   readonly evictBeyondQuotaFirst: boolean;
 }
 

@@ -83,7 +83,8 @@ export class GroupReconciler {
   }
 
   /**
-   * Reconciles a group when its limit reservation expires, so that limits of an object that never came are released.
+   * Reconciles a group when its limit reservation expires, so that limits for an object that was never stored are
+   * released.
    */
   awaitReservation(name: string): void {
     const { engine, reservationMs, clock } = this.#options;
@@ -98,8 +99,8 @@ export class GroupReconciler {
   }
 
   /**
-   * Gives the ledger the limits of a group's object as the API server has it now: the watch may be silent, and an
-   * older object would lower limits that were admitted since. Null for an object that is gone.
+   * Gives the ledger the limits of a group's object as the API server has it now: the watch may be silent, and an older
+   * object would lower limits that were admitted since. Null for an object that no longer exists.
    */
   async #update({ spec: { name } }: GroupObject): Promise<Decision | null> {
     const { api, engine } = this.#options;
@@ -120,8 +121,8 @@ export class GroupReconciler {
   }
 
   /**
-   * Deletes a group whose object was deleted or never came. Its quota stays reserved until the object can no longer
-   * come, because the ledger may have another group than the one whose object was deleted.
+   * Deletes a group whose object was deleted or never stored. Its quota stays reserved while the object may still be
+   * stored, because the ledger may have another group than the one whose object was deleted.
    */
   async #remove(name: string, createdAt: number): Promise<Decision | null> {
     const since = this.#absent.get(name) ?? this.#options.clock.now();

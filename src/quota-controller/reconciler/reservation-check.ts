@@ -26,14 +26,17 @@ const MIN_ROUND_MS = 10;
 const ROUNDS_PER_RESERVATION = 30;
 
 /**
- * Ends reservations whose time is over. Silence of a watch proves nothing, so that each object is read from the API
- * server: an object that is there is charged, and a reservation is cancelled only if its object did not come. While
- * the API server does not answer, reservations stay.
+ * Ends expired reservations. A watch may be late, so that each object is read from the API server: a stored object is
+ * charged, and a reservation is cancelled only if its object was not stored. While the API server does not answer,
+ * reservations stay.
  */
 export class ReservationCheck {
   readonly #options: ReservationCheckOptions;
   readonly #rounds: Rounds;
-  /** When this process first saw each reservation, by the monotonic clock; a leap of the engine's time ends none. */
+  /**
+   * When this process first saw each reservation, by the monotonic clock, so that a jump of the engine's time ends no
+   * reservation.
+   */
   readonly #seenAt = new Map<string, { readonly expiresAt: number; readonly at: number }>();
 
   constructor(options: ReservationCheckOptions) {
@@ -63,7 +66,9 @@ export class ReservationCheck {
     await Promise.all(Array.from({ length: Math.min(READS_AT_ONCE, due.length) }, work));
   }
 
-  /** Reservations whose objects can no longer come. The replica that admitted an object reads it first. */
+  /**
+   * Reservations whose objects the API server can no longer store. The replica that admitted an object reads it first.
+   */
   #due(): readonly OpenReservation[] {
     const { engine, clock, reservationMs, isOurs } = this.#options;
     const [now, at] = [clock.now(), performance.now()];
@@ -87,7 +92,7 @@ export class ReservationCheck {
       const kind = this.#kindOf(workload);
       const object = kind === null ? null : await this.#read(kind, workload);
       if (kind !== null && object !== null) await found(kind, object);
-      // A later version of the object is the admitted change, or that change can no longer follow.
+      // A later version of the object contains the admitted change, or the API server can no longer store that change.
       if (object?.metadata?.uid === uid && versionOf(object) > version) return;
       const decision = await engine.execute({ type: 'cancel', reservation: id, expiresBy: expiresAt });
       if (decision.code === 'Conflict') throw new Error(decision.message);

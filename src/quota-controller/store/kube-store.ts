@@ -43,7 +43,7 @@ const KEEP_OUTCOMES_MS = 600_000;
 /** Remembered reads of a group. */
 const MAX_STEPS = 32;
 
-/** What a read of a ledger has found since the revision before. */
+/** The changes that a read of a ledger found since the previous revision. */
 interface Step {
   readonly from: Revision;
   readonly records: readonly StoredRecord[];

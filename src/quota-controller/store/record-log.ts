@@ -38,7 +38,7 @@ const MIN_WASTE = 512;
 /** Oldest segments that are cleaned with one write. */
 const CLEANED_AT_ONCE = 2;
 const END = '.';
-/** No earlier version reads a text that begins like this: `//` is no deflate stream, so that it fails. */
+/** Earlier versions fail to read a text with this prefix, because `//` is not a deflate stream. */
 const LISTED = '//';
 /** Not empty: some API servers store an empty text in a custom resource as null, and then reject it. */
 const NO_RECORDS = writePiece([]);
@@ -97,7 +97,7 @@ export class RecordLog {
 
   /**
    * Reads a text. `segments` has the text of each listed segment that `known`, an earlier state of the same log, lacks;
-   * with `known`, only new segments are parsed. Throws if no log was written like that.
+   * with `known`, only new segments are parsed. Throws if the text is not valid.
    */
   static read(
     text: string,
@@ -220,7 +220,7 @@ export class RecordLog {
       tail.set(key, record);
     }
     const shorter = this.#without(id);
-    // Nothing older than the oldest segment can have a record whose deletion must be kept.
+    // A deletion must be kept only while an older segment has the record, and no segment is older than the oldest.
     for (const [key, { value }] of tail) if (value === null && shorter.#index.get(key) === undefined) tail.delete(key);
     return shorter.#copy({ tail });
   }
@@ -303,7 +303,7 @@ function tailOf(text: string): Edits {
   return tail;
 }
 
-/** What differs between two states, of which the later one has new segments with the records `added`. */
+/** The differences between two states; the later one has new segments with the records `added`. */
 function changesOf(before: Edits, added: Edits, tail: Edits): Edits {
   const changes = new Map(added);
   for (const [key, record] of tail) {

@@ -26,7 +26,7 @@ export function writePiece(records: Iterable<StoredRecord>): string {
 
 /**
  * Reads the records of a piece and resolves their shapes; equal shapes become one object. `shapes` holds the shapes of
- * earlier pieces of the same text. Throws if no piece was written like that.
+ * earlier pieces of the same text. Throws if the piece is not valid.
  */
 export function readPiece(piece: string, shapes: ShapeRecord[] = []): readonly StoredRecord[] {
   const json = piece.startsWith(PLAIN)

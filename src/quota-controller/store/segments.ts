@@ -50,8 +50,8 @@ export async function dropCleaned(
 }
 
 /**
- * Deletes segments that no ledger lists, of writers that died or lost a race. The ledger is written again before, so
- * that a writer that still wants to list such a segment loses: its precondition fails.
+ * Deletes segments that no ledger lists, left by writers that ended or whose write conflicted. The ledger is written
+ * first, so that the precondition of a writer that would still list such a segment fails.
  */
 export async function sweepSegments(objects: LedgerObjects, now: number): Promise<void> {
   const { stored, isListed } = await objects.segments();
