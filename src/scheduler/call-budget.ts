@@ -14,7 +14,7 @@ const CALL_LIMITS: CallLimits = { cpuMs: 250, ms: 700 };
 /** After this time the computation of a call lets the event loop serve others. */
 const TURN_MS = 3;
 
-/** A call waits so long at most for calls that have used less CPU time. */
+/** Maximum wait of a call for calls that have used less CPU time. */
 const YIELD_MS = 20;
 
 /** Milliseconds of CPU time that the process has used. */
@@ -40,7 +40,7 @@ export class CallTurns {
   }
 }
 
-/** What one call may compute. Each call has one budget for all its parts and all nodes. */
+/** The computing time of one call: one budget for all its parts and all nodes. */
 export class CallBudget implements Pace {
   readonly #limits: CallLimits;
   readonly #running: Set<CallBudget>;

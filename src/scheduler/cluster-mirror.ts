@@ -139,8 +139,8 @@ export class ClusterMirror implements ClusterObserver {
   }
 
   /**
-   * Records the victims that the extender answered for a pod, by node. A scheduler that nominates before it deletes
-   * lets the nomination appear while the victims still run.
+   * Records the victims that the extender answered for a pod, by node. If the scheduler nominates the node before it
+   * deletes the victims, the nomination appears while they still run.
    */
   preemptionAnswered(uid: string, victims: ReadonlyMap<string, readonly string[]>): void {
     if (this.#pods.has(uid)) this.#victims.set(uid, victims);

@@ -9,23 +9,26 @@ export interface LeaseName {
   readonly name: string;
 }
 
-/** A replica that does not renew the Lease for so long has lost it. */
+/** A replica that has not renewed the Lease for this time loses it. */
 const LEASE_MS = 3_000;
 const RENEW_MS = 500;
 
 /**
- * A binding is sent within this time of a renewal: what the API server carries out of it (`BINDING_LASTS_MS`) is over
- * when the Lease has expired.
+ * A binding is sent only within this time after a renewal, so that the API server has carried it out or abandoned it
+ * (`BINDING_LASTS_MS`) when the Lease expires.
  */
 const MAY_WRITE_MS = 1_500;
 
-/** A replica that was not asked for so long hands over to one that is asked. All its bindings are settled by then. */
+/**
+ * A leader that the scheduler has not called for this time hands over to a replica that the scheduler calls. All
+ * bindings of the leader have ended by then.
+ */
 const UNASKED_MS = 2_000;
 
 /**
- * Decides by a Lease which of several replicas answers the scheduler. A replica that wins the Lease first reads what
- * the one before has bound. The Lease follows the leading scheduler: a replica that is asked and does not hold it asks
- * for it, and the holder hands over when nobody asks it any more.
+ * Decides by a Lease which of several replicas answers the scheduler. A replica that gets the Lease first reads the
+ * bindings of the previous replica. The Lease follows the leading scheduler: a replica that the scheduler calls
+ * requests the Lease, and the holder hands over when the scheduler no longer calls it.
  */
 export class Election {
   readonly #leader: Leader;
@@ -40,9 +43,9 @@ export class Election {
     readonly identity: string;
     readonly clock: Clock;
     readonly log: Log;
-    /** Reads what the replica before has bound; this replica answers afterwards. */
+    /** Reads the bindings of the previous replica; this replica answers afterwards. */
     readonly begin: () => Promise<void>;
-    /** Drops what this replica has decided. */
+    /** Drops the decisions of this replica. */
     readonly end: () => void;
     readonly isWriting: () => boolean;
   }) {
@@ -72,7 +75,7 @@ export class Election {
     return this.#leader.sinceRenewalMs < MAY_WRITE_MS ? null : 'the Lease could not be renewed in time';
   }
 
-  /** The scheduler asks this replica. */
+  /** Records that the scheduler called this replica. */
   asked(): void {
     const now = this.#clock.now();
     this.#askedAt = now;

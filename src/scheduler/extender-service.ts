@@ -34,23 +34,23 @@ export type Offer = (typeof OFFERS)[number];
 
 export interface ExtenderServiceOptions {
   /**
-   * `best`: only those with the lowest cost, which have the highest score, and 16 of them at most. The scheduler then
-   * scores few nodes itself and is told no reasons of refusals while a node fits; no other extender may follow.
+   * `best`: only the nodes with the lowest cost, which have the highest score, at most 16 of them. The scheduler then
+   * scores few nodes itself, and gets the reasons of refusals only if no node fits; no other extender may follow.
    */
   readonly offer: Offer;
   /** How long GPUs stay reserved for a pod that the scheduler has not bound yet. */
   readonly reservationTtlMs: number;
   /**
-   * How long a pod waits that would fit but for reservations of other pods, whose nodes are usually chosen within
-   * moments.
+   * How long a call waits for a pod that would fit without the reservations of other pods. The scheduler usually
+   * chooses the nodes of those pods much sooner.
    */
   readonly settleTimeoutMs: number;
 }
 
-/** Of more equally good nodes, `best` offers this many: enough for the scheduler's own scores to choose among. */
+/** Maximum number of equally good nodes that `best` offers: the scheduler's own scores choose among them. */
 const MOST_OFFERED = 16;
 
-/** A pod is evaluated again at most so often because other pods took the room that it was offered. */
+/** Maximum number of repeated evaluations of a pod because other pods took the room that it was offered. */
 const MOST_TRIES = 3;
 
 /**
@@ -173,7 +173,7 @@ export class ExtenderService {
     return this.#sent.isWriting;
   }
 
-  /** Drops what this replica has reserved and decided: from now on another one decides. */
+  /** Drops the reservations and decisions of this replica: another replica decides from now on. */
   forget(): void {
     this.#cluster.reservations.clear();
     this.#sent.forget();
@@ -267,7 +267,7 @@ export class ExtenderService {
     return spread(await budget.run(this.#cluster.allCheapest(pod.demand, fits, budget)), MOST_OFFERED);
   }
 
-  /** One node: a member of a group holds room on no other, so that the next members find theirs. */
+  /** A member of a group reserves room on one node only, so that room is left for the next members. */
   async #bestOfGroup(
     pod: PodView,
     { members }: PodGroup,
@@ -283,8 +283,8 @@ export class ExtenderService {
   }
 
   /**
-   * The pod's group; null without one. A member that is asked about again begins the group anew: the scheduler has
-   * given up what it was told about the others.
+   * The pod's group; null without one. A repeated call for a member restarts the group: the scheduler has dropped the
+   * results of the other members.
    */
   #groupOf(pod: PodView): PodGroup | null {
     if (pod.group === null) return null;
@@ -377,7 +377,7 @@ function onlyNode(given: ExtenderArguments, names: readonly string[], bound: str
   );
 }
 
-/** At most so many of the elements, at equal distances: the scheduler's order alternates between zones. */
+/** At most `most` of the elements, at equal distances: the scheduler's order alternates between zones. */
 function spread<T>(elements: readonly T[], most: number): readonly T[] {
   if (elements.length <= most) return elements;
   return Array.from({ length: most }, (_, at) => elements[Math.floor((at * elements.length) / most)] as T);

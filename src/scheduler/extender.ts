@@ -27,7 +27,7 @@ export interface ExtenderOptions extends ExtenderServiceOptions {
   readonly tls: TlsSource | null;
   readonly policy: PolicyName;
   readonly version: string;
-  /** How long a start waits before it reads pods: bindings that a process before has sent are settled by then. */
+  /** How long a start waits before it reads pods: bindings that a previous process sent have ended by then. */
   readonly startDelayMs: number;
 }
 
@@ -104,8 +104,8 @@ export class Extender {
   }
 
   /**
-   * Listens, and begins to watch the API server; `/readyz` tells when the lists are complete. Rejects when the address
-   * cannot be used.
+   * Listens, and begins to watch the API server; `/readyz` succeeds when the lists are complete. Rejects when the
+   * address cannot be used.
    */
   async start(): Promise<void> {
     await this.#server.start();

@@ -1,6 +1,6 @@
 import { endOfValue, valueAt } from './json-slices.js';
 
-/** More names than nodes of the largest clusters; beyond it the table begins anew. */
+/** More names than nodes of the largest clusters; beyond this number the table is emptied. */
 const MOST_NAMES = 32_768;
 /** Names of Kubernetes objects are not longer. */
 const LONGEST_NAME = 253;
@@ -11,8 +11,8 @@ const BACKSLASH = 0x5c;
 
 /**
  * Texts of a JSON text, found by their bytes: calls repeat the names of the same thousands of nodes, and each new
- * string would be allocated and hashed again. Contains only texts of ASCII without escapes. Holds what was read, not
- * which nodes exist, so it never has to be told of changes.
+ * string would be allocated and hashed again. Contains only texts of ASCII without escapes. It contains texts, not
+ * nodes, so that changes of the cluster do not affect it.
  */
 export class NameTable {
   /** Open addressing; at most half of it is used. Its size is a power of two. */
@@ -67,7 +67,7 @@ export class NameTable {
     for (const name of names) if (name !== null) this.#add(name, Buffer.from(name, 'latin1'));
   }
 
-  /** Where the name of these bytes is, or else the free place where it belongs. */
+  /** The slot of the name with these bytes, or else the free slot for it. */
   #placeOf(hash: number, text: Buffer, start: number, length: number): number {
     const names = this.#names;
     const mask = names.length - 1;

@@ -21,9 +21,9 @@ function valueAt(level: readonly string[], { shape }: ClusterNode): string | nul
 }
 
 /**
- * Of nodes on which a member of a group fits, those that are closest to the other members: that share the closest level
- * with the most of them. For a first member, those of the domain with the most such nodes, so that others find room
- * there.
+ * Selects, among the nodes on which a member of a group fits, the nodes that share the closest level with the most
+ * other members. For a first member, selects the nodes of the domain with the most such nodes, so that other members
+ * can be placed there too.
  */
 export function closest(fits: readonly ClusterNode[], others: readonly ClusterNode[]): readonly ClusterNode[] {
   let best = fits;

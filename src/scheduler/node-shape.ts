@@ -11,7 +11,7 @@ export interface ShapeResult {
   readonly inventoryProblem: string | null;
 }
 
-/** No node has more GPUs, and sets of GPUs cannot hold more: a larger capacity is a mistake. */
+/** Maximum number of GPUs of a node, the size of a set of GPUs. A larger capacity is invalid. */
 const MAX_GPUS = 31;
 
 /**

@@ -21,7 +21,7 @@ export interface PodView {
   readonly ended: boolean;
   /** Whether it is being deleted: its resources will be free. */
   readonly leaving: boolean;
-  /** The node on which others are evicted to make room for it; null if there is none. */
+  /** The nominated node, on which victims are evicted for it; null without one. */
   readonly nominatedNode: string | null;
   readonly priority: number;
   /** Key of the group of pods that start together or not at all; null without one. */

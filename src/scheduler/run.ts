@@ -41,7 +41,7 @@ export interface ExtenderConfig {
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile: string | null } | null;
 }
 
-/** Without a Lease: longer than the API server works on a binding of a process that ended. */
+/** Delay of a start without a Lease: the API server has ended the bindings of the previous process by then. */
 const START_DELAY_MS = BINDING_LASTS_MS + 300;
 
 /** The composition root of `gpu-manager extender`: the parts in the order in which they start. */
@@ -112,7 +112,7 @@ export async function explain(options: {
   return { pod, workload: wanted.workload, nodes };
 }
 
-/** A person waits for the answer. */
+/** Time limits of an explanation, for whose answer a person waits. */
 const EXPLAIN_LIMITS = { cpuMs: 10_000, ms: 30_000 };
 
 /** A pod of a running cluster is explained as if it were new: its own resources count as free. */

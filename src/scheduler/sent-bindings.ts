@@ -10,11 +10,11 @@ import { viewPod } from './pod-view.js';
 import { predictionAnnotations } from './prediction.js';
 import type { BindingResult } from './results.js';
 
-/** After this time the API server is asked about a pod that was bound and is not seen on its node. */
+/** After this time a bound pod that the watch has not shown on its node is read from the API server. */
 const CHECK_AFTER_MS = 60_000;
 const CHECK_AGAIN_MS = 5_000;
 
-/** Answers with which the API server says that it did not bind the pod, if no earlier binding may have. */
+/** Failures after which the pod is not bound, unless an earlier write of the binding is still carried out. */
 const REFUSED: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>(['forbidden', 'invalid']);
 
 /** A decision that was sent to the API server. Until its result is known, the pod has no other decision. */
@@ -33,8 +33,8 @@ interface Sent {
 
 /**
  * The bindings that were sent to the API server and whose pods the watch has not shown on their nodes. An answer may be
- * lost, and a binding may be carried out after it: so a decision that was sent is sent again as it is, with the same
- * GPUs, and its GPUs are charged until the API server says that the pod has no node or does not exist.
+ * lost, and the API server may carry out a binding later: therefore a decision that was sent is sent again unchanged,
+ * with the same GPUs, and its GPUs stay charged until the API server says that the pod has no node or does not exist.
  */
 export class SentBindings {
   readonly #cluster: Cluster;
@@ -95,7 +95,9 @@ export class SentBindings {
     return result;
   }
 
-  /** Asks the API server about pods that were not seen on their nodes in time. Call it about once a second. */
+  /**
+   * Reads pods from the API server that the watch has not shown on their nodes in time. Call it about once a second.
+   */
   sweep(): void {
     const now = this.#clock.now();
     for (const [uid, sent] of this.#sent) {
@@ -108,7 +110,7 @@ export class SentBindings {
     }
   }
 
-  /** Drops all decisions whose pods are not seen on their nodes: another replica decides from now on. */
+  /** Drops all decisions whose pods the watch has not shown on their nodes: another replica decides from now on. */
   forget(): void {
     for (const uid of this.#sent.keys()) if (!this.#mirror.isBound(uid)) this.#cluster.removePod(uid);
     this.#sent.clear();
@@ -144,7 +146,9 @@ export class SentBindings {
     return { Error: error };
   }
 
-  /** Books what the API server has of a bound pod. Returns an error if the pod is on another node. */
+  /**
+   * Charges the GPUs that a bound pod has according to the API server. Returns an error if the pod is on another node.
+   */
   #learn({ pod: { uid }, node }: Sent, pod: Pod): string {
     const { nodeName, demand, initEnded, gpus } = viewPod(pod);
     if (nodeName !== null && !this.#mirror.isBound(uid))

@@ -12,7 +12,7 @@ export interface VerbRoutesOptions {
   readonly metrics: ExtenderMetrics;
   /** Why the extender cannot answer the scheduler yet; null once it can. */
   readonly notReady: () => string | null;
-  /** Is told of each call. */
+  /** Called for each request. */
   readonly asked: () => void;
   readonly log: LimitedLog;
 }

@@ -11,14 +11,14 @@ import { stepsOf, type Amount, type PlacementStage, type PlacementStep } from '.
  */
 const MOST_SUMS = 1_024;
 
-/** A memo with more states, or more kinds of GPU, is begun anew. */
+/** A memo with more states, or more kinds of GPU, is replaced by an empty one. */
 const MOST_STATES = 10_000;
 const MOST_KINDS = 100_000;
 
 /** GPU requests whose memos are kept; the oldest is dropped first. Together they have some 100 MiB at most. */
 const MOST_MEMOS = 32;
 
-/** One state is searched with so many steps at most, by all calls and for all nodes together. */
+/** Maximum number of search steps for one state, over all calls and all nodes. */
 const MOST_STEPS_OF_STATE = 5_000;
 
 /** A GPU that none of the remaining containers can use. */
@@ -75,7 +75,7 @@ export class AssignmentMemo {
     this.#memoryKnown = memoryKnown;
   }
 
-  /** Whether it has so many states that it must be begun anew. */
+  /** Whether it has so many states that an empty memo must replace it. */
   get isFull(): boolean {
     return this.#placeable.size + this.#effort.size > MOST_STATES || this.#kinds.size > MOST_KINDS;
   }

@@ -30,7 +30,7 @@ export interface FoundAssignment {
 }
 
 /**
- * Searches an assignment of all containers of a pod to GPUs, in the kubelet's order: exact for up to 16 containers.
+ * Searches for an assignment of all containers of a pod to GPUs, in the kubelet's order: exact for up to 16 containers.
  * GPUs in the same state are interchangeable, and a state from which the rest did not fit is not tried again, on
  * whichever node. The fullest GPU with room is tried first.
  *

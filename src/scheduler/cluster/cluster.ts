@@ -131,14 +131,14 @@ export class Cluster {
     return placed;
   }
 
-  /** `judge` at once, for callers that nothing waits beside. */
+  /** `judge` without pauses, for callers that block no other work. */
   evaluate(demand: Demand, names: Iterable<string>, options: { readonly host?: boolean } = {}): Evaluation {
     return atOnce(this.judge(demand, names, UNPACED, options));
   }
 
   /**
    * The nodes on which the pod fits. Checks only GPUs; with `host`, also CPU and memory of the host, which the
-   * scheduler checks itself and knows better.
+   * scheduler itself checks more exactly.
    */
   *judge(
     demand: Demand,

@@ -55,8 +55,8 @@ export class CostTable {
   }
 
   /**
-   * A function that is true for a node without reservations on which the pod fits according to a cached cost, which
-   * needs no look at its GPUs. False: not known.
+   * A function that is true for a node without reservations on which the pod fits according to a cached cost, so that
+   * its GPUs need not be checked. False: not known.
    */
   knownFits(demand: Demand): (node: ClusterNode) => boolean {
     const column = this.#columns.get(demand.key);

@@ -6,8 +6,8 @@ import { canFit, findPart, fitOf, needsEqual } from './fit-simulation.js';
 
 /**
  * Why a pod does not fit on a node. `no-room` and `reserved` may change when pods end or are preempted, and `reserved`
- * also as soon as another pod is decided. `not-searched`: whether it fits was not found out within the limits of a
- * search. The others do not change.
+ * also as soon as another pod is decided. `not-searched`: the search reached its limits without an answer. The others
+ * do not change.
  */
 export type Refusal = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'reserved' | 'not-searched';
 
@@ -16,7 +16,10 @@ export function isResolvable(refusal: Refusal): boolean {
   return refusal === 'no-room' || refusal === 'reserved' || refusal === 'not-searched';
 }
 
-/** Whether a pod fits on a node beside the reservations: null when it does. `unfinished`: another call goes on. */
+/**
+ * Whether a pod fits on a node beside the reservations: null when it does. `unfinished`: another call continues the
+ * search.
+ */
 export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStates): Refusal | 'unfinished' | null {
   if (!needsGpu(demand)) return null;
   if (node.free.cores.length === 0) return 'no-gpu';

@@ -2,20 +2,20 @@
 export interface Pace {
   /** Whether the computation must let others run before it continues. */
   isTurnOver(): boolean;
-  /** Whether its time is used up: what it has not computed by now, it leaves out. */
+  /** Whether its time is used up: the computation then leaves out the remaining work. */
   isSpent(): boolean;
 }
 
-/** No limits: for computations that nothing waits beside. */
+/** No limits: for computations that block no other work. */
 export const UNPACED: Pace = { isTurnOver: () => false, isSpent: () => false };
 
 /**
- * A computation in turns: it yields between them, and the cluster may change while it does. All work of one turn is one
- * step for everybody else.
+ * A computation in turns: it yields between them, and the cluster may change while it does. The work of one turn is
+ * atomic for all other code.
  */
 export type Turns<T> = Generator<void, T, void>;
 
-/** The result of a computation whose turns follow each other at once. */
+/** Runs all turns of a computation without a pause, and returns its result. */
 export function atOnce<T>(turns: Turns<T>): T {
   for (;;) {
     const { done, value } = turns.next();
