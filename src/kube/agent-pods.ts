@@ -13,7 +13,7 @@ export interface AgentPod {
   readonly isReady: boolean;
   /** Since when it is ready, or is not, milliseconds since 1970; null if its pod does not say. */
   readonly sinceMs: number | null;
-  /** Why it is not ready, as far as its pod says; empty otherwise. */
+  /** The reason in its pod why it is not ready; empty without one. */
   readonly problem: string;
   readonly scheme: 'http' | 'https';
   /** Port of its HTTP server. */
@@ -31,8 +31,8 @@ const DEFAULT_PORT = 5678;
 
 /**
  * The agents of a cluster by the name of their node. If a node has several, as during an update, the ready one counts.
- * Only pods of the agents' namespace are agents: whoever may create a pod elsewhere may give it any label. Rejects with
- * a `KubeError`.
+ * Only pods of the agents' namespace are agents: a user who may create pods in another namespace can give them any
+ * label. Rejects with a `KubeError`.
  */
 export async function agentPods(api: KubeApi, namespace: string): Promise<ReadonlyMap<string, AgentPod>> {
   const path = podsPath(namespace);
@@ -50,7 +50,7 @@ export function betterAgent(first: AgentPod | undefined, second: AgentPod): Agen
 
 /**
  * Reads a pod of the agent. Null for a pod without a node, and for one that no DaemonSet has made under the agents'
- * service account: the labels of a pod prove nothing.
+ * service account: users can give a pod any labels.
  */
 export function readAgentPod(object: unknown): AgentPod | null {
   const { node, namespace, name, annotations, controller, isDone, phase, reason, message } = readPod(object);

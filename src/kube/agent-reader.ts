@@ -23,7 +23,7 @@ export interface ReadOptions {
 
 const TIMEOUT_MS = 5_000;
 
-/** A document of the agent, or why it was not read: `by` says who refused. */
+/** A document of the agent, or why it was not read: `by` names the component that refused. */
 export type AgentAnswer =
   { readonly ok: true; readonly body: unknown } | (KubeFailure & { readonly by: 'API server' | 'agent' | 'proxy' });
 
@@ -32,7 +32,7 @@ const TOKEN_SECONDS = 600;
 const MARGIN_MS = 60_000;
 
 /**
- * Reads documents of the agents through the API server's proxy to their pods, with tokens that are of use nowhere else:
+ * Reads documents of the agents through the API server's proxy to their pods, with tokens that only the agents accept:
  * the proxy removes the reader's own credentials, so that nodes never see them. Never rejects.
  */
 export class AgentReader {

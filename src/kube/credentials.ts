@@ -22,7 +22,10 @@ export interface Credentials {
   close(): void;
 }
 
-/** Silence after which the peer of a connection is probed. Agents and requests set the same, or each sets it anew. */
+/**
+ * Idle time after which the peer of a connection is probed. HTTP agents and requests set the same value, because
+ * otherwise each of them changes it.
+ */
 export const KEEP_ALIVE_MS = 15_000;
 
 /** Bound tokens are replaced well before they expire; the kubelet writes the new one into the same file. */

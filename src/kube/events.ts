@@ -33,7 +33,7 @@ export function podSubject(
   };
 }
 
-/** A cluster-scoped object of the core API as the object of an event; its events stand in the namespace default. */
+/** A cluster-scoped object of the core API as the object of an event; its events are in the namespace `default`. */
 export function clusterSubject(kind: 'Node' | 'Namespace', name: string): EventSubject {
   return { apiVersion: 'v1', kind, namespace: '', name, uid: name };
 }

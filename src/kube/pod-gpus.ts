@@ -3,7 +3,7 @@ import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { parseQuantity } from '../manifests/quantity.js';
 import type { PodContainer } from './pod.js';
 
-/** What a container requests of both GPU resources; 0 without a request. */
+/** The amounts of both GPU resources that a container requests; 0 without a request. */
 export function gpuRequestOf(container: PodContainer): { readonly cores: number; readonly memoryBlocks: number } {
   return { cores: amountOf(container, CORE_RESOURCE), memoryBlocks: amountOf(container, MEMORY_RESOURCE) };
 }

@@ -77,8 +77,8 @@ export async function deletePod(api: KubeApi, { namespace, name, uid }: PodName)
 }
 
 /**
- * Nominates a node for a waiting pod: the scheduler then keeps pods of no higher priority off the room. Null removes
- * the nomination. Refused if the pod was deleted or another one has its name.
+ * Nominates a node for a waiting pod: the scheduler then does not give the room to pods of lower or equal priority.
+ * Null removes the nomination. Refused if the pod was deleted or another one has its name.
  */
 export function nominateNode(
   api: KubeApi,

@@ -11,7 +11,7 @@ import type { Toleration } from '../manifests/taint.js';
 export interface Pod {
   /** UID of the API object; see `kubeletUid`. */
   readonly uid: string;
-  /** The UID that the kubelet uses, which differs for static pods: their objects are mirrors. */
+  /** The UID that the kubelet uses, which differs for static pods: their objects are mirror pods. */
   readonly kubeletUid: string;
   /** `default` if missing, as in kubectl. */
   readonly namespace: string;
@@ -21,7 +21,7 @@ export interface Pod {
   readonly annotations: Readonly<Record<string, string>>;
   /** The controller that creates it again; null for a pod without a controller. */
   readonly controller: { readonly kind: string; readonly name: string; readonly uid: string } | null;
-  /** Whether it is a static pod: a file on the node defines it, and the API server only has a mirror. */
+  /** Whether it is a static pod: a file on the node defines it, and the API server only has a mirror pod. */
   readonly isMirror: boolean;
   /** Null until a node is chosen. */
   readonly node: string | null;
@@ -34,11 +34,11 @@ export interface Pod {
   readonly reason: string;
   readonly message: string;
   readonly priority: number;
-  /** Node on which others are evicted to make room for it; null if there is none. */
+  /** The nominated node, on which victims are evicted for it; null without one. */
   readonly nominatedNode: string | null;
   /** Name of its pod group in its namespace (`spec.schedulingGroup`, Kubernetes 1.36); empty without one. */
   readonly podGroup: string;
-  /** Whether scheduling gates hold it back. */
+  /** Whether it has scheduling gates. */
   readonly isGated: boolean;
   readonly nodeSelector: Readonly<Record<string, string>>;
   /** Alternative terms, at least one must match; null if every node matches. */

@@ -4,8 +4,8 @@ import { list, record } from './json.js';
 import { mayUser, reasonOf, userOfToken } from './user-review.js';
 
 /**
- * The audience of tokens that are of use only at the agents. Through the proxy of the API server, a node sees the token
- * of its reader, and one for this audience opens nothing else.
+ * The audience of tokens that only the agents accept. Through the proxy of the API server, a node sees the token of its
+ * reader; a token for this audience gives no access to other servers.
  */
 export const AGENT_AUDIENCE = 'gpu-manager';
 

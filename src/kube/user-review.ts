@@ -18,7 +18,7 @@ export type UserAnswer =
   /** The cluster does not answer now. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
-/** What a user may do with objects of the API server; without a namespace: in all namespaces. */
+/** A right of a user to objects of the API server; without a namespace: in all namespaces. */
 export interface ResourceAttributes {
   readonly verb: 'get' | 'list';
   /** Empty for the core group. */
@@ -40,8 +40,8 @@ export type Right =
 export type RightAnswer = { readonly ok: true; readonly allowed: boolean } | KubeFailure;
 
 /**
- * Asks the API server whose token it is (TokenReview). With an audience, the token must be for it, and the API server
- * must confirm that: an authenticator that knows no audiences confirms none. Never rejects.
+ * Asks the API server for the user of a token (TokenReview). With an audience, the token must be for it, and the API
+ * server must confirm that: an authenticator that knows no audiences confirms none. Never rejects.
  */
 export async function userOfToken(api: KubeApi, token: string, audience: string | null = null): Promise<UserAnswer> {
   const answer = await api.request({

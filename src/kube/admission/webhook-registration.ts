@@ -23,7 +23,7 @@ export interface WebhookConfiguration {
   readonly webhooks: readonly Webhook[];
 }
 
-/** The fields of a webhook that this program reads itself, of all that the API server knows. */
+/** The fields of a registered webhook that this program reads. */
 interface Webhook {
   readonly name: string;
   readonly failurePolicy: string;

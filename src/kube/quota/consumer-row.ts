@@ -14,7 +14,7 @@ export interface ConsumerRow {
   readonly pending: WrittenAmounts;
 }
 
-/** Joins what a Consumer declares and what its Allocation says; either may be missing. */
+/** Joins the spec of a Consumer and the status of its Allocation; either may be missing. */
 export function consumerRow(
   name: string,
   spec: ConsumerSpec | undefined,
