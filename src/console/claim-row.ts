@@ -37,7 +37,10 @@ export function claimFacts(object: unknown): ClaimFacts | null {
   return { ...{ uid, namespace, name, createdAtMs, asks, results, pods }, isAllocated: allocation !== null };
 }
 
-/** What a claim asks for. It is ours if it names a class of ours, or cores of a device in a class of the operator. */
+/**
+ * The requests of a claim. The claim is for this driver if it names a class of this driver, or requests cores of a
+ * device in a class of the operator.
+ */
 function asksOf(object: unknown): { readonly asks: ClaimRow['asks']; readonly isOurs: boolean } {
   const reader = new ManifestReader();
   const { lookup } = claimAsPod(reader, object);
@@ -83,7 +86,7 @@ export function claimRow(claim: ClaimFacts, devices: readonly ClaimDevice[], why
   };
 }
 
-/** What a pod has of a claim on its node. Until the claim has devices, the slice is what the claim asks for. */
+/** The slices that a pod has of a claim on its node. Until the claim has devices, the slice shows the request. */
 export function slicesOfClaim(
   { name, asks, isAllocated }: ClaimFacts,
   devices: readonly ClaimDevice[],

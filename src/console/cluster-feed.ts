@@ -23,7 +23,7 @@ export interface ConsoleState {
   readonly cluster: string;
   /** Whether it has history from Prometheus. */
   readonly history: boolean;
-  /** Time since the API server was heard of last, by collection that is late; empty if none is. */
+  /** Time without a connection in milliseconds, by collection that is late; empty if none is. */
   readonly late: Readonly<Record<string, number>>;
   /** Why tables have no rows, as a sentence, by table; empty if all are watched. */
   readonly absent: Readonly<Partial<Record<TableName, string>>>;

@@ -30,8 +30,8 @@ export type Changes = { readonly [name in TableName]: readonly Keyed<Tables[name
 type Rows = { readonly [name in TableName]: Map<string, Keyed<Tables[name]>> };
 
 /**
- * What the console knows of the cluster, as rows. Pure: watches put objects in, and the feed takes rows and changes
- * out. Rows that depend on several objects are computed when they are asked for.
+ * The console's view of the cluster, as rows. Pure: watches put objects in, and the feed takes rows and changes out.
+ * Rows that depend on several objects are computed when they are asked for.
  */
 export class ClusterModel {
   readonly #rows = tables(() => new Map()) as Rows;
@@ -222,7 +222,7 @@ export class ClusterModel {
     if (!isDeepStrictEqual(this.#rows[table].get(key)?.row ?? null, row)) this.set(table, key, namespace, row);
   }
 
-  /** A pod with what it has of its claims; null for a pod without GPUs of ours. */
+  /** A pod with the slices of its claims; null for a pod without GPUs of ours. */
   #podRow(uid: string): PodRow | null {
     const pod = this.#pods.get(uid);
     if (pod?.claims === undefined) return pod ?? null;

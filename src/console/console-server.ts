@@ -106,7 +106,7 @@ export class ConsoleServer {
     ]);
   }
 
-  /** A route whose answer depends on who asks. */
+  /** A route whose answer depends on the caller. */
   #data(
     path: string,
     answer: (scope: Scope, reader: Reader, request: HttpRequest) => Answer | Promise<Answer>,

@@ -70,7 +70,7 @@ function notesOf(conditions: readonly Condition[] | undefined): readonly string[
     .map(({ type, message }) => `${type === 'Ready' ? 'not ready' : type}: ${message}`);
 }
 
-/** What `used` is of `hard`; null for a limit of 0, and for amounts that cannot be read. */
+/** `used` as a fraction of `hard`; null for a limit of 0, and for amounts that cannot be read. */
 function partOf(used: string, hard: string): number | null {
   const [part, whole] = [parseQuantity(used, DECIMALS, 'down'), parseQuantity(hard, DECIMALS, 'down')];
   if (!part.ok || !whole.ok || Number(whole.amount) <= 0) return null;

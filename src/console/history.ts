@@ -3,14 +3,14 @@ import type { ClusterModel } from './cluster-model.js';
 import type { Prometheus, RangeAnswer, Series } from './prometheus.js';
 import { sees, type Scope } from './scope.js';
 
-/** Moments of a chart. */
+/** Number of points of a chart. */
 const POINTS = 150;
-/** Answers serve all readers for so long. */
+/** How long an answer is reused, for all readers. */
 const KEPT_MS = 15_000;
 const MAX_KEPT = 256;
-/** Queries under way at once, so that readers cannot flood Prometheus. */
+/** Maximum number of concurrent queries, so that readers cannot overload Prometheus. */
 const MAX_QUERIES = 12;
-/** A query names at most so many namespaces or GPUs: it travels in a URL. */
+/** Maximum number of namespaces or GPUs that a query names, because it is sent in a URL. */
 const MAX_NAMES = 100;
 
 /** Ranges that readers may choose. */
@@ -35,7 +35,7 @@ export type HistoryAnswer =
   /** A sentence. */
   | { readonly ok: false; readonly reason: string };
 
-/** What the history is asked about. */
+/** The object of a history. */
 export interface HistoryQuestion {
   readonly of: string;
   /** Name of a node, or UID of a pod. */
@@ -59,7 +59,9 @@ export interface HistoryOptions {
   readonly clock: Clock;
 }
 
-/** History from Prometheus: fixed queries on the metrics of the agents, for what a reader may see. */
+/**
+ * History from Prometheus: fixed queries on the metrics of the agents, limited to the objects that a reader may see.
+ */
 export class History {
   readonly #options: HistoryOptions;
   readonly #kept = new Map<string, { readonly untilMs: number; readonly answer: Promise<RangeAnswer> }>();
@@ -69,7 +71,7 @@ export class History {
     this.#options = options;
   }
 
-  /** Null: there is no such thing, or the reader may not see it. Never rejects. */
+  /** Null if the object does not exist, or the reader may not see it. Never rejects. */
   async read({ of, name, range }: HistoryQuestion, scope: Scope): Promise<HistoryAnswer | null> {
     const rangeMs = Object.hasOwn(RANGES, range) ? RANGES[range] : undefined;
     const lines = this.#lines(of, name, scope);
@@ -167,7 +169,7 @@ function gpuLines(selector: string): readonly Line[] {
   ];
 }
 
-/** Containers of all namespaces that a reader sees, who may not list nodes. */
+/** Containers of all namespaces that a reader may see, for readers that may not list nodes. */
 function containerLines({ tables }: Scope): readonly Line[] | null {
   const seen = tables.get('pods') ?? new Set<string>();
   const names = tables.get('pods') === null ? null : [...seen].filter((name) => /^[a-z0-9-]+$/u.test(name)).sort();

@@ -4,7 +4,7 @@ import type { AgentReader } from '../kube/agent-reader.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
 import type { Scope } from './scope.js';
 
-/** Where the agent of a node is. */
+/** The pod and the port of a node's agent. */
 export type AgentPlace = Pick<AgentPod, 'namespace' | 'name' | 'scheme' | 'port'>;
 
 /** The document of a node's agent, or why there is none. */

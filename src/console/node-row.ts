@@ -20,7 +20,7 @@ export interface NodeFacts {
   readonly inventory: string | null;
 }
 
-/** Sets of GPUs cannot hold more: a larger capacity is a mistake. */
+/** The size of a set of GPUs. A larger capacity is invalid. */
 const MAX_GPUS = 31;
 
 /**
@@ -43,7 +43,7 @@ export function nodeFacts({ name, isReady, isCordoned, annotations, allocatable 
   return { ...node, gpus: equalGpus(cores, allocatable.get(MEMORY_RESOURCE) ?? 0), problem };
 }
 
-/** Equal GPUs that a capacity means, as in the original's extender. */
+/** The equal GPUs that a capacity stands for, as in the original's extender. */
 function equalGpus(cores: number, blocks: number): NodeFacts['gpus'] {
   const count = Math.min(MAX_GPUS, Math.floor(cores / CORES_PER_GPU));
   const memoryBytes = count === 0 ? 0 : Math.floor(blocks / count) * MEMORY_BLOCK_BYTES;
@@ -54,8 +54,8 @@ function equalGpus(cores: number, blocks: number): NodeFacts['gpus'] {
 }
 
 /**
- * The row of a node. A GPU is given as far as its agent's ledger says, or as the slices of the pods on the node say,
- * whichever is more: the agent learns of a pod later than the scheduler.
+ * The row of a node. The given part of a GPU is the larger of two amounts: the allocations in its agent's ledger, and
+ * the slices of the pods on the node. The agent learns of a pod later than the scheduler.
  */
 export function nodeRow(
   node: NodeFacts,

@@ -21,8 +21,8 @@ export interface OptionalWatchOptions<T> {
 }
 
 /**
- * Watches a collection while the API server serves it and the console may list it: custom resources come and go, and
- * older servers have no resource claims.
+ * Watches a collection while the API server serves it and the console may list it: custom resources may be installed
+ * and removed, and older servers have no resource claims.
  */
 export class OptionalWatch<T> {
   readonly #options: OptionalWatchOptions<T>;

@@ -106,7 +106,7 @@ export class Prometheus {
   }
 }
 
-/** A reason that says everything already. */
+/** An error whose message is the complete reason. */
 class Refusal extends Error {}
 
 async function read(flag: string, file: string): Promise<string> {

@@ -20,7 +20,7 @@ export interface Reader {
 
 export type ReaderAnswer = { readonly kind: 'reader'; readonly reader: Reader } | Exclude<UserAnswer, { kind: 'user' }>;
 
-/** Tells who calls, by the header `authorization`. */
+/** Identifies the caller by the header `authorization`. */
 export interface Readers {
   reader(authorization: string | undefined): Promise<ReaderAnswer>;
 }
@@ -42,8 +42,8 @@ export const OPEN_READERS: Readers = {
 };
 
 /**
- * Readers are users of the cluster: TokenReview says who they are, SubjectAccessReview what they may list. A reader
- * sees a row if it may list the objects that the row is made from.
+ * Readers are users of the cluster: TokenReview identifies them, and SubjectAccessReview decides which objects they may
+ * list. A reader sees a row if it may list the objects that the row is made from.
  */
 export class ClusterReaders implements Readers {
   readonly #api: KubeApi;

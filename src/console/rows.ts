@@ -1,4 +1,4 @@
-/** What the console tells browsers: rows of tables, as plain values for JSON. */
+/** Rows of tables that the console sends to browsers, as plain values for JSON. */
 
 /** One GPU of a node. */
 export interface GpuRow {
@@ -22,7 +22,7 @@ export interface GpuKind {
 /** Figures of a node that may be old. */
 export interface LateRow {
   readonly why: string;
-  /** Time of the figures, milliseconds since 1970; absent if nobody says. */
+  /** Time of the figures, milliseconds since 1970; absent if unknown. */
   readonly sinceMs?: number;
 }
 
@@ -62,7 +62,7 @@ export interface PodRow {
   /** Absent while no node is chosen. */
   readonly node?: string;
   readonly state: PodState;
-  /** Since when it is in this state, milliseconds since 1970; absent if it does not say. */
+  /** Since when it is in this state, milliseconds since 1970; absent if unknown. */
   readonly sinceMs?: number;
   /** Kind and name of its controller. */
   readonly workload?: string;
@@ -109,7 +109,7 @@ export interface GroupRow {
   readonly exhaustsAtMs?: number;
   readonly workloads: number;
   readonly reservations: number;
-  /** What deserves attention, as sentences or phrases. */
+  /** Problems that need attention, as sentences or phrases. */
   readonly notes: readonly string[];
 }
 
@@ -152,7 +152,7 @@ export interface EventRow {
   readonly message: string;
   readonly count: number;
   readonly atMs: number;
-  /** What it is about; the namespace is empty for an object of the cluster. */
+  /** The object of the event; the namespace is empty for an object of the cluster. */
   readonly object: { readonly kind: string; readonly namespace: string; readonly name: string };
 }
 
@@ -178,7 +178,7 @@ export interface ClaimRow {
   readonly createdAtMs?: number;
   /** Why it waits; absent for one with devices. */
   readonly why?: string;
-  /** What it asks for: device classes, cores and memory of all devices. */
+  /** Its requests: device classes, cores and memory of all devices. */
   readonly asks: { readonly classes: readonly string[]; readonly cores: number; readonly memoryBytes: number };
   readonly devices: readonly ClaimDevice[];
   /** Names of the pods that it is reserved for. */

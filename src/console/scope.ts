@@ -10,7 +10,7 @@ export interface Scope {
   readonly tables: ReadonlyMap<TableName, SeenNamespaces>;
 }
 
-/** A reader without limits, where no token is asked for. */
+/** A reader without limits, where no token is required. */
 export const EVERYTHING: Scope = { tables: new Map(TABLE_NAMES.map((name) => [name, null])) };
 
 type ListedResource = Pick<ResourceAttributes, 'group' | 'resource'>;

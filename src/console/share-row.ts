@@ -5,7 +5,7 @@ import type { ConsumerObject } from '../kube/quota/consumer-object.js';
 import { consumerRow } from '../kube/quota/consumer-row.js';
 import type { ShareAmounts, ShareRow } from './rows.js';
 
-/** What the arbitrator was told about a namespace or an area, and what it decided. */
+/** The Consumer of a namespace or an area, and the arbitrator's Allocation for it. */
 export interface ShareFacts {
   readonly consumer: ConsumerObject | null;
   readonly allocation: AllocationObject | null;
