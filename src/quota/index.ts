@@ -1,6 +1,6 @@
 /*
- * The door of the quota engine: everything that code outside of this folder may use, beside the contract of stores
- * (store/contract.ts). `test/house/imports.test.ts` refuses all other imports from outside.
+ * The public interface of the quota engine: everything that code outside of this folder may use, besides the contract
+ * of stores (store/contract.ts). `test/house/imports.test.ts` refuses all other imports from outside.
  */
 
 // The engine.

@@ -8,7 +8,7 @@ export interface Policy {
   /** The time for which a stopped pod is remembered, for late events. */
   readonly lateEventsMs: number;
   /**
-   * Whether reservations end by time alone. If false, the owner of the engine looks whether their objects exist, and
+   * Whether reservations end by time alone. If false, the owner of the engine checks whether their objects exist, and
    * cancels those whose objects did not come.
    */
   readonly expiresReservations: boolean;
