@@ -67,8 +67,7 @@ export class ClaimAllocator {
   /**
    * Prepares all units of one claim, or none. A unit that is prepared already with the same devices keeps its files,
    * and missing files are created; one with assumed amounts gets its real ones. Units that the claim no longer names
-   * are released: the claim was allocated anew.
-   * `isAbandoned` is checked when the claim's turn in the queue comes.
+   * are released: the claim was allocated again. `isAbandoned` is checked when the claim's turn in the queue comes.
    */
   async prepare(units: readonly ClaimUnit[], isAbandoned: () => boolean = () => false): Promise<PreparedUnits> {
     return this.#options.ledger.run(async () => {

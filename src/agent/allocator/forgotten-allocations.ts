@@ -5,7 +5,7 @@ import type { Log } from '../../host/log.js';
 import { runningOf } from './pod-life.js';
 import type { HolderKnowledge, PodEvidence, PodKnowledge } from './ports.js';
 
-/** What an offer of the kubelet tells. */
+/** Evidence from an offer of the kubelet. */
 export interface Observed extends Released {
   /** The offered ids that no container holds. */
   readonly available: readonly string[];

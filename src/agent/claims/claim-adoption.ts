@@ -22,7 +22,7 @@ import type { CdiSpecs } from '../libraries/cdi.js';
 /** How long adoption waits for the API server to name the containers of a claim without a record. */
 const PODS_MS = 2_000;
 
-/** What this node tells about its claims beside the checkpoint. */
+/** Sources of this node about its claims, besides the checkpoint. */
 export interface ClaimEvidence {
   /** The claims that the kubelet has prepared by this driver. */
   readonly kubelet: readonly KubeletClaim[];
@@ -139,7 +139,7 @@ async function unitsOnNode(
   return [...units.values()];
 }
 
-/** What the limits in a slice's directory give of a GPU; all of it if they do not tell. */
+/** The part of a GPU that the limits in a slice's directory give; the whole GPU if they do not name it. */
 async function enforced(directory: string, gpu: Gpu): Promise<Pick<UnitDevice, 'cores' | 'memoryBlocks'>> {
   const whole = { cores: CORES_PER_GPU, memoryBlocks: memoryBlocks(gpu.memoryBytes) };
   const bytes = await readFile(join(directory, LIMITS_FILE)).catch(() => null);
@@ -167,7 +167,7 @@ function shareAmounts(units: readonly ClaimUnit[]): readonly ClaimUnit[] {
   });
 }
 
-/** Whether a recorded claim that the kubelet does not name is still allocated here; true while nobody can tell. */
+/** Whether a recorded claim that the kubelet does not name is still allocated here; true while this is unknown. */
 async function isAllocated(unit: ClaimUnit, { claims, pool }: AdoptionOptions): Promise<boolean> {
   const read = await claims.read(unit.claim, CLAIM_READ_MS);
   if (read.kind !== 'found') return read.kind === 'unknown';

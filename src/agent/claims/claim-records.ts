@@ -18,7 +18,7 @@ const RECORD_NAME = /^[0-9a-f]{16}$/;
  */
 export class ClaimRecords implements UnitRecords {
   readonly #directory: string;
-  /** What the files contain, by unit id. */
+  /** The contents of the files, by unit id. */
   readonly #written = new Map<string, string>();
 
   constructor(virtualManagerPath: string) {

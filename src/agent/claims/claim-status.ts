@@ -7,7 +7,7 @@ import { resourceClaimPath } from '../../kube/api-path.js';
 import type { KubeApi } from '../../kube/client.js';
 import { list, record, text, timestamp } from '../../kube/json.js';
 
-/** What a claim shows of one of its devices. */
+/** The status of one device in a claim. */
 export interface DeviceStatus {
   readonly pool: string;
   readonly device: string;
@@ -19,7 +19,7 @@ export interface DeviceStatus {
 /** The devices of a claim that is prepared on this node. */
 export interface PreparedStatus {
   readonly claim: ClaimRef;
-  /** When it was prepared, milliseconds since 1970: a claim that is allocated anew lost its status. */
+  /** When it was prepared, milliseconds since 1970: a claim that is allocated again has lost its status. */
   readonly since: number;
   readonly devices: readonly DeviceStatus[];
 }

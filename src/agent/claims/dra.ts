@@ -62,7 +62,7 @@ export interface DraOptions {
   readonly slices: SliceStore;
   readonly specs: CdiSpecs;
   readonly records: ClaimRecords;
-  /** What the node told about its claims at the start. */
+  /** The sources of the node about its claims at the start. */
   readonly evidence: ClaimEvidence;
   readonly files: NodeFiles;
   readonly isInUse: (slice: string) => boolean;

@@ -35,7 +35,7 @@ const slicesOf = (api: KubeApi, node: string): Promise<KubeAnswer> =>
     query: { fieldSelector: `spec.driver=${DRIVER_NAME},spec.nodeName=${node}` },
   });
 
-/** What the answer to a list of this node's ResourceSlices says about the API server. */
+/** Diagnoses the API server from its answer to a list of this node's ResourceSlices. */
 export function diagnoseSlices(answer: KubeAnswer, node: string): Diagnosis {
   if (!answer.ok && answer.code === 'not-found')
     return failed(

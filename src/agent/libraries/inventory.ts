@@ -131,7 +131,7 @@ export class Inventory {
   }
 }
 
-/** What was read from files, until they change. */
+/** Cached contents of files, until the files change. */
 class FileFacts<T> {
   readonly #read: (path: string) => Promise<ElfResult<T>>;
   readonly #known = new Map<string, { readonly identity: string; readonly result: ElfResult<T> }>();

@@ -5,7 +5,7 @@ import type { Dra } from '../claims/dra.js';
 import type { Nri } from '../nri/nri.js';
 import type { Vgpu } from '../slices/vgpu.js';
 
-/** What the parts of the agent have counted since its start. */
+/** The counters of the parts of the agent since its start. */
 export function nodeCounts(
   record: NodeRecord,
   vgpu: Vgpu,

@@ -19,7 +19,7 @@ export function podWatch(apiServer: NodeKube, reconciler: LedgerReconciler): Par
   };
 }
 
-/** What the display shows of a pod; null if the API server does not list it here. */
+/** The fields of a pod that the display shows; null if the API server does not list it here. */
 export function podFacts(apiServer: NodeKube | null, podUid: string): PodFacts | null {
   const pod = apiServer?.pods.get(podUid) ?? null;
   if (pod === null) return null;

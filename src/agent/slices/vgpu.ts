@@ -50,7 +50,7 @@ import type { Part } from '../../host/lifecycle.js';
 const TMPFS_DIRECTORY = '.usage';
 const ACTIVITY_TMPFS_DIRECTORY = '.activity';
 
-/** Tells the pod's owner that a container starts without limits. */
+/** The event for the pod's owner when a container starts without limits. */
 const UNENFORCED: SliceNote = {
   type: 'Normal',
   reason: 'GPUUnenforced',

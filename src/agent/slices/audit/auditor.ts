@@ -31,7 +31,7 @@ export interface AuditorOptions {
    * with both. Absent or null: unknown.
    */
   readonly freeBytes?: () => number | null;
-  /** Tells which processes have the control library mapped; absent: unknown. */
+  /** Finds the processes that have the control library mapped; absent: unknown. */
   readonly libraries?: MappedLibraries;
   /** Settings that keep the control library out of the containers of a slice; absent: unknown. */
   readonly uninjected?: (allocation: string) => readonly string[];
@@ -145,7 +145,7 @@ export class Auditor {
     return sampledUse;
   }
 
-  /** Describes a process without a session; null if it proves nothing. */
+  /** Describes a process without a session; null if it is no evidence of a bypass. */
   #inspect(slice: Slice, pid: number, nowMs: number): Omit<AuditedProcess, 'active'> | null {
     const stat = processStat(pid);
     // A process that ends has closed its connection.
@@ -219,7 +219,8 @@ export class Auditor {
   #tell(slice: Slice, news: ReturnType<typeof advance>): void {
     const { notices, evictor, owners, log } = this.#options;
     const { owner } = slice.spec;
-    // Containers that share a slice share its limits: each is told of a finding, and each pod is evicted for it.
+    // Containers that share a slice share its limits: a finding is reported for each of them, and each of their pods is
+    // evicted for it.
     const users = owners.usersOf(slice.spec);
     for (const finding of news.raised) {
       this.#raised[finding.code] += 1;

@@ -1,6 +1,6 @@
 /**
- * What the samples of the GPUs show about one container between two audits: a bypass may begin and end between them.
- * Pure apart from `inspect`, which the caller passes.
+ * Evidence about one container from the samples of the GPUs between two audits: a bypass may begin and end between
+ * them. Pure apart from `inspect`, which the caller passes.
  */
 import type { AuditedProcess } from './audit.js';
 
@@ -31,8 +31,8 @@ export class SampledUse {
   }
 
   /**
-   * A sample listed a process that has no session. `inspect` describes it, or returns null if it proves nothing; it is
-   * called again only when the process became active, because it reads files.
+   * A sample listed a process that has no session. `inspect` describes it, or returns null if it is no evidence of a
+   * bypass; it is called again only when the process became active, because it reads files.
    */
   noteProcess(pid: number, active: boolean, atMs: number, inspect: () => Omit<AuditedProcess, 'active'> | null): void {
     const known = this.#processes.get(pid);
