@@ -48,14 +48,15 @@ test('the identity of a process is read from its stat file, whatever the process
   t.ok((own?.startTicks ?? 0) > 0);
   const proc = await scratchDirectory(t);
   await mkdir(join(proc, '7'));
-  const stat = async (state: string, threads: number) => {
+  const stat = async (state: string, threads: number, flags = 0) => {
     const fields = Array.from({ length: 49 }, (_, at) =>
-      at === 0 ? state : at === 17 ? threads : at === 19 ? 123_456 : at,
+      at === 0 ? state : at === 6 ? flags : at === 17 ? threads : at === 19 ? 123_456 : at,
     ).join(' ');
     await writeFile(join(proc, '7', 'stat'), `7 (a) b) ${fields}\n`);
     return processStat(7, proc);
   };
-  t.same(await stat('S', 1), { startTicks: 123_456, name: 'a) b', ended: false });
+  t.same(await stat('S', 1), { startTicks: 123_456, name: 'a) b', ended: false, exiting: false });
+  t.match(await stat('S', 1, 0x0040_0004), { exiting: true }, 'PF_EXITING beside another flag');
   t.match(await stat('Z', 1), { ended: true });
   t.match(await stat('Z', 2), { ended: false }, 'only the first thread of the process has ended');
   await writeFile(join(proc, '7', 'stat'), 'garbage');
