@@ -120,7 +120,7 @@ test('a certificate is renewed while replicas run: clients trust every replica a
   const old = fingerprint(await look());
   const kept = (): Promise<boolean> =>
     new Promise((resolve, reject) => {
-      const asked = request({ host: '127.0.0.1', port: ports[0], path: '/healthz', agent }, (response) =>
+      const asked = request({ host: '127.0.0.1', port: ports[0], path: '/metrics', agent }, (response) =>
         response.resume().on('end', () => resolve(asked.reusedSocket)),
       );
       asked.on('error', reject).end();
