@@ -32,7 +32,7 @@ export interface EngineOptions {
   /** The clock; by default the machine's. */
   readonly clock?: Clock | undefined;
   readonly policy?: Partial<Policy> | undefined;
-  /** Waits between two attempts at a commit that lost a race. */
+  /** Waits between two attempts at a commit that conflicted with another writer. */
   readonly pause?: Pause | undefined;
 }
 

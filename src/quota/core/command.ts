@@ -28,7 +28,7 @@ export type Command =
       /** Cancels only a reservation that expires at this time or earlier. */
       readonly expiresBy?: number | undefined;
     } & WithActor)
-  /** An object was observed, or was observed to be gone: see observe.ts. */
+  /** An object was observed, or its deletion was observed: see observe.ts. */
   | ({ readonly type: 'observe' } & Observation & WithActor)
   | ({ readonly type: 'release'; readonly workload: WorkloadRef } & WithActor)
   | ({
@@ -72,7 +72,7 @@ export type Command =
       /** The object of the pod still exists: see podForgotten. */
       readonly retain?: boolean | undefined;
     } & WithActor)
-  /** The object of a stopped pod is gone: only late events can still arrive. */
+  /** The object of a stopped pod was deleted: only late events can still arrive. */
   | ({ readonly type: 'podForgotten'; readonly pod: string } & WithActor)
   | ({ readonly type: 'grant' } & GrantSpec & WithActor)
   | ({ readonly type: 'loan' } & LoanSpec & WithActor)

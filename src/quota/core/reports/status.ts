@@ -75,7 +75,7 @@ export interface GroupStatus {
   readonly conditions: readonly Condition[];
 }
 
-/** What the status of a group is made of; valid while the amounts and limits of the chain do not change. */
+/** The inputs of a group's status; valid while the amounts and limits of the chain do not change. */
 export interface StatusSource {
   readonly state: QuotaState;
   /** The group first. */

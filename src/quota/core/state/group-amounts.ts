@@ -1,7 +1,7 @@
 import { maxOf, minOf, minus, plus, type Amount } from '../../../manifests/amount.js';
 import { AmountBlocks } from './amount-blocks.js';
 
-/** Columns of amounts. Those that a decision reads stand first. */
+/** Columns of amounts. The columns that a decision reads come first. */
 export const USED = 0;
 export const SPILLED = 1;
 export const KEPT = 2;
@@ -264,7 +264,7 @@ export function addAt(
 ): number {
   const before = usageAt(values, at, slots);
   const sum = (values[at + column * slots] as number) + change;
-  // Every step is exact if none is near the limit of exact numbers; of NaN nothing is.
+  // Every step is exact if no number is near the limit of exact numbers; NaN counts as inexact.
   if (!(isHalf(before) && isHalf(change) && isHalf(kept) && Math.abs(sum) <= MAX_EXACT)) return NaN;
   values[at + column * slots] = sum;
   return Math.max(0, before + change - kept) - Math.max(0, before - kept);

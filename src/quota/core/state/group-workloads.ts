@@ -40,7 +40,7 @@ export class GroupWorkloads {
       for (const workload of this.#entered) if (!workload.isStale) visit(workload);
       return;
     }
-    // A fork must not mark shared entries; its own map tells which are valid.
+    // A fork must not mark shared entries; its own map contains the valid ones.
     for (const workload of this.#candidates()) if (all.get(workload.key) === workload) visit(workload);
   }
 

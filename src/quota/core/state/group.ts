@@ -83,7 +83,7 @@ export function listsOf(group: Group): GroupLists {
 export type Chain = LevelChain<Group>;
 
 /**
- * A copy for a fork; changes do not affect the original. The fields stand in the order of `bareGroup`: objects of two
+ * A copy for a fork; changes do not affect the original. The fields are in the order of `bareGroup`: objects of two
  * shapes would slow down every decision.
  */
 export function forkGroup(group: Group, owner: object, blocks: AmountBlocks): Group {

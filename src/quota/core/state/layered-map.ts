@@ -84,7 +84,10 @@ export class LayeredMap<K, V> {
     return this.#own === null ? [] : [...this.#own.values()];
   }
 
-  /** Changes relative to the map below, also of entries that came and went; undefined for deleted entries. */
+  /**
+   * Changes relative to the map below, also of entries that were added and deleted again; undefined for deleted
+   * entries.
+   */
   changes(): readonly (readonly [K, V | undefined])[] {
     const deleted = [...(this.#hidden ?? [])].filter((key) => this.#own?.has(key) !== true);
     return [...deleted.map((key) => [key, undefined] as const), ...(this.#own ?? [])];

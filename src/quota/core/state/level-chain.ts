@@ -12,7 +12,7 @@ import {
 } from './group-amounts.js';
 import type { Layout } from '../amounts/layout.js';
 
-/** What a chain needs of a group. */
+/** The data of a group that a chain needs. */
 export interface Level {
   readonly layout: Layout;
   readonly amounts: GroupAmounts;

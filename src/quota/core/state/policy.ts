@@ -9,7 +9,7 @@ export interface Policy {
   readonly lateEventsMs: number;
   /**
    * Whether reservations end by time alone. If false, the owner of the engine checks whether their objects exist, and
-   * cancels those whose objects did not come.
+   * cancels those whose objects were not created.
    */
   readonly expiresReservations: boolean;
   /** The maximum number of levels of the tree. */

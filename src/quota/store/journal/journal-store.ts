@@ -161,7 +161,7 @@ export class JournalStore implements Store {
     await this.#lock?.release();
   }
 
-  /** The number of the newest journal that was begun; null where no file tells it. */
+  /** The number of the newest journal that was begun; null if no file shows it. */
   async #newest(): Promise<number | null> {
     if (!(await this.#files.list()).includes(NEWEST)) return null;
     const payload = firstPayload(await this.#files.read(NEWEST));
@@ -258,7 +258,7 @@ export class JournalStore implements Store {
     const { payloads, goodBytes } = scanFrames(bytes);
     const [first, ...rest] = payloads;
     const last = rest.pop();
-    // A snapshot got its name when it was complete: every byte of it counts.
+    // A snapshot is renamed to this name only when it is complete: therefore every byte must be valid.
     if (first === undefined || last === undefined || goodBytes < bytes.length)
       throw new Error(`snapshot-${number} is damaged at byte ${goodBytes}`);
     const end = JSON.parse(last.toString().split('\n', 1)[0] ?? '') as {
