@@ -142,7 +142,7 @@ export class NodePods {
     return this.#pending;
   }
 
-  /** See `PodKnowledge`. Returns at once if no news can arrive now. */
+  /** See `PodKnowledge`. Returns at once if no event can arrive now. */
   async untilPending(kind: ResourceKind, size: number): Promise<void> {
     const isHeard = (): boolean =>
       this.pending()?.some(({ cores, memoryBlocks }) => (kind === 'core' ? cores : memoryBlocks) === size) ?? true;

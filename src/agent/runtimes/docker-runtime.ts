@@ -48,8 +48,8 @@ export class DockerRuntime implements ContainerRuntime {
     // Loaded on demand: it takes 200 ms and 23 MB, which nodes without docker save.
     const { default: Client } = await import('dockerode');
     const timeoutMs = options.timeoutMs ?? 5_000;
-    // dockerode's own time limit closes the connection with the same error as a daemon that died, so ours must expire
-    // first.
+    // dockerode's own time limit closes the connection with the same error as a daemon that died, so the time limit of
+    // the agent must expire first.
     const runtime = new DockerRuntime(
       endpoint,
       new Client({ socketPath: endpoint, timeout: timeoutMs + 1_000 }),

@@ -36,7 +36,7 @@ interface Connection {
 }
 
 export interface ForwardedCallsOptions {
-  /** After the last agent has gone: how long calls wait for a new agent, and devices still count as healthy. */
+  /** After the last agent has ended: how long calls wait for a new agent, and devices still count as healthy. */
   readonly agentTimeoutMs: number;
   readonly clock: Clock;
   /** Called when an agent connects, when it leaves, and when no agent has connected for `agentTimeoutMs`. */

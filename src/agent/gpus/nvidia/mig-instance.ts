@@ -91,7 +91,7 @@ interface Attributes {
 const EIGHTHS = 8;
 const GIB = 1024 ** 3;
 
-/** The profile stands at the end of the product name; an older driver's is put together from the sizes. */
+/** The profile is the end of the product name; for an older driver it is built from the sizes. */
 function profileOf(model: string | null, attributes: Attributes | null, gpuBytes: number): string {
   const named = /\bMIG (\S+)$/u.exec(model ?? '')?.[1];
   if (named !== undefined) return named;

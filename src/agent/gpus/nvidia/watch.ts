@@ -10,7 +10,7 @@ import type { Session } from './session.js';
 const MAX_EVENTS = 64;
 
 /**
- * Detects events of the GPUs of one session; each sample returns the news since the last one. A GPU that reports its
+ * Detects events of the GPUs of one session; each sample returns the events since the last one. A GPU that reports its
  * errors as events is seldom queried, because every call takes a thread of Node's pool, for each GPU and for as long as
  * the agent runs.
  */

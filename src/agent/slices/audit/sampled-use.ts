@@ -20,7 +20,7 @@ export class SampledUse {
   readonly #processes = new Map<number, Witnessed>();
   readonly #peakBytes = new Map<string, number>();
 
-  /** True while no sample showed anything that an audit has to judge. */
+  /** True while no sample showed anything that an audit must examine. */
   get isEmpty(): boolean {
     return this.#processes.size === 0 && this.#peakBytes.size === 0;
   }
@@ -42,8 +42,8 @@ export class SampledUse {
   }
 
   /**
-   * Takes what an audit at `nowMs` judges. `explained` tells whether a process greeted after the sample that saw it.
-   * Processes that were seen just now stay for the next audit.
+   * Removes and returns the evidence that an audit at `nowMs` examines. `explained` returns whether a process greeted
+   * after the sample that saw it. Processes that were seen just now stay for the next audit.
    */
   take(
     nowMs: number,

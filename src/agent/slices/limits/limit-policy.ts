@@ -53,7 +53,7 @@ export class LimitPolicy {
     this.#node = node;
   }
 
-  /** The allocation with the enforcement that its pod's annotations ask for now. */
+  /** The allocation with the enforcement that its pod's annotations request now. */
   withEnforcement(spec: SliceSpec): SliceSpec {
     const annotations = this.#limitAnnotations.annotations(spec.owner.podUid);
     if (annotations === null) return spec;

@@ -98,7 +98,7 @@ export class GpuMonitor {
 
   /**
    * Whether the driver lists other processes than at the last sample. Asks for nothing else, so that an idle GPU with
-   * containers can be asked in every period. A failure is left to the next sample.
+   * containers can be asked in every period. After a failure, the next sample tries again.
    */
   async hasOtherProcesses(): Promise<boolean> {
     if (this.#gpuSlices.length === 0) return false;
