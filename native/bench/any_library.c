@@ -123,7 +123,7 @@ static int cost(uint64_t pause_us) {
   char line[16];
   while (fgets(line, sizeof line, stdin) != NULL) {
     uint64_t from = 0;
-    /* Another program ran before: the first calls fill the caches again. */
+    /* Another program ran before this one, so the first calls must fill the caches again. */
     for (int i = -WARM_UP_LAUNCHES; i < LAUNCHES; i++) {
       if (i == 0) from = now_ns();
       ok(go(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "launch");
@@ -248,7 +248,7 @@ static int fill(const char *kind, size_t chunk, size_t most, uint64_t wait_ms) {
   _Exit(0);
 }
 
-/* What all racing processes hold, by their own account, in bytes; the counts of calls. */
+/* The bytes that all racing processes hold, as they count them, and the numbers of their calls. */
 struct race {
   _Atomic int64_t held, most, over, got, refused, other, ready;
 };

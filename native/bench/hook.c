@@ -95,7 +95,7 @@ static void measure(const char *what, double (*batch)(const struct calls *), con
     batch(direct);
   }
   for (int i = 0; i < batches; i++) {
-    /* The second batch finds warm caches, so the order alternates as well. */
+    /* Caches are warm for the second batch, so the order of the batches alternates as well. */
     double first = batch(i % 2 ? hooked : direct);
     double second = batch(i % 2 ? direct : hooked);
     printf("%s %.3f %.3f\n", what, i % 2 ? first : second, i % 2 ? second : first);

@@ -71,7 +71,7 @@ void activity_set(bool high) {
     clear();
     publish(os_now_ns());
   }
-  /* Launches paid from a thread's credit must claim too, so all launches take the slow path. */
+  /* Launches whose tokens come from a thread's credit must claim too, so all launches take the slow path. */
   if (on != activity_is_on()) atomic_fetch_add_explicit(&gate.slow_path_reasons, on ? 1 : -1u, memory_order_relaxed);
   __atomic_store_n(&activity_on, on, __ATOMIC_RELAXED);
   lock_release(&here.lock);

@@ -6,13 +6,14 @@
 
 /* Limits may change while a thread sleeps. */
 #define LONGEST_SLEEP_NS 50000000ull
-/* A self-made grant expires after this time without new samples: other containers may have become active meanwhile. */
+/* A grant that the library computed itself expires after this time without new samples: other containers may have
+ * become active meanwhile. */
 #define SOFT_STALE_NS 500000000ull
 /* A detected delay suppresses the agent's grant for at most this long. */
 #define BEHIND_STALE_NS 100000000ull
 
 /* Upper bound of a low slice's credit while there are high slices: with more credit it would queue more than one kernel
- * before it gives way. */
+ * before it yields. */
 #define LOW_CREDIT_NS 1000000ull
 
 static struct vgpu_device_usage *usage_of(uint32_t device) {
@@ -52,7 +53,7 @@ bool bucket_is_soft(uint32_t device) {
   return live.soft_limit > live.share;
 }
 
-/* How much longer than requested a thread slept, as long as the container has not caught up yet. */
+/* How much longer than requested a thread slept. Valid until the container has used the share that it missed. */
 static uint64_t held_up_ns[VGPU_MAX_DEVICES];
 
 static uint64_t sleep_for(uint32_t device, uint64_t now, uint64_t wait) {
@@ -113,7 +114,7 @@ void bucket_adjust(uint32_t device, int64_t by_ns) {
   reported_use_charged(device, by_ns);
 }
 
-/* Shortens a wait by what the process was charged too much, according to the driver. False: it was not. */
+/* Shortens a wait if the process was charged more GPU time than the driver reports for it. False: it was not. */
 static bool give_back(uint32_t device, const struct vgpu_device_live *live, uint64_t wait, uint64_t now) {
   if (limits_steering_is_fresh(live, now)) {
     reported_use_end();
@@ -142,7 +143,7 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
         now = os_now_ns();
         continue;
       }
-      /* A debt this large may belong to a killed process, for launches that will never run. */
+      /* A debt of this size may come from a killed process, whose launches will never run. */
       if (wait > LONGEST_SLEEP_NS) usage_reclaim_rarely(control.ledger.usage, &control.self);
       now = sleep_for(device, now, wait);
       continue;
@@ -201,7 +202,7 @@ void bucket_observe(uint32_t device, uint64_t late_ns, uint64_t cost_ns) {
   bool contended = late > (part > LAW_CONTENDED_NS ? part : LAW_CONTENDED_NS);
   uint32_t after = law_soft_grant_ppm(live.share, live.soft_limit, before, contended);
   __atomic_store_n(&usage->soft_grant_ppm, after, __ATOMIC_RELAXED);
-  /* Count this delay only once: start the model again from the time at which launches really ended. */
+  /* Count this delay only once: the model restarts at the time at which the launches really ended. */
   usage_count(&usage->alone_until_ns, late);
   observed[device].late_ns = observed[device].cost_ns = observed[device].launches = 0;
 }

@@ -8,10 +8,11 @@
 /* Charges `gpu_ns`. Blocks first while the debt of the bucket is too large; `waiting` is called before each sleep. */
 void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void));
 
-/* Reports that the launches of the last charge reach the GPU only now, because they waited for a high slice. */
+/* Reports that the launches of the last charge are submitted to the GPU only now, because they waited for a high slice.
+ */
 void bucket_resume(uint32_t device, uint64_t gpu_ns);
 
-/* Corrects an earlier charge that was a guess: the launch took `by_ns` more (or less, if negative). */
+/* Corrects an earlier charge that was estimated: the launch took `by_ns` more (or less, if negative). */
 void bucket_adjust(uint32_t device, int64_t by_ns);
 
 /* The time at which everything charged so far would be complete if no other container used the GPU. */

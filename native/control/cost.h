@@ -1,5 +1,5 @@
-/* The learned cost of every launch of this process, by kernel and launch shape. The hot path reads a published number;
- * learning happens outside of it. */
+/* The learned cost of every launch of this process, by kernel and launch shape. The hot path only reads the published
+ * cost; samples are processed outside of it. */
 #ifndef VGPU_COST_H
 #define VGPU_COST_H
 

@@ -82,9 +82,9 @@ static void charge(uint32_t device, CUstream stream, uint64_t cost_ns) {
 }
 
 /*
- * The first launches of a kernel are charged a guess, and long kernels could fill the GPU's queue before the first
- * sample is known. So a launch waits for the sample. The wait is bounded, because the launch that is sampled may itself
- * wait for this launch (stream dependencies).
+ * The first launches of a kernel are charged an assumed cost, and long kernels could fill the GPU's queue before the
+ * first sample is known. A launch therefore waits for the sample. The wait is bounded, because the launch that is
+ * sampled may itself wait for this launch (stream dependencies).
  */
 static void wait_until_known(const struct cost *cost) {
   uint64_t now = os_now_ns();
@@ -113,7 +113,7 @@ static uint64_t alone_until(uint32_t device) {
   return unused > 0 && (uint64_t)unused < until ? until - (uint64_t)unused : until;
 }
 
-/* Events belong to a context. That of the stream may be another one than the thread's. */
+/* Events belong to a context. The context of the stream may differ from the current context of the thread. */
 static struct sample *begin_sample(struct sample_request *request) {
   CUcontext current = NULL;
   request->context = devices_stream_context(request->stream);
@@ -125,8 +125,8 @@ static struct sample *begin_sample(struct sample_request *request) {
   return sample;
 }
 
-/* Finds the device of a launch. False: nothing is left to do, because no share limits the launch or its tokens are
- * paid. */
+/* Finds the device of a launch. False: nothing is left to do, because the launch is not limited or its tokens are
+ * already taken. */
 static bool finds_device(struct launch *launch) {
   launch->device = DEVICE_UNLISTED;
   if (capture_covers(launch->stream)) return false;

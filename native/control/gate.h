@@ -1,7 +1,7 @@
 /*
- * Every launch passes the gate. The gate charges the launch its estimated cost in tokens, and blocks the thread while
- * the container has no tokens left. If the thread has enough credit, the cost is a hash, two table look-ups and a
- * subtraction.
+ * Every launch passes the gate. The gate charges the launch its estimated cost in tokens, and throttles the thread
+ * (blocks it) while the container has no tokens left. If the thread has enough credit, the cost is a hash, two table
+ * look-ups and a subtraction.
  */
 #ifndef VGPU_GATE_H
 #define VGPU_GATE_H
@@ -91,12 +91,13 @@ static inline bool gate_charge_credit_on(int32_t device, uint64_t key) {
   return true;
 }
 
-/* The same on the only device. With several, gate_enter finds the device of the launch first. */
+/* The same check for slices with one device. With several devices, gate_enter first determines the device of the
+ * launch. */
 static inline bool gate_charge_credit(uint64_t key) {
   return gate_charge_credit_on(atomic_load_explicit(&gate.device, memory_order_relaxed), key);
 }
 
-/* Lets a launch through if it is not limited or if its tokens are paid. */
+/* True if the launch is not limited or its tokens were taken from the thread's credit. */
 static inline bool gate_passes(uint64_t key) {
   return !gate_is_stale() && (gate_is_off() || gate_charge_credit(key));
 }

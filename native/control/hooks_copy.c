@@ -1,5 +1,5 @@
-/* Copies whose sides are given by addresses or descriptions. Copies within a GPU or between GPUs run on the SMs and are
- * paced like kernels. Copies from and to the host use copy engines and are not paced. */
+/* Copies whose source and destination are given by addresses or structures. Copies within a GPU or between GPUs run on
+ * the SMs and are paced like kernels. Copies from and to the host use copy engines and are not paced. */
 #include "driver.h"
 #include "gate.h"
 #include "magnitude.h"
@@ -10,8 +10,8 @@ enum { ROW = 0x40, PEERS, TO_ARRAY, FROM_ARRAY, ARRAYS, FLAT, DEEP, DEEP_PEERS, 
 #define KEY(what, bytes) launch_key(what, magnitude(bytes), 0x636f7079, 0)
 #define OF_THREAD(stream) capture_stream(stream, true)
 
-/* The address itself determines the side, regardless of the name of the call. Memory unknown to the driver is host
- * memory. */
+/* The address itself determines whether it is host or device memory, regardless of the name of the call. Memory unknown
+ * to the driver is host memory. */
 static bool on_device(CUdeviceptr pointer) {
   unsigned int type = 0;
   return driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer) == CUDA_SUCCESS &&

@@ -1,5 +1,5 @@
 /* Memory that a slice holds beyond its memory limit: managed memory that stays on the host, where the GPU accesses it
- * over PCIe. It never uses GPU memory, so the memory that other slices have booked stays available. */
+ * over PCIe. It never uses GPU memory, so the memory that is allocated to other slices stays available. */
 #ifndef VGPU_HOST_BACKED_H
 #define VGPU_HOST_BACKED_H
 

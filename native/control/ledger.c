@@ -104,7 +104,7 @@ static void accept(const struct ledger *ledger, const struct account *account, u
   if (account->device != NO_DEVICE) raise_peak(ledger, (uint32_t)account->device, add_saturating(sums->held, bytes));
 }
 
-/* Takes back what dead processes announced and never decided. */
+/* Reclaims the tentative bytes of processes that died before their reservation was granted or refused. */
 static void reclaim_dead(const struct ledger *ledger) {
   struct process_identity self;
   process_self(&self);
@@ -113,9 +113,10 @@ static void reclaim_dead(const struct ledger *ledger) {
 
 /*
  * Resolves concurrent reservations that do not all fit. One thread per process takes part, and lower slots have
- * priority: the others wait, unannounced, until those are decided. Bytes that do not fit beside those held are not
- * announced either, so nobody waits for them. Whoever waits for a process that was killed in the middle reclaims its
- * slot; one that was only stopped, as by a CPU limit, delays the others until it continues or their patience ends.
+ * priority: the other processes announce no bytes and wait until the reservations of the lower slots are granted or
+ * refused. Bytes that do not fit beside the held bytes are not announced either, so no process waits for them. If a
+ * process is killed during its reservation, a waiting process reclaims its slot. If a process is only stopped, for
+ * example by a CPU limit, the others wait until it continues, at most PATIENCE_NS.
  */
 static int reserve_contended(const struct ledger *ledger, const struct account *account, uint64_t bytes,
                              uint64_t budget) {

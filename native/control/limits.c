@@ -37,8 +37,8 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
 
 void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live) {
   uint32_t sequence = __atomic_load_n(&file->header.sequence, __ATOMIC_ACQUIRE);
-  /* The writer reuses a copy only at the second publication after it. One retry is therefore rare, and ten retries mean
-   * that the writer is malicious. */
+  /* The writer reuses a copy only at the second publication after it. One retry is therefore rare. The bound on retries
+   * ends the loop if a malicious writer keeps changing the file. */
   for (int attempt = 0; attempt < 10; attempt++) {
     memcpy(live, &file->live[sequence & 1][device], sizeof *live);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);

@@ -6,7 +6,7 @@
 
 typedef __typeof__(nvmlDeviceGetHandleByIndex_v2) by_index;
 
-/* The number of GPUs shown among the driver's first `end`. */
+/* The number of visible GPUs among the first `end` GPUs of the driver. */
 static nvmlReturn_t count_shown(by_index *handle_of, unsigned int end, unsigned int *shown) {
   *shown = 0;
   for (unsigned int i = 0; i < end; i++) {

@@ -1,7 +1,7 @@
 #include "overlap.h"
 
-/* Costs are estimates and the GPU's clock is coarse. Time without any event counts as foreign only when it exceeds the
- * longest cost by this part and by this many ns. */
+/* Costs are estimates and the GPU's clock is coarse. Time without any event counts as time of other containers only
+ * when it exceeds the longest cost by this fraction and by this many ns. */
 #define SILENCE_SLACK 4u
 #define SILENCE_LEAST_NS 20000u
 

@@ -1,5 +1,5 @@
 /* Measures how much GPU time concurrent launches really use. Each launch was learned at the cost of running alone;
- * while several streams are busy, the time in which they overlap is spent only once. Pure arithmetic. */
+ * while several streams are busy, the GPU spends the time in which they overlap only once. Pure arithmetic. */
 #ifndef VGPU_OVERLAP_H
 #define VGPU_OVERLAP_H
 

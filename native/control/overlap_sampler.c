@@ -30,8 +30,8 @@
  * agree there is time for more of them. */
 #define WINDOWS_PER_MEASUREMENT 4u
 #define WINDOWS_PER_MEASUREMENT_SETTLED 8u
-/* The overlap depends on how launches are paced, and the pacing depends on this factor. Old measurements are therefore
- * averaged out quickly after the pace changes. */
+/* The overlap depends on how launches are paced, and the pacing depends on this factor. Old measurements therefore lose
+ * their weight quickly after the pacing changes. */
 #define PART_OVER 4
 /* Launches in a row on one stream after which the other streams count as unused. */
 #define STREAM_MEMORY 2000u
@@ -98,7 +98,7 @@ static void open_window(uint32_t device, uint64_t charged_ns, uint64_t now) {
   set_state(WINDOW_COUNTING);
 }
 
-/* Concurrency never costs time, so a factor above the whole is time of other containers. It is clamped. */
+/* Concurrency never costs time, so a factor above 100 percent includes time of other containers. It is clamped. */
 static uint32_t factor_of(const struct overlap_sums *sums) {
   uint64_t part = sums->ran_ns * VGPU_PPM_WHOLE / sums->charged_ns;
   return part < 10000 ? 10000 : part > VGPU_PPM_WHOLE ? VGPU_PPM_WHOLE : (uint32_t)part;

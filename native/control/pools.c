@@ -153,8 +153,9 @@ bool pools_reserve(struct pool *pool, struct memory_reservation *reservation, ui
   return pools_reserve_exactly(pool, reservation, bytes <= room ? 0 : growth, api);
 }
 
-/* Sets `charged` to what the pool has reserved, pays for growth from `reservation` and returns the rest of it. If
- * growth exceeds the reservation and the limit, pending reservations of other threads of this process must cover it. */
+/* Sets `charged` to the bytes that the pool has reserved, covers growth from `reservation` and returns the rest of it.
+ * If growth exceeds the reservation and the limit, pending reservations of other threads of this process must cover it.
+ */
 static bool charge(struct pool *pool, uint64_t reserved, uint64_t reservation, bool force) {
   uint64_t grown = reserved > pool->charged ? reserved - pool->charged : 0;
   uint64_t shrunk = pool->charged > reserved ? pool->charged - reserved : 0;

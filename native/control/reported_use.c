@@ -11,11 +11,11 @@
 #include <signal.h>
 #include <string.h>
 
-/* NVML is asked for this long after the last long launch. */
+/* NVML is queried until this much time has passed since the last long launch. */
 #define LONG_MEMORY_NS 1000000000ull
 #define MOST_REPORTS 512u
-/* While more long launches than these wait for the GPU, nothing is given back: the GPU is full, and launches would pile
- * up in its queue. */
+/* While more long launches than this wait for the GPU, nothing is refunded: the GPU is fully used, and more launches
+ * would only lengthen its queue. */
 #define MOST_IN_FLIGHT 3u
 
 static struct {
@@ -34,7 +34,7 @@ enum nvml_state { NVML_CLOSED = 0, NVML_OPEN, NVML_UNUSABLE };
 static enum nvml_state state;
 static struct driver_nvml nvml;
 static nvmlProcessUtilizationSample_t reports[MOST_REPORTS];
-/* held by one waiting thread at a time, also across calls of NVML; the others do not wait for it */
+/* held by one throttled thread at a time, also across calls of NVML; other threads do not wait for it */
 static struct lock lock;
 
 void reported_use_charged(uint32_t device, int64_t gpu_ns) {
@@ -65,8 +65,8 @@ static bool find(uint32_t device) {
   return devices[device].found;
 }
 
-/* NVML may report pids of another namespace, where the own pid belongs to another process. All processes that it lists
- * exist in the own namespace only if the pids are of that namespace. */
+/* NVML may report pids of another pid namespace, in which the pid of this process belongs to another process. If all
+ * listed processes exist in this process's namespace, the pids belong to that namespace. */
 static const nvmlProcessUtilizationSample_t *own_report(unsigned int count) {
   const nvmlProcessUtilizationSample_t *own = NULL;
   for (unsigned int i = 0; i < count; i++) {
@@ -123,7 +123,7 @@ void reported_use_end(void) {
   lock_release(&lock);
 }
 
-/* The parent's NVML does not belong to the child, which opens its own. */
+/* A child must not use the NVML session of its parent; it opens a session of its own. */
 static void reset(void) {
   memset(devices, 0, sizeof devices);
   state = NVML_CLOSED;

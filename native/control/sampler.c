@@ -183,7 +183,7 @@ static uint64_t correct_by_host_clock(struct sample *sample, uint64_t took_ns) {
   return took_ns;
 }
 
-/* Charges or refunds the difference between a guessed charge and the measured duration. */
+/* Charges or refunds the difference between an assumed cost and the measured duration. */
 static void settle_guess(const struct sample_request *request, uint64_t took_ns, bool at_least) {
   if (at_least && took_ns <= request->charged_ns) return;
   int64_t more = (int64_t)sampler_overlapped(request->device, took_ns) -
@@ -206,7 +206,7 @@ static void apply(struct sample *sample, float took_ms, uint64_t now) {
   learn_usual_calls(calls_ns);
   cost_learn(request->cost, sample->key, &timing, now);
   if (request->guessed) {
-    /* Lower bound: the launch took at least the time that the driver calls do not explain. */
+    /* Lower bound: the measured time minus the time that the driver calls took. */
     uint64_t surely_ns = took_ns > calls_ns ? took_ns - calls_ns : 0;
     settle_guess(request, timing.disturbed ? surely_ns : took_ns, timing.disturbed);
   }
@@ -271,8 +271,7 @@ void sampler_drop_context(CUcontext context) {
   for (uint32_t i = 0; i < SAMPLES; i++) {
     struct sample *sample = &samples[i];
     enum sample_state state = __atomic_load_n(&sample->state, __ATOMIC_ACQUIRE);
-    /* A thread that launches in a context while another thread destroys the context has undefined behaviour in CUDA
-     * too. */
+    /* Launching in a context while another thread destroys it is undefined behaviour in CUDA as well. */
     if (sample->context != context || state == SAMPLE_BUSY) continue;
     if (state != SAMPLE_FREE) release(sample);
     driver.cuEventDestroy_v2(sample->start);

@@ -16,7 +16,7 @@ struct sample_request {
   CUstream stream;
   struct cost *cost;
   uint64_t charged_ns;
-  bool guessed;            /* charged a guess: the difference is charged once the cost is known */
+  bool guessed;            /* charged an assumed cost: the difference is charged once the cost is known */
   uint64_t alone_until_ns; /* when the launch would end on an otherwise idle GPU; 0: lateness is not measured */
 };
 
@@ -27,7 +27,7 @@ struct sample *sampler_begin(const struct sample_request *request);
 void sampler_launching(struct sample *sample);
 void sampler_end(struct sample *sample, CUstream stream, bool launched);
 
-/* Applies all finished samples. Takes some microseconds, so the best time is while the thread waits anyway. */
+/* Applies all finished samples. Takes some microseconds, so call it preferably while the thread waits anyway. */
 void sampler_collect(void);
 
 /* Calls sampler_collect between launches, except during a timing window: the extra microseconds would change how

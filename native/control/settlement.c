@@ -29,7 +29,7 @@ static int64_t within(int64_t value, int64_t least, int64_t most) {
   return value < least ? least : value > most ? most : value;
 }
 
-/* Whether the report is of the window directly after that of the last one. */
+/* Whether the window of this report follows directly after the window of the last report. */
 static bool is_next(struct settlement *settlement, uint64_t gap_ns) {
   if (settlement->window_ns == 0 || gap_ns < settlement->window_ns) settlement->window_ns = gap_ns;
   return gap_ns < settlement->window_ns + settlement->window_ns / 2;

@@ -1,10 +1,10 @@
 /*
  * Compares what this process was charged with the GPU time that the driver reports for it. The charge of a long kernel
- * contains the time slices that other containers had meanwhile; the report does not. Pure arithmetic.
+ * includes the time slices of other containers during its run; the report does not. Pure arithmetic.
  *
- * A report is the utilisation of one window of the driver, in whole percent. A report of p stands for p + 1/2: drivers
- * that round down then report the true mean, and drivers that round more than it.
- * If a window was missed, what was used meanwhile is not known, and the process is owed nothing for the time before.
+ * A report is the utilisation of one window of the driver, in whole percent. A report of p counts as p + 1/2. This is
+ * the true mean for drivers that round down, and too high for drivers that round to the nearest percent. If a window
+ * was missed, its GPU time is not known, and the refund for the time before it is dropped.
  */
 #ifndef VGPU_SETTLEMENT_H
 #define VGPU_SETTLEMENT_H
@@ -16,7 +16,7 @@
  * charges by as much as SETTLEMENT_BEHIND_NS before they are ignored. */
 #define SETTLEMENT_AHEAD_NS 50000000ll
 #define SETTLEMENT_BEHIND_NS 100000000ll
-/* Upper bound of what is owed at once: a container whose GPU is full cannot use it. */
+/* Upper bound of the refund at any time: a container whose GPU is fully used cannot use a larger refund. */
 #define SETTLEMENT_MOST_NS 200000000ll
 
 struct settlement {
@@ -27,17 +27,17 @@ struct settlement {
   uint32_t marked;
   uint64_t reported_until_ns; /* 0: no report yet */
   uint64_t window_ns;         /* the shortest time between two reports: the windows follow each other */
-  int64_t excess_ns;          /* charged beyond the reports and not given back */
+  int64_t excess_ns;          /* charged beyond the reports and not refunded */
 };
 
-/* Records the sum of the charges for all work that the GPU has completed. To be called more often than reports arrive.
- */
+/* Records the sum of the charges for all work that the GPU has completed. Must be called more often than reports
+ * arrive. */
 void settlement_mark(struct settlement *settlement, uint64_t now, int64_t charged_ns);
 
-/* Learns from a report of the driver about a window that ended at `until_ns`. */
+/* Adds a report of the driver for a window that ended at `until_ns`. */
 void settlement_report(struct settlement *settlement, uint64_t until_ns, uint32_t percent);
 
-/* Takes what the process is owed, at most `most_ns`. `launch_ns`: the charge of its long launches. */
+/* Takes the refund of the process, at most `most_ns`. `launch_ns`: the charge of its long launches. */
 uint64_t settlement_take(struct settlement *settlement, uint64_t launch_ns, uint64_t most_ns);
 
 #endif

@@ -14,8 +14,8 @@
 /* Credit that an idle container keeps, in wall time. It compensates for a late wake-up and is too small to be visible
  * over a second. */
 #define LAW_CREDIT_NS 50000000ull
-/* Upper bound of the additional credit after a late wake-up. A container does not lose its share because its thread
- * slept and then got no CPU, for example for two periods of an exhausted CPU quota. */
+/* Upper bound of the additional credit after a late wake-up. A container keeps its share if its thread gets no CPU
+ * after a sleep, for example for two periods of an exhausted CPU quota. */
 #define LAW_HELD_UP_MOST_NS 200000000ull
 /* Launches may run this far ahead of the bucket, so that the GPU has work until the next sleep ends. */
 #define LAW_AHEAD_NS 1000000ull
@@ -36,7 +36,8 @@ uint64_t law_gpu_ns(uint64_t wall_ns, uint32_t share_ppm);
 /* The level after a charge of `wall_ns`. Credit older than LAW_CREDIT_NS plus `held_up_ns` expires. */
 uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t held_up_ns);
 
-/* The part of `held_up_ns` that is still valid at this level: 0 as soon as the container has caught up. */
+/* The part of `held_up_ns` that is still valid at this level: 0 as soon as the container has used the share that it
+ * missed. */
 uint64_t law_held_up_ns(uint64_t level_at, uint64_t now, uint64_t held_up_ns);
 
 /*

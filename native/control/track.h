@@ -13,7 +13,7 @@ enum track_kind {
   TRACK_POOL,         /* handle of a pool; `link` points to its record in pools.c */
   TRACK_ARRAY,        /* CUarray */
   TRACK_MIPMAP,       /* CUmipmappedArray */
-  TRACK_VMM_PHYSICAL, /* physical allocation, under a number of our own */
+  TRACK_VMM_PHYSICAL, /* physical allocation; the key is a number that this library assigns */
   TRACK_VMM_HANDLE,   /* handle of a physical allocation; `link` is the allocation */
   /* mapped address; `link` is the physical allocation, 0: one that is not accounted. `device` is the device charged for
    * the mapping plus one, 0: none */

@@ -113,7 +113,7 @@ static bool install_environment(void) {
   return true;
 }
 
-/* If the program set a variable meanwhile, the C library copied our array. The entry is then restored in the copy. */
+/* If the program set a variable meanwhile, the C library copied this array. The entry is then restored in the copy. */
 static void restore_environment(void) {
   if (environ == own_environment) {
     __atomic_store_n(&environ, program_environment, __ATOMIC_RELEASE);

@@ -10,21 +10,21 @@
 
 /* How often claims are read while a launch waits. */
 #define POLL_NS 50000ull
-/* A launch waits at most this long for work that high slices interrupted to complete: earlier work on the GPU may
- * itself wait for this thread. */
+/* After high slices interrupted work of this process, a launch waits at most this long until that work is complete:
+ * earlier work on the GPU may itself wait for this thread. */
 #define DRAIN_MOST_NS 50000000ull
-/* Claims are believed for a part of the time. A slice that did not give way for a while gives way for up to
+/* Claims are accepted only for a part of the time. A slice that did not yield for a while yields for up to
  * BELIEF_BURST_NS at once. */
 #define BELIEF_BURST_NS 200000000ull
 #define BELIEF_PAUSE_NS 20000000ull
 #define BELIEVED_WHOLE 100u
 #define DEFAULT_FLOOR 500u
 
-/* How long this process gave way to each high slice, as a bucket (see law_charge). */
+/* How long this process yielded to each high slice, as a bucket (see law_charge). */
 static struct belief {
   uint64_t level_at_ns;
   uint64_t charged_until_ns;
-  uint32_t spent; /* not believed again until there is credit of BELIEF_PAUSE_NS */
+  uint32_t spent; /* not accepted again until there is credit of BELIEF_PAUSE_NS */
 } beliefs[VGPU_MAX_DEVICES][VGPU_MAX_HIGH];
 
 _Static_assert(VGPU_MAX_DEVICES <= 100 && VGPU_MAX_HIGH <= 10, "names of links have two digits and one");
@@ -62,7 +62,7 @@ static bool is_believed(uint32_t device, uint32_t number, uint64_t now) {
   return !is_spent && believed_of(device, number) > 0;
 }
 
-/* Bit mask of the high slices that have work and are believed. */
+/* Bit mask of the high slices that have work and whose claims are accepted. */
 static uint32_t claimants(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
   uint32_t count = live->high_count < VGPU_MAX_HIGH ? live->high_count : VGPU_MAX_HIGH;
   uint32_t found = 0;

@@ -1,4 +1,4 @@
-/* Calls that exist twice: for the legacy default stream, and for the per-thread default stream. */
+/* Calls with two variants: for the legacy default stream, and for the per-thread default stream. */
 #ifndef SIM_CALL_PAIRS_H
 #define SIM_CALL_PAIRS_H
 

@@ -334,8 +334,8 @@ SIM_API CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CU
   return set_exec(exec, node, p->type, general_task(p, &task), &task);
 }
 
-/* The nodes of a child graph are flattened into the executable graph. Each takes the parameters of the node at the same
- * position in the new graph. */
+/* The nodes of a child graph are flattened into the executable graph. Each node takes the parameters of the node at the
+ * same position in the new graph. */
 SIM_API CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph graph) {
   ENTER();
   TRY(exec_check(exec));

@@ -38,7 +38,7 @@ struct sim_process {
   uint32_t driver;      /* the process called cuInit; 0: it uses NVML only */
   uint32_t users;       /* number of libraries of this process that use the machine */
   uint64_t born;        /* start time in kernel ticks, because a pid can be reused */
-  uint64_t image;       /* changes with exec: a process that runs another program has left */
+  uint64_t image;       /* changes with exec: a process that runs another program no longer uses the machine */
   uint64_t space;       /* pid namespace of `pid` */
   _Atomic uint64_t memory[SIM_MAX_BOARDS];
   _Atomic uint32_t contexts[SIM_MAX_BOARDS];

@@ -151,7 +151,7 @@ SIM_API CUresult cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice d
 PER_THREAD_SZ(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream), pointer, size,
               device, own_stream(stream))
 
-/* Prefetched pages have no place in the model beyond what advice gives them, so discarding changes nothing. */
+/* The model knows the location of pages only from advice, so discarding prefetched pages changes nothing. */
 static CUresult prefetch_all(const CUdeviceptr *pointers, const size_t *sizes, size_t count,
                              const CUmemLocation *locations, const size_t *first_of_location, size_t location_count,
                              CUstream stream) {

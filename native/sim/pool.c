@@ -22,8 +22,8 @@ struct piece {
   size_t bytes;
   struct allocation *allocation;
   bool used;
-  /* Freed and unused: available at once in the channel that freed it, in other channels when that channel has done
-   * `freed_at`. */
+  /* Freed and unused: available at once in the channel that freed it, and in other channels when that channel has
+   * completed `freed_at`. */
   const struct sim_channel *freed_in;
   uint64_t freed_at;
 };

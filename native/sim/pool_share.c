@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Pools shared between processes. The exporting process owns the memory and is charged for it. An importing process has
- * an address for each imported pointer; contents are not shared. */
+ * its own address for each imported pointer. Contents are not shared. */
 
 enum { POINTER_MAGIC = 0x504f5054 };
 

@@ -7,7 +7,8 @@
 /* Registers a library of this process; its libraries share one row. -1: no free row. */
 int sim_process_enter(struct sim_machine *machine, bool driver);
 
-/* Unregisters a library. With the last one the process leaves: its work is dropped and its memory is freed. */
+/* Unregisters a library. When the last library is unregistered, the work of the process is dropped and its memory is
+ * freed. */
 void sim_process_leave(struct sim_machine *machine, uint32_t process);
 
 /* Cleans up after dead processes. Rate limited unless `now` is set. */

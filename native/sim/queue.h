@@ -3,7 +3,7 @@
  *
  * A channel is the GPU's side of a stream: operations in order. Its owner (one process, one pushing thread at a time)
  * writes `submitted` and the operations. The holder of the GPU's lock advances the model and writes everything else. No
- * process waits for another here.
+ * process waits for another process in this code.
  */
 #ifndef SIM_QUEUE_H
 #define SIM_QUEUE_H
@@ -20,8 +20,8 @@ enum sim_kind {
   SIM_COPY,   /* occupies copy engine `engine` for `work` nanoseconds */
   SIM_RECORD, /* stamps event `event` with `ticket` */
   SIM_WAIT,   /* waits until event `event` has reached `ticket` */
-  SIM_JOIN,   /* waits until channel `channel` of the same GPU has done `ticket` operations */
-  SIM_HOST,   /* waits until the process has done its part: see host_done */
+  SIM_JOIN,   /* waits until channel `channel` of the same GPU has completed `ticket` operations */
+  SIM_HOST,   /* waits until the process has run the host function: see host_done */
   SIM_MARK,   /* takes no time */
 };
 

@@ -249,7 +249,7 @@ static void select_tenant(struct sim_model *model, struct scan *scan) {
     model->slice_end_ns = model->switched_ns + model->slice_ns;
     model->switches += changes;
   } else if (stays && expired) {
-    /* The tenant is alone: slices follow each other without a gap, however rarely the model is advanced. */
+    /* No other tenant waits: time slices follow each other without a gap, however rarely the model is advanced. */
     model->slice_end_ns += divide_up(model->now_ns - model->slice_end_ns + 1, model->slice_ns) * model->slice_ns;
   }
   if (next != SIM_NO_TENANT) scan->next_ns = earlier(scan->next_ns, model->slice_end_ns);

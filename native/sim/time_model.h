@@ -31,7 +31,7 @@ struct sim_tenant {
   _Atomic uint32_t used;
   uint32_t process;       /* slot of the owning process */
   uint32_t legacy;        /* its channel of the legacy default stream */
-  _Atomic uint32_t error; /* CUresult that poisons the context after a kernel faulted */
+  _Atomic uint32_t error; /* CUresult that all calls in the context return after a kernel faulted */
   _Atomic uint64_t order; /* submissions so far */
   uint64_t busy_ns;       /* time with kernels on the GPU */
 };

@@ -8,7 +8,7 @@ static void batch(void) {
     OK(gpu_launch(kernel, 80, stream));
 }
 
-/* The share that low slices get while a high slice always claims and does no work. */
+/* The share that low slices get while a high slice publishes claims all the time and does no work. */
 static double beside_claims(const struct slice *low, const struct slice *high, uint64_t ms) {
   uint64_t charged = __atomic_load_n(&low->usage->devices[0].charged_ns, __ATOMIC_RELAXED);
   uint64_t at = slices_now();

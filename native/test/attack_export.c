@@ -7,7 +7,7 @@
 static const CUmemAllocationProp shareable = {
     .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = FD, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
 
-/* Allocates memory that only a descriptor keeps; -1: refused. */
+/* Allocates memory that is kept alive only by a descriptor; -1: refused. */
 static int export_only(void) {
   CUmemGenericAllocationHandle handle;
   int descriptor;

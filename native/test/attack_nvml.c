@@ -65,7 +65,7 @@ int main(void) {
       .version = nvmlProcessDetailList_v1, .mode = 0, .numProcArrayEntries = 8, .procArray = details};
   if (nvmlDeviceGetRunningProcessDetailList(device, &list) == NVML_SUCCESS) CHECK_EQ(list.numProcArrayEntries, 1);
 
-  /* The neighbour uses all of the GPU's time, this process none. */
+  /* The other container uses all of the GPU's time, this process none. */
   FINE(nvmlDeviceGetUtilizationRates(device, &rates));
   CHECK_EQ(rates.gpu, 0);
   count = 8;

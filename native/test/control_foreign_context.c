@@ -38,7 +38,7 @@ static void check_memory(void) {
   REFUSED(cuMemAllocAsync(&pointer[0], 50 * MIB, stream));
   OK(cuCtxSetCurrent(NULL));
   REFUSED(cuMemAllocAsync(&pointer[0], 50 * MIB, stream));
-  /* Where no GPU is named, the driver answers, also when the slice is full. */
+  /* A call that names no GPU returns the driver's result, even if the slice has no memory left. */
   CHECK_EQ(cuMemAllocAsync(&pointer[0], 50 * MIB, NULL), CUDA_ERROR_INVALID_CONTEXT);
   CHECK_EQ(cuMemAlloc_v2(&pointer[0], 4096), CUDA_ERROR_INVALID_CONTEXT);
   CHECK_EQ(sandbox_held(sandbox_usage(), 0), 0);

@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
   waitpid(spawned, &status, 0);
   CHECK_EQ(WEXITSTATUS(status), 0);
 
-  /* fork alone: regardless of the driver's answer in the child, the parent's state must not change */
+  /* fork without exec: whatever the driver returns in the child, the parent's state must not change */
   pid_t forked = fork();
   REQUIRE(forked >= 0);
   if (forked == 0) {

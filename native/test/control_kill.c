@@ -52,7 +52,8 @@ int main(void) {
     sleep_ns(2000000 + seed % 12000000);
     for (int i = 0; i < 3; i++)
       kill(pids[i], SIGKILL);
-    /* The children are zombies, because nobody has waited for them. All of their memory must be reclaimable. */
+    /* The children are zombies, because their parent has not waited for them. All of their memory must be reclaimable.
+     */
     CUdeviceptr all;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     for (int tries = 0; tries < 100 && result != CUDA_SUCCESS; tries++) {

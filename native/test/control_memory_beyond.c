@@ -87,7 +87,7 @@ int main(void) {
   OK(cuMemPrefetchAsync_ptsz(more, 12 * MIB, 0, NULL));
   OK(cuMemPrefetchAsync_v2(beyond, 20 * MIB, gpu, 0, NULL));
   OK(cuMemPrefetchAsync_v2_ptsz(beyond, 20 * MIB, gpu, 0, NULL));
-  /* The driver refuses a GPU that does not exist, so it was not asked for this memory. */
+  /* The driver rejects a GPU that does not exist, so success shows that the hook does not pass this memory to it. */
   CUmemLocation nowhere = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 99};
   CUdeviceptr ranges[] = {more, beyond};
   size_t sizes[] = {12 * MIB, 20 * MIB}, first_of_location[] = {0};

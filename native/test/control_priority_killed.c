@@ -1,6 +1,6 @@
 #include "slices.h"
 
-/* Claims as long as possible: waits for work that takes seconds. */
+/* Publishes the longest possible claim: waits for work that takes seconds. */
 static void claim_long(void) {
   CUfunction kernel = gpu_kernel("busy_ms_20");
   for (int i = 0; i < 200; i++)
@@ -23,8 +23,8 @@ static bool claims(const struct slice *slice) {
   return false;
 }
 
-/* Whether the slice is charged more than that many hundredths of the GPU in one of some windows: its program may wait
- * for a processor in others. */
+/* Whether the slice is charged more than that many cores of the GPU in at least one of several windows. In the other
+ * windows its program may wait for a CPU. */
 static bool receives(const struct slice *slice, double hundredths) {
   for (int window = 0; window < 20; window++)
     if (slices_used(slice, 500) > hundredths) return true;

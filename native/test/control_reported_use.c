@@ -5,7 +5,7 @@
 
 #define KERNEL_NS 20000000ull
 #define ROUND_LAUNCHES 8
-#define PATIENCE 40 /* rounds of waiting for what a busy machine delays */
+#define PATIENCE 40 /* maximum number of rounds, because a busy machine delays the expected result */
 #define ROUNDS_ALONE 12
 
 static struct vgpu_usage *usage;
@@ -29,7 +29,7 @@ static bool is_whole(double kernels) {
   return kernels > 0.95;
 }
 
-/* Launches until a round is charged as expected, for PATIENCE rounds at most. */
+/* Launches until the charge of one round is as expected, for at most PATIENCE rounds. */
 static bool until(bool (*expected)(double), CUfunction kernel) {
   for (int i = 0; i < PATIENCE; i++)
     if (expected(charge(kernel))) return true;
@@ -47,13 +47,13 @@ int main(void) {
   gpu_open();
   usage = sandbox_usage();
   CUfunction kernel = gpu_kernel("busy_ms_20");
-  /* The kernel takes twice its time as soon as the other program works. At first it is charged for that. */
+  /* The kernel takes twice as long while the other program uses the GPU. At first it is charged for the whole time. */
   CHECK(until(is_charged_for_others, kernel));
   CHECK(until(is_corrected, kernel));
-  /* Alone again, kernels are charged in full. */
+  /* When the other program has ended, kernels are charged in full again. */
   REQUIRE(kill(other, SIGKILL) == 0 && waitpid(other, NULL, 0) == other);
   CHECK(until(is_whole, kernel));
-  /* One round may get back what the next one pays, when the program waits for a processor. */
+  /* If the program waits for a CPU, one round may be refunded what the next round is charged. */
   double rounds = 0;
   for (int i = 0; i < ROUNDS_ALONE; i++)
     rounds += charge(kernel);

@@ -16,7 +16,7 @@ static bool is_taken_back(void) {
   return *granted <= SHARE * 10000;
 }
 
-/* Launches until the library has decided as expected, for some seconds at most. */
+/* Launches until the library grants the expected share, for at most some seconds. */
 static bool until(bool (*decided)(void), CUfunction kernel, CUstream stream) {
   for (int i = 0; i < PATIENCE && !decided(); i++)
     OK(gpu_launch(kernel, 80, stream));

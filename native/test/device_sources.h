@@ -188,7 +188,7 @@ enum source { CURRENT, STREAM, NAMED };
 struct row {
   const char *symbol;
   enum source source;
-  bool memory; /* charged memory instead of time */
+  bool memory; /* charges memory instead of GPU time */
   CUresult (*call)(struct objects *a, CUstream stream);
   CUresult (*undo)(struct objects *a);
 };
@@ -260,7 +260,7 @@ static int expected_gpu(const struct trial *trial) {
   return trial->current;
 }
 
-/* A new thread has no tokens left from earlier launches, so each of its launches takes some from the bucket and is
+/* A new thread has no tokens from earlier launches. Each of its launches therefore takes tokens from the bucket and is
  * counted there. */
 static void *run_trial(void *argument) {
   struct trial *trial = argument;

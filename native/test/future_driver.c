@@ -1,5 +1,5 @@
-/* A future driver: few of today's calls, an unknown one, and a newer variant of a hooked one. loader_future.c links it
- * as libcuda-origin.so.1 behind the control library. */
+/* A future driver: a few existing calls, an unknown call, and a newer variant of a hooked call. loader_future.c links
+ * it as libcuda-origin.so.1 behind the control library. */
 #include "cuda_abi.h"
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -20,7 +20,7 @@
 
 #define REFUSED(call) CHECK_EQ(call, CUDA_ERROR_OUT_OF_MEMORY)
 
-/* Kernels whose names contain their duration; busy_us has the microseconds as its parameter. */
+/* Kernels whose names contain their duration; the parameter of busy_us is the duration in microseconds. */
 static const char gpu_kernels[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry busy_us(.param .u64 us) { ret; }\n"
@@ -53,7 +53,7 @@ __attribute__((unused)) static CUresult gpu_launch(CUfunction function, unsigned
   return cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
 }
 
-/* Becomes a program of another container that keeps the GPU busy without a limit; does not return. */
+/* Runs as a program of another container that keeps the GPU busy without a limit; does not return. */
 __attribute__((unused)) static void gpu_occupy(void) {
   char path[600];
   snprintf(path, sizeof path, "%s/nobody", getenv("GPU_SIM_STATE"));

@@ -41,8 +41,8 @@ int main(void) {
   struct vgpu_usage *usage = sandbox_usage();
   CHECK_EQ(usage->slots[0].unhooked, 0);
 
-  /* No hook of today fits the ABI of a newer variant. Returning the driver's function is the only safe answer, and the
-   * event is counted. */
+  /* No existing hook fits the ABI of a newer variant. Only the driver's function can be returned safely; the bypass is
+   * counted. */
   CHECK_EQ(look_up("cuMemAlloc", &function, 20000, 0, NULL), CUDA_SUCCESS);
   CUdeviceptr pointer = 0;
   CHECK_EQ(((CUresult(*)(CUdeviceptr *, size_t, const char *))function)(&pointer, 7, "because"), CUDA_SUCCESS);

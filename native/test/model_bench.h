@@ -1,4 +1,4 @@
-/* Common to tests of the time model alone: a GPU without a driver, its tenants and their kernels. */
+/* Common to tests that use only the time model: a GPU without a driver, its tenants (contexts) and their kernels. */
 #ifndef TEST_MODEL_BENCH_H
 #define TEST_MODEL_BENCH_H
 

@@ -62,7 +62,7 @@ int main(void) {
   /* Large GPUs are not limited. */
   CHECK_BETWEEN(share_of(by_blocks, 188, 2000, 2 * MS), 80, 100);
   /*
-   * With kernels of the size that it was tuned for, the limiter has an effect: the simulation does not favour one side.
+   * The limiter works with kernels of the size that it was tuned for, so the simulation is not biased against it.
    */
   CHECK_BETWEEN(share_of(by_blocks, 80, 400000, 2 * MS), 15, 60);
 

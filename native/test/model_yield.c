@@ -21,7 +21,7 @@ int main(void) {
   CHECK_EQ(bench.gpu->tenants[polite].busy_ns, done * 20 * US);
   CHECK_EQ(bench.gpu->tenants[greedy].busy_ns, 100 * MS - done * 20 * US);
 
-  /* Alone again, the greedy tenant loses nothing. */
+  /* When the other tenant has no work, the greedy tenant loses no time. */
   sim_model_close_tenant(bench.gpu, bench.events, polite);
   uint64_t before = bench.gpu->tenants[greedy].busy_ns;
   advance(&bench, 200 * MS);

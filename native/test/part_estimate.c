@@ -8,7 +8,7 @@ static uint32_t draw(uint32_t below) {
   return (seed >> 8) % below;
 }
 
-/* The duration of a kernel of `cost` when others get a time slice of 2 ms each time its own slice ends. */
+/* The duration of a kernel of `cost` if other containers get a time slice of 2 ms each time its own time slice ends. */
 static uint64_t contended(uint64_t cost, uint32_t others) {
   uint64_t sample = cost + draw((uint32_t)(cost / 50) + 1);
   uint64_t into = draw(2000000);
@@ -61,7 +61,7 @@ int main(void) {
     CHECK(estimate_value(&lengthy, OTHERS_UNKNOWN) >= 20000000ull * 1000000 / (1000000 - shares[s]));
   }
 
-  /* The cost of a short kernel follows from its undisturbed samples, whatever others use. */
+  /* The cost of a short kernel is estimated from its undisturbed samples, whatever other containers use. */
   struct estimate brief = {.samples = 0};
   for (int i = 0; i < 200; i++)
     estimate_learn(&brief, contended(20000, 3), 750000, (uint64_t)i * 1000000);

@@ -48,7 +48,7 @@ int main(void) {
     os_sleep_until(os_now_ns() + 500000 + seed % 4000000);
     for (int i = 0; i < 4; i++)
       kill(pids[i], SIGKILL);
-    /* A zombie holds no memory: the ledger must not wait until its parent collects it. */
+    /* A zombie holds no memory: the ledger must not wait until the parent has called waitpid for it. */
     uint64_t from = os_now_ns();
     int refused;
     do {

@@ -67,7 +67,7 @@ int main(void) {
     CHECK_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
   CHECK_EQ(shared[0], 0);
   CHECK_EQ(sandbox_held(usage, 0), 0);
-  /* Races for a full device must not end in refusals for all processes. */
+  /* Concurrent reservations on an almost full device must not all be refused. */
   CHECK_BETWEEN(shared[1], PROCESSES * ROUNDS / 20, PROCESSES * ROUNDS);
   CHECK(usage->devices[0].peak_bytes > BUDGET * 9 / 10);
   CHECK(usage->devices[0].peak_bytes <= BUDGET);

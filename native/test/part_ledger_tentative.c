@@ -7,7 +7,7 @@
 #define BUDGET (100ull << 20)
 #define STOPPED_NS 200000000ull
 
-/* A process that stays between the announcement of its bytes and the decision for that long; 0: it dies there. */
+/* A process that stops for this time after it has announced its bytes and before they are granted; 0: it dies there. */
 static pid_t announcing(struct vgpu_usage *usage, uint64_t stopped_ns) {
   pid_t pid = fork();
   REQUIRE(pid >= 0);

@@ -61,7 +61,8 @@ int main(void) {
   CHECK_BETWEEN(part(count, launches), 0.499, 0.501);
 
   /*
-   * Any partition of the launches into counted ones adds up to the whole: here first those that began, then the rest.
+   * Counting the launches in any two parts gives the same sum as counting all at once. Here the first part is the
+   * launches that began first.
    */
   double sum = 0, all = 0;
   for (unsigned half = 0; half < 3; half++) {

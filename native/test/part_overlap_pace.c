@@ -78,7 +78,7 @@ int main(void) {
     launch(1);
   CHECK(asked > 0);
 
-  /* A thread that waits anyway checks samples. */
+  /* A throttled thread checks samples. */
   asked = 0;
   sampler_collect();
   CHECK(asked > 0);

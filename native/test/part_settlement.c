@@ -22,7 +22,7 @@ struct account {
   uint64_t charged_ns, used_ns, given_back_ns;
 };
 
-/* What its kernels used of the GPU until `now`, and what those were charged that ended until then. */
+/* The GPU time that its kernels used until `now`, and the sum of the charges of the kernels that had ended by then. */
 static struct account account_at(const struct program *program, uint64_t now) {
   uint64_t period = program->charge_ns + program->pause_ns, into = now % period, kernels = now / period;
   bool ended = into >= program->charge_ns;
@@ -33,7 +33,7 @@ static struct account account_at(const struct program *program, uint64_t now) {
   };
 }
 
-/* Asks as a program does that waits: about every 100 ms, and later when the host delays it by up to `late_ms`. */
+/* Queries reports like a throttled program: about every 100 ms, with a delay of up to `late_ms` caused by the host. */
 static struct account run(struct settlement *settlement, const struct program *program, uint64_t from, uint64_t until,
                           uint32_t late_ms) {
   struct account first = account_at(program, from), last = account_at(program, until);
@@ -52,7 +52,7 @@ static struct account run(struct settlement *settlement, const struct program *p
 int main(void) {
   TEST_BEGIN("what long kernels were charged beyond the driver's reports is given back, and nothing else");
 
-  /* Others use a fifth, half and three quarters of the time of a kernel. */
+  /* Other containers use a fifth, half and three quarters of a kernel's duration. */
   static const uint64_t walls[] = {25, 40, 80};
   for (unsigned w = 0; w < sizeof walls / sizeof walls[0]; w++) {
     struct settlement settlement = {.marked = 0};
@@ -63,7 +63,7 @@ int main(void) {
     CHECK_BETWEEN((double)account.given_back_ns / wrong, 0.95, 1.03);
   }
 
-  /* Charges that are right: kernels of all lengths, shares from a tenth to nine tenths, late wake-ups. */
+  /* Correct charges: kernels of all durations, shares from a tenth to nine tenths, late wake-ups. */
   static const uint64_t kernels[] = {4, 20, 100, 300};
   static const uint32_t late[] = {0, 20, 150};
   for (unsigned k = 0; k < sizeof kernels / sizeof kernels[0]; k++)
@@ -72,22 +72,22 @@ int main(void) {
         struct settlement settlement = {.marked = 0};
         const struct program program = {kernels[k] * MS, kernels[k] * MS, kernels[k] * MS * (100 - share) / share};
         struct account account = run(&settlement, &program, 1000 * MS, 61000 * MS, late[l]);
-        /* Whole percents leave half a percent of the minute open. */
+        /* Reports in whole percent leave an uncertainty of half a percent of the minute. */
         CHECK_BETWEEN((double)account.given_back_ns / MS, 0, 300);
       }
 
-  /* The others end: what is owed is given back once. */
+  /* The other containers end: the excess is refunded once. */
   struct settlement settlement = {.marked = 0};
   const struct program contended = {20 * MS, 40 * MS, 10 * MS}, alone = {20 * MS, 20 * MS, 5 * MS};
   run(&settlement, &contended, 1000 * MS, 11000 * MS, 0);
   CHECK_BETWEEN((double)run(&settlement, &alone, 11000 * MS, 71000 * MS, 0).given_back_ns / MS, 0, 300);
 
-  /* After a missed window nothing is owed. */
+  /* After a missed window nothing is refunded. */
   settlement.excess_ns = 300 * (int64_t)MS;
   settlement_report(&settlement, 80000 * MS, 0);
   CHECK_EQ(settlement_take(&settlement, 0, 10000 * MS), 0);
 
-  /* No more is taken than asked, and no more than the bound. */
+  /* A call takes at most the requested amount, and at most the upper bound. */
   settlement.excess_ns = 300 * (int64_t)MS;
   CHECK_EQ(settlement_take(&settlement, 20 * MS, 30 * MS), 30 * MS);
   CHECK_EQ(settlement_take(&settlement, 20 * MS, 1000 * MS), SETTLEMENT_MOST_NS - 30 * MS);

@@ -29,7 +29,7 @@ __attribute__((unused)) static void passing_send(int to, int descriptor) {
   REQUIRE(sendmsg(to, &message, 0) == 1);
 }
 
-/* Starts a child process that runs `play` with one end of `line`; its exit code is the result of `play`. Start it
+/* Starts a child process that runs `play` with one end of `line`; its exit code is the result of `play`. Call this
  * before cuInit. */
 __attribute__((unused)) static pid_t passing_start(int (*play)(int line), int *line) {
   int ends[2];

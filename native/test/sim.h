@@ -37,7 +37,7 @@ static const char sim_ptx[] __attribute__((unused)) = ".version 8.0\n"
 static CUcontext sim_context;
 static CUmodule sim_module;
 
-/* Uses a clock that stands still while the program runs: every wait ends exactly at the computed time. */
+/* Uses a clock that does not advance while the program runs: every wait ends exactly at the computed time. */
 __attribute__((unused)) static void sim_jump(void) {
   setenv("GPU_SIM_CLOCK", "jump", 1);
 }
@@ -100,7 +100,7 @@ __attribute__((unused)) static int sim_tool(const char *arguments) {
   return system(command);
 }
 
-/* Starts a child process that runs `play` and exits with its result. Start it before cuInit. */
+/* Starts a child process that runs `play` and exits with its result. Call this before cuInit. */
 __attribute__((unused)) static pid_t sim_process(int (*play)(void *), void *argument) {
   fflush(stdout);
   pid_t child = fork();

@@ -30,7 +30,7 @@ int main(void) {
   OK(cuGraphGetEdges_v2(graph, NULL, NULL, NULL, &edges));
   CHECK_EQ(edges, 4);
 
-  /* Nothing has run so far. Three launches take three times 450 us, because the branches overlap. */
+  /* No work has run so far. Three launches take three times 450 us, because the branches overlap. */
   CUevent begin = sim_mark(a);
   OK(cuEventSynchronize(begin));
   OK(cuGraphInstantiateWithFlags(&exec, graph, 0));

@@ -26,7 +26,7 @@ static struct vgpu_activity *slices_map_activity(void) {
   return activity;
 }
 
-/* Creates a slice with its own share. There is no agent, so no steering lends idle time. */
+/* Creates a slice with its own share. No agent runs, so the slice gets no idle time beyond its share. */
 __attribute__((unused)) static struct slice slices_make(const char *name, enum vgpu_priority priority, uint32_t share) {
   struct slice slice;
   char path[512];
@@ -46,7 +46,7 @@ __attribute__((unused)) static struct slice slices_make(const char *name, enum v
   return slice;
 }
 
-/* Makes `low` give way to `high`, whose claims are believed for this many hundredths of the time. */
+/* Makes `low` yield to `high`, whose claims are accepted for this many hundredths of the time. */
 __attribute__((unused)) static void slices_link(const struct slice *low, const struct slice *high, uint8_t believed) {
   char from[512], to[512];
   struct vgpu_device_live live = low->limits->live[low->limits->header.sequence & 1][0];
@@ -87,7 +87,7 @@ __attribute__((unused)) static void slices_pass(uint64_t ms) {
   }
 }
 
-/* Hundredths of the GPU that the slice is charged over `ms` milliseconds. */
+/* The compute share, in cores, that the slice is charged over `ms` milliseconds. */
 __attribute__((unused)) static double slices_used(const struct slice *slice, uint64_t ms) {
   uint64_t charged = __atomic_load_n(&slice->usage->devices[0].charged_ns, __ATOMIC_RELAXED);
   uint64_t at = slices_now();
