@@ -23,19 +23,37 @@ const agent = new AgentProcess(cluster, GPUS, [...FLAGS, '--probe-port=15678']);
 tap.setTimeout(timeLimit(600_000));
 tap.teardown(() => agent.stop());
 
-/** A pod of the node's network that does nothing. */
-function pod(name: string, namespace: string, changes: object, container: object): object {
+/** What a pod of the node's network does that does nothing. */
+function idle(container: object): object {
+  return {
+    hostNetwork: true,
+    terminationGracePeriodSeconds: 0,
+    containers: [
+      { image: BUSYBOX_IMAGE, imagePullPolicy: 'Never', command: ['sh', '-c', 'sleep 100000'], ...container },
+    ],
+  };
+}
+
+/** A DaemonSet with the labels, the name and the account of the agents, whose pod stands for the agent. */
+function agentDaemonSet(): object {
+  const labels = { 'app.kubernetes.io/name': 'gpu-manager' };
+  const spec = { serviceAccountName: 'gpu-manager', ...idle({ name: 'gpu-manager', args: FLAGS }) };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'DaemonSet',
+    metadata: { name: 'gpu-manager', namespace: 'kube-system' },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+  };
+}
+
+/** A pod that asks for 30 cores and 16 blocks. */
+function trainingPod(): object {
+  const resources = { limits: { [CORE_RESOURCE]: 30, [MEMORY_RESOURCE]: 16 } };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace, ...changes },
-    spec: {
-      hostNetwork: true,
-      terminationGracePeriodSeconds: 0,
-      containers: [
-        { image: BUSYBOX_IMAGE, imagePullPolicy: 'Never', command: ['sh', '-c', 'sleep 100000'], ...container },
-      ],
-    },
+    metadata: { name: 'train', namespace: 'default' },
+    spec: idle({ name: 'main', resources }),
   };
 }
 
@@ -71,7 +89,7 @@ test('kubectl finds the plugin, which reads the agent through the API server wit
   chmodSync(PLUGIN, 0o755);
   symlinkSync(PLUGIN, join(directory, 'bin', 'kubectl-gpu'));
   const env = { ...process.env, PATH: `${join(directory, 'bin')}:${process.env.PATH}` };
-  // The roles only: the DaemonSet would adopt the pod that stands for the agent.
+  // The roles only: the DaemonSet of the manifest needs the image.
   await cluster.kubectl('apply', '-f', join(ROOT, 'daemonset.yaml'));
   t.teardown(() => cluster.kubectl('delete', '-f', join(ROOT, 'daemonset.yaml'), '--ignore-not-found', '--wait=false'));
   await cluster.kubectl('-n', 'kube-system', 'delete', 'daemonset', 'gpu-manager');
@@ -83,32 +101,13 @@ test('kubectl finds the plugin, which reads the agent through the API server wit
 
   await agent.start();
   // The agent is a process of the node; the pod stands for it at the API server, with the node's address.
-  await cluster.apply(
-    pod(
-      'agent',
-      'kube-system',
-      { labels: { 'app.kubernetes.io/name': 'gpu-manager' } },
-      {
-        name: 'gpu-manager',
-        args: FLAGS,
-      },
-    ),
-    pod(
-      'train',
-      'default',
-      {},
-      {
-        name: 'main',
-        resources: { limits: { [CORE_RESOURCE]: 30, [MEMORY_RESOURCE]: 16 } },
-      },
-    ),
-  );
-  for (const [namespace, name] of [
-    ['kube-system', 'agent'],
-    ['default', 'train'],
-  ])
-    await until(`pod ${name} to run`, async () =>
-      /Running/.test(await cluster.kubectl('-n', namespace ?? '', 'get', 'pod', name ?? '')),
+  await cluster.apply(agentDaemonSet(), trainingPod());
+  for (const [namespace, labels] of [
+    ['kube-system', 'app.kubernetes.io/name=gpu-manager'],
+    ['default', ''],
+  ] as const)
+    await until(`the pod in ${namespace} to run`, async () =>
+      /Running/.test(await cluster.kubectl('-n', namespace, 'get', 'pods', '-l', labels)),
     );
 
   const nodes = await until('the node to be shown with its slice', async () => {
