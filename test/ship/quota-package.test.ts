@@ -49,14 +49,14 @@ export class ShelfStore implements Store {
     const groups = [...expected].filter(([name, revision]) => (revisions.get(name) ?? null) !== revision).map(([name]) => name);
     if (groups.length > 0) return { ok: false, code: 'Conflict', groups };
     for (const change of changes) {
-      const place = [change.kind, change.group, change.key].join(' ');
-      if (change.value === null) records.delete(place);
-      else records.set(place, toRecord(change, null));
+      const name = change.kind + ' ' + change.key;
+      if (change.value !== null) records.set(name, toRecord(change, null));
+      else if (records.get(name)?.group === change.group) records.delete(name);
     }
     this.shelf.head = latestHead(this.shelf.head, head);
     const now = new Map<string, Revision>();
     for (const name of expected.keys()) {
-      if (!records.has(['group', name, name].join(' '))) { revisions.delete(name); continue; }
+      if (!records.has('group ' + name)) { revisions.delete(name); continue; }
       const revision = String(++this.shelf.written);
       revisions.set(name, revision);
       now.set(name, revision);
