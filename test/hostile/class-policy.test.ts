@@ -1,4 +1,4 @@
-/** Who may take precedence on a GPU, or memory of the host: the expressions of the policy, outside of a cluster. */
+/** The expressions of the policy that restricts priority and memory class to some namespaces, without a cluster. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Environment } from '@marcbachmann/cel-js';

@@ -133,7 +133,7 @@ async function history(seed: number, restarts: boolean): Promise<number> {
 }
 
 for (const restarts of [false, true]) {
-  const title = `bindings with late and lost answers book no GPU twice${restarts ? ', also when the extender restarts' : ''}`;
+  const title = `bindings with late and lost answers allocate no GPU twice${restarts ? ', also when the extender restarts' : ''}`;
   test(title, { timeout: 1_200_000 }, async (t) => {
     const wrong: number[] = [];
     for (let seed = 0; seed < HISTORIES; seed++) if ((await history(seed, restarts)) > 100) wrong.push(seed);

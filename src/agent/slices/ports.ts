@@ -97,7 +97,7 @@ export interface SliceLimits {
      * Hundredths of the GPU that it may use while other containers leave the GPU idle; null: no more than its share.
      */
     readonly softLimit: number | null;
-    /** The highest that its pod may request; absent: any. */
+    /** The highest that its pod may request; absent: every priority. */
     readonly priority?: Priority;
   }[];
 }
