@@ -11,13 +11,10 @@ const CHECKS: readonly Check[] = [...BRANCH_CHECKS, cdiCheck, doctorCheck];
 /**
  * Runs the control library in front of NVIDIA's own libraries: those of all branches, or of the named ones. Packages
  * come from Debian's archive into a folder outside of this repository; branches and programs that cannot be had are
- * skipped with the reason. `--quick` leaves out programs whose installation takes long. Output is TAP.
+ * skipped with the reason. Output is TAP.
  */
 async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { quick: { type: 'boolean', default: false } },
-  });
+  const { positionals } = parseArgs({ allowPositionals: true });
   const reason = DriverPackages.whyNone() ?? whyNoMachine();
   if (reason !== null) {
     console.log(`1..0 # SKIP drivers: ${reason}`);
@@ -30,7 +27,7 @@ async function main(): Promise<number> {
   }
   const report = new Report();
   const packages = new DriverPackages();
-  const workshop = new Workshop({ quick: values.quick });
+  const workshop = new Workshop({ quick: false });
   try {
     for (const name of positionals.length > 0 ? positionals : BRANCH_NAMES) {
       const branch = fetch(packages, name, report);
