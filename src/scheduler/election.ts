@@ -34,6 +34,8 @@ export class Election {
   readonly #leader: Leader;
   readonly #clock: Clock;
   #isReady = false;
+  /** Counts changes of the holder: a read that began before the Lease was lost does not count after it is won again. */
+  #term = 0;
   #askedAt = -Infinity;
   #wantedAt = -Infinity;
 
@@ -59,10 +61,14 @@ export class Election {
       mayHandOver: () => clock.now() - this.#askedAt > UNASKED_MS && !isWriting(),
       won: async () => {
         // The Lease is renewed meanwhile.
-        void begin().then(() => (this.#isReady = this.#leader.leading));
+        const term = ++this.#term;
+        void begin().then(() => {
+          if (term === this.#term) this.#isReady = true;
+        });
       },
       lost: async () => {
         this.#isReady = false;
+        this.#term += 1;
         end();
       },
     });
