@@ -42,6 +42,8 @@ interface Replica {
   isCut: boolean;
   isWriting: boolean;
   begun: number;
+  /** Ends of the reads that `reads` holds back; null: a read ends at once. */
+  reads: (() => void)[] | null;
   ended: number;
 }
 
@@ -49,14 +51,17 @@ function replicas(count: number): { readonly clock: ManualClock; readonly all: r
   const clock = new ManualClock();
   const api = new LeaseApi();
   const all = Array.from({ length: count }, (_, at) => {
-    const replica = { isCut: false, isWriting: false, begun: 0, ended: 0 } as Replica;
+    const replica = { isCut: false, isWriting: false, begun: 0, ended: 0, reads: null } as Replica;
     const election = new Election({
       api: api.forReplica(replica),
       lease: { namespace: 'kube-system', name: 'gpu-extender' },
       identity: `replica-${at}`,
       clock,
       log: silentLog(),
-      begin: async () => void replica.begun++,
+      begin: () => {
+        replica.begun++;
+        return new Promise((resolve) => (replica.reads === null ? resolve() : void replica.reads.push(resolve)));
+      },
       end: () => void replica.ended++,
       isWriting: () => replica.isWriting,
     });
@@ -136,4 +141,22 @@ test('a replica hands over only when its bindings are answered', async (t) => {
   (all[holder] as Replica).isWriting = false;
   await pass(clock, all, 3_000, () => all[1 - holder]?.election.asked());
   t.same(answering(all), [1 - holder]);
+});
+
+test('a read that began before the Lease was lost does not count when the Lease is won again', async (t) => {
+  const { clock, all } = replicas(1);
+  const [only] = all as [Replica];
+  only.reads = [];
+  await pass(clock, all, 1_000);
+  only.isCut = true;
+  await pass(clock, all, 5_000);
+  only.isCut = false;
+  await pass(clock, all, 5_000);
+  t.equal(only.begun, 2, 'the Lease was lost and won again');
+  only.reads[0]?.();
+  await pass(clock, all, 200);
+  t.same(answering(all), [], 'the first read is older than the second holding of the Lease');
+  only.reads[1]?.();
+  await pass(clock, all, 200);
+  t.same(answering(all), [0]);
 });
