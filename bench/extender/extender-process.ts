@@ -1,5 +1,6 @@
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
+import { NO_LIMITS } from '../../src/scheduler/eviction-limits.js';
 import { Extender } from '../../src/scheduler/extender.js';
 import { seededRandom } from '../openb/random.js';
 import type { Command, Reply } from './extender-child.js';
@@ -25,7 +26,7 @@ async function follow(command: Command): Promise<Partial<Reply>> {
           startDelayMs: 0,
           offer: 'all',
         },
-        { source: cluster, writer: cluster, clock: systemClock, log: silentLog(), election: null },
+        { source: cluster, limits: NO_LIMITS, writer: cluster, clock: systemClock, log: silentLog(), election: null },
       );
       running = { extender, cluster };
       const started = performance.now();

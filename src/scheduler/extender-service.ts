@@ -14,6 +14,7 @@ import type { PodGroup } from './pod-groups.js';
 import type { PodWriter } from './pod-writer.js';
 import { viewPod, type PodView } from './pod-view.js';
 import { preempt } from './preemption.js';
+import { EvictionLimits, runningMembers, type EvictionLimitSource } from './eviction-limits.js';
 import { priorities } from './priorities.js';
 import {
   filterError,
@@ -66,6 +67,7 @@ export const ANSWER_WITHIN_MS = 4_000;
 export class ExtenderService {
   readonly #cluster: Cluster;
   readonly #mirror: ClusterMirror;
+  readonly #limits: EvictionLimitSource;
   readonly #clock: Clock;
   readonly #metrics: DecisionMetrics;
   readonly #options: ExtenderServiceOptions;
@@ -75,6 +77,7 @@ export class ExtenderService {
   constructor(parts: {
     readonly cluster: Cluster;
     readonly mirror: ClusterMirror;
+    readonly limits: EvictionLimitSource;
     readonly writer: PodWriter;
     readonly clock: Clock;
     readonly log: Log;
@@ -83,6 +86,7 @@ export class ExtenderService {
   }) {
     this.#cluster = parts.cluster;
     this.#mirror = parts.mirror;
+    this.#limits = parts.limits;
     this.#clock = parts.clock;
     this.#metrics = parts.metrics;
     this.#options = parts.options;
@@ -153,7 +157,10 @@ export class ExtenderService {
   async preempt(given: PreemptionArguments): Promise<PreemptionResult> {
     const pod = this.#viewOf(given.pod);
     const budget = this.#turns.budget();
-    const victims = await budget.run(preempt(this.#cluster, this.#mirror.pods, pod, given.victims, budget));
+    const { pods, groups } = this.#mirror;
+    const limits = new EvictionLimits(this.#limits, (group) => runningMembers(groups, pods, group));
+    const state = { cluster: this.#cluster, pods, limits, nowMs: this.#clock.now() };
+    const victims = await budget.run(preempt(state, pod, given.victims, budget));
     if (budget.wasSpent) this.#metrics.cutOff('preempt');
     this.#mirror.preemptionAnswered(pod.uid, new Map([...victims].map(([node, { uids }]) => [node, uids])));
     return preemptionResult(victims);

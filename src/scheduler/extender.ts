@@ -8,6 +8,7 @@ import type { KubeApi } from '../kube/client.js';
 import { Election, type LeaseName } from './election.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import type { ClusterSource } from './cluster-source.js';
+import type { EvictionLimitSource } from './eviction-limits.js';
 import { ExtenderService, type ExtenderServiceOptions } from './extender-service.js';
 import { ExtenderMetrics } from './extender-metrics.js';
 import { verbRoutes } from './verb-routes.js';
@@ -34,6 +35,7 @@ export interface ExtenderOptions extends ExtenderServiceOptions {
 /** The extender's connections to other systems. */
 export interface ExtenderWorld {
   readonly source: ClusterSource;
+  readonly limits: EvictionLimitSource;
   readonly writer: PodWriter;
   readonly clock: Clock;
   readonly log: Log;
@@ -62,7 +64,7 @@ export class Extender {
   #endSweep: (() => void) | null = null;
 
   constructor(options: ExtenderOptions, world: ExtenderWorld) {
-    const { source, writer, clock, log } = world;
+    const { source, limits, writer, clock, log } = world;
     const cluster = new Cluster(policyOf(options.policy));
     this.#world = world;
     this.#annotations = new WorkQueue({ clock, log });
@@ -78,7 +80,16 @@ export class Extender {
       unwritten: () => this.#annotations.counts.waiting,
       silentMs: () => source.silentMs,
     });
-    this.#service = new ExtenderService({ cluster, mirror: this.#mirror, writer, clock, log, metrics, options });
+    this.#service = new ExtenderService({
+      cluster,
+      mirror: this.#mirror,
+      limits,
+      writer,
+      clock,
+      log,
+      metrics,
+      options,
+    });
     this.#startDelayMs = options.startDelayMs;
     this.#election = this.#electionOf(world);
     // A replica without the Lease is ready: it answers as soon as the scheduler beside it leads.

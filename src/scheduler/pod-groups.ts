@@ -1,3 +1,4 @@
+import { record } from '../kube/json.js';
 import type { Pod } from '../kube/pod.js';
 
 /**
@@ -11,6 +12,42 @@ const GROUP_KEYS = [
   'scheduling.k8s.io/group-name',
   'scheduling.volcano.sh/group-name',
 ] as const;
+
+/** Labels or annotations with the number of members that a group needs: former coscheduling, and Kueue. */
+const MINIMUM_KEYS = [
+  'pod-group.scheduling.sigs.k8s.io/min-available',
+  'kueue.x-k8s.io/pod-group-total-count',
+] as const;
+
+/** How many members the pod's group needs, as the pod itself says; null if it does not. */
+export function groupMinimumOf({ labels, annotations }: Pick<Pod, 'labels' | 'annotations'>): number | null {
+  const minimum = Number(
+    MINIMUM_KEYS.map((key) => labels[key] ?? annotations[key]).find((value) => value !== undefined),
+  );
+  return Number.isSafeInteger(minimum) && minimum > 0 ? minimum : null;
+}
+
+/** A PodGroup of Kubernetes or of coscheduling: how many of its members must run for the group to be of use. */
+export interface GroupMinimum {
+  /** The keys of `groupOf` that pods of this group may have. */
+  readonly keys: readonly string[];
+  readonly minimum: number;
+}
+
+/**
+ * Reads a PodGroup: `spec.schedulingPolicy.gang.minCount` (scheduling.k8s.io) or `spec.minMember`
+ * (scheduling.x-k8s.io). Null for a group without a minimum.
+ */
+export function readGroupMinimum(object: unknown): GroupMinimum | null {
+  const { metadata, spec } = record(object);
+  const { name, namespace } = record(metadata);
+  const { schedulingPolicy, minMember } = record(spec);
+  const { minCount } = record(record(schedulingPolicy).gang);
+  const minimum = minCount ?? minMember;
+  if (typeof name !== 'string' || typeof namespace !== 'string' || typeof minimum !== 'number') return null;
+  const ofCoscheduling = GROUP_KEYS.slice(0, 2).map((key) => `${namespace}/${key}/${name}`);
+  return { keys: minCount === undefined ? ofCoscheduling : [`${namespace}/${name}`], minimum };
+}
 
 /** The key of a pod's group: pods with equal keys start together or not at all. Null for a pod without a group. */
 export function groupOf({ namespace, podGroup, labels, annotations }: Pod): string | null {
@@ -38,6 +75,10 @@ export interface PodGroup {
 export class PodGroups {
   readonly #groups = new Map<string, PodGroup>();
   #last = 0;
+
+  get(key: string): PodGroup | undefined {
+    return this.#groups.get(key);
+  }
 
   /** All groups. */
   values(): Iterable<PodGroup> {

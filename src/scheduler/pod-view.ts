@@ -5,7 +5,7 @@ import { demandOf, MOST_GPU_CONTAINERS, needsGpu, tooManyContainers } from './cl
 import type { ContainerGpus } from './cluster/pod-placement.js';
 import { checkCores, checkPair } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
-import { groupOf } from './pod-groups.js';
+import { groupMinimumOf, groupOf } from './pod-groups.js';
 import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 
 /** The fields of a pod that the extender uses. */
@@ -21,11 +21,17 @@ export interface PodView {
   readonly ended: boolean;
   /** Whether it is being deleted: its resources will be free. */
   readonly leaving: boolean;
+  /** Time by which a pod that is being deleted must end, in milliseconds since 1970; null for other pods. */
+  readonly endsBy: number | null;
+  /** Its labels, for the selectors of disruption budgets; empty for a pod without GPUs. */
+  readonly labels: Readonly<Record<string, string>>;
   /** The nominated node, on which victims are evicted for it; null without one. */
   readonly nominatedNode: string | null;
   readonly priority: number;
   /** Key of the group of pods that start together or not at all; null without one. */
   readonly group: string | null;
+  /** How many members its group needs, if the pod says so; else null. */
+  readonly groupMinimum: number | null;
   /** Whether the scheduler has written that it found no node. */
   readonly isUnscheduled: boolean;
   readonly demand: Demand;
@@ -40,22 +46,39 @@ export interface PodView {
   readonly gpus: readonly ContainerGpus[] | null;
 }
 
-/** Number of distinct demands that are shared between pods. */
-const MAX_SHARED_DEMANDS = 10_000;
+/** Number of distinct demands, and of distinct sets of labels, that are shared between pods. */
+const MAX_SHARED = 10_000;
 
-/** Reads pods, with one demand object for all pods with the same request: most pods are replicas. */
+const NO_LABELS = {};
+
+/** Reads pods, with one demand object and one set of labels for all equal pods: most pods are replicas. */
 export class PodViews {
   readonly #demands = new Map<string, Demand>();
+  readonly #labels = new Map<string, PodView['labels']>();
 
-  /** Like `viewPod`, with shared demands. */
+  /** Like `viewPod`, with shared demands and labels. */
   view(pod: Pod): PodView {
     const view = viewPod(pod);
-    const known = this.#demands.get(view.demand.key);
-    if (known !== undefined && sameContainers(known, view.demand)) return { ...view, demand: known };
-    if (this.#demands.size >= MAX_SHARED_DEMANDS) this.#demands.clear();
-    this.#demands.set(view.demand.key, view.demand);
-    return view;
+    return { ...view, demand: this.#shareDemand(view.demand), labels: this.#shareLabels(view.labels) };
   }
+
+  #shareDemand(demand: Demand): Demand {
+    const known = this.#demands.get(demand.key);
+    if (known !== undefined && sameContainers(known, demand)) return known;
+    return share(this.#demands, demand.key, demand);
+  }
+
+  #shareLabels(labels: PodView['labels']): PodView['labels'] {
+    if (labels === NO_LABELS) return labels;
+    const key = JSON.stringify(labels);
+    return this.#labels.get(key) ?? share(this.#labels, key, labels);
+  }
+}
+
+function share<T>(shared: Map<string, T>, key: string, value: T): T {
+  if (shared.size >= MAX_SHARED) shared.clear();
+  shared.set(key, value);
+  return value;
 }
 
 /** Keys contain the requests, but not the indexes of their containers. */
@@ -93,9 +116,12 @@ export function viewPod(pod: Pod): PodView {
     nodeName: pod.node,
     ended: pod.isDone,
     leaving: pod.isLeaving,
+    endsBy: pod.deletedAt,
+    labels: needsGpu(demand) ? pod.labels : NO_LABELS,
     nominatedNode: pod.nominatedNode,
     priority: pod.priority,
     group: groupOf(pod),
+    groupMinimum: groupMinimumOf(pod),
     isUnscheduled: pod.unscheduled !== '',
     demand,
     brokenRule:

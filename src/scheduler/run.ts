@@ -15,6 +15,7 @@ import { policyOf } from './cluster/policy/policies.js';
 import type { PolicyName } from './cluster/policy/policy.js';
 import { systemClock } from '../host/clock.js';
 import { silentLog, type Log } from '../host/log.js';
+import { EvictionLimitWatch } from './eviction-limit-watch.js';
 import { ClusterWatch } from './cluster-watch.js';
 import { FixedSource, readObjects } from './start-state.js';
 import { CertificateFiles } from '../http/certificate-files.js';
@@ -57,9 +58,11 @@ export async function buildExtender(config: ExtenderConfig, log: Log): Promise<r
   const identity = `${hostname()}-${randomUUID()}`;
   const election = config.lease === null ? null : { api: client, lease: config.lease, identity };
   const source = new ClusterWatch({ client, clock, log });
-  const extender = new Extender(options, { source, writer: podWriter(client), clock, log, election });
+  const limits = new EvictionLimitWatch({ client, clock, log });
+  const extender = new Extender(options, { source, limits, writer: podWriter(client), clock, log, election });
   return [
     { name: 'api-client', start: async () => undefined, stop: async () => client.close() },
+    { name: 'eviction-limits', start: async () => limits.start(), stop: () => limits.stop() },
     {
       name: 'extender',
       start: async () => {

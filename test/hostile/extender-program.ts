@@ -40,7 +40,7 @@ const extender = new Extender(
     startDelayMs: 0,
     offer: process.argv[3] === 'all' ? 'all' : 'best',
   },
-  { source: api, writer: api, clock: systemClock, log: silentLog(), election: null },
+  { source: api, limits: api, writer: api, clock: systemClock, log: silentLog(), election: null },
 );
 await extender.start();
 const meter = new LoopMeter();

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { readClusterPod } from '../../src/quota-controller/arbitrator/cluster-pod.js';
-import { readDisruptionBudget } from '../../src/quota-controller/arbitrator/disruption-budget.js';
+import { readDisruptionBudget } from '../../src/kube/disruption-budget.js';
 import { readNode } from '../../src/kube/node.js';
 import { readResourceQuota } from '../../src/quota-controller/arbitrator/resource-quota.js';
 

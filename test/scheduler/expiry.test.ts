@@ -34,6 +34,7 @@ function service(
   const made = new ExtenderService({
     cluster,
     mirror,
+    limits: api,
     writer,
     clock,
     log: silentLog(),

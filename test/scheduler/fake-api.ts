@@ -5,11 +5,14 @@ import { nodeOf, type NodeObject, type PodObject } from './objects.js';
 import { PodViews } from '../../src/scheduler/pod-view.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import { failure } from '../../src/kube/failure.js';
+import type { DisruptionBudget } from '../../src/kube/disruption-budget.js';
+import type { EvictionLimitSource } from '../../src/scheduler/eviction-limits.js';
+import type { GroupMinimum } from '../../src/scheduler/pod-groups.js';
 import type { WorkResult } from '../../src/kube/work-queue.js';
 import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';
 
 /** An API server in memory: pods and nodes, a watch with a delay, bindings and patches that can fail. */
-export class FakeApi implements ClusterSource, PodWriter {
+export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
   readonly pods = new Map<string, PodObject>();
   readonly nodes = new Map<string, NodeObject>();
   /** Bindings and patches that arrived, in order. */
@@ -27,8 +30,19 @@ export class FakeApi implements ClusterSource, PodWriter {
   #observer: ClusterObserver | null = null;
 
   readonly silentMs = 0;
+  /** Null while the disruption budgets are not known. */
+  budgets: readonly DisruptionBudget[] | null = [];
+  minimums: readonly GroupMinimum[] = [];
   /** False to hold back the lists. */
   answersLists = true;
+
+  disruptionBudgets(): readonly DisruptionBudget[] | null {
+    return this.budgets;
+  }
+
+  groupMinimums(): readonly GroupMinimum[] {
+    return this.minimums;
+  }
 
   start(observer: ClusterObserver): void {
     this.#observer = observer;

@@ -75,7 +75,7 @@ function extender(api: FakeApi, clock: ManualClock): ExtenderService {
   const cluster = new Cluster(policyOf('binpack'));
   const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
   const options = { reservationTtlMs: 30_000, settleTimeoutMs: 0, offer: 'all' } as const;
-  const parts = { cluster, mirror, writer: api, clock, log: silentLog(), metrics: NO_METRICS, options };
+  const parts = { cluster, mirror, limits: api, writer: api, clock, log: silentLog(), metrics: NO_METRICS, options };
   const service = new ExtenderService(parts);
   api.start(mirror);
   return service;

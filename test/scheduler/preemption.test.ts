@@ -1,4 +1,6 @@
 import { test } from 'tap';
+import { readDisruptionBudget, type DisruptionBudget } from '../../src/kube/disruption-budget.js';
+import { readGroupMinimum, type GroupMinimum } from '../../src/scheduler/pod-groups.js';
 import type { PreemptionResult } from '../../src/scheduler/results.js';
 import type { PodObject } from './objects.js';
 import { node, pod } from './objects.js';
@@ -36,6 +38,7 @@ function uids({ NodeNameToMetaVictims }: PreemptionResult): string[] | undefined
 test('the extender keeps victims that free the right GPU', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   await busy(rig);
+  rig.api.budgets = null;
   const result = await preempt(rig, 100, 10, ['mid']);
   t.same(result, { NodeNameToMetaVictims: { n: { Pods: [{ UID: 'uid-mid' }], NumPDBViolations: 1 } } });
 });
@@ -230,4 +233,103 @@ test('a victim that is deleted without a deletion timestamp leaves its room to t
   rig.api.deletePod('low');
   t.same((await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames, []);
   t.equal(await settle(rig, vip), 'n: 0');
+});
+
+/** A disruption budget of the default namespace for pods with the label `app: NAME`. */
+function budget(app: string, allowed: number): DisruptionBudget {
+  const object = {
+    metadata: { namespace: 'default', name: app },
+    spec: { selector: { matchLabels: { app } } },
+    status: { disruptionsAllowed: allowed },
+  };
+  const read = readDisruptionBudget(object, 'v1');
+  if (read === null) throw new Error('the budget cannot be read');
+  return read;
+}
+
+/** A pod that fills one GPU. */
+function filling(rig: Rig, name: string, gpu: number, priority: number, metadata: PodObject['metadata'] = {}): void {
+  const there = pod(name, [[100, 0]], { nodeName: 'n', priority });
+  const annotations = { 'tencent.com/predicate-gpu-idx-0': String(gpu), ...metadata.annotations };
+  rig.api.setPod({ ...there, metadata: { ...there.metadata, ...metadata, annotations } });
+}
+
+test('the extender evicts a pod within its disruption budget instead of a less important one beyond it', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  filling(rig, 'guarded', 0, 1, { labels: { app: 'guarded' } });
+  filling(rig, 'other', 1, 5);
+  rig.api.budgets = [budget('guarded', 0)];
+  const expected = { NodeNameToMetaVictims: { n: { Pods: [{ UID: 'uid-other' }], NumPDBViolations: 0 } } };
+  t.same(await preempt(rig, 100, 10, ['guarded']), expected, 'the scheduler proposed the guarded pod');
+  t.same(await preempt(rig, 100, 10, ['other']), expected);
+  rig.api.budgets = [budget('guarded', 1)];
+  t.same(uids(await preempt(rig, 100, 10, ['guarded'])), ['guarded'], 'within the budget the lower priority decides');
+});
+
+test('the extender counts the budgets that its victims violate, whatever the scheduler counted', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  for (const [at, name] of ['one', 'two'].entries()) filling(rig, name, at, 1, { labels: { app: 'guarded' } });
+  const violations = async (allowed: number, cores: number): Promise<number | undefined> => {
+    rig.api.budgets = [budget('guarded', allowed)];
+    return (await preempt(rig, cores, 10, ['one'])).NodeNameToMetaVictims.n?.NumPDBViolations;
+  };
+  t.equal(await violations(0, 200), 2);
+  t.equal(await violations(1, 200), 1);
+  t.equal(await violations(2, 200), 0);
+  t.equal(await violations(1, 100), 0, 'one eviction is within the budget');
+  rig.api.budgets = null;
+  t.equal(
+    (await preempt(rig, 100, 10, ['one'])).NodeNameToMetaVictims.n?.NumPDBViolations,
+    1,
+    'while the budgets are not known, the scheduler counts',
+  );
+});
+
+test('a violation that only the scheduler can count stays with a victim that only it knows', async (t) => {
+  const rig = await start(t, [node('n', [16])]);
+  filling(rig, 'low', 0, 1);
+  const web = pod('web', [null], { nodeName: 'n', priority: 1 });
+  rig.api.setPod({ ...web, spec: { ...web.spec, containers: [{ resources: { requests: { cpu: '90' } } }] } });
+  const vip = pod('vip', [[100, 0]], { priority: 10 });
+  const asked = { ...vip, spec: { ...vip.spec, overhead: { cpu: '50' } } };
+  const ask = (victims: readonly string[]): Promise<PreemptionResult> =>
+    post(`${rig.url}/scheduler/preempt`, {
+      Pod: asked,
+      NodeNameToMetaVictims: { n: { Pods: victims.map((name) => ({ UID: `uid-${name}` })), NumPDBViolations: 1 } },
+    });
+  const expected = [{ UID: 'uid-web' }, { UID: 'uid-low' }];
+  t.same((await ask(['web', 'low'])).NodeNameToMetaVictims.n, { Pods: expected, NumPDBViolations: 1 });
+});
+
+test('a pod group keeps its minimum where another victim suffices', async (t) => {
+  const rig = await start(t, [node('n', [16, 16, 16])]);
+  const member = { labels: { 'scheduling.x-k8s.io/pod-group': 'train' } };
+  filling(rig, 'train-0', 0, 1, member);
+  filling(rig, 'train-1', 1, 1, member);
+  filling(rig, 'other', 2, 5);
+  t.same(uids(await preempt(rig, 100, 10, ['train-0'])), ['other'], 'without a known minimum the group needs all');
+  rig.api.minimums = [groupMinimum('train', 1)];
+  t.same(uids(await preempt(rig, 100, 10, ['train-0'])), ['train-0'], 'one more than the minimum runs');
+  rig.api.minimums = [groupMinimum('train', 2)];
+  t.same(uids(await preempt(rig, 100, 10, ['train-0'])), ['other']);
+  const both = await preempt(rig, 200, 10, ['train-0', 'train-1']);
+  t.same(both.NodeNameToMetaVictims.n?.NumPDBViolations, 1, 'the scheduler prefers nodes without such victims');
+});
+
+function groupMinimum(name: string, minMember: number): GroupMinimum {
+  const read = readGroupMinimum({ metadata: { namespace: 'default', name }, spec: { minMember } });
+  if (read === null) throw new Error('the PodGroup cannot be read');
+  return read;
+}
+
+test('a pod that is about to end is waited for, and no other is evicted', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const deleted = (inMs: number) => ({ deletionTimestamp: new Date(Date.now() + inMs).toISOString() });
+  filling(rig, 'low', 0, 1);
+  filling(rig, 'ending', 1, 20, deleted(20_000));
+  t.same(uids(await preempt(rig, 100, 10, ['low'])), ['ending']);
+  filling(rig, 'ending', 1, 20, deleted(3_600_000));
+  t.same(uids(await preempt(rig, 100, 10, ['low'])), ['low'], 'its grace period lasts an hour');
+  filling(rig, 'ending', 1, 20, deleted(-3_600_000));
+  t.same(uids(await preempt(rig, 100, 10, ['low'])), ['low'], 'its node has not removed it for an hour');
 });

@@ -35,7 +35,7 @@ export async function start(
       offer: 'all',
       ...options,
     },
-    { source: api, writer: api, clock: systemClock, log: silentLog(), election: null },
+    { source: api, limits: api, writer: api, clock: systemClock, log: silentLog(), election: null },
   );
   await extender.start();
   t.teardown(() => extender.stop());

@@ -19,7 +19,7 @@ import type { KubeObject } from '../../kube/object.js';
 import { readAllocation, type AllocationObject } from '../../kube/quota/allocation-object.js';
 import { readClusterPod, type ClusterPod } from './cluster-pod.js';
 import { readConsumer, type ConsumerObject } from '../../kube/quota/consumer-object.js';
-import { readDisruptionBudget, type DisruptionBudget } from './disruption-budget.js';
+import { readDisruptionBudget, type DisruptionBudget } from '../../kube/disruption-budget.js';
 import { fitsOnGpus, inventoryOf, type GpuHolding } from './gpu-holding.js';
 import { KnownObjects } from './known-objects.js';
 import { readNode, type Node } from '../../kube/node.js';
