@@ -1,5 +1,6 @@
 import { EQUAL_GPUS_KEY, readEqualGpus } from '../gpu/annotations.js';
 import { convertRequest, type ConvertedRequest } from '../gpu/claims/converted-request.js';
+import { MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
 import { readPod, type PodContainer } from '../kube/pod.js';
@@ -18,6 +19,9 @@ export type PodConversion =
     };
 
 const RESOURCES = [CORE_RESOURCE, MEMORY_RESOURCE];
+
+/** A pod with more resource claims of its own is refused. */
+const MOST_CLAIMS = 256;
 
 interface Asked {
   readonly list: 'initContainers' | 'containers';
@@ -40,6 +44,13 @@ export function convertPod(object: unknown): PodConversion {
     ({ cores, memoryBlocks }) => cores !== 0 || memoryBlocks !== 0,
   );
   if (asked.length === 0) return { kind: 'unchanged', warning: null };
+  const present = list(spec.resourceClaims);
+  if (present.length > MOST_CLAIMS)
+    return {
+      kind: 'refused',
+      reason: `the pod has ${present.length} resource claims; at most ${MOST_CLAIMS} are supported`,
+    };
+  if (asked.length > MOST_GPU_CONTAINERS) return { kind: 'refused', reason: tooManyContainers(asked.length) };
   if (pod.node !== null)
     return {
       kind: 'unchanged',
@@ -49,7 +60,6 @@ export function convertPod(object: unknown): PodConversion {
   const templates = new Map<string, ConvertedRequest>();
   /** Names of pod claims by template, which init containers may use as well. */
   const reusable = new Map<string, string>();
-  const present = list(spec.resourceClaims);
   const taken = new Set(present.map((claim) => text(record(claim).name)));
   const added: object[] = [];
   const patch: object[] = [];

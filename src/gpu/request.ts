@@ -31,6 +31,14 @@ export interface ContainerRequest {
   readonly memoryBlocks: number;
 }
 
+/** A pod with more containers that request GPUs is refused. */
+export const MOST_GPU_CONTAINERS = 256;
+
+/** The refusal of a pod with more than `MOST_GPU_CONTAINERS`. */
+export function tooManyContainers(count: number): string {
+  return `the pod has ${count} containers that request GPUs; at most ${MOST_GPU_CONTAINERS} are supported`;
+}
+
 /** True for less than one GPU, which is placed on a single GPU with enforced limits. */
 export function isFraction(cores: number): boolean {
   return cores > 0 && cores < CORES_PER_GPU;

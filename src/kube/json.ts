@@ -17,8 +17,15 @@ export function text(value: unknown): string {
 
 /** Labels or annotations: texts by name. */
 export function texts(value: unknown): Readonly<Record<string, string>> {
+  const given = record(value);
+  // An object of an API server has texts only; a copy of a large one takes long.
+  for (const name in given) if (typeof given[name] !== 'string') return onlyTexts(given);
+  return given as Readonly<Record<string, string>>;
+}
+
+function onlyTexts(given: JsonRecord): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    Object.entries(record(value)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
 }
 

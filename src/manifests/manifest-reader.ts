@@ -21,6 +21,11 @@ export class ManifestReader {
     return [];
   }
 
+  /** The number of fields of an object; 0 for another value. */
+  size(value: Json): number {
+    return isObject(value) ? Object.keys(value).length : 0;
+  }
+
   /** The items of a list; empty if it is absent. */
   items(value: Json, path: string): readonly Json[] {
     if (value === undefined || value === null) return [];

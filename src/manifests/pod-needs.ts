@@ -16,7 +16,7 @@ export interface PodNeeds {
 /** Why a template's resources cannot be read. */
 export interface PodProblem {
   readonly ok: false;
-  readonly code: 'InvalidQuantity' | 'QuantityTooLarge' | 'NegativeQuantity';
+  readonly code: 'InvalidQuantity' | 'QuantityTooLarge' | 'NegativeQuantity' | 'InvalidDemand';
   readonly reason: string;
 }
 
@@ -29,6 +29,12 @@ interface Container extends Needs {
   /** An init container that runs beside the main containers. */
   readonly isSidecar: boolean;
 }
+
+/**
+ * The most containers and distinct resources of a pod. Kubernetes has no such limits, and no node runs such a pod; but
+ * the manifest of one fits into a request, and others would wait for its evaluation.
+ */
+const MOST = { containers: 1000, resources: 200 };
 
 /**
  * Sums up a PodSpec as the scheduler does: the larger of the sum over concurrently running containers and the largest
@@ -45,11 +51,14 @@ export function podNeeds(
   status?: Json,
 ): PodNeeds | PodProblem {
   const missing = new Set<string>();
+  const resources = new Set<string>();
   const isInfeasible = status !== undefined && isResizeInfeasible(reader, status);
   const read = (name: string, statuses: string): readonly Container[] | PodProblem => {
     const held = heldByName(reader, reader.at(status, statuses));
     const containers: Container[] = [];
-    for (const [index, container] of reader.items(reader.at(spec, name), `${path}.${name}`).entries()) {
+    const items = reader.items(reader.at(spec, name), `${path}.${name}`);
+    if (items.length > MOST.containers) return tooMany(`${path}.${name}`, items.length, MOST.containers);
+    for (const [index, container] of items.entries()) {
       const isSidecar = reader.at(container, 'restartPolicy') === 'Always';
       const resized = name === 'containers' || isSidecar ? held.get(reader.at(container, 'name')) : undefined;
       const needs = containerNeeds(reader, container, `${path}.${name}[${index}]`, gpuType, catalog, missing, {
@@ -57,6 +66,8 @@ export function podNeeds(
         isInfeasible,
       });
       if (!('requests' in needs)) return needs;
+      for (const resource of [...needs.requests.keys(), ...needs.limits.keys()]) resources.add(resource);
+      if (resources.size > MOST.resources) return tooMany(`resources of ${path}`, resources.size, MOST.resources);
       containers.push(needs);
     }
     return containers;
@@ -183,6 +194,8 @@ function resourcesOf(reader: ManifestReader, resources: Json, path: string): Nee
 
 function amountsOf(reader: ManifestReader, value: Json, path: string): Amounts | PodProblem {
   const amounts: Amounts = new Map();
+  const found = reader.size(value);
+  if (found > MOST.resources) return tooMany(path, found, MOST.resources);
   for (const [name, quantity] of reader.quantities(value, path)) {
     const read = readQuantity(name, quantity, 'up');
     if (!read.ok) return { ok: false, code: read.code, reason: `${path}.${name.slice(0, 80)}: ${read.reason}` };
@@ -191,6 +204,10 @@ function amountsOf(reader: ManifestReader, value: Json, path: string): Amounts |
     amounts.set(name, read.amount);
   }
   return amounts;
+}
+
+function tooMany(path: string, found: number, most: number): PodProblem {
+  return { ok: false, code: 'InvalidDemand', reason: `${path}: expected at most ${most}, found ${found}` };
 }
 
 function sum(a: Amounts, b: Amounts): Amounts {

@@ -110,6 +110,15 @@ export function hasReferences(object: KubeObject): boolean {
   return referencesOf(object).length > 0;
 }
 
+/** Each object that a workload refers to is read from the API server, and its author waits for all of them. */
+const MOST_REFERENCES = 100;
+
+/** Why the objects that a workload refers to are not read. */
+export interface TooManyReferences {
+  readonly ok: false;
+  readonly reason: string;
+}
+
 /**
  * Adds the objects that a workload refers to to the options of its evaluation: the workload whose template a Rollout
  * runs, the runtime of a TrainJob, the templates of resource claims.
@@ -119,9 +128,14 @@ export async function withReferences(
   kinds: readonly ServedKind[],
   object: KubeObject,
   options: EvaluationOptions,
-): Promise<EvaluationOptions> {
+): Promise<EvaluationOptions | TooManyReferences> {
   const references = referencesOf(object);
   if (references.length === 0) return options;
+  if (references.length > MOST_REFERENCES)
+    return {
+      ok: false,
+      reason: `spec: expected at most ${MOST_REFERENCES} claim templates, found ${references.length}`,
+    };
   const namespace = object.metadata?.namespace ?? '';
   const found = new Map<string, KubeObject>();
   for (const reference of references) {
@@ -169,9 +183,12 @@ function claimTemplatesIn(object: KubeObject): readonly Reference[] {
   const names = new Set<string>();
   const search = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return;
-    for (const [key, inner] of Object.entries(value))
+    const fields = value as Readonly<Record<string, unknown>>;
+    for (const key in fields) {
+      const inner = fields[key];
       if (key === 'resourceClaimTemplateName' && typeof inner === 'string') names.add(inner);
       else search(inner);
+    }
   };
   search(object.spec);
   return [...names].map((name) => ({ apiVersion: CLAIM_API_VERSION, kind: 'ResourceClaimTemplate', name }));

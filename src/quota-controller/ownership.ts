@@ -65,6 +65,7 @@ export class Ownership {
       if (!creates(`${apiGroup}/${ownerKind}`, object, link)) break;
       const manifest = { apiVersion, kind: ownerKind, ...object };
       const options = await withReferences(api, kinds(), manifest, { ...evaluation(), requireLabel: false });
+      if ('ok' in options) break;
       const { evaluation: alone, owner: above } = evaluateAlone(manifest, options);
       if (!alone.ok || alone.demand === null || asksForNothing(alone.demand)) break;
       if (demand === null && alone.demand.group !== '') return { kind: 'covered' };

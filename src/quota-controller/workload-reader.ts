@@ -41,6 +41,7 @@ export class WorkloadReader {
   async evaluate(object: KubeObject): Promise<Evaluation> {
     const { api, kinds } = this.#options;
     const referring = await withReferences(api, kinds(), object, this.options());
+    if ('ok' in referring) return { ok: false, code: 'InvalidDemand', reason: referring.reason };
     const { evaluation: alone, owner } = evaluateAlone(object, referring);
     const demand = alone.ok ? alone.demand : null;
     if (owner === null || (alone.ok && demand === null)) return alone;

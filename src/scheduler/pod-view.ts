@@ -1,9 +1,9 @@
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { EQUAL_GPUS_KEY, readEqualGpus } from '../gpu/annotations.js';
 import type { ContainerDemand, Demand } from './cluster/demand.js';
-import { demandOf, MOST_GPU_CONTAINERS, needsGpu, tooManyContainers } from './cluster/demand.js';
+import { demandOf, needsGpu } from './cluster/demand.js';
 import type { ContainerGpus } from './cluster/pod-placement.js';
-import { checkCores, checkPair } from '../gpu/request.js';
+import { checkCores, checkPair, MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
 import { groupMinimumOf, groupOf } from './pod-groups.js';
 import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LimitedLogTarget } from '../../host/limited-log.js';
 import { json, plain, RefusedRequest, type Answer } from '../../http/answer.js';
 import type { HttpRequest, Route } from '../../http/listener.js';
@@ -27,6 +28,9 @@ export function reviewRoutes(options: ReviewRoutesOptions): (path: string) => Ro
   return (path) => routes.get(options.callers.reviewPath(path) ?? '') ?? null;
 }
 
+/** Characters from which a review is large: parsing it takes a millisecond or more. */
+const LARGE_REVIEW = 128 << 10;
+
 async function review(
   path: string,
   decide: (review: Review) => Promise<AdmissionResponse>,
@@ -42,6 +46,8 @@ async function review(
   if (waiting !== null) return plain(503, waiting);
   const read = readReview(body);
   if (!read.ok) return plain(400, read.reason);
+  // Parsing a large review takes a turn of its own.
+  if (body.length > LARGE_REVIEW) await nextTurn();
   const response = await decisionOf(decide, read.review, log);
   decided(path, response, (performance.now() - started) / 1000);
   return json(reviewAnswer(read.review.uid, response));

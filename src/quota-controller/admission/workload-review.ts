@@ -211,8 +211,8 @@ function isSafeUnevaluated(before: KubeObject, after: KubeObject): boolean {
   if (after.metadata?.deletionTimestamp !== undefined) return true;
   if (!isDeepStrictEqual(before.metadata?.labels ?? {}, after.metadata?.labels ?? {})) return false;
   const [had, has] = [before.spec?.['replicas'], after.spec?.['replicas']];
-  const isSameOtherwise = isDeepStrictEqual({ ...before.spec, replicas: 0 }, { ...after.spec, replicas: 0 });
-  return isSameOtherwise && (had === has || (typeof had === 'number' && typeof has === 'number' && has <= had));
+  const isMore = had !== has && !(typeof had === 'number' && typeof has === 'number' && has <= had);
+  return !isMore && isDeepStrictEqual({ ...before.spec, replicas: 0 }, { ...after.spec, replicas: 0 });
 }
 
 function isUnmanaged(evaluation: Evaluation): boolean {

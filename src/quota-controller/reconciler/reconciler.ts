@@ -359,7 +359,7 @@ export class Reconciler {
     if (object === null) return seen;
     const now = evaluation();
     const options = await withReferences(api, this.#kinds, object, now);
-    const resolved = options === now ? null : readWorkloadObject(seen.kind, object, options);
+    const resolved = 'ok' in options || options === now ? null : readWorkloadObject(seen.kind, object, options);
     if (resolved?.uid !== seen.uid) return seen;
     if (this.#workloadByUid.get(seen.uid) === seen) this.#workloadByUid.set(seen.uid, resolved);
     return resolved;

@@ -9,9 +9,6 @@ export interface ContainerDemand {
   readonly memoryBytes: number;
 }
 
-/** A pod with more containers that request GPUs is refused. */
-export const MOST_GPU_CONTAINERS = 256;
-
 /** The request of a pod. */
 export interface Demand {
   /** Containers that need a GPU, in the order in which the kubelet serves them. Empty for a pod without GPU request. */
@@ -51,9 +48,4 @@ export function demandOf(parts: Partial<Omit<Demand, 'key' | 'gpuKey'>>): Demand
 /** True when the pod requests a GPU. */
 export function needsGpu(demand: Demand): boolean {
   return demand.containers.length > 0 || demand.init.length > 0;
-}
-
-/** The refusal of a pod with more than `MOST_GPU_CONTAINERS`. */
-export function tooManyContainers(count: number): string {
-  return `the pod has ${count} containers that request GPUs; at most ${MOST_GPU_CONTAINERS} are supported`;
 }

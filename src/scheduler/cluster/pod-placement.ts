@@ -2,7 +2,8 @@ import { place } from '../../gpu/placement/place.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import { searchAssignment } from './assignment-search.js';
-import { MOST_GPU_CONTAINERS, tooManyContainers, type Demand } from './demand.js';
+import { MOST_GPU_CONTAINERS, tooManyContainers } from '../../gpu/request.js';
+import type { Demand } from './demand.js';
 import type { Charge, NodeShape } from './node.js';
 import {
   advance,

@@ -81,20 +81,22 @@ export function readPodSet(shapes: RequestShapeTable, podSet: PodSet, types: Typ
   if (!Number.isSafeInteger(count) || count < 0) return refuse('InvalidCount', `a count of ${count}`);
   const requests = podSet.requests ?? {};
   const limits = podSet.limits ?? {};
+  const [requested, limited] = [Object.keys(requests), Object.keys(limits)];
+  if (Math.max(requested.length, limited.length) > MAX_RESOURCES) return tooManyResources();
   const amounts: Amount[] = [];
   let signature = '';
-  for (const resource of Object.keys(requests)) {
+  for (const resource of requested) {
     const read = readNeed(resource, requests[resource] as Quantity, count);
     if (!read.ok) return read;
     signature += isExtended(resource) ? `${resource}=` : `${resource}>`;
     amounts.push(read.amount);
   }
-  for (const resource of Object.keys(limits)) {
+  for (const resource of limited) {
     const read = readNeed(resource, limits[resource] as Quantity, count);
     if (!read.ok) return read;
     const extended = isExtended(resource);
     if (extended && Object.hasOwn(requests, resource)) {
-      if (amounts[Object.keys(requests).indexOf(resource)] === read.amount) continue;
+      if (amounts[requested.indexOf(resource)] === read.amount) continue;
       return refuse('InvalidQuantity', `request and limit of ${resource.slice(0, 80)} must be equal`);
     }
     signature += extended ? `${resource}=` : `${resource}<`;
@@ -125,7 +127,7 @@ function needsOf(requests: Resources, limits: Resources): readonly Need[] {
 }
 
 function unreadable(needs: readonly Need[], types: Types, unspecified: readonly string[]): Refusal | null {
-  if (needs.length > MAX_RESOURCES) return refuse('InvalidDemand', `more than ${MAX_RESOURCES} resources`);
+  if (needs.length > MAX_RESOURCES) return tooManyResources();
   for (const { resource } of needs) {
     const problem = resourceProblem(resource);
     if (problem !== null) return refuse('UnknownKey', problem);
@@ -160,6 +162,10 @@ function readNeed(
   if (typeof together === 'bigint' && together > MAX_QUANTITY)
     return refuse('QuantityTooLarge', `${resource.slice(0, 80)}: the sum of ${count} pods exceeds 2^63-1`);
   return parsed;
+}
+
+function tooManyResources(): Refusal {
+  return refuse('InvalidDemand', `more than ${MAX_RESOURCES} resources`);
 }
 
 function refuse(code: Refusal['code'], reason: string): Refusal {
