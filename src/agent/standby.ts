@@ -7,7 +7,7 @@ import type { Log } from '../host/log.js';
 import { wait } from '../host/pause.js';
 import { AddressInUse, Listener } from '../http/listener.js';
 import { probeListener } from '../http/probe-listener.js';
-import { displayTls } from './display/display-tls.js';
+import { displayTls } from './display/index.js';
 
 type StandbyConfig = Pick<
   AgentConfig,

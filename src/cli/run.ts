@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { checkConfig } from '../agent/config.js';
-import { buildAgent, type Agent } from '../agent/run.js';
+import type { Agent } from '../agent/agent.js';
+import { buildAgent } from '../agent/run.js';
 import { takeOver } from '../agent/standby.js';
 import { systemClock } from '../host/clock.js';
 import { VERSION } from '../host/version.js';

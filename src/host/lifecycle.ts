@@ -9,6 +9,17 @@ export interface Part {
   stop(): Promise<void>;
 }
 
+/** A part that works from the moment it is opened, and only has to be closed. */
+export function closedAtStop(name: string, close: () => unknown): Part {
+  return {
+    name,
+    start: async () => undefined,
+    async stop() {
+      await close();
+    },
+  };
+}
+
 /**
  * Starts parts in order and stops them in reverse. If a part fails to start, the parts before it are stopped and the
  * error is passed on. A part that does not stop in time is logged and abandoned.

@@ -5,7 +5,8 @@ import type { EmulatedPod } from './kubelet/pod.js';
 import { initPeaks } from '../gpu/ledger/pending.js';
 import type { Log } from '../host/log.js';
 import type { AgentConfig } from '../agent/config.js';
-import { buildAgent, type Agent, type AgentSeams } from '../agent/run.js';
+import type { Agent, AgentSeams } from '../agent/agent.js';
+import { buildAgent } from '../agent/run.js';
 import { NO_PODS, type AgentPods } from '../agent/allocator/no-pods.js';
 
 export interface SimulatedNodeOptions {

@@ -1,7 +1,8 @@
 import { appendFileSync } from 'node:fs';
 import pino from 'pino';
 import { isOffered } from '../../src/gpu/ledger/gpu-mode.js';
-import { buildAgent, type Agent } from '../../src/agent/run.js';
+import type { Agent } from '../../src/agent/agent.js';
+import { buildAgent } from '../../src/agent/run.js';
 import { systemClock, type Clock } from '../../src/host/clock.js';
 import { nameSteps, runBehind, StepGate } from './named-steps.js';
 import type { LedgerReport, Letter, Order, Reply } from './orders.js';

@@ -158,6 +158,20 @@ test('parts import only parts below them', (t) => {
   t.end();
 });
 
+test('a part of the agent imports index.ts or ports.ts of another part, and nothing else of it', (t) => {
+  const isPart = (part: string) => part !== 'agent' && floorOf(part) >= 0;
+  const wrong = imports.flatMap((imported) => {
+    const file = target(imported);
+    if (file === null || floorOf(partOf(imported.from)) < 0) return [];
+    const to = partOf(file);
+    const isDoor = [`${to}/index.ts`, `${to}/ports.ts`].includes(relative(source, file));
+    if (!isPart(to) || to === partOf(imported.from) || isDoor) return [];
+    return [`${relative(source, imported.from)} imports ${relative(source, file)}`];
+  });
+  t.same(wrong, []);
+  t.end();
+});
+
 test('outsiders import the index and the store contract of the quota engine, and nothing else of it', (t) => {
   const outsiders = ['src', 'test', 'bench', 'examples'].flatMap((folder) => sourceFiles(join(repository, folder)));
   const isInsider = (file: string) => /^(?:src|test)\/quota\//.test(relative(repository, file));

@@ -1,8 +1,8 @@
 import type { SliceStore } from '../slices/ports.js';
 import { NO_EDITS, type ContainerEdits } from '../../gpu/container-edits.js';
 import type { Log } from '../../host/log.js';
-import type { DeviceSource } from '../device-plugin/devices.js';
-import { kubeletPassesCdiDevices, type CdiSpecs } from '../libraries/cdi.js';
+import type { DeviceSource } from '../device-plugin/index.js';
+import { kubeletPassesCdiDevices, type CdiSpecs } from '../libraries/index.js';
 
 /** A source of devices that also names the allocation of an answer. */
 export interface AllocationSource extends DeviceSource {

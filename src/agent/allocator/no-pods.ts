@@ -1,5 +1,5 @@
 import type { Notices, PodKnowledge } from './ports.js';
-import type { PodNames } from '../device-plugin/holders.js';
+import type { PodNames } from '../device-plugin/index.js';
 
 /** All queries of the agent about pods. */
 export interface AgentPods extends PodKnowledge, PodNames {

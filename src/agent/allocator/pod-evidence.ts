@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../../host/clock.js';
 import type { PodEvidence } from './ports.js';
-import { RuntimeError } from '../runtimes/container.js';
-import type { NodeContainers } from '../runtimes/node-containers.js';
+import { RuntimeError, type NodeContainers } from '../runtimes/index.js';
 
 /** The kubelet waits for this answer: a runtime that hangs must not stop pod admission. */
 const TIMEOUT_MS = 2_000;

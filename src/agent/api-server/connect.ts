@@ -12,13 +12,16 @@ export interface ApiServerConfig {
   readonly nodeName: string;
 }
 
+export interface ApiServerNeeds {
+  readonly config: ApiServerConfig;
+  /** Called when the API server shows which pod was refused. */
+  readonly onRefused: RefusalListener;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 /** Connects this node to the API server; the agent starts even if it does not answer. Null with `--standalone`. */
-export async function openApiServer(
-  config: ApiServerConfig,
-  clock: Clock,
-  log: Log,
-  onRefused: RefusalListener,
-): Promise<NodeKube | null> {
+export async function openApiServer({ config, onRefused, clock, log }: ApiServerNeeds): Promise<NodeKube | null> {
   if (config.standalone) return null;
   const client = await openKubeClient(config.kubeconfig, clock);
   return new NodeKube({ client, nodeName: config.nodeName, clock, log, onRefused });

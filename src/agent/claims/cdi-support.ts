@@ -1,5 +1,9 @@
-import { connectConfiguredRuntime, type RuntimeConfig } from '../runtimes/configured-runtime.js';
-import type { CdiConfiguration, RuntimeVersion } from '../runtimes/container.js';
+import {
+  connectConfiguredRuntime,
+  type RuntimeConfig,
+  type CdiConfiguration,
+  type RuntimeVersion,
+} from '../runtimes/index.js';
 
 /** Whether containers get the CDI devices that the agent writes, and what to do if they do not. */
 export interface CdiSupport {

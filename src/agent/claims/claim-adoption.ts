@@ -16,8 +16,8 @@ import type { ClaimRecords } from './claim-records.js';
 import { CLAIM_READ_MS } from './claim-reader.js';
 import { KUBELET_CLAIMS_FILE, readKubeletClaims, type KubeletClaim } from './kubelet-claims.js';
 import type { ClaimPods, ClaimSource } from './ports.js';
-import { kubeletFile } from '../device-plugin/kubelet-file.js';
-import type { CdiSpecs } from '../libraries/cdi.js';
+import { kubeletFile } from '../device-plugin/index.js';
+import type { CdiSpecs } from '../libraries/index.js';
 
 /** How long adoption waits for the API server to name the containers of a claim without a record. */
 const PODS_MS = 2_000;

@@ -1,6 +1,6 @@
 import { isUserOf } from '../../gpu/claims/claim-units.js';
 import type { Log } from '../../host/log.js';
-import type { ClaimAllocator } from '../allocator/claim-allocator.js';
+import type { ClaimAllocator } from '../allocator/index.js';
 import type { ClaimPods } from './ports.js';
 
 /**

@@ -1,6 +1,6 @@
 import { unitsOfSlice } from '../../gpu/ledger/book-unit.js';
 import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
-import type { ClaimAllocator } from '../allocator/claim-allocator.js';
+import type { ClaimAllocator } from '../allocator/index.js';
 import type { ClaimAnnotations } from './claim-annotations.js';
 import type { SliceSharing } from '../slices/ports.js';
 

@@ -1,6 +1,6 @@
 import { unitsOfAllocation } from '../../gpu/claims/claim-units.js';
 import type { Clock } from '../../host/clock.js';
-import type { ClaimAllocator } from '../allocator/claim-allocator.js';
+import type { ClaimAllocator } from '../allocator/index.js';
 import { CLAIM_READ_MS, type ClaimReader } from './claim-reader.js';
 import { readKubeletClaims } from './kubelet-claims.js';
 import type { ClaimHandler, ClaimPods } from './ports.js';

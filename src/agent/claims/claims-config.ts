@@ -1,4 +1,4 @@
-import type { RuntimeConfig } from '../runtimes/configured-runtime.js';
+import type { RuntimeConfig } from '../runtimes/index.js';
 
 export const ALLOCATION_MODES = ['plugin', 'dra', 'mixed'] as const;
 export type AllocationMode = (typeof ALLOCATION_MODES)[number];
@@ -24,6 +24,8 @@ export interface ClaimsConfig extends KubeletClaimsConfig, RuntimeConfig {
   /** Directory of the CDI specifications. */
   readonly cdiPath: string;
   readonly nodeName: string;
+  /** Null: the service account of the agent's pod. */
+  readonly kubeconfig: string | null;
   readonly allocationCheckPeriodMs: number;
   readonly virtualManagerPath: string;
 }

@@ -13,8 +13,7 @@ import type { Log } from '../../host/log.js';
 import { pcieRoot } from '../../host/pcie-root.js';
 import type { KubeClient } from '../../kube/client.js';
 import { clusterSubject, type EventRecorder } from '../../kube/events.js';
-import type { Allocator } from '../allocator/allocator.js';
-import { ClaimAllocator } from '../allocator/claim-allocator.js';
+import { type Allocator, ClaimAllocator } from '../allocator/index.js';
 import type { ClaimNotices, NodeFiles } from '../allocator/ports.js';
 import type { SliceStore, SliceSharing } from '../slices/ports.js';
 import { unitsToAdopt, type ClaimEvidence } from './claim-adoption.js';
@@ -35,11 +34,10 @@ import { KUBELET_CLAIMS_FILE } from './kubelet-claims.js';
 import { KubeletPlugin } from './kubelet-plugin.js';
 import type { ClaimHandler, ClaimPods, ClaimRefusals, ClaimSource, DeviceHealth } from './ports.js';
 import { SlicePublisher } from './slice-publisher.js';
-import type { HealthMonitor } from '../gpus/health-monitor.js';
-import { kubeletFile } from '../device-plugin/kubelet-file.js';
+import { type HealthMonitor, modelName } from '../gpus/index.js';
+import { kubeletFile } from '../device-plugin/index.js';
 import { GpuModeKeeper } from './gpu-mode-keeper.js';
-import type { CdiSpecs } from '../libraries/cdi.js';
-import { modelName } from '../gpus/node-labels.js';
+import type { CdiSpecs } from '../libraries/index.js';
 import { preparedStatus, type LiveLimits } from './prepared-status.js';
 
 /** Label for node selectors: whether claims can get parts of this node's GPUs. */
@@ -47,12 +45,6 @@ export const DRA_SHARES_LABEL = 'gaia.tencent.com/dra-shares';
 
 /** Interval in which the ledger's claims are compared with the kubelet and the API server. */
 const SWEEP_MS = 300_000;
-
-/** GPUs that the configuration gives to claims. */
-export function claimGpusOf({ allocation, draGpus }: Pick<ClaimsConfig, 'allocation' | 'draGpus'>): ClaimGpus {
-  if (allocation === 'plugin') return 'none';
-  return allocation === 'dra' ? 'every' : draGpus;
-}
 
 export interface DraOptions {
   readonly config: ClaimsConfig;

@@ -3,7 +3,7 @@ import { configuredMode } from '../../gpu/ledger/gpu-mode.js';
 import { handOver, heldByBoth } from '../../gpu/ledger/hand-over.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
-import type { Allocator } from '../allocator/allocator.js';
+import type { Allocator } from '../allocator/index.js';
 import type { ClaimReader } from './claim-reader.js';
 
 /** The scheduler may still act on a slice for this long after the slice changed. */

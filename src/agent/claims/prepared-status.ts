@@ -1,6 +1,6 @@
 import type { DeviceLimit } from '../../abi/limits-file.js';
 import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
-import type { ClaimAllocator } from '../allocator/claim-allocator.js';
+import type { ClaimAllocator } from '../allocator/index.js';
 import type { DeviceStatus, PreparedStatus } from './claim-status.js';
 
 /** The present limits of a slice on one GPU; null while the slice is not open. */

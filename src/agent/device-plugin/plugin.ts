@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { watch, type FSWatcher } from 'chokidar';
 import { RESOURCE_NAME, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
+import type { Part } from '../../host/lifecycle.js';
 import type { Log } from '../../host/log.js';
 import { socketIdentity } from '../../host/unix-socket.js';
 import type { PluginCalls } from './plugin-calls.js';
@@ -41,7 +42,8 @@ export interface DevicePluginOptions {
  * plugins. A restart of the kubelet, a failed registration and a lost socket are handled in the same way: serve again
  * and register again.
  */
-export class DevicePlugin {
+export class DevicePlugin implements Part {
+  readonly name = 'device-plugin';
   readonly #options: DevicePluginOptions;
   readonly #kubeletSocket: string;
   #servers: PluginServer[] = [];

@@ -7,11 +7,11 @@ import type { PluginResource } from './plugin-server.js';
 /** A source of whole MIG instances: all cores of an instance are allocated together. */
 export type InstanceSource = Pick<DeviceSource, 'allocate' | 'preStart' | 'onDevicesChanged'>;
 
+/** The instances that are given whole, by profile. */
+export type WholeInstances = () => ReadonlyMap<string, readonly PluginDevice[]>;
+
 /** One resource for each profile of the instances that are given whole. */
-export function instanceResources(
-  instances: () => ReadonlyMap<string, readonly PluginDevice[]>,
-  source: InstanceSource,
-): readonly PluginResource[] {
+export function instanceResources(instances: WholeInstances, source: InstanceSource): readonly PluginResource[] {
   return [...instances().keys()].sort().map((profile) => ({
     resource: migResource(profile),
     socket: `mig-${profile.replaceAll(/[^0-9a-z.]/gu, '-')}.sock`,

@@ -1,6 +1,6 @@
 import type { ContainerStat } from '../../rpc/gen/display/ContainerStat.js';
 import type { UsageResponse } from '../../rpc/gen/display/UsageResponse.js';
-import type { AllocationSnapshot, NodeSnapshot, NodeView, SliceSnapshot } from '../node/view.js';
+import type { AllocationSnapshot, NodeSnapshot, NodeView, SliceSnapshot } from '../node/index.js';
 import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 
 const MIB = 1024 * 1024;

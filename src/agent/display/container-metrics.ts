@@ -1,7 +1,7 @@
 import type { Priority } from '../../gpu/priority.js';
 import type { Sample } from '../../http/metrics.js';
 import type { NodeMetric } from './node-metric.js';
-import type { AllocationSnapshot, SliceSnapshot } from '../node/view.js';
+import type { AllocationSnapshot, SliceSnapshot } from '../node/index.js';
 
 /** Absent: nothing is printed. */
 const PRIORITY_VALUES: Readonly<Record<Priority, number | null>> = { high: 1, normal: null, low: -1 };

@@ -4,9 +4,7 @@ import { UnixRpcServer, type RpcService } from '../../rpc/rpc-server.js';
 import { displayProto, nodeProto } from '../../rpc/proto.js';
 import { unary } from '../../rpc/unary.js';
 import { usageResponse } from './answers.js';
-import type { Journal } from '../node/journal.js';
-import type { ProcessDocument } from '../node/process-document.js';
-import type { NodeView } from '../node/view.js';
+import type { Journal, ProcessDocument, NodeView } from '../node/index.js';
 
 export interface DisplayServerOptions {
   readonly socketPath: string;

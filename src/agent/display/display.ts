@@ -7,15 +7,13 @@ import { LiveFeed } from './live-feed.js';
 import { nodeMetrics } from './metrics.js';
 import { NODE_PAGE } from './node-page.js';
 import { readPageFiles } from '../../page/page-files.js';
-import type { ProcessDocument } from '../node/process-document.js';
-import type { NodeView } from '../node/view.js';
+import type { ProcessDocument, NodeView, NodeRecord } from '../node/index.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
-import type { NodeKube } from '../api-server/node-kube.js';
+import type { NodeKube } from '../api-server/index.js';
 import type { RpcService } from '../../rpc/rpc-server.js';
 import { displayTls, type DisplayTlsConfig } from './display-tls.js';
 import type { Part } from '../../host/lifecycle.js';
-import type { NodeRecord } from '../node/node-record.js';
 
 /** The flags of the agent that concern its display. */
 export interface DisplayConfig extends DisplayTlsConfig {
@@ -51,7 +49,8 @@ export interface Display {
   readonly probePort: () => number | null;
 }
 
-export async function buildDisplay({
+/** Builds the listeners of the display; they listen when their parts are started. */
+export async function openDisplay({
   config,
   view,
   record,

@@ -1,6 +1,6 @@
 import type { Sample } from '../../http/metrics.js';
 import type { NodeMetric } from './node-metric.js';
-import type { GpuSnapshot } from '../node/view.js';
+import type { GpuSnapshot } from '../node/index.js';
 
 const LABELS = ['gpu', 'uuid'] as const;
 

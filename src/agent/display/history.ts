@@ -1,4 +1,4 @@
-import type { UseMoment } from '../node/view.js';
+import type { UseMoment } from '../node/index.js';
 
 /** The sampling interval of the history, and the number of samples: five minutes. */
 export const HISTORY_PERIOD_MS = 2_000;

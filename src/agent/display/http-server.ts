@@ -9,13 +9,12 @@ import type { Log } from '../../host/log.js';
 import { usageResponse } from './answers.js';
 import { gatewayJson } from './gateway-json.js';
 import type { History } from './history.js';
-import type { Journal } from '../node/journal.js';
+import type { Journal, NodeView } from '../node/index.js';
 import type { LiveFeed } from './live-feed.js';
 import type { Metrics } from '../../http/metrics.js';
 import type { PageFile } from '../../page/page-files.js';
 import { PAGE_POLICY } from '../../page/page-policy.js';
 import { pageRoutes } from '../../page/page-routes.js';
-import type { NodeView } from '../node/view.js';
 
 export interface HttpServerOptions {
   readonly address: string;

@@ -1,4 +1,4 @@
-import type { NodeSnapshot } from '../node/view.js';
+import type { NodeSnapshot } from '../node/index.js';
 
 /**
  * A snapshot in two parts: the state, which changes with events, and the usage, which always changes. Usage entries are

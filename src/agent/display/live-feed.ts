@@ -2,9 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { HISTORY_PERIOD_MS, type History } from './history.js';
-import type { Journal } from '../node/journal.js';
+import type { Journal, NodeView } from '../node/index.js';
 import { liveDocument, type LiveDocument } from './live-document.js';
-import type { NodeView } from '../node/view.js';
 
 export interface LiveFeedOptions {
   readonly view: NodeView;

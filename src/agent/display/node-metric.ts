@@ -1,5 +1,5 @@
 import type { Metric } from '../../http/metrics.js';
-import type { NodeCounts, NodeSnapshot } from '../node/view.js';
+import type { NodeCounts, NodeSnapshot } from '../node/index.js';
 
 /** The data of a scrape: one moment of the node. */
 export interface Scrape {

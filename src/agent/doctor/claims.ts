@@ -4,9 +4,8 @@ import { ALL_RESOURCE_SLICES } from '../../kube/api-path.js';
 import type { KubeAnswer, KubeApi } from '../../kube/client.js';
 import { list, record } from '../../kube/json.js';
 import { openKubeClient } from '../../kube/open-client.js';
-import type { ApiServerConfig } from '../api-server/connect.js';
-import { examineCdi } from '../claims/cdi-support.js';
-import type { ClaimsConfig } from '../claims/claims-config.js';
+import type { ApiServerConfig } from '../api-server/index.js';
+import { examineCdi, type ClaimsConfig } from '../claims/index.js';
 import { failed, ok, skipped, warning, type Diagnosis } from './diagnosis.js';
 
 /** Checks what resource claims need beside the device plugin: the API, its feature gates, and CDI in the runtime. */

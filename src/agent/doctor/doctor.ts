@@ -3,24 +3,28 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
-import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint } from '../device-plugin/internal-checkpoint.js';
-import { PodResourcesClient } from '../device-plugin/pod-resources.js';
-import { kubeletFile } from '../device-plugin/kubelet-file.js';
-import { CPU_MANAGER_FILE, readCpuManagerPolicy } from '../nri/cpu-manager.js';
-import { NODE_ARCHITECTURE } from '../libraries/architecture.js';
-import { openHostRoot } from '../libraries/host-root.js';
-import { findHostLibrary } from '../libraries/inventory.js';
-import { describeControlLibrary } from '../libraries/own-files.js';
-import { connectConfiguredRuntime, type RuntimeConfig } from '../runtimes/configured-runtime.js';
+import {
+  KUBELET_CHECKPOINT_FILE,
+  readKubeletCheckpoint,
+  PodResourcesClient,
+  kubeletFile,
+} from '../device-plugin/index.js';
+import { CPU_MANAGER_FILE, readCpuManagerPolicy, type NriConfig } from '../nri/index.js';
+import {
+  NODE_ARCHITECTURE,
+  openHostRoot,
+  findHostLibrary,
+  describeControlLibrary,
+  type LibrariesConfig,
+  hostLibraries,
+} from '../libraries/index.js';
+import { connectConfiguredRuntime, type RuntimeConfig } from '../runtimes/index.js';
 import { failed, ok, reasonOf, skipped, warning, type Check, type Diagnosis } from './diagnosis.js';
 import { examineClaims } from './claims.js';
 import { examineInterposition, examineMirror } from './interposition.js';
-import { openDriver, type DriverConfig } from '../gpus/drivers.js';
-import type { ApiServerConfig } from '../api-server/connect.js';
-import type { ClaimsConfig } from '../claims/claims-config.js';
-import type { LibrariesConfig } from '../libraries/node-libraries.js';
-import type { NriConfig } from '../nri/nri.js';
-import { hostLibraries } from '../libraries/host-libraries.js';
+import { openDriver, type DriverConfig } from '../gpus/index.js';
+import type { ApiServerConfig } from '../api-server/index.js';
+import type { ClaimsConfig } from '../claims/index.js';
 
 /** The flags of the agent that are checked. */
 export interface DoctorConfig

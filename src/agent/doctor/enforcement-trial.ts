@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { encodeLimits } from '../../abi/limits-file.js';
 import { packageFile } from '../../host/package-files.js';
-import { SliceDirectories } from '../slices/slice-directory.js';
+import { SliceDirectories } from '../slices/index.js';
 import type { LimitedReport, ProbeReport } from './interposition-probe.js';
 
 /** A separate program, also in the bundle. */

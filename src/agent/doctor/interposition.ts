@@ -4,9 +4,7 @@ import { MAX_DEVICES } from '../../abi/vgpu-abi.js';
 import { failed, ok, reasonOf, skipped, warning, type Diagnosis } from './diagnosis.js';
 import { runProbe, tryEnforcement, TRIAL_BYTES } from './enforcement-trial.js';
 import type { LimitedReport, ProbeReport } from './interposition-probe.js';
-import { CURRENT } from '../libraries/mirror.js';
-import type { LibrariesConfig } from '../libraries/node-libraries.js';
-import { parseVolumeConfig, SHARED_VOLUME } from '../libraries/volume-config.js';
+import { CURRENT, type LibrariesConfig, parseVolumeConfig, SHARED_VOLUME } from '../libraries/index.js';
 
 /** The mirror from which shared containers get the driver's libraries, according to volume.conf; null without one. */
 async function sharedMirror(config: LibrariesConfig): Promise<string | null> {

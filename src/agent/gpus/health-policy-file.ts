@@ -1,4 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import * as z from 'zod';
+import { packageFile } from '../../host/package-files.js';
+import { StartupError } from '../../host/startup-error.js';
 import { integer, parseDocument, text } from './document.js';
 import { XID_CLASSES, type HealthPolicy, type KnownXid } from './health-policy.js';
 
@@ -77,4 +80,22 @@ const schema = z
 export function parseHealthPolicy(document: string): HealthPolicyResult {
   const parsed = parseDocument(document, schema);
   return parsed.ok ? { ok: true, policy: parsed.value } : parsed;
+}
+
+const SHIPPED_POLICY = packageFile('etc/xid-classes.json');
+
+/** Reads the classes of GPU errors and their consequences; the shipped file unless another is named. */
+export async function readHealthPolicy(path: string | null): Promise<HealthPolicy> {
+  const file = path ?? SHIPPED_POLICY;
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    throw new StartupError(
+      `--health-config: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
+    );
+  }
+  const parsed = parseHealthPolicy(text);
+  if (!parsed.ok) throw new StartupError(`--health-config: ${file}: ${parsed.reason}`);
+  return parsed.policy;
 }

@@ -11,13 +11,14 @@ import { LibraryMirrors } from './library-mirrors.js';
 import type { ControlLibrary } from './mirror-plan.js';
 import { describeControlLibrary, describeOwnFile } from './own-files.js';
 import { parseVolumeConfig, SHARED_VOLUME, type VolumeDescription } from './volume-config.js';
-import type { Part } from '../../host/lifecycle.js';
+import { closedAtStop, type Part } from '../../host/lifecycle.js';
 import { StartupError } from '../../host/startup-error.js';
 
 const CONTROL_LIBRARIES = ['libcuda-control.so', 'libnvml-control.so'];
 /** Name of the CUDA control library in a mirror. */
 const CUDA_LIBRARY = 'libcuda.so.1';
 const CLIENT = 'gpu-client';
+const PART_NAME = 'library-mirrors';
 
 /** The flags of the agent that concern the driver's libraries. */
 export interface LibrariesConfig {
@@ -29,21 +30,28 @@ export interface LibrariesConfig {
   readonly nativePath: string;
 }
 
+export interface LibrariesNeeds {
+  readonly config: LibrariesConfig;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 /** The driver's libraries for containers of this node. */
 export interface NodeLibraries {
   readonly mounts: (limited: boolean) => readonly BindMount[];
   /** Paths of the CUDA control library in every version of the mirror that a container may have mounted. */
   readonly controlLibraries: () => readonly string[];
-  /** Keeps the mirrors up to date; null if nothing is mirrored. */
-  readonly part: Part | null;
+  /** Keeps the mirrors up to date; does nothing if nothing is mirrored. */
+  readonly part: Part;
 }
 
 /**
  * Prepares the mirrors that volume.conf describes; rejects with a StartupError when the configuration does not allow
  * them.
  */
-export async function openNodeLibraries(config: LibrariesConfig, clock: Clock, log: Log): Promise<NodeLibraries> {
-  if (config.volumeConfigPath === null) return { mounts: () => [], controlLibraries: () => [], part: null };
+export async function openLibraries({ config, clock, log }: LibrariesNeeds): Promise<NodeLibraries> {
+  if (config.volumeConfigPath === null)
+    return { mounts: () => [], controlLibraries: () => [], part: closedAtStop(PART_NAME, () => undefined) };
   const volumes = await readVolumes(config.volumeConfigPath);
   const { controls, ownFiles } = await readOwnFiles(
     config.nativePath,
@@ -75,7 +83,7 @@ export async function openNodeLibraries(config: LibrariesConfig, clock: Clock, l
     },
     controlLibraries: () => mirrors.controlLibraries(CUDA_LIBRARY),
     part: {
-      name: 'library-mirrors',
+      name: PART_NAME,
       async start() {
         const result = await mirrors.start();
         if (result.ok) return;

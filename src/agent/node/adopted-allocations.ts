@@ -2,7 +2,7 @@ import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import type { GpuProcess } from '../../gpu/sample.js';
-import type { GpuObservation } from '../slices/observation.js';
+import type { GpuObservation } from '../slices/index.js';
 import type { AllocationSnapshot, PodFacts, SliceSnapshot } from './view.js';
 
 export interface AdoptedNeeds {

@@ -1,58 +1,10 @@
-import { readFile } from 'node:fs/promises';
-import type { Allocator } from '../allocator/allocator.js';
+import { type Allocator, ledgerNode } from '../allocator/index.js';
 import type { Notices } from '../allocator/ports.js';
-import { DeviceIds } from '../../gpu/device-id.js';
-import type { HealthPolicy } from '../gpus/health-policy.js';
-import { parseHealthPolicy } from '../gpus/health-policy-file.js';
 import { holdings } from '../../gpu/ledger/holding.js';
-import type { LedgerNode } from '../../gpu/ledger/state.js';
-import type { Inventory } from '../gpus/driver.js';
-import type { HealthMonitor, HealthNews } from '../gpus/health-monitor.js';
+import type { HealthMonitor, HealthNews } from '../gpus/index.js';
 import type { Clock } from '../../host/clock.js';
+import type { Part } from '../../host/lifecycle.js';
 import type { Log } from '../../host/log.js';
-import { packageFile } from '../../host/package-files.js';
-import { StartupError } from '../../host/startup-error.js';
-
-const SHIPPED_POLICY = packageFile('etc/xid-classes.json');
-
-/** Reads the classes of GPU errors and their consequences; the shipped file unless another is named. */
-export async function readHealthPolicy(path: string | null): Promise<HealthPolicy> {
-  const file = path ?? SHIPPED_POLICY;
-  let text: string;
-  try {
-    text = await readFile(file, 'utf8');
-  } catch (error) {
-    throw new StartupError(
-      `--health-config: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
-    );
-  }
-  const parsed = parseHealthPolicy(text);
-  if (!parsed.ok) throw new StartupError(`--health-config: ${file}: ${parsed.reason}`);
-  return parsed.policy;
-}
-
-/**
- * Builds the ledger's view of the node. GPUs of `unusable` (reasons by UUID) keep their allocations and get no new
- * ones; GPUs with foreign processes (counts by UUID) are chosen last.
- */
-export function ledgerNode(
-  inventory: Inventory,
-  { shareMode, wholeInstances }: Pick<LedgerNode, 'shareMode' | 'wholeInstances'>,
-  unusable: ReadonlyMap<string, string> = new Map(),
-  foreignProcessCounts: ReadonlyMap<string, number> = new Map(),
-): LedgerNode {
-  return {
-    gpus: inventory.gpus.map((gpu) => ({
-      gpu,
-      usable: !unusable.has(gpu.uuid),
-      processCount: foreignProcessCounts.get(gpu.uuid) ?? 0,
-    })),
-    topology: inventory.topology,
-    ids: new DeviceIds(inventory.gpus),
-    shareMode,
-    wholeInstances,
-  };
-}
 
 export interface GpuWatchOptions {
   readonly health: HealthMonitor;
@@ -67,7 +19,8 @@ export interface GpuWatchOptions {
 }
 
 /** Passes the state of the GPUs to the ledger, and so to the kubelet, and to the owners of pods on a failed GPU. */
-export class GpuWatch {
+export class GpuWatch implements Part {
+  readonly name = 'gpu-watch';
   readonly #options: GpuWatchOptions;
   #unsubscribe: () => void = () => undefined;
   #cancel: () => void = () => undefined;

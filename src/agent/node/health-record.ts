@@ -1,6 +1,5 @@
 import type { Part } from '../../host/lifecycle.js';
-import type { GpuHealthFile } from '../gpus/gpu-health-file.js';
-import type { HealthMonitor } from '../gpus/health-monitor.js';
+import type { GpuHealthFile, HealthMonitor } from '../gpus/index.js';
 import type { NodeRecord } from './node-record.js';
 
 /** Records health changes of GPUs in the journal, and on disk for the next run. */

@@ -4,8 +4,7 @@ import type { ListHealthResponse } from '../../rpc/gen/vgpu/ListHealthResponse.j
 import { healthProto } from '../../rpc/proto.js';
 import type { RpcService } from '../../rpc/rpc-server.js';
 import { RpcRefusal, unary } from '../../rpc/unary.js';
-import type { GpuHealthFile } from '../gpus/gpu-health-file.js';
-import type { HealthMonitor } from '../gpus/health-monitor.js';
+import type { GpuHealthFile, HealthMonitor } from '../gpus/index.js';
 
 /** `vgpu.Health`: every client that can connect may clear a GPU's health, so only root can open its socket. */
 export function healthService(monitor: HealthMonitor, file: Pick<GpuHealthFile, 'changes' | 'settle'>): RpcService {

@@ -1,9 +1,9 @@
-import type { NodeKube } from '../api-server/node-kube.js';
+import type { NodeKube } from '../api-server/index.js';
 import type { NodeCounts } from './view.js';
 import type { NodeRecord } from './node-record.js';
-import type { Dra } from '../claims/dra.js';
-import type { Nri } from '../nri/nri.js';
-import type { Vgpu } from '../slices/vgpu.js';
+import type { Dra } from '../claims/index.js';
+import type { Nri } from '../nri/index.js';
+import type { Vgpu } from '../slices/index.js';
 
 /** The counters of the parts of the agent since its start. */
 export function nodeCounts(

@@ -5,9 +5,9 @@ import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import { Journal } from './journal.js';
 import { CallTimes, type KubeletCall } from './call-times.js';
-import type { HealthMonitor, HealthNews } from '../gpus/health-monitor.js';
+import type { HealthMonitor, HealthNews } from '../gpus/index.js';
 import type { Clock } from '../../host/clock.js';
-import type { DeviceSource } from '../device-plugin/devices.js';
+import type { DeviceSource } from '../device-plugin/index.js';
 import type { SliceNotices } from '../slices/ports.js';
 
 /** Records the events of the node for the display. It wraps the observers of the parts, and forwards every call. */

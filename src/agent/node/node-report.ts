@@ -1,13 +1,12 @@
-import type { Allocator } from '../allocator/allocator.js';
+import type { Allocator } from '../allocator/index.js';
 import { NODE_INVENTORY_KEY } from '../../gpu/annotations.js';
 import { isOffered } from '../../gpu/ledger/gpu-mode.js';
 import { pluginSlots, type LedgerState } from '../../gpu/ledger/state.js';
 import { encodeInventory } from '../../gpu/node-inventory.js';
-import { nodeLabels } from '../gpus/node-labels.js';
+import { nodeLabels, type HealthMonitor } from '../gpus/index.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
-import type { HealthMonitor } from '../gpus/health-monitor.js';
 import type { Clock } from '../../host/clock.js';
-import type { NodeLabels } from '../api-server/node-labels.js';
+import type { NodeLabels } from '../api-server/index.js';
 
 export interface NodeReportOptions {
   readonly allocator: Allocator;

@@ -1,5 +1,5 @@
 import { adoptedAllocations } from './adopted-allocations.js';
-import type { Allocator } from '../allocator/allocator.js';
+import type { Allocator } from '../allocator/index.js';
 import { holdings, type HeldPart } from '../../gpu/ledger/holding.js';
 import { type LedgerState, slots } from '../../gpu/ledger/state.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
@@ -7,7 +7,13 @@ import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { printGraph, type GpuUsage } from '../../gpu/topology/graph.js';
 import { linksBetween, type Topology } from '../../gpu/topology/topology.js';
 import { buildTree, type TreeNode } from '../../gpu/topology/tree.js';
-import type { UsageCounters } from '../slices/usage/usage-counters.js';
+import type {
+  UsageCounters,
+  DeviceObservation,
+  GpuObservation,
+  SliceObservation,
+  UseObservation,
+} from '../slices/index.js';
 import type {
   AllocationSnapshot,
   GpuSnapshot,
@@ -20,7 +26,6 @@ import type {
   SliceSnapshot,
 } from './view.js';
 import type { Clock } from '../../host/clock.js';
-import type { DeviceObservation, GpuObservation, SliceObservation, UseObservation } from '../slices/observation.js';
 
 export interface NodeViewOptions {
   readonly nodeName: string;

@@ -1,8 +1,7 @@
 import type { Part } from '../../host/lifecycle.js';
-import type { NodeKube } from '../api-server/node-kube.js';
-import { isOver, usesGpu } from '../api-server/node-pod.js';
+import { type NodeKube, isOver, usesGpu } from '../api-server/index.js';
 import type { PodFacts } from './view.js';
-import type { LedgerReconciler } from '../allocator/ledger-reconciler.js';
+import type { LedgerReconciler } from '../allocator/index.js';
 
 /** Watches the pods of this node; when a pod ends, the ledger is reconciled at once. */
 export function podWatch(apiServer: NodeKube, reconciler: LedgerReconciler): Part {

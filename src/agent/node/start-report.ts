@@ -1,8 +1,8 @@
 import type { Clock } from '../../host/clock.js';
 import type { Part } from '../../host/lifecycle.js';
-import type { Allocator } from '../allocator/allocator.js';
-import type { NodeKube } from '../api-server/node-kube.js';
-import type { HealthMonitor } from '../gpus/health-monitor.js';
+import type { Allocator } from '../allocator/index.js';
+import type { NodeKube } from '../api-server/index.js';
+import type { HealthMonitor } from '../gpus/index.js';
 import { NodeReport } from './node-report.js';
 
 export interface ReportOptions {

@@ -1,9 +1,10 @@
 import type { Clock } from '../../host/clock.js';
 import type { Part } from '../../host/lifecycle.js';
 import type { Log } from '../../host/log.js';
-import type { Allocator } from '../allocator/allocator.js';
+import type { Allocator } from '../allocator/index.js';
 import type { GivenContainer } from '../allocator/ports.js';
-import { kubeletFile } from '../device-plugin/kubelet-file.js';
+import type { AnnouncedContainers } from '../runtimes/index.js';
+import { kubeletFile } from '../device-plugin/index.js';
 import { decideAffinity, type AffinityAnswer, type CpuAffinity } from './cpu-affinity.js';
 import { CPU_MANAGER_FILE, readCpuManagerPolicy } from './cpu-manager.js';
 import { readCpuTopology } from './cpu-topology.js';
@@ -11,7 +12,7 @@ import { KnownContainers } from './known-containers.js';
 import { NriPlugin } from './nri-plugin.js';
 import type { GivenSlice, NriJournal } from './ports.js';
 import type { RuntimeContainer } from './runtime-container.js';
-import { isSameSource } from '../libraries/mounted-source.js';
+import { isSameSource } from '../libraries/index.js';
 
 /** The flags of the agent that concern the runtime's Node Resource Interface. */
 export interface NriConfig {
@@ -26,6 +27,8 @@ export interface NriConfig {
 
 export interface NriOptions {
   readonly config: NriConfig;
+  /** Learns of the announced containers. */
+  readonly announced: Pick<AnnouncedContainers, 'attach'>;
   readonly allocator: Pick<Allocator, 'givenTo' | 'reconcile'>;
   /** Containers with resource claims; null if claims are not used. */
   readonly claims: {
@@ -52,8 +55,16 @@ export interface Nri {
   readonly part: Part;
 }
 
-export function buildNri(options: NriOptions): Nri {
-  const { config, allocator, claims, journal, clock, log } = options;
+/** The plugin of the runtime's Node Resource Interface; null without `--nri`. */
+export async function openNri(options: NriOptions): Promise<Nri | null> {
+  if (options.config.nriSocket === null) return null;
+  const nri = nriPlugin(options, options.config.nriSocket);
+  options.announced.attach(nri.containers);
+  return nri;
+}
+
+function nriPlugin(options: NriOptions, socketPath: string): Nri {
+  const { allocator, claims, journal, clock, log } = options;
   const releases = new EarlyReconciliation(options);
   const givenTo = (podUid: string, container: string): GivenSlice | null => {
     const given = allocator.givenTo(podUid, container) ?? claims?.givenTo(podUid, container) ?? null;
@@ -66,7 +77,7 @@ export function buildNri(options: NriOptions): Nri {
   const affinity = new Affinity(options);
   let corrected = 0;
   const plugin = new NriPlugin({
-    socketPath: config.nriSocket ?? '',
+    socketPath,
     slices,
     containers,
     affinity: (container, given) => affinity.of(container, given),

@@ -1,5 +1,5 @@
 import { podSubject } from '../../kube/events.js';
-import type { NodeKube } from '../api-server/node-kube.js';
+import type { NodeKube } from '../api-server/index.js';
 import type { Evictor, SliceNotices } from './ports.js';
 
 /** Writes events for the pods of containers; without an API server only to the log. */

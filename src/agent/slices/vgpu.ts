@@ -7,7 +7,6 @@ import type {
   Evictor,
   GpuSource,
   PodLimitAnnotations,
-  SliceSharing,
   SliceNote,
   SliceNotices,
 } from './ports.js';
@@ -15,11 +14,13 @@ import type { AuditPolicy } from './audit/findings.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import type { DeviceLimit } from '../../abi/limits-file.js';
 import { ACTIVITY_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
 import type { Clock } from '../../host/clock.js';
 import { freeBytes } from '../../host/free-bytes.js';
 import type { Log } from '../../host/log.js';
 import { Auditor, type AuditCounts } from './audit/auditor.js';
+import { AttachedSharing } from './attached-sharing.js';
 import { LegacyPods, type LegacyContainer } from './compat/legacy-pods.js';
 import { LimitPolicy } from './limits/limit-policy.js';
 import { limitsService } from './limits/limits-service.js';
@@ -59,8 +60,6 @@ const UNENFORCED: SliceNote = {
 
 export interface VgpuOptions {
   readonly limitAnnotations: PodLimitAnnotations;
-  /** Containers and claims that share slices; absent: each slice belongs to one container. */
-  readonly sharing?: SliceSharing;
   readonly notices: SliceNotices;
   readonly evictor: Evictor;
   /** `--audit-policy`. */
@@ -110,12 +109,19 @@ export interface Vgpu {
   auditCounts(): AuditCounts;
   /** Number of foreign processes on each GPU, by UUID. */
   foreignProcessCounts(): ReadonlyMap<string, number>;
+  /** Each slice belongs to one container until `attach` is called, which must happen before the start. */
+  readonly sharing: AttachedSharing;
+  /** Whether processes have greeted in a slice. */
+  isInUse(allocation: string): boolean;
+  /** Present limits of a slice on one GPU; null while it is not open. */
+  liveLimit(allocation: string, gpuUuid: string): DeviceLimit | null;
   /** For operators on this node. */
   readonly limitsService: RpcService;
   readonly part: Part;
 }
 
 export function buildVgpu(options: VgpuOptions): Vgpu {
+  const sharing = new AttachedSharing();
   const tmpfs = options.usageTmpfs === true ? openTmpfs(options) : null;
   const directories = new SliceDirectories(
     options.path,
@@ -123,11 +129,11 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     tmpfs === null ? null : join(options.path, ACTIVITY_TMPFS_DIRECTORY),
   );
   const operator = new OperatorLimits(directories, options.log);
-  const policy = new LimitPolicy(options.limitAnnotations, operator, options, options.sharing);
+  const policy = new LimitPolicy(options.limitAnnotations, operator, options, sharing);
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
   const legacyPods = new LegacyPods({ ...options, pace });
-  const resizer = new Resizer({ ...options, slices, policy, operator });
+  const resizer = new Resizer({ ...options, sharing, slices, policy, operator });
   const precedence = new PrecedenceKeeper({ ...options, slices, activity: directories.activity });
   const owners = new ProcessOwners(
     slices,
@@ -201,6 +207,13 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
           (state?.foreignProcesses.length ?? 0) - (state?.processesOfOtherGpus.length ?? 0),
         ]),
       ),
+    sharing,
+    isInUse: (allocation) => (slices.started.get(allocation)?.sessions.size ?? 0) > 0,
+    liveLimit(allocation, gpuUuid) {
+      const open = slices.started.get(allocation);
+      const at = open?.spec.devices.findIndex(({ uuid }) => uuid === gpuUuid) ?? -1;
+      return open?.limits.live[at] ?? null;
+    },
     limitsService: limitsService({ slices, operator, resizer, observe }),
     part: {
       name: 'vgpu',

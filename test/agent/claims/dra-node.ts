@@ -5,7 +5,7 @@ import type { Test } from 'tap';
 import { deviceName } from '../../../src/gpu/claims/names.js';
 import { kubeletPluginSockets } from '../../../src/agent/claims/kubelet-plugin.js';
 import type { AgentConfig } from '../../../src/agent/config.js';
-import type { AgentSeams } from '../../../src/agent/run.js';
+import type { AgentSeams } from '../../../src/agent/agent.js';
 import { silentLog } from '../../../src/host/log.js';
 import { draV1Proto } from '../../../src/rpc/proto.js';
 import { callUnary } from '../../../src/rpc/unary.js';

@@ -1,0 +1,2 @@
+export { displayTls } from './display-tls.js';
+export { type DisplayConfig, openDisplay } from './display.js';

@@ -1,0 +1,1 @@
+export type { Diagnosis } from './diagnosis.js';

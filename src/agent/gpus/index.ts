@@ -1,0 +1,6 @@
+export type { Driver, Inventory } from './driver.js';
+export { type DriverConfig, openDriver } from './drivers.js';
+export type { GpuHealthFile } from './gpu-health-file.js';
+export type { HealthMonitor, HealthNews } from './health-monitor.js';
+export { modelName, nodeLabels } from './node-labels.js';
+export { type Gpus, openGpus } from './open-gpus.js';

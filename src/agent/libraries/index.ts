@@ -1,0 +1,10 @@
+export { NODE_ARCHITECTURE } from './architecture.js';
+export { CdiSpecs, kubeletPassesCdiDevices } from './cdi.js';
+export { hostLibraries } from './host-libraries.js';
+export { openHostRoot } from './host-root.js';
+export { findHostLibrary } from './inventory.js';
+export { CURRENT } from './mirror.js';
+export { isSameSource } from './mounted-source.js';
+export { type LibrariesConfig, type NodeLibraries, openLibraries } from './node-libraries.js';
+export { describeControlLibrary } from './own-files.js';
+export { SHARED_VOLUME, parseVolumeConfig } from './volume-config.js';

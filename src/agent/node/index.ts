@@ -1,0 +1,14 @@
+export type { CallTimes } from './call-times.js';
+export type { Journal } from './journal.js';
+export { NodeRecord } from './node-record.js';
+export { openNode } from './open-node.js';
+export type { ProcessDocument } from './process-document.js';
+export type {
+  AllocationSnapshot,
+  GpuSnapshot,
+  NodeCounts,
+  NodeSnapshot,
+  NodeView,
+  SliceSnapshot,
+  UseMoment,
+} from './view.js';

@@ -1,0 +1,7 @@
+export type { AuditPolicy } from './audit/findings.js';
+export type { DeviceObservation, GpuObservation, SliceObservation, UseObservation } from './observation.js';
+export { openSlices } from './open-slices.js';
+export { podEvictor, podNotices } from './pod-events.js';
+export { SliceDirectories } from './slice-directory.js';
+export type { UsageCounters } from './usage/usage-counters.js';
+export type { Vgpu } from './vgpu.js';

@@ -1,0 +1,58 @@
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import type { Gpus } from '../gpus/index.js';
+import type { NodeLibraries } from '../libraries/index.js';
+import type { Runtimes } from '../runtimes/index.js';
+import type { AuditPolicy } from './audit/findings.js';
+import type { ContainerKnowledge, Evictor, PodLimitAnnotations, SliceNotices } from './ports.js';
+import { buildVgpu, type Vgpu } from './vgpu.js';
+
+/** The flags of the agent that concern slices. */
+export interface SlicesConfig {
+  readonly virtualManagerPath: string;
+  readonly usageTmpfs: boolean;
+  readonly auditPolicy: AuditPolicy;
+  readonly memoryOversubscription: number;
+  readonly allowUnenforced: boolean;
+  readonly samplePeriodMs: number;
+  readonly lowPriorityFloor?: number;
+}
+
+export interface SlicesNeeds {
+  readonly config: SlicesConfig;
+  readonly libraries: Pick<NodeLibraries, 'controlLibraries'>;
+  readonly gpus: Pick<Gpus, 'driver' | 'inventory' | 'health'>;
+  readonly runtimes: Pick<Runtimes, 'knowledge' | 'announced'>;
+  /** Absent: that of `runtimes`. */
+  readonly containers?: ContainerKnowledge;
+  readonly pods: PodLimitAnnotations;
+  readonly notices: SliceNotices;
+  readonly evictor: Evictor;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Builds the vGPU manager for the configuration of the agent. */
+export async function openSlices(needs: SlicesNeeds): Promise<Vgpu> {
+  const { config, libraries, gpus, runtimes, pods, notices, evictor, clock, log } = needs;
+  return buildVgpu({
+    path: config.virtualManagerPath,
+    usageTmpfs: config.usageTmpfs,
+    controlLibraries: libraries.controlLibraries,
+    knowledge: needs.containers ?? runtimes.knowledge,
+    uninjected: (allocation) => runtimes.announced.problemsOf(allocation),
+    limitAnnotations: pods,
+    notices,
+    evictor,
+    auditPolicy: config.auditPolicy,
+    memoryOversubscription: config.memoryOversubscription,
+    allowUnenforced: config.allowUnenforced,
+    driver: gpus.driver,
+    driverVersion: () => gpus.inventory.driverVersion,
+    gpus: () => gpus.health.inventory.gpus.map(({ uuid }) => uuid),
+    samplePeriodMs: config.samplePeriodMs,
+    lowFloor: config.lowPriorityFloor,
+    clock,
+    log,
+  });
+}
