@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
@@ -11,6 +12,8 @@ const TICK_MS = 1_000;
 const MAX_UNREAD_BYTES = 1024 * 1024;
 /** A reader that has read nothing for this long is disconnected. */
 const MAX_SILENT_MS = 30_000;
+/** Rows that are made text in one turn of the event loop. */
+const ROWS_A_TURN = 200;
 /** Interval in which the rights of readers are asked for again. */
 const RIGHTS_MS = 30_000;
 export const MAX_READERS = 128;
@@ -45,6 +48,8 @@ interface Stream {
   stuckSinceMs: number | null;
   /** Namespaces that had rows when its rights were asked for, by table. */
   known: ReadonlyMap<TableName, ReadonlySet<string>>;
+  /** Changes since the snapshot of rows that is being rendered for it, which follow the rows; null otherwise. */
+  following: string | null;
   asking: boolean;
   askedAtMs: number;
 }
@@ -58,8 +63,9 @@ export class ClusterFeed {
   readonly #options: ClusterFeedOptions;
   readonly #streams = new Set<Stream>();
   /** The rows since the last tick, by scope; the changes that were taken then follow. */
-  readonly #rowsOf = new Map<string, Buffer>();
+  readonly #rowsOf = new Map<string, Promise<Buffer>>();
   #cancel: () => void = () => undefined;
+  #isTelling = false;
 
   constructor(options: ClusterFeedOptions) {
     this.#options = options;
@@ -70,7 +76,7 @@ export class ClusterFeed {
   }
 
   start(): void {
-    this.#cancel = this.#options.clock.every(TICK_MS, () => this.#tick());
+    this.#cancel = this.#options.clock.every(TICK_MS, () => void this.#tick());
   }
 
   stop(): void {
@@ -86,22 +92,32 @@ export class ClusterFeed {
     const known = this.#options.model.namespaces();
     const stream: Stream = {
       ...{ response, reader, scope, known },
-      ...{ stale: false, stuckSinceMs: null, asking: false, askedAtMs: now },
+      ...{ stale: false, following: null, stuckSinceMs: null, asking: false, askedAtMs: now },
     };
     this.#streams.add(stream);
     response.on('close', () => this.#streams.delete(stream));
     response.on('error', () => this.#streams.delete(stream));
     response.write(this.#state());
-    this.#writeRows(response, scope);
+    void this.#writeRows(stream);
     return true;
   }
 
-  /** All rows of a scope as JSON, rendered once between two ticks. */
-  rows(scope: Scope): Buffer {
+  /** All rows of a scope as JSON, as they are now; rendered in turns, and once between two ticks. */
+  async rows(scope: Scope): Promise<Buffer> {
+    await this.#settled();
+    return this.#rendered(scope);
+  }
+
+  /** Computes what is stale in turns. */
+  async #settled(): Promise<void> {
+    while (!this.#options.model.refresh(ROWS_A_TURN)) await nextTurn();
+  }
+
+  #rendered(scope: Scope): Promise<Buffer> {
     const key = scopeKey(scope);
     const kept = this.#rowsOf.get(key);
     if (kept !== undefined) return kept;
-    const rows = Buffer.from(rowsText(this.#options.model, scope));
+    const rows = renderedRows(this.#options.model, scope);
     if (this.#rowsOf.size >= MAX_SCOPES) this.#rowsOf.clear();
     this.#rowsOf.set(key, rows);
     return rows;
@@ -111,36 +127,56 @@ export class ClusterFeed {
     return message('console', JSON.stringify(this.#options.state()));
   }
 
-  #writeRows(response: ServerResponse, scope: Scope): void {
+  async #writeRows(stream: Stream): Promise<void> {
+    const { response, scope } = stream;
+    stream.following = '';
+    await this.#settled();
+    // The rows have what was told meanwhile.
+    stream.following = '';
+    const rows = await this.#rendered(scope);
     response.write('event: rows\ndata: ');
-    response.write(this.rows(scope));
-    response.write('\n\n');
+    response.write(rows);
+    response.write(`\n\n${stream.following}`);
+    stream.following = null;
   }
 
-  #tick(): void {
+  /** Tells all readers what changed, a part of the rows in each turn. */
+  async #tick(): Promise<void> {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    const slow = new Set([...this.#streams].filter(({ response }) => response.writableLength > MAX_UNREAD_BYTES));
     try {
-      const changes = this.#options.model.takeChanges();
-      this.#rowsOf.clear();
-      const state = this.#state();
-      for (const stream of [...this.#streams]) this.#tell(stream, changes, state);
+      do {
+        const changes = this.#options.model.takeChanges(ROWS_A_TURN);
+        if (changes !== null) this.#rowsOf.clear();
+        const state = this.#state();
+        for (const stream of [...this.#streams]) this.#tell(stream, changes, state, slow.has(stream));
+        await nextTurn();
+      } while (this.#options.model.hasChanges);
     } catch (error) {
       this.#options.log.error({ err: error }, 'sending the changes of the cluster failed');
+    } finally {
+      this.#isTelling = false;
     }
   }
 
-  #tell(stream: Stream, changes: Changes | null, state: string): void {
+  #tell(stream: Stream, changes: Changes | null, state: string, isSlow: boolean): void {
     const { response, scope } = stream;
     const now = this.#options.clock.now();
-    if (response.writableLength > MAX_UNREAD_BYTES) {
+    if (isSlow) {
       stream.stale ||= changes !== null;
       stream.stuckSinceMs ??= now;
       if (now - stream.stuckSinceMs >= MAX_SILENT_MS) this.#drop(stream);
       return;
     }
     stream.stuckSinceMs = null;
-    if (stream.stale) this.#writeRows(response, scope);
-    response.write((stream.stale || changes === null ? '' : changesText(scope, changes)) + state);
-    stream.stale = false;
+    const changed = stream.stale || changes === null ? '' : changesText(scope, changes);
+    if (stream.following !== null) stream.following += changed;
+    else {
+      response.write(changed + state);
+      if (stream.stale) void this.#writeRows(stream);
+      stream.stale = false;
+    }
     const waitMs = changes !== null && hasNewNamespace(stream, changes) ? 0 : RIGHTS_MS;
     if (now - stream.askedAtMs >= waitMs && !stream.asking) void this.#askAgain(stream);
   }
@@ -176,11 +212,21 @@ function hasNewNamespace({ scope, known }: Stream, changes: Changes): boolean {
   );
 }
 
-/** All rows that a scope may see, as JSON: a list for each table. */
-export function rowsText(model: ClusterModel, scope: Scope): string {
+/** All rows that a scope may see now, as JSON: a list for each table. They are made text in turns. */
+async function renderedRows(model: ClusterModel, scope: Scope): Promise<Buffer> {
   const seen = visible(scope, model.all());
-  const lists = TABLE_NAMES.map((table) => [table, (seen[table] as readonly Keyed<unknown>[]).map(({ row }) => row)]);
-  return JSON.stringify({ tables: [...scope.tables.keys()], rows: Object.fromEntries(lists) as object });
+  const parts = [Buffer.from(`{"tables":${JSON.stringify([...scope.tables.keys()])},"rows":{`)];
+  for (const [at, table] of TABLE_NAMES.entries()) {
+    parts.push(Buffer.from(`${at === 0 ? '' : ','}"${table}":[`));
+    const rows = seen[table] as readonly Keyed<unknown>[];
+    for (let from = 0; from < rows.length; from += ROWS_A_TURN) {
+      const some = rows.slice(from, from + ROWS_A_TURN).map(({ row }) => row);
+      parts.push(Buffer.from(`${from === 0 ? '' : ','}${JSON.stringify(some).slice(1, -1)}`));
+      await nextTurn();
+    }
+    parts.push(Buffer.from(']'));
+  }
+  return Buffer.concat([...parts, Buffer.from('}}')]);
 }
 
 /** Changed rows, and the keys of those that are gone; empty if the reader sees none of them. */

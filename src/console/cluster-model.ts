@@ -175,13 +175,24 @@ export class ClusterModel {
     return tables((name) => [...this.#rows[name].values()]) as Changes;
   }
 
-  /** Rows that changed since the last call; null if none did. */
-  takeChanges(): Changes | null {
-    this.#refresh();
+  /** Whether rows changed since they were taken. */
+  get hasChanges(): boolean {
+    return (
+      TABLE_NAMES.some((name) => this.#changed[name].size > 0) ||
+      Object.values(this.#stale).some(({ size }) => size > 0)
+    );
+  }
+
+  /** Rows that changed since they were taken, of each table the first `most`; null if none did. */
+  takeChanges(most = Infinity): Changes | null {
+    this.#refresh(most);
     if (TABLE_NAMES.every((name) => this.#changed[name].size === 0)) return null;
-    const taken = this.#changed;
-    this.#changed = tables(() => new Map()) as Rows;
-    return tables((name) => [...taken[name].values()]) as Changes;
+    return tables((name) => {
+      const changed = this.#changed[name] as Map<string, Keyed<Tables[TableName]>>;
+      const taken = firstOf(changed.entries(), most);
+      for (const [key] of taken) changed.delete(key);
+      return taken.map(([, row]) => row);
+    }) as Changes;
   }
 
   #setShare(name: string, facts: ShareFacts): void {
@@ -196,10 +207,22 @@ export class ClusterModel {
     for (const uid of this.#podsOfClaim.of(key)) this.#stale.pods.add(uid);
   }
 
+  /** Computes rows again, of each kind the first `most`; true when none is left. */
+  refresh(most: number): boolean {
+    this.#refresh(most);
+    return Object.values(this.#stale).every(({ size }) => size === 0);
+  }
+
   /** Claims first: pods have their slices. */
-  #refresh(): void {
-    const { nodes, pods, claims } = this.#stale;
-    this.#stale = { nodes: new Set(), pods: new Set(), claims: new Set() };
+  #refresh(most = Infinity): void {
+    const { nodes, pods, claims } = {
+      nodes: firstOf(this.#stale.nodes, most),
+      pods: firstOf(this.#stale.pods, most),
+      claims: firstOf(this.#stale.claims, most),
+    };
+    for (const key of nodes) this.#stale.nodes.delete(key);
+    for (const key of pods) this.#stale.pods.delete(key);
+    for (const key of claims) this.#stale.claims.delete(key);
     for (const key of claims) {
       const claim = this.#claims.get(key);
       if (claim !== undefined)
@@ -265,6 +288,16 @@ export class ClusterModel {
     });
     return nodeRow(node, [...own, ...claimed], this.#agents.size === 0 ? 'unknown' : this.agentOf(name));
   }
+}
+
+/** The first values. */
+function firstOf<T>(values: Iterable<T>, most: number): T[] {
+  const first: T[] = [];
+  for (const value of values) {
+    if (first.length >= most) break;
+    first.push(value);
+  }
+  return first;
 }
 
 /** Sets of values by key. */

@@ -69,7 +69,7 @@ export class ConsoleServer {
     const { model, feed, page, documents, history } = this.#options;
     return new Map([
       ...pageRoutes(page),
-      this.#data('/api/cluster', (scope) => jsonText(feed.rows(scope))),
+      this.#data('/api/cluster', async (scope) => jsonText(await feed.rows(scope))),
       this.#data('/api/stream', (scope, reader) => ({
         status: 200,
         type: 'text/event-stream',

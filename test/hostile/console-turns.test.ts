@@ -1,0 +1,85 @@
+/**
+ * A console of 5,000 nodes with 40,000 pods: no reader and no change makes others wait for one turn of its event loop.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import tap, { test } from 'tap';
+import { clusterObjects } from '../console/cluster-objects.js';
+import { ApiServer } from '../harness/api-server/api-server.js';
+import { kubeconfig } from '../harness/api-server/kubeconfig.js';
+import { until } from '../harness/eventually.js';
+import { freePort } from '../harness/free-port.js';
+import { MeteredProgram } from '../harness/metered-program.js';
+import { timeLimit } from '../harness/time-factor.js';
+
+const NODES = 5_000;
+const LONGEST_TURN_MS = 50;
+/** At the start all listed objects become rows at once; nobody is served yet. */
+const LONGEST_FIRST_TURN_MS = 200;
+/** All nodes change within a moment: thousands of events of the watch arrive at once. */
+const LONGEST_FLOODED_TURN_MS = 100;
+
+tap.setTimeout(timeLimit(280_000));
+
+test('no turn of the console takes long', { timeout: timeLimit(240_000) }, async (t) => {
+  const server = new ApiServer({ recordsRequests: false, historyLimit: 100_000 });
+  await server.start();
+  t.teardown(() => server.stop());
+  for (const { resource, object } of clusterObjects(NODES, 1)) server.seed(resource, object);
+  const directory = mkdtempSync(join(tmpdir(), 'gm-'));
+  const file = join(directory, 'kubeconfig');
+  writeFileSync(file, kubeconfig(server, { token: 'console' }));
+  const port = await freePort();
+  const program = new MeteredProgram(['console', '--no-token-review', `--kubeconfig=${file}`, `--address=127.0.0.1:${port}`]); // prettier-ignore
+  t.teardown(async () => {
+    await program.stop();
+    rmSync(directory, { recursive: true });
+  });
+  const url = `http://127.0.0.1:${port}`;
+  const held = async (what: string, task: () => Promise<void>, longestMs = LONGEST_TURN_MS): Promise<void> => {
+    const turnMs = await program.longestTurn(task);
+    t.comment(`${what}: longest turn ${turnMs.toFixed(1)} ms of CPU time`);
+    t.ok(turnMs < longestMs, `${what}: a turn took ${turnMs.toFixed(1)} ms`);
+  };
+  await held(
+    'the lists at the start',
+    async () => {
+      await until(
+        'the cluster to be listed',
+        async () => (await fetch(`${url}/readyz`).catch(() => null))?.ok ?? false,
+        120_000,
+      );
+    },
+    LONGEST_FIRST_TURN_MS,
+  );
+  for (let time = 0; time < 3; time++)
+    await held('all rows', async () => {
+      const rows = await (await fetch(`${url}/api/cluster`)).arrayBuffer();
+      t.comment(`${rows.byteLength >> 10} KiB`);
+    });
+  await held(
+    'a reader of the stream, while all nodes change',
+    async () => {
+      const ending = new AbortController();
+      const stream = await fetch(`${url}/api/stream`, { signal: ending.signal });
+      const reader = stream.body?.getReader();
+      let bytes = 0;
+      const read = (async () => {
+        for (;;) {
+          const read = await reader?.read();
+          if (read === undefined || read.done) return;
+          bytes += (read.value as Uint8Array).length;
+        }
+      })().catch(() => undefined);
+      const before = bytes;
+      for (const node of server.all('nodes'))
+        server.edit('nodes', '', node.metadata.name ?? '', (known) => ({ ...known, spec: { unschedulable: true } }));
+      await new Promise((resolve) => setTimeout(resolve, 6_000));
+      t.comment(`${(bytes - before) >> 10} KiB`);
+      ending.abort();
+      await read;
+    },
+    LONGEST_FLOODED_TURN_MS,
+  );
+});
