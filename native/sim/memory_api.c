@@ -128,7 +128,8 @@ SIM_API CUresult cuMemFree_v2(CUdeviceptr pointer) {
   NEED(allocation != NULL && allocation->base == pointer);
   if (allocation->kind == MEMORY_POOLED) return pool_free(allocation, NULL);
   if (allocation->kind == MEMORY_GRAPH) return graph_memory_unmap(pointer);
-  NEED(allocation->kind == MEMORY_LINEAR || allocation->kind == MEMORY_MANAGED);
+  bool imported = allocation->kind == MEMORY_IMPORTED && space_has(pointer); /* pointer of an imported pool */
+  NEED(allocation->kind == MEMORY_LINEAR || allocation->kind == MEMORY_MANAGED || imported);
   /* Freeing waits for work that may still use the memory. */
   if (!context_is_idle(allocation->context)) TRY(context_synchronize(allocation->context));
   memory_release(allocation);

@@ -97,12 +97,41 @@ static bool hold(CUmemoryPool pool, uint64_t bytes) {
     bool paid = pool->place != POOL_HOST && sim_ledger_take(driver.machine, driver.process, gpu, more);
     if (pool->place == POOL_DEVICE && !paid) return false;
     if (paid) pool->charged += more;
-  } else if (bytes < pool->charged) {
-    sim_ledger_give(driver.machine, driver.process, gpu, pool->charged - bytes);
-    pool->charged = bytes;
+  } else if (bytes - pool->shared < pool->charged) {
+    sim_ledger_give(driver.machine, driver.process, gpu, pool->charged - (bytes - pool->shared));
+    pool->charged = bytes - pool->shared;
   }
   pool->reserved = bytes;
   return true;
+}
+
+/* Releases a piece, which the caller has removed from its pool. An exported piece leaves the pool with its memory. */
+static void release(struct piece *piece) {
+  if (piece->allocation->object > 0) {
+    piece->pool->shared -= piece->bytes;
+    piece->pool->reserved -= piece->bytes;
+  }
+  memory_release(piece->allocation);
+  free(piece);
+}
+
+CUresult pool_share(struct allocation *allocation) {
+  struct piece *piece = allocation->detail;
+  CUmemoryPool pool = piece->pool;
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  if (allocation->object == 0) {
+    int object = sim_ledger_share(driver.machine, driver.process, driver.gpus[pool->device], piece->bytes, 0);
+    if (object < 0) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    } else {
+      allocation->object = object + 1;
+      pool->shared += piece->bytes;
+      pool->charged -= piece->bytes;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
 }
 
 static bool is_free_for(const struct piece *piece, CUstream stream) {
@@ -119,17 +148,15 @@ bool pool_trim(CUmemoryPool pool, uint64_t keep) {
     struct piece *piece = *at;
     if (!piece->used && is_free_for(piece, NULL)) {
       *at = piece->next;
-      memory_release(piece->allocation);
-      free(piece);
+      release(piece);
       continue;
     }
     if (!piece->used) held += piece->bytes;
     at = &piece->next;
   }
   uint64_t least = chunks(held) > keep ? chunks(held) : chunks(keep);
-  if (least >= pool->reserved) return false;
-  hold(pool, least);
-  return least < before;
+  if (least < pool->reserved) hold(pool, least);
+  return pool->reserved < before;
 }
 
 void pool_destroy(CUmemoryPool pool) {
@@ -141,10 +168,9 @@ void pool_destroy(CUmemoryPool pool) {
   if (currents[pool->place][pool->device] == pool) currents[pool->place][pool->device] = NULL;
   pool->magic = 0;
   while (pool->pieces != NULL) {
-    struct piece *next = pool->pieces->next;
-    memory_release(pool->pieces->allocation);
-    free(pool->pieces);
-    pool->pieces = next;
+    struct piece *piece = pool->pieces;
+    pool->pieces = piece->next;
+    release(piece);
   }
   hold(pool, 0);
   free(pool);
@@ -266,8 +292,7 @@ static void close_context(CUcontext context) {
       }
       *at = piece->next;
       if (piece->used) pool->used -= piece->bytes;
-      memory_release(piece->allocation);
-      free(piece);
+      release(piece);
     }
     if (pool->device == context->device) pool_trim(pool, 0);
   }

@@ -21,7 +21,8 @@ struct CUmemPoolHandle_st {
   bool is_default, imported;
   struct piece *pieces;
   uint64_t reserved, reserved_high, used, used_high;
-  uint64_t charged; /* part of the reserved memory that is charged to the GPU */
+  uint64_t charged; /* part of the reserved memory that is charged to this process */
+  uint64_t shared;  /* part of it in exported pieces, which are charged as objects */
   uint64_t threshold, max_bytes;
   int follow, opportunistic, internal;
   CUmemPoolProps properties;
@@ -30,6 +31,10 @@ struct CUmemPoolHandle_st {
 
 /* The pool of a pooled allocation. */
 CUmemoryPool pool_of(const struct allocation *allocation);
+
+/* Converts the memory of a pooled allocation to an object that other processes can hold (ledger.h). It stays in use
+ * while one of them has it, even if this process has freed it or has ended. */
+CUresult pool_share(struct allocation *allocation);
 
 /* Frees an allocation in stream order; NULL: at once (cuMemFree), after waiting. */
 CUresult pool_free(struct allocation *allocation, CUstream stream);

@@ -8,8 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Pools shared between processes. The exporting process owns the memory and is charged for it. An importing process has
- * its own address for each imported pointer. Contents are not shared. */
+/* Pools shared between processes. The exporting process owns the pool. The memory of an exported pointer is an object of
+ * the ledger, which stays until the last process has freed the pointer or has ended. An importing process has its own
+ * address for each imported pointer. Contents are not shared. */
 
 enum { POINTER_MAGIC = 0x504f5054 };
 
@@ -17,6 +18,8 @@ struct pointer_data {
   uint32_t magic;
   uint32_t gpu;
   uint64_t size;
+  uint64_t id; /* of the object */
+  uint32_t object;
 };
 _Static_assert(sizeof(struct pointer_data) <= sizeof(CUmemPoolPtrExportData), "fits into what callers pass on");
 
@@ -61,9 +64,16 @@ SIM_API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *sh
 
 SIM_API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *result, CUdeviceptr pointer) {
   ENTER();
-  const struct allocation *allocation = memory_find(pointer);
+  struct allocation *allocation = memory_find(pointer);
   NEED(result != NULL && allocation != NULL && allocation->kind == MEMORY_POOLED && allocation->base == pointer);
-  struct pointer_data data = {.magic = POINTER_MAGIC, .gpu = driver.gpus[allocation->device], .size = allocation->size};
+  NEED(pool_of(allocation)->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  TRY(pool_share(allocation));
+  uint32_t object = (uint32_t)allocation->object - 1;
+  struct pointer_data data = {.magic = POINTER_MAGIC,
+                              .gpu = driver.gpus[allocation->device],
+                              .size = allocation->size,
+                              .id = driver.machine->objects[object].id,
+                              .object = object};
   memset(result, 0, sizeof *result);
   memcpy(result, &data, sizeof data);
   return CUDA_SUCCESS;
@@ -79,7 +89,14 @@ SIM_API CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
   TRY(driver_current(&context));
   memcpy(&data, given, sizeof data);
   NEED(data.magic == POINTER_MAGIC && data.gpu == driver.gpus[pool->device]);
-  TRY(memory_place(context, data.size, MEMORY_IMPORTED, &allocation));
+  NEED(sim_ledger_hold(driver.machine, driver.process, data.object, data.id));
+  CUresult result = memory_place(context, data.size, MEMORY_IMPORTED, &allocation);
+  if (result != CUDA_SUCCESS) {
+    sim_ledger_drop(driver.machine, driver.process, data.object);
+    return result;
+  }
+  allocation->device = pool->device;
+  allocation->object = (int)data.object + 1;
   *pointer = allocation->base;
   return CUDA_SUCCESS;
 }
