@@ -6,6 +6,7 @@
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
+#include "imports.h"
 #include "memory.h"
 #include "objects.h"
 
@@ -27,34 +28,11 @@ static bool known(CUdeviceptr pointer) {
   return track_refer(TRACK_IMPORT, pointer, 1, &entry) > 0;
 }
 
-static bool track_import(CUdeviceptr pointer, CUcontext context, const CUipcMemHandle *handle) {
-  uint32_t object =
-      objects_acquire_by_key(control.ledger.usage, control.ledger.slot, objects_key(handle, sizeof *handle));
-  struct track_entry entry = {.key = pointer, .link = (uint64_t)context, .kind = TRACK_IMPORT, .references = 1};
-  struct memory_reservation reservation = {.device = DEVICE_UNLISTED};
-  if (object != OBJECT_NONE) {
-    entry.object = object + 1;
-    entry.device = (uint16_t)objects_device(control.ledger.usage, object);
-  } else {
-    CUdeviceptr base;
-    size_t bytes;
-    if (driver.cuMemGetAddressRange_v2(&base, &bytes, pointer) != CUDA_SUCCESS) bytes = 0;
-    if (!memory_reserve(&reservation, devices_of_pointer(pointer), bytes, VGPU_DENIED_ALLOC)) return false;
-    if (reservation.device < 0) return true;
-    entry.bytes = bytes;
-    entry.device = (uint16_t)reservation.device;
-  }
-  if (track_add(&entry) == 0) return true;
-  memory_cancel(&reservation);
-  if (object != OBJECT_NONE) objects_release(control.ledger.usage, control.ledger.slot, object);
-  return false;
-}
-
 static CUresult opened(CUresult result, CUdeviceptr pointer, const CUipcMemHandle *handle) {
   CUcontext context;
   if (result != CUDA_SUCCESS || !control_enforces() || known(pointer)) return result;
   devices_current(&context);
-  if (track_import(pointer, context, handle)) return result;
+  if (imports_track(TRACK_IMPORT, pointer, context, objects_key(handle, sizeof *handle))) return result;
   driver.cuIpcCloseMemHandle(pointer);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

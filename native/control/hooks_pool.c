@@ -125,15 +125,6 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The exporting process is charged for the pool. */
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
-                                            unsigned long long flags) {
-  CUresult result = driver.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
-  if (result != CUDA_SUCCESS || !control_enforces() || pools_made(*pool, DEVICE_UNLISTED)) return result;
-  driver.cuMemPoolDestroy(*pool);
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   CUresult result = driver.cuMemPoolDestroy(pool);
   if (result == CUDA_SUCCESS && control_enforces()) pools_destroyed(pool);

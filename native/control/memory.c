@@ -126,7 +126,7 @@ static inline void drop(const struct track_entry *entry, void *context) {
   (void)context;
   if (entry->kind == TRACK_HOST_BACKED)
     ledger_give_back_host_backed(&control.ledger, entry->bytes);
-  else if (entry->bytes > 0)
+  else if (entry->bytes > 0 && entry->object == 0)
     ledger_give_back(&control.ledger, entry->device, entry->bytes);
   if (entry->object != 0) objects_release(control.ledger.usage, control.ledger.slot, entry->object - 1);
   if (entry->kind == TRACK_CONTEXT && context_ended != NULL) context_ended(entry->device);

@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "fork.h"
 #include "lock.h"
+#include "objects.h"
 #include "os.h"
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct pool {
   uint64_t charged;     /* in the ledger for what the pool has reserved */
   uint64_t pending;     /* in the ledger for calls in flight */
   uint64_t outstanding; /* bytes of pointers that are not freed yet */
+  uint64_t shared;      /* the part of them that is charged as objects (objects.h), not with the pool */
   uint32_t updates;     /* number of updates of `charged` */
   enum pool_state state;
   bool freed_into;
@@ -118,10 +120,11 @@ void pools_destroyed(CUmemoryPool handle) {
     struct track_entry gone;
     track_remove(TRACK_POOL, (uint64_t)handle, &gone);
     /* The driver keeps memory that is in use until it is freed. */
-    uint64_t kept = pool->outstanding < pool->charged ? pool->outstanding : pool->charged;
+    uint64_t own = pool->outstanding - pool->shared;
+    uint64_t kept = own < pool->charged ? own : pool->charged;
     if (pool->device >= 0) give_back(pool->device, pool->charged - kept);
     pool->charged = kept;
-    pool->state = kept > 0 ? POOL_DESTROYED : POOL_FREE;
+    pool->state = pool->outstanding > 0 ? POOL_DESTROYED : POOL_FREE;
   }
   lock_release(&lock);
 }
@@ -147,14 +150,16 @@ bool pools_reserve_exactly(struct pool *pool, struct memory_reservation *reserva
 
 bool pools_reserve(struct pool *pool, struct memory_reservation *reservation, uint64_t bytes,
                    enum vgpu_denied_api api) {
-  uint64_t room = pool->charged > pool->outstanding ? pool->charged - pool->outstanding : 0;
+  uint64_t own = pool->outstanding - pool->shared;
+  uint64_t room = pool->charged > own ? pool->charged - own : 0;
   uint64_t growth =
       bytes > UINT64_MAX - GROWTH_BYTES ? bytes : (bytes + GROWTH_BYTES - 1) / GROWTH_BYTES * GROWTH_BYTES;
   return pools_reserve_exactly(pool, reservation, bytes <= room ? 0 : growth, api);
 }
 
-/* Sets `charged` to the bytes that the pool has reserved, covers growth from `reservation` and returns the rest of it.
- * If growth exceeds the reservation and the limit, pending reservations of other threads of this process must cover it.
+/* Sets `charged` to the bytes that the pool has reserved and that are not charged as objects, covers growth from
+ * `reservation` and returns the rest of it. If growth exceeds the reservation and the limit, pending reservations of
+ * other threads of this process must cover it.
  */
 static bool charge(struct pool *pool, uint64_t reserved, uint64_t reservation, bool force) {
   uint64_t grown = reserved > pool->charged ? reserved - pool->charged : 0;
@@ -183,14 +188,15 @@ static bool update_charge(struct pool *pool, uint64_t reservation, bool force) {
   for (int attempt = 0;; attempt++) {
     uint32_t updates = __atomic_load_n(&pool->updates, __ATOMIC_ACQUIRE);
     uint64_t reserved;
-    if (!reserved_bytes(pool, &reserved)) reserved = pool->charged;
+    bool answered = reserved_bytes(pool, &reserved);
     lock_take(&lock);
     if (pool->updates != updates && attempt < 16) {
       lock_release(&lock);
       continue;
     }
     __atomic_store_n(&pool->updates, updates + 1, __ATOMIC_RELEASE);
-    bool fits = charge(pool, reserved, reservation, force);
+    uint64_t own = reserved > pool->shared ? reserved - pool->shared : 0;
+    bool fits = charge(pool, answered ? own : pool->charged, reservation, force);
     lock_release(&lock);
     return fits;
   }
@@ -234,17 +240,41 @@ void pools_finish_free(const struct track_entry *entry, bool freed) {
     return;
   }
   struct pool *pool = (struct pool *)entry->link;
+  bool shared = entry->object != 0;
   lock_take(&lock);
   pool->outstanding -= entry->bytes < pool->outstanding ? entry->bytes : pool->outstanding;
-  if (pool->state == POOL_DESTROYED) {
-    uint64_t bytes = entry->bytes < pool->charged ? entry->bytes : pool->charged;
+  if (shared) pool->shared -= entry->bytes < pool->shared ? entry->bytes : pool->shared;
+  bool kept = pool->state == POOL_USED;
+  if (!kept) {
+    uint64_t bytes = shared ? 0 : entry->bytes < pool->charged ? entry->bytes : pool->charged;
     pool->charged -= bytes;
     give_back(pool->device, bytes);
-    if (pool->charged == 0) pool->state = POOL_FREE;
+    if (pool->outstanding == 0) pool->state = POOL_FREE;
   }
   pool->freed_into = true;
   __atomic_store_n(&any_freed_into, true, __ATOMIC_RELAXED);
   lock_release(&lock);
+  if (!shared) return;
+  /* The pool still has the memory reserved: it is charged again before the object is released. */
+  if (kept) update_charge(pool, 0, true);
+  objects_release(control.ledger.usage, control.ledger.slot, entry->object - 1);
+}
+
+void pools_share(CUdeviceptr pointer, uint64_t key) {
+  struct track_entry entry;
+  if (!track_find(TRACK_POOLED, pointer, &entry) || entry.object != 0) return;
+  struct pool *pool = (struct pool *)entry.link;
+  uint32_t object = objects_create(control.ledger.usage, control.ledger.slot, entry.device, entry.bytes, key);
+  uint64_t bytes;
+  if (object == OBJECT_NONE) return;
+  if (!track_share(TRACK_POOLED, pointer, object, &bytes)) {
+    objects_release(control.ledger.usage, control.ledger.slot, object);
+    return;
+  }
+  lock_take(&lock);
+  pool->shared += bytes;
+  lock_release(&lock);
+  update_charge(pool, 0, true);
 }
 
 static bool counts(const struct pool *pool, uint32_t device) {
@@ -274,7 +304,7 @@ void pools_update_freed(void) {
     pool->freed_into = false;
     update_charge(pool, 0, true);
     /* Memory that is still reserved may be returned at a later synchronisation. */
-    if (pool->charged > pool->outstanding) {
+    if (pool->charged > pool->outstanding - pool->shared) {
       pool->freed_into = true;
       __atomic_store_n(&any_freed_into, true, __ATOMIC_RELAXED);
     }

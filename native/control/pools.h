@@ -55,6 +55,11 @@ void pools_charge(struct pool *pool, struct memory_reservation *reservation);
 bool pools_track(struct pool *pool, CUdeviceptr pointer, uint64_t bytes);
 void pools_finish_free(const struct track_entry *entry, bool freed);
 
+/* Marks the memory of a pointer as shared with other processes: it is charged as an object (objects.h), which importers
+ * look up by `key`, until this process and all importers have freed it. If the object table is full, the charge stays
+ * with the pool, and each importer is charged as for memory from outside of the container. */
+void pools_share(CUdeviceptr pointer, uint64_t key);
+
 /* Updates the charge of all pools of a device, or of one pool. */
 void pools_update(uint32_t device);
 void pools_update_one(CUmemoryPool handle);

@@ -137,7 +137,6 @@ bool track_share(enum track_kind kind, uint64_t key, uint32_t object, uint64_t *
   bool shared = entry->kind != 0 && entry->object == 0;
   if (shared) {
     *bytes = entry->bytes;
-    entry->bytes = 0;
     entry->object = object + 1;
   }
   lock_release(&shard->lock);

@@ -48,8 +48,8 @@ bool track_find(enum track_kind kind, uint64_t key, struct track_entry *found);
  * reaches 0 is removed. */
 uint32_t track_refer(enum track_kind kind, uint64_t key, int by, struct track_entry *last);
 
-/* Links an entry to `object` (stored plus one) and clears its own charge, which is returned in `*bytes`. False: there
- * is no entry, or it is shared already. */
+/* Links an entry to `object` (stored plus one), which is charged from then on instead of the entry's `*bytes`. False:
+ * there is no entry, or it is shared already. */
 bool track_share(enum track_kind kind, uint64_t key, uint32_t object, uint64_t *bytes);
 
 /* Removes every entry that `matches` accepts and calls `drop` for each. Slow; for contexts and pools that end. */

@@ -8,9 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Pools shared between processes. The exporting process owns the pool. The memory of an exported pointer is an object of
- * the ledger, which stays until the last process has freed the pointer or has ended. An importing process has its own
- * address for each imported pointer. Contents are not shared. */
+/*
+ * Pools shared between processes. The exporting process owns the pool. The memory of an exported pointer is an object
+ * of the ledger, which stays until the last process has freed the pointer or has ended. An importing process has its
+ * own address for each imported pointer. Contents are not shared.
+ */
 
 enum { POINTER_MAGIC = 0x504f5054 };
 

@@ -6,9 +6,8 @@
 static const size_t PIECE = 32 << 20;
 
 static int exporter(int line) {
-  CUmemPoolProps shareable = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                              .handleTypes = FD,
-                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  CUmemPoolProps shareable = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = FD, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
   CUmemoryPool pool;
   CUdeviceptr pointers[3];
   CUmemPoolPtrExportData data;
