@@ -4,6 +4,7 @@ import { mkdirSync, openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { KubeletEmulator } from '../../../src/simulation/kubelet/kubelet.js';
+import { LOOP_METER, longestTurn } from '../metered-program.js';
 import type { MachinePaths } from './tenant.js';
 
 const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
@@ -22,6 +23,8 @@ export interface AgentProcessOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Initial limit of its open descriptors. */
   readonly openFiles?: number;
+  /** Whether the turns of its event loop are measured: see `longestTurn`. */
+  readonly isMetered?: boolean;
 }
 
 /** `gpu-manager run` as a process of its own on a simulated machine, with an emulated kubelet in this one. */
@@ -52,6 +55,7 @@ export class AgentProcess {
   /** Starts the process, and resolves when the kubelet has both resources. */
   async start(): Promise<void> {
     const { directory, machine, flags = [], main = MAIN, nodeFlags = [], environment = {}, openFiles } = this.#options;
+    const { isMetered = false } = this.#options;
     const at = (name: string): string => join(directory, name);
     const log = openSync(this.logPath, 'a');
     // Also lowers the hard limit: Node raises the soft limit to it.
@@ -62,6 +66,7 @@ export class AgentProcess {
       [
         ...before,
         ...nodeFlags,
+        ...(isMetered ? LOOP_METER : []),
         main,
         'run',
         '--driver=sim',
@@ -79,10 +84,16 @@ export class AgentProcess {
         '--query-port=0',
         ...flags,
       ],
-      { env: { ...process.env, ...environment }, stdio: ['ignore', log, log] },
+      { env: { ...process.env, ...environment }, stdio: ['ignore', log, log, ...(isMetered ? ['ipc' as const] : [])] },
     );
     closeSync(log);
     await this.kubelet.ready(30_000);
+  }
+
+  /** The longest turn of a metered agent's event loop while `task` ran, in milliseconds of CPU time. */
+  longestTurn(task: () => Promise<void>): Promise<number> {
+    if (this.#child === null) throw new Error('the agent does not run');
+    return longestTurn(this.#child, task);
   }
 
   /** Ends the process with a signal and waits for its exit; the kubelet stays. */
