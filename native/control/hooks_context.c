@@ -27,6 +27,12 @@ CREATES(cuCtxCreate_v3,
         (context, affinities, count, flags, device))
 CREATES(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *creation, unsigned int flags, CUdevice device),
         (context, creation, flags, device))
+CREATES(cuGLCtxCreate, (CUcontext * context, unsigned int flags, CUdevice device), (context, flags, device))
+CREATES(cuGLCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device), (context, flags, device))
+CREATES(cuVDPAUCtxCreate, (CUcontext * context, unsigned int flags, CUdevice device, uint32_t display, void *lookup),
+        (context, flags, device, display, lookup))
+CREATES(cuVDPAUCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device, uint32_t display, void *lookup),
+        (context, flags, device, display, lookup))
 
 static CUresult ended(CUresult result, CUcontext context) {
   if (result == CUDA_SUCCESS && context != NULL && control_enforces()) {

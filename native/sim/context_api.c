@@ -39,6 +39,32 @@ SIM_API CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameter
   return create(context, flags, device, 3020);
 }
 
+/* Contexts that share objects with a graphics API, of which the simulated driver has none. */
+
+SIM_API CUresult cuGLCtxCreate(CUcontext *context, unsigned int flags, CUdevice device) {
+  ENTER();
+  return create(context, flags, device, 3010);
+}
+
+SIM_API CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) {
+  ENTER();
+  return create(context, flags, device, 3020);
+}
+
+SIM_API CUresult cuVDPAUCtxCreate(CUcontext *context, unsigned int flags, CUdevice device, uint32_t display,
+                                  void *lookup) {
+  ENTER();
+  (void)display, (void)lookup;
+  return create(context, flags, device, 3010);
+}
+
+SIM_API CUresult cuVDPAUCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device, uint32_t display,
+                                     void *lookup) {
+  ENTER();
+  (void)display, (void)lookup;
+  return create(context, flags, device, 3020);
+}
+
 static void remove_current(CUcontext context) {
   if (thread.depth > 0 && thread.contexts[thread.depth - 1] == context) thread.depth--;
 }

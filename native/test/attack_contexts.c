@@ -64,6 +64,14 @@ int main(void) {
   REFUSED(cuCtxCreate_v2(&again, 0, 0));
   REFUSED(cuDevicePrimaryCtxRetain(&primary, 0));
   REFUSED(cuMemAlloc_v2(&pointer, 1));
+  REFUSED(cuGLCtxCreate(&again, 0, 0));
+  REFUSED(cuVDPAUCtxCreate(&again, 0, 0, 0, NULL));
+  OK(cuCtxDestroy_v2(fourth));
+  OK(cuGLCtxCreate_v2(&fourth, 0, 0));
+  REFUSED(cuMemAlloc_v2(&pointer, 1));
+  OK(cuCtxDestroy_v2(fourth));
+  OK(cuVDPAUCtxCreate_v2(&fourth, 0, 0, 0, NULL));
+  CHECK_EQ(gpu_held(), LIMIT);
   OK(cuCtxDestroy_v2(fourth));
   /* The primary context counts once, until its last user releases it. */
   OK(cuDevicePrimaryCtxRetain(&primary, 0));
