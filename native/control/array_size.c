@@ -1,6 +1,11 @@
 #include "array_size.h"
 #include "memory.h"
 
+/* The driver lays out rows in multiples of ROW_BYTES and levels in multiples of LEVEL_BYTES, and takes memory from the
+ * GPU in blocks (memory_taken). */
+#define ROW_BYTES 64u
+#define LEVEL_BYTES 512u
+
 /* Bits of a format: per pixel (compressed formats, video planes) or per channel. */
 struct format_size {
   CUarray_format format;
@@ -74,15 +79,21 @@ static uint64_t at_least_one(uint64_t size) {
   return size == 0 ? 1 : size;
 }
 
+static uint64_t round_up(uint64_t bytes, uint64_t step) {
+  return bytes > UINT64_MAX - step ? UINT64_MAX : (bytes + step - 1) / step * step;
+}
+
 static uint64_t bytes_of_level(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int level) {
   /* For layered arrays and cubes Depth holds the layers or faces, which are the same on every level. An unused
    * dimension is 0. */
   unsigned int shift = array->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP) ? 0 : level;
-  uint64_t pixels =
-      memory_product(at_least_one((uint64_t)array->Width >> level), at_least_one((uint64_t)array->Height >> level));
-  pixels = memory_product(pixels, at_least_one((uint64_t)array->Depth >> shift));
-  uint64_t bits = memory_product(pixels, bits_per_pixel(array->Format, array->NumChannels));
-  return bits == UINT64_MAX ? bits : bits / 8 + (bits % 8 != 0);
+  uint64_t bits =
+      memory_product(at_least_one((uint64_t)array->Width >> level), bits_per_pixel(array->Format, array->NumChannels));
+  if (bits == UINT64_MAX) return bits;
+  uint64_t row = round_up(bits / 8 + (bits % 8 != 0), ROW_BYTES);
+  uint64_t bytes = memory_product(row, at_least_one((uint64_t)array->Height >> level));
+  bytes = memory_product(bytes, at_least_one((uint64_t)array->Depth >> shift));
+  return round_up(bytes, LEVEL_BYTES);
 }
 
 static int has_memory(const CUDA_ARRAY3D_DESCRIPTOR *array) {
@@ -90,7 +101,7 @@ static int has_memory(const CUDA_ARRAY3D_DESCRIPTOR *array) {
 }
 
 uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array) {
-  return has_memory(array) ? bytes_of_level(array, 0) : 0;
+  return has_memory(array) ? memory_taken(bytes_of_level(array, 0)) : 0;
 }
 
 uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels) {
@@ -103,5 +114,5 @@ uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels)
     sum = sum + bytes < sum ? UINT64_MAX : sum + bytes;
     if (sum == UINT64_MAX) break;
   }
-  return sum;
+  return memory_taken(sum);
 }

@@ -26,7 +26,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   if (!control_enforces()) return driver.cuMemAlloc_v2(pointer, bytes);
   CUcontext context;
   struct memory_reservation reservation;
-  if (!memory_reserve_or_host_back(&reservation, devices_current(&context), bytes, VGPU_DENIED_ALLOC))
+  if (!memory_reserve_or_host_back(&reservation, devices_current(&context), memory_taken(bytes), VGPU_DENIED_ALLOC))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = reservation.host_backed
                         ? host_backed_allocate(pointer, &reservation, CU_MEM_ATTACH_GLOBAL, VGPU_DENIED_ALLOC)
@@ -38,7 +38,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes) {
   if (!control_enforces()) return driver.cuMemAlloc(pointer, bytes);
   CUcontext context;
   struct memory_reservation reservation;
-  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_ALLOC))
+  if (!memory_reserve(&reservation, devices_current(&context), memory_taken(bytes), VGPU_DENIED_ALLOC))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemAlloc(pointer, bytes);
   CUdeviceptr wide = result == CUDA_SUCCESS ? *pointer : 0;
@@ -48,13 +48,14 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes) {
 static uint64_t pitched_bytes(uint64_t width, uint64_t height) {
   uint64_t padded = width + (PITCH_ALIGNMENT - 1);
   if (padded < width) return UINT64_MAX;
-  return memory_product(padded / PITCH_ALIGNMENT * PITCH_ALIGNMENT, height);
+  return memory_taken(memory_product(padded / PITCH_ALIGNMENT * PITCH_ALIGNMENT, height));
 }
 
 /* Charges exactly `pitch` bytes per row, and frees the allocation if that does not fit. */
 static CUresult keep_pitched(struct memory_reservation *reservation, CUresult result, uint64_t pitch, uint64_t height,
                              const CUdeviceptr *pointer, CUcontext context) {
-  if (result == CUDA_SUCCESS && !memory_commit(reservation, memory_product(pitch, height), VGPU_DENIED_PITCH)) {
+  if (result == CUDA_SUCCESS &&
+      !memory_commit(reservation, memory_taken(memory_product(pitch, height)), VGPU_DENIED_PITCH)) {
     driver.cuMemFree_v2(*pointer);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }

@@ -4,6 +4,9 @@
 #include "log.h"
 #include "objects.h"
 
+#define SHARED_BYTES (1ull << 20)
+#define BLOCK_BYTES (2ull << 20)
+
 static const struct memory_reclaimer *reclaimer;
 static void (*context_ended)(uint32_t device);
 
@@ -170,6 +173,11 @@ void memory_drop_context(CUcontext context) {
 uint64_t memory_product(uint64_t a, uint64_t b) {
   uint64_t product;
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+uint64_t memory_taken(uint64_t bytes) {
+  if (bytes <= SHARED_BYTES || bytes > UINT64_MAX - BLOCK_BYTES) return bytes;
+  return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
 bool memory_view(int device, uint64_t *total, uint64_t *left) {

@@ -57,6 +57,10 @@ void memory_drop_context(CUcontext context);
  */
 bool memory_charge(uint32_t device, uint64_t bytes);
 
+/* What the driver takes from the GPU for an allocation of `bytes`: up to 1 MiB they share blocks, larger ones have
+ * blocks of 2 MiB of their own. */
+uint64_t memory_taken(uint64_t bytes);
+
 /* The product of a and b, or UINT64_MAX on overflow: no limit has room for that. */
 uint64_t memory_product(uint64_t a, uint64_t b);
 
