@@ -39,6 +39,8 @@ export interface Finding {
    * between.
    */
   readonly proof?: true;
+  /** Whether it occurred twice since the last audit. */
+  readonly twice?: true;
 }
 
 /** A process of the container that the driver lists on a GPU. */
@@ -53,6 +55,8 @@ export interface AuditedProcess {
   readonly claimed: boolean;
   /** Whether it used the GPU in the last second, as far as the driver reports. */
   readonly active: boolean;
+  /** Whether it came, went and came again since the last audit. */
+  readonly again?: true;
   /** Whether it has the control library mapped; null or absent: unknown. */
   readonly library?: boolean | null;
 }
@@ -187,17 +191,18 @@ function auditProcesses({ processes, sessions }: AuditView): Finding[] {
   const foreignProcesses = processes.filter(
     ({ greeted, claimed, active, library }) => library === false || (!greeted && (!claimed || active)),
   );
+  const twice = foreignProcesses.some(({ again }) => again) ? { twice: true as const } : {};
   if (foreignProcesses.length > 0 && sessions.length === 0 && !processes.some(({ claimed }) => claimed)) {
     const message =
       `${list(foreignProcesses)} use the GPU, and no process of the container has loaded the control library: ` +
       'its image sets LD_LIBRARY_PATH, or another runtime put the real driver in its place';
-    return [{ code: 'no-library', subject: '', message, serious: true, proof: true }];
+    return [{ code: 'no-library', subject: '', message, serious: true, proof: true, ...twice }];
   }
   if (foreignProcesses.length === 0) return [];
   const forged = foreignProcesses.some(({ greeted }) => greeted) ? ', but greeted as if it had it' : '';
   const verb = foreignProcesses.length === 1 ? 'uses' : 'use';
   const message = `${list(foreignProcesses)} ${verb} the GPU without the control library${forged}`;
-  return [{ code: 'unregistered', subject: '', message, serious: true, proof: true }];
+  return [{ code: 'unregistered', subject: '', message, serious: true, proof: true, ...twice }];
 }
 
 function list(processes: readonly Pick<AuditedProcess, 'pid' | 'name'>[]): string {

@@ -59,7 +59,7 @@ export function advance(before: FindingState, found: readonly Finding[], policy:
 /** The state of a finding that this audit has. */
 function again(known: LastingFinding | undefined, finding: Finding): LastingFinding {
   const audits = (known?.audits ?? 0) + 1;
-  const occurrences = (known?.occurrences ?? 0) + (audits === 1 ? 1 : 0);
+  const occurrences = (known?.occurrences ?? 0) + (audits > 1 ? 0 : finding.twice === true ? 2 : 1);
   const raised =
     known?.raised === true ||
     finding.certain === true ||

@@ -7,6 +7,8 @@ import type { AuditedProcess } from './audit.js';
 interface Witnessed {
   readonly process: AuditedProcess;
   readonly atMs: number;
+  /** The last sample that listed it. */
+  readonly lastMs: number;
 }
 
 /**
@@ -14,6 +16,8 @@ interface Witnessed {
  * long after the sample that saw it.
  */
 export const GREETING_MS = 1_000;
+/** A process that no sample listed for longer than this has come a second time. */
+const ABSENT_MS = 2_000;
 
 /** Processes and memory that need an explanation. Times are milliseconds of the agent's clock. */
 export class SampledUse {
@@ -36,9 +40,13 @@ export class SampledUse {
    */
   noteProcess(pid: number, active: boolean, atMs: number, inspect: () => Omit<AuditedProcess, 'active'> | null): void {
     const known = this.#processes.get(pid);
-    if (known !== undefined && (known.process.active || !active)) return;
+    if (known !== undefined && (known.process.active || !active)) {
+      const again = known.process.again === true || atMs - known.lastMs > ABSENT_MS;
+      this.#processes.set(pid, { ...known, process: { ...known.process, ...(again ? { again } : {}) }, lastMs: atMs });
+      return;
+    }
     const found = inspect();
-    if (found !== null) this.#processes.set(pid, { process: { ...found, active }, atMs });
+    if (found !== null) this.#processes.set(pid, { process: { ...found, active }, atMs, lastMs: atMs });
   }
 
   /**

@@ -9,6 +9,9 @@ import type { Slice } from '../slice.js';
 /** The interval over which charges are compared with the driver's reports. */
 const ACCOUNT_MS = 5_000;
 
+/** Processes that hold this much more memory than at the last sample are sampled again. */
+const GROWTH_BYTES = 64 * 2 ** 20;
+
 /** A process of a container that the original's plugin started. */
 export interface AdoptedProcess {
   readonly owner: AdoptedContainer;
@@ -97,15 +100,16 @@ export class GpuMonitor {
   }
 
   /**
-   * Whether the driver lists other processes than at the last sample. Asks for nothing else, so that an idle GPU with
-   * containers can be asked in every period. After a failure, the next sample tries again.
+   * Whether the driver lists other processes, or more memory of processes, than at the last sample. Asks for nothing
+   * else, so that a GPU with containers can be asked between two samples. After a failure, the next sample tries again.
    */
-  async hasOtherProcesses(): Promise<boolean> {
+  async hasChanged(): Promise<boolean> {
     if (this.#gpuSlices.length === 0) return false;
     try {
       const known = new Set(this.pids);
-      const pids = (await this.#source.processes(this.uuid)).map(({ pid }) => pid);
-      return pids.length !== known.size || pids.some((pid) => !known.has(pid));
+      const processes = await this.#source.processes(this.uuid);
+      if (processes.length !== known.size || processes.some(({ pid }) => !known.has(pid))) return true;
+      return memoryOf(processes) > (this.#state?.processMemoryBytes ?? 0) + GROWTH_BYTES;
     } catch {
       return false;
     }
@@ -204,7 +208,7 @@ export class GpuMonitor {
       return owner === null ? [] : [{ allocation: owner.allocation, pid }];
     });
     this.#foreignPpm = foreignPpm(others, this.#unsteered());
-    const processMemoryBytes = processes.reduce((sum, { usedMemoryBytes }) => sum + (usedMemoryBytes ?? 0), 0);
+    const processMemoryBytes = memoryOf(processes);
     this.#state = {
       sample: { ...sample, atMs: nowMs() },
       processMemoryBytes,
@@ -251,6 +255,10 @@ export class GpuMonitor {
       this.#steering = withCorrection(this.#steering, gpuSlice.slice.id, stepCorrection(before.correctionPpm, account));
     }
   }
+}
+
+function memoryOf(processes: readonly GpuProcess[]): number {
+  return processes.reduce((sum, { usedMemoryBytes }) => sum + (usedMemoryBytes ?? 0), 0);
 }
 
 /**

@@ -48,6 +48,8 @@ export class Monitor {
   readonly #options: MonitorOptions;
   readonly #nowNs: () => bigint;
   readonly #sampling = new Set<string>();
+  /** GPUs whose process list is asked for, and whether a sample became due meanwhile. */
+  readonly #checking = new Map<string, boolean>();
   readonly #failing = new Set<string>();
   /** By GPU: the session version at its last sample. */
   readonly #sampledSessionVersion = new Map<string, number>();
@@ -106,7 +108,10 @@ export class Monitor {
       const atRest = gpu.idle && !this.#hasNewSessions(gpu);
       // The GPUs are sampled in different ticks.
       if (turns.some((tick) => isSampleDue(tick + index, ticksPerSample, atRest))) this.#takeSample(gpu);
-      else if (atRest && turns.some((tick) => isSampleDue(tick + index, ticksPerSample, false)))
+      else if (
+        turns.some((tick) => isCheckDue(tick + index, ticksPerSample)) ||
+        (atRest && turns.some((tick) => isSampleDue(tick + index, ticksPerSample, false)))
+      )
         void this.#sampleIfChanged(gpu);
     });
     const stride = this.#gpus.some((gpu) => this.#works(gpu)) ? 1 : TICKS_AT_REST;
@@ -138,13 +143,23 @@ export class Monitor {
   }
 
   async #sampleIfChanged(gpu: GpuMonitor): Promise<void> {
-    if (!this.#sampling.has(gpu.uuid) && (await gpu.hasOtherProcesses())) this.#takeSample(gpu);
+    const { uuid } = gpu;
+    if (this.#sampling.has(uuid) || this.#checking.has(uuid)) return;
+    this.#checking.set(uuid, false);
+    const changed = await gpu.hasChanged();
+    const due = this.#checking.get(uuid) === true;
+    this.#checking.delete(uuid);
+    if (changed || due) this.#takeSample(gpu);
   }
 
   #takeSample(gpu: GpuMonitor): void {
     const { uuid } = gpu;
     // A driver call that hangs delays further samples of this GPU only.
     if (this.#sampling.has(uuid)) return;
+    if (this.#checking.has(uuid)) {
+      this.#checking.set(uuid, true);
+      return;
+    }
     this.#sampling.add(uuid);
     this.#sampledSessionVersion.set(uuid, this.#options.slices.sessionVersion);
     gpu
@@ -169,4 +184,12 @@ function isSampleDue(turn: number, ticksPerSample: number, atRest: boolean): boo
   const period = Math.floor(turn / ticksPerSample);
   if (atRest && period % PERIODS_AT_REST !== 0) return false;
   return turn % ticksPerSample === Math.floor(ticksPerSample * (SAMPLE_DELAYS[period % SAMPLE_DELAYS.length] ?? 0));
+}
+
+/**
+ * True when the process list of a GPU is to be compared with its last sample in tick `turn`: half a period after each
+ * sample, so that a process that is listed for a second is seen.
+ */
+function isCheckDue(turn: number, ticksPerSample: number): boolean {
+  return ticksPerSample > 1 && isSampleDue(turn - Math.floor(ticksPerSample / 2), ticksPerSample, false);
 }

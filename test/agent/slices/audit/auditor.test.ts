@@ -97,6 +97,13 @@ async function audited(
         for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
       }
     },
+    /** Runs steps of 100 ms. */
+    async steps(count: number): Promise<void> {
+      for (let step = 0; step < count; step += 1) {
+        clock.advance(100);
+        for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
     /** Writes the slot of a process that passed its self test, as the library does. */
     register(slot: number, pid: number, startTicks: number, selfTest = 0b11111): void {
       const file = readFileSync(usage);
@@ -141,6 +148,46 @@ test('a GPU process without the library is reported once while it lives, and no 
   node.gpus.running.set(GPU, []);
   await node.seconds(10);
   t.same(node.codes(), []);
+});
+
+for (const [load, utilizationPercent] of [
+  ['a used', 50],
+  ['an idle', 0],
+] as const)
+  test(`a bypass of one second on ${load} GPU is reported within ten seconds of its second occurrence, in any phase`, async (t) => {
+    const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+    t.teardown(async () => void child.kill('SIGKILL'));
+    const late: number[] = [];
+    for (let phase = 0; phase < 50; phase += 1) {
+      const node = await audited(t);
+      node.gpus.utilizationPercent = utilizationPercent;
+      await node.steps(100 + phase);
+      for (const restSteps of [47, 100]) {
+        node.gpus.running.set(GPU, [listed(child.pid ?? 0, 100 * MIB, 20)]);
+        await node.steps(10);
+        node.gpus.running.set(GPU, []);
+        await node.steps(restSteps);
+      }
+      if (node.auditor.counts.raised['no-library'] !== 1) late.push(phase);
+    }
+    t.same(late, []);
+  });
+
+test('memory that a known process holds for a second beyond the limit is found', async (t) => {
+  for (let phase = 0; phase < 50; phase += 7) {
+    const node = await audited(t);
+    node.register(0, process.pid, ownStartTicks());
+    const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 0, ownStartTicks()));
+    await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+    node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+    await node.steps(100 + phase);
+    node.gpus.running.set(GPU, [listed(process.pid, 4_000 * MIB, 20)]);
+    await node.steps(10);
+    node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 20)]);
+    await node.steps(100);
+    t.equal(node.auditor.counts.raised['over-limit'], 1, `after ${phase} steps`);
+    socket.destroy();
+  }
 });
 
 test('with eviction enabled its pod is evicted, and again if the eviction was refused', async (t) => {

@@ -599,7 +599,8 @@ test('idle containers cause no reading and no publication', async (t) => {
   container.count(0, { chargedNs: 1e9 });
   await node.ticks(100);
   t.equal(container.sequence, sequence);
-  t.ok((node.gpus.asked.get(GPU) ?? 0) <= 10, 'the driver is called once a second');
+  t.ok((node.gpus.asked.get(GPU) ?? 0) <= 20, 'the driver is asked for processes twice a second');
+  t.ok((node.gpus.sampled.get(GPU) ?? 0) <= 10, 'and for the rest once');
 });
 
 test('at rest the monitor is woken once a second, and at once when a process comes', async (t) => {
