@@ -1,5 +1,3 @@
-import type { SpareBuffer } from './spare-buffer.js';
-
 /** A body without a known length is assumed to grow to this multiple of what has arrived. */
 const GROWTH = 4;
 
@@ -10,14 +8,12 @@ const GROWTH = 4;
  */
 export class BodyBytes {
   readonly #announced: number;
-  readonly #spare: SpareBuffer;
   #buffer: Buffer = Buffer.alloc(0);
   #length = 0;
 
   /** `announced` is the length that the caller announced, 0 if it announced none. */
-  constructor(announced: number, spare: SpareBuffer) {
+  constructor(announced: number) {
     this.#announced = announced > 0 ? announced : Infinity;
-    this.#spare = spare;
   }
 
   add(chunk: Buffer): void {
@@ -26,7 +22,7 @@ export class BodyBytes {
     else {
       if (needed > this.#buffer.length) {
         const size = Math.max(needed, Math.min(this.#announced, GROWTH * needed));
-        const larger = this.#spare.take(size) ?? Buffer.allocUnsafe(size);
+        const larger = Buffer.allocUnsafe(size);
         this.#buffer.copy(larger, 0, 0, this.#length);
         this.#buffer = larger;
       }
@@ -35,9 +31,7 @@ export class BodyBytes {
     this.#length = needed;
   }
 
-  /** Removes the bytes; what was read from them must no longer be in use, because the next body may overwrite it. */
   clear(): void {
-    this.#spare.give(this.#buffer);
     this.#buffer = Buffer.alloc(0);
     this.#length = 0;
   }

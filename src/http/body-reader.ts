@@ -1,16 +1,13 @@
 import type { IncomingMessage } from 'node:http';
-import { systemClock } from '../host/clock.js';
 import { RefusedRequest } from './answer.js';
 import { BodyBytes } from './body-bytes.js';
 import type { ListenerLimits } from './limits.js';
-import { SpareBuffer } from './spare-buffer.js';
 
 type BodyLimits = Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes' | 'bodiesBytesPerAddress'>;
 
 /** Reads request bodies within limits: of one body, and of all bodies in memory, in total and per address. */
 export class BodyReader {
   readonly #limits: BodyLimits;
-  readonly #spare = new SpareBuffer(systemClock);
   #heldBytes = 0;
   readonly #heldOf = new Map<string, number>();
 
@@ -24,9 +21,9 @@ export class BodyReader {
   }
 
   /**
-   * Reads the whole body; call `release` when its bytes are no longer in use: a later body may overwrite them. Rejects
-   * with a RefusedRequest if it is too large (413), or if all bodies together are (503). A body beyond the limit is
-   * still read, up to twice the limit, so that the caller sees the answer.
+   * Reads the whole body; call `release` when its bytes are no longer in use: until then they count against the limits.
+   * Rejects with a RefusedRequest if it is too large (413), or if all bodies together are (503). A body beyond the
+   * limit is still read, up to twice the limit, so that the caller sees the answer.
    */
   async read(request: IncomingMessage): Promise<{ readonly bytes: Buffer; readonly release: () => void }> {
     const { bodyBytes } = this.#limits;
@@ -36,7 +33,7 @@ export class BodyReader {
       new RefusedRequest(413, `the body is larger than ${bodyBytes} bytes`, { connection: 'close' });
     if (announced > 2 * bodyBytes) throw tooLarge();
     const refused: { by: RefusedRequest | null } = { by: null };
-    const body = new BodyBytes(announced, this.#spare);
+    const body = new BodyBytes(announced);
     let [bytes, held] = [0, 0];
     const release = (): void => {
       body.clear();

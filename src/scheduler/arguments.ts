@@ -9,7 +9,6 @@ import {
   skipSpace,
   valueAt,
 } from './json-slices.js';
-import { NameTable } from './name-table.js';
 
 /**
  * Bodies of the scheduler's calls. Their Go types have no JSON tags today (`Pod`, `NodeNames`) and had lower-case tags
@@ -74,8 +73,7 @@ export class BadArguments extends Error {
   }
 }
 
-/** Reads the arguments; `table` contains names that earlier calls had. */
-export function readExtenderArguments(body: Buffer, table = new NameTable()): ExtenderArguments {
+export function readExtenderArguments(body: Buffer): ExtenderArguments {
   let pod: unknown = null;
   let nodes: NodeList | null = null;
   let names: readonly string[] | null = null;
@@ -92,26 +90,16 @@ export function readExtenderArguments(body: Buffer, table = new NameTable()): Ex
       switch (key.toLowerCase()) {
         case 'pod':
           return whole(at, (value) => (pod = value));
-        case 'nodenames': {
-          if (!isArrayAt(body, at))
-            return whole(at, (value) => {
-              if (value !== null) throw notNames();
-            });
-          const read: string[] = [];
-          names = read;
-          return eachElement(body, at, (element) => {
-            const name = table.readAt(body, element);
-            if (name === null) throw notNames();
-            read.push(name);
-            return table.end;
+        case 'nodenames':
+          return whole(at, (value) => {
+            if (value !== null) names = namesOf(value);
           });
-        }
         case 'nodes': {
           if (!isObjectAt(body, at))
             return whole(at, (value) => {
               if (value !== null) throw new BadArguments('Nodes is not a node list');
             });
-          nodes = nodeListAt(body, at, table);
+          nodes = nodeListAt(body, at);
           return nodes.list.end;
         }
         default:
@@ -125,11 +113,13 @@ export function readExtenderArguments(body: Buffer, table = new NameTable()): Ex
   return { pod: readPod(pod), nodes, nodeNames: names };
 }
 
-function notNames(): BadArguments {
-  return new BadArguments('NodeNames is not a list of names');
+function namesOf(value: unknown): readonly string[] {
+  if (!Array.isArray(value) || !value.every((name) => typeof name === 'string'))
+    throw new BadArguments('NodeNames is not a list of names');
+  return value;
 }
 
-function nodeListAt(body: Buffer, start: number, table: NameTable): NodeList {
+function nodeListAt(body: Buffer, start: number): NodeList {
   const nodes: NamedNode[] = [];
   let items: Slice | null = null;
   const end = eachMember(body, start, (key, at) => {
@@ -141,7 +131,7 @@ function nodeListAt(body: Buffer, start: number, table: NameTable): NodeList {
     }
     const last = eachElement(body, at, (element) => {
       if (!isObjectAt(body, element)) throw new BadArguments('Nodes contains an item that is not a node');
-      const node = nodeAt(body, element, table);
+      const node = nodeAt(body, element);
       nodes.push(node);
       return node.end;
     });
@@ -151,14 +141,16 @@ function nodeListAt(body: Buffer, start: number, table: NameTable): NodeList {
   return { nodes, list: { start, end }, items, body };
 }
 
-function nodeAt(body: Buffer, start: number, table: NameTable): NamedNode {
+function nodeAt(body: Buffer, start: number): NamedNode {
   let name = '';
   const end = eachMember(body, start, (key, at) => {
     if (key !== 'metadata' || !isObjectAt(body, at)) return endOfValue(body, at);
     return -eachMember(body, at, (inner, value) => {
       if (inner !== 'name') return endOfValue(body, value);
-      name = table.readAt(body, value) ?? '';
-      return -table.end;
+      const last = endOfValue(body, value);
+      const read = valueAt(body, value, last);
+      name = typeof read === 'string' ? read : '';
+      return -last;
     });
   });
   return { name, start, end };

@@ -4,7 +4,6 @@ import type { HttpRequest, Route } from '../http/listener.js';
 import { BadArguments, readBindingArguments, readExtenderArguments, readPreemptionArguments } from './arguments.js';
 import type { ExtenderService } from './extender-service.js';
 import type { ExtenderMetrics } from './extender-metrics.js';
-import { NameTable } from './name-table.js';
 import { filterError, printFilterResult, type FilterResult } from './results.js';
 
 export interface VerbRoutesOptions {
@@ -81,19 +80,18 @@ function inPieces(pieces: readonly Buffer[]): Answer {
 }
 
 function verbsOf(service: ExtenderService): Record<string, Verb> {
-  const names = new NameTable();
   const hasError = (answer: unknown): boolean => (answer as { Error?: string }).Error !== '';
   return {
     predicates: {
       name: 'filter',
-      answer: (body) => service.filter(readExtenderArguments(body, names)),
+      answer: (body) => service.filter(readExtenderArguments(body)),
       print: (answer) => printFilterResult(answer as FilterResult),
       failure: filterError,
       failed: hasError,
     },
     prioritize: {
       name: 'prioritize',
-      answer: (body) => service.prioritize(readExtenderArguments(body, names)),
+      answer: (body) => service.prioritize(readExtenderArguments(body)),
       print: JSON.stringify,
       failure: null,
       failed: () => false,
