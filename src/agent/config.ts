@@ -4,7 +4,7 @@ import type { ApiServerConfig } from './api-server/index.js';
 import { type ClaimsConfig, kubeletPluginSockets } from './claims/index.js';
 import type { DisplayConfig } from './display/index.js';
 import type { DriverConfig } from './gpus/index.js';
-import type { LibrariesConfig } from './libraries/index.js';
+import type { Interposition, LibrariesConfig } from './libraries/index.js';
 import type { NriConfig } from './nri/index.js';
 import type { RuntimeConfig } from './runtimes/index.js';
 import type { AuditPolicy } from './slices/index.js';
@@ -21,7 +21,7 @@ export interface AgentConfig
   /** Classes of GPU errors; null: the shipped ones. */
   readonly healthConfigPath: string | null;
   readonly extraConfigPath: string | null;
-  readonly interposition: 'library-path' | 'cdi';
+  readonly interposition: Interposition;
   readonly nodeLabels: ReadonlyMap<string, string>;
   /** Parts of `--node-labels` that are not pairs of key and value. */
   readonly malformedNodeLabels: readonly string[];

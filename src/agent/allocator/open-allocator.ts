@@ -3,7 +3,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { DeviceSource } from '../device-plugin/index.js';
 import type { Gpus } from '../gpus/index.js';
-import type { CdiSpecs, NodeLibraries } from '../libraries/index.js';
+import type { CdiSpecs, Interposition, NodeLibraries } from '../libraries/index.js';
 import type { NodeContainers } from '../runtimes/index.js';
 import type { LegacyStore, SliceStore } from '../slices/ports.js';
 import { Allocator } from './allocator.js';
@@ -21,7 +21,7 @@ export interface AllocatorConfig {
   readonly simDevicePath: string;
   readonly hostRoot: string;
   readonly extraConfigPath: string | null;
-  readonly interposition: 'library-path' | 'cdi';
+  readonly interposition: Interposition;
   readonly allocationCheckPeriodMs: number;
 }
 

@@ -6,7 +6,7 @@ import { openKubeClient } from '../../kube/open-client.js';
 import { withCdiSpecs, type Allocation } from '../allocator/index.js';
 import type { NodeKube } from '../api-server/index.js';
 import type { Gpus } from '../gpus/index.js';
-import { CdiSpecs } from '../libraries/index.js';
+import { CdiSpecs, type Interposition } from '../libraries/index.js';
 import type { SliceStore } from '../slices/ports.js';
 import type { Vgpu } from '../slices/index.js';
 import { claimEvidence, type ClaimEvidence } from './claim-adoption.js';
@@ -16,7 +16,7 @@ import type { ClaimsConfig } from './claims-config.js';
 import { buildDra, type Dra, type DraOptions } from './dra.js';
 
 export interface ClaimFilesNeeds {
-  readonly config: ClaimsConfig & { readonly interposition: 'library-path' | 'cdi' };
+  readonly config: ClaimsConfig & { readonly interposition: Interposition };
   readonly restored: CheckpointContent;
   readonly log: Log;
 }

@@ -4,6 +4,7 @@ export { hostLibraries } from './host-libraries.js';
 export { openHostRoot } from './host-root.js';
 export { findHostLibrary } from './inventory.js';
 export { CURRENT } from './mirror.js';
+export type { Interposition } from './interposition.js';
 export { isSameSource } from './mounted-source.js';
 export { type LibrariesConfig, type NodeLibraries, openLibraries } from './node-libraries.js';
 export { describeControlLibrary } from './own-files.js';

@@ -16,7 +16,6 @@ export const LEDGER_KIND = 'BizGroupLedger';
 export const TRANSACTION_KIND = 'BizGroupTransaction';
 export const CONSUMER_KIND = 'Consumer';
 export const ALLOCATION_KIND = 'Allocation';
-export const POLICY_KIND = 'QuotaPolicy';
 
 /** Label of a ledger object with the name of its group. */
 export const LEDGER_GROUP_LABEL = `${API_GROUP}/group`;

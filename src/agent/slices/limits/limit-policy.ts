@@ -4,13 +4,14 @@ import {
   lowestLimits,
   lowestRequest,
   mergeRequests,
+  NO_OVERSUBSCRIPTION,
   NO_REQUEST,
+  oversubscribe,
+  readEnforcement,
   readLimitAnnotations,
   type HeldLimits,
   type LimitRequest,
 } from './live-limits.js';
-import { readEnforcement } from './enforcement.js';
-import { NO_OVERSUBSCRIPTION, oversubscribe } from './memory-class.js';
 import type { OperatorLimits } from './operator-limits.js';
 import { NO_SHARING, type PodLimitAnnotations, type SliceOwner, type SliceSharing } from '../ports.js';
 import type { HeldDevices, SliceSpec } from '../slice.js';

@@ -1,8 +1,15 @@
 /**
- * Limits that change while a container runs: the requests of limit annotations and operator, within the allocation.
- * Pure.
+ * Limits that change while a container runs: the requests of limit annotations and operator, within the allocation;
+ * whether they are enforced, and how much memory the container may hold beyond them. Pure.
  */
-import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from '../../../gpu/annotations.js';
+import {
+  CORE_LIMIT_KEY,
+  ENFORCEMENT_KEY,
+  MEMORY_LIMIT_KEY,
+  MEMORY_OVERSUBSCRIBE_KEY,
+  PRIORITY_KEY,
+  SHARE_LIMIT_KEY,
+} from '../../../gpu/annotations.js';
 import type { DeviceLimit } from '../../../abi/limits-file.js';
 import { isHigher, parsePriority, type Priority } from '../../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../../gpu/resources.js';
@@ -228,4 +235,81 @@ export function describeLimit(limit: DeviceLimit): string {
   const upTo = limit.softLimit === null ? '' : `, up to ${limit.softLimit}`;
   const priority = limit.priority === undefined ? '' : `, priority ${limit.priority}`;
   return `${memory}, share ${limit.share}${upTo}${priority}`;
+}
+
+/** `none`: the control library passes every call on, and the audit compares use with the booked amounts. */
+const ENFORCEMENTS = ['limits', 'none'] as const;
+
+/** `problem`: why the annotation was refused; the limits are then enforced. */
+export interface Enforcement {
+  readonly unenforced: boolean;
+  readonly problem: string | null;
+}
+
+/** Reads the annotation of a pod for one of its containers; `allowed`: the node has unenforced slices. */
+export function readEnforcement(
+  annotations: ReadonlyMap<string, string>,
+  container: string,
+  allowed: boolean,
+): Enforcement {
+  const whole = annotations.get(ENFORCEMENT_KEY);
+  const word = (whole === undefined ? undefined : valueFor(whole, container)) ?? 'limits';
+  if (!ENFORCEMENTS.some((known) => known === word))
+    return enforced(`${JSON.stringify(word.slice(0, 64))} is not limits or none`);
+  if (word === 'none' && !allowed) return enforced('this node has no unenforced slices (--allow-unenforced)');
+  return { unenforced: word === 'none', problem: null };
+}
+
+function enforced(why: string): Enforcement {
+  return { unenforced: false, problem: `${ENFORCEMENT_KEY}: ${why}; the limits are enforced` };
+}
+
+/** Slices of class `low` may hold more than is booked, on the host; `normal` and `high` never. */
+export const MEMORY_CLASSES = ['high', 'normal', 'low'] as const;
+export type MemoryClass = (typeof MEMORY_CLASSES)[number];
+
+/** A node that does not oversubscribe memory. */
+export const NO_OVERSUBSCRIPTION = 1;
+
+/** The class that a pod's annotations name for one of its containers; null where the word is none. */
+export function readMemoryClass(annotations: ReadonlyMap<string, string>, container: string): MemoryClass | null {
+  const whole = annotations.get(MEMORY_OVERSUBSCRIBE_KEY);
+  const word = whole === undefined ? undefined : valueFor(whole, container);
+  return word === undefined ? 'normal' : (MEMORY_CLASSES.find((known) => known === word) ?? null);
+}
+
+/**
+ * The limits with host-backed memory for a container of class `low`: together with it the container may hold `factor`
+ * times its memory limit. Says why where that is not possible.
+ */
+export function oversubscribe(
+  devices: readonly DeviceLimit[],
+  annotations: ReadonlyMap<string, string>,
+  container: string,
+  factor: number,
+): HeldLimits {
+  const memoryClass = readMemoryClass(annotations, container);
+  if (memoryClass === null)
+    return withinMemory(
+      devices,
+      `${JSON.stringify(annotations.get(MEMORY_OVERSUBSCRIBE_KEY)?.slice(0, 64))} is not high, normal or low`,
+    );
+  if (memoryClass !== 'low') return { devices, notes: [] };
+  if (factor <= NO_OVERSUBSCRIPTION)
+    return withinMemory(devices, 'this node does not oversubscribe memory (--memory-oversubscription)');
+  const [device] = devices;
+  if (device === undefined || devices.length > 1)
+    return withinMemory(
+      devices,
+      `only containers with one GPU can hold memory beyond it, this one has ${devices.length}`,
+    );
+  if (device.priority === 'high')
+    return withinMemory(devices, 'a container of high priority never holds memory on the host');
+  if (device.memoryBytes === null)
+    return withinMemory(devices, 'the container has no memory limit that it could go beyond');
+  return { devices: [{ ...device, hostBackedBytes: Math.floor(device.memoryBytes * (factor - 1)) }], notes: [] };
+}
+
+function withinMemory(devices: readonly DeviceLimit[], why: string): HeldLimits {
+  return { devices, notes: [`${MEMORY_OVERSUBSCRIBE_KEY}: ${why}`] };
 }

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { readEnforcement } from '../../../../src/agent/slices/limits/enforcement.js';
+import { readEnforcement } from '../../../../src/agent/slices/limits/live-limits.js';
 
 const KEY = 'tencent.com/vcuda-enforcement';
 const read = (text: string, allowed: boolean) => readEnforcement(new Map([[KEY, text]]), 'main', allowed);

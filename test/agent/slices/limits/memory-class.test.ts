@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { DeviceLimit } from '../../../../src/abi/limits-file.js';
-import { oversubscribe, readMemoryClass } from '../../../../src/agent/slices/limits/memory-class.js';
+import { oversubscribe, readMemoryClass } from '../../../../src/agent/slices/limits/live-limits.js';
 
 const MIB = 2 ** 20;
 const KEY = 'tencent.com/vcuda-memory-oversubscribe';
