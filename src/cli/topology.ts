@@ -96,7 +96,7 @@ function read(file: string, content: string): Machine {
 async function thisMachine(library: string | undefined): Promise<Machine> {
   // This command changes nothing, so it loads no kernel modules.
   const kernel = { ...kernelDriver(), ensureLoaded: async () => null };
-  const driver = new NvidiaDriver({ kernel, ...(library === undefined ? {} : { libraryPaths: [library] }) });
+  const driver = new NvidiaDriver({ kernel, libraryPaths: library === undefined ? undefined : [library] });
   try {
     return { ...(await driver.inventory()), described: true };
   } finally {

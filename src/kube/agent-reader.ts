@@ -59,7 +59,7 @@ export class AgentReader {
       path: podProxyPath(agent, path),
       headers,
       timeoutMs: timeoutMs ?? TIMEOUT_MS,
-      ...(query === undefined ? {} : { query }),
+      query,
     });
     if (answer.ok) return answer;
     if (answer.code === 'unauthorized') this.#tokens.delete(agent.namespace);

@@ -33,7 +33,7 @@ export class ReconcileQueue {
       concurrency: CONCURRENCY,
       givesUp: false,
       longestBackoffMs: MAX_BACKOFF_MS,
-      ...(random === undefined ? {} : { random }),
+      random,
     });
   }
 

@@ -131,7 +131,7 @@ export class QuotaService {
       evaluation,
       log,
       clock: this.#clock,
-      ...(kindsMs === undefined ? {} : { everyMs: kindsMs }),
+      everyMs: kindsMs,
     });
   }
 
@@ -142,7 +142,7 @@ export class QuotaService {
       log,
       clock: this.#clock,
       evaluators: () => [...(facts.admission().kinds ?? []), ...KNOWN_KINDS],
-      ...(kindsMs === undefined ? {} : { everyMs: kindsMs }),
+      everyMs: kindsMs,
     });
   }
 
@@ -162,7 +162,7 @@ export class QuotaService {
       clock: clusterClock,
       reservationMs,
       ownership: reader.ownership,
-      ...(othersMs === undefined ? {} : { othersMs }),
+      othersMs,
     });
   }
 
@@ -179,7 +179,7 @@ export class QuotaService {
       port,
       probePort,
       certificate,
-      ...(currentCertificate === undefined ? {} : { currentCertificate }),
+      currentCertificate,
       callers,
       reviews: quotaReviews({ api, engine, reader, reconciler, facts, isOpenByDefault: openGroups, reservationMs }),
       notReady: () => this.notReady,
@@ -216,7 +216,7 @@ export class QuotaService {
       requireLabel: this.#facts?.policy.requireLabel ?? null,
       ownNamespace: this.#options.namespace,
       authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
-      ...(groupLabel === undefined ? {} : { groupLabel }),
+      groupLabel,
     });
   }
 }

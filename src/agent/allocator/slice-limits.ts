@@ -64,7 +64,7 @@ export function limitsOfUnits(node: LedgerNode, slice: string, units: readonly C
           memoryBytes: all ? null : blocks * MEMORY_BLOCK_BYTES,
           share: Math.min(CORES_PER_GPU, cores),
           softLimit: soft,
-          ...(priority === undefined ? {} : { priority }),
+          priority,
         },
       ];
     }),

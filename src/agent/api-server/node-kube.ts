@@ -62,7 +62,7 @@ export class NodeKube {
       pods: this.pods,
       remove: (pod) => writer.delete(pod),
       record,
-      ...(options.onRefused === undefined ? {} : { onRefused: options.onRefused }),
+      onRefused: options.onRefused,
       clock,
       log,
     });

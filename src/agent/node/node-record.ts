@@ -52,7 +52,7 @@ export class NodeRecord {
           kind: 'Prepared',
           message: `${describeClaim(claim)}: ${amount} of GPU ${gpuIndexes.join(', ')}`,
           allocation: slice,
-          ...(owner === undefined ? {} : { owner }),
+          owner,
         });
         for (const consumer of consumers)
           pods.note(consumer, {
@@ -145,7 +145,7 @@ export class NodeRecord {
           kind: 'Freed',
           message: `${names}: its GPUs are released`,
           allocation: allocation.id,
-          ...(owner === undefined ? {} : { owner }),
+          owner,
         });
         next.freed(allocation);
       },

@@ -13,8 +13,8 @@ export interface RuntimeConfig {
 export function connectConfiguredRuntime(config: RuntimeConfig): Promise<ContainerRuntime> {
   return connectRuntime({
     timeoutMs: config.runtimeRequestTimeoutMs,
-    ...(config.containerRuntimeEndpoint === null ? {} : { criEndpoint: config.containerRuntimeEndpoint }),
-    ...(config.dockerEndpoint === null ? {} : { dockerEndpoint: config.dockerEndpoint }),
+    criEndpoint: config.containerRuntimeEndpoint ?? undefined,
+    dockerEndpoint: config.dockerEndpoint ?? undefined,
   });
 }
 

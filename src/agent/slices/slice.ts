@@ -99,7 +99,7 @@ export class Slice {
       budget: options.budget,
       clock,
       log,
-      ...(options.socketLimits === undefined ? {} : { limits: options.socketLimits }),
+      limits: options.socketLimits,
     });
   }
 

@@ -266,7 +266,7 @@ function specOf(limits: SliceLimits): SliceSpec {
       memoryBytes,
       share,
       softLimit,
-      ...(priority === undefined ? {} : { priority }),
+      priority,
     })),
   };
 }

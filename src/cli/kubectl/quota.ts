@@ -45,7 +45,7 @@ function createCommand(): Command {
         apiVersion: API_VERSION,
         kind: GROUP_KIND,
         metadata: { name },
-        spec: { ...(parent === undefined ? {} : { parentBizGroup: parent }), hard: readLimits(limits) },
+        spec: { parentBizGroup: parent, hard: readLimits(limits) },
       };
       return keptAlive(async () => {
         const { client } = await openUserClient(access, systemClock);
