@@ -20,11 +20,11 @@ export type ReplayPolicy = 'fragmentation' | 'binpack' | 'spread' | 'topology' |
 const bestFit: Policy = {
   name: 'binpack',
   usesMix: false,
-  inWords: ({ first }) => `best fit ${-first}`,
+  inWords: ({ primary }) => `best fit ${-primary}`,
   judge: () => ({
     cost: (_node, after) => {
       const left = (0.5 * after.cpuMilli) / 128_000 + (0.5 * sumCores(after)) / (8 * CORES_PER_GPU);
-      return { first: -Math.floor(100 * (1 - left)), second: 0 };
+      return { primary: -Math.floor(100 * (1 - left)), tieBreak: 0 };
     },
   }),
 };
@@ -111,11 +111,16 @@ function chooseNode(
 ): ClusterNode | null {
   const cheapest = cluster.cheapest(demand, nodes);
   if (cheapest === null || policy !== 'best-fit') return cheapest;
-  const { first, second } = cluster.costs(demand, nodes);
+  const { primary, tieBreak } = cluster.costs(demand, nodes);
   const least = nodes.indexOf(cheapest);
   const equal = nodes.filter(
     (_, at) =>
-      compareCosts(first[at] as number, second[at] as number, first[least] as number, second[least] as number) === 0,
+      compareCosts(
+        primary[at] as number,
+        tieBreak[at] as number,
+        primary[least] as number,
+        tieBreak[least] as number,
+      ) === 0,
   );
   return equal[randomIndex(random, equal.length)] ?? cheapest;
 }

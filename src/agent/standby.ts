@@ -21,7 +21,7 @@ const RETRY_MS = 20;
  * Waits until no other agent uses this node's state, then returns the lock that excludes others; null if `stopped`
  * resolves first. Meanwhile it answers probes: a DaemonSet with surge ends the old agent as soon as this one is ready.
  */
-export async function takeOver(
+export async function lockNode(
   config: StandbyConfig,
   clock: Clock,
   log: Log,

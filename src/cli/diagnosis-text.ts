@@ -2,9 +2,9 @@ import type { Diagnosis } from '../agent/doctor/diagnosis.js';
 import { printable } from './terminal-text.js';
 
 /** The result of a check, on the node or in the cluster. */
-export type Finding = Omit<Diagnosis, 'check'> & { readonly check: string };
+export type CheckResult = Omit<Diagnosis, 'check'> & { readonly check: string };
 
-const MARKS: Readonly<Record<Finding['state'], string>> = {
+const MARKS: Readonly<Record<CheckResult['state'], string>> = {
   ok: 'ok',
   warning: 'warning',
   failed: 'FAILED',
@@ -12,8 +12,8 @@ const MARKS: Readonly<Record<Finding['state'], string>> = {
 };
 
 /** One line for all checks: `2 checks FAILED, 1 warning, 12 ok`. */
-export function resultText(findings: readonly Finding[]): string {
-  const count = (state: Finding['state']): number => findings.filter((finding) => finding.state === state).length;
+export function resultText(findings: readonly CheckResult[]): string {
+  const count = (state: CheckResult['state']): number => findings.filter((finding) => finding.state === state).length;
   const [failed, warnings, ok, skipped] = [count('failed'), count('warning'), count('ok'), count('skipped')];
   return [
     failed === 0 ? 'no check failed' : `${failed} ${failed === 1 ? 'check' : 'checks'} FAILED`,
@@ -24,7 +24,7 @@ export function resultText(findings: readonly Finding[]): string {
 }
 
 /** A line for the result, and one for the advice. */
-export function diagnosisText({ check, state, what, advice }: Finding): string {
+export function diagnosisText({ check, state, what, advice }: CheckResult): string {
   const todo = advice === null ? '' : `${' '.repeat(24)}-> ${printable(advice)}\n`;
   return `${MARKS[state].padEnd(8)} ${check.padEnd(14)} ${printable(what)}\n${todo}`;
 }

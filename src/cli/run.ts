@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { checkConfig } from '../agent/config.js';
 import type { Agent } from '../agent/agent.js';
 import { buildAgent } from '../agent/run.js';
-import { takeOver } from '../agent/standby.js';
+import { lockNode } from '../agent/standby.js';
 import { systemClock } from '../host/clock.js';
 import { VERSION } from '../host/version.js';
 import { keptAlive } from '../host/keep-alive.js';
@@ -46,7 +46,7 @@ async function runAgent(values: Readonly<Record<string, string>>): Promise<void>
   if (config.malformedNodeLabels.length > 0)
     log.warn({ labels: config.malformedNodeLabels }, '--node-labels: expected key=value; these entries are ignored');
   const stopped = stopSignal();
-  const lock = await takeOver(config, systemClock, log, stopped);
+  const lock = await lockNode(config, systemClock, log, stopped);
   if (lock === null) return;
   const agent = await buildAgent(config, log, { doctor: ownDoctor(values, systemClock) });
   await startWithin(agent, config.waitTimeoutMs);

@@ -65,7 +65,7 @@ export class Prometheus {
       const { message, code } = error as NodeJS.ErrnoException;
       return {
         ok: false,
-        reason: error instanceof Refusal ? message : `Prometheus does not answer: ${code ?? message}`,
+        reason: error instanceof PrometheusFailure ? message : `Prometheus does not answer: ${code ?? message}`,
       };
     }
   }
@@ -83,7 +83,7 @@ export class Prometheus {
     };
     const target = new URL(`${url.href.replace(/\/$/u, '')}/${path}`);
     const late = (error: Error): Error =>
-      signal.aborted ? new Refusal(`Prometheus has not answered within ${timeoutMs / 1_000} s`) : error;
+      signal.aborted ? new PrometheusFailure(`Prometheus has not answered within ${timeoutMs / 1_000} s`) : error;
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const outgoing = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, options, resolve);
       outgoing.on('error', (error) => reject(late(error)));
@@ -94,7 +94,8 @@ export class Prometheus {
       let bytes = 0;
       for await (const chunk of response as AsyncIterable<Buffer>) {
         bytes += chunk.length;
-        if (bytes > largestBytes) throw new Refusal(`the answer of Prometheus has more than ${largestBytes} bytes`);
+        if (bytes > largestBytes)
+          throw new PrometheusFailure(`the answer of Prometheus has more than ${largestBytes} bytes`);
         chunks.push(chunk);
       }
       return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') };
@@ -107,11 +108,11 @@ export class Prometheus {
 }
 
 /** An error whose message is the complete reason. */
-class Refusal extends Error {}
+class PrometheusFailure extends Error {}
 
 async function read(flag: string, file: string): Promise<string> {
   return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new Refusal(`the file of ${flag} cannot be read: ${error.code}`);
+    throw new PrometheusFailure(`the file of ${flag} cannot be read: ${error.code}`);
   });
 }
 
@@ -122,20 +123,20 @@ interface RawSeries {
 
 function readSeries(status: number, body: string): readonly RawSeries[] {
   if (status === 401 || status === 403)
-    throw new Refusal(`Prometheus refuses the console (${status}): check --prometheus-token-file`);
+    throw new PrometheusFailure(`Prometheus refuses the console (${status}): check --prometheus-token-file`);
   let document;
   try {
     document = record(JSON.parse(body));
   } catch {
-    throw new Refusal(`no API of Prometheus answers there (status ${status}): check --prometheus-url`);
+    throw new PrometheusFailure(`no API of Prometheus answers there (status ${status}): check --prometheus-url`);
   }
   if (document.status === 'error')
-    throw new Refusal(
+    throw new PrometheusFailure(
       `Prometheus refuses the query: ${text(document.error).slice(0, 200) || text(document.errorType)}`,
     );
   const { resultType, result } = record(document.data);
   if (status !== 200 || document.status !== 'success' || resultType !== 'matrix' || !Array.isArray(result))
-    throw new Refusal(`no API of Prometheus answers there (status ${status}): check --prometheus-url`);
+    throw new PrometheusFailure(`no API of Prometheus answers there (status ${status}): check --prometheus-url`);
   return list(result)
     .map(record)
     .map(({ metric, values }) => ({ labels: texts(metric), pairs: list(values) }));

@@ -11,7 +11,7 @@ export interface Condition {
 }
 
 /** A condition without its times. */
-export type Finding = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+export type ConditionState = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 /** The condition of a type; null if the status has none. */
 export function conditionOf<T extends { readonly type: string }>(
@@ -36,7 +36,7 @@ export function readCondition(conditions: unknown, type: string): JsonRecord | n
  */
 export function conditionsAt(
   nowMs: number,
-  findings: readonly Finding[],
+  findings: readonly ConditionState[],
   before: readonly Condition[] | undefined,
   generation?: number,
 ): readonly Condition[] {

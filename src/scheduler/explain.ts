@@ -51,7 +51,7 @@ export function* explainPod(
       if (reason !== null) return { node: node.name, fits: false, score: 0, gpus: [], reason };
       const placed = placePod(node.shape, slotsOf(node.shape, node.free), pod.demand);
       const at = places.get(node) ?? -1;
-      const cost = { first: costs.first[at] ?? 0, second: costs.second[at] ?? 0 };
+      const cost = { primary: costs.primary[at] ?? 0, tieBreak: costs.tieBreak[at] ?? 0 };
       return {
         node: node.name,
         fits: true,

@@ -1,13 +1,13 @@
 import { CORES_PER_GPU } from '../gpu/resources.js';
 import { counted, counter, histogram, Metrics, only, readAt, type Metric } from '../http/metrics.js';
 import type { Cluster } from './cluster/cluster.js';
-import type { Refusal } from './cluster/fit-result.js';
+import type { MisfitReason } from './cluster/fit-result.js';
 import { sumCores, type ClusterNode } from './cluster/node.js';
 
 /** Counts of the extender's decisions. */
 export interface DecisionMetrics {
   /** A number of nodes were refused to a pod; `bad-request` counts once per pod. */
-  refused(why: Refusal | 'bad-request', nodes: number): void;
+  refused(why: MisfitReason | 'bad-request', nodes: number): void;
   /** A pod could not be placed on the node that the scheduler chose. */
   conflict(): void;
   /** Reservations expired because their pods never came. */
@@ -163,7 +163,7 @@ export class ExtenderMetrics implements DecisionMetrics {
     this.#durations.observe({ verb }, seconds);
   }
 
-  refused(why: Refusal | 'bad-request', nodes: number): void {
+  refused(why: MisfitReason | 'bad-request', nodes: number): void {
     this.#refusals.inc({ reason: why }, nodes);
   }
 

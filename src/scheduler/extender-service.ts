@@ -1,7 +1,7 @@
 import type { Cluster, Evaluation } from './cluster/cluster.js';
 import { needsGpu } from './cluster/demand.js';
 import type { ClusterNode } from './cluster/node.js';
-import { isResolvable, refusalText, type Refusal } from './cluster/fit-result.js';
+import { isResolvable, refusalText, type MisfitReason } from './cluster/fit-result.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { Pod } from '../kube/pod.js';
@@ -344,7 +344,10 @@ export class ExtenderService {
     const failed: Record<string, string> = {};
     const unresolvable: Record<string, string> = {};
     const isTold = this.#options.offer === 'all' || evaluation.fits.length === 0;
-    const kinds = new Map<Refusal, { readonly text: string; readonly into: Record<string, string>; count: number }>();
+    const kinds = new Map<
+      MisfitReason,
+      { readonly text: string; readonly into: Record<string, string>; count: number }
+    >();
     for (const { name, refusal } of evaluation.refused) {
       let kind = kinds.get(refusal);
       if (kind === undefined)

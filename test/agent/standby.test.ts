@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { LOCK_FILE, takeOver } from '../../src/agent/standby.js';
+import { LOCK_FILE, lockNode } from '../../src/agent/standby.js';
 import { systemClock } from '../../src/host/clock.js';
 import { FileLock } from '../../src/host/file-lock.js';
 import { silentLog } from '../../src/host/log.js';
@@ -33,7 +33,7 @@ test('a standby agent leaves the port to the running agent, and takes over when 
     nodeName: 'node-1',
   };
   let next: FileLock | null = null;
-  const standing = takeOver(config, systemClock, silentLog(), new Promise(() => undefined)).then((taken) => {
+  const standing = lockNode(config, systemClock, silentLog(), new Promise(() => undefined)).then((taken) => {
     next = taken;
   });
   t.match(await (await fetch(`http://127.0.0.1:${running.port}/version`)).text(), 'the running agent');

@@ -1,8 +1,13 @@
 import { test } from 'tap';
-import { conditionsAt, readCondition, type Finding } from '../../src/kube/condition.js';
+import { conditionsAt, readCondition, type ConditionState } from '../../src/kube/condition.js';
 
 const NOW = Date.UTC(2026, 10, 21, 10, 0, 0, 987);
-const READY: Finding = { type: 'Ready', status: 'True', reason: 'InLedger', message: 'the group is in the ledger' };
+const READY: ConditionState = {
+  type: 'Ready',
+  status: 'True',
+  reason: 'InLedger',
+  message: 'the group is in the ledger',
+};
 
 test('a condition keeps its transition time until its status changes', (t) => {
   const first = conditionsAt(NOW, [READY], undefined, 3);

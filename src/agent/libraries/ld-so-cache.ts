@@ -54,7 +54,7 @@ const MAX_STRING = 4096;
 /** glibc has a handful of them; the bound limits memory for an invalid file. */
 const MAX_HARDWARE_NAMES = 256;
 
-class Refusal extends Error {
+class UnreadableCache extends Error {
   constructor(
     readonly code: CacheRefusal,
     reason: string,
@@ -72,7 +72,7 @@ export function parseLdSoCache(bytes: Buffer): CacheResult {
   try {
     return { ok: true, entries: readEntries(afterOldHeader(bytes)) };
   } catch (error) {
-    if (error instanceof Refusal) return { ok: false, code: error.code, reason: error.message };
+    if (error instanceof UnreadableCache) return { ok: false, code: error.code, reason: error.message };
     throw error;
   }
 }
@@ -80,23 +80,24 @@ export function parseLdSoCache(bytes: Buffer): CacheResult {
 /** The bytes from the new header on. */
 function afterOldHeader(bytes: Buffer): Buffer {
   if (!startsWith(bytes, OLD_MAGIC)) return bytes;
-  if (bytes.length < OLD_HEADER_BYTES) throw new Refusal('truncated', 'the old header ends early');
+  if (bytes.length < OLD_HEADER_BYTES) throw new UnreadableCache('truncated', 'the old header ends early');
   const end = OLD_HEADER_BYTES + bytes.readUInt32LE(12) * OLD_ENTRY_BYTES;
   const start = Math.ceil(end / NEW_ALIGNMENT) * NEW_ALIGNMENT;
-  if (start > bytes.length) throw new Refusal('truncated', 'the entries of the old format end early');
+  if (start > bytes.length) throw new UnreadableCache('truncated', 'the entries of the old format end early');
   return bytes.subarray(start);
 }
 
 function readEntries(cache: Buffer): CacheEntry[] {
-  if (!startsWith(cache, NEW_MAGIC)) throw new Refusal('unknown-format', 'no header of a glibc cache of version 1.1');
-  if (cache.length < NEW_HEADER_BYTES) throw new Refusal('truncated', 'the header ends early');
+  if (!startsWith(cache, NEW_MAGIC))
+    throw new UnreadableCache('unknown-format', 'no header of a glibc cache of version 1.1');
+  if (cache.length < NEW_HEADER_BYTES) throw new UnreadableCache('truncated', 'the header ends early');
   // 0: glibc before 2.33, which wrote no byte order; 2: little endian.
   const endianness = cache.readUInt8(28) & 3;
   if (endianness !== 0 && endianness !== 2)
-    throw new Refusal('big-endian', 'the cache was written for another byte order');
+    throw new UnreadableCache('big-endian', 'the cache was written for another byte order');
   const count = cache.readUInt32LE(20);
   if (NEW_HEADER_BYTES + count * NEW_ENTRY_BYTES > cache.length)
-    throw new Refusal('truncated', `${count} entries do not fit into ${cache.length} bytes`);
+    throw new UnreadableCache('truncated', `${count} entries do not fit into ${cache.length} bytes`);
 
   const hardwareNames = readHardwareNames(cache);
   const entries: CacheEntry[] = [];
@@ -122,7 +123,7 @@ function hardwareOf(low: number, high: number, names: readonly string[]): string
   // Before glibc 2.33 the word was a mask of processor features of a legacy subdirectory (`tls`, `haswell`).
   if (!isExtension) return 'legacy';
   const name = names[low];
-  if (name === undefined) throw new Refusal('bad-offset', `an entry names hardware ${low} of ${names.length}`);
+  if (name === undefined) throw new UnreadableCache('bad-offset', `an entry names hardware ${low} of ${names.length}`);
   return name;
 }
 
@@ -130,29 +131,30 @@ function hardwareOf(low: number, high: number, names: readonly string[]): string
 function readHardwareNames(cache: Buffer): string[] {
   const extension = cache.readUInt32LE(32);
   if (extension === 0) return [];
-  if (extension + 8 > cache.length) throw new Refusal('bad-offset', 'the extension lies behind the end');
+  if (extension + 8 > cache.length) throw new UnreadableCache('bad-offset', 'the extension lies behind the end');
   if (cache.readUInt32LE(extension) !== EXTENSION_MAGIC)
-    throw new Refusal('unknown-format', 'the extension has another magic number');
+    throw new UnreadableCache('unknown-format', 'the extension has another magic number');
   const sections = cache.readUInt32LE(extension + 4);
   if (extension + 8 + sections * EXTENSION_SECTION_BYTES > cache.length)
-    throw new Refusal('truncated', 'the extension ends early');
+    throw new UnreadableCache('truncated', 'the extension ends early');
   for (let index = 0; index < sections; index += 1) {
     const section = extension + 8 + index * EXTENSION_SECTION_BYTES;
     if (cache.readUInt32LE(section) !== EXTENSION_TAG_HWCAPS) continue;
     const start = cache.readUInt32LE(section + 8);
     const bytes = cache.readUInt32LE(section + 12);
     if (start + bytes > cache.length || bytes % 4 !== 0)
-      throw new Refusal('bad-offset', 'the list of hardware names lies behind the end');
-    if (bytes > MAX_HARDWARE_NAMES * 4) throw new Refusal('bad-offset', `${bytes / 4} hardware names`);
+      throw new UnreadableCache('bad-offset', 'the list of hardware names lies behind the end');
+    if (bytes > MAX_HARDWARE_NAMES * 4) throw new UnreadableCache('bad-offset', `${bytes / 4} hardware names`);
     return Array.from({ length: bytes / 4 }, (_, name) => stringAt(cache, cache.readUInt32LE(start + name * 4)));
   }
   return [];
 }
 
 function stringAt(cache: Buffer, offset: number): string {
-  if (offset >= cache.length) throw new Refusal('bad-offset', `a string lies at ${offset}, behind the end`);
+  if (offset >= cache.length) throw new UnreadableCache('bad-offset', `a string lies at ${offset}, behind the end`);
   const end = cache.indexOf(0, offset);
-  if (end < 0 || end - offset > MAX_STRING) throw new Refusal('bad-offset', `the string at ${offset} has no end`);
+  if (end < 0 || end - offset > MAX_STRING)
+    throw new UnreadableCache('bad-offset', `the string at ${offset} has no end`);
   return cache.toString('utf8', offset, end);
 }
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Diagnosis } from '../../agent/doctor/diagnosis.js';
 import { StartupError } from '../../host/startup-error.js';
-import { diagnosisText, resultText, type Finding } from '../diagnosis-text.js';
+import { diagnosisText, resultText, type CheckResult } from '../diagnosis-text.js';
 import { outputOption, print, type Output } from '../output.js';
 import { ignoreNamespaces, refuseOptions } from '../refused-options.js';
 import { clusterCommand, withCluster, type ClusterOptions } from './cluster-command.js';
@@ -34,7 +34,7 @@ export function doctorCommand(): Command {
     );
 }
 
-function clusterFindings({ node, agent, snapshot, problem }: GpuNode): readonly Finding[] {
+function clusterFindings({ node, agent, snapshot, problem }: GpuNode): readonly CheckResult[] {
   const isEnabled = node.labels[ENABLE_LABEL] === 'enable';
   const offered = [...node.allocatable].filter(([resource, amount]) => isGpuResource(resource) && amount > 0);
   return [
@@ -90,7 +90,7 @@ function clusterFindings({ node, agent, snapshot, problem }: GpuNode): readonly 
   ];
 }
 
-async function nodeFindings(cluster: GpuCluster, { agent, snapshot }: GpuNode): Promise<readonly Finding[]> {
+async function nodeFindings(cluster: GpuCluster, { agent, snapshot }: GpuNode): Promise<readonly CheckResult[]> {
   if (agent === null) return [];
   const byHand = `kubectl --namespace ${agent.namespace} exec ${agent.name} -- gpu-manager doctor with the flags of the agent`;
   if (snapshot === null) return [finding('skipped', 'checks', 'the node cannot be asked', byHand)];
@@ -98,10 +98,10 @@ async function nodeFindings(cluster: GpuCluster, { agent, snapshot }: GpuNode): 
   return answer.ok ? (answer.body as readonly Diagnosis[]) : [finding('failed', 'checks', answer.message, byHand)];
 }
 
-function finding(state: Finding['state'], check: string, what: string, advice: string | null = null): Finding {
+function finding(state: CheckResult['state'], check: string, what: string, advice: string | null = null): CheckResult {
   return { check, state, what, advice };
 }
 
-function ok(check: string, what: string): Finding {
+function ok(check: string, what: string): CheckResult {
   return finding('ok', check, what);
 }

@@ -105,9 +105,9 @@ interface Row {
   readonly numaNode: number | null;
 }
 
-type Refusal = Extract<MatrixResult, { ok: false }>;
+type UnreadableMatrix = Extract<MatrixResult, { ok: false }>;
 
-function refuse(line: number, reason: string): Refusal {
+function refuse(line: number, reason: string): UnreadableMatrix {
   return { ok: false, line, reason: `line ${line}: ${reason}` };
 }
 
@@ -129,7 +129,7 @@ function readHeader(line: string): Header {
 }
 
 /** Null for a line that is not a row; NIC rows are read like GPU rows. */
-function readRow(header: Header, line: string, number: number): Row | Refusal | null {
+function readRow(header: Header, line: string, number: number): Row | UnreadableMatrix | null {
   const [name, ...rest] = words(line);
   if (name === undefined) return null;
   if (!header.devices.includes(name)) {

@@ -1,7 +1,7 @@
 import { NO_MEMORY, type Allocation, type ArbitratorMemory } from '../../quota/index.js';
 import type { AllocationObject, AllocationStatus } from '../../kube/quota/allocation-object.js';
 import { writeAmounts } from '../../kube/amounts.js';
-import { conditionsAt, type Finding } from '../../kube/condition.js';
+import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 
 /** Input of `allocationReport`. */
 export interface AllocationReportInput {
@@ -45,7 +45,7 @@ export function allocationReport(
   };
 }
 
-function findings({ overused, notGuaranteed, reclaimAt }: Allocation): readonly Finding[] {
+function findings({ overused, notGuaranteed, reclaimAt }: Allocation): readonly ConditionState[] {
   return [
     overused.length === 0
       ? { type: 'Overused', status: 'False', reason: 'WithinDeserved', message: 'usage is within the fair share' }

@@ -1,6 +1,6 @@
 import type { ConsumerProblem } from '../../quota/index.js';
 import { formatQuantity } from '../../manifests/quantity.js';
-import { conditionsAt, type Finding } from '../../kube/condition.js';
+import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 import type { ConsumerObject, ConsumerStatus } from '../../kube/quota/consumer-object.js';
 
 /** Computes the status that a Consumer should have. */
@@ -15,7 +15,7 @@ export function consumerReport(
   };
 }
 
-function accepted(unreadable: readonly string[], problems: readonly ConsumerProblem[]): Finding {
+function accepted(unreadable: readonly string[], problems: readonly ConsumerProblem[]): ConditionState {
   const [first] = problems;
   if (unreadable.length > 0)
     return {

@@ -1,6 +1,6 @@
 import { MAX_RESERVATIONS } from '../../quota/index.js';
 import type { GroupStatus } from '../../quota/index.js';
-import { conditionsAt, type Finding } from '../../kube/condition.js';
+import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
 
@@ -48,8 +48,8 @@ function findingsOf(
   problem: string | null,
   misplaced: readonly string[] | null,
   ledgerBytes: number,
-): readonly Finding[] {
-  const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): Finding =>
+): readonly ConditionState[] {
+  const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): ConditionState =>
     keys === undefined
       ? { type, status: 'False', reason: no, message: 'no key' }
       : { type, status: 'True', reason: yes, message: keys.length === 0 ? 'the group' : keys.join(', ') };
@@ -80,7 +80,7 @@ function findingsOf(
 }
 
 /** A ledger that is near one of its limits. */
-function pressureOf(known: GroupStatus | null, ledgerBytes: number): readonly Finding[] {
+function pressureOf(known: GroupStatus | null, ledgerBytes: number): readonly ConditionState[] {
   const reservations = known?.reservations ?? 0;
   const messages = [
     ...(reservations < PRESSED * MAX_RESERVATIONS
@@ -94,7 +94,7 @@ function pressureOf(known: GroupStatus | null, ledgerBytes: number): readonly Fi
   return [{ type: 'LedgerPressure', status: 'True', reason: 'NearLimit', message: messages.join('; ') }];
 }
 
-function misplacedFinding(pods: readonly string[]): Finding {
+function misplacedFinding(pods: readonly string[]): ConditionState {
   if (pods.length === 0)
     return { type: 'Misplaced', status: 'False', reason: 'AsDeclared', message: 'every pod runs on the declared type' };
   const more = pods.length > NAMED_PODS ? `; and ${pods.length - NAMED_PODS} more` : '';
@@ -106,7 +106,7 @@ function misplacedFinding(pods: readonly string[]): Finding {
   };
 }
 
-function grantFinding({ grants }: GroupStatus): Finding {
+function grantFinding({ grants }: GroupStatus): ConditionState {
   const refused = grants.filter((grant) => grant.refused !== '');
   return refused.length === 0
     ? { type: 'GrantRefused', status: 'False', reason: 'Granted', message: 'no grant' }

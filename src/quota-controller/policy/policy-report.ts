@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { MERGE_PATCH, type KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import { conditionsAt, type Finding } from '../../kube/condition.js';
+import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 import { POLICIES_PATH, itemPath } from '../../kube/quota/names.js';
 import type { PolicyObject, QuotaPolicy } from './policy-object.js';
 
@@ -25,7 +25,7 @@ export async function reportPolicy(
     throw new KubeError('the status of the quota policy cannot be written', answer);
 }
 
-function accepted({ problems }: PolicyObject): Finding {
+function accepted({ problems }: PolicyObject): ConditionState {
   return problems.length === 0
     ? { type: 'Accepted', status: 'True', reason: 'Readable', message: 'every part of the policy is in effect' }
     : {
@@ -40,7 +40,7 @@ function accepted({ problems }: PolicyObject): Finding {
  * Families decide which keys a workload charges. The ledger was charged with the families at the start, so that new
  * families need a restart.
  */
-function applied({ families, strictTypes }: QuotaPolicy, started: QuotaPolicy): Finding {
+function applied({ families, strictTypes }: QuotaPolicy, started: QuotaPolicy): ConditionState {
   const isSame = isDeepStrictEqual(families, started.families) && strictTypes === started.strictTypes;
   return isSame
     ? { type: 'Applied', status: 'True', reason: 'InForce', message: 'the policy is in force' }

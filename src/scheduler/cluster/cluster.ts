@@ -8,12 +8,12 @@ import { atOnce, UNPACED, type Pace, type Turns } from './pace.js';
 import { compareCosts, type Policy } from './policy/policy.js';
 import { ScratchStates } from './scratch.js';
 import { MixLearner, type TypicalMix } from './typical-mix.js';
-import { judgeFit, type Refusal } from './fit-result.js';
+import { judgeFit, type MisfitReason } from './fit-result.js';
 
 /** The nodes that a pod fits on, and the refusals of the other nodes. */
 export interface Evaluation {
   readonly fits: readonly ClusterNode[];
-  readonly refused: readonly { readonly name: string; readonly refusal: Refusal }[];
+  readonly refused: readonly { readonly name: string; readonly refusal: MisfitReason }[];
 }
 
 /**
@@ -147,7 +147,7 @@ export class Cluster {
     options: { readonly host?: boolean } = {},
   ): Turns<Evaluation> {
     const fits: ClusterNode[] = [];
-    const refused: { name: string; refusal: Refusal }[] = [];
+    const refused: { name: string; refusal: MisfitReason }[] = [];
     let fitsAsBefore = this.#costs.knownFits(demand);
     for (const name of names) {
       if (pace.isTurnOver()) {
@@ -166,7 +166,7 @@ export class Cluster {
         refused.push({ name, refusal: 'no-room' });
         continue;
       }
-      let refusal: Refusal | 'unfinished' | null = null;
+      let refusal: MisfitReason | 'unfinished' | null = null;
       if (!fitsAsBefore(node)) {
         do {
           if (pace.isTurnOver()) yield;
@@ -196,9 +196,9 @@ export class Cluster {
 
   /** The nodes with the lowest cost, in the given order. */
   *allCheapest(demand: Demand, nodes: readonly ClusterNode[], pace: Pace): Turns<readonly ClusterNode[]> {
-    const { first, second } = yield* this.costsInTurns(demand, nodes, pace);
+    const { primary, tieBreak } = yield* this.costsInTurns(demand, nodes, pace);
     const compare = (a: number, b: number): number =>
-      compareCosts(first[a] as number, second[a] as number, first[b] as number, second[b] as number);
+      compareCosts(primary[a] as number, tieBreak[a] as number, primary[b] as number, tieBreak[b] as number);
     let best = 0;
     for (let at = 1; at < nodes.length; at++) if (compare(at, best) < 0) best = at;
     return nodes.filter((_, at) => compare(at, best) === 0);

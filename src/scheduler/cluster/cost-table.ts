@@ -1,7 +1,7 @@
 import type { Demand } from './demand.js';
 import { copyState, type ClusterNode } from './node.js';
 import type { Pace, Turns } from './pace.js';
-import type { Cost, Judge, Policy } from './policy/policy.js';
+import type { PlacementCost, Judge, Policy } from './policy/policy.js';
 import { ScratchStates } from './scratch.js';
 import { tryPod } from './fit-simulation.js';
 import type { TypicalMix } from './typical-mix.js';
@@ -12,19 +12,19 @@ const MAX_KINDS = 64;
 interface Column {
   /** By node slot: the version of the node for which the cost was computed; 0 for none. */
   versions: Float64Array;
-  first: Float64Array;
-  second: Float64Array;
+  primary: Float64Array;
+  tieBreak: Float64Array;
 }
 
-const IMPOSSIBLE: Cost = { first: Infinity, second: Infinity };
+const IMPOSSIBLE: PlacementCost = { primary: Infinity, tieBreak: Infinity };
 
 /**
  * Costs on several nodes: entry i is of the i-th node. Typed arrays, because there may be thousands of nodes several
  * times a second.
  */
 export interface Costs {
-  readonly first: Float64Array;
-  readonly second: Float64Array;
+  readonly primary: Float64Array;
+  readonly tieBreak: Float64Array;
 }
 
 /**
@@ -61,9 +61,9 @@ export class CostTable {
   knownFits(demand: Demand): (node: ClusterNode) => boolean {
     const column = this.#columns.get(demand.key);
     if (column === undefined) return () => false;
-    const { versions, first } = column;
+    const { versions, primary } = column;
     return (node) =>
-      versions[node.slot] === node.version && (first[node.slot] as number) < Infinity && !node.isReserved;
+      versions[node.slot] === node.version && (primary[node.slot] as number) < Infinity && !node.isReserved;
   }
 
   /**
@@ -73,8 +73,8 @@ export class CostTable {
   *costs(demand: Demand, nodes: readonly ClusterNode[], pace: Pace): Turns<Costs> {
     const column = this.#column(demand.key, nodes);
     const costs = {
-      first: new Float64Array(nodes.length).fill(Infinity),
-      second: new Float64Array(nodes.length).fill(Infinity),
+      primary: new Float64Array(nodes.length).fill(Infinity),
+      tieBreak: new Float64Array(nodes.length).fill(Infinity),
     };
     for (let at = 0; at < nodes.length; at++) {
       const node = nodes[at] as ClusterNode;
@@ -84,8 +84,8 @@ export class CostTable {
         if (pace.isSpent()) continue;
         this.#fill(column, node, demand);
       }
-      costs.first[at] = column.first[slot] as number;
-      costs.second[at] = column.second[slot] as number;
+      costs.primary[at] = column.primary[slot] as number;
+      costs.tieBreak[at] = column.tieBreak[slot] as number;
     }
     return costs;
   }
@@ -95,8 +95,8 @@ export class CostTable {
     copyState(node.free, after);
     const cost = tryPod(node, after, demand) ? this.#judge.cost(node, after, demand) : IMPOSSIBLE;
     column.versions[node.slot] = node.version;
-    column.first[node.slot] = cost.first;
-    column.second[node.slot] = cost.second;
+    column.primary[node.slot] = cost.primary;
+    column.tieBreak[node.slot] = cost.tieBreak;
   }
 
   #column(key: string, nodes: readonly ClusterNode[]): Column {
@@ -112,11 +112,15 @@ export class CostTable {
 
 function newColumn(slots: number, old: Column | undefined): Column {
   const size = Math.ceil(slots * 1.25);
-  const column = { versions: new Float64Array(size), first: new Float64Array(size), second: new Float64Array(size) };
+  const column = {
+    versions: new Float64Array(size),
+    primary: new Float64Array(size),
+    tieBreak: new Float64Array(size),
+  };
   if (old !== undefined) {
     column.versions.set(old.versions);
-    column.first.set(old.first);
-    column.second.set(old.second);
+    column.primary.set(old.primary);
+    column.tieBreak.set(old.tieBreak);
   }
   return column;
 }

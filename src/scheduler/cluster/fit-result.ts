@@ -9,10 +9,10 @@ import { canFit, findPart, fitOf, needsEqual } from './fit-simulation.js';
  * also as soon as another pod is decided. `not-searched`: the search reached its limits without an answer. The others
  * do not change.
  */
-export type Refusal = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'reserved' | 'not-searched';
+export type MisfitReason = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'reserved' | 'not-searched';
 
 /** True if preempting other pods could make room. */
-export function isResolvable(refusal: Refusal): boolean {
+export function isResolvable(refusal: MisfitReason): boolean {
   return refusal === 'no-room' || refusal === 'reserved' || refusal === 'not-searched';
 }
 
@@ -20,7 +20,11 @@ export function isResolvable(refusal: Refusal): boolean {
  * Whether a pod fits on a node beside the reservations: null when it does. `unfinished`: another call continues the
  * search.
  */
-export function judgeFit(node: ClusterNode, demand: Demand, scratch: ScratchStates): Refusal | 'unfinished' | null {
+export function judgeFit(
+  node: ClusterNode,
+  demand: Demand,
+  scratch: ScratchStates,
+): MisfitReason | 'unfinished' | null {
   if (!needsGpu(demand)) return null;
   if (node.free.cores.length === 0) return 'no-gpu';
   const state = scratch.of(node);
@@ -88,7 +92,7 @@ function fillIdle(node: ClusterNode, state: FreeState): void {
 /**
  * The text of a refusal. Equal for all nodes with the same reason, because the scheduler counts equal texts together.
  */
-export function refusalText(refusal: Refusal, demand: Demand): string {
+export function refusalText(refusal: MisfitReason, demand: Demand): string {
   switch (refusal) {
     case 'unknown-node':
       return 'node is not known (yet)';

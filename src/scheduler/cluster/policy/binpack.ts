@@ -8,6 +8,6 @@ import { inGpus, type Policy } from './policy.js';
 export const binpack: Policy = {
   name: 'binpack',
   usesMix: false,
-  inWords: ({ first }) => `leaves ${inGpus(first)} GPUs free on the node`,
-  judge: () => ({ cost: (_node, after) => ({ first: sumCores(after), second: sumMemory(after) }) }),
+  inWords: ({ primary }) => `leaves ${inGpus(primary)} GPUs free on the node`,
+  judge: () => ({ cost: (_node, after) => ({ primary: sumCores(after), tieBreak: sumMemory(after) }) }),
 };

@@ -14,8 +14,8 @@ const LARGE_NODE_CORES = 800;
 export const fragmentation: Policy = {
   name: 'fragmentation',
   usesMix: true,
-  inWords: ({ first, second }) =>
-    `pods of the usual kinds could use ${inGpus(first)} GPUs less; emptiness of the node ${second.toFixed(2)}`,
+  inWords: ({ primary, tieBreak }) =>
+    `pods of the usual kinds could use ${inGpus(primary)} GPUs less; emptiness of the node ${tieBreak.toFixed(2)}`,
   judge: (mix, nodes) => {
     const meter = new FragmentationScore(mix, nodes);
     /** By node slot: the capacity usable now. Every kind of pod needs it again. */
@@ -29,8 +29,8 @@ export const fragmentation: Policy = {
     };
     return {
       cost: (node, after) => ({
-        first: before(node) - meter.usable(node.shape, after),
-        second: emptiness(after),
+        primary: before(node) - meter.usable(node.shape, after),
+        tieBreak: emptiness(after),
       }),
     };
   },

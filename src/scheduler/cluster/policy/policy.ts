@@ -3,10 +3,10 @@ import type { Demand } from '../demand.js';
 import type { ClusterNode, FreeState } from '../node.js';
 import type { TypicalMix } from '../typical-mix.js';
 
-/** The cost of placing a pod on a node; lower is better. `second` decides between nodes of equal `first`. */
-export interface Cost {
-  readonly first: number;
-  readonly second: number;
+/** The cost of placing a pod on a node; lower is better. `tieBreak` decides between nodes of equal `primary`. */
+export interface PlacementCost {
+  readonly primary: number;
+  readonly tieBreak: number;
 }
 
 /** Rates nodes that a pod fits on, for one mix of typical requests. */
@@ -15,7 +15,7 @@ export interface Judge {
    * `after` is the node's free state once the pod is placed; the node itself is in the state before. The cost depends
    * only on node, demand and mix, so callers may cache it while none of them changes.
    */
-  cost(node: ClusterNode, after: FreeState, demand: Demand): Cost;
+  cost(node: ClusterNode, after: FreeState, demand: Demand): PlacementCost;
 }
 
 /** A way to prefer nodes. */
@@ -26,7 +26,7 @@ export interface Policy {
   /** `nodes` are the cluster's nodes in their state when the mix is made. */
   judge(mix: TypicalMix, nodes: Iterable<ClusterNode>): Judge;
   /** The cost in words. */
-  inWords(cost: Cost): string;
+  inWords(cost: PlacementCost): string;
 }
 
 export const POLICY_NAMES = ['fragmentation', 'binpack', 'spread', 'topology'] as const;
@@ -41,10 +41,10 @@ export function inGpus(cores: number): string {
 /** Costs that differ by less than this are equal: sums of weights have rounding errors. */
 const EQUAL = 1e-6;
 
-/** Negative when the first cost is lower than the second. */
-export function compareCosts(first: number, second: number, otherFirst: number, otherSecond: number): number {
-  const difference = first - otherFirst;
+/** Negative when the first of two costs is lower. */
+export function compareCosts(primary: number, tieBreak: number, otherPrimary: number, otherTieBreak: number): number {
+  const difference = primary - otherPrimary;
   if (Math.abs(difference) > EQUAL) return difference;
-  const rest = second - otherSecond;
+  const rest = tieBreak - otherTieBreak;
   return Math.abs(rest) > EQUAL ? rest : 0;
 }

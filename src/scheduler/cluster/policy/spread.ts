@@ -6,12 +6,12 @@ import type { Policy } from './policy.js';
 export const spread: Policy = {
   name: 'spread',
   usesMix: false,
-  inWords: ({ first }) => `the node would be ${Math.round(first * 100)} % in use`,
+  inWords: ({ primary }) => `the node would be ${Math.round(primary * 100)} % in use`,
   judge: () => ({
     cost: (node, after) => {
       const free = sumCores(after);
       const capacity = node.shape.gpus.length * CORES_PER_GPU;
-      return { first: capacity === 0 ? 1 : 1 - free / capacity, second: -free };
+      return { primary: capacity === 0 ? 1 : 1 - free / capacity, tieBreak: -free };
     },
   }),
 };

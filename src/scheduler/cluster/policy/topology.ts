@@ -8,7 +8,7 @@ import { CORES_PER_GPU } from '../../../gpu/resources.js';
 import type { Topology } from '../../../gpu/topology/topology.js';
 import type { Demand } from '../demand.js';
 import { emptyState, slotsOf, sumCores, type ClusterNode, type FreeState, type NodeShape } from '../node.js';
-import type { Cost, Judge, Policy } from './policy.js';
+import type { PlacementCost, Judge, Policy } from './policy.js';
 
 /**
  * Gives a container that requests several GPUs the best connected ones, and keeps well connected GPUs together for such
@@ -16,22 +16,22 @@ import type { Cost, Judge, Policy } from './policy.js';
  */
 export const topology: Policy = { name: 'topology', usesMix: false, inWords, judge: () => new TopologyJudge() };
 
-function inWords({ first }: Cost): string {
-  if (first < 0) return `the GPUs would be connected by ${Math.round(-first)} points a pair`;
-  return first === 0 ? 'breaks up no connected GPUs' : `breaks up connected GPUs (${Math.round(first)})`;
+function inWords({ primary }: PlacementCost): string {
+  if (primary < 0) return `the GPUs would be connected by ${Math.round(-primary)} points a pair`;
+  return primary === 0 ? 'breaks up no connected GPUs' : `breaks up connected GPUs (${Math.round(primary)})`;
 }
 
 class TopologyJudge implements Judge {
   /** By machine, then by free GPUs and number of requested GPUs: the mean score of a pair in the best set. */
   readonly #best = new WeakMap<Topology, Map<number, number>>();
 
-  cost(node: ClusterNode, after: FreeState, demand: Demand): Cost {
+  cost(node: ClusterNode, after: FreeState, demand: Demand): PlacementCost {
     const before = wholeOf(node.shape, node.free);
     const taken = size(before) - size(wholeOf(node.shape, after));
     const largest = Math.max(0, ...demand.containers.map(({ cores }) => Math.floor(cores / CORES_PER_GPU)));
     const lost = this.#lost(node.shape.topology, before, taken);
-    if (largest < 2) return { first: lost, second: sumCores(after) };
-    return { first: -this.#connection(node.shape, before, largest), second: lost };
+    if (largest < 2) return { primary: lost, tieBreak: sumCores(after) };
+    return { primary: -this.#connection(node.shape, before, largest), tieBreak: lost };
   }
 
   #connection(shape: NodeShape, free: BitSet, count: number): number {
