@@ -5,6 +5,7 @@ import { Rounds } from '../host/rounds.js';
 import { webhookIdentity, type WebhookConfig } from '../kube/admission/webhook-identity.js';
 import { writeConfiguration } from '../kube/admission/webhook-registration.js';
 import { WebhookServer } from '../kube/admission/webhook-server.js';
+import { tokenReaders } from '../kube/token-review.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { ClaimTemplates } from './claim-templates.js';
 import { reviewConfiguration } from './configuration-review.js';
@@ -47,6 +48,7 @@ export async function buildClaimWebhook(config: WebhookConfig, log: Log): Promis
     certificate,
     currentCertificate,
     callers,
+    readers: tokenReaders(config.tokenReview, client, clock),
     reviews: {
       '/parameters': async (review) => reviewConfiguration(review),
       '/pods': (review) => reviewPod(review, templates),

@@ -18,6 +18,7 @@ export interface WebhookOptions {
   readonly clientCaFile?: string;
   readonly clientName?: readonly string[];
   readonly register: boolean;
+  readonly tokenReview?: boolean;
 }
 
 /** Adds the flags by which a program serves webhooks; `service` is the default name of its Service. */
@@ -57,7 +58,8 @@ export function addWebhookFlags(command: Command, service: string): Command {
       '--client-name <name...>',
       'common name of the client certificate of an API server; default: any that the CA signed',
     )
-    .option('--no-register', 'do not write the webhook configurations');
+    .option('--no-register', 'do not write the webhook configurations')
+    .option('--token-review', 'require of readers of /metrics a bearer token of the cluster that may get this path');
 }
 
 /** Checks the options against each other; throws a `StartupError` that names the flag. */
@@ -80,6 +82,7 @@ export function webhookConfigOf(options: WebhookOptions): WebhookConfig {
     service: options.service,
     url: url ?? null,
     register: options.register,
+    tokenReview: options.tokenReview ?? false,
     tls:
       certFile === undefined || keyFile === undefined || authorityFile === undefined
         ? null

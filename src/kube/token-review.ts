@@ -1,4 +1,5 @@
-import type { AccessDecision } from '../http/token-access.js';
+import type { Clock } from '../host/clock.js';
+import { TokenAccess, type AccessDecision } from '../http/token-access.js';
 import type { KubeApi } from './client.js';
 import { list, record } from './json.js';
 import { mayUser, reasonOf, userOfToken } from './user-review.js';
@@ -20,6 +21,11 @@ export async function reviewToken(api: KubeApi, token: string, path: string): Pr
   const access = await mayUser(api, answer.user, { nonResourceAttributes: { path, verb: 'get' } });
   if (!access.ok) return { kind: 'unavailable', reason: reasonOf(access) };
   return access.allowed ? { kind: 'allowed' } : { kind: 'forbidden', user: answer.user.name };
+}
+
+/** Admits readers whose token may get a path, by the review of the API server; null: everybody. */
+export function tokenReaders(isReviewed: boolean, api: KubeApi, clock: Clock): TokenAccess | null {
+  return isReviewed ? new TokenAccess((token, path) => reviewToken(api, token, path), clock) : null;
 }
 
 /** The audiences that a JSON web token claims; nothing is verified here. */

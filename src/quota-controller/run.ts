@@ -7,6 +7,7 @@ import { auditStream, openAuditFile, type AuditFile } from '../quota/index.js';
 import { QuotaMetrics } from './quota-metrics.js';
 import type { ArbitratorConfig, QuotaServiceOptions } from './service-options.js';
 import { QuotaService } from './service.js';
+import { tokenReaders } from '../kube/token-review.js';
 import { openKubeClient } from '../kube/open-client.js';
 import type { Part } from '../host/lifecycle.js';
 import { watchableApi } from '../kube/watchable-api.js';
@@ -48,6 +49,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
     port,
     probePort,
     callers,
+    readers: tokenReaders(config.tokenReview, client, clock),
     certificate,
     currentCertificate,
     namespace,

@@ -1,6 +1,7 @@
 import type { Clock } from '../host/clock.js';
 import type { StructuredLog } from '../host/structured-log.js';
 import type { IssuedCertificate } from '../kube/admission/certificate-secret.js';
+import type { TokenAccess } from '../http/token-access.js';
 import type { ReviewCallers } from '../kube/admission/review-callers.js';
 import type { WebhookTarget } from '../kube/admission/webhook-registration.js';
 import type { ServerTime } from '../kube/server-time.js';
@@ -21,6 +22,8 @@ export interface QuotaServiceOptions {
   readonly certificate: IssuedCertificate;
   /** Restricts the callers of reviews; by default every caller that reaches the port. */
   readonly callers?: ReviewCallers;
+  /** Decides who reads the metrics; by default every caller that reaches the port. */
+  readonly readers?: TokenAccess | null;
   /** Returns the certificate to serve, called every minute; by default the certificate never changes. */
   readonly currentCertificate?: () => Promise<IssuedCertificate>;
   /**

@@ -181,6 +181,7 @@ export class QuotaService {
       certificate,
       currentCertificate,
       callers,
+      readers: this.#options.readers ?? null,
       reviews: quotaReviews({ api, engine, reader, reconciler, facts, isOpenByDefault: openGroups, reservationMs }),
       notReady: () => this.notReady,
       decided: (path, response, seconds) => metrics.decided(path, response, seconds),

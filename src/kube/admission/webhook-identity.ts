@@ -30,6 +30,8 @@ export interface WebhookConfig {
   readonly clients: { readonly authorityFile: string; readonly names: readonly string[] } | null;
   /** Whether to write the webhook configuration. */
   readonly register: boolean;
+  /** Whether readers of the metrics need a token that may get their path. */
+  readonly tokenReview: boolean;
 }
 
 /** Names that distinguish the webhooks of one program. */

@@ -6,6 +6,7 @@ import { Listener, type Route } from '../../http/listener.js';
 import type { Metrics } from '../../http/metrics.js';
 import { probeListener } from '../../http/probe-listener.js';
 import { metricsRoute } from '../../http/probe-routes.js';
+import type { TokenAccess } from '../../http/token-access.js';
 import { fixedTls } from '../../http/tls.js';
 import { CertificateKeeper } from './certificate-keeper.js';
 import type { IssuedCertificate } from './certificate-secret.js';
@@ -21,6 +22,8 @@ export interface WebhookServerOptions extends Pick<ReviewRoutesOptions, 'reviews
   /** Returns the certificate to serve, called every minute; absent: the certificate never changes. */
   readonly currentCertificate?: () => Promise<IssuedCertificate>;
   readonly callers: ReviewCallers;
+  /** Decides who reads the metrics; absent or null: everybody who reaches the port. */
+  readonly readers?: TokenAccess | null;
   /** Why the service cannot decide yet; null once it can. */
   readonly notReady: () => string | null;
   readonly metrics: Metrics;
@@ -62,7 +65,8 @@ export class WebhookServer {
       tls: fixedTls({ ...certificate, isCertificateOptional: true }),
       limits: LIMITS,
       notReady,
-      route: (path): Route | null => (path === '/metrics' ? metrics : reviewRoute(path)),
+      access: options.readers ?? null,
+      route: (path): Route | null => (path === '/metrics' ? metrics : openRoute(reviewRoute(path))),
       log,
     });
     this.#probes = probePort === null ? null : probeListener({ address, port: probePort, notReady, log });
@@ -110,4 +114,9 @@ export class WebhookServer {
     await this.#server.stop();
     await this.#probes?.stop(0);
   }
+}
+
+/** API servers have no token: the callers of reviews are checked by their path or certificate. */
+function openRoute(route: Route | null): Route | null {
+  return route === null ? null : { ...route, isOpen: true };
 }
