@@ -34,13 +34,14 @@ export interface WebhookServerOptions extends Pick<ReviewRoutesOptions, 'reviews
 }
 
 /**
- * An object has at most 1.5 MiB and a review contains two objects. One API server calls from one address, with some
- * hundred concurrent requests.
+ * An object has at most 1.5 MiB and a review contains two objects. One API server calls from one address. By default it
+ * works on 600 requests at once; it keeps 25 connections and opens another for each further call, and a connection that
+ * is closed to it refuses an object of a user.
  */
 const LIMITS: Partial<ListenerLimits> = {
-  connections: 512,
-  connectionsPerAddress: 256,
-  connectionRate: { burst: 1_000, perSecond: 200 },
+  connections: 2_048,
+  connectionsPerAddress: 1_024,
+  connectionRate: { burst: 3_000, perSecond: 1_000 },
   bodyBytes: 8 << 20,
   bodiesBytes: 64 << 20,
   bodiesBytesPerAddress: 32 << 20,
