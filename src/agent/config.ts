@@ -41,7 +41,7 @@ export interface AgentConfig
   readonly waitTimeoutMs: number;
   /** Action on containers that exceed their limits. */
   readonly auditPolicy: AuditPolicy;
-  /** How many times its booked memory a slice of memory class `low` may hold; 1: no slice holds more than it booked. */
+  /** How many times its allocated memory a slice of memory class `low` may hold; 1: no slice holds more than that. */
   readonly memoryOversubscription: number;
   /** Pods may ask that their limits are not enforced. */
   readonly allowUnenforced: boolean;

@@ -55,7 +55,7 @@ const ACTIVITY_TMPFS_DIRECTORY = '.activity';
 const UNENFORCED: SliceNote = {
   type: 'Normal',
   reason: 'GPUUnenforced',
-  message: `the limits are not enforced, as ${ENFORCEMENT_KEY} asks; the audit compares use with what was booked`,
+  message: `the limits are not enforced, as ${ENFORCEMENT_KEY} requests; the audit compares use with the allocation`,
 };
 
 export interface VgpuOptions {

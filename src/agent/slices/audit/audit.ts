@@ -17,7 +17,7 @@ export const FINDING_CODES = [
   'not-enforcing',
   /** The driver counts more memory than the limit. */
   'over-limit',
-  /** An unenforced container uses more of the GPU's time than it booked. */
+  /** An unenforced container uses more of the GPU's time than was allocated to it. */
   'over-share',
   /** The content of the usage file cannot come from the control library. */
   'tampered',
@@ -137,7 +137,7 @@ const UNCOUNTED_BYTES = 2 ** 30;
  */
 const UNCHARGED_TIME_PPM = 100_000;
 const GROSS_UNCHARGED_TIME_PPM = 200_000;
-/** Reports of GPU time are of short windows, in whole percents: this much more than booked is no finding. */
+/** Reports of GPU time are of short windows, in whole percents: this much more than allocated is no finding. */
 const OVER_SHARE_PERCENT = 10;
 /** After this many launches without a measured time, time measurement does not work. */
 const LAUNCHES_TO_TIME = 1_000;
@@ -165,14 +165,14 @@ export function audit(view: AuditView): Finding[] {
 }
 
 /**
- * Memory beyond the booked amount belongs to other slices; time beyond the booked share may be time that other slices
+ * Memory beyond the allocation belongs to other slices; time beyond the allocated share may be time that other slices
  * leave unused.
  */
 function auditUnenforced(device: AuditedDevice): Finding[] {
   const { gpuUuid, share, usedPercent = null } = device;
   const findings = auditMemory(device);
   if (usedPercent === null || usedPercent <= share + OVER_SHARE_PERCENT) return findings;
-  const message = `${Math.round(usedPercent)} % of the time of ${gpuUuid} in use, ${share} % were booked; the container is unenforced`;
+  const message = `${Math.round(usedPercent)} % of the time of ${gpuUuid} in use, ${share} % are allocated; the container is unenforced`;
   return [...findings, { code: 'over-share', subject: gpuUuid, message, serious: false }];
 }
 

@@ -159,11 +159,11 @@ function heldPriority(
   notes: string[],
 ): Pick<DeviceLimit, 'priority'> {
   if (asked !== null && given !== undefined && isHigher(asked, given))
-    notes.push(`the priority stays ${given}, which is what was given; ${asked} is higher`);
+    notes.push(`the priority stays ${given}, which is what was allocated; ${asked} is higher`);
   const priority = asked !== null && (given === undefined || !isHigher(asked, given)) ? asked : given;
   if (priority === undefined || priority === 'normal') return {};
   if (share >= CORES_PER_GPU) {
-    notes.push(`the priority ${priority} has no effect: the container shares its GPUs with nobody`);
+    notes.push(`the priority ${priority} has no effect: no other container uses its GPUs`);
     return {};
   }
   return { priority };
@@ -237,7 +237,7 @@ export function describeLimit(limit: DeviceLimit): string {
   return `${memory}, share ${limit.share}${upTo}${priority}`;
 }
 
-/** `none`: the control library passes every call on, and the audit compares use with the booked amounts. */
+/** `none`: the control library passes every call on, and the audit compares use with the allocation. */
 const ENFORCEMENTS = ['limits', 'none'] as const;
 
 /** `problem`: why the annotation was refused; the limits are then enforced. */
@@ -264,7 +264,7 @@ function enforced(why: string): Enforcement {
   return { unenforced: false, problem: `${ENFORCEMENT_KEY}: ${why}; the limits are enforced` };
 }
 
-/** Slices of class `low` may hold more than is booked, on the host; `normal` and `high` never. */
+/** Slices of class `low` may hold more than their allocation, on the host; `normal` and `high` never. */
 export const MEMORY_CLASSES = ['high', 'normal', 'low'] as const;
 export type MemoryClass = (typeof MEMORY_CLASSES)[number];
 

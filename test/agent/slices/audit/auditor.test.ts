@@ -367,7 +367,7 @@ test('memory that the driver reports beyond the limit is a finding', async (t) =
   socket.destroy();
 });
 
-test('in an unenforced container a bypass is no finding, and memory beyond its booking is one that evicts', async (t) => {
+test('in an unenforced container a bypass is no finding, and memory beyond its allocation is one that evicts', async (t) => {
   const { node, gpus, notes, evicted, ...container } = await audited(t, 'evict');
   await node.slices.start({ ...sliceSpec(), unenforced: true });
   gpus.running.set(GPU, [listed(process.pid, 512 * MIB, 30)]);
@@ -380,7 +380,7 @@ test('in an unenforced container a bypass is no finding, and memory beyond its b
     { reason: 'GPUAudit', message: /^main: 2048 MiB in use on GPU-\S+, the limit is 1024 MiB$/ },
     {
       reason: 'GPUAudit',
-      message: /^main: 90 % of the time of GPU-\S+ in use, 30 % were booked; the container is unenforced$/,
+      message: /^main: 90 % of the time of GPU-\S+ in use, 30 % are allocated; the container is unenforced$/,
     },
   ]);
   t.match(evicted, [/^trainer: 2048 MiB in use/]);

@@ -229,11 +229,11 @@ test('a pod chooses the priority of its containers, up to the priority of its cl
   t.same(held({ ...SLICE, priority: 'high' }, 'low'), { devices: [{ ...SLICE, priority: 'low' }], notes: [] });
   t.same(held({ ...SLICE, priority: 'low' }, 'high'), {
     devices: [{ ...SLICE, priority: 'low' }],
-    notes: ['the priority stays low, which is what was given; high is higher'],
+    notes: ['the priority stays low, which is what was allocated; high is higher'],
   });
   t.same(held({ ...SLICE, share: 100 }, 'low'), {
     devices: [{ ...SLICE, share: 100 }],
-    notes: ['the priority low has no effect: the container shares its GPUs with nobody'],
+    notes: ['the priority low has no effect: no other container uses its GPUs'],
   });
   t.equal(describeLimit({ ...SLICE, priority: 'low' }), '4096 MiB, share 40, priority low');
   t.notOk(sameLimits([SLICE], [{ ...SLICE, priority: 'high' }]));
