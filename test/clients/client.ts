@@ -11,6 +11,8 @@ export interface Program {
   readonly libraries?: readonly string[];
   /** Copies of the program that run at once; each of several copies holds its memory until all copies have theirs. */
   readonly processes?: number;
+  /** GPUs of the machine, and of the slice, each with the same limits; 1 by default. */
+  readonly gpus?: 1 | 2;
   readonly timeoutMs?: number;
   /** A test suite of another project: a test that fails alone may fail in a slice, any other test must pass. */
   readonly mayFail?: boolean;

@@ -33,8 +33,8 @@ export interface Run {
   readonly findings: readonly string[];
 }
 
-/** The GPU of the simulated driver's default description. */
-const GPU_UUID = 'GPU-00000000-0000-0000-0000-000000000000';
+/** The first is the GPU of the simulated driver's default description. */
+const GPU_UUIDS = ['GPU-00000000-0000-0000-0000-000000000000', 'GPU-00000000-0000-0000-0000-000000000001'];
 const MIB = 2 ** 20;
 const LIBRARIES = ['libcuda', 'libnvidia-ml'] as const;
 /** How often the slice's usage file is read while a program runs. */
@@ -84,8 +84,14 @@ export class ClientMachine {
     const slice = join(this.#directory, `slice-${this.#runs}`);
     const { limitMib, share } = this.expectation;
     mkdirSync(join(slice, 'usage'), { recursive: true });
-    const device = { uuid: GPU_UUID, pciBusId: '', memoryBytes: limitMib * MIB, share, softLimit: null };
-    writeFileSync(join(slice, LIMITS_FILE), encodeLimits({ allocation: 'clients', devices: [device] }));
+    const devices = gpusOf(program).map((uuid) => ({
+      uuid,
+      pciBusId: '',
+      memoryBytes: limitMib * MIB,
+      share,
+      softLimit: null,
+    }));
+    writeFileSync(join(slice, LIMITS_FILE), encodeLimits({ allocation: 'clients', devices }));
     writeFileSync(join(slice, USAGE_FILE), encodeUsage());
     return this.#run(program, 'mirror', slice);
   }
@@ -102,11 +108,15 @@ export class ClientMachine {
       PYTHONPATH: packageFile('test/clients/python'),
     };
     if (slice !== null) environment.VGPU_SANDBOX_DIRECTORY = slice;
+    if (gpusOf(program).length > 1) {
+      environment.GPU_SIM_NODE = join(this.#directory, 'node.json');
+      writeFileSync(environment.GPU_SIM_NODE, JSON.stringify({ gpus: gpusOf(program).map((uuid) => ({ uuid })) }));
+    }
     // The last finding about each process counts: a finding that holds only while the process starts is gone by then.
     const found = new Map<number, string[]>();
     const observe = (): void => {
       if (slice === null) return;
-      for (const [pid, findings] of auditSlice(slice, this.expectation)) found.set(pid, findings);
+      for (const [pid, findings] of auditSlice(slice, gpusOf(program), this.expectation)) found.set(pid, findings);
     };
     const timer = setInterval(observe, AUDIT_PERIOD_MS);
     try {
@@ -118,6 +128,10 @@ export class ClientMachine {
       if (slice !== null) rmSync(slice, { recursive: true, force: true });
     }
   }
+}
+
+function gpusOf({ gpus = 1 }: Program): readonly string[] {
+  return GPU_UUIDS.slice(0, gpus);
 }
 
 /** Starts all processes of a program, and releases those that hold their memory once all of them have reported it. */
@@ -171,30 +185,31 @@ async function runTogether(program: Program, environment: NodeJS.ProcessEnv, rea
  * What the agent would find about each process of a slice, by pid, if the process had greeted the agent and the GPU
  * listed it. A process that holds memory has started; the agent too reports only findings that last.
  */
-function auditSlice(slice: string, { limitMib, share }: Expectation): Map<number, string[]> {
+function auditSlice(
+  slice: string,
+  gpuUuids: readonly string[],
+  { limitMib, share }: Expectation,
+): Map<number, string[]> {
   const decoded = decodeUsage(readFileSync(join(slice, USAGE_FILE)));
   if (!decoded.ok) return new Map([[0, [decoded.reason]]]);
-  const [device] = decoded.usage.devices;
-  if (device === undefined) return new Map();
+  const counters = decoded.usage.devices;
   return new Map(
     decoded.usage.processes.map((slot) => [
       slot.pid,
       audit({
         processes: [{ pid: slot.pid, name: slot.name, greeted: true, claimed: true, active: true }],
         sessions: [{ pid: slot.pid, slot, onGpu: slot.heldBytes.some((bytes) => bytes > 0) }],
-        devices: [
-          {
-            gpuUuid: GPU_UUID,
-            memoryLimitBytes: limitMib * MIB,
-            usedMemoryBytes: null,
-            share,
-            launches: device.launches,
-            samples: device.samples,
-            wentBack: false,
-            uncountedMemoryBytes: null,
-            unchargedTimePpm: null,
-          },
-        ],
+        devices: gpuUuids.map((gpuUuid, index) => ({
+          gpuUuid,
+          memoryLimitBytes: limitMib * MIB,
+          usedMemoryBytes: null,
+          share,
+          launches: counters[index]?.launches ?? 0,
+          samples: counters[index]?.samples ?? 0,
+          wentBack: false,
+          uncountedMemoryBytes: null,
+          unchargedTimePpm: null,
+        })),
         usesOfOtherGpus: [],
         fileProblem: null,
         fileGrown: null,

@@ -13,6 +13,7 @@ export const client: Client = {
     return [
       { name: 'every way to memory, a share', command: python('memory.py') },
       { name: 'worker threads without a context', command: python('worker.py') },
+      { name: 'two GPUs with the context of the other one', command: python('two_gpus.py'), gpus: 2 },
       { name: 'three processes', command: python('container.py'), processes: 3 },
       { name: 'memory shared between processes', command: python('sharing.py') },
     ];
