@@ -122,6 +122,16 @@ export class Workshop {
       .join(':');
   }
 
+  /** The program of one C file in `test/clients/CLIENT`, compiled by the gcc of this machine. */
+  gcc(client: string, file: string, options: readonly string[]): string {
+    const source = this.source(client, file);
+    const directory = this.#install(`gcc/${client}`, [readFileSync(source, 'utf8'), ...options], (target) => {
+      mkdirSync(target, { recursive: true });
+      this.#run('gcc', ['-O1', ...options, source, '-o', join(target, 'program')]);
+    });
+    return join(directory, 'program');
+  }
+
   /** A program of this machine; `debian` is the package to install if it is missing. */
   tool(name: string, debian: string): string {
     const found = (process.env['PATH'] ?? '')
