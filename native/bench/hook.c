@@ -4,6 +4,8 @@
  * batches: "<what> <hooked ns> <direct ns>" per call.
  *
  *     hook LIBCUDA BATCHES
+ *
+ * With two GPUs, launches into a stream of the first one are measured too, while the context of the second is current.
  */
 #include "cuda_abi.h"
 #include <dlfcn.h>
@@ -28,7 +30,9 @@ struct calls {
 
 static CUfunction function;
 static CUdeviceptr source, target;
+static CUstream stream;
 static __typeof__(&cuCtxSynchronize) synchronize;
+static __typeof__(&cuStreamSynchronize) wait_for_stream;
 
 static void die(const char *what, int code) {
   fprintf(stderr, "hook: %s: %d\n", what, code);
@@ -57,6 +61,15 @@ static double launches(const struct calls *calls) {
     ok(calls->launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "launch");
   uint64_t took = now_ns() - from;
   ok(synchronize(), "synchronize");
+  return (double)took / LAUNCHES;
+}
+
+static double foreign_launches(const struct calls *calls) {
+  uint64_t from = now_ns();
+  for (int i = 0; i < LAUNCHES; i++)
+    ok(calls->launch(function, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL), "launch");
+  uint64_t took = now_ns() - from;
+  ok(wait_for_stream(stream), "synchronize");
   return (double)took / LAUNCHES;
 }
 
@@ -133,5 +146,12 @@ int main(int argc, char **argv) {
   ok(hooked.allocate(&target, COPIED_BYTES), "allocate");
   measure("copy", copies, &hooked, &direct, atoi(argv[2]));
   measure("fill", fills, &hooked, &direct, atoi(argv[2]));
+  int count = 0;
+  ok(((__typeof__(&cuDeviceGetCount))symbol(control, "cuDeviceGetCount"))(&count), "count");
+  if (count < 2) return 0;
+  wait_for_stream = (__typeof__(&cuStreamSynchronize))symbol(origin, "cuStreamSynchronize");
+  ok(((__typeof__(&cuStreamCreate))symbol(control, "cuStreamCreate"))(&stream, CU_STREAM_NON_BLOCKING), "stream");
+  ok(((__typeof__(&cuCtxCreate_v2))symbol(control, "cuCtxCreate_v2"))(&context, 0, 1), "context");
+  measure("foreign", foreign_launches, &hooked, &direct, atoi(argv[2]));
   return 0;
 }

@@ -57,6 +57,12 @@ static bool has_several_devices(void) {
   return devices_only() == DEVICE_UNLISTED;
 }
 
+bool gate_charge_stream(uint64_t key, CUstream stream) {
+  if (!has_several_devices() || capture_covers(stream)) return false;
+  int device = devices_of_stream(stream);
+  return !is_limited(device) || gate_charge_credit_on(device, launch_key_on(key, device));
+}
+
 static void count_launches(uint32_t device) {
   usage_count(&control.ledger.usage->devices[device].launches, gate_thread.launches[device]);
   gate_thread.launches[device] = 0;

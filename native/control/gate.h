@@ -97,6 +97,9 @@ static inline bool gate_charge_credit(uint64_t key) {
   return gate_charge_credit_on(atomic_load_explicit(&gate.device, memory_order_relaxed), key);
 }
 
+/* The same for slices with several devices: finds the device of the stream. Also true if that device is not limited. */
+bool gate_charge_stream(uint64_t key, CUstream stream);
+
 /* True if the launch is not limited or its tokens were taken from the thread's credit. */
 static inline bool gate_passes(uint64_t key) {
   return !gate_is_stale() && (gate_is_off() || gate_charge_credit(key));
@@ -154,7 +157,7 @@ static inline gate_tail_function *gate_tail_call(void *function) {
     return gate_leave(&launch, driver.name arguments);                                                                 \
   }                                                                                                                    \
   static __attribute__((noinline)) CUresult fast_##name parameters {                                                   \
-    if (!(condition) || gate_charge_credit(key_)) return driver.name arguments;                                        \
+    if (!(condition) || gate_charge_credit(key_) || gate_charge_stream(key_, stream_)) return driver.name arguments;   \
     return slow_##name arguments;                                                                                      \
   }                                                                                                                    \
   HOOK(name, parameters, arguments)
