@@ -7,6 +7,14 @@ export function predicateGpuIndexKey(containerIndex: number): string {
   return `tencent.com/predicate-gpu-idx-${containerIndex}`;
 }
 
+/**
+ * Pod annotation: comma list of the GPU indexes of `spec.initContainers[i]`, sidecars included. The original has no
+ * annotation for init containers; the node agent writes this one when the container starts.
+ */
+export function initGpuIndexKey(initContainerIndex: number): string {
+  return `tencent.com/init-gpu-idx-${initContainerIndex}`;
+}
+
 /** Pod annotation: time of the scheduler extender's decision, in nanoseconds since 1970, decimal. */
 export const PREDICATE_TIME_KEY = 'tencent.com/predicate-time';
 

@@ -1,4 +1,4 @@
-import { GPU_ASSIGNED_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
+import { GPU_ASSIGNED_KEY, PREDICATE_TIME_KEY, initGpuIndexKey, predicateGpuIndexKey } from '../../gpu/annotations.js';
 import { coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { NodePod } from './node-pod.js';
 import type { Refusal } from '../../gpu/request.js';
@@ -147,7 +147,7 @@ export class Notices {
     }
   }
 
-  /** Annotations that the pod lacks. The original's scheme has none for init containers. */
+  /** Annotations that the pod lacks. As the original's, `gpu-assigned` and the time are about `spec.containers`. */
   #missing(pod: NodePod): Map<string, string> {
     const containers = this.#assigned.get(pod.uid) ?? new Map<string, Assignment>();
     const wanted = new Map<string, string>();
@@ -158,11 +158,16 @@ export class Notices {
       wanted.set(predicateGpuIndexKey(index), assignment.gpuIndexes.join(','));
       at = Math.min(at, assignment.at);
     }
-    if (wanted.size === 0) return wanted;
-    wanted.set(GPU_ASSIGNED_KEY, 'true');
-    // If the pod has no annotation with the time of the scheduler extender's decision, the agent's time is used.
-    if (!pod.annotations.has(PREDICATE_TIME_KEY))
-      wanted.set(PREDICATE_TIME_KEY, String(BigInt(Math.trunc(at)) * 1_000_000n));
+    if (wanted.size > 0) {
+      wanted.set(GPU_ASSIGNED_KEY, 'true');
+      // If the pod has no annotation with the time of the scheduler extender's decision, the agent's time is used.
+      if (!pod.annotations.has(PREDICATE_TIME_KEY))
+        wanted.set(PREDICATE_TIME_KEY, String(BigInt(Math.trunc(at)) * 1_000_000n));
+    }
+    for (const [index, { name }] of pod.initContainers.entries()) {
+      const assignment = containers.get(name);
+      if (assignment !== undefined) wanted.set(initGpuIndexKey(index), assignment.gpuIndexes.join(','));
+    }
     for (const [key, value] of wanted) if (pod.annotations.get(key) === value) wanted.delete(key);
     return wanted;
   }

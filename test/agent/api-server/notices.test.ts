@@ -127,7 +127,7 @@ test('a pod that is not known yet is annotated when it appears', (t) => {
   t.end();
 });
 
-test('each container of a pod gets its own index, and init containers get none', (t) => {
+test('each container and each init container of a pod gets its own index', (t) => {
   const scene = new Scene(t);
   const gpu = { cores: 30, memory: 16 };
   scene.see({
@@ -138,7 +138,7 @@ test('each container of a pod gets its own index, and init containers get none',
     ],
   });
   scene.notices.started(allocation(ref('fetch'), 30, 16, 'a0'), ref('fetch'), [0]);
-  t.same(scene.annotated, []);
+  t.same(scene.annotated, [{ 'tencent.com/init-gpu-idx-0': '0' }], 'the main containers are not confirmed by it');
   scene.notices.started(allocation(ref('one'), 30, 16, 'a1'), ref('one'), [1]);
   scene.notices.started(allocation(ref('two'), 30, 16, 'a2'), ref('two'), [2]);
   t.match(scene.annotated.at(-1), { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/predicate-gpu-idx-1': '2' });
