@@ -90,7 +90,7 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         name: 'memory-oversubscription',
         value: 'factor',
         default: '1',
-        help: 'how many times its booked memory a slice of memory class low may hold, the rest on the host; 1: no slice may',
+        help: 'how many times its allocated memory a slice of memory class low may hold, the rest on the host; 1: no slice may',
       },
       {
         name: 'allow-unenforced',
