@@ -16,6 +16,7 @@ import { deployment } from '../test/quota-controller/cluster.js';
 import { installDefinitions, REAL_KUBECONFIG } from '../test/quota-controller/setting.js';
 import { cpuSeconds } from './agent/process-cost.js';
 import { measured, type Bench, type Measurement } from './report.js';
+import { whenReady } from './webhook/ready.js';
 
 const MAIN = fileURLToPath(new URL('../src/cli/main.js', import.meta.url));
 const API_SERVER = fileURLToPath(new URL('webhook/api-server.js', import.meta.url));
@@ -67,22 +68,6 @@ function ask(index: number, group: string): Promise<boolean> {
     outgoing.on('error', reject);
     outgoing.end(body);
   });
-}
-
-async function ready(): Promise<void> {
-  for (let attempt = 0; attempt < 600; attempt++) {
-    const isReady = await new Promise<boolean>((resolve) => {
-      request({ host: '127.0.0.1', port: PORT, path: '/readyz', agent }, (response) => {
-        response.resume();
-        resolve(response.statusCode === 200);
-      })
-        .on('error', () => resolve(false))
-        .end();
-    });
-    if (isReady) return;
-    await delay(100);
-  }
-  throw new Error('the quota service did not become ready');
 }
 
 /** Durations in milliseconds. */
@@ -270,7 +255,7 @@ async function measure(setting: Setting, report: (figure: Measurement) => void):
     { stdio: 'inherit' },
   );
   try {
-    await ready();
+    await whenReady(PORT, agent);
     await delay(2000);
     const alone = await bare(client);
     const { reviews: first } = await steady(0, WARM_UP_SECONDS);

@@ -10,6 +10,8 @@ import {
   LEDGERS_PATH,
   TRANSACTIONS_PATH,
 } from '../../src/kube/quota/names.js';
+import { readQuantity } from '../../src/manifests/quantity.js';
+import type { Json } from '../harness/api-server/kube-object.js';
 import { CRDS, manifestsOf } from './setting.js';
 
 interface Rule {
@@ -101,3 +103,21 @@ test('by default only requests that show a group fail while no replica answers',
   t.ok(of('Ignore').some(({ rules }) => rules.some(({ resources }) => resources.includes('deployments/scale'))));
   t.end();
 });
+
+test('the heap is three quarters of the memory limit, so that it is collected in time', (t) => {
+  const service = manifestsOf('etc/quota/deployment.yaml').find(({ kind }) => kind === 'Deployment');
+  const { spec } = (service?.spec as Json)['template'] as {
+    readonly spec: { readonly containers: readonly Container[] };
+  };
+  const [container] = spec.containers;
+  const options = container?.env.find(({ name }) => name === 'NODE_OPTIONS')?.value ?? '';
+  const limit = readQuantity('memory', container?.resources.limits['memory'] ?? '', 'down');
+  const heapMib = Number(/^--max-old-space-size=(\d+)$/.exec(options)?.[1]);
+  t.equal(heapMib * 1024 * 1024, limit.ok ? (Number(limit.amount) * 3) / 4 : NaN);
+  t.end();
+});
+
+interface Container {
+  readonly env: readonly { readonly name: string; readonly value?: string }[];
+  readonly resources: { readonly limits: Readonly<Record<string, string>> };
+}

@@ -144,7 +144,7 @@ export class UsageMeter {
           resource !== 'pods' && evaluator.amounts === undefined && !this.#links.has(path),
       )
       .map(({ path }) => {
-        const links = this.#options.api.informer({ path, keep: readLink });
+        const links = this.#options.api.informer({ path, isMetadataOnly: true, keep: readLink });
         links.onChange(({ before, after }) => {
           if (after !== null) this.#ownerOf.set(after.uid, after.ownerUid);
           else if (before !== null) this.#ownerOf.delete(before.uid);
@@ -347,11 +347,9 @@ export class UsageMeter {
   }
 }
 
+/** The owner of an object; null for an object without a controller, as most workloads are. */
 function readLink(object: unknown): Link | null {
   const { metadata } = object as KubeObject;
-  if (metadata?.uid === undefined) return null;
-  return {
-    uid: metadata.uid,
-    ownerUid: metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid ?? metadata.uid,
-  };
+  const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
+  return metadata?.uid === undefined || owner === undefined ? null : { uid: metadata.uid, ownerUid: owner.uid };
 }

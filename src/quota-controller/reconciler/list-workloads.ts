@@ -18,12 +18,14 @@ const PAGE_SIZE = '500';
 const ATTEMPTS = 4;
 const FIRST_RETRY_MS = 50;
 
-/** Lists the workloads of a kind that name a group. Rejects with a KubeError if the API server fails. */
-export async function listWorkloads(
+/**
+ * Lists the workloads of a kind that name a group, page by page, so that a caller need not hold all of them. Rejects
+ * with a KubeError if the API server fails.
+ */
+export async function* listWorkloads(
   kind: ServedKind,
   { api, evaluation, clock }: ListWorkloadsOptions,
-): Promise<readonly WorkloadObject[]> {
-  const found: WorkloadObject[] = [];
+): AsyncGenerator<WorkloadObject> {
   for (let next = ''; ;) {
     const query = {
       labelSelector: evaluation().groupLabel ?? GROUP_LABEL,
@@ -40,8 +42,11 @@ export async function listWorkloads(
       readonly items: readonly unknown[] | null;
       readonly metadata?: { readonly continue?: string };
     };
-    for (const object of items ?? []) found.push(...[readWorkloadObject(kind, object, evaluation()) ?? []].flat());
+    for (const object of items ?? []) {
+      const read = readWorkloadObject(kind, object, evaluation());
+      if (read !== null) yield read;
+    }
     next = metadata?.continue ?? '';
-    if (next === '') return found;
+    if (next === '') return;
   }
 }

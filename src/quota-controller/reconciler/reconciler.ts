@@ -38,6 +38,8 @@ export interface ReconcilerOptions {
 
 /** Maximum number of remembered admissions of this process. */
 const MAX_ADMITTED = 10_000;
+/** Workloads that are reconciled at a time at the start; those of a group that wait together share a commit. */
+const INITIAL_CONCURRENCY = 2048;
 const FIRST_RETRY_MS = 50;
 const MAX_RETRY_MS = 1_000;
 
@@ -63,6 +65,8 @@ export class Reconciler {
   readonly #pause: Pause;
   readonly #listeners = new Listeners<string>();
   #synced = false;
+  /** Uids by key of workloads that changed during the initial reconciliation; null before and after. */
+  #early: Map<string, string> | null = null;
   #resolveSynced: () => void = () => undefined;
   readonly #whenSynced = new Promise<void>((resolve) => (this.#resolveSynced = resolve));
   #stopped = false;
@@ -217,20 +221,26 @@ export class Reconciler {
     const { engine, log } = this.#options;
     await engine.catchUp();
     // The charges are read before the objects: a charged object that is missing in the list was therefore deleted.
-    const charged = [...engine.records()].flatMap((change) =>
-      change.kind === 'workload' && change.value !== null
-        ? [{ key: change.key, uid: change.value.uid, group: change.group }]
-        : [],
-    );
+    const charged = [...this.#charged()];
     const there = await this.#relist();
-    const gone = charged.filter(({ key, uid }) => uid !== '' && there.get(key)?.uid !== uid);
+    const gone = charged.filter(({ key, uid }) => there.get(key) !== uid);
     for (const { key, uid, group } of gone) {
       if (this.#workloadByKey.get(key)?.uid === uid) this.#workloadByKey.delete(key);
       await this.#observeDeleted(key, uid, group);
     }
     if (gone.length > 0)
       log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
-    for (const name of new Set([...this.groups().map(({ spec }) => spec.name), ...engine.groups()]))
+    this.#queueGroups();
+  }
+
+  /** Workloads with a uid that the ledger charges. */
+  *#charged(): Generator<{ readonly key: string; readonly uid: string; readonly group: string }> {
+    for (const { kind, key, group, value } of this.#options.engine.records())
+      if (kind === 'workload' && value !== null && value.uid !== '') yield { key, uid: value.uid, group };
+  }
+
+  #queueGroups(): void {
+    for (const name of new Set([...this.groups().map(({ spec }) => spec.name), ...this.#options.engine.groups()]))
       this.#queue.put(groupKey(name), 0);
   }
 
@@ -239,19 +249,23 @@ export class Reconciler {
     if (this.#synced && !this.#stopped) await this.#relist(isConcerned);
   }
 
-  /** Lists workloads by key, and queues each of them with its newest known state. */
-  async #relist(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<ReadonlyMap<string, WorkloadObject>> {
-    const there = new Map<string, WorkloadObject>();
+  /** Lists workloads, and queues each of them with its newest known state; their uids by key. */
+  async #relist(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<ReadonlyMap<string, string>> {
+    const there = new Map<string, string>();
     for (const kind of this.#kinds.filter(isConcerned))
-      for (const object of await listWorkloads(kind, this.#options)) there.set(object.key, object);
-    for (const [key, object] of there) {
-      const known = this.#workloadByKey.get(key);
-      if (known === undefined || known.uid !== object.uid || known.version <= object.version)
-        this.#workloadByKey.set(key, object);
-      this.#workloadByUid.set(object.uid, object);
-      this.#queue.put(key, 0);
-    }
+      for await (const object of listWorkloads(kind, this.#options)) there.set(object.key, this.#listed(object));
+    for (const key of there.keys()) this.#queue.put(key, 0);
     return there;
+  }
+
+  /** Notes a listed workload; its uid. One that is known in this state stays, so that it is not in memory twice. */
+  #listed(object: WorkloadObject): string {
+    const { key, uid, version, charge } = object;
+    const named = this.#workloadByKey.get(key);
+    const same = named?.uid === uid && named.version === version && named.charge === charge ? named : object;
+    if (named === undefined || named.uid !== uid || named.version <= version) this.#workloadByKey.set(key, same);
+    this.#workloadByUid.set(same.uid, same);
+    return same.uid;
   }
 
   /** Resolves when all initial objects are in the ledger. */
@@ -264,14 +278,22 @@ export class Reconciler {
     // Kinds may be added or removed during the wait.
     while (!this.#stopped && !this.#informers().every(({ synced }) => synced))
       await Promise.all(this.#informers().map((informer) => informer.whenSynced()));
+    const early = new Map<string, string>();
+    this.#early = early;
     const { engine } = this.#options;
     await this.#untilSuccess(() => engine.catchUp());
     for (const level of levelsOf(this.groups()))
       await Promise.all(level.map(({ spec }) => this.#untilSuccess(() => this.#reconcile(groupKey(spec.name)))));
-    await Promise.all(this.workloads().map(({ key }) => this.#untilSuccess(() => this.#reconcile(key))));
+    const keys = this.#workloadByKey.keys();
+    const work = async (): Promise<void> => {
+      for (const key of keys) await this.#untilSuccess(() => this.#reconcile(key));
+    };
+    await Promise.all(Array.from({ length: INITIAL_CONCURRENCY }, work));
     await this.#untilSuccess(() => this.compare());
     if (this.#stopped) return;
     this.#synced = true;
+    this.#early = null;
+    for (const [key, uid] of early) this.#enqueue(key, uid);
     this.#reservations.start();
     this.#resolveSynced();
   }
@@ -321,7 +343,7 @@ export class Reconciler {
   }
 
   #enqueue(key: string, uid: string): void {
-    if (!this.#synced) return;
+    if (!this.#synced) return void this.#early?.set(key, uid);
     const { othersMs = 800 } = this.#options;
     this.#queue.put(key, this.#admitted.has(uid) ? 0 : Math.round(othersMs * (0.5 + Math.random())));
   }

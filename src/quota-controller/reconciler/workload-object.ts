@@ -1,4 +1,4 @@
-import { type Demand, refKey, evaluateAlone, type EvaluationOptions, type Owner } from '../../quota/index.js';
+import { type Demand, refKey, refOfKey, evaluateAlone, type EvaluationOptions, type Owner } from '../../quota/index.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
@@ -16,6 +16,8 @@ export interface WorkloadObject {
   readonly group: string;
   /** Null if the object itself is not charged. */
   readonly demand: Demand | null;
+  /** The demand without the workload's name; equal ones are mostly the same object. */
+  readonly charge: Charge | null;
   /** The controller named by the object, not verified yet. */
   readonly owner: Owner | null;
   /** Labels of an object with an owner; empty for others. */
@@ -44,23 +46,82 @@ export function readWorkloadObject(
   const { namespace = '', uid } = metadata;
   const version = versionOf(manifest);
   const ref = { kind: apiGroup === '' ? name : `${name}.${apiGroup}`, namespace, name: metadata.name };
-  const demand =
-    evaluation.ok && evaluation.demand !== null
-      ? { ...evaluation.demand, workload: { ...evaluation.demand.workload, version } }
-      : null;
-  return {
+  const demand = evaluation.ok ? evaluation.demand : null;
+  return new CompactWorkload({
     kind,
     key: refKey(ref),
-    namespace,
-    name: metadata.name,
     uid,
     version,
     group,
-    demand,
+    charge: demand === null ? null : shared(demand),
     owner,
-    labels: owner === null ? {} : (metadata.labels ?? {}),
+    labels: owner === null ? NO_LABELS : (metadata.labels ?? NO_LABELS),
     terminating: metadata.deletionTimestamp !== undefined,
     refers: hasReferences(manifest) && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
-  };
+  });
+}
+
+/** The parts of a demand that do not name the workload. */
+type Charge = Omit<Demand, 'workload'>;
+
+const NO_LABELS: Readonly<Record<string, string>> = {};
+
+/** Number of charges that are kept for sharing. */
+const MOST_SHARED = 4096;
+
+const known = new Map<string, Charge>();
+
+/** A charge that equals one that is in use is this one: most workloads of a cluster have one of a few requests. */
+function shared({ workload: _, ...charge }: Demand): Charge {
+  const content = JSON.stringify(charge, (_name, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
+  const same = known.get(content);
+  if (same !== undefined) return same;
+  // Clearing the table is harmless: workloads keep their charges, and equal ones are just not shared.
+  if (known.size >= MOST_SHARED) known.clear();
+  known.set(content, charge);
+  return charge;
+}
+
+/** A process has as many of these as the cluster has workloads: what follows from other fields is not stored. */
+class CompactWorkload implements WorkloadObject {
+  readonly kind: ServedKind;
+  readonly key: string;
+  readonly uid: string;
+  readonly version: number;
+  readonly group: string;
+  readonly charge: Charge | null;
+  readonly owner: Owner | null;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly terminating: boolean;
+  readonly refers: boolean;
+  readonly problem: string | null;
+
+  constructor(fields: Omit<WorkloadObject, 'namespace' | 'name' | 'demand'>) {
+    this.kind = fields.kind;
+    this.key = fields.key;
+    this.uid = fields.uid;
+    this.version = fields.version;
+    this.group = fields.group;
+    this.charge = fields.charge;
+    this.owner = fields.owner;
+    this.labels = fields.labels;
+    this.terminating = fields.terminating;
+    this.refers = fields.refers;
+    this.problem = fields.problem;
+  }
+
+  get namespace(): string {
+    return refOfKey(this.key).namespace ?? '';
+  }
+
+  get name(): string {
+    return refOfKey(this.key).name;
+  }
+
+  get demand(): Demand | null {
+    if (this.charge === null) return null;
+    const { uid, version } = this;
+    return { workload: { ...refOfKey(this.key), uid, version }, ...this.charge };
+  }
 }
