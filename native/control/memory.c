@@ -180,6 +180,12 @@ uint64_t memory_taken(uint64_t bytes) {
   return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
+/* The largest allocation that fits in what is left. */
+static uint64_t allocatable(uint64_t left) {
+  if (left >= BLOCK_BYTES) return left / BLOCK_BYTES * BLOCK_BYTES;
+  return left < SHARED_BYTES ? left : SHARED_BYTES;
+}
+
 bool memory_view(int device, uint64_t *total, uint64_t *left) {
   struct vgpu_device_live live;
   if (device < 0) return false;
@@ -190,6 +196,6 @@ bool memory_view(int device, uint64_t *total, uint64_t *left) {
   uint64_t budget = limits_memory_budget(&live);
   uint64_t held = ledger_held(&control.ledger, (uint32_t)device);
   *total = live.memory_limit_bytes;
-  *left = held < budget ? budget - held : 0;
+  *left = allocatable(held < budget ? budget - held : 0);
   return true;
 }

@@ -64,7 +64,8 @@ uint64_t memory_taken(uint64_t bytes);
 /* The product of a and b, or UINT64_MAX on overflow: no limit has room for that. */
 uint64_t memory_product(uint64_t a, uint64_t b);
 
-/* The slice as programs see it: the limit and the free part of it. False: the device is not limited. */
+/* The slice as programs see it: the limit, and the free part of it as one allocation can have it. False: the device is
+ * not limited. */
 bool memory_view(int device, uint64_t *total, uint64_t *left);
 
 /* Memory that is charged but unused. A module that keeps such memory registers these functions when the library is

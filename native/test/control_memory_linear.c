@@ -22,6 +22,14 @@ int main(void) {
   OK(cuMemFree_v2(b));
   CHECK_EQ(gpu_held(), 0);
 
+  /* What is told to be free can be allocated at once, also beside small allocations. */
+  size_t left, total;
+  OK(cuMemAlloc_v2(&a, 1000));
+  OK(cuMemGetInfo_v2(&left, &total));
+  OK(cuMemAlloc_v2(&b, left));
+  OK(cuMemFree_v2(b));
+  OK(cuMemFree_v2(a));
+
   size_t pitch;
   OK(cuMemAllocPitch_v2(&a, &pitch, 1000, 100, 4));
   CHECK_EQ(gpu_held(), pitch * 100);
