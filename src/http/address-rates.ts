@@ -25,8 +25,21 @@ export class AddressRates {
     this.#clock = clock;
   }
 
-  /** Counts events of an address, by default one. False if the address is beyond its rate. */
-  take(address: string, count = 1): boolean {
+  /** Counts an event of an address. False if the address is beyond its rate. */
+  take(address: string): boolean {
+    const bucket = this.#refilled(address);
+    const isWithin = bucket.tokens >= 1;
+    if (isWithin) bucket.tokens -= 1;
+    return isWithin;
+  }
+
+  /** Counts this many events of an address, which may be beyond its rate for as long as a burst takes. */
+  fine(address: string, count: number): void {
+    const bucket = this.#refilled(address);
+    bucket.tokens = Math.max(-this.#rate.burst, bucket.tokens - count);
+  }
+
+  #refilled(address: string): Bucket {
     const { burst, perSecond } = this.#rate;
     const now = this.#clock.now();
     let bucket = this.#buckets.get(address);
@@ -38,8 +51,6 @@ export class AddressRates {
     }
     bucket.tokens = Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.refilledAtMs) * perSecond) / 1_000);
     bucket.refilledAtMs = now;
-    const isWithin = bucket.tokens >= 1;
-    if (isWithin) bucket.tokens = Math.max(0, bucket.tokens - count);
-    return isWithin;
+    return bucket;
   }
 }

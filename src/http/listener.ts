@@ -49,8 +49,11 @@ const LOOK_MS = 1_000;
 
 const MIN_TLS = 'TLSv1.2';
 
-/** As many connections of an address count as one that was closed because of too many unanswered requests. */
-const PENALTY = 250;
+/**
+ * As many connections of an address count as one that was closed because of too many unanswered requests: at least so
+ * many, and half of those that may come at once.
+ */
+const LEAST_PENALTY = 250;
 
 /** Connections of an address beyond its rate that may still begin with a probe. */
 const PROBE_RATE: Rate = { burst: 10, perSecond: 5 };
@@ -88,7 +91,8 @@ export class Listener {
     this.#log = new LimitedLog(options.log, systemClock);
     this.#server = this.#httpServer();
     this.#server.on('upgrade', ({ socket }) => {
-      this.#connectionRates.take(socket.remoteAddress ?? '', PENALTY);
+      const penalty = Math.max(LEAST_PENALTY, limits.connectionRate.burst / 2);
+      this.#connectionRates.fine(socket.remoteAddress ?? '', penalty);
       socket.destroy();
     });
     this.#readFirstBytes(options.tls === null ? 'connection' : 'secureConnection');
