@@ -97,9 +97,9 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       holdersPart,
       runtimes.part,
       slices.part,
-      // The ledger is compared between the two: claims are restored before, and served after.
+      // The ledger is reconciled between the two: claims are restored before, and served after.
       ...(claims === null ? [reconciler] : [claims.restore, reconciler, claims.serve]),
-      // NRI starts late: it asks about containers, which the ledger must know first.
+      // NRI starts last: the runtime asks about containers that the ledger must know.
       ...(nri === null ? [] : [nri.part]),
       ...node.reports,
       ...display.parts,

@@ -4,7 +4,7 @@ import { readSliceConfig } from '../gpu/claims/slice-config.js';
 import { ALLOWED, invalid, type AdmissionResponse, type Review } from '../kube/admission/review.js';
 import { list, record, text } from '../kube/json.js';
 
-/** Where an object has its opaque configuration, by resource. */
+/** Places of the opaque configuration in objects, by resource. */
 const PLACES: Readonly<
   Record<string, { readonly path: readonly string[]; readonly source: 'FromClass' | 'FromClaim' }>
 > = {

@@ -43,7 +43,7 @@ export async function withAgent<C extends { close(): void }, T>(
   }
 }
 
-/** What a user can do about a call that did not reach the agent; null for other errors. */
+/** Advice for a call that did not reach the agent; null for other errors. */
 export function connectionProblem(
   socketPath: string,
   { code, details = '' }: { readonly code?: number; readonly details?: string },

@@ -25,7 +25,7 @@ export function formatOf(output: Output): Format {
   return output === 'json' || output === 'yaml' ? 'json' : 'table';
 }
 
-/** Prints a text of the quota engine that was made in {@link formatOf} this output. */
+/** Prints a text of the quota engine in the format {@link formatOf} of this output. */
 export async function printQuota(output: Output, text: string): Promise<void> {
   if (output !== 'yaml') {
     process.stdout.write(text);
@@ -35,7 +35,10 @@ export async function printQuota(output: Output, text: string): Promise<void> {
     await printItem(output, { document: () => JSON.parse(line) as unknown, table: () => line });
 }
 
-/** Prints a text of a cluster's ledger, in {@link formatOf} the output; with `--watch`, again whenever it changes. */
+/**
+ * Prints a text of a cluster's ledger in the format {@link formatOf} of the output; with `--watch`, again whenever it
+ * changes.
+ */
 export async function printLedger(options: LedgerOptions, textOf: (ledger: Quota) => string): Promise<void> {
   const { output, watch: isWatched, ...access } = options;
   await withClient(access, async (client) => {

@@ -14,7 +14,10 @@ import { EVERYTHING, LISTED_RESOURCES, type Scope, type SeenNamespaces } from '.
 /** A caller whose token is known. */
 export interface Reader {
   readonly name: string;
-  /** What it may see now; otherwise whether the token is no longer known, or the API server does not answer. */
+  /**
+   * The tables that it may see now; otherwise whether the token is no longer known, or the API server does not
+   * answer.
+   */
   scope(): Promise<Scope | 'unknown' | 'unavailable'>;
 }
 

@@ -5,7 +5,7 @@ import { TABLE_NAMES, type Changes, type Keyed, type TableName } from './cluster
 /** Namespaces whose rows of a table a reader may see; null: all rows. */
 export type SeenNamespaces = ReadonlySet<string> | null;
 
-/** What a reader may see: the tables that it may list, each with its namespaces. */
+/** The tables that a reader may list, each with its namespaces. */
 export interface Scope {
   readonly tables: ReadonlyMap<TableName, SeenNamespaces>;
 }

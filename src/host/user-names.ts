@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 /** The host's users if this process sees the host's processes, or else those of its own container. */
 const PASSWD_FILES = ['/proc/1/root/etc/passwd', '/etc/passwd'];
 
-/** Names of the users of this machine, by number: of the first file that can be read. */
+/** Names of the users of this machine, by number, from the first file that can be read. */
 export async function userNames(files: readonly string[] = PASSWD_FILES): Promise<ReadonlyMap<number, string>> {
   for (const file of files) {
     const text = await readFile(file, 'utf8').catch(() => null);
@@ -12,7 +12,7 @@ export async function userNames(files: readonly string[] = PASSWD_FILES): Promis
   return new Map();
 }
 
-/** Of passwd(5); the first name of a number counts. */
+/** Parses passwd(5); of several names for one number the first counts. */
 export function parsePasswd(text: string): ReadonlyMap<number, string> {
   const names = new Map<number, string>();
   for (const line of text.split('\n')) {

@@ -6,7 +6,7 @@ export interface Rate {
   readonly perSecond: number;
 }
 
-/** Addresses that are followed at once; beyond it the one that was seen first is forgotten. */
+/** Limit of tracked addresses; beyond it, the address that was seen first is removed. */
 const MAX_ADDRESSES = 4_096;
 
 interface Bucket {
@@ -14,7 +14,7 @@ interface Bucket {
   refilledAtMs: number;
 }
 
-/** A rate for each address, as one token bucket each. */
+/** One token bucket for each address. */
 export class AddressRates {
   readonly #rate: Rate;
   readonly #clock: Pick<Clock, 'now'>;
@@ -33,7 +33,7 @@ export class AddressRates {
     return isWithin;
   }
 
-  /** Counts this many events of an address, which may be beyond its rate for as long as a burst takes. */
+  /** Counts this many events of an address. Its debt is limited to one burst. */
   fine(address: string, count: number): void {
     const bucket = this.#refilled(address);
     bucket.tokens = Math.max(-this.#rate.burst, bucket.tokens - count);

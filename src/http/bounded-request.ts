@@ -17,7 +17,7 @@ export function boundedRequest(isFull: (socket: Socket) => boolean): typeof Inco
     }
 
     set upgrade(_: boolean) {
-      // Node sets what the header says.
+      // Node sets the value of the header here; the getter decides instead.
     }
   };
 }

@@ -12,7 +12,7 @@ export interface ListenerLimits {
   readonly requestsPerConnection: number;
   /** New connections of an address. Those beyond it are closed, unless they are plain and begin with a probe. */
   readonly connectionRate: Rate;
-  /** Requests of an address that are no work of the program: all but POST. Those beyond it get 429. */
+  /** Requests of an address with methods other than POST. Further ones get 429. */
   readonly documentRate: Rate;
   /** Bytes of answers that callers have not read yet, and the time to read a long one. */
   readonly unreadBytes: number;

@@ -50,8 +50,8 @@ const LOOK_MS = 1_000;
 const MIN_TLS = 'TLSv1.2';
 
 /**
- * As many connections of an address count as one that was closed because of too many unanswered requests: at least so
- * many, and half of those that may come at once.
+ * A connection that is closed because of too many unanswered requests counts as half of the burst of its address, and
+ * as at least this many connections.
  */
 const LEAST_PENALTY = 250;
 

@@ -17,7 +17,7 @@ export class Exchange {
   #hasEnded = false;
   readonly #actions: (() => void)[] = [];
 
-  /** Calls `action` once at the end, at once if that is over. */
+  /** Calls `action` once at the end, or at once if the exchange has ended. */
   onEnd(action: () => void): void {
     if (this.#hasEnded) action();
     else this.#actions.push(action);
@@ -77,7 +77,7 @@ export class OpenConnections {
     return (this.#open.get(keyOf(peer))?.exchanges.size ?? 0) >= this.#limits.requestsPerConnection;
   }
 
-  /** A request has arrived. It ends with its connection if its answer does not end it before. */
+  /** A request has arrived. The exchange ends with its answer, or earlier with the connection. */
   began(peer: Peer): Exchange {
     const exchange = new Exchange();
     const connection = this.#open.get(keyOf(peer));

@@ -2,7 +2,7 @@ import { plain, type Answer } from './answer.js';
 import type { Route } from './route.js';
 import { sharedAnswer } from './shared-answer.js';
 
-/** What tells whether a program can answer requests. */
+/** Tells whether a program can answer requests. */
 export interface Readiness {
   /** Reasons why the program cannot answer requests yet; empty once it can. */
   readonly notReady: () => readonly string[];

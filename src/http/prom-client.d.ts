@@ -1,4 +1,4 @@
-/** Single parts of prom-client: the whole loads the metrics of processes and OpenTelemetry too. */
+/** Parts of prom-client: the whole package also loads process metrics and OpenTelemetry. */
 declare module 'prom-client/lib/counter.js' {
   export { Counter as default } from 'prom-client';
 }

@@ -1,11 +1,11 @@
 import type { Answer } from './answer.js';
 
-/** Part of the time that renderings of one document may take. */
+/** Fraction of the time that renderings of one document may take. */
 const SHARE = 0.04;
-/** Time for renderings that a document has after a pause, and the most that it may owe. */
+/** Rendering time that a document has after a pause, and the limit of its debt. */
 const MOST_MS = 20;
 
-/** An answer that all callers share who ask while it is in preparation. */
+/** Shares one answer among all callers that ask while it is in preparation. */
 export function joined(prepare: () => Promise<Answer>): () => Promise<Answer> {
   let running: Promise<Answer> | null = null;
   return () =>
@@ -15,10 +15,11 @@ export function joined(prepare: () => Promise<Answer>): () => Promise<Answer> {
 }
 
 /**
- * A document that all who ask share. Renderings take less than a twenty-fifth of the time: a caller gets a new
- * rendering as long as that allows one, else the last one, so that the number of callers costs nothing.
+ * Shares one document among all callers. Renderings take less than a twenty-fifth of the time: a caller gets a new
+ * rendering if this allows one, otherwise the last one, so the cost does not depend on the number of callers.
  *
- * @param render - returns the answer. If it fails, all who wait are refused, and the next caller renders again.
+ * @param render - returns the answer. If it fails, all waiting callers are refused, and the next caller renders
+ * again.
  * @param now - a monotonic time in ms.
  */
 export function sharedAnswer(

@@ -24,7 +24,7 @@ export interface AgentPod {
 
 /** Selector of the pods of the manifests and the chart. */
 export const AGENT_PODS = 'app.kubernetes.io/name=gpu-manager';
-/** Where the manifests and the chart's instructions install the agents. */
+/** Namespace in which the manifests and the chart's instructions install the agents. */
 export const AGENT_NAMESPACE = 'kube-system';
 const CONTAINER = 'gpu-manager';
 const DEFAULT_PORT = 5678;

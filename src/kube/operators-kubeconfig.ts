@@ -6,7 +6,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Files of access to a cluster. */
 export interface Kubeconfig {
-  /** Where the paths come from, for errors: a flag, a variable, or the place where kubectl looks. */
+  /** Source of the paths, for errors: a flag, a variable, or the place where kubectl looks. */
   readonly origin: '--kubeconfig' | 'KUBECONFIG' | '~/.kube/config';
   /** Of several files, the first that has a name defines it. */
   readonly files: readonly string[];

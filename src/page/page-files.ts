@@ -3,7 +3,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { packageFile } from '../host/package-files.js';
 
-/** What all pages share: elements, formats, charts, views of a node. Browsers run the files without a build step. */
+/**
+ * Parts that all pages share: elements, formats, charts, views of a node. Browsers run the files without a build
+ * step.
+ */
 const PARTS_DIRECTORY = packageFile('src/page/parts/');
 
 const TYPES: Readonly<Record<string, string>> = {

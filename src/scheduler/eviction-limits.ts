@@ -9,7 +9,7 @@ export interface EvictionLimit {
   readonly allowed: number;
 }
 
-/** What evictions are limited by, as the API server has it. */
+/** The limits of evictions, as the API server has them. */
 export interface EvictionLimitSource {
   /** All disruption budgets; null if they are not known: not listed yet, or no right to list them. */
   disruptionBudgets(): readonly DisruptionBudget[] | null;

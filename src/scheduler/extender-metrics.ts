@@ -14,7 +14,7 @@ export interface DecisionMetrics {
   expired(count: number): void;
   /** A pod waited for decisions on other pods. */
   waited(): void;
-  /** A call used up its time, so that it answered with what it had found until then. */
+  /** A call used up its time and answered with the results until then. */
   cutOff(verb: string): void;
 }
 

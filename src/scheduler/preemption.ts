@@ -8,7 +8,7 @@ import { EvictionCount, type EvictionLimit, type EvictionLimits } from './evicti
 import { EvictionSimulation, type Freed } from './eviction-simulation.js';
 import type { PodView } from './pod-view.js';
 
-/** What a preemption is decided from. */
+/** The input of a decision about preemption. */
 export interface PreemptionState {
   readonly cluster: Cluster;
   /** Pods with GPUs, by UID. */
@@ -54,8 +54,8 @@ interface Candidate extends Freed {
 }
 
 /**
- * A pod that is being deleted is waited for if its grace period ends within this time. If it ended longer ago, its node
- * does not remove the pod, and nobody knows when it will.
+ * A pod that is being deleted is waited for if its grace period ends within this time. If it ended longer ago, its
+ * node does not remove the pod, and the time of its end is unknown.
  */
 const ENDS_WITHIN_MS = 60_000;
 

@@ -17,15 +17,15 @@ const NOTICE_MS = 30_000;
 
 type Started = Extract<StartedPod, { readonly ok: true }>;
 
-/** The second act of the demonstration: a node that gives its GPU through resource claims, and programs in it. */
+/** The second part of the demonstration: a node that gives its GPU through resource claims, and programs in it. */
 export class ClaimAct {
   readonly cluster: ClaimCluster;
   readonly programs: DemoPrograms;
   #started = false;
 
   constructor(directory: string, nativePath: string, log: Log) {
-    // The simulated driver library can be one machine in a process, that of the first act: this agent has GPUs without
-    // figures, and only the programs use the library.
+    // A process can use one machine of the simulated driver library, and the first part of the demonstration uses it.
+    // So this agent's GPUs have no figures, and only the programs use the library.
     this.cluster = new ClaimCluster({ directory, gpus: GPUS, log, config: { nativePath } });
     this.programs = new DemoPrograms(join(directory, 'machine'), this.cluster.node.config.simNodePath ?? '');
   }
@@ -35,7 +35,7 @@ export class ClaimAct {
     await this.cluster.start();
   }
 
-  /** Does nothing if the act was not started, or has ended. */
+  /** Does nothing if this part was not started, or has ended. */
   async stop(): Promise<void> {
     this.programs.end();
     if (!this.#started) return;

@@ -10,7 +10,7 @@ export interface LedgerReconcilerOptions {
   readonly log: Log;
 }
 
-/** Reconciles the ledger with the kubelet at start, in every period, and whenever it is asked to. */
+/** Reconciles the ledger with the kubelet at start, in every period, and on each call of `reconcile`. */
 export class LedgerReconciler implements Part {
   readonly name = 'reconciler';
   readonly #options: LedgerReconcilerOptions;

@@ -50,7 +50,7 @@ export interface AllocatorNeeds {
   readonly log: Log;
 }
 
-/** The allocator, and what belongs to it. */
+/** The allocator with the objects that are built around it. */
 export interface Allocation {
   readonly allocator: Allocator;
   readonly files: NodeFiles;

@@ -5,8 +5,8 @@ import type { LedgerNode } from '../../gpu/ledger/state.js';
 import type { Log } from '../../host/log.js';
 
 /**
- * Reads the checkpoint. An invalid one costs a warning and a rebuild from the kubelet, but never the start. Containers
- * in a checkpoint of tkestack gpu-manager keep their GPUs.
+ * Reads the checkpoint. An invalid checkpoint is logged and the ledger is rebuilt from the kubelet; the start never
+ * fails. Containers in a checkpoint of tkestack gpu-manager keep their GPUs.
  */
 export async function restoredCheckpoint(
   checkpoint: CheckpointStore,

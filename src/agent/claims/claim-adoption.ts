@@ -105,7 +105,9 @@ async function unitsOfServer(
   return units.ok ? units.units : null;
 }
 
-/** The units of a claim by the kubelet's word, with the slices and limits that their containers have on this node. */
+/**
+ * The units of a claim as the kubelet names them, with the slices and limits that their containers have on this node.
+ */
 async function unitsOnNode(
   { claim, devices }: KubeletClaim,
   { state, specs, virtualManagerPath, clock }: AdoptionOptions,

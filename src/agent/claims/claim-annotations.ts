@@ -52,7 +52,7 @@ export class ClaimAnnotations {
     return this.#listeners.add(listener);
   }
 
-  /** A claim as the agent has just read it: a claim of a pod needs no watch to find that out. */
+  /** Records a claim that the agent has just read: a claim of a pod needs no watch. */
   learn({ uid, isOfPod }: Pick<ResourceClaim, 'uid' | 'isOfPod'>): void {
     if (isOfPod) this.#ofPods.add(uid);
   }

@@ -4,7 +4,7 @@ import type { ClaimAllocator } from '../allocator/index.js';
 import type { ClaimAnnotations } from './claim-annotations.js';
 import type { SliceSharing } from '../slices/ports.js';
 
-/** The ledger's answer which containers and claims share a slice. */
+/** Tells from the ledger which containers and claims share a slice. */
 export function claimSharing(claims: ClaimAllocator, annotations: ClaimAnnotations): SliceSharing {
   const unitsOf = (slice: string): ClaimUnit[] => unitsOfSlice(claims.state, slice).filter(({ admin }) => !admin);
   return {

@@ -21,7 +21,7 @@ export interface ClaimFilesNeeds {
   readonly log: Log;
 }
 
-/** What this node has of claims before the ledger is opened. */
+/** The claim records and CDI specifications of this node, read before the ledger is opened. */
 export interface ClaimFiles {
   /** GPUs that the configuration gives to claims. */
   readonly claimGpus: ClaimGpus;

@@ -27,7 +27,6 @@ const LONGEST_RETRY_MS = 1_000;
 export interface DevicePluginOptions {
   /** Directory of kubelet.sock and of the plugin sockets, usually /var/lib/kubelet/device-plugins. */
   readonly directory: string;
-  /** The calls of each resource. */
   readonly calls: Readonly<Record<ResourceKind, PluginCalls>>;
   /** Resources besides cores and memory; those of a later call may be others. */
   readonly others?: () => readonly PluginResource[];

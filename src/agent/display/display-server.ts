@@ -10,7 +10,6 @@ export interface DisplayServerOptions {
   readonly socketPath: string;
   readonly view: NodeView;
   readonly journal: Journal;
-  /** The processes of one allocation. */
   readonly processes: (allocation: string) => Promise<ProcessDocument>;
   /** Further services on the socket. */
   readonly others?: readonly RpcService[];

@@ -31,7 +31,6 @@ function labelsOf({ index, uuid }: GpuSnapshot): Record<(typeof LABELS)[number],
 
 const STATUSES: readonly GpuSnapshot['health']['status'][] = ['healthy', 'probation', 'reset', 'failed', 'lost'];
 
-/** Metrics of each GPU. */
 export const GPU_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_gpu_info',

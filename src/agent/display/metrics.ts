@@ -16,7 +16,6 @@ export const METRICS: readonly NodeMetric[] = [
   ...ORIGINAL_METRICS,
 ];
 
-/** The metrics of the node. */
 export function nodeMetrics(view: NodeView, times: CallTimes): Metrics {
   return new Metrics(
     readAt(METRICS, () => ({ snapshot: view.snapshot(), counts: view.counts() })),

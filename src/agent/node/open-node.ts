@@ -46,10 +46,9 @@ export interface NodeNeeds {
   readonly log: Log;
 }
 
-/** The node as a whole: one view for its readers, and what it tells the ledger, the journal and the cluster. */
+/** The node as a whole: its view for readers, and its reports to the ledger, the journal and the cluster. */
 export interface AgentNode {
   readonly view: NodeView;
-  /** The processes of one allocation. */
   processes(allocation: string): Promise<ProcessDocument>;
   /** Services for operators of this node. */
   readonly services: readonly RpcService[];

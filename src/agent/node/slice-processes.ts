@@ -43,7 +43,7 @@ async function described(pid: number, names: ReadonlyMap<number, string>, comman
   const status = processStatus(pid);
   const before = processStat(pid);
   const command = before === null ? null : await commands.of(pid);
-  // The pid may have become that of another process, whose command is none of this container's.
+  // The pid may belong to another process now, whose command must not be shown.
   const isSame = before !== null && processStat(pid)?.startTicks === before.startTicks;
   return {
     containerPid: status?.namespacePids.at(-1) ?? null,

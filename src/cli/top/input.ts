@@ -16,7 +16,7 @@ export type KeyName =
   | 'suspend'
   | 'redraw';
 
-/** What a terminal reports. Positions start at 0. */
+/** An event of a terminal. Positions start at 0. */
 export type InputEvent =
   | { readonly kind: 'key'; readonly name: KeyName }
   /** One character. */
@@ -98,7 +98,7 @@ export class InputReader {
     return events;
   }
 
-  /** Takes what is left as keys of their own. */
+  /** Reads the remaining characters as single keys. */
   flush(): InputEvent[] {
     const rest = this.#rest;
     this.#rest = '';

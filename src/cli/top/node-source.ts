@@ -29,7 +29,7 @@ export function nodeSource(socketPath: string, node: NodeClient): SampleSource {
   };
 }
 
-/** What the error of a call says; other errors are thrown on. */
+/** The message for a failed call; rethrows other errors. */
 function reasonOf(socketPath: string, error: unknown): string {
   const { code, details } = error as Partial<ServiceError>;
   if (typeof code !== 'number') throw error;

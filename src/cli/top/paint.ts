@@ -11,10 +11,10 @@ const COLORS: Readonly<Record<Style, string>> = {
   selected: '7',
 };
 
-/** What remains without colours: the selection must be seen. */
+/** Styles that are kept without colours, so that the selection stays visible. */
 const COLORLESS: ReadonlySet<Style> = new Set(['strong', 'selected']);
 
-/** A line as a terminal takes it. */
+/** A line with the escape sequences of a terminal. */
 export function paint(line: Line, color: boolean): string {
   return line
     .map(({ text, style }) =>

@@ -1,6 +1,6 @@
 import stringWidth from 'string-width';
 
-/** How a part of a line looks; `paint.ts` says what that is on a terminal. */
+/** Style of a part of a line; `paint.ts` maps it to codes of the terminal. */
 export type Style = 'good' | 'warn' | 'bad' | 'second' | 'quiet' | 'strong' | 'selected';
 
 /** A part of a line, without control characters. */
@@ -29,7 +29,7 @@ function head(text: string, columns: number): string {
   if (ASCII.test(text)) return text.slice(0, Math.max(0, columns));
   let end = 0;
   for (const { segment, index } of CHARACTERS.segment(text)) {
-    // Widths of characters may not add up: their sum is measured.
+    // The width of a text can differ from the sum of its characters' widths, so the whole text is measured.
     if (columnsOf(text.slice(0, index + segment.length)) > columns) break;
     end = index + segment.length;
   }

@@ -31,7 +31,7 @@ export async function watch(source: SampleSource, { delayMs, mouse, color }: Wat
     const processes = await source.processes(row);
     state = withProcesses(state, row.key, processes);
   };
-  // What reading processes in answer to a key may reject with, ends the program as everywhere else.
+  // If reading processes after a key fails, the program ends with that error.
   let fail: (error: unknown) => void = () => undefined;
   const failed = new Promise<never>((_, reject) => (fail = reject));
   void stopSignal().then(() => end.abort());

@@ -1,6 +1,6 @@
 import { h } from './dom.js';
 
-/** So many rows are made at first, and again whenever the reader comes near the last one. */
+/** Number of rows of one step: at first, and whenever the reader comes near the last row. */
 const PAGE = 150;
 
 /** Fills `body` with a row for each item, as far as the reader scrolls; returns what says how many are left. */

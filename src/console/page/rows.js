@@ -3,7 +3,7 @@ import { marks } from './colours.js';
 /** The field by which rows of a table replace each other. */
 const KEY = { nodes: 'name', pods: 'uid', groups: 'name', shares: 'name', events: 'uid', claims: 'uid' };
 
-/** What a reader must be allowed to list to see a table. */
+/** The resources that a reader must be allowed to list to see a table. */
 const LISTED = {
   nodes: 'nodes',
   pods: 'pods of a namespace with GPUs',
@@ -13,7 +13,7 @@ const LISTED = {
   claims: 'resource claims of a namespace with such claims',
 };
 
-/** What this page knows of the cluster: rows by key, and the pods of each node. */
+/** The data of the cluster that this page has received: rows by key, and the pods of each node. */
 export class Rows {
   nodes = new Map();
   pods = new Map();

@@ -2,12 +2,12 @@ import { hash, names } from './format.js';
 
 /** The colours of the style sheet for slices and pods. */
 const COLOURS = 8;
-/** Each of them is there plain, striped and hatched. */
+/** Each colour exists plain, striped and hatched. */
 const TEXTURES = 3;
 
 /**
- * Classes for colour and texture, by id. Those that share a GPU differ while it has at most as many as there are
- * marks. Each keeps the colour that its name chooses unless an earlier one on the GPU has it.
+ * Classes for colour and texture, by id. Slices of one GPU get different marks as long as there are enough marks.
+ * Each gets the colour that its name selects, unless an earlier slice of the GPU has it.
  *
  * `sharers`: { id, name, gpus }, the oldest first.
  */

@@ -10,8 +10,8 @@ export function columns(count, most) {
 }
 
 /**
- * Keeps the columns of a grid right while its width changes; `arrange` is for the first time on the page and for changes
- * of what is shown. `least` is a panel's width in rem.
+ * Adapts the columns of a grid to its width. Call `arrange` when the grid is first shown and when its content
+ * changes. `least` is the minimum width of a panel in rem.
  */
 export function balancedGrid(element, least) {
   const arrange = () => {

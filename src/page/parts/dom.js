@@ -1,11 +1,11 @@
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** An element. Texts become text nodes: nothing that a tenant chose is ever read as HTML. */
+/** Creates an element. Texts become text nodes, so that no name or message is parsed as HTML. */
 export function h(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** The same in SVG. */
+/** Creates an element of SVG. */
 export function s(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -20,12 +20,12 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Changes a text only where it differs: selections and screen readers stay undisturbed. */
+/** Changes a text only if it differs, so that selections and screen readers are not disturbed. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Width in percent of what the element lies in. */
+/** Sets the width in percent of the parent. */
 export function setWidth(element, percent) {
   const width = `${Math.max(0, Math.min(100, percent)).toFixed(2)}%`;
   if (element.style.width !== width) element.style.width = width;

@@ -1,9 +1,9 @@
 import { h } from './dom.js';
 
-/** The end of a pod's name tells it from its siblings; this much of it always stays. */
+/** Number of characters at the end of a name that always stay: pods of one workload differ there. */
 const TAIL = 7;
 
-/** A name that loses its middle where room is short. Its text and its title are the whole name. */
+/** A name that is shortened in the middle if space is short. Its text and its title are the whole name. */
 export function middleCut(text, className = '') {
   const characters = [...text];
   const at = Math.max(0, characters.length - TAIL);

@@ -1,7 +1,7 @@
 import { h, setText } from './dom.js';
 import { bytesOf, trimmed } from './format.js';
 
-/** What the containers of each quota group have on this node; null if no pod of the node names a group. */
+/** GPUs and use of each quota group on this node; null if no pod of the node names a group. */
 export function quotaTable(store) {
   if (store.state.allocations.every(({ quotaGroup }) => quotaGroup === undefined)) return null;
   const body = h('tbody', {});

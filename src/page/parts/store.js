@@ -3,7 +3,7 @@ import { colours } from './colours.js';
 const LENGTH = 150;
 const MOST_EVENTS = 200;
 
-/** What this page knows of the node. */
+/** The data of the node that this page has received. */
 export class Store {
   #state = null;
   /** By allocation: the classes of its colour and texture. */
@@ -32,7 +32,7 @@ export class Store {
     this.events = events;
   }
 
-  /** Takes in what GPUs and containers use now; true when a moment was added to the history. */
+  /** Adds the present use of GPUs and containers; true when a sample was added to the history. */
   use(usage) {
     this.usage = usage;
     if (usage.at - this.#sampledAt < this.periodMs * 0.9) return false;

@@ -12,7 +12,6 @@ export interface Eviction {
   readonly beneficiaries: readonly string[];
 }
 
-/** A chosen victim. */
 export interface ChosenVictim {
   readonly pod: RunningPod;
   readonly eviction: Eviction;

@@ -70,7 +70,7 @@ export interface EvaluationOptions {
 
 /** Result of evaluating a manifest. */
 export type Evaluation =
-  | { readonly ok: true; readonly demand: Demand; /** It is done and holds nothing. */ readonly isTerminal: boolean }
+  | { readonly ok: true; readonly demand: Demand; /** The object has finished. */ readonly isTerminal: boolean }
   /** Not charged: another object is charged instead, or no pods run. */
   | { readonly ok: true; readonly demand: null; readonly reason: string }
   | Refusal;

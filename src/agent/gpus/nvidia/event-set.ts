@@ -46,9 +46,7 @@ export interface NvmlEvent {
 
 const NO_INSTANCE = 0xffff_ffff;
 
-/**
- * The `nvmlEventData_t` of an event that is there already, else `none`: it does not wait, so that it blocks no thread.
- */
+/** The `nvmlEventData_t` of a pending event, or `none`. The call does not wait, so it blocks no thread. */
 export const nextEvent = (set: Handle): Question<NvmlEvent | 'none'> =>
   filling<NvmlEvent | 'none'>({
     feature: null,

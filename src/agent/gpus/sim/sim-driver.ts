@@ -38,7 +38,7 @@ export class SimDriver implements Driver {
   #outage: string | null = null;
   #closed = false;
 
-  /** `migInstances`: Each MIG instance counts as a separate GPU; without, GPUs that MIG divides are left out. */
+  /** `migInstances`: true: each MIG instance counts as a separate GPU; false: GPUs that MIG divides are excluded. */
   constructor(node: SimNode, clock: Clock = systemClock, migInstances = false) {
     this.#node = node;
     this.#clock = clock;

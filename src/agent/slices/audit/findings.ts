@@ -8,7 +8,7 @@ export const AUDIT_POLICIES: readonly AuditPolicy[] = ['report', 'evict'];
 /** A finding over the audits of one container. */
 export interface LastingFinding {
   readonly finding: Finding;
-  /** Consecutive audits that had it, at last; an occurrence ends with the first audit without it. */
+  /** Consecutive audits with the finding in its latest occurrence, which ends with the first audit without it. */
   readonly audits: number;
   readonly occurrences: number;
   /** Audits since then without it. */

@@ -20,7 +20,6 @@ export function chargeVectorOf(layout: Layout, workload: Workload): ChargeVector
   return vector;
 }
 
-/** Adds the charge of a workload. */
 export function addWorkload(vector: ChargeVector, layout: Layout, workload: Workload): void {
   for (let index = 0; index < workload.podSets.length; index++) {
     addPods(vector, layout, workload.podSets[index] as PodSetCharge, chargedCount(workload, index));
@@ -51,7 +50,7 @@ export function chargeOf(
   entry: Workload | undefined,
 ): ChargeVector | null {
   const vector = entry !== undefined && entry.group === group.name ? chargeVectorOf(group.layout, entry) : null;
-  // The state's map is at hand; the group's is further memory to read.
+  // The state's map is checked first: reading the group's map costs another memory access.
   if (state.reservations.size === 0 || group.reserved.size === 0) return vector;
   const reservation = state.reservations.get(reservationKey(key, group.name));
   if (reservation === undefined) return vector;

@@ -108,7 +108,6 @@ export function statusOf(state: QuotaState, group: Group, now: number): GroupSta
   return statusFrom(statusSourceOf(state, state.chainOf(group)), now);
 }
 
-/** The status at `now` from its source. */
 export function statusFrom(source: StatusSource, now: number): GroupStatus {
   const { state, chain, workloads, reservations, loaned, loans } = source;
   const group = chain.first;

@@ -7,8 +7,8 @@ export interface Cells {
 const BLOCK = 1024;
 
 /**
- * Memory for the amounts of many groups, side by side in blocks: a decision reads those of several groups, and an array
- * of its own for each would scatter them. A block is freed with the last group in it.
+ * Allocates the amounts of many groups in shared blocks: a decision reads several groups, and separate arrays would
+ * be scattered in memory. A block is freed with the last group in it.
  */
 export class AmountBlocks {
   #block = new Float64Array(0);

@@ -69,7 +69,6 @@ export class LayeredMap<K, V> {
     this.#own?.forEach(visit);
   }
 
-  /** A fork of this map. */
   fork(): LayeredMap<K, V> {
     return new LayeredMap(this);
   }

@@ -20,7 +20,6 @@ export interface Reservation {
   readonly candidates: readonly Candidate[];
 }
 
-/** Key of the reservation of a workload in a group. */
 export function reservationKey(workload: string, group: string): string {
   return `${group}@${workload}`;
 }

@@ -94,7 +94,7 @@ export class QuotaState {
   /** The chain with groups for changing. */
   ownAll(chain: Chain): Chain {
     if (!this.#isFork) return chain;
-    // A chain that its first group of this fork knows consists of copies only.
+    // If a group of this fork has a cached chain, all groups of that chain are copies.
     for (let at: Chain | null = chain; at !== null && at.first.chain !== at; at = at.above) this.own(at.first);
     return this.chainOf(this.own(chain.first));
   }
@@ -249,7 +249,7 @@ function applyGroupFork(mine: Group, changed: Group, blocks: AmountBlocks): void
     lists.pods.applyFork(other.pods);
   }
   const { workloads, reserved, pods, sharesLists, owner, chain } = mine;
-  // The memory of the fork goes with it.
+  // The blocks of the fork are freed with the fork.
   const amounts = mine.layout === changed.layout ? mine.amounts : new GroupAmounts(changed.layout.keys.length, blocks);
   amounts.assign(changed.amounts);
   Object.assign(mine, { ...changed, amounts, workloads, reserved, pods, sharesLists, owner, chain });
