@@ -16,6 +16,9 @@
  *     serve:US:KERNELS:LOAD  requests of KERNELS kernels with random arrival times (Poisson) that keep the GPU busy for
  *                         LOAD percent; prints the latency of each request in us, one per line, except those of the
  *                         first two seconds, instead of the number of launches
+ *     infer:LOAD          the same with requests of 20 to 60 kernels of 50 us to 3 ms (log-uniform)
+ *     decode:LOAD         the same with requests of 8 to 32 tokens; a token is 30 kernels of 60 us, and is waited for,
+ *                         because the next one depends on it; prints the latency of each token
  */
 #include "cuda_abi.h"
 #include <math.h>
@@ -133,29 +136,78 @@ static void run_shapes(double end) {
       launch(sizes[i], multiprocessors, 64 + 64 * i, stream);
 }
 
-/* Exponential times between requests, from a fixed seed, so that every run has the same requests. */
-static double until_next_request(double mean_s) {
+/* Uniform in [0, 1), from a fixed seed, so that every run has the same requests. */
+static double next_uniform(void) {
   static uint64_t state = 88172645463325252ull;
   state ^= state << 13;
   state ^= state >> 7;
   state ^= state << 17;
-  return -mean_s * log(1.0 - (double)(state >> 11) / 9007199254740992.0);
+  return (double)(state >> 11) / 9007199254740992.0;
 }
 
-static void run_serve(uint64_t us, unsigned int kernels_each, unsigned int load, double end) {
+static unsigned int next_between(unsigned int least, unsigned int most) {
+  return least + (unsigned int)(next_uniform() * (most - least + 1));
+}
+
+#define MOST_KERNELS 1024
+
+/* Kernels that are launched one after another; a step is waited for before the next one begins. */
+struct request {
+  unsigned int steps;
+  unsigned int kernels; /* of each step */
+  uint64_t us[MOST_KERNELS];
+};
+
+static void uniform_request(struct request *request, unsigned int us, unsigned int count) {
+  *request = (struct request){.steps = 1, .kernels = count > MOST_KERNELS ? MOST_KERNELS : count};
+  for (unsigned int i = 0; i < request->kernels; i++)
+    request->us[i] = us;
+}
+
+static void inference_request(struct request *request) {
+  *request = (struct request){.steps = 1, .kernels = next_between(20, 60)};
+  for (unsigned int i = 0; i < request->kernels; i++)
+    request->us[i] = (uint64_t)(50 * pow(3000.0 / 50, next_uniform()));
+}
+
+static void decoder_request(struct request *request) {
+  *request = (struct request){.steps = next_between(8, 32), .kernels = 30};
+  for (unsigned int i = 0; i < request->kernels; i++)
+    request->us[i] = 60;
+}
+
+static double work_s(const struct request *request) {
+  uint64_t us = 0;
+  for (unsigned int i = 0; i < request->kernels; i++)
+    us += request->us[i];
+  return (double)us * request->steps / 1e6;
+}
+
+/* The time between two requests is exponential, with the work of the first one as its measure. */
+static void run_requests(const char *manner, unsigned int us, unsigned int count, unsigned int load, double end) {
   CUstream stream = stream_of_its_own();
-  double mean_s = (double)us * kernels_each / 1e6 * 100 / (load == 0 ? 1 : load);
   double counted_from = now() + 2;
   double arrival = now();
   for (;;) {
-    arrival += until_next_request(mean_s);
+    static struct request request;
+    if (strcmp(manner, "infer") == 0)
+      inference_request(&request);
+    else if (strcmp(manner, "decode") == 0)
+      decoder_request(&request);
+    else
+      uniform_request(&request, us, count);
+    arrival += -work_s(&request) * 100 / (load == 0 ? 1 : load) * log(1.0 - next_uniform());
     if (arrival >= end) return;
     double early_ms = (arrival - now()) * 1000;
     if (early_ms > 0) rest_ms(early_ms);
-    for (unsigned int i = 0; i < kernels_each; i++)
-      launch(us, multiprocessors, 128, stream);
-    wait_for(stream);
-    if (arrival >= counted_from) printf("%.0f\n", (now() - arrival) * 1e6);
+    double from = arrival;
+    for (unsigned int step = 0; step < request.steps; step++) {
+      for (unsigned int i = 0; i < request.kernels; i++)
+        launch(request.us[i], multiprocessors, 128, stream);
+      wait_for(stream);
+      if (arrival >= counted_from) printf("%.0f\n", (now() - from) * 1e6);
+      from = now();
+    }
   }
 }
 
@@ -194,7 +246,9 @@ int main(int argc, char **argv) {
   if (strcmp(manner, "shapes") == 0) run_shapes(end);
   if (strcmp(manner, "idle") == 0) run_idle(end);
   if (strcmp(manner, "serve") == 0)
-    run_serve(a, b, c, end);
+    run_requests(manner, a, b, c, end);
+  else if (strcmp(manner, "infer") == 0 || strcmp(manner, "decode") == 0)
+    run_requests(manner, 0, 0, a, end);
   else
     printf("%llu\n", (unsigned long long)launches);
   fflush(stdout);

@@ -141,7 +141,7 @@ CUcontext devices_stream_context(CUstream stream) {
   return driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-static int context_index(CUcontext context) {
+int devices_of_context(CUcontext context) {
   CUcontext current;
   int index = devices_current(&current);
   if (context == NULL || context == current) return index;
@@ -160,9 +160,15 @@ int devices_of_stream(CUstream stream) {
   uint64_t *place = PLACE(streams, stream);
   uint64_t word = __atomic_load_n(place, __ATOMIC_RELAXED);
   if (__builtin_expect(holds(word, stream), 1)) return (int)(word >> 56) - 2;
-  int index = context_index(devices_stream_context(stream));
+  int index = devices_of_context(devices_stream_context(stream));
   if (index != DEVICE_NONE) __atomic_store_n(place, word_of(stream, index), __ATOMIC_RELAXED);
   return index;
+}
+
+bool devices_hold(CUdeviceptr pointer) {
+  unsigned int type = 0;
+  return driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer) == CUDA_SUCCESS &&
+         type == CU_MEMORYTYPE_DEVICE;
 }
 
 int devices_of_pointer(CUdeviceptr pointer) {

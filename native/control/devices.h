@@ -29,6 +29,12 @@ int devices_of_stream(CUstream stream);
 /* The context of a stream; NULL if there is none. */
 CUcontext devices_stream_context(CUstream stream);
 
+/* Index of the device of a context, which need not be current. */
+int devices_of_context(CUcontext context);
+
+/* Whether the address is memory of a device. Memory unknown to the driver is host memory. */
+bool devices_hold(CUdeviceptr pointer);
+
 /* Index of the device that holds the memory behind a pointer. */
 int devices_of_pointer(CUdeviceptr pointer);
 

@@ -131,25 +131,25 @@ static struct sample *begin_sample(struct sample_request *request) {
   return sample;
 }
 
-/* Finds the device of a launch. False: nothing is left to do, because the launch is not limited or its tokens are
- * already taken. */
-static bool finds_device(struct launch *launch) {
-  launch->device = DEVICE_UNLISTED;
-  if (capture_covers(launch->stream)) return false;
-  int device = devices_of_stream(launch->stream);
+/* False: nothing is left to do, because the device is not limited or the tokens are already taken. */
+static bool needs_tokens(struct launch *launch, int device) {
   if (!is_limited(device)) return false;
-  if (has_several_devices()) {
-    launch->key = launch_key_on(launch->key, device);
-    if (gate_charge_credit_on(device, launch->key)) return false;
-  }
-  launch->device = device;
-  return true;
+  if (!has_several_devices()) return true;
+  launch->key = launch_key_on(launch->key, device);
+  return !gate_charge_credit_on(device, launch->key);
 }
 
 void gate_enter(struct launch *launch) {
+  bool captured = capture_covers(launch->stream);
+  gate_enter_on(launch, captured ? DEVICE_UNLISTED : devices_of_stream(launch->stream));
+}
+
+void gate_enter_on(struct launch *launch, int on) {
   launch->sample = NULL;
-  if (!finds_device(launch)) return;
-  uint32_t device = (uint32_t)launch->device;
+  launch->device = DEVICE_UNLISTED;
+  if (!needs_tokens(launch, on)) return;
+  launch->device = on;
+  uint32_t device = (uint32_t)on;
   sampler_note_launch(device, launch->stream);
   sampler_collect_if_due();
   struct cost *cost = cost_make(launch->key);

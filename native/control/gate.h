@@ -58,6 +58,8 @@ bool gate_is_open(void);
 
 /* The slow path, for launches that gate_passes did not let through. */
 void gate_enter(struct launch *launch);
+/* The same for one device of a launch that runs on several, or not on the device of its stream. */
+void gate_enter_on(struct launch *launch, int device);
 CUresult gate_leave(struct launch *launch, CUresult result);
 
 /* No device is limited. */

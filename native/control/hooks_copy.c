@@ -1,5 +1,6 @@
 /* Copies whose source and destination are given by addresses or structures. Copies within a GPU or between GPUs run on
  * the SMs and are paced like kernels. Copies from and to the host use copy engines and are not paced. */
+#include "devices.h"
 #include "driver.h"
 #include "gate.h"
 #include "magnitude.h"
@@ -10,20 +11,13 @@ enum { ROW = 0x40, PEERS, TO_ARRAY, FROM_ARRAY, ARRAYS, FLAT, DEEP, DEEP_PEERS, 
 #define KEY(what, bytes) launch_key(what, magnitude(bytes), 0x636f7079, 0)
 #define OF_THREAD(stream) capture_stream(stream, true)
 
-/* The address itself determines whether it is host or device memory, regardless of the name of the call. Memory unknown
- * to the driver is host memory. */
-static bool on_device(CUdeviceptr pointer) {
-  unsigned int type = 0;
-  return driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer) == CUDA_SUCCESS &&
-         type == CU_MEMORYTYPE_DEVICE;
-}
-
-#define HOST(pointer) on_device((CUdeviceptr)(pointer))
-#define EITHER(to, from) (on_device(to) && on_device(from))
+/* The address itself determines whether it is host or device memory, regardless of the name of the call. */
+#define HOST(pointer) devices_hold((CUdeviceptr)(pointer))
+#define EITHER(to, from) (devices_hold(to) && devices_hold(from))
 
 static bool side(CUmemorytype type, const void *host, CUdeviceptr device) {
-  if (type == CU_MEMORYTYPE_HOST) return on_device((CUdeviceptr)host);
-  return type != CU_MEMORYTYPE_UNIFIED || on_device(device);
+  if (type == CU_MEMORYTYPE_HOST) return devices_hold((CUdeviceptr)host);
+  return type != CU_MEMORYTYPE_UNIFIED || devices_hold(device);
 }
 
 #define BOX(copy)                                                                                                      \
@@ -152,15 +146,15 @@ WITH_ATTRIBUTES(cuMemcpyWithAttributesAsync, stream)
 WITH_ATTRIBUTES(cuMemcpyWithAttributesAsync_ptsz, OF_THREAD(stream))
 
 /* An array is on a GPU. */
-static bool is_on_device(const CUmemcpy3DOperand *operand) {
-  return operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER || on_device(operand->op.ptr.ptr);
+static bool is_devices_hold(const CUmemcpy3DOperand *operand) {
+  return operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER || devices_hold(operand->op.ptr.ptr);
 }
 
 /* The elements of a batch that are copied within the GPU. Their size depends on arrays, and the cost is measured. */
 static uint64_t elements_within(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count) {
   uint64_t elements = 0;
   for (size_t i = 0; list != NULL && i < count; i++)
-    if (is_on_device(&list[i].src) && is_on_device(&list[i].dst))
+    if (is_devices_hold(&list[i].src) && is_devices_hold(&list[i].dst))
       elements += list[i].extent.width * list[i].extent.height * list[i].extent.depth;
   return elements;
 }

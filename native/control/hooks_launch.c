@@ -1,4 +1,5 @@
 /* All calls that launch kernels. Each passes the gate. */
+#include "devices.h"
 #include "driver.h"
 #include "gate.h"
 #include "graphs.h"
@@ -68,20 +69,31 @@ GATED(cuLaunchGrid, (CUfunction function, int width, int height), (function, wid
 GATED(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
       (function, width, height, stream), GRID_KEY, stream)
 
+/* Each device on which the graph runs is charged for the whole time of the launch, because the driver does not tell how
+ * long the nodes of one device take. */
+static CUresult launch_paced(CUgraphExec exec, CUstream asked, CUstream stream,
+                             CUresult (*call)(CUgraphExec, CUstream)) {
+  struct launch launches[VGPU_MAX_DEVICES];
+  uint32_t devices = graphs_devices(exec, devices_of_stream(asked)), count = 0;
+  for (int device = 0; devices >> device != 0; device++) {
+    if ((devices >> device & 1) == 0) continue;
+    launches[count] = (struct launch){.key = launch_key_of_graph(exec), .stream = asked};
+    gate_enter_on(&launches[count++], device);
+  }
+  CUresult result = call(exec, stream);
+  for (uint32_t i = 0; i < count; i++)
+    gate_leave(&launches[i], result);
+  return result;
+}
+
 static CUresult launch_graph(CUgraphExec exec, CUstream stream, CUresult (*call)(CUgraphExec, CUstream),
                              bool per_thread) {
   struct graph_reservation reservation;
   CUstream asked = capture_stream(stream, per_thread);
   if (!control_enforces() || capture_covers(asked)) return call(exec, stream);
   if (!graphs_reserve(exec, &reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult result;
-  struct launch launch = {.key = launch_key_of_graph(exec), .stream = asked};
-  if (gate_passes(launch.key) || gate_is_open()) {
-    result = call(exec, stream);
-  } else {
-    gate_enter(&launch);
-    result = gate_leave(&launch, call(exec, stream));
-  }
+  bool passes = gate_passes(launch_key_of_graph(exec)) || gate_is_open();
+  CUresult result = passes ? call(exec, stream) : launch_paced(exec, asked, stream, call);
   graphs_commit(exec, &reservation, result == CUDA_SUCCESS);
   return result;
 }

@@ -162,7 +162,7 @@ uint32_t memory_share(enum track_kind kind, uint64_t key, uint64_t object_key) {
 static bool is_of_context(const struct track_entry *entry, void *context) {
   bool bound = entry->kind == TRACK_MEMORY || entry->kind == TRACK_HOST_BACKED || entry->kind == TRACK_ARRAY ||
                entry->kind == TRACK_MIPMAP || entry->kind == TRACK_IMPORT || entry->kind == TRACK_CONTEXT ||
-               entry->kind == TRACK_LIMIT;
+               entry->kind == TRACK_LIMIT || entry->kind == TRACK_MODULE;
   return bound && entry->link == (uint64_t)context;
 }
 

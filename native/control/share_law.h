@@ -1,6 +1,6 @@
 /*
  * The share law: converts GPU time of launches into waiting time. Pure arithmetic without clock or state.
- * src/gpu/share-law.ts implements the same law; both are tested against native/test/share_law.vectors.
+ * test/gpu/token-bucket.ts implements the same law; both are tested against native/test/share_law.vectors.
  *
  * A token is one nanosecond of GPU time. The bucket is stored as the time at which its balance is zero (`level_at`): a
  * charge of c at share s moves `level_at` by c / s into the future. A `level_at` before now is credit, after now a

@@ -23,6 +23,8 @@ enum track_kind {
   TRACK_CONTEXT,  /* context; contexts.h has its charge */
   TRACK_LIMIT,    /* raised limit of a context; `link` is the context */
   TRACK_GRAPH,    /* executable graph that allocates, on one device */
+  TRACK_PLACED,   /* executable graph; `bytes` has one bit per device on which its nodes run */
+  TRACK_MODULE,   /* module on `device`; `link` is the context */
 };
 
 struct track_entry {

@@ -55,7 +55,9 @@ static CUresult add(CUstream stream, const struct task *task) {
   struct capture *capture = stream->capture;
   CUgraphNode node;
   if (capture->session->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  TRY(graph_add(capture->session->graph, capture->waits, capture->count, task, &node));
+  struct task placed = *task;
+  placed.context = stream->context;
+  TRY(graph_add(capture->session->graph, capture->waits, capture->count, &placed, &node));
   return set_waits(capture, &node, 1, false);
 }
 

@@ -69,17 +69,21 @@ static CUresult make(CUcontext context, uint32_t index, unsigned int flags, bool
   return CUDA_SUCCESS;
 }
 
+CUresult event_open(CUcontext context, unsigned int flags, CUevent *event) {
+  int index = event_take_row();
+  if (index < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult made = make(context, (uint32_t)index, flags, false, event);
+  if (made != CUDA_SUCCESS) event_give_row((uint32_t)index);
+  return made;
+}
+
 SIM_API CUresult cuEventCreate(CUevent *event, unsigned int flags) {
   CUcontext context;
   ENTER();
   NEED(event != NULL && (flags & ~(unsigned int)EVENT_FLAGS) == 0);
   NEED((flags & CU_EVENT_INTERPROCESS) == 0 || (flags & CU_EVENT_DISABLE_TIMING) != 0);
   TRY(driver_current(&context));
-  int index = event_take_row();
-  if (index < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult made = make(context, (uint32_t)index, flags, false, event);
-  if (made != CUDA_SUCCESS) event_give_row((uint32_t)index);
-  return made;
+  return event_open(context, flags, event);
 }
 
 CUresult event_open_foreign(uint32_t index, CUevent *event) {

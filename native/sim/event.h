@@ -23,6 +23,8 @@ struct CUevent_st {
 
 CUresult event_check(CUevent event);
 
+CUresult event_open(CUcontext context, unsigned int flags, CUevent *event);
+
 /* Records the event in the stream, without capturing. */
 CUresult event_record_in(CUstream stream, CUevent event);
 

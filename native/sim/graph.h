@@ -25,11 +25,21 @@ struct CUgraph_st {
   struct user_objects objects;
 };
 
+enum { EXEC_LANES = 32 };
+
+/* The stream in which nodes of one context run. Lane 0 belongs to the context of the graph. */
+struct lane {
+  CUcontext context;
+  CUstream stream; /* lane 0: only during a launch */
+  CUevent event;   /* lets lanes of other GPUs wait; NULL: not needed so far */
+};
+
 /* A node of an executable graph. */
 struct exec_node {
   CUgraphNode source; /* the node that it was instantiated from, used to find it */
   struct task task;
   bool enabled;
+  CUcontext context; /* where it runs; an executable graph cannot change it */
   unsigned int lane;
   size_t *dependencies; /* indices into the list, all smaller than this node's */
   size_t dependency_count;
@@ -37,17 +47,21 @@ struct exec_node {
 
 struct CUgraphExec_st {
   uint32_t magic;
-  CUgraph graph; /* the instantiated graph; only compared, never dereferenced */
-  CUcontext context;
+  CUgraph graph;     /* the instantiated graph; only compared, never dereferenced */
+  CUcontext context; /* current at the instantiation; nodes without a context run in it */
   unsigned long long flags;
   struct exec_node *nodes; /* in topological order */
   size_t count;
   unsigned int lanes;
-  CUstream *streams; /* streams of the lanes from 1 on; lane 0 is the launch stream */
+  struct lane lane[EXEC_LANES];
+  struct lane from;  /* of the current launch: its stream */
+  CUstream home;     /* replaces the launch stream in lane 0 if that has another context; NULL: not needed so far */
   uint64_t *tickets; /* tickets of the nodes in the current launch */
   pthread_mutex_t lock;
-  uint32_t last_channel; /* end of the last launch: launches of one graph do not overlap */
-  uint64_t last_ticket;  /* 0: never launched */
+  /* End of the last launch: launches of one graph do not overlap. */
+  uint32_t last_gpu, last_channel;
+  uint64_t last_ticket; /* 0: never launched */
+  CUevent ended;        /* recorded there, for a next launch on another GPU; NULL: the process sees one GPU */
   struct user_objects objects;
 };
 

@@ -3,6 +3,7 @@
 #include "capture.h"
 
 #include "context.h"
+#include "event.h"
 #include "graph_memory.h"
 
 #include <stdlib.h>
@@ -52,6 +53,7 @@ static bool append(CUgraphExec exec, CUgraphNode source, struct places *waits, s
   *node = (struct exec_node){.source = source,
                              .task = source->task,
                              .enabled = true,
+                             .context = source->task.context != NULL ? source->task.context : exec->context,
                              .dependencies = waits->at,
                              .dependency_count = waits->count};
   *waits = (struct places){0};
@@ -100,27 +102,42 @@ static bool flatten(CUgraphExec exec, CUgraph graph, const struct places *before
   return good;
 }
 
-/* ---- lanes: concurrent nodes run on different streams ---- */
+/* ---- lanes: concurrent nodes, and nodes of different contexts, run on different streams ---- */
+
+static unsigned int add_lane(CUgraphExec exec, CUcontext context) {
+  struct lane *lane = &exec->lane[exec->lanes];
+  if (stream_open(context, CU_STREAM_NON_BLOCKING, 0, &lane->stream) != CUDA_SUCCESS) return EXEC_LANES;
+  lane->context = context;
+  return exec->lanes++;
+}
+
+/* The lane of a node: that of a dependency which it continues, a new one, or one of its context. EXEC_LANES: none. */
+static unsigned int choose_lane(CUgraphExec exec, const struct exec_node *node, const size_t *last) {
+  for (size_t d = 0; d < node->dependency_count; d++) {
+    unsigned int lane = exec->nodes[node->dependencies[d]].lane;
+    if (last[lane] == node->dependencies[d] && exec->lane[lane].context == node->context) return lane;
+  }
+  unsigned int oldest = EXEC_LANES;
+  for (unsigned int lane = 0; lane < exec->lanes; lane++) {
+    if (exec->lane[lane].context != node->context) continue;
+    if (last[lane] == SIZE_MAX) return lane;
+    if (oldest == EXEC_LANES || last[lane] < last[oldest]) oldest = lane;
+  }
+  bool full = exec->lanes == EXEC_LANES || (oldest != EXEC_LANES && exec->lanes >= MAX_LANES);
+  return full ? oldest : add_lane(exec, node->context);
+}
 
 static bool assign_lanes(CUgraphExec exec) {
-  size_t last[MAX_LANES]; /* last node of each lane */
-  exec->lanes = 0;
+  size_t last[EXEC_LANES] = {SIZE_MAX}; /* last node of each lane; SIZE_MAX: none */
+  exec->lanes = 1;
+  exec->lane[0].context = exec->context;
   for (size_t i = 0; i < exec->count; i++) {
     struct exec_node *node = &exec->nodes[i];
-    unsigned int lane = MAX_LANES;
-    for (size_t d = 0; d < node->dependency_count && lane == MAX_LANES; d++) {
-      unsigned int candidate = exec->nodes[node->dependencies[d]].lane;
-      if (last[candidate] == node->dependencies[d]) lane = candidate;
-    }
-    if (lane == MAX_LANES) lane = exec->lanes < MAX_LANES ? exec->lanes++ : (unsigned int)(i % MAX_LANES);
-    node->lane = lane;
-    last[lane] = i;
+    node->lane = choose_lane(exec, node, last);
+    if (node->lane == EXEC_LANES) return false;
+    last[node->lane] = i;
   }
-  if (exec->lanes == 0) exec->lanes = 1;
-  exec->streams = calloc(exec->lanes, sizeof *exec->streams);
-  for (unsigned int lane = 1; exec->streams != NULL && lane < exec->lanes; lane++)
-    if (stream_open(exec->context, CU_STREAM_NON_BLOCKING, 0, &exec->streams[lane]) != CUDA_SUCCESS) return false;
-  return exec->streams != NULL;
+  return true;
 }
 
 static void free_nodes(struct exec_node *nodes, size_t count) {
@@ -147,6 +164,7 @@ CUresult exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *result,
   bool good = flatten(exec, graph, &none, &ends) && user_objects_copy(&exec->objects, &graph->objects);
   free(ends.at);
   exec->tickets = good ? calloc(exec->count + 1, sizeof *exec->tickets) : NULL;
+  if (driver.count > 1) good = good && event_open(context, CU_EVENT_DISABLE_TIMING, &exec->ended) == CUDA_SUCCESS;
   if (!good || exec->tickets == NULL || !assign_lanes(exec)) {
     exec_free(exec);
     return CUDA_ERROR_INVALID_VALUE;
@@ -155,28 +173,58 @@ CUresult exec_make(CUgraph graph, unsigned long long flags, CUgraphExec *result,
   return CUDA_SUCCESS;
 }
 
+static void close_lane(const struct lane *lane) {
+  if (lane->event != NULL) cuEventDestroy_v2(lane->event);
+  if (lane->stream != NULL && !lane->context->destroyed) stream_close(lane->stream);
+}
+
 void exec_free(CUgraphExec exec) {
-  /* A launch in progress may still use the objects. */
-  if (exec->objects.count > 0 && exec->last_ticket > 0 && !exec->context->destroyed) context_synchronize(exec->context);
+  exec->lane[0].stream = exec->home;
+  exec->from.stream = NULL;
+  for (unsigned int i = 0; i < exec->lanes; i++) {
+    const struct lane *lane = &exec->lane[i];
+    /* A launch in progress may still use the objects, and wait for the event. */
+    bool used = exec->last_ticket > 0 && (exec->objects.count > 0 || lane->event != NULL);
+    if (used && !lane->context->destroyed) context_synchronize(lane->context);
+  }
   user_objects_free(&exec->objects);
-  if (exec->context->destroyed) exec->lanes = 0;
-  for (unsigned int lane = 1; exec->streams != NULL && lane < exec->lanes; lane++)
-    if (exec->streams[lane] != NULL) stream_close(exec->streams[lane]);
+  for (unsigned int i = 0; i < exec->lanes; i++)
+    close_lane(&exec->lane[i]);
+  close_lane(&exec->from);
+  if (exec->ended != NULL) cuEventDestroy_v2(exec->ended);
   exec->magic = 0;
   pthread_mutex_destroy(&exec->lock);
   free_nodes(exec->nodes, exec->count);
-  free(exec->streams);
   free(exec->tickets);
   free(exec);
 }
 
 /* ---- launch ---- */
 
-static void join(CUstream stream, uint32_t channel, uint64_t ticket) {
-  const struct sim_channel *other = &stream->context->board->model.channels[channel];
-  if (stream->channel == channel || atomic_load_explicit(&other->done, memory_order_acquire) >= ticket) return;
+static void join_channel(CUstream stream, uint32_t channel, uint64_t ticket) {
   struct sim_op op = {.kind = SIM_JOIN, .channel = channel, .ticket = ticket};
-  stream_push(stream, &op);
+  if (stream->channel != channel) stream_push(stream, &op);
+}
+
+/* Makes the stream wait for an operation of another one. A stream of another GPU can only wait for an event, so it
+ * waits for everything that was pushed before. */
+static CUresult join(CUstream stream, struct lane *other, uint64_t ticket) {
+  if (atomic_load_explicit(&other->stream->queue->done, memory_order_acquire) >= ticket) return CUDA_SUCCESS;
+  if (stream->context->gpu == other->stream->context->gpu) {
+    join_channel(stream, other->stream->channel, ticket);
+    return CUDA_SUCCESS;
+  }
+  if (other->event == NULL) TRY(event_open(other->context, CU_EVENT_DISABLE_TIMING, &other->event));
+  TRY(event_record_in(other->stream, other->event));
+  return event_wait_in(stream, other->event, 0);
+}
+
+static CUresult join_last_launch(CUgraphExec exec, CUstream stream) {
+  if (exec->last_ticket == 0) return CUDA_SUCCESS;
+  if (stream->context->gpu != exec->last_gpu) return event_wait_in(stream, exec->ended, 0);
+  if (atomic_load(&stream->context->board->model.channels[exec->last_channel].done) < exec->last_ticket)
+    join_channel(stream, exec->last_channel, exec->last_ticket);
+  return CUDA_SUCCESS;
 }
 
 /* Memory of allocation nodes that is left from an earlier launch: freed if the flag requests it, otherwise an error. */
@@ -190,34 +238,55 @@ static CUresult clear_memory(CUgraphExec exec) {
   return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUgraphExec exec, CUstream stream) {
+static CUresult begin(CUgraphExec exec, CUstream stream) {
+  for (unsigned int lane = 0; lane < exec->lanes; lane++)
+    if (exec->lane[lane].context->destroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  bool foreign = stream->context != exec->context;
+  if (foreign && exec->home == NULL) TRY(stream_open(exec->context, CU_STREAM_NON_BLOCKING, 0, &exec->home));
+  exec->lane[0].stream = foreign ? exec->home : stream;
+  exec->from.context = stream->context;
+  exec->from.stream = stream;
   TRY(clear_memory(exec));
-  if (exec->last_ticket > 0) join(stream, exec->last_channel, exec->last_ticket);
+  TRY(join_last_launch(exec, stream));
   uint64_t begin = stream_tail(stream);
-  exec->streams[0] = stream;
-  for (unsigned int lane = 1; lane < exec->lanes; lane++)
-    join(exec->streams[lane], stream->channel, begin);
-  for (size_t i = 0; i < exec->count; i++) {
-    struct exec_node *node = &exec->nodes[i];
-    CUstream own = exec->streams[node->lane];
-    for (size_t d = 0; d < node->dependency_count; d++) {
-      size_t before = node->dependencies[d];
-      join(own, exec->streams[exec->nodes[before].lane]->channel, exec->tickets[before]);
-    }
-    if (node->enabled)
-      TRY(task_push(own, &node->task, &exec->tickets[i]));
-    else
-      exec->tickets[i] = stream_tail(own);
+  for (unsigned int lane = foreign ? 0 : 1; lane < exec->lanes; lane++)
+    TRY(join(exec->lane[lane].stream, &exec->from, begin));
+  return CUDA_SUCCESS;
+}
+
+static CUresult run(CUgraphExec exec, size_t i) {
+  struct exec_node *node = &exec->nodes[i];
+  CUstream own = exec->lane[node->lane].stream;
+  for (size_t d = 0; d < node->dependency_count; d++) {
+    size_t before = node->dependencies[d];
+    if (exec->nodes[before].lane != node->lane)
+      TRY(join(own, &exec->lane[exec->nodes[before].lane], exec->tickets[before]));
   }
-  for (unsigned int lane = 1; lane < exec->lanes; lane++)
-    join(stream, exec->streams[lane]->channel, stream_tail(exec->streams[lane]));
+  if (node->enabled) return task_push(own, &node->task, &exec->tickets[i]);
+  exec->tickets[i] = stream_tail(own);
+  return CUDA_SUCCESS;
+}
+
+static CUresult end(CUgraphExec exec, CUstream stream) {
+  for (unsigned int i = 0; i < exec->lanes; i++) {
+    struct lane *lane = &exec->lane[i];
+    if (lane->stream != stream) TRY(join(stream, lane, stream_tail(lane->stream)));
+  }
+  if (exec->ended != NULL) TRY(event_record_in(stream, exec->ended));
+  exec->last_gpu = stream->context->gpu;
   exec->last_channel = stream->channel;
   exec->last_ticket = stream_tail(stream);
   return CUDA_SUCCESS;
 }
 
+static CUresult launch(CUgraphExec exec, CUstream stream) {
+  TRY(begin(exec, stream));
+  for (size_t i = 0; i < exec->count; i++)
+    TRY(run(exec, i));
+  return end(exec, stream);
+}
+
 CUresult exec_launch(CUgraphExec exec, CUstream stream) {
-  if (exec->context->gpu != stream->context->gpu) return CUDA_ERROR_INVALID_CONTEXT;
   pthread_mutex_lock(&exec->lock);
   CUresult result = launch(exec, stream);
   pthread_mutex_unlock(&exec->lock);
@@ -299,7 +368,8 @@ static CUgraphExecUpdateResult compare(const struct exec_node *a, const struct e
   for (size_t i = 0; i < a->dependency_count; i++)
     if (a->dependencies[i] != b->dependencies[i]) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
   bool memory = a->task.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || a->task.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
-  return memory ? CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED : CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  return memory || a->task.context != b->task.context ? CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED
+                                                      : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
 SIM_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {

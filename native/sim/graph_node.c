@@ -1,18 +1,21 @@
 #include "graph.h"
 
 #include "event.h"
+#include "module.h"
 
 #include <string.h>
 
 /* ---- conversion of parameters to tasks ---- */
 
 static CUresult kernel_task(const CUDA_KERNEL_NODE_PARAMS_v2 *p, struct task *task) {
-  CUcontext context = p->ctx;
-  if (context == NULL) TRY(driver_current(&context));
   CUfunction function = p->func != NULL ? p->func : (CUfunction)p->kern;
+  TRY(kernel_check(function));
+  /* A function runs in the context of its module, a kernel of a library in the named or the current one. */
+  CUcontext context = function->module->library ? p->ctx : function->module->context;
+  if (context == NULL) TRY(driver_current(&context));
   const unsigned int grid[] = {p->gridDimX, p->gridDimY, p->gridDimZ};
   const unsigned int block[] = {p->blockDimX, p->blockDimY, p->blockDimZ};
-  *task = (struct task){.type = CU_GRAPH_NODE_TYPE_KERNEL};
+  *task = (struct task){.type = CU_GRAPH_NODE_TYPE_KERNEL, .context = context};
   return kernel_prepare(&task->kernel, context, function, grid, block, p->sharedMemBytes, p->kernelParams, p->extra,
                         false);
 }
@@ -23,15 +26,16 @@ static CUresult old_kernel_task(const CUDA_KERNEL_NODE_PARAMS_v1 *p, struct task
   return kernel_task(&wide, task);
 }
 
-static CUresult copy_task(const CUDA_MEMCPY3D_v2 *p, struct task *task) {
-  *task = (struct task){.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+static CUresult copy_task(const CUDA_MEMCPY3D_v2 *p, CUcontext context, struct task *task) {
+  *task = (struct task){.type = CU_GRAPH_NODE_TYPE_MEMCPY, .context = context};
   return copy_of_box(p, &task->copy);
 }
 
-static CUresult fill_task(const CUDA_MEMSET_NODE_PARAMS_v1 *p, struct task *task) {
+static CUresult fill_task(const CUDA_MEMSET_NODE_PARAMS_v1 *p, CUcontext context, struct task *task) {
   NEED(p->elementSize == 1 || p->elementSize == 2 || p->elementSize == 4);
   NEED(p->dst != 0 && p->width > 0 && p->height > 0);
   *task = (struct task){.type = CU_GRAPH_NODE_TYPE_MEMSET,
+                        .context = context,
                         .fill = {.to = p->dst,
                                  .pitch = p->pitch,
                                  .value = p->value,
@@ -84,15 +88,13 @@ SIM_API CUresult cuGraphAddKernelNode(PLACE, const CUDA_KERNEL_NODE_PARAMS_v1 *p
 }
 
 SIM_API CUresult cuGraphAddMemcpyNode(PLACE, const CUDA_MEMCPY3D_v2 *p, CUcontext context) {
-  (void)context;
   NEED(p != NULL);
-  ADD(copy_task(p, &task));
+  ADD(copy_task(p, context, &task));
 }
 
 SIM_API CUresult cuGraphAddMemsetNode(PLACE, const CUDA_MEMSET_NODE_PARAMS_v1 *p, CUcontext context) {
-  (void)context;
   NEED(p != NULL);
-  ADD(fill_task(p, &task));
+  ADD(fill_task(p, context, &task));
 }
 
 SIM_API CUresult cuGraphAddHostNode(PLACE, const CUDA_HOST_NODE_PARAMS_v1 *p) {
@@ -124,11 +126,11 @@ static CUresult general_task(CUgraphNodeParams *p, struct task *task) {
     return kernel_task(&kernel, task);
   }
   case CU_GRAPH_NODE_TYPE_MEMCPY:
-    return copy_task(&p->memcpy.copyParams, task);
+    return copy_task(&p->memcpy.copyParams, p->memcpy.copyCtx, task);
   case CU_GRAPH_NODE_TYPE_MEMSET: {
     CUDA_MEMSET_NODE_PARAMS_v1 fill;
     memcpy(&fill, &p->memset, sizeof fill);
-    return fill_task(&fill, task);
+    return fill_task(&fill, p->memset.ctx, task);
   }
   case CU_GRAPH_NODE_TYPE_HOST: {
     CUDA_HOST_NODE_PARAMS_v1 host = {.fn = p->host.fn, .userData = p->host.userData};
@@ -189,7 +191,10 @@ SIM_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NOD
   TRY(is_of(node, CU_GRAPH_NODE_TYPE_KERNEL));
   struct kernel_launch *launch = &node->task.kernel;
   told_parameters[0] = &launch->value;
-  *p = (CUDA_KERNEL_NODE_PARAMS_v2){.func = launch->function,
+  bool named = launch->function->module->library;
+  *p = (CUDA_KERNEL_NODE_PARAMS_v2){.func = named ? NULL : launch->function,
+                                    .kern = named ? (CUkernel)launch->function : NULL,
+                                    .ctx = named ? node->task.context : NULL,
                                     .gridDimX = launch->grid[0],
                                     .gridDimY = launch->grid[1],
                                     .gridDimZ = launch->grid[2],
@@ -269,7 +274,9 @@ SIM_API CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event) 
 static CUresult set(CUgraphNode node, CUgraphNodeType type, CUresult made, const struct task *task) {
   TRY(is_of(node, type));
   TRY(made);
+  CUcontext before = node->task.context;
   node->task = *task;
+  if (task->context == NULL) node->task.context = before;
   return CUDA_SUCCESS;
 }
 
@@ -279,6 +286,7 @@ static CUresult set_exec(CUgraphExec exec, CUgraphNode node, CUgraphNodeType typ
   struct exec_node *own = exec_find(exec, node);
   NEED(own != NULL && own->task.type == type);
   TRY(made);
+  NEED(task->context == NULL || task->context == own->context);
   pthread_mutex_lock(&exec->lock);
   own->task = *task;
   pthread_mutex_unlock(&exec->lock);
@@ -308,9 +316,9 @@ SETTER(cuGraphKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_v2, CU_GRAP
 SETTER(cuGraphKernelNodeSetParams, cuGraphExecKernelNodeSetParams, CU_GRAPH_NODE_TYPE_KERNEL,
        const CUDA_KERNEL_NODE_PARAMS_v1 *p, GIVEN(p, old_kernel_task(p, &task)))
 SETTER(cuGraphMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, CU_GRAPH_NODE_TYPE_MEMCPY,
-       const CUDA_MEMCPY3D_v2 *p, GIVEN(p, copy_task(p, &task)), , CUcontext context)
+       const CUDA_MEMCPY3D_v2 *p, GIVEN(p, copy_task(p, NULL, &task)), , CUcontext context)
 SETTER(cuGraphMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, CU_GRAPH_NODE_TYPE_MEMSET,
-       const CUDA_MEMSET_NODE_PARAMS_v1 *p, GIVEN(p, fill_task(p, &task)), , CUcontext context)
+       const CUDA_MEMSET_NODE_PARAMS_v1 *p, GIVEN(p, fill_task(p, NULL, &task)), , CUcontext context)
 SETTER(cuGraphHostNodeSetParams, cuGraphExecHostNodeSetParams, CU_GRAPH_NODE_TYPE_HOST,
        const CUDA_HOST_NODE_PARAMS_v1 *p, GIVEN(p, host_task(p, &task)))
 SETTER(cuGraphEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD,

@@ -178,6 +178,7 @@ uint64_t stream_push(CUstream stream, struct sim_op *op) {
 bool stream_is_done(CUstream stream) {
   uint64_t tail = stream_tail(stream);
   if (atomic_load_explicit(&stream->queue->done, memory_order_acquire) >= tail) return true;
+  sim_touch_others(driver.machine, stream->context->gpu);
   sim_model_enter(driver.machine, stream->context->gpu);
   sim_model_leave(driver.machine, stream->context->gpu);
   return atomic_load_explicit(&stream->queue->done, memory_order_acquire) >= tail;

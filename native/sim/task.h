@@ -9,6 +9,7 @@
 
 struct task {
   CUgraphNodeType type;
+  CUcontext context; /* of a graph node: where it runs; NULL: in the context of the graph */
   union {
     struct kernel_launch kernel;
     struct copy copy;

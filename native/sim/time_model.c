@@ -154,6 +154,12 @@ static bool copy_has_ended(struct sim_model *model, struct sim_channel *channel,
   return false;
 }
 
+/* When an event reached a ticket. That may be later than the time of this model if another GPU recorded it. */
+static uint64_t reached_ns(const struct sim_event *event, uint64_t ticket) {
+  if (atomic_load_explicit(&event->reached, memory_order_acquire) < ticket) return SIM_NEVER;
+  return atomic_load_explicit(&event->time_ns, memory_order_relaxed);
+}
+
 /* Completes an operation that takes no GPU time, if its condition holds. */
 static bool try_complete(const struct sim_model *model, struct sim_event *events, struct sim_channel *channel,
                          const struct sim_op *op) {
@@ -163,7 +169,7 @@ static bool try_complete(const struct sim_model *model, struct sim_event *events
     reach(&events[op->event], op->ticket, model->now_ns);
     return true;
   case SIM_WAIT:
-    return atomic_load_explicit(&events[op->event].reached, memory_order_acquire) >= op->ticket;
+    return reached_ns(&events[op->event], op->ticket) <= model->now_ns;
   case SIM_JOIN:
     return done_of(&model->channels[op->channel]) >= op->ticket;
   case SIM_HOST:
@@ -206,6 +212,7 @@ static void advance_channel(struct sim_model *model, struct sim_event *events, u
     } else if (op->kind == SIM_COPY) {
       if (!copy_has_ended(model, channel, op, scan)) return;
     } else if (!try_complete(model, events, channel, op)) {
+      if (op->kind == SIM_WAIT) scan->next_ns = earlier(scan->next_ns, reached_ns(&events[op->event], op->ticket));
       scan->blocked = true;
       return;
     }

@@ -8,7 +8,7 @@
 
 enum { BLOCKED_NS = 5000 };
 
-static void touch_others(struct sim_machine *machine, uint32_t gpu) {
+void sim_touch_others(struct sim_machine *machine, uint32_t gpu) {
   for (uint32_t i = 0; i < machine->node.boards; i++)
     if (i != gpu) sim_model_touch(machine, i);
 }
@@ -29,7 +29,7 @@ bool sim_wait_channel(struct sim_machine *machine, uint32_t gpu, uint32_t channe
     if (atomic_load(&board->lost)) return false;
     if (look_ns == SIM_NEVER || sim_now(machine) >= look_ns) {
       sim_process_sweep(machine, false);
-      if (look_ns == SIM_NEVER) touch_others(machine, gpu);
+      if (look_ns == SIM_NEVER) sim_touch_others(machine, gpu);
       sim_model_enter(machine, gpu);
       look_ns = sim_model_earliest(&board->model, machine->events, channel, ticket);
       bool done = atomic_load_explicit(&awaited->done, memory_order_acquire) >= ticket;
@@ -47,6 +47,7 @@ bool sim_wait_channel(struct sim_machine *machine, uint32_t gpu, uint32_t channe
 bool sim_event_is_reached(struct sim_machine *machine, uint32_t event, uint64_t ticket) {
   struct sim_event *awaited = &machine->events[event];
   if (atomic_load_explicit(&awaited->reached, memory_order_acquire) >= ticket) return true;
+  sim_touch_others(machine, awaited->gpu);
   sim_model_enter(machine, awaited->gpu);
   sim_model_leave(machine, awaited->gpu);
   return atomic_load_explicit(&awaited->reached, memory_order_acquire) >= ticket;

@@ -4,6 +4,9 @@
 
 #include "machine.h"
 
+/* Advances the other GPUs, whose events streams of this GPU may wait for. */
+void sim_touch_others(struct sim_machine *machine, uint32_t gpu);
+
 /* Waits until a channel has completed `ticket` operations. False: the GPU was lost, or the work was abandoned. */
 bool sim_wait_channel(struct sim_machine *machine, uint32_t gpu, uint32_t channel, uint64_t ticket, bool blocking);
 
