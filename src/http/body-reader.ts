@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { RefusedRequest } from './answer.js';
-import { BodyBytes } from './body-bytes.js';
 import type { ListenerLimits } from './limits.js';
+
+/** Chunks up to this size are joined: a separate chunk of one byte takes a hundred bytes of memory. */
+const SMALL_CHUNK_BYTES = 512;
 
 type BodyLimits = Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes' | 'bodiesBytesPerAddress'>;
 
@@ -33,10 +35,10 @@ export class BodyReader {
       new RefusedRequest(413, `the body is larger than ${bodyBytes} bytes`, { connection: 'close' });
     if (announced > 2 * bodyBytes) throw tooLarge();
     const refused: { by: RefusedRequest | null } = { by: null };
-    const body = new BodyBytes(announced);
+    let chunks: Buffer[] = [];
     let [bytes, held] = [0, 0];
     const release = (): void => {
-      body.clear();
+      chunks = [];
       this.#hold(address, -held);
       held = 0;
     };
@@ -47,7 +49,7 @@ export class BodyReader {
       else if (!this.#hasRoom(address, chunk.length))
         refused.by = new RefusedRequest(503, 'too many request bodies in memory; try again', { 'retry-after': '1' });
       if (refused.by === null) {
-        body.add(chunk);
+        addChunk(chunks, chunk);
         held += chunk.length;
         this.#hold(address, chunk.length);
       } else release();
@@ -62,7 +64,11 @@ export class BodyReader {
       // The caller disconnected, or took too long.
       throw new RefusedRequest(400, `the body is incomplete: ${(error as Error).message}`);
     }
-    if (refused.by === null) return { bytes: body.bytes, release };
+    if (refused.by === null) {
+      const whole = Buffer.concat(chunks);
+      chunks = [];
+      return { bytes: whole, release };
+    }
     release();
     throw refused.by;
   }
@@ -101,4 +107,11 @@ function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => boolean): 
     request.once('error', reject);
     request.once('close', closed);
   });
+}
+
+function addChunk(chunks: Buffer[], chunk: Buffer): void {
+  const last = chunks.at(-1);
+  if (last !== undefined && last.length + chunk.length <= SMALL_CHUNK_BYTES)
+    chunks[chunks.length - 1] = Buffer.concat([last, chunk]);
+  else chunks.push(chunk);
 }

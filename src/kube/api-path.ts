@@ -24,6 +24,10 @@ export function accountTokenPath(namespace: string, account: string): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/serviceaccounts/${encodeURIComponent(account)}/token`;
 }
 
+export function namespacePath(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+}
+
 export function eventsPath(namespace: string): string {
   return `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
 }

@@ -1,4 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../host/clock.js';
+import { Turn } from '../host/turn.js';
 import type { KubeFailure, KubeFailureCode } from './failure.js';
 
 /** Result of one attempt: done, object deleted (so that nothing remains to write), or a failure. */
@@ -85,6 +87,9 @@ export class WorkQueue {
   #pausedUntil = 0;
   #cancelPause: (() => void) | null = null;
   #stopped = false;
+  readonly #turn = new Turn();
+  /** Whether the start of due work waits for the next turn of the event loop. */
+  #yields = false;
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
@@ -185,6 +190,15 @@ export class WorkQueue {
       if (this.#ready.size === 0) return;
       this.#cancelPause = this.#options.clock.after(pausedMs, () => {
         this.#cancelPause = null;
+        this.#pump();
+      });
+      return;
+    }
+    if (this.#yields || this.#ready.size === 0) return;
+    if (this.#turn.isOver()) {
+      this.#yields = true;
+      void nextTurn().then(() => {
+        this.#yields = false;
         this.#pump();
       });
       return;

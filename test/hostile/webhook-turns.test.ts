@@ -12,17 +12,12 @@ import type { ApiServer } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { until } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
-import { LoopMeter } from '../harness/loop-meter.js';
 import { MeteredProgram } from '../harness/metered-program.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { quotaServer } from '../quota-controller/setting.js';
 
 /** The largest request that an API server takes. */
 const OBJECT_BYTES = 3 << 20;
-/**
- * The longest turn beyond three times the parsing of a review: the text is parsed in one turn, and looked through in
- * the next.
- */
 const LONGEST_TURN_MS = 50;
 
 interface Webhook {
@@ -106,10 +101,8 @@ async function holds(
   cases: readonly (readonly [string, string])[],
 ): Promise<void> {
   for (const [what, body] of cases) {
-    const parseMs = parsing(body);
-    const longest = LONGEST_TURN_MS + 3 * parseMs;
     let [turnMs, ms, answer] = [Infinity, Infinity, ''];
-    for (let time = 0; time < 3 && turnMs >= longest; time++) {
+    for (let time = 0; time < 3 && turnMs >= LONGEST_TURN_MS; time++) {
       const taken = await webhook.program.longestTurn(async () => {
         const started = performance.now();
         answer = await webhook.review(path, body);
@@ -117,20 +110,9 @@ async function holds(
       });
       turnMs = Math.min(turnMs, taken);
     }
-    t.comment(`${what}: ${body.length >> 10} KiB, ${ms.toFixed(0)} ms, longest turn ${turnMs.toFixed(1)} ms of CPU time, parsing ${parseMs.toFixed(1)} ms, ${answer.slice(0, 200)}`); // prettier-ignore
-    t.ok(turnMs < longest, `${what}: a turn took ${turnMs.toFixed(1)} ms, parsing ${parseMs.toFixed(1)} ms`);
+    t.comment(`${what}: ${body.length >> 10} KiB, ${ms.toFixed(0)} ms, longest turn ${turnMs.toFixed(1)} ms of CPU time, ${answer.slice(0, 200)}`); // prettier-ignore
+    t.ok(turnMs < LONGEST_TURN_MS, `${what}: a turn took ${turnMs.toFixed(1)} ms`);
   }
-}
-
-/** The time of parsing a text, in milliseconds of CPU time of a usual machine; the least of three. */
-function parsing(body: string): number {
-  const times = [1, 2, 3].map(() => {
-    const meter = new LoopMeter();
-    meter.start();
-    JSON.parse(body);
-    return meter.stop();
-  });
-  return Math.min(...times);
 }
 
 tap.setTimeout(timeLimit(280_000));
@@ -186,6 +168,7 @@ test('no turn of the quota service takes long', { timeout: timeLimit(240_000) },
     ['resources', reviewOf(deployments, deployment({ containers: [{ resources: { limits: Object.fromEntries(filled((at) => [`e.com/r${at}`, '1'])) } }] }))], // prettier-ignore
     ['claims', reviewOf(deployments, deployment({ containers: [], resourceClaims: filled((at) => ({ name: `c${at}`, resourceClaimTemplateName: `t${at}` })) }))], // prettier-ignore
     ['tolerations', reviewOf(deployments, deployment({ containers: [], tolerations: filled((at) => ({ key: `k${at}` })) }))], // prettier-ignore
+    ['as many fields as are read', reviewOf(deployments, deployment({ containers: [], tolerations: Array.from({ length: 33_000 }, (_, at) => ({ key: `k${at}`, operator: 'Exists' })) }))], // prettier-ignore
     ['long quantities', reviewOf(deployments, deployment({ containers: [{ resources: cpu('9'.repeat(2_000_000)) }] }))],
   ]);
 });

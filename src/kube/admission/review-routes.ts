@@ -4,6 +4,7 @@ import { json, plain, RefusedRequest, type Answer } from '../../http/answer.js';
 import type { HttpRequest, Route } from '../../http/listener.js';
 import { KubeError } from '../failure.js';
 import type { ReviewCallers } from './review-callers.js';
+import { hasMoreFields, isDeletion, MOST_FIELDS, uidOfText } from './review-size.js';
 import { readReview, reviewAnswer, type Review, type AdmissionResponse } from './review.js';
 
 export interface ReviewRoutesOptions {
@@ -30,6 +31,7 @@ export function reviewRoutes(options: ReviewRoutesOptions): (path: string) => Ro
 
 /** Characters from which a review is large: parsing it takes a millisecond or more. */
 const LARGE_REVIEW = 128 << 10;
+const TOO_MANY_FIELDS = `the object and its former state have more than ${MOST_FIELDS} fields and list items, which no workload needs; make it smaller`;
 
 async function review(
   path: string,
@@ -44,6 +46,12 @@ async function review(
   const body = await request.body();
   const waiting = notReady();
   if (waiting !== null) return plain(503, waiting);
+  if (body.length > LARGE_REVIEW && hasMoreFields(body) && !isDeletion(body)) {
+    const refusal = { allowed: false, code: 413, reason: 'RequestEntityTooLarge', message: TOO_MANY_FIELDS } as const;
+    decided(path, refusal, (performance.now() - started) / 1000);
+    const uid = uidOfText(body);
+    return uid === null ? plain(413, TOO_MANY_FIELDS) : json(reviewAnswer(uid, refusal));
+  }
   const read = readReview(body);
   if (!read.ok) return plain(400, read.reason);
   // Parsing a large review takes a turn of its own.

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { fileReason } from '../../host/file-reason.js';
 import { certificateAuthority } from '../../host/certificate.js';
 import type { Clock } from '../../host/clock.js';
 import { StartupError } from '../../host/startup-error.js';
@@ -132,6 +133,6 @@ export async function readCertificate({
 
 function readText(file: string): Promise<string> {
   return readFile(file, 'utf8').catch((error: unknown) => {
-    throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
+    throw new StartupError(`${file} cannot be read: ${fileReason(error)}`);
   });
 }

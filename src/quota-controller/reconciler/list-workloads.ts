@@ -1,4 +1,5 @@
 import type { Clock } from '../../host/clock.js';
+import { Turn } from '../../host/turn.js';
 import { wait } from '../../host/pause.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
@@ -26,6 +27,7 @@ export async function* listWorkloads(
   kind: ServedKind,
   { api, evaluation, clock }: ListWorkloadsOptions,
 ): AsyncGenerator<WorkloadObject> {
+  const turn = new Turn();
   for (let next = ''; ;) {
     const query = {
       labelSelector: evaluation().groupLabel ?? GROUP_LABEL,
@@ -43,6 +45,7 @@ export async function* listWorkloads(
       readonly metadata?: { readonly continue?: string };
     };
     for (const object of items ?? []) {
+      await turn.pass();
       const read = readWorkloadObject(kind, object, evaluation());
       if (read !== null) yield read;
     }

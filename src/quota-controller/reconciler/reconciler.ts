@@ -1,3 +1,4 @@
+import { Turn } from '../../host/turn.js';
 import { type Demand, refOfKey, type QuotaEngine, type EvaluationOptions } from '../../quota/index.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import type { Informer } from '../../kube/informer.js';
@@ -285,8 +286,12 @@ export class Reconciler {
     for (const level of levelsOf(this.groups()))
       await Promise.all(level.map(({ spec }) => this.#untilSuccess(() => this.#reconcile(groupKey(spec.name)))));
     const keys = this.#workloadByKey.keys();
+    const turn = new Turn();
     const work = async (): Promise<void> => {
-      for (const key of keys) await this.#untilSuccess(() => this.#reconcile(key));
+      for (const key of keys) {
+        await this.#untilSuccess(() => this.#reconcile(key));
+        await turn.pass();
+      }
     };
     await Promise.all(Array.from({ length: INITIAL_CONCURRENCY }, work));
     await this.#untilSuccess(() => this.compare());
