@@ -2,9 +2,12 @@ import { Argument, Command } from 'commander';
 import { statusesOf } from '../quota-command/replay.js';
 import {
   plainTopGroup,
+  plainTopShape,
   plainTopWorkload,
   topGroups,
   topGroupsTable,
+  topShapes,
+  topShapesTable,
   topWorkloads,
   topWorkloadsTable,
 } from '../quota-command/top.js';
@@ -22,15 +25,17 @@ interface Options extends LedgerOptions {
 /** `gpu-manager quota top`: the groups or workloads with the highest use. */
 export function quotaTopCommand(): Command {
   return refuseOptions(ignoreNamespaces(new Command('top')), { selector: 'name a group with --group' })
-    .description('show the groups nearest to their limits, or the workloads that take most of their group')
-    .addArgument(new Argument('[what]', 'of what').choices(['groups', 'workloads']).default('groups'))
+    .description(
+      'show the groups nearest to their limits, the workloads that take most of their group, or how often the requests of workloads still fit',
+    )
+    .addArgument(new Argument('[what]', 'of what').choices(['groups', 'workloads', 'shapes']).default('groups'))
     .option('--by <key>', 'limit to sort by, for example limits.cpu; default: the fullest limit of each group')
     .option('--group <name>', 'only this group and its descendants')
     .addOption(watchOption('the list'))
     .addOption(quotaOutputOption())
     .addOption(kubeconfigOption())
     .addOption(contextOption())
-    .action((what: 'groups' | 'workloads', { by: key, group, ...options }: Options) =>
+    .action((what: 'groups' | 'workloads' | 'shapes', { by: key, group, ...options }: Options) =>
       printLedger(options, (ledger) => {
         const by = key ?? null;
         const isTable = formatOf(options.output) === 'table';
@@ -44,11 +49,12 @@ export function quotaTopCommand(): Command {
           const rows = topGroups(statuses, by);
           return isTable ? topGroupsTable(rows) : lines(rows.map(plainTopGroup));
         }
-        const rows = topWorkloads(
-          statuses,
-          statuses.flatMap(({ name }) => ledger.charges(name)),
-          by,
-        );
+        const charges = statuses.flatMap(({ name }) => ledger.charges(name));
+        if (what === 'shapes') {
+          const rows = topShapes(statuses, charges, by);
+          return isTable ? topShapesTable(rows) : lines(rows.map(plainTopShape));
+        }
+        const rows = topWorkloads(statuses, charges, by);
         return isTable ? topWorkloadsTable(rows) : lines(rows.map(plainTopWorkload));
       }),
     );

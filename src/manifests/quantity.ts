@@ -85,6 +85,17 @@ export function readQuantity(key: string, quantity: Quantity, round: 'up' | 'dow
   return parseQuantity(quantity, decimals, round);
 }
 
+/**
+ * A quantity as the engine reports amounts of `key`: `amount('limits.cpu', '4')` is 4000n, `amount('limits.memory',
+ * '8Gi')` is 8589934592n, and a budget counts hours. A fraction of a unit is rounded up. Throws a RangeError if the
+ * quantity is invalid. `formatAmount` is the inverse.
+ */
+export function amount(key: Key, quantity: Quantity): bigint {
+  const read = readQuantity(key, quantity, 'up');
+  if (!read.ok) throw new RangeError(`${key}: ${read.reason}`);
+  return BigInt(read.amount) * (cashTarget(key) === null ? 1n : HOUR_MS);
+}
+
 /** Parses a whole number, as extended resources need: `1k` is 1000. Null for a fraction or an invalid quantity. */
 export function wholeQuantity(quantity: string | number): number | null {
   const [down, up] = [parseQuantity(quantity, 0, 'down'), parseQuantity(quantity, 0, 'up')];

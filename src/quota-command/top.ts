@@ -1,5 +1,5 @@
 import { formatAmount } from '../manifests/quantity.js';
-import type { Charge, GroupStatus } from '../quota/index.js';
+import { fittingShapes, type Charge, type FittingShape, type GroupStatus, type Shape } from '../quota/index.js';
 import type { Key } from '../manifests/key.js';
 import { table, timeText } from './report.js';
 
@@ -47,6 +47,70 @@ export function topWorkloads(
     return share === null ? [] : [{ charge, ...share }];
   });
   return rows.sort((a, b) => b.parts - a.parts || order(a.charge.workload, b.charge.workload));
+}
+
+/** How often a workload of a group could be admitted once more. */
+export interface TopShape {
+  readonly group: string;
+  /** One of the workloads with this shape. */
+  readonly example: string;
+  readonly fitting: FittingShape;
+}
+
+/**
+ * The distinct requests of the workloads of each group, and how often each still fits into it, the scarcest first. With
+ * `by`, only requests that charge this key.
+ */
+export function topShapes(
+  statuses: readonly GroupStatus[],
+  charges: readonly Charge[],
+  by: Key | null,
+): readonly TopShape[] {
+  const rows = statuses.flatMap((status): readonly TopShape[] => {
+    const shapes = new Map<string, Shape & { readonly example: string }>();
+    for (const { group, workload, amounts } of charges) {
+      if (group !== status.name || (by !== null && !amounts.has(by))) continue;
+      const name = [...amounts].map(([key, amount]) => `${key}=${formatAmount(key, amount)}`).join(' ');
+      const { count = 0, example = workload } = shapes.get(name) ?? {};
+      const uses = new Map([...amounts].map(([key, amount]) => [key, Number(amount)]));
+      for (const key of spentBy(status)) if (uses.has(key)) uses.set(`cash/${key}`, 1);
+      if (uses.size > 0) shapes.set(name, { name, uses, count: count + 1, example });
+    }
+    const free = new Map([...status.room].map(([key, amount]) => [key, Number(amount)]));
+    const known = [...shapes.values()];
+    return fittingShapes([{ name: status.name, free }], known).map((fitting, index) => ({
+      group: status.name,
+      example: known[index]?.example ?? '',
+      fitting,
+    }));
+  });
+  return rows.sort((a, b) => a.fitting.fits - b.fitting.fits || order(a.group, b.group) || order(a.example, b.example));
+}
+
+/** Keys whose budgets are used up: nothing that charges them is admitted. */
+function spentBy({ budgets }: GroupStatus): readonly Key[] {
+  return budgets.flatMap(({ key, left }) => (left <= 0n ? [key.slice('cash/'.length)] : []));
+}
+
+export function topShapesTable(rows: readonly TopShape[]): string {
+  if (rows.length === 0) return 'no workloads\n';
+  return table([
+    ['GROUP', 'LIKE', 'WORKLOADS', 'FITS', 'BLOCKED BY', 'REQUESTS'],
+    ...rows.map(({ group, example, fitting: { shape, fits, blockedBy } }) => [
+      group,
+      example,
+      `${shape.count}`,
+      `${fits}`,
+      [...blockedBy.keys()].join(' '),
+      shape.name,
+    ]),
+  ]);
+}
+
+/** The shape as a JSON value. */
+export function plainTopShape({ group, example, fitting }: TopShape): Readonly<Record<string, unknown>> {
+  const { shape, fits, blockedBy } = fitting;
+  return { group, like: example, workloads: shape.count, fits, blockedBy: [...blockedBy.keys()], requests: shape.name };
 }
 
 export function topGroupsTable(rows: readonly TopGroup[]): string {
@@ -127,5 +191,5 @@ function percent(parts: number): string {
 }
 
 function order(a: string, b: string): number {
-  return a < b ? -1 : 1;
+  return a === b ? 0 : a < b ? -1 : 1;
 }

@@ -90,7 +90,9 @@ export { DEFAULT_CATALOG, type CardCatalog } from '../manifests/gpu-resources.js
 export { GROUP_LABEL } from '../manifests/group-label.js';
 export { cashTarget, keyProblem, unitOfKey, type Key } from '../manifests/key.js';
 export { ManifestReader } from '../manifests/manifest-reader.js';
+export { amounts } from '../manifests/quantities.js';
 export {
+  amount,
   formatAmount,
   formatQuantity,
   parseQuantity,

@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import { amountOf, minus, plus, times, quotientOf, type Amount } from '../../src/manifests/amount.js';
+import { amounts } from '../../src/manifests/quantities.js';
 import {
   HOUR_MS,
+  amount,
+  formatAmount,
   formatCash,
   formatQuantity,
   parseQuantity,
@@ -225,5 +228,35 @@ test('arithmetic on amounts is exact on both sides of 2^53', (t) => {
     }),
     { numRuns: 2000 },
   );
+  t.end();
+});
+
+test('amounts are written and read without knowing the base units', (t) => {
+  for (const [key, text, expected] of [
+    ['limits.cpu', '4', 4000n],
+    ['requests.cpu', '500m', 500n],
+    ['limits.memory', '8Gi', 8n * 2n ** 30n],
+    ['requests.nvidia.com/gpu', '4', 4n],
+    ['pods', '10', 10n],
+    ['cash/limits.cpu', '1.5', 1500n * HOUR_MS],
+  ] as const) {
+    t.equal(amount(key, text), expected, key);
+    t.equal(formatAmount(key, expected), text, key);
+  }
+  t.equal(amount('limits.cpu', 4), 4000n);
+  t.throws(() => amount('limits.cpu', '4x'), new RangeError('limits.cpu: "4x" is not a quantity'));
+  t.end();
+});
+
+test('amounts for the arbitrator are read by resource', (t) => {
+  t.strictSame(
+    amounts({ cpu: '64', memory: '1Gi', 'nvidia.com/gpu': 8 }),
+    new Map([
+      ['cpu', 64_000],
+      ['memory', 2 ** 30],
+      ['nvidia.com/gpu', 8],
+    ]),
+  );
+  t.throws(() => amounts({ memory: '9Pi' }), /memory: 9Pi is beyond 2\^53/);
   t.end();
 });

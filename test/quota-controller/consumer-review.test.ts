@@ -44,5 +44,6 @@ test('a Consumer that contradicts itself, its area, its quota or the cluster is 
   t.match(await make('web', { parent: 'area', hard: { cpu: 20 }, reserved: { cpu: 31 } }), /is reserved/);
   t.match(await make('shop', { parent: 'area', hard: { cpu: 31 } }), /exceeds hard of the area area/);
   t.equal(await make('web', { parent: 'area', hard: { cpu: 20 }, reserved: { cpu: 5 } }), true);
-  t.match(await make('deep', { parent: 'web' }), /areas cannot be nested/);
+  t.equal(await make('deep', { parent: 'web' }), true, 'a member may be an area');
+  t.match(await make('deep', { parent: 'web', hard: { cpu: 25 } }), /exceeds hard of the area web/);
 });

@@ -1,6 +1,9 @@
 import { test } from 'tap';
 import { uniformTopology } from '../../src/gpu/topology/topology.js';
 import { readPod } from '../../src/kube/pod.js';
+import { readClusterPod } from '../../src/quota-controller/arbitrator/cluster-pod.js';
+import { clusterShapes } from '../../src/quota-controller/arbitrator/cluster-shapes.js';
+import { readNode } from '../../src/kube/node.js';
 import { fitsOnGpus, readGpuHolding } from '../../src/quota-controller/arbitrator/gpu-holding.js';
 
 const GIB = 2 ** 30;
@@ -50,5 +53,50 @@ test('whole GPUs must be free, and pods on unknown GPUs may be on any GPU', (t) 
   t.equal(fitsOnGpus(inventory, holding(100, 0, null), [holding(100, 0, '0')]), true);
   t.equal(fitsOnGpus(inventory, holding(1, 1, null), [holding(1, 1, null)]), false);
   t.equal(fitsOnGpus(inventory, holding(0, 0, null), [holding(1, 1, null)]), true, 'it asks for no GPU');
+  t.end();
+});
+
+test('free GPUs in pieces that are too small block a request that would fit by the sums', (t) => {
+  const node = readNode({
+    metadata: { name: 'n1' },
+    status: {
+      allocatable: { pods: '10', 'tencent.com/vcuda-core': '200', 'tencent.com/vcuda-memory': '128' },
+      conditions: [{ type: 'Ready', status: 'True' }],
+    },
+  });
+  const pod = (name: string, cores: number, gpu: string | null) =>
+    readClusterPod({
+      metadata: {
+        ...{ name, uid: name, namespace: 'a' },
+        annotations: gpu === null ? {} : { 'tencent.com/predicate-gpu-idx-0': gpu, 'tencent.com/gpu-assigned': 'true' },
+      },
+      spec: {
+        ...(gpu === null ? {} : { nodeName: 'n1' }),
+        containers: [
+          { name: 'main', resources: { limits: { 'tencent.com/vcuda-core': cores, 'tencent.com/vcuda-memory': 8 } } },
+        ],
+      },
+      status: { phase: gpu === null ? 'Pending' : 'Running' },
+    });
+  const pods = [pod('p1', 60, '0'), pod('p2', 60, '1'), pod('p3', 50, null), pod('p4', 20, null)];
+  const found = clusterShapes(
+    node === null ? [] : [{ ...node, inventory }],
+    pods.flatMap((each) => each ?? []),
+    2,
+  );
+  t.match(
+    found.map(({ shape, fits, blockedBy }) => [shape.name, fits, [...blockedBy]]),
+    [
+      ['tencent.com/vcuda-core=20 tencent.com/vcuda-memory=8', 4, [['tencent.com/vcuda-core', 1]]],
+      ['tencent.com/vcuda-core=50 tencent.com/vcuda-memory=8', 0, [['placement', 1]]],
+    ],
+    'shapes of waiting pods come first',
+  );
+  const [unknown] = clusterShapes(
+    node === null ? [] : [{ ...node, inventory: null }],
+    [pods[2]].flatMap((p) => p ?? []),
+    9,
+  );
+  t.equal(unknown?.fits, 4, 'without an agent only the sums are known; a pod without a node takes nothing');
   t.end();
 });

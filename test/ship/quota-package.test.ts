@@ -81,6 +81,19 @@ const rules = storeContract(async () => {
 for (const rule of rules) test(rule.name, rule.run);
 `;
 
+/** What the README says about CommonJS and amounts. */
+const FROM_COMMONJS = `
+import { amount, amounts, createEngine, formatAmount } from 'gpu-manager-quota';
+
+void createEngine().then(async (engine) => {
+  await engine.createGroup({ name: 'vision', hard: { 'limits.cpu': 8 } });
+  await engine.admit({ workload: { kind: 'Job', name: 'train' }, group: 'vision', podSets: [{ count: 4, limits: { cpu: 1 } }] });
+  const used = engine.status('vision')?.used.get('limits.cpu') ?? 0n;
+  if (used !== amount('limits.cpu', '4') || used !== BigInt(amounts({ cpu: '4' }).get('cpu') ?? 0)) throw new Error('amounts');
+  console.log(used, formatAmount('limits.cpu', used));
+});
+`;
+
 test('the engine package installs offline, passes the type check, and runs its store contract', async (t) => {
   const scratch = await scratchDirectory(t);
   const npm = (cwd: string, ...args: string[]): string =>
@@ -139,6 +152,10 @@ test('the engine package installs offline, passes the type check, and runs its s
     env: { ...process.env, NODE_OPTIONS: '', NODE_TEST_CONTEXT: undefined },
   });
   t.match(told, /# pass 1[0-9]\n# fail 0/);
+
+  writeFileSync(join(home, 'old.cts'), FROM_COMMONJS);
+  check('--module', 'nodenext', '--moduleResolution', 'nodenext', 'old.cts');
+  t.equal(execFileSync(process.execPath, ['--no-warnings', 'old.cjs'], { cwd: home, encoding: 'utf8' }), '4000n 4\n');
 });
 
 test('the engine and the repository have the same version', (t) => {

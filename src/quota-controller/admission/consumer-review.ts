@@ -1,4 +1,11 @@
-import { areaProblems, consumerProblems, type ConsumerSpec, unchargeable } from '../../quota/index.js';
+import {
+  areaProblems,
+  consumerProblems,
+  reservedBeside,
+  totalReserved,
+  type ConsumerSpec,
+  unchargeable,
+} from '../../quota/index.js';
 import type { Quantities } from '../../manifests/quantities.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
@@ -52,9 +59,8 @@ export class ConsumerReview {
         quotaHard.set(resource, Math.min(amount, quotaHard.get(resource) ?? Infinity));
     const isArea = others.some(({ parent }) => parent === spec.name);
     // The reservations of members are part of their area's reservation.
-    const roots = others.filter(({ parent = '' }) => parent === '');
-    const isMember = (spec.parent ?? '') !== '';
-    const context = { capacity: this.#capacity(), others: isMember ? [] : roots, quotaHard };
+    const beside = { name: '', reserved: reservedBeside(spec, totalReserved([...others, spec])) };
+    const context = { capacity: this.#capacity(), others: [beside], quotaHard };
     return [
       ...consumerProblems(spec, isArea ? { ...context, quotaHard: new Map() } : context).map(textOf),
       ...areaProblems(spec, others),

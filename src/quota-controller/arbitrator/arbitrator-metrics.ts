@@ -1,5 +1,5 @@
 import { counted, counter, histogram, readAt, type Metric, type MetricsPart } from '../../http/metrics.js';
-import type { Allocation } from '../../quota/index.js';
+import type { Allocation, FittingShape } from '../../quota/index.js';
 import type { Quantities } from '../../manifests/quantities.js';
 import { unitOfKey } from '../../manifests/key.js';
 import type { EvictionResult } from './evictor.js';
@@ -29,6 +29,28 @@ const AMOUNTS: readonly Metric<Allocations>[] = [
   amounts('allocated', 'Requests of the scheduled pods of a namespace: cores, bytes, GPUs', ({ used }) => used),
 ];
 
+const SHAPES: readonly Metric<readonly FittingShape[]>[] = [
+  {
+    name: 'quota_arbitrator_shape_fits',
+    type: 'gauge',
+    help: 'How often the requests of a pod still fit on the nodes of the cluster; of waiting pods first',
+    labels: ['shape'],
+    *read(shapes) {
+      for (const { shape, fits } of shapes) yield { labels: { shape: shape.name }, value: fits };
+    },
+  },
+  {
+    name: 'quota_arbitrator_shape_blocked_nodes',
+    type: 'gauge',
+    help: 'Nodes on which the next pod of these requests lacks a resource; placement: free GPUs in pieces that are too small',
+    labels: ['shape', 'resource'],
+    *read(shapes) {
+      for (const { shape, blockedBy } of shapes)
+        for (const [resource, value] of blockedBy) yield { labels: { shape: shape.name, resource }, value };
+    },
+  },
+];
+
 const OVERUSED = {
   name: 'quota_arbitrator_overused_seconds_total',
   type: 'counter',
@@ -56,15 +78,22 @@ export class ArbitratorMetrics {
   readonly #evictions = counter(EVICTIONS);
   readonly #cycles = histogram(CYCLES);
   #allocations: Allocations = [];
+  #shapes: () => readonly FittingShape[] = () => [];
 
   readonly parts: readonly MetricsPart[] = [
     readAt(AMOUNTS, () => this.#allocations),
+    readAt(SHAPES, () => this.#shapes()),
     counted([this.#overused, this.#evictions, this.#cycles]),
   ];
 
   /** Sets the allocations of the cycle that just ended; empty when this replica stops leading. */
   setAllocations(allocations: Allocations): void {
     this.#allocations = allocations;
+  }
+
+  /** Sets the reader of the shapes of pods, which a scrape calls. */
+  readShapes(shapes: () => readonly FittingShape[]): void {
+    this.#shapes = shapes;
   }
 
   evicted(result: EvictionResult | 'outdated'): void {

@@ -60,6 +60,8 @@ export interface ArbitratorOptions {
 
 const PERIOD_MS = 1000;
 const WRITES_AT_ONCE = 8;
+/** Shapes of pods in the metrics. */
+const SHAPES = 20;
 /** Plans per cycle: a disruption budget that refuses an eviction causes a new plan. */
 const MAX_PLANS = 10;
 
@@ -119,6 +121,7 @@ export class Arbitrator {
     await this.#running;
     await this.#parts?.view.stop();
     this.#options.metrics.setAllocations([]);
+    this.#options.metrics.readShapes(() => []);
   }
 
   async #run(): Promise<void> {
@@ -143,6 +146,7 @@ export class Arbitrator {
     const served = await servedPolicy(api);
     const view = new ClusterView(api, served, this.#options.storageCapacity);
     view.start();
+    this.#options.metrics.readShapes(() => (view.synced ? view.fittingShapes(SHAPES) : []));
     return {
       view,
       evictor: new Evictor({ api, log, now: () => clock.now(), version: served.eviction }),

@@ -1,15 +1,17 @@
 import {
   consumerProblems,
+  reservedBeside,
+  totalReserved,
   type ConsumerProblem,
   type ConsumerSpec,
   type RunningPod,
   type Situation,
   type StorageSituation,
   type ArbitratedNode,
+  type FittingShape,
   type WaitingPod,
 } from '../../quota/index.js';
 import type { Quantities } from '../../manifests/quantities.js';
-import type { NodeInventory } from '../../gpu/node-inventory.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { selects, selectorKey } from '../../manifests/node-selector.js';
@@ -17,6 +19,7 @@ import { toleratesAll } from '../../manifests/taint.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../../kube/quota/names.js';
 import type { KubeObject } from '../../kube/object.js';
 import { readAllocation, type AllocationObject } from '../../kube/quota/allocation-object.js';
+import { clusterShapes, type ClusterNode } from './cluster-shapes.js';
 import { readClusterPod, type ClusterPod } from './cluster-pod.js';
 import { readConsumer, type ConsumerObject } from '../../kube/quota/consumer-object.js';
 import { readDisruptionBudget, type DisruptionBudget } from '../../kube/disruption-budget.js';
@@ -31,11 +34,6 @@ import { readVolumeClaim, type VolumeClaim } from './volume-claim.js';
 export interface PodMark {
   readonly isLeaving: boolean;
   readonly isProtected: boolean;
-}
-
-/** A node with the GPUs that its agent reports. */
-interface ClusterNode extends Node {
-  readonly inventory: NodeInventory | null;
 }
 
 function readClusterNode(object: unknown): ClusterNode | null {
@@ -227,8 +225,7 @@ export class ClusterView {
   problems(compute: Quantities): ReadonlyMap<string, readonly ConsumerProblem[]> {
     const all = this.consumers.values();
     const capacity = new Map([...compute, ...this.#storageCapacity()]);
-    const reserved = new Map<string, number>();
-    for (const { spec } of all) addTo(reserved, spec.reserved ?? new Map<string, number>());
+    const reserved = totalReserved(all.map(({ spec }) => spec));
     const quotas = new Map<string, Map<string, number>>();
     for (const { namespace, hard } of this.#quotas.values()) {
       const least = quotas.get(namespace) ?? new Map<string, number>();
@@ -238,15 +235,18 @@ export class ClusterView {
     return new Map(
       all.map(({ name, spec }) => {
         // The others are passed as one sum: a thousand sums over a thousand Consumers would take a second.
-        const others = new Map(
-          [...reserved].map(([resource, amount]) => [resource, amount - (spec.reserved?.get(resource) ?? 0)]),
-        );
+        const others = reservedBeside(spec, reserved);
         return [
           name,
           consumerProblems(spec, { capacity, others: [{ name: '', reserved: others }], quotaHard: quotas.get(name) }),
         ];
       }),
     );
+  }
+
+  /** How often the requests that pods make still fit; at most `most` of them. */
+  fittingShapes(most: number): readonly FittingShape[] {
+    return clusterShapes(this.#nodes.values(), this.#pods.values(), most);
   }
 
   withoutConsumer(): readonly Namespace[] {

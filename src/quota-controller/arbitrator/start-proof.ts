@@ -1,9 +1,6 @@
+import { ALL_PODS, podsPath } from '../../kube/api-path.js';
 import type { KubeApi } from '../../kube/client.js';
 import { readClusterPod, type ClusterPod } from './cluster-pod.js';
-
-const ALL_PODS = '/api/v1/pods';
-
-const podsPath = (namespace: string): string => `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
 
 /** A planned start, as the watches show its pods. */
 export interface ShownStart {

@@ -26,7 +26,8 @@ export interface Situation {
   readonly disruptions: ReadonlyMap<string, number>;
   /**
    * Nodes that accept pods. With nodes, evictions are planned so that a whole waiting pod can start on one of them.
-   * Without nodes, only sums over the cluster are compared, and the freed resources may be spread over several nodes.
+   * Without nodes, only sums over the cluster are compared: the plan is good for shares and reports, but what its
+   * evictions free may be spread over several nodes, so that no pod starts.
    */
   readonly nodes?: readonly ArbitratedNode[] | undefined;
   /** The waiting pods; used only with `nodes`. */
@@ -42,6 +43,8 @@ export interface ArbitratorPolicy {
   readonly cooldownMs: number;
   /** Whether other consumers may use reserved amounts that the consumer does not request. */
   readonly lendReserved: boolean;
+  /** Whether no eviction may take a consumer below its reservation. */
+  readonly keepsReserved: boolean;
   /** How long a nominated pod may take to start after the victims have left. */
   readonly nominationMs: number;
   /** How long no pod is evicted for a pod that did not start on its nominated node. */
@@ -52,6 +55,7 @@ export const DEFAULT_ARBITRATOR_POLICY: ArbitratorPolicy = {
   graceMs: 30_000,
   cooldownMs: 60_000,
   lendReserved: false,
+  keepsReserved: true,
   nominationMs: 300_000,
   backoffMs: 1_800_000,
 };
@@ -114,6 +118,10 @@ export interface ArbitrationPlan {
    * that the scheduler keeps the room.
    */
   readonly starts: readonly PlannedStart[];
+  /** With `nodes`: waiting pods without a nomination that fit without evictions. */
+  readonly fitting: readonly string[];
+  /** With `nodes`: waiting pods within the fair shares of their consumers that do not fit yet. */
+  readonly due: readonly string[];
   /** Input of the next period, if the evictions are executed. */
   readonly memory: ArbitratorMemory;
 }
@@ -180,6 +188,8 @@ export function arbitrate(
     allocations,
     evictions,
     starts,
+    fitting: startPlan?.fitting ?? [],
+    due: startPlan?.due ?? [],
     memory: {
       wantedSince,
       evictedAt: evictionTimes(memory.evictedAt, evictions, now, cooldownMs),
@@ -207,14 +217,14 @@ function planOnNodes(
   { now, nodes = [], waiting = [], pods, capacity, disruptions }: Situation,
   usages: readonly ConsumerUsage[],
   memory: ArbitratorMemory,
-  { graceMs }: ArbitratorPolicy,
+  { graceMs, keepsReserved }: ArbitratorPolicy,
   { nominations, backoffUntil }: Pick<ArbitratorMemory, 'nominations' | 'backoffUntil'>,
   mayReclaim: (from: string, to: string) => boolean,
 ): StartPlan {
   return planStarts({
     nodes,
     pods,
-    usages,
+    usages: keepsReserved ? usages : usages.map((usage) => ({ ...usage, reserved: NOTHING })),
     capacity,
     disruptions,
     mayReclaim,

@@ -22,7 +22,7 @@ export function excessOf({ used, deserved }: Pick<ConsumerUsage, 'used' | 'deser
 }
 
 /** Pending requests within the fair share, by resource. */
-export function lackOf({ used, pending, deserved }: Pick<ConsumerUsage, 'used' | 'pending' | 'deserved'>): Quantities {
+function lackOf({ used, pending, deserved }: Pick<ConsumerUsage, 'used' | 'pending' | 'deserved'>): Quantities {
   return new Map(
     [...pending].flatMap(([resource, waits]) => {
       const lack = Math.min(of(deserved, resource), of(used, resource) + waits) - of(used, resource);

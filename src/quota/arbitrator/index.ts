@@ -25,9 +25,19 @@ export {
   type Nomination,
   type Situation,
 } from './arbitrate.js';
+export {
+  cohortSituations,
+  type ArbitratedGroup,
+  type ChargedWorkload,
+  type GroupSituation,
+  type Reclaim,
+  type RefusedWorkload,
+} from './cohort-situation.js';
+export { fittingShapes, PLACEMENT, type FittingShape, type Place, type Shape } from './fitting-shapes.js';
+export { keptKey, type KeptRoom } from './kept-room.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerContext } from './consumer.js';
 export { fairShares, type ShareRequest, type FairShares, type FairShareOptions } from './fair-share.js';
-export { areaProblems, sharesByArea, type AreaShareRequest } from './area.js';
+export { areaProblems, reservedBeside, sharesByArea, totalReserved, type AreaShareRequest } from './area.js';
 export type { Eviction } from './victim.js';
 export type { ArbitratedNode } from './node-room.js';
 export type { PlannedStart } from './planned-start.js';

@@ -8,6 +8,8 @@ export interface ArbitratedNode {
   readonly allocatable: Quantities;
   /** Maximum number of pods. */
   readonly podSlots: number;
+  /** Maximum number of steps of the exact search for victims; default 4,000. */
+  readonly searchSteps?: number | undefined;
   /**
    * Whether a pod fits beside others where sums are not enough, as with GPUs: parts that are free on several GPUs are
    * not a whole free GPU. Called only for pods that fit by the sums. Default: always.

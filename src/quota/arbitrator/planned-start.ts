@@ -36,8 +36,10 @@ export interface StartPlan {
   readonly starts: readonly PlannedStart[];
   /** Overused consumers whose evictions would let another consumer's pod start. */
   readonly wanted: ReadonlySet<string>;
-  /** Waiting pods that have a nomination already. */
-  readonly nominated: ReadonlySet<string>;
+  /** Waiting pods that fit without evictions, into free room or room that leaving pods free. */
+  readonly fitting: readonly string[];
+  /** Waiting pods within the fair shares of their consumers that do not fit yet; nothing is evicted for them now. */
+  readonly due: readonly string[];
 }
 
 /**
@@ -55,26 +57,27 @@ export function planStarts(need: StartNeed): StartPlan {
     room.reserve(pod);
     take(used.get(pod.consumer), pod.uses, 1);
   };
-  const nominated = new Set<string>();
   const open: WaitingPod[] = [];
   for (const pod of [...waiting].sort(bySchedulingOrder)) {
     const room = rooms.get(pod.nominated ?? '');
     if (room === undefined) open.push(pod);
     else {
       start(room, pod);
-      nominated.add(pod.id);
     }
   }
   const without: ReadonlySet<RunningPod> = new Set();
   const unfitting = new Set<string>();
+  const fitting: string[] = [];
   const unplaced = open.filter((pod) => {
     const signature = signatureOf(pod);
     // Free room only shrinks in this loop: an equal pod does not fit either.
     const found = unfitting.has(signature)
       ? undefined
       : [...rooms.values()].find((room) => room.admits(pod) && room.fits(pod, without));
-    if (found !== undefined) start(found, pod);
-    else unfitting.add(signature);
+    if (found !== undefined) {
+      start(found, pod);
+      fitting.push(pod.id);
+    } else unfitting.add(signature);
     return found === undefined;
   });
   const holders = new Map(
@@ -102,22 +105,30 @@ export function planStarts(need: StartNeed): StartPlan {
   const starts: PlannedStart[] = [];
   const wanted = new Set<string>();
   const failed = new Set<string>();
+  const due: string[] = [];
   for (const pod of unplaced) {
     const signature = signatureOf(pod);
     const holder = holders.get(pod.consumer);
-    if (holder === undefined || failed.has(signature) || need.isBackedOff(pod.id) || !isWithinFairShare(holder, pod))
+    if (holder === undefined || pod.isPatient === true || need.isBackedOff(pod.id)) continue;
+    if (!isWithinFairShare(holder, pod)) continue;
+    if (failed.has(signature)) {
+      due.push(pod.id);
       continue;
+    }
     // Victims for another pod may have left enough room.
     const free = [...rooms.values()].find((room) => room.admits(pod) && room.fits(pod, without));
     if (free !== undefined) {
       start(free, pod);
+      fitting.push(pod.id);
       continue;
     }
     const first = preceding(pod);
-    const found = bestSet(rooms, pod, rules, first);
+    const own = pod.leavesShares === true ? keepingShares(rules) : rules;
+    const found = bestSet(rooms, pod, own, first);
     if (found === null) {
       failed.add(signature);
-      const later = bestSet(rooms, pod, { ...rules, mayReclaim: () => true, includesDeferred: true }, first);
+      due.push(pod.id);
+      const later = bestSet(rooms, pod, { ...own, mayReclaim: () => true, includesDeferred: true }, first);
       if (later !== null)
         for (const name of overusedOf(holders, shortOn(later.room, pod), pod.consumer)) wanted.add(name);
       continue;
@@ -145,7 +156,21 @@ export function planStarts(need: StartNeed): StartPlan {
     // Sets that failed before may be possible now.
     failed.clear();
   }
-  return { starts, wanted, nominated };
+  return { starts, wanted, fitting, due };
+}
+
+/** Rules under which no consumer falls below its fair share of a resource that it overuses. */
+function keepingShares(rules: VictimRules): VictimRules {
+  return {
+    ...rules,
+    useOf: (name) => {
+      const holder = rules.useOf(name);
+      if (holder === undefined) return undefined;
+      const { used, deserved, reserved } = holder;
+      const overused = [...used].filter(([resource, amount]) => amount > of(deserved, resource));
+      return { ...holder, reserved: new Map([...reserved, ...overused.map(([r]) => [r, of(deserved, r)] as const)]) };
+    },
+  };
 }
 
 /** Whether the consumer stays within its fair share when the pod runs. */

@@ -24,7 +24,7 @@ export interface VictimRules {
   readonly capacity: Quantities;
 }
 
-/** Maximum number of steps of the exact search. */
+/** Maximum number of steps of the exact search, unless the node has another. */
 const MAX_STEPS = 4_000;
 
 /**
@@ -69,7 +69,7 @@ export function shortOn(room: NodeRoom, pod: WaitingPod): readonly string[] {
  * Whether a set of pods may be evicted together: every budget allows it, no consumer falls below its reservation, and
  * each consumer overuses a missing resource until its last victim has left.
  */
-export function mayEvictTogether(set: readonly RunningPod[], short: readonly string[], rules: VictimRules): boolean {
+function mayEvictTogether(set: readonly RunningPod[], short: readonly string[], rules: VictimRules): boolean {
   const going = new Map<string, number>();
   for (const { budgets = [] } of set)
     for (const budget of budgets) {
@@ -159,13 +159,14 @@ function searchExactly(
   rules: VictimRules,
 ): ReadonlySet<RunningPod> | null {
   let steps = 0;
+  const { searchSteps = MAX_STEPS } = room.node;
   const signatures = candidates.map(signatureOf);
   const extend = (chosen: readonly RunningPod[], from: number): ReadonlySet<RunningPod> | null => {
     const set = new Set(chosen);
     if (room.fits(pod, set)) return set;
     if (!room.fits(pod, new Set([...chosen, ...candidates.slice(from)]))) return null;
     const tried = new Set<string>();
-    for (let index = from; index < candidates.length && steps < MAX_STEPS; index++) {
+    for (let index = from; index < candidates.length && steps < searchSteps; index++) {
       const signature = signatures[index] as string;
       if (tried.has(signature)) continue;
       tried.add(signature);

@@ -9,6 +9,10 @@ export interface WaitingPod {
   readonly priority: number;
   /** The pod is beyond the quota of its group: no pod within a quota is evicted for it. */
   readonly isBeyondQuota?: boolean | undefined;
+  /** Only free room counts: nothing is evicted for it. */
+  readonly isPatient?: boolean | undefined;
+  /** Other consumers keep their fair shares: victims go only as far as their consumer stays at its share. */
+  readonly leavesShares?: boolean | undefined;
   /** Creation of the pod, milliseconds; null if unknown. */
   readonly since: number | null;
   /** Nodes that the pod's selectors, affinity and tolerations allow; null for all. */

@@ -98,7 +98,7 @@ function digestOf(body: string): string {
 }
 
 /** An event as a JSON value: amounts are decimal texts in base units. */
-export function plainEvent(event: QuotaEvent): Readonly<Record<string, unknown>> {
+function plainEvent(event: QuotaEvent): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(event).map(([name, value]: [string, unknown]) => [
       name,

@@ -21,7 +21,7 @@ export function arriveAt(state: QuotaState, now: number, actor: string | undefin
   if (!Number.isSafeInteger(now) || now < 0)
     return refusal(state, 'InvalidTime', `invalid time ${now}; expected milliseconds since 1970`);
   if (now < state.now)
-    state.emit({ type: 'clockSkew', group: '', reason: `a command of ${now} after one of ${state.now}` });
+    state.emit({ type: 'clockSkew', group: '', reason: `command time ${now} is before ${state.now}` });
   else if (now > state.now) runTimers(state, now);
   state.actor = actor;
   return null;

@@ -6,7 +6,7 @@ import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
  * Argo Rollout: like a Deployment; the template may belong to a referenced workload, and a blue-green update runs all
  * pods twice.
  */
-export const ROLLOUT: Evaluator = {
+const ROLLOUT: Evaluator = {
   apiGroup: 'argoproj.io',
   kind: 'Rollout',
   resource: 'rollouts.argoproj.io',

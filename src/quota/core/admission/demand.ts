@@ -49,7 +49,8 @@ export function readDemand(shapes: RequestShapeTable, demand: Demand): ReadDeman
   if (problem !== null) return refuse('InvalidName', problem);
   if (demand.podSets.length > MAX_POD_SETS) return refuse('InvalidDemand', `more than ${MAX_POD_SETS} pod sets`);
   const version = demand.workload.version ?? 0;
-  if (!Number.isSafeInteger(version) || version < 0) return refuse('InvalidDemand', `version ${version} of an object`);
+  if (!Number.isSafeInteger(version) || version < 0)
+    return refuse('InvalidDemand', `version: expected a whole number of at least 0, found ${version}`);
   if (demand.objects !== undefined && !/^[a-z0-9.-]{1,253}$/.test(demand.objects))
     return refuse('InvalidName', `"${demand.objects.slice(0, 80)}" is not a resource of objects`);
   let podSets: readonly PodSetCharge[] = [];
@@ -78,7 +79,8 @@ export function readDemand(shapes: RequestShapeTable, demand: Demand): ReadDeman
 /** Checks the pods of one set. */
 export function readPodSet(shapes: RequestShapeTable, podSet: PodSet, types: Types): ReadPod {
   const { count } = podSet;
-  if (!Number.isSafeInteger(count) || count < 0) return refuse('InvalidCount', `a count of ${count}`);
+  if (!Number.isSafeInteger(count) || count < 0)
+    return refuse('InvalidCount', `pod count: expected a whole number of at least 0, found ${count}`);
   const requests = podSet.requests ?? {};
   const limits = podSet.limits ?? {};
   const [requested, limited] = [Object.keys(requests), Object.keys(limits)];

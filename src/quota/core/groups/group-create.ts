@@ -101,7 +101,7 @@ export function setHard(group: Group, spec: Pick<ReadSpec, 'hard'>): void {
 }
 
 /** Keys whose lent amounts a change of groups would take back; computed on a fork. */
-export function newOverdraft(state: QuotaState, at: Group, change: (fork: QuotaState) => void): readonly Violation[] {
+function newOverdraft(state: QuotaState, at: Group, change: (fork: QuotaState) => void): readonly Violation[] {
   const fork = state.fork();
   change(fork);
   const changed = fork.group(at.name);

@@ -9,7 +9,7 @@ import { readQuantity, type Quantity } from '../../../manifests/quantity.js';
 import type { QuotaState } from '../state/state.js';
 
 /** Id of a declared loan among all loans; unique because group names have no slash. */
-export function loanId(lender: string, name: string): string {
+function loanId(lender: string, name: string): string {
   return `${lender}/${name}`;
 }
 

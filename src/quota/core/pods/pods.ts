@@ -243,7 +243,7 @@ function replacePod(state: QuotaState, id: string, old: Pod | undefined, pod: Po
     if (runs) listsOf(state.own(group)).pods.set(id, true);
     else listsOf(state.own(group)).pods.delete(id);
   }
-  // Decided with the known state of the groups that had and get its record; a shared store refuses the commit if one of
+  // The decision used the known state of the pod's old and new groups; a shared store refuses the commit if one of
   // them is outdated.
   for (const name of [old === undefined ? '' : groupOfPod(old), groupOfPod(pod)]) {
     const home = state.group(name);

@@ -80,9 +80,16 @@ export function readGrants(grants: readonly GroupGrant[], cash: ReadonlyMap<Key,
     if (target === null || !cash.has(target))
       return refuse('UnknownKey', `${where}: the group has no budget ${String(key).slice(0, 80)} in hard`);
     const [amount, carryOver] = [readHours(target, grant.amount), readHours(target, grant.carryOver ?? 0)];
-    if (amount === null) return refuse('InvalidQuantity', `${where}: amount: ${String(grant.amount).slice(0, 64)}`);
+    if (amount === null)
+      return refuse(
+        'InvalidQuantity',
+        `${where}: amount: expected unit-hours, found ${String(grant.amount).slice(0, 64)}`,
+      );
     if (carryOver === null)
-      return refuse('InvalidQuantity', `${where}: carryOver: ${String(grant.carryOver).slice(0, 64)}`);
+      return refuse(
+        'InvalidQuantity',
+        `${where}: carryOver: expected unit-hours, found ${String(grant.carryOver).slice(0, 64)}`,
+      );
     if (!Number.isSafeInteger(persons) || persons < 1 || persons > MAX_PERSONS)
       return refuse('InvalidCount', `${where}: persons: expected a whole number from 1 to ${MAX_PERSONS}`);
     const everyMs = grant.every === undefined ? 0 : readDuration(grant.every);

@@ -16,8 +16,8 @@ const WIDTH = 9;
 const MAX_EXACT = Number.MAX_SAFE_INTEGER;
 
 /**
- * The amounts of a group, by slot of its layout, among those of other groups: an elastic decision reads those of every
- * level, and the memory that it touches is most of its cost.
+ * The amounts of a group, by slot of its layout, in a block that groups share: memory access to the amounts of every
+ * level is most of the cost of an elastic decision.
  */
 export class GroupAmounts {
   /** Columns of numbers from `start`, one number a slot; NaN for a bigint. */
@@ -166,11 +166,6 @@ export class GroupAmounts {
     return roomAt(this.values, this.start + slot, this.#slots);
   }
 
-  /** `roomBelow` in plain numbers; NaN if they are not exact, or if `above` is NaN. */
-  fastRoomBelow(slot: number, above: number): number {
-    return roomBelowAt(this.values, this.start + slot, this.#slots, above);
-  }
-
   /** Adds usage of the group itself; returns by how much it spills more. */
   charge(slot: number, change: Amount): Amount {
     return this.#add(slot, USED, change);
@@ -275,7 +270,7 @@ function exact(value: number): number {
   return Math.abs(value) <= MAX_EXACT ? value : NaN;
 }
 
-/** Whether a sum of this and another such number is exact, twice over. */
+/** Whether a number is so far below the largest exact number that sums of several such numbers are exact. */
 function isHalf(value: number): boolean {
   return Math.abs(value) <= MAX_EXACT / 4;
 }

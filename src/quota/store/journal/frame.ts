@@ -10,7 +10,7 @@ const MAGIC = Buffer.from('GQF1', 'latin1');
 const HEADER_BYTES = 12;
 
 /** Longer frames are rejected, because a damaged header may claim any length. */
-export const MAX_PAYLOAD_BYTES = 1 << 30;
+const MAX_PAYLOAD_BYTES = 1 << 30;
 
 export function frameOf(payload: Buffer): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);

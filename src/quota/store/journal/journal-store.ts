@@ -339,5 +339,5 @@ function acceptedBytes(next: Buffer | undefined): number | null {
 
 function checkFormat(payload: Buffer, name: string): void {
   const { format } = JSON.parse(payload.toString()) as { readonly format: number };
-  if (format !== FORMAT) throw new Error(`${name} has format ${format}, this is format ${FORMAT}`);
+  if (format !== FORMAT) throw new Error(`${name}: expected format ${FORMAT}, found ${format}`);
 }

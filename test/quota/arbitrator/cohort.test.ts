@@ -1,0 +1,176 @@
+import { test } from 'tap';
+import {
+  arbitrate,
+  cohortSituations,
+  keptKey,
+  NO_MEMORY,
+  Quota,
+  type ArbitratedGroup,
+  type ArbitrationPlan,
+  type ChargedWorkload,
+  type Quantities,
+  type RefusedWorkload,
+} from '../../../src/quota/index.js';
+import { generator } from '../../generator.js';
+
+const CPU = 'limits.cpu';
+const cpu = (amount: number): Quantities => new Map([[CPU, amount]]);
+const NOW = { graceMs: 0, cooldownMs: 0, keepsReserved: false };
+const group = (name: string, hard: number, more: Partial<ArbitratedGroup> = {}): ArbitratedGroup => ({
+  name,
+  parent: 'root',
+  isElastic: true,
+  hard: cpu(hard),
+  reclaim: 'FairShare',
+  ...more,
+});
+const ROOT = group('root', 10, { parent: '', isElastic: false });
+const runs = (id: string, consumer: string, amount: number, more: Partial<ChargedWorkload> = {}): ChargedWorkload => ({
+  id,
+  consumer,
+  uses: cpu(amount),
+  priority: 0,
+  startedAt: Number(id.replace(/\D/g, '')),
+  ...more,
+});
+const waits = (id: string, consumer: string, amount: number): RefusedWorkload => ({
+  id,
+  consumer,
+  uses: cpu(amount),
+  since: Number(id.replace(/\D/g, '')),
+});
+
+function plan(
+  groups: readonly ArbitratedGroup[],
+  workloads: readonly ChargedWorkload[],
+  refused: readonly RefusedWorkload[],
+  disruptions: ReadonlyMap<string, number> = new Map(),
+): ArbitrationPlan | null {
+  const [situation] = cohortSituations({ now: 0, groups, workloads, refused, disruptions }).values();
+  return situation === undefined ? null : arbitrate(situation, NO_MEMORY, NOW);
+}
+
+const victims = (...given: Parameters<typeof plan>): readonly string[] | undefined =>
+  plan(...given)?.evictions.map(({ pod }) => pod);
+
+test('a group gets its guaranteed part back from borrowers, the least important and youngest workloads first', (t) => {
+  const groups = [ROOT, group('a', 6), group('b', 4)];
+  const old = [runs('w1', 'b', 4), runs('w2', 'b', 3, { priority: 1 }), runs('w3', 'b', 3)];
+  t.same(victims(groups, old, [waits('r1', 'a', 3)]), ['w3']);
+  t.same(victims(groups, old, [waits('r1', 'a', 6)]), ['w3', 'w1'], 'w2 is more important than both');
+  t.same(victims(groups, old, [waits('r1', 'a', 7)]), [], 'beyond its part and its share');
+  t.same(victims(groups, [runs('w1', 'b', 7)], [waits('r1', 'a', 3)]), [], 'free room is enough');
+  const budget = { budgets: ['pdb', 'pdb'] };
+  t.same(
+    victims(groups, [runs('w1', 'b', 5), runs('w2', 'b', 5, budget)], [waits('r1', 'a', 3)], new Map([['pdb', 1]])),
+    ['w1'],
+    'two pods of w2 have a budget that allows one',
+  );
+  t.same(victims(groups, [runs('w1', 'b', 10)], [waits('r1', 'a', 3)]), ['w1'], 'a guarantee does not depend on sizes');
+  t.end();
+});
+
+test('a group that does not reclaim evicts nothing, and one that reclaims its guaranteed part no more than that', (t) => {
+  const running = [runs('w1', 'c', 2), runs('w2', 'c', 2), runs('w3', 'c', 2), runs('w4', 'c', 2), runs('w5', 'c', 2)];
+  const groups = (reclaim: ArbitratedGroup['reclaim']): readonly ArbitratedGroup[] => [
+    ROOT,
+    group('a', 2, { reclaim }),
+    group('c', 2),
+  ];
+  t.same(victims(groups('Never'), running, [waits('r1', 'a', 2)]), []);
+  t.same(victims(groups(undefined), running, [waits('r1', 'a', 2)]), [], 'the default');
+  t.same(victims(groups('Guaranteed'), running, [waits('r1', 'a', 2), waits('r2', 'a', 2)]), ['w5']);
+  t.same(victims(groups('FairShare'), running, [waits('r1', 'a', 2), waits('r2', 'a', 2)]), ['w5', 'w4']);
+  t.end();
+});
+
+test('what a group does not lend is not given away, and a borrowing limit is a limit', (t) => {
+  const running = [runs('w1', 'b', 8)];
+  t.same(victims([ROOT, group('a', 6, { lend: cpu(4) }), group('b', 4)], running, [waits('r1', 'b', 2)]), []);
+  const limited = [ROOT, group('a', 6), group('b', 2, { borrow: cpu(1) }), group('c', 2)];
+  t.same(victims(limited, [runs('w1', 'c', 10)], [waits('r1', 'b', 4)]), [], 'b may use three');
+  t.same(victims(limited, [runs('w1', 'c', 7), runs('w3', 'c', 3)], [waits('r1', 'b', 3)]), ['w3']);
+  t.end();
+});
+
+test('refused workloads come in the order of weighted shares, and those within a guaranteed part first', (t) => {
+  const groups = [ROOT, group('a', 1), group('b', 1, { weight: 3 }), group('c', 4)];
+  const order = (refused: readonly RefusedWorkload[], running: readonly ChargedWorkload[] = []): readonly string[] => {
+    const input = { now: 0, groups, workloads: running, refused, disruptions: new Map<string, number>() };
+    const [situation] = cohortSituations(input).values();
+    return (situation?.waiting ?? []).map(({ id }) => id);
+  };
+  const all = [waits('r1', 'a', 2), waits('r2', 'a', 2), waits('r3', 'b', 2), waits('r4', 'b', 2), waits('r5', 'b', 2)];
+  t.same(order(all), ['r1', 'r3', 'r4', 'r5', 'r2'], 'b has three times the weight of a');
+  t.same(order([...all, waits('r6', 'c', 4)], [])[0], 'r6');
+  t.end();
+});
+
+test('room that is kept for others is refused to the rest, except what a group lends to nobody', (t) => {
+  const none: Quantities = new Map();
+  t.equal(keptKey({ adds: cpu(3), room: cpu(5), unlent: none, kept: cpu(3) }), CPU);
+  t.equal(keptKey({ adds: cpu(2), room: cpu(5), unlent: none, kept: cpu(3) }), null);
+  t.equal(keptKey({ adds: cpu(3), room: cpu(5), unlent: cpu(3), kept: cpu(3) }), null);
+  t.equal(keptKey({ adds: new Map([['pods', 1]]), room: none, unlent: none, kept: cpu(3) }), null);
+  t.end();
+});
+
+test('in random cohorts a workload fits into the situation exactly if the engine admits it', (t) => {
+  let [yes, no] = [0, 0];
+  for (let seed = 1; seed <= 1500; seed++) {
+    const random = generator(seed);
+    const below = (limit: number): number => Math.floor(random() * limit);
+    const limit = (): { readonly lend?: Quantities; readonly borrow?: Quantities } => ({
+      ...(below(3) === 0 ? { lend: cpu(below(6)) } : {}),
+      ...(below(3) === 0 ? { borrow: cpu(below(6)) } : {}),
+    });
+    const groups: ArbitratedGroup[] = [group('root', 30, { parent: '', isElastic: false })];
+    const left = new Map([['root', 30]]);
+    for (let index = 0; index < 2 + below(5); index++) {
+      const parent = groups[below(groups.length)]?.name ?? 'root';
+      const hard = below((left.get(parent) ?? 0) + 1);
+      const isElastic = below(5) > 0;
+      groups.push(group(`g${index}`, hard, { parent, isElastic, ...(isElastic ? limit() : {}) }));
+      left.set(parent, (left.get(parent) ?? 0) - hard);
+      left.set(`g${index}`, hard);
+    }
+    const quota = new Quota();
+    const hard = (amounts: Quantities | undefined) => ({ [CPU]: BigInt(amounts?.get(CPU) ?? 0) });
+    for (const each of groups)
+      quota.createGroup({
+        name: each.name,
+        ...(each.parent === '' ? {} : { parent: each.parent }),
+        mode: each.isElastic ? 'elastic' : 'carved',
+        hard: hard(each.hard),
+        ...(each.lend === undefined ? {} : { lend: hard(each.lend) }),
+        ...(each.borrow === undefined ? {} : { borrow: hard(each.borrow) }),
+      });
+    const admit = (id: string, to: string, amount: number, dryRun: boolean): boolean =>
+      quota.admit(
+        { workload: { kind: 'Job', name: id }, group: to, podSets: [{ count: 1, limits: { cpu: BigInt(amount) } }] },
+        { dryRun },
+      ).allowed;
+    const workloads: ChargedWorkload[] = [];
+    for (let index = 0; index < 12; index++) {
+      const [to, amount] = [groups[below(groups.length)]?.name ?? 'root', 1 + below(6)];
+      if (admit(`w${index}`, to, amount, false)) workloads.push(runs(`w${index}`, to, amount));
+    }
+    const asked = waits('r1', groups[below(groups.length)]?.name ?? 'root', 1 + below(8));
+    const [situation] = cohortSituations({
+      now: 0,
+      groups,
+      workloads,
+      refused: [asked],
+      disruptions: new Map(),
+    }).values();
+    const pod = situation?.waiting?.[0];
+    const fits = pod !== undefined && situation?.nodes?.[0]?.fits?.(pod, situation.pods, []) === true;
+    const isAdmitted = admit('r1', asked.consumer, asked.uses.get(CPU) ?? 0, true);
+    if (isAdmitted) yes++;
+    else no++;
+    const isImpossible = pod?.uses.size === 0;
+    if (fits !== isAdmitted && !isImpossible) t.fail(`seed ${seed}: the engine says ${isAdmitted}`);
+  }
+  t.ok(yes > 300 && no > 300, `${yes} fit, ${no} do not`);
+  t.end();
+});
