@@ -13,13 +13,13 @@ interface Options extends ClusterAccess {
   readonly namespace: string;
 }
 
-/** Reservations of the old time get this much time at the new one. */
+/** Reservations expire this long after the new time. */
 const RESERVATION_MS = 60_000;
 
 /** `gpu-manager quota clock`: shows the quota's time and the API server's, and corrects a wrong one. */
 export function quotaClockCommand(): Command {
   return new Command('clock')
-    .description("show the quota's time and the API server's; with --set, set the one to the other")
+    .description("show the time of the quota and of the API server; --set copies the API server's time to the quota")
     .option('--set', "set the quota's time to the API server's; no replica of quota serve may run")
     .option('--namespace <name>', 'namespace of the Lease', 'kube-system')
     .addOption(outputOption())

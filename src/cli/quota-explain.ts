@@ -63,26 +63,9 @@ export function quotaExplainCommand(): Command {
       const named = objects.map(readName);
       const written = await manifestsOf(options.filename);
       await withClient(options, async (client) => {
-        const api: KubeApi = { request: (request) => client.request(request) };
-        const told = new Set<string>();
-        const missing = (reason: string): void => {
-          if (!told.has(reason)) process.stderr.write(`quota: ${reason}\n`);
-          told.add(reason);
-        };
-        const facts = await keptAlive(() => readFacts(api, missing));
-        const { families, strictTypes, requireLabel, kinds: declared } = facts.policy;
-        const cluster = { api, ledger: await openLedger(api, { families, strictTypes }) };
-        const evaluators = [...declared, ...KNOWN_KINDS];
+        const { cluster, evaluators, kinds, review } = await openQuota(client);
         const manifests = written.map((manifest) => inNamespace(manifest, options.namespace, evaluators));
-        const kinds = await servedKinds(api, evaluators);
-        const reviews = new BundleReviews({
-          api: new ManifestApi(manifests, evaluators, api),
-          evaluation: evaluationBy(facts, {}),
-          kinds,
-          requireLabel,
-          unknownScale: 'refused',
-          missing,
-        });
+        const reviews = review(manifests);
         let refused = 0;
         const show = async (answer: WhatIf): Promise<void> => {
           await printQuota(options.output, answer.text);
@@ -99,6 +82,46 @@ export function quotaExplainCommand(): Command {
     });
 }
 
+/** A cluster's quota, and reviews of manifests as its webhooks make them. */
+async function openQuota(client: KubeApi) {
+  const api: KubeApi = { request: (request) => client.request(request) };
+  const told = new Set<string>();
+  const missing = (reason: string): void => {
+    if (!told.has(reason)) process.stderr.write(`quota: ${reason}\n`);
+    told.add(reason);
+  };
+  const facts = await keptAlive(() => readFacts(api, missing));
+  const { families, strictTypes, requireLabel, kinds: declared } = facts.policy;
+  const cluster: ClusterLedger = { api, ledger: await openLedger(api, { families, strictTypes }) };
+  const evaluators = [...declared, ...KNOWN_KINDS];
+  const kinds = await servedKinds(api, evaluators);
+  const review = (manifests: readonly unknown[]): BundleReviews =>
+    new BundleReviews({
+      api: new ManifestApi(manifests, evaluators, api),
+      evaluation: evaluationBy(facts, {}),
+      kinds,
+      requireLabel,
+      unknownScale: 'refused',
+      missing,
+    });
+  return { cluster, evaluators, kinds, review };
+}
+
+/** What quota says of a workload; null in a cluster without groups, and for a kind that has no quota. */
+export async function quotaOf(
+  client: KubeApi,
+  kindName: string,
+  namespace: string,
+  name: string,
+): Promise<WhatIf | null> {
+  const groups = await client.request({ method: 'GET', path: GROUPS_PATH, query: { limit: '1' } });
+  if (!groups.ok && groups.code === 'not-found') return null;
+  const { cluster, kinds, review } = await openQuota(client);
+  if (findKind(kinds, kindName) === null) return null;
+  const options: QuotaOutput & { readonly namespace: string } = { namespace, output: 'table' };
+  return explainObject(cluster.ledger, review([]), kinds, kindName, name, options);
+}
+
 async function explainGroup({ api, ledger }: ClusterLedger, name: string, { output }: Options): Promise<string> {
   const answer = await api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
   const account = accountOf(ledger, name, answer.ok ? answer.body : null, Date.now());
@@ -112,7 +135,7 @@ async function explainObject(
   kinds: readonly ServedKind[],
   kindName: string,
   name: string,
-  { namespace, replicas, output }: Options,
+  { namespace, replicas, output }: QuotaOutput & Pick<Options, 'namespace' | 'replicas'>,
 ): Promise<WhatIf> {
   const kind = findKind(kinds, kindName);
   if (kind === null)

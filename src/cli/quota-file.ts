@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { fileReason } from '../host/file-reason.js';
 import { StartupError } from '../host/startup-error.js';
 import { readManifests } from '../quota-command/manifest-file.js';
 import { MAX_FILE_BYTES } from '../quota-command/tree-file.js';
@@ -45,6 +46,6 @@ export async function contentOf(file: string): Promise<string> {
     return await readFile(file, 'utf8');
   } catch (error) {
     if (error instanceof StartupError) throw error;
-    throw new StartupError(`quota: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+    throw new StartupError(`quota: ${file}: ${fileReason(error)}`);
   }
 }

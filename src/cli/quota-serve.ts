@@ -8,7 +8,7 @@ import { addWebhookFlags, webhookConfigOf, type WebhookOptions } from './webhook
 
 interface Options extends WebhookOptions {
   readonly unlabelled: 'Ignore' | 'Fail';
-  readonly openGroups: boolean;
+  readonly openGroups?: boolean;
   readonly identity?: string;
   readonly audit?: string;
   readonly refreshPeriod: number;
@@ -37,9 +37,10 @@ export function quotaServeCommand(): Command {
         .default('Ignore'),
     )
     .option(
-      '--no-open-groups',
-      'refuse workloads of groups where neither the group nor one above it has a namespaceSelector',
+      '--open-groups',
+      'let workloads of every namespace into groups where neither the group nor one above it has a namespaceSelector; default: if such a group exists at the first start in a cluster',
     )
+    .option('--no-open-groups', 'refuse workloads of such groups')
     .option('--identity <name>', 'name of this replica in the Lease; default: host name and process id')
     .addOption(
       new Option('--refresh-period <seconds>', 'interval of the full refresh')
@@ -57,7 +58,7 @@ export function quotaServeCommand(): Command {
     .addOption(
       new Option(
         '--arbitrator <mode>',
-        'divide the cluster among its namespaces while they run: off; plan: log what would be done and record it as events, and write nothing else; on: write Allocations, and evict pods of consumers that use more than they deserve while pods of others wait',
+        'divide the cluster among its namespaces while they run: off; plan: log what would be done and record it as events, and write nothing else; on: write Allocations, and evict pods of consumers that use more than their fair share while pods of others wait',
       )
         .choices(['off', 'plan', 'on'])
         .default('off'),
@@ -90,7 +91,7 @@ export function quotaServeCommand(): Command {
     )
     .option(
       '--audit <file>',
-      'append what this replica decides to a hash-chained file, - for standard output; quota verify checks it',
+      'append the decisions of this replica to a hash-chained file, - for standard output; quota verify checks it',
     )
     .option('--lend-reserved', 'give reserved amounts that a namespace does not request to other namespaces')
     .addOption(logLevelOption())
@@ -105,7 +106,7 @@ function configOf(options: Options): QuotaServeConfig {
   return {
     ...webhookConfigOf(options),
     unlabelled: options.unlabelled,
-    openGroups: options.openGroups,
+    openGroups: options.openGroups ?? null,
     identity: options.identity ?? null,
     audit: options.audit ?? null,
     refreshMs: options.refreshPeriod,

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
+import { fileReason } from '../host/file-reason.js';
 import { StartupError } from '../host/startup-error.js';
 import {
   openAuditFile,
@@ -73,7 +74,7 @@ export function quotaCommand(): Command {
     .option(...FILENAME_OPTION)
     .option(
       '--policy <file>',
-      'QuotaPolicy by which workloads are read, and what it refers to: Nodes, Namespaces, LimitRanges, RuntimeClasses, CustomResourceDefinitions; may be repeated',
+      'QuotaPolicy that applies to the workloads, and the objects that it refers to: Nodes, Namespaces, LimitRanges, RuntimeClasses, CustomResourceDefinitions; may be repeated',
       (file: string, files: readonly string[]) => [...files, file],
       [],
     )
@@ -131,8 +132,8 @@ export function quotaCommand(): Command {
     .addOption(quotaOutputOption())
     .action(async (file: string, { head, skipLog, output }: VerifyOptions) => {
       const input = file === '-' ? process.stdin : createReadStream(file);
-      const verified = await verifyAuditStream(input, head, skipLog).catch((error: NodeJS.ErrnoException) => {
-        throw new StartupError(`quota: ${file}: ${error.code ?? error.message}`);
+      const verified = await verifyAuditStream(input, head, skipLog).catch((error: unknown) => {
+        throw new StartupError(`quota: ${file}: ${fileReason(error)}`);
       });
       if (!verified.ok) throw new Error(`${file}: line ${verified.line}: ${verified.reason}`);
       const { sequence, digest } = verified.end;
@@ -162,7 +163,7 @@ async function replayScript(script: string, { output, tree, store, audit, report
   // Standard input can be read only once, so it is buffered.
   const buffered = script === '-' ? (await text(process.stdin)).split('\n') : null;
   const lines = () => buffered ?? linesOf(createReadStream(script));
-  const problem = await scriptProblem(lines(), {}).catch((error: NodeJS.ErrnoException) => error.code ?? error.message);
+  const problem = await scriptProblem(lines(), {}).catch(fileReason);
   if (problem !== null) throw new StartupError(`quota: ${script}: ${problem}`);
   const opened = audit === undefined ? null : await openAuditFile(audit);
   if (opened?.ok === false) throw new StartupError(`quota: ${audit ?? ''}: line ${opened.line}: ${opened.reason}`);

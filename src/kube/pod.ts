@@ -51,6 +51,8 @@ export interface Pod {
   readonly scheduledAt: number | null;
   /** Time by which it must be removed. */
   readonly deletedAt: number | null;
+  /** Time at which its active deadline ends it; null without one, or before it started. */
+  readonly deadlineAt: number | null;
   /** Time at which its last container ended. */
   readonly endedAt: number | null;
   /** Why the scheduler found no node; empty if it found one, or gives no reason. */
@@ -103,7 +105,7 @@ export interface NodeTerm {
 
 /** Annotations of a static pod's object: the kubelet's UID of the pod, and the mark of a mirror. */
 const CONFIG_HASH_KEY = 'kubernetes.io/config.hash';
-const CONFIG_MIRROR_KEY = 'kubernetes.io/config.mirror';
+export const CONFIG_MIRROR_KEY = 'kubernetes.io/config.mirror';
 
 /** Reads a pod's JSON; no other code knows its shape. UID and name are empty if missing. */
 export function readPod(object: unknown): Pod {
@@ -153,6 +155,7 @@ export function readPod(object: unknown): Pod {
     admittedAt: time(status.startTime),
     scheduledAt: scheduled?.status === 'True' ? time(scheduled.lastTransitionTime) : null,
     deletedAt: time(metadata.deletionTimestamp),
+    deadlineAt: deadlineOf(spec, status),
     endedAt: isDone ? endOf(list(status.containerStatuses)) : null,
     unscheduled: scheduled?.status === 'False' ? text(scheduled.message) : '',
     initContainers: containersOf(list(initContainers), list(status.initContainerStatuses)),
@@ -217,6 +220,13 @@ function claimsOf(specs: readonly unknown[], statuses: readonly unknown[]): read
       madeName: text(made?.resourceClaimName),
     };
   });
+}
+
+function deadlineOf({ activeDeadlineSeconds }: JsonRecord, { startTime }: JsonRecord): number | null {
+  const startedAt = time(startTime);
+  return typeof activeDeadlineSeconds === 'number' && startedAt !== null
+    ? startedAt + 1_000 * activeDeadlineSeconds
+    : null;
 }
 
 function isPresent(state: unknown): boolean {

@@ -7,7 +7,7 @@ import { readConsumer } from '../kube/quota/consumer-object.js';
 import { consumerRow, type ConsumerRow } from '../kube/quota/consumer-row.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../kube/quota/names.js';
 
-/** Reads the Consumers of a cluster and their shares from the arbitrator; members follow their areas. */
+/** Reads the Consumers of a cluster and their shares from the arbitrator; members follow their areas, at any depth. */
 export async function readConsumerTree(api: KubeApi): Promise<readonly ConsumerRow[]> {
   const consumers = new Map(
     (await items(api, CONSUMERS_PATH)).flatMap((item) => {
@@ -24,17 +24,25 @@ export async function readConsumerTree(api: KubeApi): Promise<readonly ConsumerR
   const rows = [...new Set([...consumers.keys(), ...allocations.keys()])]
     .sort()
     .map((name) => consumerRow(name, consumers.get(name), allocations.get(name)));
+  const seen = new Set<ConsumerRow>();
+  const withMembers = (row: ConsumerRow): readonly ConsumerRow[] => {
+    // A consumer cannot be above itself, but older servers stored what the webhook did not see.
+    if (seen.has(row)) return [];
+    seen.add(row);
+    return [row, ...rows.filter(({ parent }) => parent === row.name).flatMap(withMembers)];
+  };
   const tops = rows.filter(({ parent }) => parent === '' || !consumers.has(parent));
-  return tops.flatMap((top) => [top, ...rows.filter((row) => row !== top && row.parent === top.name)]);
+  return [...tops, ...rows].flatMap(withMembers);
 }
 
 /** The same as a table, a line for each resource. */
 export function consumerTreeText(rows: readonly ConsumerRow[]): string {
-  const names = new Set(rows.map(({ name }) => name));
+  const depths = new Map<string, number>();
+  for (const { name, parent } of rows) depths.set(name, (depths.get(parent) ?? -1) + 1);
   const lines = rows.flatMap((row) => {
     const columns = [row.hard, row.reserved, row.deserved, row.allocated, row.pending];
     const resources = [...new Set(columns.flatMap((amounts) => Object.keys(amounts)))].sort();
-    const title = `${names.has(row.parent) ? '  ' : ''}${row.name}`;
+    const title = `${'  '.repeat(depths.get(row.name) ?? 0)}${row.name}`;
     return (resources.length === 0 ? [''] : resources).map((resource, index) => [
       index === 0 ? title : '',
       resource,

@@ -23,11 +23,11 @@ export interface EngineClockOptions {
 }
 
 /** Largest step by which the engine's time follows the API server's time without confirmation. */
-export const MAX_STEP_MS = 60_000;
+const MAX_STEP_MS = 60_000;
 /** Largest difference at which two clocks confirm each other. */
 const AGREEMENT_MS = 60_000;
 /** Largest leap after a pause of the service; an administrator must confirm a larger one. */
-export const MAX_LEAP_MS = 31 * 86_400_000;
+const MAX_LEAP_MS = 31 * 86_400_000;
 
 /**
  * The engine's time follows the API server's time, so that all replicas agree even if their nodes' clocks differ. It

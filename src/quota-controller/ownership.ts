@@ -38,7 +38,7 @@ const CREATED_KINDS: Readonly<Record<string, string>> = {
 };
 
 /** Maximum length of a chain of owners; longer than any kind has. */
-const MAX_OWNERS = 8;
+export const MAX_OWNERS = 8;
 
 /**
  * Computes the charge of an object with owners. Users can write any owner reference; therefore an owner counts only if

@@ -1,7 +1,10 @@
 import { hostname } from 'node:os';
+import { fileReason } from '../host/file-reason.js';
 import { systemClock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { InformerTiming } from '../kube/informer.js';
+import { groupsWithoutSelectorAreOpen } from './groups-without-selector.js';
+import { QUOTA_LEASE } from '../kube/quota/names.js';
 import { webhookIdentity, type WebhookConfig } from '../kube/admission/webhook-identity.js';
 import { auditStream, openAuditFile, type AuditFile } from '../quota/index.js';
 import { QuotaMetrics } from './quota-metrics.js';
@@ -15,8 +18,11 @@ import { StartupError } from '../host/startup-error.js';
 
 export interface QuotaServeConfig extends WebhookConfig {
   readonly unlabelled: 'Ignore' | 'Fail';
-  /** Whether every namespace may use a group if no group on its path to the root has a namespaceSelector. */
-  readonly openGroups: boolean;
+  /**
+   * Whether every namespace may use a group if no group on its path to the root has a namespaceSelector; null: as
+   * decided at the first start of the service in this cluster.
+   */
+  readonly openGroups: boolean | null;
   readonly identity: string | null;
   /** File of the audit chain of this replica's decisions; `-`: standard output; null: no audit. */
   readonly audit: string | null;
@@ -54,7 +60,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
     currentCertificate,
     namespace,
     unlabelled,
-    openGroups: config.openGroups,
+    openGroups: config.openGroups ?? (await groupsWithoutSelectorAreOpen({ api, namespace, lease: QUOTA_LEASE, log })),
     refreshMs,
     leaseMs,
     arbitrator,
@@ -87,7 +93,7 @@ async function openAudit(target: string | null, log: Log): Promise<AuditFile | n
     log.error({ err: error, file: target }, 'writing the audit failed; later decisions are not audited');
   if (target === '-') return auditStream(process.stdout, failed);
   const opened = await openAuditFile(target, failed).catch((error: NodeJS.ErrnoException) => {
-    throw new StartupError(`--audit: ${target}: ${error.code ?? error.message}`);
+    throw new StartupError(`--audit: ${target}: ${fileReason(error)}`);
   });
   if (!opened.ok)
     throw new StartupError(`--audit: ${target}: line ${opened.line}: ${opened.reason}; move the file away`);

@@ -1,6 +1,7 @@
 import { apiGroupOf, evaluateAlone, type Evaluation, type Owner } from '../quota/index.js';
 import { withReplicas, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
+import { MAX_OWNERS } from './ownership.js';
 import { isKind, unknownScale, type WorkloadReader } from './workload-reader.js';
 
 /** A workload named by an operator, and the owner that is charged for it. */
@@ -18,9 +19,6 @@ export interface SubjectNotFound {
   readonly ok: false;
   readonly reason: string;
 }
-
-/** Maximum length of a chain of owners; longer than any kind has. */
-const MAX_OWNERS = 8;
 
 /** Finds a kind by its name, plural, short name or full resource name, as kubectl does. */
 export function findKind(kinds: readonly ServedKind[], text: string): ServedKind | null {

@@ -3,6 +3,7 @@ import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
+import { CONFIG_MIRROR_KEY } from '../kube/pod.js';
 import { Ownership } from './ownership.js';
 
 export interface WorkloadReaderOptions {
@@ -13,7 +14,6 @@ export interface WorkloadReaderOptions {
 }
 
 /** Annotation of mirror pods, which show static pods of a node. */
-const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
 /**
  * Evaluates a workload with the policy, the objects that it refers to, and the charges of its owners. The webhooks
@@ -53,7 +53,7 @@ export class WorkloadReader {
 
   /** Why a workload without a group is refused in a namespace that requires one; null if it is admitted. */
   async missingGroup(object: KubeObject): Promise<string | null> {
-    if (object.metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined) return null;
+    if (object.metadata?.annotations?.[CONFIG_MIRROR_KEY] !== undefined) return null;
     const wanted = await this.evaluate(object);
     if (wanted.ok && (wanted.demand === null || wanted.demand.group !== '')) return null;
     const { groupLabel = GROUP_LABEL } = this.options();

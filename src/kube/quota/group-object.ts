@@ -66,7 +66,7 @@ export const GROUP_FINALIZER = 'quota.gpu-manager.io/books';
 /**
  * Annotation, `true`: deleting the group releases its workloads, and lowering it may go below its children's quotas.
  */
-export const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
+const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 
 /** Reads a BizGroupResourceQuota; the engine validates the quantities. */
 export function readGroup(object: unknown): GroupObject {
@@ -104,7 +104,7 @@ export function readGroup(object: unknown): GroupObject {
 }
 
 /** Formats amounts as quantities. */
-export function quantitiesOf(amounts: Amounts): Quantities {
+function quantitiesOf(amounts: Amounts): Quantities {
   return Object.fromEntries([...amounts].map(([key, amount]) => [key, formatAmount(key, amount)]));
 }
 

@@ -16,6 +16,8 @@ export interface GroupReviewOptions {
   readonly reservationMs: number;
   /** The keys that something can be charged to. */
   readonly chargeable: () => Chargeable;
+  /** Whether every namespace may use a group if no group on its path to the root has a namespaceSelector. */
+  readonly isOpenByDefault: boolean;
 }
 
 /**
@@ -28,8 +30,10 @@ export class GroupReview {
   readonly #observed: GroupReviewOptions['observed'];
   readonly #reservationMs: number;
   readonly #chargeable: GroupReviewOptions['chargeable'];
+  readonly #isOpenByDefault: boolean;
 
-  constructor({ engine, api, observed, reservationMs, chargeable }: GroupReviewOptions) {
+  constructor({ engine, api, observed, reservationMs, chargeable, isOpenByDefault }: GroupReviewOptions) {
+    this.#isOpenByDefault = isOpenByDefault;
     this.#chargeable = chargeable;
     this.#engine = engine;
     this.#api = api;
@@ -68,7 +72,8 @@ export class GroupReview {
     const { spec } = group;
     if (dryRun) return this.#simulate({ type: 'createGroup', ...spec });
     const created = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
-    if (created.code !== 'AlreadyExists') return withWarnings(admissionResponseOf(created), openRootWarnings(group));
+    if (created.code !== 'AlreadyExists')
+      return withWarnings(admissionResponseOf(created), rootWarnings(group, this.#isOpenByDefault));
     const existing = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, spec.name) });
     if (existing.ok || existing.code !== 'not-found') return admissionResponseOf(created);
     // The ledger has the group, the API server does not: an earlier creation was retried, or failed after its review.
@@ -117,11 +122,12 @@ export class GroupReview {
   }
 }
 
-/** Warns about a new root that every namespace may use, because that may be unintended. */
-function openRootWarnings({ spec, namespaceSelector }: GroupObject): readonly string[] {
-  return (spec.parent ?? '') !== '' || namespaceSelector !== null
-    ? []
-    : [`group ${spec.name} has no namespaceSelector: workloads of every namespace may be charged to it`];
+/** Warns about a new root that every namespace may use, or none, because that may be unintended. */
+function rootWarnings({ spec, namespaceSelector }: GroupObject, isOpenByDefault: boolean): readonly string[] {
+  if ((spec.parent ?? '') !== '' || namespaceSelector !== null) return [];
+  const what = `group ${spec.name} has no namespaceSelector`;
+  if (isOpenByDefault) return [`${what}: workloads of every namespace may be charged to it`];
+  return [`${what}: no workload can be charged to it; "namespaceSelector: {}" lets in every namespace`];
 }
 
 function withWarnings(response: AdmissionResponse, more: readonly string[]): AdmissionResponse {

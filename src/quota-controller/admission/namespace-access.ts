@@ -36,7 +36,7 @@ export class NamespaceAccess {
     if (limiting.length === 0) {
       // The engine refuses an unknown group with its own message.
       if (this.#options.isOpenByDefault || chain.length === 0) return null;
-      return `no namespace may use group ${group}: neither it nor a group above it has a namespaceSelector`;
+      return `no namespace may use group ${group}: neither it nor a group above it has a namespaceSelector; one of {} lets in every namespace`;
     }
     const labels = await namespaceLabels(this.#options.api, namespace);
     const refusing = limiting.find(({ namespaceSelector }) => !selectsLabels(namespaceSelector ?? {}, labels));

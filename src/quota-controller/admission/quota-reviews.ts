@@ -57,8 +57,10 @@ function workloadReview(options: QuotaReviewsOptions): WorkloadReview {
   });
 }
 
-function groupReview({ engine, api, reconciler, facts, reservationMs }: QuotaReviewsOptions): GroupReview {
+function groupReview(options: QuotaReviewsOptions): GroupReview {
+  const { engine, api, reconciler, facts, reservationMs, isOpenByDefault } = options;
   return new GroupReview({
+    isOpenByDefault,
     engine,
     api,
     observed: (name) => reconciler.group(name),

@@ -3,6 +3,7 @@ import { DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { ServedKind } from '../kinds.js';
+import { MAX_OWNERS } from '../ownership.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { KubeObject } from '../../kube/object.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
@@ -52,8 +53,6 @@ interface Deleted {
   readonly uncertainUntil?: number;
 }
 
-/** Maximum number of owners above a pod; Rollout, ReplicaSet and Pod are a chain of three. */
-const MAX_OWNERS = 8;
 /** The informer of an owner may be later than the informer of pods. */
 const OWNER_RETRIES_MS = [500, 2_000, 10_000, 60_000];
 

@@ -4,6 +4,7 @@ import { Listeners } from '../../host/listeners.js';
 import { Pause } from '../../host/pause.js';
 import { Rounds } from '../../host/rounds.js';
 import type { EvaluationOptions } from '../../quota/index.js';
+import { ALL_NODES } from '../../kube/api-path.js';
 import { KubeError } from '../../kube/failure.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
@@ -23,7 +24,6 @@ export interface ClusterFactsOptions {
   readonly everyMs?: number;
 }
 
-export const NODES_PATH = '/api/v1/nodes';
 export const LIMIT_RANGES_PATH = '/api/v1/limitranges';
 export const RUNTIME_CLASSES_PATH = '/apis/node.k8s.io/v1/runtimeclasses';
 const RETRY_MS = 1_000;
@@ -77,10 +77,10 @@ export class ClusterFacts {
         },
       },
       {
-        path: NODES_PATH,
+        path: ALL_NODES,
         isRequired: false,
         create: () => {
-          const informer = api.informer({ path: NODES_PATH, keep: readNode });
+          const informer = api.informer({ path: ALL_NODES, keep: readNode });
           informer.onChange(({ before, after }) => this.#nodeChanged(before, after));
           return informer;
         },
@@ -136,7 +136,7 @@ export class ClusterFacts {
     return evaluationBy(
       {
         policy: this.policy,
-        nodes: () => (this.#informers.get(NODES_PATH)?.synced === true ? this.nodes() : null),
+        nodes: () => (this.#informers.get(ALL_NODES)?.synced === true ? this.nodes() : null),
         node: (name) => this.node(name),
         limitRanges: () => [...this.#limitRanges.values()],
         overheadOf: (runtimeClass) => this.#overheads.get(runtimeClass),

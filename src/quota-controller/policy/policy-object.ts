@@ -19,7 +19,7 @@ import { readAmounts } from '../../kube/amounts.js';
 import type { Condition } from '../../kube/condition.js';
 
 /** Name of the only QuotaPolicy in effect. */
-export const POLICY_NAME = 'default';
+const POLICY_NAME = 'default';
 
 /** The content of a QuotaPolicy: how workloads are read. */
 export interface QuotaPolicy {

@@ -1,8 +1,9 @@
+import { ALL_NODES } from '../../kube/api-path.js';
 import type { KubeApi } from '../../kube/client.js';
 import { list, record } from '../../kube/json.js';
 import { readNode } from '../../kube/node.js';
 import { POLICIES_PATH } from '../../kube/quota/names.js';
-import { LIMIT_RANGES_PATH, NODES_PATH, RUNTIME_CLASSES_PATH } from './cluster-facts.js';
+import { LIMIT_RANGES_PATH, RUNTIME_CLASSES_PATH } from './cluster-facts.js';
 import type { EvaluationFacts } from './evaluation.js';
 import { readLimitRange, readRuntimeClass } from './pod-defaults.js';
 import { NO_POLICY, readPolicy } from './policy-object.js';
@@ -20,7 +21,7 @@ export async function readFacts(api: KubeApi, missing: (reason: string) => void)
   };
   const [policies, nodeObjects, ranges, classes] = [
     await items(POLICIES_PATH),
-    await items(NODES_PATH),
+    await items(ALL_NODES),
     await items(LIMIT_RANGES_PATH),
     await items(RUNTIME_CLASSES_PATH),
   ];

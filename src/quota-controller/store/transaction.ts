@@ -32,7 +32,7 @@ export function write(objects: LedgerObjects, drafts: readonly Draft[]): Promise
 }
 
 /** Writes one ledger in one request. Changes of several ledgers use `writeTogether`. */
-export async function writeOne(objects: LedgerObjects, draft: Draft): Promise<TransactionResult> {
+async function writeOne(objects: LedgerObjects, draft: Draft): Promise<TransactionResult> {
   const written = await replace(objects, draft.group, draft.current, draft.next);
   return written.ok
     ? { ok: true, ledgers: new Map([[draft.group, written.ledger]]) }
@@ -45,7 +45,7 @@ export async function writeOne(objects: LedgerObjects, draft: Draft): Promise<Tr
  * the outcome: its name can be created only once, by the author (committed) or by a process that considers the author
  * dead (aborted). Then any process may move the pending pages into place.
  */
-export async function writeTogether(objects: LedgerObjects, drafts: readonly Draft[]): Promise<TransactionResult> {
+async function writeTogether(objects: LedgerObjects, drafts: readonly Draft[]): Promise<TransactionResult> {
   const startedAt = performance.now();
   const transaction = randomUUID();
   const prepared = await Promise.allSettled(
