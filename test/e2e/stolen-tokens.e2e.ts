@@ -10,6 +10,8 @@ import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const cluster = new TestCluster();
 const hasPolicies = cluster.version.atLeast(30);
+const hasClaims = cluster.version.atLeast(34);
+const ACCOUNTS = ['gpu-manager', 'gpu-extender', 'gpu-console', 'gpu-manager-quota', 'gpu-manager-reader'];
 
 tap.setTimeout(timeLimit(900_000));
 
@@ -35,6 +37,14 @@ const standIn = (name: string, node: string): object => ({
   spec: { nodeName: node, containers: [{ name: 'main', image: BUSYBOX_IMAGE, imagePullPolicy: 'Never' }] },
 });
 
+/** A pod that no scheduler places. */
+const unscheduled = (name: string): object => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: { schedulerName: 'none', containers: [{ name: 'main', image: BUSYBOX_IMAGE, imagePullPolicy: 'Never' }] },
+});
+
 const slice = (name: string, nodeName: string, driver: string): string => {
   const pool = { name: nodeName, generation: 1, resourceSliceCount: 1 };
   const file = join(cluster.directory, `${name}.json`);
@@ -51,12 +61,21 @@ const slice = (name: string, nodeName: string, driver: string): string => {
 let agent: Account;
 
 tap.before(async () => {
-  const files = ['daemonset.yaml', 'etc/extender/deployment.yaml', 'etc/console/deployment.yaml'];
+  const files = [
+    'daemonset.yaml',
+    'etc/extender/deployment.yaml',
+    'etc/console/deployment.yaml',
+    'etc/quota/deployment.yaml',
+    'etc/quota/arbitrator.yaml',
+    ...(hasClaims ? ['etc/dra/webhook.yaml'] : []),
+  ];
+  // Older API servers do not know the rules of its fields.
+  await cluster.kubectl('apply', '--validate=false', '-f', join(ROOT, 'etc/quota/crds.yaml'));
   for (const file of files) await cluster.kubectl('apply', '-f', join(ROOT, file));
   await cluster.kubectl('-n', 'kube-system', 'delete', 'daemonset/gpu-manager');
-  await cluster.kubectl('-n', 'kube-system', 'delete', 'deployment/gpu-extender', 'deployment/gpu-console');
+  await cluster.kubectl('-n', 'kube-system', 'delete', 'deployment', '--all');
   if (hasPolicies)
-    for (const file of ['agent-node.yaml', 'classes.yaml'])
+    for (const file of ['agent-node.yaml', 'classes.yaml', 'extender.yaml', 'quota.yaml'])
       await cluster.kubectl('apply', '-f', join(ROOT, 'etc/admission', file));
   await cluster.apply({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'other' } });
   await cluster.apply(standIn('own', NODE), standIn('foreign', 'other'));
@@ -68,7 +87,7 @@ tap.before(async () => {
 const FORBIDDEN = /forbidden/iu;
 
 test('no account reads Secrets, makes pods or takes other rights', async (t) => {
-  for (const name of ['gpu-manager', 'gpu-extender', 'gpu-console']) {
+  for (const name of [...ACCOUNTS, ...(hasClaims ? ['gpu-manager-claims'] : [])]) {
     const run = name === 'gpu-manager' ? agent : await account(name);
     for (const attempt of [
       ['get', 'secrets', '-A'],
@@ -112,7 +131,7 @@ test(
 
 test(
   'an agent writes no ResourceSlice without claims, and with them those of its own node and driver',
-  { skip: cluster.version.atLeast(34) ? false : 'needs Kubernetes 1.34' },
+  { skip: hasClaims ? false : 'needs Kubernetes 1.34' },
   async (t) => {
     const own = slice('own', NODE, 'gpu.tencent.com');
     t.match(await agent('create', '-f', own), FORBIDDEN);
@@ -151,5 +170,101 @@ test(
       await until('the label to count', async () => (await annotate(annotation)) === null);
     }
     t.equal(await annotate('tencent.com/vcuda-priority=normal'), null);
+  },
+);
+
+/** A file with the object, for kubectl. */
+function fileOf(name: string, object: object): string {
+  const file = join(cluster.directory, `${name}.json`);
+  writeFileSync(file, JSON.stringify(object));
+  return file;
+}
+
+test('the account of the reader reads the agents through no object', async (t) => {
+  const reader = await account('gpu-manager-reader');
+  for (const attempt of [
+    ['get', 'pods', '-A'],
+    ['get', 'nodes'],
+    ['get', 'bizrq'],
+    ['annotate', 'pod', 'own', 'x=1'],
+  ])
+    t.match(await reader(...attempt), FORBIDDEN, attempt.join(' '));
+});
+
+test(
+  'the extender changes annotations of tencent.com, in pods and bindings, and nothing else',
+  { skip: hasPolicies ? false : 'needs Kubernetes 1.30' },
+  async (t) => {
+    const extender = await account('gpu-extender');
+    await until(
+      'the policy to count',
+      async () => (await extender('annotate', 'pod', 'own', 'evil.example/x=1')) !== null,
+    );
+    t.equal(await extender('annotate', 'pod', 'own', 'tencent.com/predicate-node=x'), null);
+    for (const refused of [
+      ['set', 'image', 'pod/own', 'main=evil'],
+      ['label', 'pod', 'own', 'app=evil'],
+      ['annotate', 'pod', 'own', 'kubernetes.io/x=1'],
+      ['patch', 'pod', 'own', '-p', '{"metadata":{"finalizers":["evil.example/x"]}}'],
+    ])
+      t.match(await extender(...refused), /the extender changes annotations/u, refused.join(' '));
+    await cluster.apply(unscheduled('waiting'));
+    const binding = (annotations: object): string =>
+      fileOf('binding', {
+        apiVersion: 'v1',
+        kind: 'Binding',
+        metadata: { name: 'waiting', namespace: 'default', annotations },
+        target: { apiVersion: 'v1', kind: 'Node', name: 'other' },
+      });
+    const bind = (annotations: object): Promise<string | null> =>
+      extender('create', '--raw', '/api/v1/namespaces/default/pods/waiting/binding', '-f', binding(annotations));
+    t.match(await bind({ 'evil.example/x': '1' }), /annotations of tencent\.com only/u);
+    t.equal(await bind({ 'tencent.com/predicate-node': 'other' }), null);
+  },
+);
+
+test(
+  'the quota service changes no quota, of a pod only the nominated node, and evicts nothing of kube-system',
+  { skip: hasPolicies ? false : 'needs Kubernetes 1.30' },
+  async (t) => {
+    const quota = await account('gpu-manager-quota');
+    await cluster.kubectl(
+      'apply',
+      '-f',
+      fileOf('group', {
+        apiVersion: 'quota.gpu-manager.io/v1',
+        kind: 'BizGroupResourceQuota',
+        metadata: { name: 'team' },
+        spec: { hard: { 'limits.cpu': 4 } },
+      }),
+    );
+    const group = (patch: object): Promise<string | null> =>
+      quota('patch', 'bizrq', 'team', '--type=merge', '-p', JSON.stringify(patch));
+    await until('the policy to count', async () => (await group({ spec: { hard: { 'limits.cpu': 400 } } })) !== null);
+    t.match(await group({ spec: { hard: { 'limits.cpu': 400 } } }), /not its quota/u);
+    t.match(await group({ metadata: { annotations: { 'evil.example/x': '1' } } }), /not its quota/u);
+    t.equal(await group({ metadata: { finalizers: ['quota.gpu-manager.io/ledger'] } }), null);
+    t.equal(await group({ metadata: { finalizers: null } }), null);
+    await cluster.apply(unscheduled('nominee'));
+    // kubectl reads what it patches.
+    await cluster.kubectl('create', 'clusterrole', 'read-status', '--verb=get', '--resource=pods/status');
+    const subject = '--serviceaccount=kube-system:gpu-manager-quota';
+    await cluster.kubectl('create', 'clusterrolebinding', 'read-status', '--clusterrole=read-status', subject);
+    const status = (patch: object): Promise<string | null> =>
+      quota('patch', 'pod', 'nominee', '--subresource=status', '--type=merge', '-p', JSON.stringify(patch));
+    await until('the right to count', async () => (await status({ status: { nominatedNodeName: 'other' } })) === null);
+    t.match(await status({ status: { phase: 'Succeeded' } }), /nominatedNodeName of a pod only/u);
+    t.match(await status({ status: { conditions: [{ type: 'Ready', status: 'True' }] } }), /nominatedNodeName/u);
+    t.match(await status({ metadata: { labels: { app: 'evil' } } }), /no label, annotation or finalizer/u);
+    const evict = (namespace: string): Promise<string | null> =>
+      quota(
+        'create',
+        '--raw',
+        `/api/v1/namespaces/${namespace}/pods/foreign/eviction`,
+        '-f',
+        fileOf('eviction', { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'foreign', namespace } }),
+      );
+    t.match(await evict('kube-system'), /evicts no pod of kube-system/u);
+    t.equal(await evict('default'), null);
   },
 );

@@ -148,35 +148,39 @@ test('the chart renders the webhook and the classes of claims where values enabl
   t.end();
 });
 
-test(
-  'the chart restricts agents to their own node, and the console to agents, where the cluster supports it',
-  { skip: noHelm },
-  (t) => {
-    const policies = (...args: string[]): ShippedObject[] =>
-      documents(helmTemplate(...args)).filter(({ kind }) => kind.startsWith('ValidatingAdmissionPolicy'));
-    const [node, classes, slices] = ['admission/agent-node', 'admission/classes', 'dra/own-node-policy'].map((file) =>
-      documents(read(`etc/${file}.yaml`)),
-    ) as [ShippedObject[], ShippedObject[], ShippedObject[]];
-    t.same(inOrder(policies(...NEWEST)), inOrder([...node, ...classes]));
-    const mixed = policies(...NEWEST, '--set', 'agent.allocation=mixed');
-    t.same(inOrder(mixed), inOrder([...node, ...classes, ...slices]));
-    const onlyConsole = ['--set', 'agent.nodePolicy=false,agent.classPolicy=false,console.enabled=true'];
-    t.same(policies(...NEWEST, ...onlyConsole), documents(read('etc/admission/console-proxy.yaml')));
-    t.same(policies(...onlyConsole), [], 'before Kubernetes 1.30');
-    t.match(
-      JSON.stringify(policies(...NEWEST, ...onlyConsole, '--set', 'nameOverride=gpus,namespace=gpu')),
-      /serviceaccount:gpu:gpu-console.*\(https:\)\?gpus-\[/,
-    );
-    t.same(policies(), [], 'before Kubernetes 1.30');
-    t.same(inOrder(policies(...NEWEST, '--set', 'agent.nodePolicy=false')), inOrder(classes));
-    t.match(JSON.stringify(policies(...NEWEST, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-manager/);
-    t.end();
-  },
-);
+test('the chart restricts each program to what it does, where the cluster supports it', { skip: noHelm }, (t) => {
+  const policies = (...args: string[]): ShippedObject[] =>
+    documents(helmTemplate(...args)).filter(({ kind }) => kind.startsWith('ValidatingAdmissionPolicy'));
+  const [node, classes, slices] = ['admission/agent-node', 'admission/classes', 'dra/own-node-policy'].map((file) =>
+    documents(read(`etc/${file}.yaml`)),
+  ) as [ShippedObject[], ShippedObject[], ShippedObject[]];
+  t.same(inOrder(policies(...NEWEST)), inOrder([...node, ...classes]));
+  const mixed = policies(...NEWEST, '--set', 'agent.allocation=mixed');
+  t.same(inOrder(mixed), inOrder([...node, ...classes, ...slices]));
+  const onlyConsole = ['--set', 'agent.nodePolicy=false,agent.classPolicy=false,console.enabled=true'];
+  t.same(policies(...NEWEST, ...onlyConsole), documents(read('etc/admission/console-proxy.yaml')));
+  t.same(policies(...onlyConsole), [], 'before Kubernetes 1.30');
+  for (const program of ['extender', 'quota']) {
+    const only = ['--set', `agent.nodePolicy=false,agent.classPolicy=false,${program}.enabled=true`];
+    t.same(inOrder(policies(...NEWEST, ...only)), inOrder(documents(read(`etc/admission/${program}.yaml`))));
+    t.match(JSON.stringify(policies(...NEWEST, ...only, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-/);
+  }
+  t.match(
+    JSON.stringify(policies(...NEWEST, ...onlyConsole, '--set', 'nameOverride=gpus,namespace=gpu')),
+    /serviceaccount:gpu:gpu-console.*\(https:\)\?gpus-\[/,
+  );
+  t.same(policies(), [], 'before Kubernetes 1.30');
+  t.same(inOrder(policies(...NEWEST, '--set', 'agent.nodePolicy=false')), inOrder(classes));
+  t.match(JSON.stringify(policies(...NEWEST, '--set', 'namespace=gpu')), /serviceaccount:gpu:gpu-manager/);
+  t.end();
+});
 
 test('agents may write ResourceSlices and claims only where claims give GPUs', { skip: noHelm }, (t) => {
-  t.notMatch(helmTemplate(), /resource\.k8s\.io/);
-  t.notMatch(read('etc/agent/daemonset.yaml'), /resource\.k8s\.io/);
+  // Whoever reads the cluster with kubectl gpu reads claims too.
+  for (const text of [helmTemplate(), read('etc/agent/daemonset.yaml')]) {
+    const others = documents(text).filter(({ metadata }) => metadata.name !== 'gpu-manager-viewer');
+    t.notMatch(JSON.stringify(others), /resource\.k8s\.io/);
+  }
   const more = documents(helmTemplate('--set', 'agent.allocation=dra')).filter(
     ({ metadata }) => metadata.name === 'gpu-manager-dra',
   );

@@ -33,7 +33,9 @@ test('kubectl apply -k . and the overlays install the shipped objects', { skip }
   t.same(inOrder(build('etc/kustomize/agent')), inOrder(objectsOf(AGENT)));
   t.same(inOrder(build('etc/kustomize/agent-extender')), inOrder(objectsOf([...AGENT, ...EXTENDER])));
   const all = build('etc/kustomize/all');
-  const policies = ['agent-node', 'classes', 'console-proxy'].map((name) => `etc/admission/${name}.yaml`);
+  const policies = ['agent-node', 'classes', 'console-proxy', 'extender', 'quota'].map(
+    (name) => `etc/admission/${name}.yaml`,
+  );
   const proxy = 'etc/plugin-proxy/daemonset.yaml';
   t.same(named(all), named(objectsOf([...AGENT, ...policies, proxy, ...EXTENDER, ...CONSOLE, ...QUOTA])));
   t.match(JSON.stringify(all), /GPU_MANAGER_PLUGIN_PROXY_PATH/, 'the agents register with the proxy');
