@@ -1,4 +1,4 @@
-import { EQUAL_GPUS_KEY, readEqualGpus } from '../gpu/annotations.js';
+import { readSelection, selectionInWords } from '../gpu/gpu-selection.js';
 import { convertRequest, type ConvertedRequest } from '../gpu/claims/converted-request.js';
 import { MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
@@ -6,7 +6,7 @@ import { list, record, text, type JsonRecord } from '../kube/json.js';
 import { readPod, type PodContainer } from '../kube/pod.js';
 import { wholeQuantity } from '../manifests/quantity.js';
 
-/** What becomes of a pod that asks for the two extended resources. */
+/** Result of the conversion of a pod that asks for the two extended resources. */
 export type PodConversion =
   | { readonly kind: 'unchanged'; readonly warning: string | null }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -56,7 +56,15 @@ export function convertPod(object: unknown): PodConversion {
       kind: 'unchanged',
       warning: `${CORE_RESOURCE} is not converted into a resource claim: the pod names its node, so that no scheduler would allocate the claim`,
     };
-  const equalGpus = readEqualGpus(pod.annotations[EQUAL_GPUS_KEY]) === 'required';
+  const read = readSelection((key) => pod.annotations[key]);
+  if (!read.ok) return { kind: 'refused', reason: read.reason };
+  const { equalGpus } = read.selection;
+  const others = selectionInWords({ ...read.selection, equalGpus: false });
+  if (others !== '')
+    return {
+      kind: 'refused',
+      reason: `the pod's choice of GPUs cannot become a claim${others}; give it a claim with a selector instead`,
+    };
   const templates = new Map<string, ConvertedRequest>();
   /** Names of pod claims by template, which init containers may use as well. */
   const reusable = new Map<string, string>();
@@ -68,9 +76,9 @@ export function convertPod(object: unknown): PodConversion {
     const { cores, memoryBlocks, name } = container;
     if (cores === null || memoryBlocks === null)
       return { kind: 'refused', reason: `container ${name}: the amounts of ${RESOURCES.join(' and ')} must be whole` };
-    const read = convertRequest({ cores, memoryBlocks }, equalGpus);
-    if (!read.ok) return { kind: 'refused', reason: `container ${name}: ${read.reason}` };
-    const { converted } = read;
+    const request = convertRequest({ cores, memoryBlocks }, equalGpus);
+    if (!request.ok) return { kind: 'refused', reason: `container ${name}: ${request.reason}` };
+    const { converted } = request;
     templates.set(converted.name, converted);
     let claim = container.endsFirst ? reusable.get(converted.name) : undefined;
     if (claim === undefined) {

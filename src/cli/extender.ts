@@ -4,7 +4,7 @@ import { buildExtender, explain, type ExtenderConfig } from '../scheduler/run.js
 import { OFFERS, type Offer } from '../scheduler/extender-service.js';
 import { StartupError } from '../host/startup-error.js';
 import { POLICY_NAMES, type PolicyName } from '../scheduler/cluster/policy/policy.js';
-import { explanationText } from '../scheduler/explain.js';
+import { waitingDocument, waitingText } from '../scheduler/waiting-text.js';
 import type { LogLevel } from '../host/log.js';
 import { hostAndPort, secondsBetween } from './flag-values.js';
 import { outputOption, print, type Output } from './output.js';
@@ -88,17 +88,17 @@ async function serve(options: Options): Promise<void> {
 }
 
 async function printExplanation(options: Options, podFile: string): Promise<void> {
-  const { pod, workload, nodes } = await explain({
+  const { answer, workload } = await explain({
     podFile,
     stateFile: options.state ?? null,
     kubeconfig: options.kubeconfig ?? null,
     policy: options.policy,
   });
   await print(options.output, {
-    document: () => ({ ...(workload === null ? {} : { workload }), namespace: pod.namespace, name: pod.name, nodes }),
-    table: () => `${explanationText(pod, nodes, workload)}\n`,
+    document: () => ({ ...(workload === null ? {} : { workload }), ...waitingDocument(answer) }),
+    table: () => `${waitingText(answer, workload, Date.now())}\n`,
   });
-  if (!nodes.some(({ fits }) => fits)) process.exitCode = 1;
+  if (!answer.nodes.some(({ fits }) => fits)) process.exitCode = 1;
 }
 
 function configOf(options: Options): ExtenderConfig {

@@ -40,8 +40,8 @@ export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 export const PRIORITY_KEY = 'tencent.com/vcuda-priority';
 
 /**
- * Pod annotation: whether each container may hold device memory beyond its booked amount, on the host (`low`), or never
- * (`normal`, as without it, and `high`).
+ * Pod annotation: memory class of each container: `low` may hold device memory beyond its allocation, on the host;
+ * `normal` (the default) and `high` may not.
  */
 export const MEMORY_OVERSUBSCRIBE_KEY = 'tencent.com/vcuda-memory-oversubscribe';
 
@@ -57,10 +57,29 @@ export const ENFORCEMENT_KEY = 'tencent.com/vcuda-enforcement';
  */
 export const EQUAL_GPUS_KEY = 'tencent.com/equal-gpus';
 
-/** Reads the annotation; null for an invalid value. */
-export function readEqualGpus(text: string | undefined): 'required' | 'preferred' | null {
-  return text === undefined ? 'preferred' : text === 'required' || text === 'preferred' ? text : null;
-}
+/** Pod annotation: comma list of parts of GPU model names, of which each GPU's model contains one, in any case. */
+export const MODELS_KEY = 'tencent.com/use-gpu-model';
+
+/** Pod annotation: comma list of parts of GPU model names, of which no GPU's model contains one, in any case. */
+export const EXCLUDED_MODELS_KEY = 'tencent.com/nouse-gpu-model';
+
+/** Pod annotation: comma list of the UUIDs of the only GPUs that the pod may get. */
+export const UUIDS_KEY = 'tencent.com/use-gpu-uuid';
+
+/** Pod annotation: comma list of the UUIDs of GPUs that the pod does not get. */
+export const EXCLUDED_UUIDS_KEY = 'tencent.com/nouse-gpu-uuid';
+
+/**
+ * Pod annotation: whether several whole GPUs of a container must be near one NUMA node (`required`), or only if
+ * possible (`preferred`, the default). CPUs near the GPUs are another matter: `CPU_AFFINITY_KEY`.
+ */
+export const SAME_NUMA_KEY = 'tencent.com/same-numa';
+
+/** Pod annotation: whether a part of a GPU goes to the fullest GPU with room (`binpack`) or the emptiest (`spread`). */
+export const GPU_POLICY_KEY = 'tencent.com/gpu-policy';
+
+/** Pod annotation: whether the pod goes to the fullest node with room (`binpack`) or to the emptiest (`spread`). */
+export const NODE_POLICY_KEY = 'tencent.com/node-policy';
 
 /** Container annotation (through the CRI): `/dev/nvidia0,/dev/nvidia1`. */
 export const DEVICE_KEY = 'tencent.com/vcuda-device';
@@ -71,6 +90,13 @@ export const NODE_INVENTORY_KEY = 'tencent.com/gpu-inventory';
 /** Pod annotation: whether the pod's containers are bound to CPUs near their GPUs: `off`, `prefer` or `strict`. */
 export const CPU_AFFINITY_KEY = 'tencent.com/gpu-numa';
 
-/** Label of a namespace or pod: `dra` converts requests for the two extended resources into resource claims. */
+/**
+ * Label of a namespace or pod: `dra` converts requests for the two extended resources, and those of other projects,
+ * into resource claims; `device-plugin` converts those of other projects into the two extended resources.
+ */
 export const CONVERSION_LABEL = 'tencent.com/vcuda-via';
 export const CONVERTED = 'dra';
+export const CONVERTED_TO_RESOURCES = 'device-plugin';
+
+/** Annotation of a namespace or pod with what one `nvidia.com/gpu` stands for, such as `cores=25,memory=8GiB`. */
+export const GPU_SHARE_KEY = 'tencent.com/gpu-share';

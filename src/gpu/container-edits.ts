@@ -1,10 +1,11 @@
+import { CONTAINER_DIRECTORY } from '../abi/vgpu-abi.js';
 import { DEVICE_KEY } from './annotations.js';
 import type { Gpu } from './gpu.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from './resources.js';
 
 /** Paths inside a container. Programs and the original's library expect them. */
 export const CONTAINER_LIBRARY_DIRECTORY = '/usr/local/nvidia';
-export const CONTAINER_SLICE_DIRECTORY = '/etc/vcuda';
+export const CONTAINER_SLICE_DIRECTORY = CONTAINER_DIRECTORY;
 
 /** A device node: its path on the node and in the container. */
 export interface DeviceNode {

@@ -43,8 +43,8 @@ export type InventoryResult =
 
 const VERSION = 1;
 
-/** Sets of GPUs are bits of a number, so more are not supported. MIG instances come after them, in no set. */
-const MAX_GPUS = 31;
+/** Maximum number of GPUs of a node: sets of GPUs are bits of a number. MIG instances come after them, in no set. */
+export const MAX_GPUS = 31;
 const MAX_ENTRIES = 128;
 
 /** The annotation's value. Equal inventories give equal texts, so that writers can tell whether anything changed. */

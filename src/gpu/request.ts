@@ -1,7 +1,7 @@
 import { CORES_PER_GPU, CORE_RESOURCE, MEMORY_RESOURCE, memoryBlocks } from './resources.js';
 
-/** A refusal: `code` is for programs and metrics, `reason` for the reader of the pod's events. */
-export interface Refusal {
+/** A refused request: `code` is for programs and metrics, `reason` for the reader of the pod's events. */
+export interface RequestRefusal {
   readonly ok: false;
   readonly code: RefusalCode;
   readonly reason: string;
@@ -19,9 +19,10 @@ export type RefusalCode =
   | 'devices-in-use'
   | 'wrong-mode'
   | 'bad-claim'
+  | 'bad-annotation'
   | 'mismatch';
 
-export function refuse(code: RefusalCode, reason: string): Refusal {
+export function refuse(code: RefusalCode, reason: string): RequestRefusal {
   return { ok: false, code, reason };
 }
 
@@ -45,7 +46,7 @@ export function isFraction(cores: number): boolean {
 }
 
 /** Checks the number of `tencent.com/vcuda-core` by the rules that do not depend on the node's GPUs. */
-export function checkCores(cores: number, shareMode: boolean): Refusal | null {
+export function checkCores(cores: number, shareMode: boolean): RequestRefusal | null {
   if (!Number.isInteger(cores) || cores <= 0)
     return refuse('bad-core-count', `${CORE_RESOURCE}: ${cores} is not a positive number`);
   if (isFraction(cores)) {
@@ -63,7 +64,7 @@ export function checkCores(cores: number, shareMode: boolean): Refusal | null {
 }
 
 /** Checks the rules that connect the two resources of one container. */
-export function checkPair(request: ContainerRequest): Refusal | null {
+export function checkPair(request: ContainerRequest): RequestRefusal | null {
   if (request.cores === 0 && request.memoryBlocks > 0) {
     return refuse('core-missing', `${MEMORY_RESOURCE}: ${request.memoryBlocks} without ${CORE_RESOURCE}; ask for both`);
   }
@@ -77,7 +78,7 @@ export function checkPair(request: ContainerRequest): Refusal | null {
 }
 
 /** Refuses memory that even unused GPUs of this node do not have. */
-export function checkMemory(request: ContainerRequest, gpuMemoryBytes: readonly number[]): Refusal | null {
+export function checkMemory(request: ContainerRequest, gpuMemoryBytes: readonly number[]): RequestRefusal | null {
   const gpus = Math.max(1, Math.floor(request.cores / CORES_PER_GPU));
   const blocks = gpuMemoryBytes.map(memoryBlocks).sort((a, b) => b - a);
   const most = blocks.slice(0, gpus).reduce((sum, count) => sum + count, 0);

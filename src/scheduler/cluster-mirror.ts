@@ -3,7 +3,7 @@ import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
 import type { BoundPod } from './cluster/bookings.js';
 import type { Cluster } from './cluster/cluster.js';
 import { needsGpu } from './cluster/demand.js';
-import type { ContainerGpus } from './cluster/pod-placement.js';
+import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 import type { Log } from '../host/log.js';
 import type { ClusterObserver } from './cluster-source.js';
 import type { Node } from '../kube/node.js';

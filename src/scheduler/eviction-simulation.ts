@@ -1,8 +1,9 @@
+import type { Charge } from '../gpu/pods/pod-demand.js';
 import type { Demand } from './cluster/demand.js';
 import { tryPod } from './cluster/fit-simulation.js';
-import { addCharges, emptyState, type Charge, type ClusterNode, type FreeState } from './cluster/node.js';
+import { addCharges, emptyState, type ClusterNode, type FreeState } from './cluster/node.js';
 
-/** What the eviction of a pod frees on its node. */
+/** The capacity that the eviction of a pod frees on its node. */
 export interface Freed {
   readonly charges: readonly Charge[];
   readonly cpuMilli: number;

@@ -4,7 +4,8 @@ import { refusalText } from './cluster/fit-result.js';
 import { slotsOf, type ClusterNode } from './cluster/node.js';
 import { selects } from '../manifests/node-selector.js';
 import type { Pace, Turns } from './cluster/pace.js';
-import { placePod, type ContainerGpus } from './cluster/pod-placement.js';
+import { placePod, type ContainerGpus } from '../gpu/pods/pod-placement.js';
+import { policyOf } from './cluster/policy/policies.js';
 import type { Policy } from './cluster/policy/policy.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { PodView } from './pod-view.js';
@@ -21,6 +22,8 @@ export interface NodeExplanation {
   readonly gpus: readonly ContainerGpus[];
   /** Why the pod does not fit; for a node that fits, the cost of the pod by the policy. */
   readonly reason: string;
+  /** Whether nothing but free GPUs is missing there. */
+  readonly lacksGpus: boolean;
 }
 
 /**
@@ -37,18 +40,24 @@ export function* explainPod(
 ): Turns<NodeExplanation[]> {
   const nodes = [...cluster.nodes.values()];
   const obstacles = new Map<ClusterNode, string | null>();
+  const lacking = new Set<ClusterNode>();
   for (const node of nodes) {
     const reason = obstacle(node, mirror, pod, tolerations);
-    obstacles.set(node, reason ?? (yield* noGpus(node, pod.demand, pace)));
+    const missing = reason === null ? yield* noGpus(node, pod.demand, pace) : null;
+    if (missing !== null) lacking.add(node);
+    obstacles.set(node, reason ?? missing);
   }
   const fitting = nodes.filter((node) => obstacles.get(node) === null);
   const costs = yield* cluster.costsInTurns(pod.demand, fitting, pace);
+  const ownPolicy = pod.demand.selection.nodePolicy;
+  const applied = ownPolicy === null ? policy : policyOf(ownPolicy);
   const scores = priorities(costs);
   const places = new Map(fitting.map((node, at) => [node, at]));
   return nodes
     .map((node): NodeExplanation => {
       const reason = obstacles.get(node) ?? null;
-      if (reason !== null) return { node: node.name, fits: false, score: 0, gpus: [], reason };
+      const lacksGpus = lacking.has(node);
+      if (reason !== null) return { node: node.name, fits: false, score: 0, gpus: [], reason, lacksGpus };
       const placed = placePod(node.shape, slotsOf(node.shape, node.free), pod.demand);
       const at = places.get(node) ?? -1;
       const cost = { primary: costs.primary[at] ?? 0, tieBreak: costs.tieBreak[at] ?? 0 };
@@ -57,36 +66,11 @@ export function* explainPod(
         fits: true,
         score: scores[at] ?? 0,
         gpus: placed.ok ? placed.containers : [],
-        reason: policy.inWords(cost),
+        reason: applied.inWords(cost),
+        lacksGpus,
       };
     })
     .sort((a, b) => Number(b.fits) - Number(a.fits) || b.score - a.score || (a.node < b.node ? -1 : 1));
-}
-
-/** The explanation as a table. */
-export function explanationText(pod: PodView, rows: readonly NodeExplanation[], workload: string | null): string {
-  const fits = rows.filter((row) => row.fits).length;
-  const asked = [...pod.demand.init, ...pod.demand.containers].length;
-  const subject = workload === null ? 'pod' : `a pod of ${workload}`;
-  const title = `${subject} ${pod.namespace}/${pod.name}: ${asked} ${asked === 1 ? 'container needs' : 'containers need'} a GPU, ${fits} of ${rows.length} nodes fit`;
-  const cells = rows.map((row) => [
-    row.node,
-    row.fits ? 'yes' : 'no',
-    row.fits ? String(row.score) : '',
-    gpuText(row.gpus),
-    row.reason,
-  ]);
-  const all = [['NODE', 'FITS', 'SCORE', 'GPUS', 'WHY'], ...cells];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return [
-    title,
-    ...all.map((row) =>
-      row
-        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    ),
-  ].join('\n');
 }
 
 function obstacle(
@@ -124,10 +108,6 @@ function* noGpus({ shape, free }: ClusterNode, demand: Demand, pace: Pace): Turn
 /** The taint in the notation of `kubectl taint`. */
 function taintText({ key, value, effect }: Taint): string {
   return `${key}${value === '' ? '' : `=${value}`}:${effect}`;
-}
-
-function gpuText(gpus: readonly ContainerGpus[]): string {
-  return gpus.map(({ container, indexes }) => `container ${container}: GPU ${indexes.join(',')}`).join('; ');
 }
 
 function mib(bytes: number): string {

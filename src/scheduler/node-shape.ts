@@ -1,6 +1,6 @@
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
 import type { NodeGpu, NodeShape } from './cluster/node.js';
-import { decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
+import { MAX_GPUS, decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { uniformTopology, type Topology } from '../gpu/topology/topology.js';
 import type { Node } from '../kube/node.js';
@@ -10,9 +10,6 @@ export interface ShapeResult {
   /** Why the node's inventory annotation is invalid; null if it is valid or absent. */
   readonly inventoryProblem: string | null;
 }
-
-/** Maximum number of GPUs of a node, the size of a set of GPUs. A larger capacity is invalid. */
-const MAX_GPUS = 31;
 
 /**
  * Reads nodes. The agent's inventory lists the GPUs. For a node without one (an older agent), equal GPUs are assumed:

@@ -1,8 +1,9 @@
+import type { ContainerDemand } from '../gpu/pods/pod-demand.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
-import { EQUAL_GPUS_KEY, readEqualGpus } from '../gpu/annotations.js';
-import type { ContainerDemand, Demand } from './cluster/demand.js';
+import { ANY_GPUS, readSelection } from '../gpu/gpu-selection.js';
+import type { Demand } from './cluster/demand.js';
 import { demandOf, needsGpu } from './cluster/demand.js';
-import type { ContainerGpus } from './cluster/pod-placement.js';
+import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 import { checkCores, checkPair, MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
 import { groupMinimumOf, groupOf } from './pod-groups.js';
@@ -99,14 +100,14 @@ export function viewPod(pod: Pod): PodView {
   // The other requests of a pod that is refused are not added up: there may be thousands.
   const needs = gpuContainers > MOST_GPU_CONTAINERS ? tooMany(gpuContainers) : pod.needs();
   const amount = (resource: string): number => (needs.ok ? Number(needs.requests[resource] ?? 0) : 0);
-  const equal = readEqualGpus(pod.annotations[EQUAL_GPUS_KEY]);
+  const read = readSelection((key) => pod.annotations[key]);
   const demand = demandOf({
     containers: ofContainers,
     init: ofInit,
     cpuMilli: amount('cpu'),
     hostMemoryBytes: amount('memory'),
     selector: { labels: pod.nodeSelector, terms: pod.nodeTerms },
-    equalGpus: equal === 'required',
+    selection: read.ok ? read.selection : ANY_GPUS,
   });
   return {
     uid: pod.uid,
@@ -127,7 +128,7 @@ export function viewPod(pod: Pod): PodView {
     brokenRule:
       (needs.ok ? null : needs.reason) ??
       [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ??
-      (equal === null && needsGpu(demand) ? wrongEqualGpus(pod.annotations[EQUAL_GPUS_KEY]) : null),
+      (!read.ok && needsGpu(demand) ? read.reason : null),
     initEnded: demand.init.length === 0 || containers.some(({ running, terminated }) => running || terminated),
     gpus:
       pod.node === null
@@ -142,10 +143,6 @@ export function viewPod(pod: Pod): PodView {
 
 function tooMany(containers: number): { readonly ok: false; readonly reason: string } {
   return { ok: false, reason: tooManyContainers(containers) };
-}
-
-function wrongEqualGpus(text: string | undefined): string {
-  return `annotation ${EQUAL_GPUS_KEY} is ${JSON.stringify(text)}; it can be "required" or "preferred"`;
 }
 
 function gpuDemands(containers: readonly PodContainer[], firstIndex = 0): ContainerDemand[] {

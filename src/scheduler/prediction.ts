@@ -1,5 +1,5 @@
 import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
-import type { ContainerGpus } from './cluster/pod-placement.js';
+import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 
 /**
  * The annotations of a decision, as the original's extender writes them: the node agent uses the named GPUs if they are

@@ -2,7 +2,7 @@ import type { Costs } from './cluster/cost-table.js';
 import { compareCosts } from './cluster/policy/policy.js';
 
 /** `MaxExtenderPriority` of the scheduler: scores are whole numbers from 0 to this. */
-export const MAX_PRIORITY = 10;
+const MAX_PRIORITY = 10;
 
 /**
  * Scores for costs, in the same order. Only the cheapest nodes get the highest score: with a large enough weight the

@@ -5,11 +5,14 @@ import type { LeaseName } from './election.js';
 import { Extender, type ExtenderOptions } from './extender.js';
 import type { Offer } from './extender-service.js';
 import { CallTurns } from './call-budget.js';
-import type { ClusterSource } from './cluster-source.js';
 import { ClusterMirror } from './cluster-mirror.js';
-import { explainPod, type NodeExplanation } from './explain.js';
-import type { Pod } from '../kube/pod.js';
-import { viewPod, type PodView } from './pod-view.js';
+import { ALL_NODES, ALL_PODS } from '../kube/api-path.js';
+import type { KubeApi } from '../kube/client.js';
+import { listAll } from '../kube/list-all.js';
+import { readNode, type Node } from '../kube/node.js';
+import { readPod, type Pod } from '../kube/pod.js';
+import { PodViews } from './pod-view.js';
+import { whyWaiting, type WaitingAnswer } from './why-waiting.js';
 import { Cluster } from './cluster/cluster.js';
 import { policyOf } from './cluster/policy/policies.js';
 import type { PolicyName } from './cluster/policy/policy.js';
@@ -17,13 +20,12 @@ import { systemClock } from '../host/clock.js';
 import { silentLog, type Log } from '../host/log.js';
 import { EvictionLimitWatch } from './eviction-limit-watch.js';
 import { ClusterWatch } from './cluster-watch.js';
-import { FixedSource, readObjects } from './start-state.js';
+import { readObjects } from './start-state.js';
 import { CertificateFiles } from '../http/certificate-files.js';
 import { openKubeClient } from '../kube/open-client.js';
 import type { Part } from '../host/lifecycle.js';
 import { podWriter } from './pod-writer.js';
 import { keptAlive } from '../host/keep-alive.js';
-import { within } from '../host/within.js';
 import { StartupError } from '../host/startup-error.js';
 import { VERSION } from '../host/version.js';
 
@@ -90,10 +92,9 @@ export async function explain(options: {
   readonly kubeconfig: string | null;
   readonly policy: PolicyName;
 }): Promise<{
-  readonly pod: PodView;
+  readonly answer: WaitingAnswer;
   /** Kind of the workload that creates such pods; null for a pod. */
   readonly workload: string | null;
-  readonly nodes: readonly NodeExplanation[];
 }> {
   const { wanted: found } = await readObjects(options.podFile);
   const [wanted, another] = found;
@@ -101,60 +102,45 @@ export async function explain(options: {
     throw new StartupError(
       `${options.podFile} contains ${found.length} pods and workloads; one Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob is explained`,
     );
-  const policy = policyOf(options.policy);
+  const state =
+    options.stateFile === null
+      ? await keptAlive(() => readLive(options.kubeconfig))
+      : await readObjects(options.stateFile);
+  return { answer: await explainIn(state, wanted.pod, options.policy), workload: wanted.workload };
+}
+
+/** The nodes and pods of a cluster. */
+export interface ClusterState {
+  readonly nodes: readonly Node[];
+  readonly pods: readonly Pod[];
+}
+
+/** Explains why a pod waits, or where it fits, in a cluster with this state. */
+export async function explainIn(state: ClusterState, wanted: Pod, policyName: PolicyName): Promise<WaitingAnswer> {
+  const policy = policyOf(policyName);
   const cluster = new Cluster(policy);
   const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
-  if (options.stateFile === null) await keptAlive(() => listLive(options.kubeconfig, mirror));
-  else {
-    const state = await readObjects(options.stateFile);
-    await listed(new FixedSource(state.nodes, state.pods), mirror);
-  }
-  const pod = asNew(wanted.pod, cluster);
+  const views = new PodViews();
+  for (const node of state.nodes) mirror.nodeSeen(node);
+  for (const pod of state.pods) mirror.podSeen(views.view(pod));
   const budget = new CallTurns().budget(EXPLAIN_LIMITS);
-  const nodes = await budget.run(explainPod(cluster, mirror, policy, pod, wanted.pod.tolerations, budget));
-  return { pod, workload: wanted.workload, nodes };
+  return budget.run(whyWaiting({ cluster, mirror, policy, nowMs: systemClock.now() }, wanted, state.pods, budget));
 }
 
 /** Time limits of an explanation, for whose answer a person waits. */
 const EXPLAIN_LIMITS = { cpuMs: 10_000, ms: 30_000 };
 
-/** A pod of a running cluster is explained as if it were new: its own resources count as free. */
-function asNew(wanted: Pod, cluster: Cluster): PodView {
-  const pod = viewPod({ ...wanted, node: null });
-  if (pod.uid !== '') cluster.removePod(pod.uid);
-  return pod;
+/** Lists all nodes and pods. Rejects with a `KubeError`. */
+export async function readState(api: KubeApi): Promise<ClusterState> {
+  const [nodes, pods] = await Promise.all([listAll(api, 'the nodes', ALL_NODES), listAll(api, 'the pods', ALL_PODS)]);
+  return { nodes: nodes.flatMap((object) => readNode(object) ?? []), pods: pods.map(readPod) };
 }
 
-async function listLive(kubeconfig: string | null, mirror: ClusterMirror): Promise<void> {
+async function readLive(kubeconfig: string | null): Promise<ClusterState> {
   const client = await openKubeClient(kubeconfig, systemClock);
   try {
-    await listed(new ClusterWatch({ client, clock: systemClock, log: silentLog() }), mirror);
+    return await readState(client);
   } finally {
     client.close();
-  }
-}
-
-/** How long an explanation waits for the lists of the API server. */
-const LIST_TIMEOUT_MS = 60_000;
-
-async function listed(source: ClusterSource, mirror: ClusterMirror): Promise<void> {
-  const synced = new Promise<void>((resolve) => {
-    source.start({
-      nodeSeen: (node) => mirror.nodeSeen(node),
-      nodeGone: (name) => mirror.nodeGone(name),
-      podSeen: (pod) => mirror.podSeen(pod),
-      podGone: (uid) => mirror.podGone(uid),
-      synced: resolve,
-    });
-  });
-  try {
-    await within(
-      synced,
-      LIST_TIMEOUT_MS,
-      systemClock,
-      () => new Error(`the API server did not list nodes and pods within ${LIST_TIMEOUT_MS / 1000} s`),
-    );
-  } finally {
-    await source.stop();
   }
 }

@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { parseAllDocuments } from 'yaml';
-import type { ClusterObserver, ClusterSource } from './cluster-source.js';
+import { fileReason } from '../host/file-reason.js';
 import { record } from '../kube/json.js';
 import { readPod, type Pod } from '../kube/pod.js';
 import { readNode, type Node } from '../kube/node.js';
-import { PodViews } from './pod-view.js';
 import { StartupError } from '../host/startup-error.js';
 
 /** A pod as a workload would create it, or as the file has it. */
@@ -22,7 +21,7 @@ export async function readObjects(file: string): Promise<{
   readonly wanted: PodOfFile[];
 }> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
+    throw new StartupError(`${file} cannot be read: ${fileReason(error)}`);
   });
   const documents = parseAllDocuments(text);
   const broken = documents.flatMap((document) => document.errors)[0];
@@ -45,8 +44,8 @@ const WITH_TEMPLATE: ReadonlySet<unknown> = new Set([
   'Job',
 ]);
 
-/** Null for an object that creates no pods. */
-function podOf(object: { readonly kind?: unknown }): PodOfFile | null {
+/** A pod, or one as a workload would create it; null for an object that creates no pods. */
+export function podOf(object: { readonly kind?: unknown }): PodOfFile | null {
   const { kind, spec, metadata } = object as { kind?: unknown; spec?: unknown; metadata?: unknown };
   if (kind === 'Pod') return { pod: readPod(object), workload: null };
   const ofWorkload = kind === 'CronJob' ? record(record(spec).jobTemplate).spec : spec;
@@ -61,27 +60,4 @@ function flatten(value: unknown): { kind?: unknown }[] {
   if (typeof value !== 'object' || value === null) return [];
   const { items } = value as { items?: unknown };
   return Array.isArray(items) ? items.flatMap(flatten) : [value];
-}
-
-/** Nodes and pods that never change, for explanations without a cluster. */
-export class FixedSource implements ClusterSource {
-  readonly silentMs = 0;
-  readonly #nodes: readonly Node[];
-  readonly #pods: readonly Pod[];
-
-  constructor(nodes: readonly Node[], pods: readonly Pod[]) {
-    this.#nodes = nodes;
-    this.#pods = pods;
-  }
-
-  start(observer: ClusterObserver): void {
-    const views = new PodViews();
-    this.#nodes.forEach((node) => observer.nodeSeen(node));
-    this.#pods.forEach((pod) => observer.podSeen(views.view(pod)));
-    observer.synced();
-  }
-
-  async refreshPods(): Promise<void> {}
-
-  async stop(): Promise<void> {}
 }

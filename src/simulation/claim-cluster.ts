@@ -117,7 +117,10 @@ export class ClaimCluster {
     this.objects.put('resourceclaims', { ...claim, metadata: { ...claim.metadata, annotations } });
   }
 
-  /** Allocates the claim as the scheduler does; false if no GPU has room. `blindly`: whatever others hold. */
+  /**
+   * Allocates the claim as the scheduler does; false if no GPU has room. `blindly`: ignores the amounts that other
+   * claims hold.
+   */
   schedule(name: string, blindly = false): boolean {
     const claim = this.#claim(name);
     const wanted = requestOf(claim);
@@ -175,7 +178,7 @@ export class ClaimCluster {
   /** Waits until `isSo`; rejects after a minute. */
   async #until(what: string, isSo: () => boolean): Promise<void> {
     for (let waitedMs = 0; !isSo(); waitedMs += 50) {
-      if (waitedMs > READY_MS) throw new Error(`waited in vain for ${what}`);
+      if (waitedMs > READY_MS) throw new Error(`timed out waiting for ${what}`);
       await delay(50);
     }
   }
@@ -213,7 +216,7 @@ export class ClaimCluster {
       });
   }
 
-  /** What a container runtime reads from the CDI specification of a device. */
+  /** The container that a runtime creates from the CDI specification of a device. */
   async #containerOf(cdiDevices: readonly string[], device: string): Promise<StartedPod> {
     const unit = /=slice-([0-9a-f]{16})-/.exec(cdiDevices[0] ?? '')?.[1] ?? '';
     const path = join(this.node.config.cdiPath, `tencent.com-vcuda_${unit}.json`);
@@ -233,7 +236,8 @@ export class ClaimCluster {
         name: 'main',
         coreIds: [],
         memoryIds: [],
-        // The specification has device nodes and no such variable: programs of the simulation know GPUs by it alone.
+        // The specification has device nodes and no such variable; programs of the simulation find their GPU by this
+        // variable.
         environment: { NVIDIA_VISIBLE_DEVICES: uuid },
         mounts,
         deviceNodes: [],

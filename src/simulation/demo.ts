@@ -15,7 +15,7 @@ import { expect, WrongAnswer, type Step } from './demo-step.js';
 import { SimulatedNode } from './simulated-node.js';
 
 /** Four GPUs of 16 GiB. 0-1 and 2-3 are NVLink pairs, each on its own CPU socket. */
-export const DEMO_NODE = `\tGPU0\tGPU1\tGPU2\tGPU3
+const DEMO_NODE = `\tGPU0\tGPU1\tGPU2\tGPU3
 GPU0\tX\tNV4\tSYS\tSYS
 GPU1\tNV4\tX\tSYS\tSYS
 GPU2\tSYS\tSYS\tX\tNV4
@@ -25,7 +25,7 @@ GPU3\tSYS\tSYS\tNV4\tX
 const BUILT_NATIVE = packageFile('native/build');
 /** CUDA_ERROR_OUT_OF_MEMORY. */
 const OUT_OF_MEMORY = '2';
-/** So long that the initial burst of a program has no effect. */
+/** Long enough that the initial burst of a program has no effect. */
 const PACED_MS = 3_000;
 /** Tolerated use above a share in cores, because the measurement is short. */
 const TOLERANCE = 5;
@@ -89,7 +89,7 @@ export class Demo {
     await this.node.stop();
   }
 
-  /** Runs both acts: pods of the device plugin, and pods with claims. Resolves with the number of failed steps. */
+  /** Runs both parts: pods of the device plugin, and pods with claims. Resolves with the number of failed steps. */
   async runScenario(report: StepReport): Promise<number> {
     let failed = 0;
     const acts = [

@@ -2,7 +2,6 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KubeletEmulator, type EmulatorOptions } from './kubelet/kubelet.js';
 import type { EmulatedPod } from './kubelet/pod.js';
-import { initPeaks } from '../gpu/ledger/pending.js';
 import type { Log } from '../host/log.js';
 import type { AgentConfig } from '../agent/config.js';
 import type { Agent, AgentSeams } from '../agent/agent.js';
@@ -115,10 +114,13 @@ export class SimulatedNode {
   async startAgent(): Promise<void> {
     const pods = this.#options.knowsPods === true ? { pods: podsOf(this.kubelet) } : {};
     const evidence: AgentSeams['evidence'] = {
-      remainsOf: async (podUid) => {
-        const running = this.kubelet.runningOf(podUid);
-        return running === null ? { running: new Set(), any: false } : { running, any: true };
-      },
+      remainsOf: async (podUids) =>
+        new Map(
+          [...podUids].map((podUid) => {
+            const running = this.kubelet.runningOf(podUid);
+            return [podUid, running === null ? { running: new Set(), any: false } : { running, any: true }];
+          }),
+        ),
     };
     const agent = await buildAgent(this.config, this.#options.log, { evidence, ...pods, ...this.#options.seams });
     await agent.start();
@@ -144,19 +146,19 @@ function podsOf(kubelet: KubeletEmulator): AgentPods {
   return {
     ...NO_PODS,
     pending: () =>
-      kubelet.waiting.flatMap((pod) => {
-        const peaks = initPeaks(pod.initContainers, pod.containers);
-        return [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }, index) => ({
+      kubelet.waiting.flatMap((pod) =>
+        [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }, index) => ({
           podUid: pod.uid,
           container: name,
           cores,
           memoryBlocks,
           hint: [],
-          peak: peaks[index],
-        }));
-      }),
+          isInit: index < pod.initContainers.length,
+        })),
+      ),
     ended: () => kubelet.ended,
     exists: (podUid) => find((pod) => pod.uid === podUid) !== undefined,
+    ask: async () => undefined,
     annotations: (podUid) => {
       const pod = find((entry) => entry.uid === podUid);
       return pod === undefined ? null : new Map(Object.entries(pod.annotations ?? {}));

@@ -1,10 +1,13 @@
 import tap, { test, type Test } from 'tap';
+import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
+import { SimDriver } from '../../src/agent/gpus/sim/sim-driver.js';
 import { decodeInventory } from '../../src/gpu/node-inventory.js';
 import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import type { JournalEntry } from '../../src/agent/node/journal.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
+import { SIX_GPUS } from './gpus.js';
 import { NODE_NAME, startedCluster, type Cluster } from './cluster.js';
 import { admitted, gpuIndexes, limitsOf, only } from './node.js';
 import { container, pod, simplePod } from './pods.js';
@@ -86,7 +89,11 @@ test('a refused pod carries the reason; a pod with a controller is deleted, a po
 });
 
 test('the node publishes its GPUs as labels and as an inventory that follows the ledger', async (t) => {
+  const parsed = parseSimNode(SIX_GPUS);
+  if (!parsed.ok) throw new Error(parsed.reason);
+  const driver = new SimDriver(parsed.node);
   const cluster = await startedCluster(t, {
+    seams: { driver },
     config: {
       nodeLabels: new Map([
         ['team', 'vision'],
@@ -110,11 +117,13 @@ test('the node publishes its GPUs as labels and as an inventory that follows the
   t.notOk('bad label' in labels);
   const wanted = simplePod(30, 16);
   cluster.submit(wanted);
-  admitted(await cluster.admit(wanted));
-  await eventually(() => {
+  const [used] = gpuIndexes(only(admitted(await cluster.admit(wanted))));
+  driver.lose(first.gpus.find(({ gpu }) => gpu.index !== used)?.gpu.uuid ?? '');
+  const lost = await eventually(() => {
     const read = inventory();
-    return read.ok && read.inventory.gpus.some((gpu) => gpu.freeCores === 70);
+    return read.ok && read.inventory.gpus.some(({ healthy }) => !healthy) ? read.inventory : null;
   });
+  t.equal(lost.gpus.find(({ gpu }) => gpu.index === used)?.freeCores, 70, 'the write of the lost GPU carries the room');
 });
 
 test('a pod that the kubelet admits before the agent knows it is judged by its whole request', async (t) => {

@@ -175,6 +175,34 @@ test('the explain command reads a cluster description from a file, without an AP
   t.match(line('cordoned'), /no +the node is cordoned/);
 });
 
+test('the explain command follows the annotations that choose GPUs, and names them', async (t) => {
+  const directory = t.testdir();
+  const write = (name: string, content: object): string => {
+    const file = join(directory, name);
+    writeFileSync(file, JSON.stringify(content));
+    return file;
+  };
+  const items = [
+    { kind: 'Node', ...node('new', [16, 16], { models: ['Tesla T4', 'NVIDIA A10'] }) },
+    { kind: 'Node', ...node('old', [16, 16]) },
+  ];
+  const state = write('state.json', { apiVersion: 'v1', kind: 'List', items });
+  const asking = (annotations: Readonly<Record<string, string>>): string => {
+    const asked = pod('train', [[50, 8]]);
+    return write('pod.json', { kind: 'Pod', ...asked, metadata: { ...asked.metadata, annotations } });
+  };
+  const annotations = { 'tencent.com/use-gpu-model': 'A10', 'tencent.com/node-policy': 'spread' };
+  const text = await printed('--explain', asking(annotations), '--state', state);
+  t.match(text, /^new +yes +10 +container 0: GPU 1 +the node would be 25 % in use$/m);
+  t.match(
+    text,
+    /^old +no .*none may be chosen; only none may be chosen \(annotation tencent\.com\/use-gpu-model: A10\)$/m,
+  );
+  const wrong = await ended('--explain', asking({ 'tencent.com/same-numa': 'yes' }), '--state', state);
+  t.equal(wrong.code, 1);
+  t.match(wrong.text, /annotation tencent\.com\/same-numa is "yes"; it can be "required" or "preferred"/);
+});
+
 test('the explain command applies taints, workloads and the exit code as the scheduler would', async (t) => {
   const directory = t.testdir();
   const write = (name: string, object: unknown): string => {

@@ -135,78 +135,85 @@ function ranked(name: string, priorityClassName: string, cores: number, memoryBl
   return { ...made, spec: { ...(made as { spec: object }).spec, priorityClassName } };
 }
 
-test('a pod of higher priority takes one GPU from two others within disruption budgets, and no waiting pod takes the freed capacity first', async (t) => {
-  const classes = Object.entries({ 'e2e-low': 10, 'e2e-high': 1_000 });
-  await cluster.apply(
-    ...classes.map(([name, value]) => ({
-      apiVersion: 'scheduling.k8s.io/v1',
-      kind: 'PriorityClass',
-      metadata: { name },
-      value,
-    })),
-  );
-  t.teardown(() => cluster.kubectl('delete', 'priorityclass', ...classes.map(([name]) => name)));
-  const halves = Array.from({ length: 2 * GPUS }, (_, at) => ranked(`half-${at}`, 'e2e-low', 50, 8));
-  await cluster.apply(...halves);
-  const filled = await until(
-    'the node to be full',
-    async () => {
-      const now = await pods();
-      const others = now.filter((pod) => pod.status.phase !== 'Running');
-      if (others.length > 0)
-        throw new Error(
-          others.map(({ metadata, status }) => `${metadata.name}: ${status.phase} ${status.message ?? ''}`).join(),
-        );
-      return now.length === halves.length && now;
-    },
-    420_000,
-  );
-  const gpuOf = Object.fromEntries(
-    Object.entries(await agent.usage()).map(([uid, { stat }]) => [uid, stat.main?.dev[0]?.card_idx ?? '?']),
-  );
-  // One pod of each GPU but one may not be evicted: only that GPU can be freed.
-  const spared = new Map(filled.map(({ metadata }) => [gpuOf[metadata.uid], metadata.name]));
-  const open = [...spared.keys()].at(-1);
-  const guarded = [...spared].flatMap(([gpu, name]) => (gpu === open ? [] : [name]));
-  await cluster.kubectl('label', 'pods', ...guarded, 'guarded=yes');
-  await cluster.apply({
-    apiVersion: cluster.version.atLeast(21) ? 'policy/v1' : 'policy/v1beta1',
-    kind: 'PodDisruptionBudget',
-    metadata: { name: 'guarded', namespace: 'default' },
-    spec: { minAvailable: guarded.length, selector: { matchLabels: { guarded: 'yes' } } },
-  });
-  t.teardown(() => cluster.kubectl('delete', 'poddisruptionbudget', 'guarded'));
-  await until(
-    'the disruption budget to be in force',
-    async () =>
-      (await cluster.kubectl('get', 'pdb', 'guarded', '-o', 'jsonpath={.status.currentHealthy}')) ===
-      String(guarded.length),
-    120_000,
-  );
-  const waiting = Array.from({ length: 4 }, (_, at) => ranked(`waits-${at}`, 'e2e-low', 50, 8));
-  await cluster.apply(...waiting);
-  await cluster.apply(ranked('urgent', 'e2e-high', 100, 16));
-  const after = await until(
-    'the pod of higher priority to run',
-    async () => {
-      const now = await pods();
-      return now.some(({ metadata, status }) => metadata.name === 'urgent' && status.phase === 'Running') && now;
-    },
-    240_000,
-  );
-  const victims = filled.filter(({ metadata }) => !after.some((pod) => pod.metadata.uid === metadata.uid));
-  t.equal(victims.length, 2, victims.map(({ metadata }) => metadata.name).join());
-  t.same(
-    victims.map(({ metadata }) => gpuOf[metadata.uid]),
-    [open, open],
-    'both on the GPU whose pods may be evicted',
-  );
-  t.same(
-    after
-      .filter(({ metadata, status }) => metadata.name.startsWith('waits-') && status.phase !== 'Pending')
-      .map(({ metadata }) => metadata.name),
-    [],
-    'the earlier pods still wait',
-  );
-  await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=400s');
-});
+/** kube-scheduler 1.20 before 1.20.10 evicts without asking extenders (kubernetes pull request 103019). */
+const skip = cluster.version.atLeast(21) ? false : 'this scheduler does not ask extenders about victims';
+
+test(
+  'a pod of higher priority takes one GPU from two others within disruption budgets, and no waiting pod takes the freed capacity first',
+  { skip },
+  async (t) => {
+    const classes = Object.entries({ 'e2e-low': 10, 'e2e-high': 1_000 });
+    await cluster.apply(
+      ...classes.map(([name, value]) => ({
+        apiVersion: 'scheduling.k8s.io/v1',
+        kind: 'PriorityClass',
+        metadata: { name },
+        value,
+      })),
+    );
+    t.teardown(() => cluster.kubectl('delete', 'priorityclass', ...classes.map(([name]) => name)));
+    const halves = Array.from({ length: 2 * GPUS }, (_, at) => ranked(`half-${at}`, 'e2e-low', 50, 8));
+    await cluster.apply(...halves);
+    const filled = await until(
+      'the node to be full',
+      async () => {
+        const now = await pods();
+        const others = now.filter((pod) => pod.status.phase !== 'Running');
+        if (others.length > 0)
+          throw new Error(
+            others.map(({ metadata, status }) => `${metadata.name}: ${status.phase} ${status.message ?? ''}`).join(),
+          );
+        return now.length === halves.length && now;
+      },
+      420_000,
+    );
+    const gpuOf = Object.fromEntries(
+      Object.entries(await agent.usage()).map(([uid, { stat }]) => [uid, stat.main?.dev[0]?.card_idx ?? '?']),
+    );
+    // One pod of each GPU but one may not be evicted: only that GPU can be freed.
+    const spared = new Map(filled.map(({ metadata }) => [gpuOf[metadata.uid], metadata.name]));
+    const open = [...spared.keys()].at(-1);
+    const guarded = [...spared].flatMap(([gpu, name]) => (gpu === open ? [] : [name]));
+    await cluster.kubectl('label', 'pods', ...guarded, 'guarded=yes');
+    await cluster.apply({
+      apiVersion: cluster.version.atLeast(21) ? 'policy/v1' : 'policy/v1beta1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'guarded', namespace: 'default' },
+      spec: { minAvailable: guarded.length, selector: { matchLabels: { guarded: 'yes' } } },
+    });
+    t.teardown(() => cluster.kubectl('delete', 'poddisruptionbudget', 'guarded'));
+    await until(
+      'the disruption budget to be in force',
+      async () =>
+        (await cluster.kubectl('get', 'pdb', 'guarded', '-o', 'jsonpath={.status.currentHealthy}')) ===
+        String(guarded.length),
+      120_000,
+    );
+    const waiting = Array.from({ length: 4 }, (_, at) => ranked(`waits-${at}`, 'e2e-low', 50, 8));
+    await cluster.apply(...waiting);
+    await cluster.apply(ranked('urgent', 'e2e-high', 100, 16));
+    const after = await until(
+      'the pod of higher priority to run',
+      async () => {
+        const now = await pods();
+        return now.some(({ metadata, status }) => metadata.name === 'urgent' && status.phase === 'Running') && now;
+      },
+      240_000,
+    );
+    const victims = filled.filter(({ metadata }) => !after.some((pod) => pod.metadata.uid === metadata.uid));
+    t.equal(victims.length, 2, victims.map(({ metadata }) => metadata.name).join());
+    t.same(
+      victims.map(({ metadata }) => gpuOf[metadata.uid]),
+      [open, open],
+      'both on the GPU whose pods may be evicted',
+    );
+    t.same(
+      after
+        .filter(({ metadata, status }) => metadata.name.startsWith('waits-') && status.phase !== 'Pending')
+        .map(({ metadata }) => metadata.name),
+      [],
+      'the earlier pods still wait',
+    );
+    await cluster.kubectl('delete', 'pods', '-l', 'suite=gpu-manager', '--wait=true', '--timeout=400s');
+  },
+);

@@ -22,6 +22,8 @@ export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
     node: string | null;
     annotations: Readonly<Record<string, string>>;
   }[] = [];
+  /** Whether the watches of pods and nodes are open and silent: their events are lost. */
+  readonly silent = { pods: false, nodes: false };
   watchLagMs = 0;
   writeLagMs = 0;
   /** Answers to the next writes, which are then not carried out. */
@@ -62,18 +64,18 @@ export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
 
   setNode(node: NodeObject): void {
     this.nodes.set(node.metadata?.name ?? '', node);
-    this.#later((observer) => observer.nodeSeen(nodeOf(node)));
+    if (!this.silent.nodes) this.#later((observer) => observer.nodeSeen(nodeOf(node)));
   }
 
   setPod(pod: PodObject): void {
     this.pods.set(pod.metadata?.uid ?? '', pod);
-    this.#later((observer) => observer.podSeen(this.#views.view(readPod(pod))));
+    if (!this.silent.pods) this.#later((observer) => observer.podSeen(this.#views.view(readPod(pod))));
   }
 
   deletePod(name: string): void {
     const uid = `uid-${name}`;
     this.pods.delete(uid);
-    this.#later((observer) => observer.podGone(uid));
+    if (!this.silent.pods) this.#later((observer) => observer.podGone(uid));
   }
 
   /** The current pod. */

@@ -1,6 +1,6 @@
 /**
  * Random histories of pods whose bindings are carried out late or answered with an error although they were carried
- * out, while the extender restarts: no GPU may have more than it has.
+ * out, while the extender restarts, or its watch of pods is open and silent: no GPU may have more than it has.
  */
 import tap, { test } from 'tap';
 import { seededRandom } from '../../bench/openb/random.js';
@@ -95,8 +95,14 @@ function mostUsed(api: FakeApi): number {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+interface Troubles {
+  readonly restarts: boolean;
+  /** The watch of pods shows nothing for some steps. */
+  readonly silences: boolean;
+}
+
 /** A history of one cluster; returns the cores of the most used GPU. */
-async function history(seed: number, restarts: boolean): Promise<number> {
+async function history(seed: number, { restarts, silences }: Troubles): Promise<number> {
   const random = seededRandom(seed);
   const clock = new ManualClock();
   const api = new LateApi(clock, random);
@@ -119,6 +125,10 @@ async function history(seed: number, restarts: boolean): Promise<number> {
     await settled();
     if (random() < 0.5) clock.advance(Math.floor(random() * 3_000));
     if (random() < 0.1) clock.advance(70_000);
+    if (silences && random() < 0.2) {
+      api.silent.pods = !api.silent.pods;
+      if (!api.silent.pods) await api.refreshPods();
+    }
     service.sweep();
     await settled();
     if (restarts && random() < 0.15) {
@@ -132,11 +142,14 @@ async function history(seed: number, restarts: boolean): Promise<number> {
   return most;
 }
 
-for (const restarts of [false, true]) {
-  const title = `bindings with late and lost answers allocate no GPU twice${restarts ? ', also when the extender restarts' : ''}`;
-  test(title, { timeout: 1_200_000 }, async (t) => {
-    const wrong: number[] = [];
-    for (let seed = 0; seed < HISTORIES; seed++) if ((await history(seed, restarts)) > 100) wrong.push(seed);
-    t.same(wrong, [], `seeds of ${HISTORIES} histories that booked a GPU twice`);
-  });
-}
+for (const restarts of [false, true])
+  for (const silences of [false, true]) {
+    const during = [restarts ? 'restarts of the extender' : '', silences ? 'a silent watch' : ''].filter(Boolean);
+    const title = `bindings with late and lost answers allocate no GPU twice${during.length === 0 ? '' : `, during ${during.join(' and ')}`}`;
+    test(title, { timeout: 1_200_000 }, async (t) => {
+      const wrong: number[] = [];
+      for (let seed = 0; seed < HISTORIES; seed++)
+        if ((await history(seed, { restarts, silences })) > 100) wrong.push(seed);
+      t.same(wrong, [], `seeds of ${HISTORIES} histories that booked a GPU twice`);
+    });
+  }

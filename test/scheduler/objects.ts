@@ -87,7 +87,12 @@ export function plainNode(
 export function node(
   name: string,
   blocks: readonly number[],
-  differing: Partial<{ unhealthy: number[]; freeCores: number[]; labels: Record<string, string> }> = {},
+  differing: Partial<{
+    unhealthy: number[];
+    freeCores: number[];
+    labels: Record<string, string>;
+    models: string[];
+  }> = {},
 ): NodeObject {
   const gpus = blocks.map((of, index) => ({
     gpu: {
@@ -95,7 +100,7 @@ export function node(
       minor: index,
       uuid: `GPU-${name}-${index}`,
       pciBusId: `00000000:0${index}:00.0`,
-      model: 'Tesla T4',
+      model: differing.models?.[index] ?? 'Tesla T4',
       memoryBytes: of * BLOCK,
       numaNode: null,
     },

@@ -174,9 +174,9 @@ test('a pod requires equal GPUs, prefers them, or is invalid', (t) => {
       metadata: { annotations: value === undefined ? {} : { 'tencent.com/equal-gpus': value } },
       spec: { containers: cores === 0 ? [{ name: 'web' }] : [gpu(cores, 0)] },
     });
-  t.equal(view().demand.equalGpus, false);
+  t.equal(view().demand.selection.equalGpus, false);
   t.equal(view('preferred').brokenRule, null);
-  t.equal(view('required').demand.equalGpus, true);
+  t.equal(view('required').demand.selection.equalGpus, true);
   t.not(view('required').demand.key, view().demand.key);
   t.match(view('yes').brokenRule, /tencent\.com\/equal-gpus is "yes"; it can be "required" or "preferred"/);
   t.equal(view('yes', 0).brokenRule, null, 'the pod requests no property of GPUs');

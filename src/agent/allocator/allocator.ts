@@ -13,7 +13,7 @@ import { reconcile, releaseEnded, startedWith } from '../../gpu/ledger/release.j
 import { takeOver } from '../../gpu/ledger/take-over.js';
 import type { ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
 import { emptyLedger, type LedgerNode, type LedgerState } from '../../gpu/ledger/state.js';
-import { refuse, type Refusal } from '../../gpu/request.js';
+import { refuse, type RequestRefusal } from '../../gpu/request.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import { Listeners } from '../../host/listeners.js';
@@ -61,7 +61,7 @@ export interface AllocatorOptions {
  */
 const MAX_KUBELET_QUERIES = 5;
 
-type Answer<T> = ({ readonly ok: true } & T) | Refusal;
+type Answer<T> = ({ readonly ok: true } & T) | RequestRefusal;
 
 /**
  * Executes the ledger's decisions. All state changes pass through one queue, one after another. Calls to the kubelet
@@ -228,7 +228,7 @@ export class Allocator {
   }
 
   /** PreStartContainer: the limits of the container are on disk when this resolves. */
-  preStart(kind: ResourceKind, ids: readonly string[]): Promise<{ readonly ok: true } | Refusal> {
+  preStart(kind: ResourceKind, ids: readonly string[]): Promise<{ readonly ok: true } | RequestRefusal> {
     return this.#starts.preStart(kind, ids);
   }
 
@@ -336,7 +336,7 @@ export class Allocator {
     return narrowed.pending;
   }
 
-  /** Corrects from the kubelet's word which container the last answers belong to. */
+  /** Asks the kubelet which container the last answers belong to, and corrects the ledger's pairing. */
   async #askForPairing(): Promise<void> {
     const holders = await this.#options.holders.all();
     if (holders !== null) this.#state = pairedByKubelet(this.#state, holders);
@@ -364,7 +364,7 @@ export class Allocator {
     return editsOf(allocation, gpus, this.#state, this.#options);
   }
 
-  #refused(kind: ResourceKind, size: number, refusal: Refusal): Refusal {
+  #refused(kind: ResourceKind, size: number, refusal: RequestRefusal): RequestRefusal {
     this.#options.log.warn({ resource: kind, size, code: refusal.code, reason: refusal.reason }, 'refused');
     this.#options.notices.refused(kind, size, refusal);
     return refusal;

@@ -4,8 +4,8 @@ import type { CheckpointStore } from './ports.js';
 import { CHECKPOINT_FILE } from '../../gpu/ledger/checkpoint.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
 
-/** What the file of the original's checkpoint ends with, once ours has taken its place. */
-export const ORIGINAL_SUFFIX = '.original';
+/** Suffix of the original's checkpoint file after this agent has replaced the file. */
+const ORIGINAL_SUFFIX = '.original';
 
 /** Stores the checkpoint in its file in `directory`. */
 export function checkpointFile(directory: string): CheckpointStore {

@@ -3,7 +3,7 @@ import { bookUnit, unitsOfClaim, unitsOfSlice, withoutUnits, withUnit } from '..
 import { describeClaim, partsOfUnits, sameDevices, sameGpus, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import { keptFromPlugin } from '../../gpu/ledger/hand-over.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
-import { refuse, type Refusal } from '../../gpu/request.js';
+import { refuse, type RequestRefusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, memoryBlocks } from '../../gpu/resources.js';
 import { isUserOf, type ClaimUser } from '../../gpu/claims/claim-units.js';
 import { Listeners } from '../../host/listeners.js';
@@ -34,7 +34,7 @@ export interface PreparedUnit {
   readonly cdiDevices: readonly string[];
 }
 
-export type PreparedUnits = { readonly ok: true; readonly units: readonly PreparedUnit[] } | Refusal;
+export type PreparedUnits = { readonly ok: true; readonly units: readonly PreparedUnit[] } | RequestRefusal;
 
 /**
  * Charges the ledger for allocated resource claims, and creates the directory, limits, socket and CDI specification of
@@ -184,7 +184,7 @@ export class ClaimAllocator {
       for (const unit of adopted) {
         if (ledger.state.units.has(unit.id)) continue;
         const booked = bookUnit(ledger.state, unit);
-        // The mode of a GPU is not known again before every container that holds it is.
+        // The mode of a GPU is unknown until all of its containers are restored, so `wrong-mode` is no conflict here.
         if (!booked.ok && booked.code !== 'wrong-mode')
           log.warn(
             { claim: unit.claim, reason: booked.reason },
@@ -249,7 +249,7 @@ export class ClaimAllocator {
     return units.map((unit) => ({ unit, cdiDevices: names.get(unit.id) ?? [] }));
   }
 
-  /** Removes what an earlier slice of this name left, unless units of the slice are in use. */
+  /** Removes the files of an earlier slice of this name, unless units of the slice are in use. */
   async #removeLeftovers(slice: string): Promise<void> {
     if (unitsOfSlice(this.state, slice).every(({ phase }) => phase === 'preparing'))
       await this.#options.slices.remove(slice);

@@ -1,19 +1,23 @@
+import { allows, selectionInWords } from '../../gpu/gpu-selection.js';
+import type { Gpu } from '../../gpu/gpu.js';
+import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import { withoutHalf } from '../../gpu/ledger/allocate.js';
 import { coreIdsOf, memoryIdsOf } from '../../gpu/ledger/allocation.js';
 import { identify, noGpu, type Holder } from '../../gpu/ledger/identify.js';
 import { isLegacyId, noteLegacy } from '../../gpu/ledger/legacy.js';
 import { holdsAny } from '../../gpu/ledger/release.js';
-import { checkPair, refuse, type Refusal } from '../../gpu/request.js';
+import { checkPair, refuse, type RequestRefusal } from '../../gpu/request.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
-import type { HolderKnowledge, Notices } from './ports.js';
+import type { HolderKnowledge, Notices, PodKnowledge } from './ports.js';
 import type { LegacyStore, SliceStore } from '../slices/ports.js';
 import { gpusOf, limitsOf } from './slice-limits.js';
 
 export interface ContainerStartsOptions {
   readonly holders: HolderKnowledge;
+  readonly pods: Pick<PodKnowledge, 'pending'>;
   readonly slices: SliceStore;
   readonly legacy: LegacyStore;
   readonly notices: Notices;
@@ -21,18 +25,18 @@ export interface ContainerStartsOptions {
   readonly log: Log;
 }
 
-type Started = { readonly ok: true } | Refusal;
+type Started = { readonly ok: true } | RequestRefusal;
 
 /** Starts the slices of containers when the kubelet is about to start them. */
 export class ContainerStarts {
   readonly #ledger: LedgerKeeper;
   readonly #options: ContainerStartsOptions;
-  readonly #refused: (kind: ResourceKind, size: number, refusal: Refusal) => Refusal;
+  readonly #refused: (kind: ResourceKind, size: number, refusal: RequestRefusal) => RequestRefusal;
 
   constructor(
     ledger: LedgerKeeper,
     options: ContainerStartsOptions,
-    refused: (kind: ResourceKind, size: number, refusal: Refusal) => Refusal,
+    refused: (kind: ResourceKind, size: number, refusal: RequestRefusal) => RequestRefusal,
   ) {
     this.#ledger = ledger;
     this.#options = options;
@@ -113,6 +117,8 @@ export class ContainerStarts {
     const answer = identify(this.#ledger.state, holder, clock.now());
     if (!answer.ok) return answer;
     const { allocation } = answer;
+    const wrong = this.#wrongGpu(holder.container, gpusOf(this.#ledger.state.node, allocation));
+    if (wrong !== null) return wrong;
     if (answer.adopted) await slices.prepare(allocation.id, true);
     await slices.start(limitsOf(this.#ledger.state.node, allocation, holder.container));
     this.#ledger.state = answer.state;
@@ -121,5 +127,18 @@ export class ContainerStarts {
     log.info({ allocation: allocation.id, container: holder.container, gpus: gpuIndexes }, 'container starts');
     notices.started(allocation, holder.container, gpuIndexes);
     return { ok: true };
+  }
+
+  /** The kubelet did not say which pod asked: of pods that waited together, this one may have the GPU of another. */
+  #wrongGpu({ podUid, container }: ContainerRef, gpus: readonly Gpu[]): RequestRefusal | null {
+    const pending = this.#options.pods.pending() ?? [];
+    const { selection } = pending.find((each) => each.podUid === podUid && each.container === container) ?? {};
+    const wrong = selection === undefined ? undefined : gpus.find((gpu) => !allows(selection, gpu));
+    if (selection === undefined || wrong === undefined) return null;
+    const { index, model, uuid } = wrong;
+    return refuse(
+      'mismatch',
+      `the container got GPU ${index} (${model}, ${uuid}), which its annotations do not allow${selectionInWords(selection)}; pods that ask for the same amount arrived in another order than they were bound: delete this pod so that it is placed again`,
+    );
   }
 }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import * as z from 'zod';
+import { fileReason } from '../../host/file-reason.js';
 import type { DeviceNode } from '../../gpu/container-edits.js';
 import { StartupError } from '../../host/startup-error.js';
 
@@ -13,7 +14,7 @@ export async function readExtraNodes(path: string | null): Promise<DeviceNode[]>
   try {
     document = JSON.parse(await readFile(path, 'utf8'));
   } catch (error) {
-    throw new StartupError(`--extra-config: ${path}: ${(error as Error).message}`);
+    throw new StartupError(`--extra-config: ${path}: ${fileReason(error)}`);
   }
   const parsed = SCHEMA.safeParse(document);
   if (!parsed.success) {

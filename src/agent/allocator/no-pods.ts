@@ -15,6 +15,7 @@ export const NO_PODS: AgentPods = {
   untilPending: async () => undefined,
   ended: () => new Set(),
   exists: () => null,
+  ask: async () => undefined,
   annotations: () => null,
   onAnnotations: () => () => undefined,
   uidOf: () => null,

@@ -13,22 +13,21 @@ import type { PodEvidence, PodKnowledge, PodRemains } from './ports.js';
  */
 export async function podsGone(
   holders: readonly Holder[],
-  pods: Pick<PodKnowledge, 'exists'>,
+  pods: Pick<PodKnowledge, 'exists' | 'ask'>,
   evidence: PodEvidence,
 ): Promise<ReadonlySet<string>> {
   const listed = new Set(holders.filter(({ isListed }) => isListed).map(({ container }) => container.podUid));
   const doubtful = new Set(
     holders.map(({ container }) => container.podUid).filter((podUid) => podUid !== '' && !listed.has(podUid)),
   );
-  const gone = new Set<string>();
-  for (const podUid of doubtful) {
-    const exists = pods.exists(podUid);
-    if (exists === true) continue;
-    const remains = await evidence.remainsOf(podUid);
-    const isOver = exists === false ? remains === null || !mayRun(remains) : remains?.any === false;
-    if (isOver) gone.add(podUid);
-  }
-  return gone;
+  await pods.ask(doubtful);
+  const unconfirmed = new Set([...doubtful].filter((podUid) => pods.exists(podUid) !== true));
+  const remaining = await evidence.remainsOf(unconfirmed);
+  const isOver = (podUid: string): boolean => {
+    const remains = remaining.get(podUid) ?? null;
+    return pods.exists(podUid) === false ? remains === null || !mayRun(remains) : remains?.any === false;
+  };
+  return new Set([...unconfirmed].filter(isOver));
 }
 
 /**
@@ -40,18 +39,14 @@ export async function runningOf(
   pods: Pick<PodKnowledge, 'exists'>,
   evidence: PodEvidence,
 ): Promise<Allocation[]> {
-  const running: Allocation[] = [];
-  for (const allocation of allocations) {
-    for (const { podUid, container } of allocation.owners) {
-      const remains = podUid === '' ? null : await evidence.remainsOf(podUid);
-      if (remains === null || (remains.running === null && pods.exists(podUid) === false)) continue;
-      if (mayRun(remains, container)) {
-        running.push(allocation);
-        break;
-      }
-    }
-  }
-  return running;
+  const podUids = allocations.flatMap(({ owners }) => owners.map(({ podUid }) => podUid)).filter((uid) => uid !== '');
+  const remaining = await evidence.remainsOf(new Set(podUids));
+  const runs = ({ podUid, container }: Allocation['owners'][number]): boolean => {
+    const remains = remaining.get(podUid) ?? null;
+    if (remains === null || (remains.running === null && pods.exists(podUid) === false)) return false;
+    return mayRun(remains, container);
+  };
+  return allocations.filter(({ owners }) => owners.some(runs));
 }
 
 /** Whether this container runs, or any container of the pod, as far as that is known. */

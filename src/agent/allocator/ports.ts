@@ -4,7 +4,7 @@ import type { Allocation, ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { Holder } from '../../gpu/ledger/identify.js';
 import type { PendingContainers } from '../../gpu/ledger/pending.js';
-import type { Refusal } from '../../gpu/request.js';
+import type { RequestRefusal } from '../../gpu/request.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 
 /** The pods of this node as the agent knows them; every answer except `untilPending` comes from memory at once. */
@@ -18,8 +18,10 @@ export interface PodKnowledge {
   untilPending(kind: ResourceKind, size: number): Promise<void>;
   /** UIDs of pods that succeeded, failed or were deleted. */
   ended(): ReadonlySet<string>;
-  /** Whether the API server has this pod on this node; null while that is unknown. */
+  /** Whether the API server has this pod on this node; null while that is unknown. Answers from memory. */
   exists(podUid: string): boolean | null;
+  /** Asks the API server for pods of which it is not known whether they exist; resolves after some seconds at most. */
+  ask(podUids: ReadonlySet<string>): Promise<void>;
 }
 
 /** The processes and containers of a pod that this machine still has. */
@@ -32,8 +34,11 @@ export interface PodRemains {
 
 /** The container runtime's and the control groups' view of pods. */
 export interface PodEvidence {
-  /** Null when it is unknown. Answers within seconds, even if the runtime hangs. */
-  remainsOf(podUid: string): Promise<PodRemains | null>;
+  /**
+   * By pod UID; null for a pod of which it is unknown. Many pods cost hardly more than one. Answers within seconds,
+   * even if the runtime hangs.
+   */
+  remainsOf(podUids: ReadonlySet<string>): Promise<ReadonlyMap<string, PodRemains | null>>;
 }
 
 /** The kubelet's answers about containers and the ids that they hold. */
@@ -95,7 +100,7 @@ export interface ClaimNotices {
 
 /** Receives events of the allocator; must not block and must not throw. */
 export interface Notices {
-  refused(kind: ResourceKind, size: number, refusal: Refusal): void;
+  refused(kind: ResourceKind, size: number, refusal: RequestRefusal): void;
   started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void;
   freed(allocation: Allocation): void;
   gpuUnhealthy(owners: readonly ContainerRef[], gpuUuid: string, reason: string): void;

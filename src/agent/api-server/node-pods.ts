@@ -1,12 +1,7 @@
 import type { ClaimUser } from '../../gpu/claims/claim-units.js';
-import {
-  EQUAL_GPUS_KEY,
-  PREDICATE_NODE_KEY,
-  PREDICATE_TIME_KEY,
-  predicateGpuIndexKey,
-  readEqualGpus,
-} from '../../gpu/annotations.js';
-import { initPeaks, type PendingContainer, type PendingContainers } from '../../gpu/ledger/pending.js';
+import { PREDICATE_NODE_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
+import { ANY_GPUS, readSelection } from '../../gpu/gpu-selection.js';
+import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { isOver, usesGpu, type NodePod, type PodContainer } from './node-pod.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
@@ -41,6 +36,9 @@ const MEMORY_LIMIT = 4_096;
  */
 const VANISHED_MS = 60_000;
 
+/** How long `ask` waits for the API server. */
+const ASK_MS = 5_000;
+
 interface Gone {
   readonly pod: NodePod;
   readonly at: number;
@@ -56,6 +54,8 @@ export class NodePods {
   readonly #byName = new Map<string, NodePod>();
   /** Pods that were seen and then deleted, oldest first. */
   readonly #gone = new Map<string, Gone>();
+  /** Pods that a list, made for them, does not have. */
+  #absent: ReadonlySet<string> = new Set();
   /** Containers that have begun to start, by pod; the API server may still show them as waiting. */
   readonly #started = new Map<string, Set<string>>();
   #pending: readonly PendingContainer[] | null = null;
@@ -111,10 +111,31 @@ export class NodePods {
     return this.#byUid.get(podUid) ?? null;
   }
 
-  /** Whether the API server has this pod on this node; null without a connection. */
+  /**
+   * See `PodKnowledge`. A pod that the watch has never shown may exist: a watch can be open and silent. So only a pod
+   * that was seen and deleted, or that a list made for it lacks, is known not to exist.
+   */
   exists(podUid: string): boolean | null {
     if (!this.#watch.synced || this.#watch.silentMs > 0) return null;
-    return this.#byUid.has(podUid);
+    if (this.#byUid.has(podUid)) return true;
+    return this.#gone.has(podUid) || this.#absent.has(podUid) ? false : null;
+  }
+
+  /** See `PodKnowledge`. Costs one list, and only for pods that the watch has never shown and no list was made for. */
+  async ask(podUids: ReadonlySet<string>): Promise<void> {
+    const isUnseen = (uid: string): boolean => !this.#byUid.has(uid) && !this.#gone.has(uid);
+    const unseen = [...podUids].filter(isUnseen);
+    const asked = new Set(unseen.filter((uid) => this.#absent.has(uid)));
+    this.#absent = asked;
+    if (asked.size === unseen.length || !this.#watch.synced || this.#watch.silentMs > 0) return;
+    const listed = await new Promise<boolean>((resolve) => {
+      const cancel = this.#clock.after(ASK_MS, () => resolve(false));
+      void this.#watch.refresh().then(() => {
+        cancel();
+        resolve(true);
+      });
+    });
+    if (listed) this.#absent = new Set(unseen.filter(isUnseen));
   }
 
   uidOf(namespace: string, pod: string): string | null {
@@ -224,6 +245,7 @@ export class NodePods {
     if (after === null) return;
     // The API server may create the mirror of a static pod again with another UID; for the kubelet it is the same pod.
     this.#gone.delete(after.uid);
+    if (this.#absent.has(after.uid)) this.#absent = new Set([...this.#absent].filter((uid) => uid !== after.uid));
     this.#byUid.set(after.uid, after);
     const named = this.#byName.get(nameKey(after.namespace, after.name));
     if (named === undefined || named.uid === after.uid || named.createdAt <= after.createdAt)
@@ -287,26 +309,21 @@ function orderOf(pod: NodePod): bigint {
 function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set()): PendingContainer[] {
   const waits = (container: PodContainer): boolean =>
     usesGpu(container) && !container.running && !started.has(container.name);
-  const equalGpus = readEqualGpus(pod.annotations.get(EQUAL_GPUS_KEY)) === 'required';
+  const read = readSelection((key) => pod.annotations.get(key));
   const entry = ({ name, cores, memoryBlocks, compat32 }: PodContainer, hint: readonly number[]): PendingContainer => ({
     podUid: pod.uid,
     container: name,
     cores,
     memoryBlocks,
     hint,
-    ...(equalGpus ? { equalGpus } : {}),
+    ...(read.ok ? (read.selection === ANY_GPUS ? {} : { selection: read.selection }) : { brokenRule: read.reason }),
     ...(compat32 ? { compat32 } : {}),
   });
   // A prediction for another node does not apply to the GPUs of this one.
   const ours = (pod.annotations.get(PREDICATE_NODE_KEY) ?? pod.node) === pod.node;
   const hintOf = (index: number): number[] => (ours ? indexes(pod.annotations.get(predicateGpuIndexKey(index))) : []);
-  // The containers reuse the GPUs of init containers, so their predictions also apply to these.
-  const hints = [...new Set(pod.containers.flatMap((_, index) => hintOf(index)))];
-  const peaks = initPeaks(pod.initContainers, pod.containers);
   return [
-    ...pod.initContainers.flatMap((container, index) =>
-      waits(container) ? [{ ...entry(container, hints), peak: peaks[index] }] : [],
-    ),
+    ...pod.initContainers.filter(waits).map((container) => ({ ...entry(container, []), isInit: true })),
     ...pod.containers.flatMap((container, index) => (waits(container) ? [entry(container, hintOf(index))] : [])),
   ];
 }

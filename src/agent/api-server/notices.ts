@@ -1,7 +1,7 @@
 import { GPU_ASSIGNED_KEY, PREDICATE_TIME_KEY, initGpuIndexKey, predicateGpuIndexKey } from '../../gpu/annotations.js';
 import { coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { NodePod } from './node-pod.js';
-import type { Refusal } from '../../gpu/request.js';
+import type { RequestRefusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
@@ -42,7 +42,7 @@ export class Notices {
   /** By pod UID, then container. */
   readonly #assigned = new Map<string, Map<string, Assignment>>();
   readonly #corrections = new Map<string, number>();
-  readonly #refusals = new Map<Refusal['code'], number>();
+  readonly #refusals = new Map<RequestRefusal['code'], number>();
   #unsubscribe: () => void = () => undefined;
 
   constructor(options: NoticesOptions) {
@@ -61,12 +61,12 @@ export class Notices {
   }
 
   /** How often each refusal code occurred since the start. */
-  get refusals(): ReadonlyMap<Refusal['code'], number> {
+  get refusals(): ReadonlyMap<RequestRefusal['code'], number> {
     return this.#refusals;
   }
 
   /** The kubelet did not name the pod; FailedPods finds it by the text in the pod's status. */
-  refused(_kind: ResourceKind, _size: number, refusal: Refusal): void {
+  refused(_kind: ResourceKind, _size: number, refusal: RequestRefusal): void {
     this.#refusals.set(refusal.code, (this.#refusals.get(refusal.code) ?? 0) + 1);
   }
 

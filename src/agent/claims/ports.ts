@@ -2,7 +2,7 @@ import type { ClaimUser } from '../../gpu/claims/claim-units.js';
 import type { ClaimRef, ResourceClaim } from '../../gpu/claims/resource-claim.js';
 import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
-import type { Refusal } from '../../gpu/request.js';
+import type { RequestRefusal } from '../../gpu/request.js';
 
 /** Charges allocated claims and creates their files. */
 export interface UnitAllocator {
@@ -16,7 +16,7 @@ export interface UnitAllocator {
         readonly ok: true;
         readonly units: readonly { readonly unit: ClaimUnit; readonly cdiDevices: readonly string[] }[];
       }
-    | Refusal
+    | RequestRefusal
   >;
   release(claimUid: string): Promise<void>;
   /** Frees units for which `isOver` is true, unless processes of their containers still run. */
@@ -49,7 +49,7 @@ export interface ClaimSource {
 
 export type ReadClaim =
   | { readonly kind: 'found'; readonly claim: ResourceClaim }
-  /** No claim has this name, or it has another UID. */
+  /** No claim has this name, or the claim of this name has another UID. */
   | { readonly kind: 'gone' }
   | { readonly kind: 'unknown'; readonly reason: string };
 

@@ -1,5 +1,5 @@
 import type { ContainerEdits } from '../../gpu/container-edits.js';
-import type { Refusal } from '../../gpu/request.js';
+import type { RequestRefusal } from '../../gpu/request.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 
 /** One device id as the kubelet sees it. */
@@ -9,7 +9,7 @@ export interface PluginDevice {
   readonly numaNode: number | null;
 }
 
-export type Answer<T> = ({ readonly ok: true } & T) | Refusal;
+export type Answer<T> = ({ readonly ok: true } & T) | RequestRefusal;
 
 /** The agent's decisions that the device plugin servers need. */
 export interface DeviceSource {

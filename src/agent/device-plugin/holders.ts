@@ -150,8 +150,8 @@ export class KubeletHolders {
         entry.resource === MEMORY_RESOURCE
           ? { memoryIds: entry.deviceIds }
           : { coreIds: [...known.coreIds, ...coreIds] };
-      // Either answer may name the GPUs; where both do, they name the same. If several instances match, the message
-      // names them all.
+      // The list and the checkpoint may each name the GPUs; if both do, they agree. If several instances match, the
+      // message names them all.
       const gpuNames = [...new Set([...known.gpuNames, ...entry.gpuNames])];
       holders.set(key, { ...known, ...mine, gpuNames });
     }

@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import type { ContainerEdits } from '../../gpu/container-edits.js';
 import { markRefusal } from '../../gpu/refusal-mark.js';
-import type { Refusal } from '../../gpu/request.js';
+import type { RequestRefusal } from '../../gpu/request.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 import type { AllocateRequest__Output } from '../../rpc/gen/v1beta1/AllocateRequest.js';
 import type { AllocateResponse } from '../../rpc/gen/v1beta1/AllocateResponse.js';
@@ -69,7 +69,7 @@ export function callsOf(kind: ResourceKind, devices: DeviceSource): PluginCalls 
 /** Text that tools for the original's errors search for. */
 const START_CHECK_FAILED = 'PreStartContainer check failed';
 
-const STATUS: Readonly<Partial<Record<Refusal['code'], status>>> = {
+const STATUS: Readonly<Partial<Record<RequestRefusal['code'], status>>> = {
   'bad-core-count': status.INVALID_ARGUMENT,
   'core-missing': status.INVALID_ARGUMENT,
   'memory-missing': status.INVALID_ARGUMENT,
@@ -79,7 +79,7 @@ const STATUS: Readonly<Partial<Record<Refusal['code'], status>>> = {
   'unknown-container': status.NOT_FOUND,
 };
 
-function refusalOf(refusal: Refusal): RpcRefusal {
+function refusalOf(refusal: RequestRefusal): RpcRefusal {
   return new RpcRefusal(STATUS[refusal.code] ?? status.FAILED_PRECONDITION, markRefusal(refusal.reason));
 }
 

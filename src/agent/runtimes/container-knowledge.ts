@@ -6,10 +6,20 @@ import { ownKubeletRoots } from './own-roots.js';
 import { RuntimeError } from './container.js';
 import type { NodeContainers } from './node-containers.js';
 
-/** Processes and containers according to control groups and the container runtime. */
+/** The pod and container in which a process of the host runs. */
+export interface ProcessPlace {
+  readonly containerId: string;
+  /** Null for a container that no kubelet started. */
+  readonly podUid: string | null;
+}
+
+/**
+ * Processes and containers according to control groups and the container runtime. Calls may be slow and may have no
+ * answer.
+ */
 export interface ContainerKnowledge {
   /** The container of a process; null if it runs in none, has ended, or is unknown. */
-  placeOf(pid: number): Promise<{ readonly containerId: string; readonly podUid: string | null } | null>;
+  placeOf(pid: number): Promise<ProcessPlace | null>;
   /** Host pids of all processes of a container; empty if it does not run or is unknown. */
   pidsOf(containerId: string): Promise<readonly number[]>;
   /** The slice with which a container was created; null if unknown. */

@@ -17,7 +17,7 @@ import {
 } from './container.js';
 
 /** Versions of the protocol, newest first. Their messages have the same fields; only the service's name differs. */
-export const CRI_VERSIONS = ['v1', 'v1alpha2'] as const;
+const CRI_VERSIONS = ['v1', 'v1alpha2'] as const;
 export type CriVersion = (typeof CRI_VERSIONS)[number];
 
 export interface CriOptions {

@@ -4,7 +4,7 @@ import { CriRuntime } from './cri-runtime.js';
 import { DockerRuntime } from './docker-runtime.js';
 
 /** The usual sockets of runtimes, the kubelet's own choice first. */
-export const CRI_ENDPOINTS = [
+const CRI_ENDPOINTS = [
   '/run/containerd/containerd.sock',
   '/var/run/containerd/containerd.sock',
   '/run/crio/crio.sock',
@@ -13,7 +13,7 @@ export const CRI_ENDPOINTS = [
   '/run/cri-dockerd.sock',
   '/var/run/cri-dockerd.sock',
 ];
-export const DOCKER_ENDPOINTS = ['/run/docker.sock', '/var/run/docker.sock'];
+const DOCKER_ENDPOINTS = ['/run/docker.sock', '/var/run/docker.sock'];
 
 export interface RuntimeOptions {
   /** `--container-runtime-endpoint`: the only CRI socket to use. */

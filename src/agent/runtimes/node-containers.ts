@@ -1,5 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Turn } from '../../host/turn.js';
 import { cgroupProcesses } from './cgroup-processes.js';
 import { parseProcCgroup, type CgroupPlace } from './cgroup-path.js';
 import { ownKubeletRoots } from './own-roots.js';
@@ -47,7 +49,7 @@ export class NodeContainers {
 
   /** The container of a host process; null if it is in none, or has ended. */
   async ofPid(pid: number): Promise<InspectedContainer | null> {
-    const place = await this.#placeOf(pid);
+    const place = this.#placeOf(pid);
     return place === null ? null : this.inspect(place.containerId);
   }
 
@@ -66,18 +68,21 @@ export class NodeContainers {
   async pids(containerId: string): Promise<number[]> {
     const container = await this.inspect(containerId);
     if (container === null || container.pid === null) return [];
-    const place = await this.#placeOf(container.pid);
+    const place = this.#placeOf(container.pid);
     if (place?.containerId !== container.id) return [];
     const listed = await cgroupProcesses(this.#options.cgroups, place);
     // The agent may see another part of the cgroup tree than the one of the path.
     return listed?.includes(container.pid) === true
       ? listed
-      : this.#pidsWhere(({ containerId: id }) => id === container.id);
+      : (await this.#placed()).filter(({ containerId: id }) => id === container.id).map(({ pid }) => pid);
   }
 
-  /** Host pids of all processes in the cgroups of a pod, including its sandbox. Does not query the runtime. */
-  pidsOfPod(podUid: string): Promise<number[]> {
-    return this.#pidsWhere((place) => place.podUid === podUid);
+  /** Host pids of all processes in the cgroups of pods and their sandboxes, by pod UID. Does not query the runtime. */
+  async pidsByPod(): Promise<ReadonlyMap<string, readonly number[]>> {
+    const pids = new Map<string, number[]>();
+    for (const { pid, podUid } of await this.#placed())
+      if (podUid !== null) pids.set(podUid, [...(pids.get(podUid) ?? []), pid]);
+    return pids;
   }
 
   close(): void {
@@ -89,20 +94,24 @@ export class NodeContainers {
     );
   }
 
-  async #pidsWhere(isMeant: (place: CgroupPlace) => boolean): Promise<number[]> {
-    const pids: number[] = [];
+  /** The machine's processes that are in containers, by ascending pid. */
+  async #placed(): Promise<(CgroupPlace & { readonly pid: number })[]> {
+    const found: (CgroupPlace & { readonly pid: number })[] = [];
+    const turn = new Turn();
     for (const name of await readdir(this.#options.processes)) {
       const pid = Number(name);
-      const place = Number.isInteger(pid) ? await this.#placeOf(pid) : null;
-      if (place !== null && isMeant(place)) pids.push(pid);
+      const place = Number.isInteger(pid) ? this.#placeOf(pid) : null;
+      if (place !== null) found.push({ ...place, pid });
+      if (turn.isOver()) await turn.pass();
     }
-    return pids.sort((a, b) => a - b);
+    return found.sort((a, b) => a.pid - b.pid);
   }
 
-  async #placeOf(pid: number) {
+  /** Reads at once: these files never wait, and five steps through Node's pool for each cost much more. */
+  #placeOf(pid: number): CgroupPlace | null {
     try {
       return parseProcCgroup(
-        await readFile(join(this.#options.processes, String(pid), 'cgroup'), 'utf8'),
+        readFileSync(join(this.#options.processes, String(pid), 'cgroup'), 'utf8'),
         ownKubeletRoots(),
       );
     } catch (error) {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { checkCores, checkPair, refuse, type ContainerRequest, type Refusal } from '../request.js';
+import { checkCores, checkPair, refuse, type ContainerRequest, type RequestRefusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../resources.js';
 import { CORES_CAPACITY, MAX_GPUS, MEMORY_CAPACITY } from './claim-units.js';
 import { DRIVER_NAME } from './names.js';
@@ -28,7 +28,7 @@ export interface ConvertedRequest {
 export function convertRequest(
   request: ContainerRequest,
   equalGpus: boolean,
-): { readonly ok: true; readonly converted: ConvertedRequest } | Refusal {
+): { readonly ok: true; readonly converted: ConvertedRequest } | RequestRefusal {
   const { cores, memoryBlocks } = request;
   const refusal = checkPair(request) ?? checkCores(cores, true);
   if (refusal !== null) return refusal;

@@ -10,7 +10,7 @@ export interface SliceSettings {
   readonly priority?: Priority;
 }
 
-export const NO_SETTINGS: SliceSettings = { softLimit: null };
+const NO_SETTINGS: SliceSettings = { softLimit: null };
 
 export type ReadSettings =
   { readonly ok: true; readonly settings: SliceSettings } | { readonly ok: false; readonly reason: string };

@@ -1,21 +1,24 @@
+import { allows, ANY_GPUS, kindOf } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
-import { isWhole } from '../placement/slot.js';
-import { checkCores, isFraction, refuse, type Refusal } from '../request.js';
+import { isWhole, roomiest, type GpuSlot } from '../placement/slot.js';
+import { checkCores, isFraction, refuse, type RequestRefusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type ResourceKind } from '../resources.js';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type Part } from './allocation.js';
 import { isOffered } from './gpu-mode.js';
 import { gpuWithRoom, isJoinedToWholeGpus, leavesGpuOpen } from './open-gpu.js';
-import type { PendingContainers } from './pending.js';
+import { matchingContainers, type PendingContainers } from './pending.js';
+import { inTurn } from './pod-plan.js';
 import { gpuOfOpenMemory, openCores, openMemory } from './pairing.js';
+import { countByGpu } from './pick-ids.js';
 import {
   isGivenWhole,
   keptFor,
   pluginSlots,
+  reusedWith,
   slots,
   usage,
   type LedgerState,
-  type MemoryHalf,
   type OpenHalf,
 } from './state.js';
 
@@ -45,7 +48,7 @@ export type Allocated =
        */
       readonly isRepeated?: boolean;
     }
-  | Refusal;
+  | RequestRefusal;
 
 /**
  * Records the ids that the kubelet chose. Ids of one GPU, or of whole GPUs, mean these GPUs. Ids of several GPUs for a
@@ -81,7 +84,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   const instances = wholeInstances(state, request.ids);
   // A container that requests whole instances gets only these instances.
   const half = instances === null ? (openMemory(state, request.ids.length, request.pending) ?? []) : [];
-  const chosen = givenGpus(request) ?? instances ?? gpusOfCores(state, request.ids, half);
+  const chosen = givenGpus(request) ?? instances ?? gpusOfCores(state, request, half);
   if (!chosen.ok) return chosen;
   const allocation: Allocation = {
     id,
@@ -94,7 +97,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
       ? { isGpuOpen: true }
       : {}),
   };
-  // The memory before these cores may be theirs, although it was given to others.
+  // The memory that was requested before these cores may belong to them, although another allocation has it.
   const isUnsure = before.open?.kind === 'joined' && (before.open.isUnsure === true || isJoinedToWholeGpus(before));
   const open: OpenHalf | null =
     half.length > 0 || instances !== null
@@ -108,33 +111,53 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
 }
 
 function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated {
-  const waiting = openCores(state, request.ids.length, request.pending);
-  if (waiting === null) {
-    const repeated = repeatedAfterRestart(state, request.ids);
+  const { ids, now } = request;
+  const allocation = openCores(state, ids.length, request.pending);
+  if (allocation === null) {
+    const repeated = repeatedAfterRestart(state, ids);
     if (repeated !== null) return { ok: true, state, allocation: repeated, replaced: null, isRepeated: true };
-    const half: MemoryHalf = { memoryIds: request.ids, takenAt: request.now };
-    const halves = [...withoutHalf(state, request.ids).halves, half];
-    return {
-      ok: true,
-      state: { ...state, halves, open: { kind: 'memory', memoryIds: request.ids } },
-      allocation: null,
-      replaced: null,
-    };
+    const before = withoutHalf(state, ids);
+    const named = gpuOfHalf(before, ids);
+    if (!named.ok) return named;
+    const { gpuUuid } = named;
+    const halves = [...before.halves, { memoryIds: ids, takenAt: now, gpuUuid }];
+    const open: OpenHalf = { kind: 'memory', memoryIds: ids, gpuUuid };
+    return { ok: true, state: { ...state, halves, open }, allocation: null, replaced: null };
   }
-  const { allocation } = waiting;
-  const joined = addMemory(state, withGpu(state, allocation, request.ids), request.ids);
+  const joined = addMemory(state, withGpu(state, allocation, request), ids);
   const open: OpenHalf = {
     kind: 'joined',
     allocationId: allocation.id,
-    memoryIds: request.ids,
-    takenAt: request.now,
-    ...(waiting.isUnsure ? { isUnsure: true } : {}),
+    memoryIds: ids,
+    takenAt: now,
+    ...(state.open?.kind === 'core' && state.open.isUnsure === true ? { isUnsure: true } : {}),
     ...(allocation.isGpuOpen === true ? { gpuUuid: joined.parts[0]?.gpuUuid ?? '' } : {}),
   };
   const next = { ...withAllocation(state, joined), open };
   const over = overbooked(next, joined);
   if (over !== null) return over;
   return { ok: true, state: next, allocation: joined, replaced: null };
+}
+
+/**
+ * Where memory is charged whose cores have not been requested: on the GPUs that its ids name, or else on one GPU with
+ * room, where the cores have to be then. Refused where no GPU has room.
+ */
+function gpuOfHalf(
+  state: LedgerState,
+  ids: readonly string[],
+): { readonly ok: true; readonly gpuUuid?: string } | RequestRefusal {
+  const held = [...usage(state).values()];
+  const fresh = countByGpu(
+    state,
+    ids.filter((id) => !held.some(({ memoryIds }) => memoryIds.has(id))),
+  );
+  const hasRoom = ({ gpu, freeMemoryBytes }: GpuSlot): boolean =>
+    freeMemoryBytes >= (fresh.get(gpu.uuid) ?? 0) * MEMORY_BLOCK_BYTES;
+  if (pluginSlots(state).every(hasRoom)) return { ok: true };
+  const gpu = roomiest(pluginSlots(state, reusedWith(state, ids)), ids.length * MEMORY_BLOCK_BYTES);
+  if (gpu !== null) return { ok: true, gpuUuid: gpu.uuid };
+  return refuse('nothing-fits', `asked for ${ids.length} blocks of 256 MiB, which no GPU has free`);
 }
 
 /** The allocation that got exactly these memory ids in the last answer before the agent was restarted; else null. */
@@ -144,11 +167,11 @@ function repeatedAfterRestart({ open, allocations }: LedgerState, memoryIds: rea
   return memoryIds.every((id) => ids.has(id)) ? (allocations.get(open.allocationId) ?? null) : null;
 }
 
-/** The allocation on the GPU that this memory decides, where that is open. */
-function withGpu(state: LedgerState, allocation: Allocation, memoryIds: readonly string[]): Allocation {
+/** The allocation on the GPU that has room for this memory, if the choice of the GPU is still open. */
+function withGpu(state: LedgerState, allocation: Allocation, { ids, pending }: AllocateRequest): Allocation {
   const { isGpuOpen, ...named } = allocation;
   if (isGpuOpen !== true) return allocation;
-  const gpu = gpuWithRoom(state, allocation, memoryIds.length);
+  const gpu = gpuWithRoom(state, allocation, { size: ids.length, pending });
   return gpu === null ? named : { ...named, parts: partsOf(state, [gpu], coreIdsOf(allocation), []) };
 }
 
@@ -172,13 +195,17 @@ function wholeInstances(state: LedgerState, coreIds: readonly string[]): CoreGpu
   return refuse('nothing-fits', `MIG instance ${taken?.gpu.uuid ?? named[0]?.gpu.uuid ?? ''} ${reason}`);
 }
 
-type CoreGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | Refusal;
+type CoreGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | RequestRefusal;
 
 /**
- * The GPUs of core ids: the GPUs that the ids name if these are one GPU or whole GPUs and have room; else GPUs that are
- * placed by the number of ids.
+ * The GPUs of core ids: the GPUs that the ids name if these are one GPU or whole GPUs, have room and are what the pod's
+ * annotations allow; else GPUs that are placed by the number of ids.
  */
-function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: readonly string[]): CoreGpus {
+function gpusOfCores(
+  state: LedgerState,
+  { ids: coreIds, pending }: AllocateRequest,
+  memoryIds: readonly string[],
+): CoreGpus {
   const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) });
   const cores = coreIds.length;
   const counts = new Map<string, number>();
@@ -193,9 +220,22 @@ function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: 
   const room = own.every((slot) => slot.usable && counts.get(slot.gpu.uuid) === perGpu && slot.freeCores >= perGpu);
   const memoryBytes = memoryIds.length * MEMORY_BLOCK_BYTES;
   const memoryFits = own.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes;
-  if (room && memoryFits && hasNamed && own.length * perGpu === cores)
-    return { ok: true, gpus: own.map((slot) => slot.gpu) };
-  const placed = place(state.node.topology, free, { cores, memoryBytes }, { mustInclude: named });
+  const [asking] = inTurn(state, matchingContainers(pending, 'core', cores), { kind: 'core', size: cores });
+  const selection = asking?.selection ?? ANY_GPUS;
+  const gpus = own.map(({ gpu }) => gpu);
+  const isSelected =
+    gpus.every((gpu) => allows(selection, gpu)) && new Set(gpus.map((gpu) => kindOf(selection, gpu))).size <= 1;
+  if (room && memoryFits && hasNamed && isSelected && own.length * perGpu === cores) return { ok: true, gpus };
+  const placeOn = (among: readonly number[] | undefined, bytes: number) =>
+    place(state.node.topology, free, { cores, memoryBytes: bytes, selection }, { mustInclude: named, among });
+  if (asking !== undefined && memoryIds.length === 0) {
+    // Its memory comes with the next request: first the GPUs that the preferred ids name.
+    const bytes = asking.memoryBlocks * MEMORY_BLOCK_BYTES;
+    const indexes = gpus.map(({ index }) => index);
+    const planned = [indexes, undefined].map((among) => placeOn(among, bytes)).find(({ ok }) => ok);
+    if (planned?.ok === true) return planned;
+  }
+  const placed = placeOn(undefined, memoryBytes);
   return placed.ok ? placed : refuse('nothing-fits', placed.reason);
 }
 
@@ -203,7 +243,7 @@ function gpusOfCores(state: LedgerState, coreIds: readonly string[], memoryIds: 
  * Divides ids among GPUs: an id goes to the GPU that it names if that is one of them, and otherwise to the GPU with the
  * most room left.
  */
-export function partsOf(
+function partsOf(
   state: LedgerState,
   gpus: readonly Gpu[],
   coreIds: readonly string[],
@@ -239,7 +279,7 @@ function distribute(
 }
 
 /** Adds memory ids to an allocation; ids that it has already are not added twice. */
-export function addMemory(state: LedgerState, allocation: Allocation, memoryIds: readonly string[]): Allocation {
+function addMemory(state: LedgerState, allocation: Allocation, memoryIds: readonly string[]): Allocation {
   const held = new Set(memoryIdsOf(allocation));
   return setMemory(state, allocation, [...held, ...memoryIds.filter((id) => !held.has(id))]);
 }
@@ -259,7 +299,7 @@ export function setMemory(state: LedgerState, allocation: Allocation, memoryIds:
 }
 
 /** A refusal if a GPU of the allocation has more memory allocated than it has; else null. */
-export function overbooked(state: LedgerState, allocation: Allocation): Refusal | null {
+export function overbooked(state: LedgerState, allocation: Allocation): RequestRefusal | null {
   for (const part of allocation.parts) {
     const gpu = state.node.gpus.find((entry) => entry.gpu.uuid === part.gpuUuid)?.gpu;
     const held = usage(state).get(part.gpuUuid);

@@ -1,10 +1,10 @@
 import { CORES_PER_GPU, memoryBlocks } from '../resources.js';
 import { describeClaim, partsOfUnits, type ClaimUnit } from './claim-unit.js';
 import { modeOf } from './gpu-mode.js';
-import { refuse, type Refusal } from '../request.js';
+import { refuse, type RequestRefusal } from '../request.js';
 import { slots, type LedgerState } from './state.js';
 
-export type Booked = { readonly ok: true; readonly state: LedgerState } | Refusal;
+export type Booked = { readonly ok: true; readonly state: LedgerState } | RequestRefusal;
 
 /**
  * Charges a unit. The scheduler has decided already, and the ledger checks the decision: the GPU must be in claim mode

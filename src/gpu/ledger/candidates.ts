@@ -3,15 +3,14 @@ import { setMemory, withAllocation } from './allocate.js';
 import { coreIdsOf, memoryIdsOf } from './allocation.js';
 import type { Holder } from './identify.js';
 import { isJoinedToWholeGpus } from './open-gpu.js';
-import { matchingContainers } from './pairing.js';
-import { isAmbiguous, type PendingContainer, type PendingContainers } from './pending.js';
+import {
+  isAmbiguous,
+  matchingContainers,
+  type PendingContainer,
+  type PendingContainers,
+  type ResourceRequest,
+} from './pending.js';
 import type { LedgerState } from './state.js';
-
-/** One request of the kubelet: a number of units of one resource. */
-export interface ResourceRequest {
-  readonly kind: ResourceKind;
-  readonly size: number;
-}
 
 /** The half request that was answered last if this request may complete it; else null. */
 function openHalf(
@@ -62,8 +61,8 @@ export function candidatesOf(
 
 /**
  * True when only the kubelet can tell whether the memory before these cores belongs to them, because their pod is
- * unknown: the memory was attributed to whole GPUs, which need none, to cores that may have had theirs, or to a pod
- * that has ended.
+ * unknown: the memory was attributed to whole GPUs, which need none, to cores that may have memory already, or to a
+ * pod that has ended.
  */
 export function isPairingUnsure(
   { open, allocations }: LedgerState,

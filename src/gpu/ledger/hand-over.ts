@@ -1,5 +1,5 @@
 import { modeOf, configuredMode } from './gpu-mode.js';
-import type { LedgerState } from './state.js';
+import { usage, type LedgerState } from './state.js';
 
 /** The facts that must be known before a GPU changes its mode. */
 export interface HandOverEvidence {
@@ -57,7 +57,7 @@ function heldByPlugin(state: LedgerState, gpuUuid: string): boolean {
   return (
     [...state.allocations.values()].some(hasPart) ||
     state.legacy.some(hasPart) ||
-    state.halves.some(({ memoryIds }) => memoryIds.some((id) => state.node.ids.decode(id)?.gpuUuid === gpuUuid))
+    (usage(state).get(gpuUuid)?.memoryIds.size ?? 0) > 0
   );
 }
 

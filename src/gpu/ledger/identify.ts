@@ -1,4 +1,4 @@
-import { checkPair, refuse, type Refusal } from '../request.js';
+import { checkPair, refuse, type RequestRefusal } from '../request.js';
 import { allocate, overbooked, setMemory, withAllocation, withoutHalf } from './allocate.js';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
 import { gpusNamed, type LedgerState } from './state.js';
@@ -25,7 +25,7 @@ export type Identified =
       /** True when the ledger lacked the allocation and added it because the kubelet names it. */
       readonly adopted: boolean;
     }
-  | Refusal;
+  | RequestRefusal;
 
 /**
  * Binds an allocation to the container that is about to start or was found running, with exactly the memory that the
@@ -70,7 +70,7 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
 }
 
 /** The kubelet never received a GPU for these cores: its next request was attributed to another container. */
-export function noGpu(allocation: Allocation): Refusal {
+export function noGpu(allocation: Allocation): RequestRefusal {
   const cores = coreIdsOf(allocation).length;
   return refuse('mismatch', `the kubelet was told no GPU for these ${cores} cores; delete the pod to place it again`);
 }

@@ -2,19 +2,20 @@
  * Cores allocated to an unknown pod: the pod's memory request becomes known only with the next call. The choice of the
  * GPU stays open until then, so that a pod is not refused if another GPU has enough memory.
  */
+import { allows, ANY_GPUS } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
 import { isFraction } from '../request.js';
 import { MEMORY_BLOCK_BYTES } from '../resources.js';
 import { coreIdsOf, memoryIdsOf, type Allocation } from './allocation.js';
-import { matchingContainers } from './pairing.js';
-import type { PendingContainers } from './pending.js';
-import { NOTHING_REUSED, pluginSlots, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
+import { matchingContainers, type PendingContainers } from './pending.js';
+import { inTurn } from './pod-plan.js';
+import { pluginSlots, type LedgerState, type MemoryHalf, type OpenHalf } from './state.js';
 
 /**
- * Whether the GPU can stay open after an allocation of cores: it must be a part of a GPU, and its memory must certainly
- * be requested next. Memory attributed to whole GPUs, which need none, may belong to these cores, and so may memory
- * that was given to cores which may have had theirs.
+ * Whether the GPU can stay open after an allocation of cores: it must be a part of a GPU, and its memory must
+ * certainly be requested next. Memory attributed to whole GPUs, which need none, may belong to these cores, and so
+ * may memory that was given to cores which may have had memory already.
  */
 export function leavesGpuOpen({ open, allocations }: LedgerState, pending: PendingContainers, cores: number): boolean {
   if (!isFraction(cores) || matchingContainers(pending, 'core', cores).length > 0) return false;
@@ -34,19 +35,14 @@ export function isJoinedToWholeGpus({ open, allocations }: Pick<LedgerState, 'op
  * request or continues with the other half.
  */
 export function openAfterRestart(allocations: Iterable<Allocation>, halves: readonly MemoryHalf[]): OpenHalf | null {
-  let last: Allocation | null = null;
-  for (const allocation of allocations)
-    if (allocation.phase === 'allocated' && (last === null || allocation.allocatedAt >= last.allocatedAt))
-      last = allocation;
-  const half = halves.reduce<MemoryHalf | null>(
-    (latest, each) => (latest === null || each.takenAt >= latest.takenAt ? each : latest),
-    null,
-  );
-  if (half !== null && (last === null || half.takenAt >= last.allocatedAt)) {
+  const waiting = [...allocations].filter(({ phase }) => phase === 'allocated');
+  const last = waiting.sort((a, b) => a.allocatedAt - b.allocatedAt).at(-1);
+  const half = [...halves].sort((a, b) => a.takenAt - b.takenAt).at(-1);
+  if (half !== undefined && (last === undefined || half.takenAt >= last.allocatedAt)) {
     const { memoryIds, gpuUuid } = half;
     return { kind: 'memory', memoryIds, isUnsure: true, ...(gpuUuid === undefined ? {} : { gpuUuid }) };
   }
-  if (last === null) return null;
+  if (last === undefined) return null;
   const memoryIds = memoryIdsOf(last);
   return memoryIds.length === 0
     ? { kind: 'core', allocationId: last.id, isUnsure: true }
@@ -66,19 +62,20 @@ export function nothingWaits(state: LedgerState): LedgerState {
 
 /**
  * The GPU for an allocation with an open GPU that requests this many memory blocks: its present GPU, or another one
- * with enough cores and memory. Null if there is none.
+ * with enough cores and memory that the pod's annotations allow. Null if there is none.
  */
 export function gpuWithRoom(
   state: LedgerState,
   allocation: Allocation,
-  memoryBlocks: number,
-  reusedMemory: ReadonlySet<string> = NOTHING_REUSED.memoryIds,
+  { size, pending }: { readonly size: number; readonly pending: PendingContainers },
 ): Gpu | null {
   const coreIds = coreIdsOf(allocation);
-  const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: reusedMemory });
-  const memoryBytes = memoryBlocks * MEMORY_BLOCK_BYTES;
+  const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: new Set() });
+  const memoryBytes = size * MEMORY_BLOCK_BYTES;
+  const known = matchingContainers(pending, 'memory', size);
+  const selection = inTurn(state, known, { kind: 'memory', size })[0]?.selection ?? ANY_GPUS;
   const own = free.find(({ gpu }) => allocation.parts.some(({ gpuUuid }) => gpuUuid === gpu.uuid));
-  if (own !== undefined && own.freeMemoryBytes >= memoryBytes) return own.gpu;
-  const placed = place(state.node.topology, free, { cores: coreIds.length, memoryBytes });
+  if (own !== undefined && own.freeMemoryBytes >= memoryBytes && allows(selection, own.gpu)) return own.gpu;
+  const placed = place(state.node.topology, free, { cores: coreIds.length, memoryBytes, selection });
   return placed.ok ? (placed.gpus[0] ?? null) : null;
 }

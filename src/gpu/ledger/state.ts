@@ -44,7 +44,7 @@ export function gpusNamed(node: LedgerNode, names: readonly string[]): readonly 
 export interface MemoryHalf {
   readonly memoryIds: readonly string[];
   readonly takenAt: number;
-  /** The GPU that the answer for these ids named; absent where the answer for the cores names it. */
+  /** The GPU that their cores have to be on; absent where the answer for the cores names it. */
   readonly gpuUuid?: string;
 }
 
@@ -143,7 +143,7 @@ export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
   }
   for (const half of state.halves) {
     for (const id of half.memoryIds) {
-      const gpuUuid = state.node.ids.decode(id)?.gpuUuid;
+      const gpuUuid = half.gpuUuid ?? state.node.ids.decode(id)?.gpuUuid;
       if (gpuUuid !== undefined) of(gpuUuid).memoryIds.add(id);
     }
   }
@@ -210,10 +210,7 @@ function counted(held: ReadonlySet<string> = NOTHING, reused: ReadonlySet<string
   return count;
 }
 
-/**
- * `ids` of an earlier container of the same pod, which the next container reuses, with the ids of the other resource
- * that it has beside them.
- */
+/** `ids` of an earlier container of the same pod, which the next container reuses, with all ids beside them. */
 export function reusedWith(state: LedgerState, ids: readonly string[]): Reused {
   if (ids.length === 0) return NOTHING_REUSED;
   const wanted = new Set(ids);
@@ -222,8 +219,8 @@ export function reusedWith(state: LedgerState, ids: readonly string[]): Reused {
     return held.some((id) => wanted.has(id)) ? parts : [];
   });
   return {
-    coreIds: new Set(holders.flatMap(({ coreIds }) => coreIds)),
-    memoryIds: new Set(holders.flatMap(({ memoryIds }) => memoryIds)),
+    coreIds: new Set([...ids, ...holders.flatMap(({ coreIds }) => coreIds)]),
+    memoryIds: new Set([...ids, ...holders.flatMap(({ memoryIds }) => memoryIds)]),
   };
 }
 

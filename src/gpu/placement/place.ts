@@ -1,3 +1,4 @@
+import { allows, ANY_GPUS, kindOf, type GpuSelection } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import { isInstance } from '../mig.js';
 import { CORES_PER_GPU } from '../resources.js';
@@ -41,7 +42,7 @@ export function place(
       reason: `asked for ${cores} cores: a part of a GPU is 1 to ${CORES_PER_GPU - 1}, whole GPUs are a multiple of ${CORES_PER_GPU}`,
     };
   }
-  const scope = scopeOf(slots, options);
+  const scope = scopeOf(slots, request.selection ?? ANY_GPUS, options);
   const machine = machineOf(topology);
   const positions =
     cores < CORES_PER_GPU ? placePart(machine, slots, request, scope) : placeWhole(machine, slots, request, scope);
@@ -50,12 +51,13 @@ export function place(
   return { ok: false, code: 'does-not-fit', reason: explain(slots, request, scope) };
 }
 
-function scopeOf(slots: readonly GpuSlot[], options: PlacementOptions): Scope {
+function scopeOf(slots: readonly GpuSlot[], selection: GpuSelection, options: PlacementOptions): Scope {
   const positionsOf = (indexes: readonly number[]) =>
     [...slots.keys()].filter((at) => indexes.includes((slots[at] as GpuSlot).gpu.index));
+  const among = options.among === undefined ? [...slots.keys()] : positionsOf(options.among);
   return {
     hint: positionsOf(options.hint ?? []),
-    among: options.among === undefined ? [...slots.keys()] : positionsOf(options.among),
+    among: among.filter((position) => allows(selection, (slots[position] as GpuSlot).gpu)),
     must: positionsOf(options.mustInclude ?? []),
   };
 }
@@ -72,7 +74,7 @@ function placePart(
     return wanted && slot.usable && slot.freeCores >= request.cores && slot.freeMemoryBytes >= request.memoryBytes;
   });
   const hinted = fitting.filter((position) => scope.hint.includes(position));
-  const chosen = chooseShare(machine, slots, hinted.length > 0 ? hinted : fitting);
+  const chosen = chooseShare(machine, slots, hinted.length > 0 ? hinted : fitting, request.selection?.gpuPolicy);
   return chosen === null ? null : [chosen];
 }
 
@@ -93,11 +95,13 @@ function placeWhole(
   for (const candidates of [hinted, quiet, free]) {
     const from = candidates.filter((position) => !isPart(position));
     const any = choiceOf(slots, request, from, scope.must);
+    const groups = groupsOf(slots, from, (gpu) => kindOf(request.selection ?? ANY_GPUS, gpu));
     // Work on several GPUs runs at the speed of the slowest and fits in the memory of the smallest.
-    const equal = equalGroups(slots, from).map((group) => ({ ...any, free: group }));
+    const equal = groups.flatMap((group) => groupsOf(slots, group, (gpu) => `${gpu.memoryBytes} ${gpu.model}`));
+    const alternatives = (sets: readonly (readonly number[])[]) => sets.map((free) => ({ ...any, free }));
     const chosen =
-      chooseWhole(machine, equal) ??
-      (request.equalGpus === true || equal.length < 2 ? null : chooseWhole(machine, [any]));
+      chooseWhole(machine, alternatives(equal)) ??
+      (equal.length === groups.length ? null : chooseWhole(machine, alternatives(groups)));
     if (chosen !== null) return chosen;
   }
   // Instances of MIG reach no other GPU, so only one of them can serve; GPUs that are not divided serve more, and sets.
@@ -123,14 +127,17 @@ function chooseInstance(
   return [...fitting].sort((a, b) => memory(a) - memory(b) || a - b)[0] ?? null;
 }
 
-/** The positions by model and memory. */
-function equalGroups(slots: readonly GpuSlot[], positions: readonly number[]): readonly (readonly number[])[] {
+/** The positions by kind of GPU. */
+function groupsOf(
+  slots: readonly GpuSlot[],
+  positions: readonly number[],
+  kind: (gpu: Gpu) => string,
+): readonly (readonly number[])[] {
   const groups = new Map<string, number[]>();
   for (const position of positions) {
-    const { gpu } = slots[position] as GpuSlot;
-    const kind = `${gpu.memoryBytes} ${gpu.model}`;
-    const group = groups.get(kind);
-    if (group === undefined) groups.set(kind, [position]);
+    const key = kind((slots[position] as GpuSlot).gpu);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [position]);
     else group.push(position);
   }
   return [...groups.values()];

@@ -1,3 +1,4 @@
+import { ANY_GPUS, selectionInWords } from '../gpu-selection.js';
 import { isInstance } from '../mig.js';
 import { CORES_PER_GPU } from '../resources.js';
 import type { PlacementRequest, Scope } from './request.js';
@@ -14,20 +15,23 @@ export function explainShare(slots: readonly GpuSlot[], request: PlacementReques
     best === undefined
       ? 'none may be chosen'
       : `the best, GPU ${best.gpu.index}, has ${best.freeCores} cores and ${inMib(best.freeMemoryBytes)} free`;
-  return `${asked}; ${had}${restrictions(slots, scope)}`;
+  return `${asked}; ${had}${restrictions(slots, scope, request)}`;
 }
 
 /** Why there are not enough whole GPUs: the request, and the free GPUs. */
 export function explainWhole(slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): string {
   const count = request.cores / CORES_PER_GPU;
   const memory = request.memoryBytes > 0 ? ` with ${inMib(request.memoryBytes)} together` : '';
-  const equal = request.equalGpus === true && count > 1 ? ' of one model and memory' : '';
+  const { equalGpus, sameNuma } = request.selection ?? ANY_GPUS;
+  const equal = equalGpus && count > 1 ? ' of one model and memory' : '';
+  const near = sameNuma && count > 1 ? ' near one NUMA node' : '';
   const whole = considered(slots, scope).filter((slot) => isWhole(slot) && (count === 1 || !isInstance(slot.gpu)));
-  const model = (slot: GpuSlot) => (equal === '' ? '' : ` ${slot.gpu.model}`);
+  const model = ({ gpu }: GpuSlot) =>
+    `${equal === '' ? '' : ` ${gpu.model}`}${near === '' ? '' : ` near NUMA node ${gpu.numaNode ?? 'unknown'}`}`;
   const list = whole.map((slot) => `${slot.gpu.index}${model(slot)} with ${inMib(slot.freeMemoryBytes)}`).join(', ');
   const had = `${whole.length} of ${slots.length} ${whole.length === 1 ? 'is' : 'are'} free${list === '' ? '' : ` (${list})`}`;
   const divided = count > 1 && slots.some((slot) => isInstance(slot.gpu)) ? '; MIG instances serve one GPU each' : '';
-  return `asked for ${count} whole GPU${count === 1 ? '' : 's'}${equal}${memory}; ${had}${divided}${restrictions(slots, scope)}`;
+  return `asked for ${count} whole GPU${count === 1 ? '' : 's'}${equal}${near}${memory}; ${had}${divided}${restrictions(slots, scope, request)}`;
 }
 
 function considered(slots: readonly GpuSlot[], scope: Scope): readonly GpuSlot[] {
@@ -40,7 +44,7 @@ function reach(slot: GpuSlot, request: PlacementRequest): number {
   return Math.min(memory, Math.min(1, slot.freeCores / request.cores)) * 2 + memory;
 }
 
-function restrictions(slots: readonly GpuSlot[], scope: Scope): string {
+function restrictions(slots: readonly GpuSlot[], scope: Scope, request: PlacementRequest): string {
   const names = (positions: readonly number[]) =>
     positions.map((position) => (slots[position] as GpuSlot).gpu.index).join(', ');
   const unusable = scope.among.filter((position) => !(slots[position] as GpuSlot).usable);
@@ -48,6 +52,7 @@ function restrictions(slots: readonly GpuSlot[], scope: Scope): string {
     scope.among.length < slots.length ? `; only ${names(scope.among) || 'none'} may be chosen` : '',
     scope.must.length > 0 ? `; ${names(scope.must)} has to be part` : '',
     unusable.length > 0 ? `; ${names(unusable)} is unhealthy or excluded` : '',
+    selectionInWords(request.selection ?? ANY_GPUS),
   ].join('');
 }
 

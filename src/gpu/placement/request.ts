@@ -1,3 +1,5 @@
+import type { GpuSelection } from '../gpu-selection.js';
+
 /**
  * The request of one container. Fewer than 100 cores are a part of one GPU; otherwise a multiple of 100 means whole
  * GPUs.
@@ -6,8 +8,8 @@ export interface PlacementRequest {
   readonly cores: number;
   /** For a part: on its GPU. For whole GPUs: in sum; 0 without a memory request. */
   readonly memoryBytes: number;
-  /** Whether whole GPUs must be of one model and memory; otherwise they are where possible. */
-  readonly equalGpus?: boolean;
+  /** What the pod's annotations say about its GPUs; absent: any GPUs. */
+  readonly selection?: GpuSelection;
 }
 
 /** GPUs are given by `Gpu.index`. */

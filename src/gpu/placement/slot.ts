@@ -17,3 +17,11 @@ export interface GpuSlot {
 export function isWhole(slot: GpuSlot): boolean {
   return slot.usable && slot.freeCores >= CORES_PER_GPU;
 }
+
+/** The GPU with the memory and the most free cores; `among`: the only GPU that is allowed, by index, if not empty. */
+export function roomiest(slots: readonly GpuSlot[], memoryBytes: number, among: readonly number[] = []): Gpu | null {
+  const fitting = slots.filter(
+    (slot) => slot.usable && slot.freeMemoryBytes >= memoryBytes && among.every((index) => index === slot.gpu.index),
+  );
+  return fitting.sort((a, b) => b.freeCores - a.freeCores || a.gpu.index - b.gpu.index)[0]?.gpu ?? null;
+}

@@ -1,8 +1,9 @@
+import type { Charge, ContainerDemand } from '../../gpu/pods/pod-demand.js';
 import { place } from '../../gpu/placement/place.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
-import type { ContainerDemand, Demand } from './demand.js';
-import { chargeOf, placePod, type ContainerGpus, type PodPlacement } from './pod-placement.js';
-import { slotsOf, type Charge, type ClusterNode } from './node.js';
+import type { Demand } from './demand.js';
+import { chargeOf, placePod, type ContainerGpus, type PodPlacement } from '../../gpu/pods/pod-placement.js';
+import { slotsOf, type ClusterNode } from './node.js';
 
 /** A pod on a node, as placement needs it. */
 export interface BoundPod {
@@ -77,7 +78,7 @@ function initCharges(node: ClusterNode, demand: Demand, charges: readonly Charge
   for (const wanted of demand.init) {
     const count = Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU));
     const must = [...own.keys()].slice(0, count);
-    for (const position of positionsFor(node, wanted, must, own)) {
+    for (const position of positionsFor(node, demand, wanted, must, own)) {
       const beyond = difference(chargeOf(shape, position, wanted), own.get(position));
       const known = extra.get(position);
       // Init containers run one after another, so the largest request counts.
@@ -94,6 +95,7 @@ function initCharges(node: ClusterNode, demand: Demand, charges: readonly Charge
 /** The positions of an init container: `must`, and if these are too few, the ones that the node agent would add. */
 function positionsFor(
   node: ClusterNode,
+  { selection }: Demand,
   wanted: ContainerDemand,
   must: readonly number[],
   own: ReadonlyMap<number, Charge>,
@@ -104,7 +106,8 @@ function positionsFor(
     own.has(position) ? { ...slot, freeCores: CORES_PER_GPU, freeMemoryBytes: slot.gpu.memoryBytes } : slot,
   );
   const memoryBytes = wanted.cores >= CORES_PER_GPU && !shape.memoryKnown ? 0 : wanted.memoryBytes;
-  const placed = place(shape.topology, slots, { cores: wanted.cores, memoryBytes }, { mustInclude: indexes });
+  const request = { cores: wanted.cores, memoryBytes, selection };
+  const placed = place(shape.topology, slots, request, { mustInclude: indexes });
   if (!placed.ok) return must;
   return placed.gpus.map(({ index }) => shape.gpus.findIndex(({ gpu }) => gpu.index === index));
 }

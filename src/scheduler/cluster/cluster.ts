@@ -3,7 +3,7 @@ import { Reservations } from './reservations.js';
 import { CostTable, type Costs } from './cost-table.js';
 import { needsGpu, type Demand } from './demand.js';
 import { ClusterNode, slotsOf, type NodeShape } from './node.js';
-import { placePod, type PodPlacement } from './pod-placement.js';
+import { placePod, type PodPlacement } from '../../gpu/pods/pod-placement.js';
 import { atOnce, UNPACED, type Pace, type Turns } from './pace.js';
 import { compareCosts, type Policy } from './policy/policy.js';
 import { ScratchStates } from './scratch.js';

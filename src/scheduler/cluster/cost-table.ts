@@ -2,9 +2,10 @@ import type { Demand } from './demand.js';
 import { copyState, type ClusterNode } from './node.js';
 import type { Pace, Turns } from './pace.js';
 import type { PlacementCost, Judge, Policy } from './policy/policy.js';
+import { policyOf } from './policy/policies.js';
 import { ScratchStates } from './scratch.js';
 import { tryPod } from './fit-simulation.js';
-import type { TypicalMix } from './typical-mix.js';
+import { EMPTY_MIX, type TypicalMix } from './typical-mix.js';
 
 /** How many kinds of pod have cached costs; the least recently used kind is dropped first. */
 const MAX_KINDS = 64;
@@ -93,10 +94,15 @@ export class CostTable {
   #fill(column: Column, node: ClusterNode, demand: Demand): void {
     const after = this.#scratch.of(node);
     copyState(node.free, after);
-    const cost = tryPod(node, after, demand) ? this.#judge.cost(node, after, demand) : IMPOSSIBLE;
+    const cost = tryPod(node, after, demand) ? this.#judgeOf(demand).cost(node, after, demand) : IMPOSSIBLE;
     column.versions[node.slot] = node.version;
     column.primary[node.slot] = cost.primary;
     column.tieBreak[node.slot] = cost.tieBreak;
+  }
+
+  /** Pods may name a policy of their own, of those that need no mix. */
+  #judgeOf({ selection: { nodePolicy } }: Demand): Judge {
+    return nodePolicy === null ? this.#judge : policyOf(nodePolicy).judge(EMPTY_MIX, []);
   }
 
   #column(key: string, nodes: readonly ClusterNode[]): Column {

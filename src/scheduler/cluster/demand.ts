@@ -1,30 +1,16 @@
+import { ANY_GPUS, selectionKey } from '../../gpu/gpu-selection.js';
+import type { ContainerDemand, PodDemand } from '../../gpu/pods/pod-demand.js';
 import { ANY_NODE, selectorKey, type NodeSelector } from '../../manifests/node-selector.js';
 
-/** The GPU request of one container. */
-export interface ContainerDemand {
-  /** Index in `spec.containers`; for an init container in `spec.initContainers`. */
-  readonly container: number;
-  /** Hundredths of a GPU: below 100 a part of one GPU, otherwise whole GPUs. */
-  readonly cores: number;
-  readonly memoryBytes: number;
-}
-
 /** The request of a pod. */
-export interface Demand {
-  /** Containers that need a GPU, in the order in which the kubelet serves them. Empty for a pod without GPU request. */
-  readonly containers: readonly ContainerDemand[];
-  /** Init containers that need a GPU; they run one after another before `containers`, which reuse their GPUs. */
-  readonly init: readonly ContainerDemand[];
+export interface Demand extends PodDemand {
   /** Thousandths of a CPU of the host. */
   readonly cpuMilli: number;
   /** Memory of the host. */
   readonly hostMemoryBytes: number;
   readonly selector: NodeSelector;
-  /** Whether several whole GPUs of a container must be of one model and memory. */
-  readonly equalGpus: boolean;
   /** Equal for equal demands: the key of cached results. */
   readonly key: string;
-  /** Equal for demands with equal requests for GPUs. */
   readonly gpuKey: string;
 }
 
@@ -36,13 +22,13 @@ export function demandOf(parts: Partial<Omit<Demand, 'key' | 'gpuKey'>>): Demand
     cpuMilli = 0,
     hostMemoryBytes = 0,
     selector = ANY_NODE,
-    equalGpus = false,
+    selection = ANY_GPUS,
   } = parts;
   const list = (wanted: readonly ContainerDemand[]) =>
     wanted.map(({ cores, memoryBytes }) => `${cores}/${memoryBytes}`).join(',');
-  const gpuKey = `${list(containers)};${list(init)}${equalGpus ? ';equal' : ''}`;
+  const gpuKey = `${list(containers)};${list(init)}${selection === ANY_GPUS ? '' : `;${selectionKey(selection)}`}`;
   const key = `${gpuKey};${cpuMilli};${hostMemoryBytes};${selectorKey(selector)}`;
-  return { containers, init, cpuMilli, hostMemoryBytes, selector, equalGpus, key, gpuKey };
+  return { containers, init, cpuMilli, hostMemoryBytes, selector, selection, key, gpuKey };
 }
 
 /** True when the pod requests a GPU. */

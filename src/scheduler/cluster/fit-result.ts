@@ -1,15 +1,18 @@
+import { allows, selectionInWords } from '../../gpu/gpu-selection.js';
+import type { ContainerDemand } from '../../gpu/pods/pod-demand.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
-import { needsGpu, type ContainerDemand, type Demand } from './demand.js';
+import { needsGpu, type Demand } from './demand.js';
 import { copyState, type ClusterNode, type FreeState } from './node.js';
 import type { ScratchStates } from './scratch.js';
-import { canFit, findPart, fitOf, needsEqual } from './fit-simulation.js';
+import { canFit, findPart, fitOf, isSelective } from './fit-simulation.js';
 
 /**
  * Why a pod does not fit on a node. `no-room` and `reserved` may change when pods end or are preempted, and `reserved`
- * also as soon as another pod is decided. `not-searched`: the search reached its limits without an answer. The others
- * do not change.
+ * also as soon as another pod is decided. `not-searched`: the search reached its limits without an answer.
+ * `not-selected`: the pod's annotations allow none of the node's GPUs. These do not change.
  */
-export type MisfitReason = 'unknown-node' | 'no-gpu' | 'too-large' | 'no-room' | 'reserved' | 'not-searched';
+export type MisfitReason =
+  'unknown-node' | 'no-gpu' | 'not-selected' | 'too-large' | 'no-room' | 'reserved' | 'not-searched';
 
 /** True if preempting other pods could make room. */
 export function isResolvable(refusal: MisfitReason): boolean {
@@ -27,8 +30,10 @@ export function judgeFit(
 ): MisfitReason | 'unfinished' | null {
   if (!needsGpu(demand)) return null;
   if (node.free.cores.length === 0) return 'no-gpu';
+  if (isSelective(node, demand) && !node.shape.gpus.some(({ gpu }) => allows(demand.selection, gpu)))
+    return 'not-selected';
   const state = scratch.of(node);
-  if (!node.isReserved && demand.init.length === 0 && demand.containers.length === 1 && !needsEqual(node, demand)) {
+  if (!node.isReserved && demand.init.length === 0 && demand.containers.length === 1 && !isSelective(node, demand)) {
     if (fitsAlone(node, demand.containers[0] as ContainerDemand)) return null;
   } else {
     node.copyUnreserved(state);
@@ -67,7 +72,7 @@ function largestSum(numbers: number[], count: number): number {
 /** Whether the pod would fit if the node ran no pods, as far as known. */
 function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): boolean {
   const [only, another] = demand.containers;
-  if (only !== undefined && another === undefined && demand.init.length === 0 && !needsEqual(node, demand)) {
+  if (only !== undefined && another === undefined && demand.init.length === 0 && !isSelective(node, demand)) {
     if (only.cores < CORES_PER_GPU) return node.largestGpuBytes >= only.memoryBytes;
     const count = only.cores / CORES_PER_GPU;
     if (node.usableCount < count || !Number.isInteger(count)) return false;
@@ -98,6 +103,8 @@ export function refusalText(refusal: MisfitReason, demand: Demand): string {
       return 'node is not known (yet)';
     case 'no-gpu':
       return 'node has no GPU to share';
+    case 'not-selected':
+      return `node has no GPU that the pod's annotations allow${selectionInWords(demand.selection)}`;
     case 'too-large':
       return `GPUs are too few, too small or unhealthy for ${inWords(demand)}`;
     case 'no-room':
@@ -114,16 +121,15 @@ const MOST_IN_WORDS = 4;
 
 function inWords(demand: Demand): string {
   const all = [...demand.init, ...demand.containers];
-  const named = all.slice(0, MOST_IN_WORDS).map((wanted) => containerInWords(wanted, demand.equalGpus));
-  return [...named, ...(all.length > named.length ? [`${all.length - named.length} more containers`] : [])].join(
-    ' and ',
-  );
+  const named = all.slice(0, MOST_IN_WORDS).map(containerInWords);
+  const more = all.length > named.length ? [`${all.length - named.length} more containers`] : [];
+  return `${[...named, ...more].join(' and ')}${selectionInWords(demand.selection)}`;
 }
 
-function containerInWords({ cores, memoryBytes }: ContainerDemand, equalGpus: boolean): string {
+function containerInWords({ cores, memoryBytes }: ContainerDemand): string {
   const blocks = memoryBytes / MEMORY_BLOCK_BYTES;
   const memory = blocks === 0 ? '' : ` with ${blocks} memory blocks`;
   if (cores < CORES_PER_GPU) return `${cores} cores${memory} on one GPU`;
   const count = cores / CORES_PER_GPU;
-  return `${count} whole ${equalGpus && count > 1 ? 'equal ' : ''}GPU${count === 1 ? '' : 's'}${memory}`;
+  return `${count} whole GPU${count === 1 ? '' : 's'}${memory}`;
 }

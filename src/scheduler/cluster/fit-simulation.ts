@@ -1,9 +1,11 @@
+import { allows, ANY_GPUS } from '../../gpu/gpu-selection.js';
+import type { ContainerDemand } from '../../gpu/pods/pod-demand.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
-import { assignmentMemo, type LeastRoom } from './assignment-memo.js';
-import { searchAssignment } from './assignment-search.js';
-import type { ContainerDemand, Demand } from './demand.js';
+import { assignmentMemo, type LeastRoom } from '../../gpu/pods/assignment-memo.js';
+import { searchAssignment } from '../../gpu/pods/assignment-search.js';
+import type { Demand } from './demand.js';
 import { copyState, emptyState, slotsOf, type ClusterNode, type FreeState, type NodeShape } from './node.js';
-import { placeInOrder, placePod } from './pod-placement.js';
+import { placeInOrder, placePod } from '../../gpu/pods/pod-placement.js';
 
 /**
  * Simulates placing a pod: subtracts from `state` what the pod would take on the node and returns whether it fits;
@@ -64,7 +66,7 @@ export function canFit(shape: NodeShape, state: FreeState, demand: Demand): Fit 
 
 /** Whether the choice among several GPUs affects the remaining state. */
 function isPlacedExactly(node: ClusterNode, demand: Demand): boolean {
-  return demand.init.length > 0 || (demand.containers.length > 1 && !node.uniform) || needsEqual(node, demand);
+  return demand.init.length > 0 || (demand.containers.length > 1 && !node.uniform) || isSelective(node, demand);
 }
 
 /**
@@ -82,9 +84,12 @@ function hasRoom({ cores, memory }: FreeState, leastRoom: readonly LeastRoom[]):
   });
 }
 
-/** True when the requirement of equal GPUs restricts the choice on this node. */
-export function needsEqual(node: ClusterNode, demand: Demand): boolean {
-  return demand.equalGpus && !node.alike;
+/** True when the pod's annotations change which of this node's GPUs it may get, or which of them comes first. */
+export function isSelective(node: ClusterNode, { selection }: Demand): boolean {
+  if (selection === ANY_GPUS) return false;
+  const { equalGpus, sameNuma, gpuPolicy } = selection;
+  if ((equalGpus && !node.alike) || sameNuma || gpuPolicy === 'spread') return true;
+  return node.shape.gpus.some(({ gpu }) => !allows(selection, gpu));
 }
 
 function tryContainer(shape: NodeShape, state: FreeState, wanted: ContainerDemand): boolean {

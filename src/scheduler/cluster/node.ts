@@ -1,7 +1,7 @@
 import type { Gpu } from '../../gpu/gpu.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
+import type { Charge, GpuSite } from '../../gpu/pods/pod-demand.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
-import type { Topology } from '../../gpu/topology/topology.js';
 
 /** One GPU of a node, as the node publishes it. */
 export interface NodeGpu {
@@ -16,25 +16,12 @@ export interface NodeGpu {
 }
 
 /** A node, without the pods on it. `gpus[i]` is the GPU at position i of the topology. */
-export interface NodeShape {
+export interface NodeShape extends GpuSite {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly gpus: readonly NodeGpu[];
-  readonly topology: Topology;
-  /**
-   * False if the memory of a GPU is only an estimate (the node's memory divided by its GPUs): then whole GPUs are not
-   * checked for memory, and the scheduler's own sum over the node decides.
-   */
-  readonly memoryKnown: boolean;
   readonly cpuMilli: number;
   readonly hostMemoryBytes: number;
-}
-
-/** The amounts that a pod takes of one GPU. */
-export interface Charge {
-  readonly position: number;
-  readonly cores: number;
-  readonly memoryBytes: number;
 }
 
 /** Free capacity of a node, which placement and policies read and a fit simulation changes. */

@@ -1,10 +1,11 @@
+import type { Charge } from '../../gpu/pods/pod-demand.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { Demand } from './demand.js';
-import type { Charge, ClusterNode, FreeState } from './node.js';
+import type { ClusterNode, FreeState } from './node.js';
 import { copyState, emptyState } from './node.js';
 import type { Pace, Turns } from './pace.js';
 import type { ScratchStates } from './scratch.js';
-import { findPart, findWhole, needsEqual, tryPod } from './fit-simulation.js';
+import { findPart, findWhole, isSelective, tryPod } from './fit-simulation.js';
 
 /**
  * A pod for which nodes were offered to the scheduler and whose node is not chosen yet. Room is reserved on certain
@@ -144,7 +145,7 @@ function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates, share
     state = scratch.of(node);
     node.copyUnreserved(state);
   }
-  if (only === undefined || another !== undefined || demand.init.length > 0 || needsEqual(node, demand))
+  if (only === undefined || another !== undefined || demand.init.length > 0 || isSelective(node, demand))
     return roomForSeveral(node, state, demand);
   if (only.cores < CORES_PER_GPU) {
     const position = findPart(state, only);

@@ -26,12 +26,18 @@ function listed(name: string, state: ContainerState): Container {
   };
 }
 
-function remains(containers: readonly Container[] | null, pids: readonly number[]): Promise<PodRemains | null> {
+const remainsOfOne = async (evidence: PodEvidence): Promise<PodRemains | null | undefined> =>
+  (await evidence.remainsOf(new Set([UID]))).get(UID);
+
+function remains(
+  containers: readonly Container[] | null,
+  pids: readonly number[],
+): Promise<PodRemains | null | undefined> {
   const list = async (): Promise<Container[]> => {
     if (containers === null) throw new RuntimeError('unavailable', '/nowhere', 'no answer');
     return [...containers];
   };
-  return podEvidence({ list, pidsOfPod: async () => [...pids] }, systemClock).remainsOf(UID);
+  return remainsOfOne(podEvidence({ list, pidsByPod: async () => new Map([[UID, pids]]) }, systemClock));
 }
 
 /** A process that the kernel reports as that of a sandbox. */
@@ -61,14 +67,39 @@ test('the runtime decides which containers of a pod run, and control groups deci
 
 test('a runtime that hangs does not delay the answer', async (t) => {
   const clock = new ManualClock();
-  const asked = podEvidence({ list: () => new Promise(() => undefined), pidsOfPod: async () => [] }, clock).remainsOf(
-    UID,
-  );
+  const containers = { list: () => new Promise<never>(() => undefined), pidsByPod: async () => new Map() };
+  const asked = remainsOfOne(podEvidence(containers, clock));
   clock.advance(2_000);
   t.equal(await asked, null);
 });
 
-const evidence = (answer: PodRemains | null): PodEvidence => ({ remainsOf: async () => answer });
+test('many pods cost one list of the runtime and one reading of all processes', async (t) => {
+  const asked: string[] = [];
+  const containers = {
+    async list() {
+      asked.push('list');
+      return [listed('a', 'running')];
+    },
+    async pidsByPod() {
+      asked.push('processes');
+      return new Map([['pod-7', [process.pid]]]);
+    },
+  };
+  const podUids = new Set(Array.from({ length: 100 }, (_, at) => `pod-${at}`));
+  const found = await podEvidence(containers, systemClock).remainsOf(podUids);
+  t.same(asked, ['list', 'processes']);
+  t.same(found.get(UID), { running: new Set(['a']), any: true });
+  t.same(found.get('pod-7'), { running: null, any: true });
+  t.same(found.get('pod-8'), { running: new Set(), any: false });
+  asked.length = 0;
+  await podEvidence(containers, systemClock).remainsOf(new Set([UID]));
+  t.same(asked, ['list'], 'processes are read only for pods that the runtime does not know');
+  asked.length = 0;
+  await podEvidence(containers, systemClock).remainsOf(new Set());
+  t.same(asked, []);
+});
+
+const evidence = (answer: PodRemains | null): PodEvidence => ({ remainsOf: async () => new Map([[UID, answer]]) });
 const NOTHING: PodRemains = { running: new Set(), any: false };
 const ENDED: PodRemains = { running: new Set(), any: true };
 const PROCESSES: PodRemains = { running: null, any: true };
@@ -89,10 +120,14 @@ test('a pod that only the checkpoint of the kubelet names is over when the API s
     [null, PROCESSES, false],
     [null, null, false],
   ] as const)
-    t.equal((await podsGone([holder], { exists: () => exists }, evidence(left))).has(UID), isOver, `${exists}`);
+    t.equal(
+      (await podsGone([holder], { exists: () => exists, ask: async () => undefined }, evidence(left))).has(UID),
+      isOver,
+      `${exists}`,
+    );
   const other = { ...holder, container: { ...container, container: 'other' }, isListed: true };
   t.equal(
-    (await podsGone([holder, other], { exists: () => false }, evidence(NOTHING))).size,
+    (await podsGone([holder, other], { exists: () => false, ask: async () => undefined }, evidence(NOTHING))).size,
     0,
     'the API server lists the pod',
   );

@@ -82,7 +82,7 @@ test('waiting containers are listed with their requests, init containers first, 
       cores: 10,
       memoryBlocks: 4,
       hint: [],
-      peak: { cores: 30, memoryBlocks: 16 },
+      isInit: true,
     },
     { podUid: 'uid-a', container: 'main', cores: 30, memoryBlocks: 16, hint: [] },
     { podUid: 'uid-a', container: 'whole', cores: 200, memoryBlocks: 0, hint: [] },
@@ -117,7 +117,7 @@ test('pods wait in the order of the decisions of the extender, then of their cre
   t.equal(waiting(pods), 'created-2/main decided-3a/main decided-3b/main created-4/main garbled-5/main');
 });
 
-test('the GPU of an init container is predicted from the containers that take over its GPUs', async (t) => {
+test('init containers are marked, and predictions belong to the containers that they name', async (t) => {
   const server = await apiServer(t);
   add(server, {
     name: 'a',
@@ -133,10 +133,17 @@ test('the GPU of an init container is predicted from the containers that take ov
     },
   });
   t.match((await knowing(t, server)).pending(), [
-    { container: 'fetch', hint: [2, 0], equalGpus: true },
-    { container: 'main', hint: [2], equalGpus: true },
-    { container: 'whole', hint: [0], equalGpus: true },
+    { container: 'fetch', hint: [], isInit: true, selection: { equalGpus: true } },
+    { container: 'main', hint: [2], selection: { equalGpus: true } },
+    { container: 'whole', hint: [0], selection: { equalGpus: true } },
   ]);
+});
+
+test('a wrong annotation is known with the container that waits', async (t) => {
+  const server = await apiServer(t);
+  const containers = [{ name: 'main', cores: 30, memory: 16 }];
+  add(server, { name: 'a', containers, annotations: { 'tencent.com/gpu-policy': 'pack' } });
+  t.match((await knowing(t, server)).pending(), [{ container: 'main', brokenRule: /gpu-policy is "pack"/ }]);
 });
 
 test('the GPU that the extender chose is a hint, indexed over all containers, and valid only for this node', async (t) => {

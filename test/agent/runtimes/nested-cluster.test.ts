@@ -33,8 +33,9 @@ test(
     });
     t.ok(pids.includes(inner.pid ?? 0));
     for (const pid of pids) t.match(await containers.ofPid(pid), { id: id('1') });
-    t.same(await containers.pidsOfPod(OUTER_POD), [], 'the outer pod is none of this cluster');
-    t.same(await containers.pidsOfPod(AGENT_POD), [process.pid]);
+    const pidsByPod = await containers.pidsByPod();
+    t.notOk(pidsByPod.has(OUTER_POD), 'the outer pod is none of this cluster');
+    t.same(pidsByPod.get(AGENT_POD), [process.pid]);
     t.match(parseProcCgroup(readFileSync(`/proc/${inner.pid}/cgroup`, 'utf8')), { podUid: OUTER_POD });
     t.match(await containers.ofPid(beside.pid ?? 0), { id: id('2') }, 'a container outside of the cluster');
   },

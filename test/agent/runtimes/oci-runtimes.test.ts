@@ -57,7 +57,7 @@ for (const program of ['runc', 'crun'] as const)
           const found = await containers.pids(id(index));
           return found.length === 3 && found;
         });
-        t.same(await containers.pidsOfPod(podUid), pids, 'the pod has these processes and no others');
+        t.same((await containers.pidsByPod()).get(podUid), pids, 'the pod has these processes and no others');
         for (const pid of pids) t.match(await containers.ofPid(pid), { id: id(index) });
 
         runtime.exec(id(index), ['/bin/sleep', '1004']);

@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import { ANY_GPUS } from '../../../src/gpu/gpu-selection.js';
 import { allocate } from '../../../src/gpu/ledger/allocate.js';
 import type { PendingContainer } from '../../../src/gpu/ledger/pending.js';
 import { prefer } from '../../../src/gpu/ledger/prefer.js';
@@ -69,5 +70,74 @@ test('a container whose prediction failed does not block the next one', (t) => {
   t.same(first.gpus, [0], 'the node has no GPU 9');
   const { state } = ask(first.state, 'memory', pending);
   t.same(ask(state, 'core', pending).gpus, [1]);
+  t.end();
+});
+
+/** A node whose GPUs are of these models, 16 blocks each, near NUMA node 0 up to the middle and 1 behind it. */
+function mixedNode(models: readonly string[]): LedgerState {
+  const node = nodeOf(models.length, 16);
+  const gpus = node.gpus.map((entry, at) => ({
+    ...entry,
+    gpu: { ...entry.gpu, model: models[at] ?? '', numaNode: at < models.length / 2 ? 0 : 1 },
+  }));
+  return emptyLedger({ ...node, gpus });
+}
+
+for (const order of [
+  ['core', 'memory'],
+  ['memory', 'core'],
+] as const) {
+  test(`containers that wait together get GPUs of the models that they name, ${order[0]} first`, (t) => {
+    const naming = (uid: string, model: string): PendingContainer => ({
+      ...waiting(uid),
+      selection: { ...ANY_GPUS, models: [model] },
+    });
+    const pending = [naming('a', 'A10'), naming('b', 'T4'), waiting('c'), naming('d', 'A10')];
+    let state = mixedNode(['T4', 'T4', 'A10', 'A10']);
+    const got: number[] = [];
+    for (let round = 0; round < pending.length; round += 1) {
+      for (const kind of order) {
+        const answer = ask(state, kind, pending);
+        state = answer.state;
+        if (kind === order[0]) got.push(...answer.gpus);
+      }
+    }
+    t.ok([2, 3].includes(got[0] ?? -1) && [0, 1].includes(got[1] ?? -1) && [2, 3].includes(got[3] ?? -1), got.join());
+    t.end();
+  });
+}
+
+test('ids that the kubelet chose on its own go to the GPUs that the annotations allow', (t) => {
+  const state = mixedNode(['T4', 'A10']);
+  const pending = [{ ...waiting('a', 0), selection: { ...ANY_GPUS, excludedModels: ['T4'] } }];
+  const t4 = state.node.gpus[0]?.gpu;
+  const ids = t4 === undefined ? [] : state.node.ids.all(t4, 'core').slice(0, 10);
+  const answer = allocate(state, { kind: 'core', ids, pending, now: 0 });
+  t.match(answer, { ok: true, allocation: { parts: [{ gpuUuid: state.node.gpus[1]?.gpu.uuid ?? '' }] } });
+  t.end();
+});
+
+test('whole GPUs near one NUMA node are kept together, or refused with the annotation', (t) => {
+  const state = mixedNode(['T4', 'T4', 'T4', 'T4']);
+  const request = (cores: number) => {
+    const pending = [{ ...waiting('a'), cores, memoryBlocks: 0, selection: { ...ANY_GPUS, sameNuma: true } }];
+    const available = state.node.gpus.flatMap(({ gpu }) => state.node.ids.all(gpu, 'core'));
+    return prefer(state, { kind: 'core', available, mustInclude: [], size: cores, pending });
+  };
+  t.match(request(200), { ok: true, gpus: [{ numaNode: 0 }, { numaNode: 0 }] });
+  t.match(request(300), { ok: false, code: 'nothing-fits', reason: /near one NUMA node.*tencent\.com\/same-numa/ });
+  t.end();
+});
+
+test('a pod with a wrong annotation is refused with its text', (t) => {
+  const state = mixedNode(['T4']);
+  const pending = [{ ...waiting('a'), brokenRule: 'annotation tencent.com/gpu-policy is "pack"' }];
+  const available = state.node.gpus.flatMap(({ gpu }) => state.node.ids.all(gpu, 'core'));
+  t.match(prefer(state, { kind: 'core', available, mustInclude: [], size: 10, pending }), {
+    ok: false,
+    code: 'bad-annotation',
+    reason: 'annotation tencent.com/gpu-policy is "pack"',
+    podUid: 'a',
+  });
   t.end();
 });

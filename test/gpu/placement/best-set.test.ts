@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
+import { ANY_GPUS } from '../../../src/gpu/gpu-selection.js';
 import { place, type Placement } from '../../../src/gpu/placement/place.js';
 import type { PlacementOptions } from '../../../src/gpu/placement/request.js';
 import type { GpuSlot } from '../../../src/gpu/placement/slot.js';
@@ -242,7 +243,7 @@ test('several whole GPUs have the same model and memory where that is possible',
       return { ...slot, gpu: gpuAt(at, { memoryBytes, model }), freeMemoryBytes: free };
     });
   const ask = (slots: readonly GpuSlot[], count: number, gib = 0, equalGpus = false) =>
-    place(machine, slots, { cores: count * 100, memoryBytes: gib * GIB, equalGpus });
+    place(machine, slots, { cores: count * 100, memoryBytes: gib * GIB, selection: { ...ANY_GPUS, equalGpus } });
   t.same(indexes(ask(mixed([0, 2, 4]), 2)), [0, 2], 'near GPUs are not equal on this machine');
   t.same(indexes(ask(mixed([0, 3]), 2, 90)), [0, 3], 'only the large GPUs have the memory');
   t.same(indexes(ask(mixed([0]), 2, 90)), [0, 1], 'equal GPUs are preferred, not required');

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { test } from 'tap';
+import { allows, ANY_GPUS, kindOf } from '../../../src/gpu/gpu-selection.js';
 import type { Demand } from '../../../src/scheduler/cluster/demand.js';
 import { ClusterNode, copyState, emptyState, slotsOf, type FreeState } from '../../../src/scheduler/cluster/node.js';
-import { placePod } from '../../../src/scheduler/cluster/pod-placement.js';
+import { placePod } from '../../../src/gpu/pods/pod-placement.js';
 import { ScratchStates } from '../../../src/scheduler/cluster/scratch.js';
 import { tryPod } from '../../../src/scheduler/cluster/fit-simulation.js';
 import { isResolvable, judgeFit } from '../../../src/scheduler/cluster/fit-result.js';
@@ -16,7 +17,7 @@ import {
   slotsFor,
   stepsOf,
   type PlacementStage,
-} from '../../../src/scheduler/cluster/placement-stage.js';
+} from '../../../src/gpu/pods/placement-stage.js';
 import { BLOCK, node, nodeGpu, pod } from './builders.js';
 
 const gpusOf = fc.array(fc.constantFrom(16, 16, 16, 24), { minLength: 1, maxLength: 5 });
@@ -231,7 +232,7 @@ test('the order of containers does not decide whether a pod fits', (t) => {
   t.end();
 });
 
-/** Whether any assignment exists, with init containers and equal GPUs taken into account; tries every set of GPUs. */
+/** Whether any assignment exists, with init containers and annotations taken into account; tries every set of GPUs. */
 function anySet({ shape }: ClusterNode, slots: readonly GpuSlot[], demand: Demand): boolean {
   const steps = stepsOf(demand);
   const tryFrom = (stage: PlacementStage, at: number): boolean => {
@@ -242,23 +243,35 @@ function anySet({ shape }: ClusterNode, slots: readonly GpuSlot[], demand: Deman
     const { must, among } = keptFor(stage, wanted);
     const open = (among ?? [...found.keys()]).filter((position) => {
       const slot = found[position] as GpuSlot;
+      if (!allows(demand.selection, slot.gpu)) return false;
       if (!slot.usable || slot.freeCores < Math.min(wanted.cores, 100)) return false;
       return wanted.cores >= 100 || slot.freeMemoryBytes >= wanted.memoryBytes;
     });
     return subsets(open, Math.ceil(wanted.cores / 100)).some((set) => {
       const chosen = set.map((position) => found[position] as GpuSlot);
       const bytes = chosen.reduce((sum, { freeMemoryBytes }) => sum + freeMemoryBytes, 0);
-      const kinds = new Set(chosen.map(({ gpu }) => `${gpu.memoryBytes}/${gpu.model}`));
+      const kinds = new Set(chosen.map(({ gpu }) => kindOf(demand.selection, gpu)));
       return (
         must.every((position) => set.includes(position)) &&
         (wanted.cores < 100 || !shape.memoryKnown || bytes >= wanted.memoryBytes) &&
-        (!demand.equalGpus || wanted.cores < 100 || kinds.size === 1) &&
+        (wanted.cores < 100 || kinds.size === 1) &&
         tryFrom(advance(shape, stage, step, set), at + 1)
       );
     });
   };
   return tryFrom(firstStage(slots), 0);
 }
+
+const selections = fc.record({
+  models: fc.constantFrom([], [], ['T4'], ['A10']),
+  excludedModels: fc.constantFrom([], [], [], ['T4']),
+  uuids: fc.constantFrom([], [], ['GPU-0', 'GPU-1']),
+  excludedUuids: fc.constantFrom([], [], ['GPU-0']),
+  equalGpus: fc.boolean(),
+  sameNuma: fc.boolean(),
+  gpuPolicy: fc.constantFrom('binpack' as const, 'spread' as const),
+  nodePolicy: fc.constant(null),
+});
 
 test('the fit result of one node serves the equal nodes of a cluster, for any demand', (t) => {
   const wantedOf = fc.oneof(
@@ -269,6 +282,7 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
     blocks: fc.constantFrom(16, 16, 24),
     model: fc.constantFrom('T4', 'T4', 'A10'),
     usable: fc.constantFrom(true, true, true, false),
+    numaNode: fc.constantFrom(0, 0, 1),
   });
   const nodeOf = fc.record({
     gpus: fc.array(gpu, { minLength: 1, maxLength: 4 }),
@@ -281,14 +295,14 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
         fc.array(nodeOf, { minLength: 2, maxLength: 8 }),
         fc.array(wantedOf, { minLength: 1, maxLength: 4 }),
         fc.array(wantedOf, { maxLength: 2 }),
-        fc.boolean(),
-        (nodes, wanted, init, equalGpus) => {
-          const demand = pod(wanted, { init: pod(init).containers, equalGpus });
+        fc.oneof(fc.constant(ANY_GPUS), selections),
+        (nodes, wanted, init, selection) => {
+          const demand = pod(wanted, { init: pod(init).containers, selection });
           return nodes.every(({ gpus, isMemoryKnown, used: taken }, slot) => {
             const shape = node(`n${slot}`, []);
-            const entries = gpus.map(({ blocks, model, usable }, index) => {
+            const entries = gpus.map(({ blocks, model, usable, numaNode }, index) => {
               const entry = nodeGpu(index, blocks, { usable });
-              return { ...entry, gpu: { ...entry.gpu, model } };
+              return { ...entry, gpu: { ...entry.gpu, model, numaNode } };
             });
             const there = new ClusterNode(slot, {
               ...shape,
@@ -302,7 +316,9 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
               .map(([position, cores, of]) => ({ position, cores, memoryBytes: of * BLOCK }));
             there.charge(charges, 0, 0, 1);
             const now = slotsOf(there.shape, there.free);
-            const expected = anySet(there, now, demand) ? null : anySet(there, idle, demand) ? 'no-room' : 'too-large';
+            const isSelected = entries.some(({ gpu: each }) => allows(selection, each));
+            const unfit = !isSelected ? 'not-selected' : anySet(there, idle, demand) ? 'no-room' : 'too-large';
+            const expected = anySet(there, now, demand) ? null : unfit;
             return (
               judgeFit(there, demand, new ScratchStates()) === expected &&
               tried(there, demand).fits === (expected === null) &&
@@ -340,7 +356,7 @@ test('a pod that requires GPUs of one model gets GPUs of one model', (t) => {
   const gpus = shape.gpus.map((gpu, at) => (at < 2 ? gpu : { ...gpu, gpu: { ...gpu.gpu, model: 'A10' } }));
   const there = new ClusterNode(0, { ...shape, gpus });
   const judged = (cores: number, equalGpus: boolean) =>
-    judgeFit(there, pod([[cores, 0]], { equalGpus }), new ScratchStates());
+    judgeFit(there, pod([[cores, 0]], { selection: { ...ANY_GPUS, equalGpus } }), new ScratchStates());
   t.equal(judged(300, false), null);
   t.equal(judged(300, true), 'too-large');
   t.equal(judged(200, true), null);
@@ -348,6 +364,6 @@ test('a pod that requires GPUs of one model gets GPUs of one model', (t) => {
   there.charge([{ position: 2, cores: 50, memoryBytes: 0 }], 0, 0, 1);
   t.equal(judged(200, false), null);
   t.equal(judged(200, true), 'no-room');
-  t.notOk(tried(there, pod([[200, 0]], { equalGpus: true })).fits);
+  t.notOk(tried(there, pod([[200, 0]], { selection: { ...ANY_GPUS, equalGpus: true } })).fits);
   t.end();
 });

@@ -89,11 +89,11 @@ export class PluginProxy {
     const { log } = this.#options;
     const resource = RESOURCE_NAME[kind];
     if (state === 'connected') {
-      log.info({ resource }, 'the agent answers');
+      log.info({ resource }, 'the agent is connected');
       if (KINDS.every((each) => this.#calls[each].known)) this.#serve();
     } else if (state === 'gone')
-      log.warn({ resource }, 'the agent has gone; calls of the kubelet wait for the next one');
-    else log.error({ resource }, 'no agent came back in time; the devices are unhealthy until one does');
+      log.warn({ resource }, 'the agent disconnected; calls of the kubelet wait for the next agent');
+    else log.error({ resource }, 'no agent reconnected in time; the devices are unhealthy until one does');
   }
 
   /** Serves the kubelet once the first lists have arrived. */

@@ -1,10 +1,10 @@
-import { place } from '../../gpu/placement/place.js';
-import type { GpuSlot } from '../../gpu/placement/slot.js';
-import { CORES_PER_GPU } from '../../gpu/resources.js';
+import type { GpuSelection } from '../gpu-selection.js';
+import { place } from '../placement/place.js';
+import type { GpuSlot } from '../placement/slot.js';
+import { CORES_PER_GPU } from '../resources.js';
 import { searchAssignment } from './assignment-search.js';
-import { MOST_GPU_CONTAINERS, tooManyContainers } from '../../gpu/request.js';
-import type { Demand } from './demand.js';
-import type { Charge, NodeShape } from './node.js';
+import { MOST_GPU_CONTAINERS, tooManyContainers } from '../request.js';
+import type { GpuSite, PodDemand } from './pod-demand.js';
 import {
   advance,
   firstStage,
@@ -12,7 +12,7 @@ import {
   keptFor,
   slotsFor,
   stepsOf,
-  type ContainerGpus,
+  type Left,
   type PlacementStage,
   type PlacementStep,
 } from './placement-stage.js';
@@ -20,7 +20,7 @@ import {
 export { chargeOf, type ContainerGpus } from './placement-stage.js';
 
 export type PodPlacement =
-  | { readonly ok: true; readonly containers: readonly ContainerGpus[]; readonly charges: readonly Charge[] }
+  | ({ readonly ok: true } & Pick<PlacementStage, 'init' | 'containers' | 'charges'>)
   | {
       readonly ok: false;
       readonly reason: string;
@@ -36,48 +36,49 @@ export type PodPlacement =
  * searched: the best GPU for one container may be the only one for the next. `slots` are the node's GPUs in that state.
  *
  * An init container's GPUs stay with the pod: the containers after it must reuse them first (the kubelet's
- * `mustInclude`). A refusal names the container that found no GPU, and why.
+ * `mustInclude`). A refusal names the container that found no GPU, and why. `left` is what init containers that are
+ * placed already leave to these containers; `slots` do not count it as free.
  */
-export function placePod(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): PodPlacement {
-  const inOrder = placeInOrder(shape, slots, demand);
+export function placePod(shape: GpuSite, slots: readonly GpuSlot[], demand: PodDemand, left?: Left): PodPlacement {
+  const inOrder = placeInOrder(shape, slots, demand, left);
   if (inOrder.ok || inOrder.isProven) return inOrder;
-  const { stage, isProven, isUnfinished } = searchAssignment(shape, slots, demand);
-  if (stage !== null) return { ok: true, containers: stage.containers, charges: stage.charges };
+  const { stage, isProven, isUnfinished } = searchAssignment(shape, slots, demand, left);
+  if (stage !== null) return { ok: true, ...stage };
   return { ...inOrder, isProven, isUnfinished };
 }
 
 /** The placement without the search: each container gets the best GPUs of those that the earlier ones left. */
-export function placeInOrder(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): PodPlacement {
+export function placeInOrder(shape: GpuSite, slots: readonly GpuSlot[], demand: PodDemand, left?: Left): PodPlacement {
   const steps = stepsOf(demand);
   if (steps.length > MOST_GPU_CONTAINERS)
     return { ok: false, reason: tooManyContainers(steps.length), isProven: true, isUnfinished: false };
-  let stage = firstStage(slots);
+  let stage = firstStage(slots, left);
   for (const step of steps) {
-    const chosen = placeContainer(shape, stage, step, demand.equalGpus);
+    const chosen = placeContainer(shape, stage, step, demand.selection);
     if (!chosen.ok) {
       const reason = `${step.isInit ? 'init container' : 'container'} ${step.wanted.container}: ${chosen.reason}`;
       return { ok: false, reason, isProven: steps.length === 1, isUnfinished: false };
     }
     stage = advance(shape, stage, step, chosen.positions);
   }
-  return { ok: true, containers: stage.containers, charges: stage.charges };
+  return { ok: true, ...stage };
 }
 
 type Chosen =
   { readonly ok: true; readonly positions: readonly number[] } | { readonly ok: false; readonly reason: string };
 
 function placeContainer(
-  shape: NodeShape,
+  shape: GpuSite,
   stage: PlacementStage,
   { wanted }: PlacementStep,
-  equalGpus: boolean,
+  selection: GpuSelection,
 ): Chosen {
   const whole = wanted.cores >= CORES_PER_GPU;
   const memoryBytes = whole && !shape.memoryKnown ? 0 : wanted.memoryBytes;
   const { must, among } = keptFor(stage, wanted);
   const indexes = (positions: readonly number[]) => positions.map((position) => indexAt(shape, position));
   const options = { mustInclude: indexes(must), ...(among === null ? {} : { among: indexes(among) }) };
-  const placed = place(shape.topology, slotsFor(stage), { cores: wanted.cores, memoryBytes, equalGpus }, options);
+  const placed = place(shape.topology, slotsFor(stage), { cores: wanted.cores, memoryBytes, selection }, options);
   if (!placed.ok) return { ok: false, reason: placed.reason };
   const positions = placed.gpus.map((gpu) => shape.gpus.findIndex((candidate) => candidate.gpu.index === gpu.index));
   return { ok: true, positions };

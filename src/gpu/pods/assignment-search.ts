@@ -1,7 +1,7 @@
-import { isWhole, type GpuSlot } from '../../gpu/placement/slot.js';
-import { CORES_PER_GPU } from '../../gpu/resources.js';
-import type { ContainerDemand, Demand } from './demand.js';
-import type { NodeShape } from './node.js';
+import { allows, kindOf, type GpuSelection } from '../gpu-selection.js';
+import { isWhole, type GpuSlot } from '../placement/slot.js';
+import { CORES_PER_GPU } from '../resources.js';
+import type { ContainerDemand, GpuSite, PodDemand } from './pod-demand.js';
 import { assignmentMemo, type AssignmentMemo } from './assignment-memo.js';
 import {
   advance,
@@ -10,6 +10,7 @@ import {
   keptFor,
   slotsFor,
   stepsOf,
+  type Left,
   type PlacementStage,
   type PlacementStep,
 } from './placement-stage.js';
@@ -37,18 +38,23 @@ export interface FoundAssignment {
  * A call tries some hundreds of sets of GPUs at most. The next call for an equal state continues where it ended, until
  * the state is given up for good.
  */
-export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], demand: Demand): FoundAssignment {
+export function searchAssignment(
+  shape: GpuSite,
+  slots: readonly GpuSlot[],
+  demand: PodDemand,
+  left?: Left,
+): FoundAssignment {
   const memo = assignmentMemo(demand, shape);
   const steps = stepsOf(demand);
   if (steps.length > MAX_CONTAINERS) return { stage: null, isProven: false, isUnfinished: false };
-  const first = firstStage(slots);
+  const first = firstStage(slots, left);
   const firstKey = memo.keyOf(first, 0);
   const known = memo.isPlaceable(firstKey);
   if (known === false) return { stage: null, isProven: true, isUnfinished: false };
-  let left = STEPS_AT_ONCE;
-  const { equalGpus } = demand;
+  let stepsLeft = STEPS_AT_ONCE;
+  const { selection } = demand;
   const choices = (stage: PlacementStage, at: number): Iterable<readonly number[]> =>
-    choicesFor(shape, stage, steps[at] as PlacementStep, { memo, at, equalGpus, take: () => left-- > 0 });
+    choicesFor(shape, stage, steps[at] as PlacementStep, { memo, at, selection, take: () => stepsLeft-- > 0 });
   const search = (stage: PlacementStage, at: number): PlacementStage | null => {
     const step = steps[at];
     if (step === undefined) return stage;
@@ -58,9 +64,9 @@ export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], de
       const found = search(advance(shape, stage, step, positions), at + 1);
       if (found !== null) memo.learn(key, true);
       if (found !== null) return found;
-      if (left < 0) return null;
+      if (stepsLeft < 0) return null;
     }
-    if (left >= 0) memo.learn(key, false);
+    if (stepsLeft >= 0) memo.learn(key, false);
     return null;
   };
   /** Repeats the assignment that was found for an equal state. */
@@ -77,9 +83,9 @@ export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], de
   const followed = known === true ? follow(first, 0) : null;
   if (followed !== null) return { stage: followed, isProven: true, isUnfinished: false };
   if (memo.isGivenUp(firstKey)) return { stage: null, isProven: false, isUnfinished: false };
-  left = STEPS_AT_ONCE;
+  stepsLeft = STEPS_AT_ONCE;
   const stage = search(first, 0);
-  if (stage !== null || left >= 0) return { stage, isProven: true, isUnfinished: false };
+  if (stage !== null || stepsLeft >= 0) return { stage, isProven: true, isUnfinished: false };
   memo.spend(firstKey, STEPS_AT_ONCE);
   return { stage: null, isProven: false, isUnfinished: !memo.isGivenUp(firstKey) };
 }
@@ -87,39 +93,40 @@ export function searchAssignment(shape: NodeShape, slots: readonly GpuSlot[], de
 interface Choosing {
   readonly memo: AssignmentMemo;
   readonly at: number;
-  readonly equalGpus: boolean;
+  readonly selection: GpuSelection;
   /** Counts one set that is tried; false if no more may be tried. */
   readonly take: () => boolean;
 }
 
 /** The ways to place the next container that the containers can distinguish, the fullest GPUs first. */
 function* choicesFor(
-  shape: NodeShape,
+  shape: GpuSite,
   stage: PlacementStage,
   { wanted }: PlacementStep,
-  { memo, at, equalGpus, take }: Choosing,
+  { memo, at, selection, take }: Choosing,
 ): Iterable<readonly number[]> {
   const { must, among } = keptFor(stage, wanted);
   const slots = slotsFor(stage);
   const allowed = (among ?? [...slots.keys()]).filter((position) => {
     const slot = slots[position] as GpuSlot;
+    if (!allows(selection, slot.gpu)) return false;
     return wanted.cores < CORES_PER_GPU
       ? slot.usable && slot.freeCores >= wanted.cores && slot.freeMemoryBytes >= wanted.memoryBytes
       : isWhole(slot);
   });
   if (!must.every((position) => allowed.includes(position))) return;
-  const kindOf = (position: number): number =>
+  const kindAt = (position: number): number =>
     memo.kindOf(stage.slots[position] as GpuSlot, stage.left.get(position), at);
   const groups = alike(
     slots,
     allowed.filter((position) => !must.includes(position)),
-    kindOf,
+    kindAt,
   );
   const needBytes = wanted.cores >= CORES_PER_GPU && shape.memoryKnown ? wanted.memoryBytes : 0;
   for (const set of setsOf(groups, gpusOf(wanted) - must.length)) {
     if (!take()) return;
     const positions = [...must, ...set].sort((a, b) => a - b);
-    if (servesWhole(slots, positions, wanted, needBytes, equalGpus)) yield positions;
+    if (servesWhole(slots, positions, wanted, needBytes, selection)) yield positions;
   }
 }
 
@@ -163,10 +170,10 @@ function servesWhole(
   set: readonly number[],
   wanted: ContainerDemand,
   needBytes: number,
-  equalGpus: boolean,
+  selection: GpuSelection,
 ): boolean {
   if (wanted.cores < CORES_PER_GPU) return true;
   const chosen = set.map((position) => slots[position] as GpuSlot);
-  if (equalGpus && new Set(chosen.map(({ gpu }) => `${gpu.memoryBytes}/${gpu.model}`)).size > 1) return false;
+  if (new Set(chosen.map(({ gpu }) => kindOf(selection, gpu))).size > 1) return false;
   return chosen.reduce((sum, { freeMemoryBytes }) => sum + freeMemoryBytes, 0) >= needBytes;
 }

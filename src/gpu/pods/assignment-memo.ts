@@ -1,8 +1,8 @@
-import type { Gpu } from '../../gpu/gpu.js';
-import type { GpuSlot } from '../../gpu/placement/slot.js';
-import { CORES_PER_GPU } from '../../gpu/resources.js';
-import type { ContainerDemand, Demand } from './demand.js';
-import type { FreeState, NodeShape } from './node.js';
+import { allows, kindOf, type GpuSelection } from '../gpu-selection.js';
+import type { Gpu } from '../gpu.js';
+import type { GpuSlot } from '../placement/slot.js';
+import { CORES_PER_GPU } from '../resources.js';
+import type { ContainerDemand, GpuSite, PodDemand } from './pod-demand.js';
 import { stepsOf, type Amount, type PlacementStage, type PlacementStep } from './placement-stage.js';
 
 /**
@@ -33,6 +33,12 @@ export interface LeastRoom {
   readonly bytes: number;
 }
 
+/** Free capacity by position. */
+interface FreeAmounts {
+  readonly cores: Float64Array;
+  readonly memory: Float64Array;
+}
+
 /** The requests of the containers from one step on. */
 interface Rest {
   /** By number of free cores: the most cores that a subset of these containers can use together. */
@@ -59,7 +65,7 @@ interface Rest {
 export class AssignmentMemo {
   readonly leastRoom: readonly LeastRoom[];
   readonly #steps: readonly PlacementStep[];
-  readonly #equalGpus: boolean;
+  readonly #selection: GpuSelection;
   readonly #memoryKnown: boolean;
   readonly #rests = new Map<number, Rest>();
   /** Kinds of GPU, numbered in order of appearance. */
@@ -68,10 +74,10 @@ export class AssignmentMemo {
   /** By key of a state: the steps of all searches that began there and found nothing yet. */
   readonly #effort = new Map<string, number>();
 
-  constructor(demand: Demand, memoryKnown: boolean) {
+  constructor(demand: PodDemand, memoryKnown: boolean) {
     this.#steps = stepsOf(demand);
     this.leastRoom = leastRoomOf(demand.containers);
-    this.#equalGpus = demand.equalGpus;
+    this.#selection = demand.selection;
     this.#memoryKnown = memoryKnown;
   }
 
@@ -106,7 +112,7 @@ export class AssignmentMemo {
   }
 
   /** The key of a node's state before any container of the pod is placed. */
-  keyOfFree({ gpus }: NodeShape, { cores, memory }: FreeState): string {
+  keyOfFree({ gpus }: GpuSite, { cores, memory }: FreeAmounts): string {
     const kinds: number[] = [];
     for (let at = 0; at < gpus.length; at++) {
       const free = cores[at] as number;
@@ -117,21 +123,30 @@ export class AssignmentMemo {
 
   /** The kind of a GPU. GPUs that the containers from step `at` on cannot distinguish have equal kinds. */
   kindOf({ gpu, freeCores, freeMemoryBytes, usable }: GpuSlot, left: Amount | undefined, at: number): number {
-    if (!usable) return USELESS;
+    if (!usable || !allows(this.#selection, gpu)) return USELESS;
     if (left === undefined) return this.#kindOfFree(freeCores, freeMemoryBytes, gpu, at);
     const own = `${left.cores}/${left.memoryBytes}`;
-    return this.#number(`${freeCores}/${freeMemoryBytes}/${gpu.memoryBytes}/${gpu.model}+${own}`);
+    return this.#number(
+      `${freeCores}/${freeMemoryBytes}/${gpu.memoryBytes}/${gpu.model}+${own}${this.#setKindOf(gpu)}`,
+    );
   }
 
   #kindOfFree(freeCores: number, freeBytes: number, gpu: Gpu, at: number): number {
+    if (!allows(this.#selection, gpu)) return USELESS;
     const rest = this.#rest(at);
     const cores = rest.cores[Math.min(freeCores, CORES_PER_GPU)] as number;
     if (cores === 0) return USELESS;
     if (cores < CORES_PER_GPU || !rest.anyWhole) return this.#kindOfPart(rest, cores, freeBytes);
-    if (rest.anyInit) return this.#number(`${freeBytes}/${gpu.memoryBytes}/${gpu.model}`);
-    const equal = this.#equalGpus ? `/${gpu.memoryBytes}/${gpu.model}` : '';
-    if (!rest.wholeNeedsBytes && equal === '') return this.#kindOfPart(rest, cores, freeBytes);
-    return this.#number(`${Math.min(freeBytes, rest.mostBytes)}${equal}`);
+    if (rest.anyInit) return this.#number(`${freeBytes}/${gpu.memoryBytes}/${gpu.model}${this.#setKindOf(gpu)}`);
+    const kind = this.#setKindOf(gpu);
+    if (!rest.wholeNeedsBytes && kind === '') return this.#kindOfPart(rest, cores, freeBytes);
+    return this.#number(`${Math.min(freeBytes, rest.mostBytes)}${kind}`);
+  }
+
+  /** GPUs of different kinds cannot be in one set of whole GPUs. */
+  #setKindOf(gpu: Gpu): string {
+    const { equalGpus, sameNuma } = this.#selection;
+    return equalGpus || sameNuma ? `/${kindOf(this.#selection, gpu)}` : '';
   }
 
   #kindOfPart({ sums, mostBytes }: Rest, cores: number, freeBytes: number): number {
@@ -158,7 +173,8 @@ export class AssignmentMemo {
 const memos = new Map<string, Map<boolean, AssignmentMemo>>();
 
 /** The memo for the GPU request of a demand. */
-export function assignmentMemo(demand: Demand, { memoryKnown }: NodeShape): AssignmentMemo {
+export function assignmentMemo(demand: PodDemand, { memoryKnown }: GpuSite): AssignmentMemo {
+  if (demand.gpuKey === undefined) return new AssignmentMemo(demand, memoryKnown);
   let both = memos.get(demand.gpuKey);
   if (both === undefined) {
     if (memos.size >= MOST_MEMOS) memos.delete(memos.keys().next().value as string);

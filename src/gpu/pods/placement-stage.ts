@@ -1,11 +1,9 @@
-import type { GpuSlot } from '../../gpu/placement/slot.js';
-import { CORES_PER_GPU } from '../../gpu/resources.js';
-import type { ContainerDemand, Demand } from './demand.js';
-import type { Charge, NodeShape } from './node.js';
+import type { GpuSlot } from '../placement/slot.js';
+import { CORES_PER_GPU } from '../resources.js';
+import type { Charge, ContainerDemand, GpuSite, PodDemand } from './pod-demand.js';
 
-/** The GPUs of one container. */
 export interface ContainerGpus {
-  /** Index in `spec.containers`. */
+  /** Index in `spec.containers`; for an init container in `spec.initContainers`. */
   readonly container: number;
   /** `Gpu.index` of each, ascending. */
   readonly indexes: readonly number[];
@@ -18,7 +16,7 @@ export interface PlacementStep {
 }
 
 /** Capacity that init containers leave to the containers after them, by position. */
-type Left = ReadonlyMap<number, Amount>;
+export type Left = ReadonlyMap<number, Amount>;
 
 /** Reserved amounts of one GPU. */
 export interface Amount {
@@ -32,23 +30,24 @@ export interface PlacementStage {
   readonly slots: readonly GpuSlot[];
   readonly left: Left;
   readonly charges: readonly Charge[];
+  readonly init: readonly ContainerGpus[];
   readonly containers: readonly ContainerGpus[];
 }
 
 /** The containers of a pod in the order in which the kubelet serves them. */
-export function stepsOf({ init, containers }: Demand): readonly PlacementStep[] {
+export function stepsOf({ init, containers }: PodDemand): readonly PlacementStep[] {
   return [
     ...init.map((wanted) => ({ wanted, isInit: true })),
     ...containers.map((wanted) => ({ wanted, isInit: false })),
   ];
 }
 
-export function firstStage(slots: readonly GpuSlot[]): PlacementStage {
-  return { slots, left: new Map(), charges: [], containers: [] };
+export function firstStage(slots: readonly GpuSlot[], left: Left = new Map()): PlacementStage {
+  return { slots, left, charges: [], init: [], containers: [] };
 }
 
 /** The amounts that a container takes of a GPU: a part as requested, or the whole GPU with all its memory. */
-export function chargeOf(shape: NodeShape, position: number, wanted: ContainerDemand): Charge {
+export function chargeOf(shape: GpuSite, position: number, wanted: ContainerDemand): Charge {
   if (wanted.cores < CORES_PER_GPU) return { position, cores: wanted.cores, memoryBytes: wanted.memoryBytes };
   return { position, cores: CORES_PER_GPU, memoryBytes: shape.gpus[position]?.gpu.memoryBytes ?? 0 };
 }
@@ -80,7 +79,7 @@ export function slotsFor({ slots, left }: PlacementStage): readonly GpuSlot[] {
 
 /** The stage after a container got these GPUs. */
 export function advance(
-  shape: NodeShape,
+  shape: GpuSite,
   stage: PlacementStage,
   { wanted, isInit }: PlacementStep,
   positions: readonly number[],
@@ -92,16 +91,18 @@ export function advance(
     if (isInit) left.set(charge.position, larger(charge, left.get(charge.position)));
     else left.delete(charge.position);
   }
+  const kind = isInit ? 'init' : 'containers';
   const indexes = positions.map((position) => indexAt(shape, position)).sort((a, b) => a - b);
   return {
+    ...stage,
     slots: without(stage.slots, fresh),
     left,
     charges: [...stage.charges, ...fresh.filter((charge) => charge.cores > 0 || charge.memoryBytes > 0)],
-    containers: isInit ? stage.containers : [...stage.containers, { container: wanted.container, indexes }],
+    [kind]: [...stage[kind], { container: wanted.container, indexes }],
   };
 }
 
-export function indexAt(shape: NodeShape, position: number): number {
+export function indexAt(shape: GpuSite, position: number): number {
   return shape.gpus[position]?.gpu.index ?? position;
 }
 

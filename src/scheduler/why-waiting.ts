@@ -1,0 +1,159 @@
+import { FOREIGN_RESOURCES } from '../gpu/foreign-requests.js';
+import type { Pod } from '../kube/pod.js';
+import type { Cluster } from './cluster/cluster.js';
+import { needsGpu } from './cluster/demand.js';
+import type { Pace, Turns } from './cluster/pace.js';
+import type { Policy } from './cluster/policy/policy.js';
+import type { ClusterMirror } from './cluster-mirror.js';
+import { EvictionLimits, NO_LIMITS } from './eviction-limits.js';
+import { explainPod, type NodeExplanation } from './explain.js';
+import { groupMinimumOf, groupOf } from './pod-groups.js';
+import { viewPod, type PodView } from './pod-view.js';
+import { preempt } from './preemption.js';
+
+/** A pod whose end would make room. */
+export interface BlockingPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly priority: number;
+  /** Milliseconds since 1970: the end of its deletion or its active deadline; null if its end is not known. */
+  readonly endsAtMs: number | null;
+}
+
+/** The node that lacks least: the pod fits there when these pods have ended. */
+export interface NearestFit {
+  readonly node: string;
+  readonly pods: readonly BlockingPod[];
+  /** When the last of them ends; null if that is not known. */
+  readonly endsAtMs: number | null;
+  /** Whether all have a lower priority, so that the scheduler may evict them. */
+  readonly mayPreempt: boolean;
+}
+
+/** The pods that start together with a pod, or not at all. */
+export interface GangFit {
+  readonly name: string;
+  /** How many must start together; null if no member says so. */
+  readonly minimum: number | null;
+  /** Members with a node. */
+  readonly placed: number;
+  readonly waiting: number;
+  /** How many of the waiting ones fit at the same time. */
+  readonly fitTogether: number;
+}
+
+/** Why a pod waits for a node. */
+export interface WaitingAnswer {
+  readonly pod: PodView;
+  /** Resources of other projects by which it asks for GPUs; gpu-manager does not serve them. */
+  readonly foreign: readonly string[];
+  readonly nodes: readonly NodeExplanation[];
+  /** Null for a pod that fits, and if no node has room even without other pods. */
+  readonly nearest: NearestFit | null;
+  /** Null for a pod without a group. */
+  readonly gang: GangFit | null;
+}
+
+/** Explains why a pod waits in a cluster of these pods; the cluster is changed and of no use afterwards. */
+export function* whyWaiting(
+  { cluster, mirror, policy, nowMs }: State,
+  wanted: Pod,
+  pods: readonly Pod[],
+  pace: Pace,
+): Turns<WaitingAnswer> {
+  const pod = asNew(wanted, cluster);
+  const nodes = yield* explainPod(cluster, mirror, policy, pod, wanted.tolerations, pace);
+  const isFull = needsGpu(pod.demand) && nodes.length > 0 && !nodes.some(({ fits }) => fits);
+  const nearest = isFull ? yield* nearestFit({ cluster, mirror, nowMs }, pod, nodes, pods, pace) : null;
+  const containers = [...wanted.initContainers, ...wanted.containers];
+  const foreign = FOREIGN_RESOURCES.filter((name) => containers.some(({ extended }) => Number(extended(name)) > 0));
+  return { pod, foreign, nodes, nearest, gang: yield* gangFit({ cluster, mirror, policy, nowMs }, wanted, pods, pace) };
+}
+
+interface State {
+  readonly cluster: Cluster;
+  readonly mirror: ClusterMirror;
+  readonly policy: Policy;
+  readonly nowMs: number;
+}
+
+/** A pod of a running cluster is explained as if it were new: its own resources count as free. */
+function asNew(wanted: Pod, cluster: Cluster): PodView {
+  const pod = viewPod({ ...wanted, node: null });
+  if (pod.uid !== '') cluster.removePod(pod.uid);
+  return pod;
+}
+
+/** Of the nodes that lack only GPUs, the one on which fewest pods must end. */
+function* nearestFit(
+  { cluster, mirror, nowMs }: Omit<State, 'policy'>,
+  pod: PodView,
+  nodes: readonly NodeExplanation[],
+  pods: readonly Pod[],
+  pace: Pace,
+): Turns<NearestFit | null> {
+  const full = nodes.filter(({ lacksGpus }) => lacksGpus);
+  const proposals = new Map(full.map(({ node }) => [node, { uids: [], pdbViolations: 0 }]));
+  const limits = new EvictionLimits(NO_LIMITS, () => 0);
+  // As if every other pod had a lower priority: it is asked who has to end, not who may be evicted.
+  const asHighest = { ...pod, priority: Infinity };
+  const victims = yield* preempt({ cluster, pods: mirror.pods, limits, nowMs }, asHighest, proposals, pace);
+  const byUid = new Map(pods.map((one) => [one.uid, one]));
+  const found = [...victims].flatMap(([node, { uids }]): NearestFit[] => {
+    const blocking = uids.flatMap((uid) => byUid.get(uid) ?? []).map(blockingPod);
+    if (blocking.length === 0) return [];
+    const ends = blocking.map(({ endsAtMs }) => endsAtMs ?? Infinity);
+    const last = Math.max(...ends);
+    return [
+      {
+        node,
+        pods: blocking,
+        endsAtMs: last === Infinity ? null : last,
+        mayPreempt: blocking.every(({ priority }) => priority < pod.priority),
+      },
+    ];
+  });
+  return found.sort(nearer)[0] ?? null;
+}
+
+function nearer(a: NearestFit, b: NearestFit): number {
+  return (
+    a.pods.length - b.pods.length ||
+    Number(b.mayPreempt) - Number(a.mayPreempt) ||
+    (a.endsAtMs ?? Number.MAX_VALUE) - (b.endsAtMs ?? Number.MAX_VALUE) ||
+    (a.node < b.node ? -1 : 1)
+  );
+}
+
+function blockingPod({ namespace, name, priority, deletedAt, deadlineAt }: Pod): BlockingPod {
+  return { namespace, name, priority, endsAtMs: deletedAt ?? deadlineAt };
+}
+
+/** Places the waiting members one after another, as the scheduler would. */
+function* gangFit(
+  { cluster, mirror, policy }: State,
+  wanted: Pod,
+  pods: readonly Pod[],
+  pace: Pace,
+): Turns<GangFit | null> {
+  const key = groupOf(wanted);
+  if (key === null) return null;
+  const others = pods.filter((pod) => !pod.isDone && pod.uid !== wanted.uid && groupOf(pod) === key);
+  const waiting = [wanted, ...others.filter(({ node }) => node === null)];
+  let fitTogether = 0;
+  for (const [at, member] of waiting.entries()) {
+    const view = viewPod({ ...member, node: null });
+    const [best] = yield* explainPod(cluster, mirror, policy, view, member.tolerations, pace);
+    if (best?.fits !== true) continue;
+    const uid = view.uid || `member ${at}`;
+    cluster.setPod({ uid, nodeName: best.node, demand: view.demand, initEnded: false, gpus: best.gpus });
+    fitTogether += 1;
+  }
+  return {
+    name: key.split('/').at(-1) ?? key,
+    minimum: [wanted, ...others].map(groupMinimumOf).find((minimum) => minimum !== null) ?? null,
+    placed: others.filter(({ node }) => node !== null).length,
+    waiting: waiting.length,
+    fitTogether,
+  };
+}

@@ -1,0 +1,70 @@
+import { test } from 'tap';
+import { node, pod, type PodObject } from './objects.js';
+import { predicted, start, type Rig } from './scheduler.js';
+
+function annotated(name: string, wanted: readonly [number, number], annotations: Record<string, string>): PodObject {
+  const plain = pod(name, [wanted]);
+  return { ...plain, metadata: { ...plain.metadata, annotations } };
+}
+
+function gpusOf(rig: Rig, name: string): string {
+  const found = [...rig.api.pods.values()].find(({ metadata }) => metadata?.name === name);
+  return found === undefined ? '' : predicted(found);
+}
+
+test('a pod gets GPUs of the models and UUIDs that its annotations name, and refusals name the annotation', async (t) => {
+  const rig = await start(t, [
+    node('mixed', [16, 16], { models: ['Tesla T4', 'NVIDIA A10'] }),
+    node('old', [16, 16]),
+    node('new', [16], { models: ['NVIDIA A10'] }),
+  ]);
+  const names = [...rig.api.nodes.keys()];
+  const filter = (wanted: PodObject) => {
+    rig.api.setPod(wanted);
+    return rig.scheduler.filter(wanted, names);
+  };
+  const a10 = annotated('a', [30, 4], { 'tencent.com/use-gpu-model': 'a10' });
+  const answer = await filter(a10);
+  t.same([...(answer.NodeNames ?? [])].sort(), ['mixed', 'new']);
+  t.equal(
+    answer.FailedAndUnresolvableNodes?.old,
+    "node has no GPU that the pod's annotations allow (annotation tencent.com/use-gpu-model: A10)",
+  );
+  t.equal((await rig.scheduler.bind(a10, 'mixed')).Error, '');
+  t.equal(gpusOf(rig, 'a'), '1', 'the T4 has the lower index');
+
+  const large = annotated('b', [200, 0], { 'tencent.com/nouse-gpu-model': 'T4' });
+  const refused = await filter(large);
+  t.same(refused.NodeNames ?? [], []);
+  t.match(
+    refused.FailedAndUnresolvableNodes?.mixed,
+    /too few.* for 2 whole GPUs \(annotation tencent\.com\/nouse-gpu-model: T4\)/,
+  );
+
+  const pinned = annotated('c', [80, 4], { 'tencent.com/use-gpu-uuid': 'GPU-mixed-1' });
+  t.match((await filter(pinned)).FailedNodes?.mixed, /no room for 80 cores.* \(annotation tencent\.com\/use-gpu-uuid/);
+
+  const wrong = annotated('d', [30, 4], { 'tencent.com/use-gpu-uuid': '1' });
+  const said = await filter(wrong);
+  t.match(JSON.stringify(said), /annotation tencent.com\/use-gpu-uuid has the entry/);
+});
+
+test('the policies of a pod go before those of the extender and of the node', async (t) => {
+  const rig = await start(t, [node('busy', [16, 16]), node('idle', [16, 16])], { offer: 'best', policy: 'binpack' });
+  const names = [...rig.api.nodes.keys()];
+  const schedule = async (wanted: PodObject): Promise<readonly string[]> => {
+    rig.api.setPod(wanted);
+    const { NodeNames: offered = [] } = await rig.scheduler.filter(wanted, names);
+    t.equal((await rig.scheduler.bind(wanted, offered?.[0] ?? '')).Error, '');
+    return offered ?? [];
+  };
+  const first = await schedule(pod('first', [[30, 4]]));
+  const [busy = ''] = first;
+  t.same(await schedule(annotated('packed', [30, 4], {})), [busy]);
+  t.equal(gpusOf(rig, 'packed'), gpusOf(rig, 'first'), 'both are on one GPU');
+  const idle = names.filter((name) => name !== busy);
+  t.same(await schedule(annotated('apart', [30, 4], { 'tencent.com/node-policy': 'spread' })), idle);
+  const onBusy = { 'tencent.com/gpu-policy': 'spread', 'tencent.com/node-policy': 'binpack' };
+  t.same(await schedule(annotated('other-gpu', [30, 4], onBusy)), [busy]);
+  t.not(gpusOf(rig, 'other-gpu'), gpusOf(rig, 'first'));
+});
