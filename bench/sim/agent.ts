@@ -55,7 +55,7 @@ export class SteeringAgent {
     const path = join(machine.directory, 'slices');
     const vgpu = buildVgpu({
       path,
-      knowledge: { placeOf: async () => null, pidsOf: async () => [], nameOf: async () => null },
+      knowledge: { placeOf: async () => null, pidsOf: async () => [], sliceOf: () => null, nameOf: async () => null },
       limitAnnotations: {
         annotations: (podUid) => (podUid === LOW.podUid ? LOW_ANNOTATIONS : null),
         onAnnotations: () => () => undefined,

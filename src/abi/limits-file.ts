@@ -185,7 +185,7 @@ function writeSteering(buffer: Buffer, offset: number, steering: Steering): void
   buffer.writeUInt32LE(steering.othersPpm, offset + DEVICE_LIVE.othersPpm);
 }
 
-/** The fields of `believed` are not part of a GPU's identity: there was no room in its live part. */
+/** The fields of `believed` are not part of a GPU's identity, because its live part had no room for them. */
 function believedOf({ givesWay }: LiveLimit): Buffer {
   if ((givesWay?.believed.length ?? 0) > MAX_HIGH)
     throw new RangeError(`more than ${MAX_HIGH} high slices: ${givesWay?.believed.length}`);

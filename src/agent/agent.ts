@@ -6,7 +6,8 @@ import type { DevicePlugin } from './device-plugin/index.js';
 import type { Diagnosis } from './doctor/index.js';
 import type { Driver } from './gpus/index.js';
 import type { Nri } from './nri/index.js';
-import type { ContainerKnowledge, Evictor, SliceNotices } from './slices/ports.js';
+import type { ContainerKnowledge } from './runtimes/index.js';
+import type { Evictor, SliceNotices } from './slices/ports.js';
 import type { Vgpu } from './slices/index.js';
 
 /** Objects that a test or the demo may replace. */

@@ -1,5 +1,6 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileReason } from '../host/file-reason.js';
 import type { ApiServerConfig } from './api-server/index.js';
 import { type ClaimsConfig, kubeletPluginSockets } from './claims/index.js';
 import type { DisplayConfig } from './display/index.js';
@@ -100,9 +101,7 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
       await mkdir(path, { recursive: true });
       await access(path, constants.W_OK | constants.X_OK);
     } catch (error) {
-      throw new StartupError(
-        `${flag}: ${path} is not a writable directory: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
-      );
+      throw new StartupError(`${flag}: ${path} is not a writable directory: ${fileReason(error)}`);
     }
   }
 }

@@ -1,63 +1,19 @@
 /**
- * The share law: converts GPU time of launches into waiting time. It equals `native/control/share_law.c`; both are
- * tested with `native/test/share_law.vectors`. `steering.ts` has the agent's side.
- *
- * A token is one nanosecond of GPU time. The bucket is stored as the time at which its level is zero: a charge of c at
- * share s moves this time c / s into the future. A time before now is credit, a time after now is debt. Times are
- * nanoseconds as bigint, shares hundredths of a GPU, `ppm` parts per million of a GPU.
+ * The part of the share law that the agent steers by; `native/control/share_law.c` enforces the law. Shares are
+ * hundredths of a GPU, `ppm` parts per million of a GPU.
  */
 import { PPM_WHOLE } from '../abi/vgpu-abi.js';
 
-/** An idle container keeps this much credit, in wall time. */
-export const CREDIT_NS = 50_000_000n;
-/** A late wake-up adds at most this much to the credit. */
-export const HELD_UP_MOST_NS = 200_000_000n;
-/** Launches may start while the bucket's debt is at most this long. */
+/** Launches may start while the bucket's debt is at most this long, in nanoseconds. */
 export const AHEAD_NS = 1_000_000n;
 export const CORRECTION_MIN_PPM = 250_000;
 export const CORRECTION_MAX_PPM = 4_000_000;
 
 const PPM_PER_SHARE = PPM_WHOLE / 100;
-const SOFT_STEP_PPM = 200_000;
-const MAX_COST_NS = 3_600_000_000_000n;
-const MAX_NS = 2n ** 64n - 1n;
 
 /** The share that a container may use now. `grantedPpm` 0: no grant beyond its share. */
 export function effectivePpm(share: number, softLimit: number, grantedPpm: number): number {
   if (share <= 0 || share >= 100) return PPM_WHOLE;
   const own = share * PPM_PER_SHARE;
   return Math.max(own, Math.min(grantedPpm, Math.min(softLimit, 100) * PPM_PER_SHARE));
-}
-
-/** Wall time that `costNs` of GPU time takes at `sharePpm`, corrected by `correctionPpm` (0: no correction). */
-export function wallNs(costNs: bigint, sharePpm: number, correctionPpm: number): bigint {
-  const share = sharePpm <= 0 || sharePpm > PPM_WHOLE ? PPM_WHOLE : sharePpm;
-  const correction =
-    correctionPpm === 0 ? PPM_WHOLE : Math.min(CORRECTION_MAX_PPM, Math.max(CORRECTION_MIN_PPM, correctionPpm));
-  const cost = costNs > MAX_COST_NS ? MAX_COST_NS : costNs;
-  return (cost * BigInt(correction)) / BigInt(share);
-}
-
-/** The level after a charge: credit older than `CREDIT_NS` and `heldUp` is lost. */
-export function charge(levelAt: bigint, now: bigint, wall: bigint, heldUp: bigint): bigint {
-  const credit = CREDIT_NS + (heldUp < HELD_UP_MOST_NS ? heldUp : HELD_UP_MOST_NS);
-  const oldest = now > credit ? now - credit : 0n;
-  const level = (levelAt > oldest ? levelAt : oldest) + wall;
-  return level > MAX_NS ? MAX_NS : level;
-}
-
-/** The part of `heldUp` that still applies at this level: 0 once the delay has been made up. */
-export function heldUpNs(levelAt: bigint, now: bigint, heldUp: bigint): bigint {
-  return levelAt + CREDIT_NS < now ? heldUp : 0n;
-}
-
-/** How long a launch must wait: 0 while the debt is at most `AHEAD_NS`, else until the level is zero. */
-export function waitNs(levelAt: bigint, now: bigint): bigint {
-  return levelAt > now + AHEAD_NS ? levelAt - now : 0n;
-}
-
-/** The grant that the control library gives itself under a soft limit while no agent steers. */
-export function softGrantPpm(share: number, softLimit: number, grantedPpm: number, contended: boolean): number {
-  const own = effectivePpm(share, 0, 0);
-  return contended ? own : effectivePpm(share, softLimit, Math.max(grantedPpm, own) + SOFT_STEP_PPM);
 }

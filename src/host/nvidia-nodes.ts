@@ -50,7 +50,7 @@ function deviceMinor(path: string): number | null {
     const minor = /^DeviceFileMinor:\s*(\d+)/mu.exec(readFileSync(path, 'utf8'))?.[1];
     return minor === undefined ? null : Number(minor);
   } catch {
-    // The instance is gone, or a /proc that shows no capabilities.
+    // The instance was removed, or this /proc shows no capabilities.
     return null;
   }
 }

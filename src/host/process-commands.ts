@@ -5,7 +5,7 @@ import { within } from './within.js';
 /** Bytes of a command line that are read. */
 const MAX_BYTES = 1_024;
 
-/** A read that takes longer waits for a lock that the process itself holds, for as long as it likes. */
+/** A longer read waits for a lock that the process itself can hold for any time. */
 const TIMEOUT_MS = 500;
 
 class Late extends Error {}
@@ -38,7 +38,7 @@ export class ProcessCommands {
     try {
       return await within(read, TIMEOUT_MS, this.#clock, () => new Late());
     } catch (error) {
-      // Of the file system only "no such process" and "not permitted" are known: the command is unknown in both cases.
+      // The file system reports only "no such process" and "not permitted"; the command is unknown in both cases.
       if (error instanceof Late) read.catch(() => undefined);
       return null;
     }

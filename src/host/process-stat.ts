@@ -66,7 +66,7 @@ export function processStat(pid: number, proc = '/proc'): ProcessStat | null {
     : { startTicks, name: text.slice(text.indexOf('(') + 1, end), ended, exiting };
 }
 
-/** More than 52 numbers and a name take. */
+/** More bytes than 52 numbers and a name take. */
 const room = Buffer.alloc(2_048);
 
 /** Node's own function takes twice as long for files without a size, with a buffer of 64 KiB for each. */

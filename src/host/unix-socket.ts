@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 
 /** `sun_path` of Linux has 108 bytes including the terminating NUL. */
-export const SOCKET_PATH_LIMIT_BYTES = 107;
+const SOCKET_PATH_LIMIT_BYTES = 107;
 
 /** Why `path` cannot be the name of a unix socket, or null if it can. */
 export function socketPathProblem(path: string): string | null {

@@ -6,7 +6,7 @@ import { SimDriver } from '../../src/agent/gpus/sim/sim-driver.js';
 import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
 import { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import { CHECKPOINT_FILE } from '../../src/gpu/ledger/checkpoint.js';
-import type { ContainerKnowledge } from '../../src/agent/slices/ports.js';
+import type { ContainerKnowledge } from '../../src/agent/runtimes/index.js';
 import { slots } from '../../src/gpu/ledger/state.js';
 import { MEMORY_BLOCK_BYTES } from '../../src/gpu/resources.js';
 import { decodeVcudaConfig } from '../../src/abi/vcuda-config.js';
@@ -45,6 +45,7 @@ async function upgradedNode(t: Test, source: Source, driver?: SimDriver): Promis
   const containers: ContainerKnowledge = {
     placeOf: async () => ({ containerId: 'd1f0'.repeat(16), podUid: OLD.uid }),
     pidsOf: async () => [process.pid],
+    sliceOf: () => null,
     nameOf: async () => 'main',
   };
   const node = new SimulatedNode({

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { ContainerKnowledge } from '../../src/agent/slices/ports.js';
+import type { ContainerKnowledge } from '../../src/agent/runtimes/index.js';
 import { gpuLimits, MIB, openSlices, sliceSpec } from '../agent/slices/node-slices.js';
 import { runExample } from './example.js';
 
@@ -11,6 +11,7 @@ class OneProcess implements ContainerKnowledge {
 
   readonly placeOf = async () => ({ containerId: CONTAINER_ID, podUid: null });
   readonly pidsOf = async () => [this.pid];
+  readonly sliceOf = () => null;
   readonly nameOf = async () => null;
 }
 

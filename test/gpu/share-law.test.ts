@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { test } from 'tap';
-import { CREDIT_NS, charge, effectivePpm, heldUpNs, softGrantPpm, waitNs, wallNs } from '../../src/gpu/share-law.js';
+import { effectivePpm } from '../../src/gpu/share-law.js';
+import { CREDIT_NS, charge, heldUpNs, softGrantPpm, waitNs, wallNs } from './token-bucket.js';
 
 const vectors = fileURLToPath(new URL('../../../native/test/share_law.vectors', import.meta.url));
 

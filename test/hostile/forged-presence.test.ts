@@ -119,7 +119,7 @@ test('a greeting without the library is a finding, even with a well-formed forge
         ],
       }),
     ),
-    [{ code: 'unregistered', subject: '', message: /^forger \(7\) .*greeted as if it had it/ }],
+    [{ code: 'unregistered', subject: '', message: /^forger \(7\) .*but sent the greeting of the library/ }],
   );
   t.same(audit(view({ processes: [{ ...forger, library: true }] })), []);
   t.same(

@@ -31,6 +31,7 @@ const slices = new Slices({
       return { containerId: 'c0'.repeat(32), podUid: null };
     },
     pidsOf: async () => [...callers],
+    sliceOf: () => null,
     nameOf: async () => null,
   },
   driverVersion: () => '570.86.10',

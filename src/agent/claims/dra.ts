@@ -41,7 +41,7 @@ import type { CdiSpecs } from '../libraries/index.js';
 import { preparedStatus, type LiveLimits } from './prepared-status.js';
 
 /** Label for node selectors: whether claims can get parts of this node's GPUs. */
-export const DRA_SHARES_LABEL = 'gaia.tencent.com/dra-shares';
+const DRA_SHARES_LABEL = 'gaia.tencent.com/dra-shares';
 
 /** Interval in which the ledger's claims are compared with the kubelet and the API server. */
 const SWEEP_MS = 300_000;

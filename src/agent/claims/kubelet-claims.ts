@@ -33,7 +33,7 @@ export async function readKubeletClaims(path: string): Promise<KubeletClaims> {
   }
 }
 
-export function parseKubeletClaims(text: string): KubeletClaims {
+function parseKubeletClaims(text: string): KubeletClaims {
   try {
     const { Data: data } = JSON.parse(text) as { readonly Data?: unknown };
     const state = (typeof data === 'string' ? JSON.parse(data) : data) as {

@@ -29,7 +29,7 @@ export interface SlicePublisherOptions {
   readonly timing?: Partial<InformerTiming>;
 }
 
-/** Changes within this time become one write; a change must be published within 2 s, with the time of the write. */
+/** Changes within this time become one write. A change must be published within 2 s, including the write. */
 const MIN_PERIOD_MS = 1_000;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
@@ -117,7 +117,7 @@ export class SlicePublisher {
     this.#errors += 1;
     const backoff = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(this.#failed, 16));
     this.#failed += 1;
-    // Told once in a series of failures; the log has all of them.
+    // Reported once in a series of failures; the log has all of them.
     if (this.#failed === 1 && (failure.code === 'invalid' || failure.code === 'forbidden'))
       this.#options.onRefused?.(failure.message);
     if (failure.code !== 'conflict' && failure.code !== 'already-exists')

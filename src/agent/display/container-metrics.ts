@@ -95,37 +95,37 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   slice(
     'vgpu_container_soft_limit_ratio',
     'gauge',
-    'Fraction of the GPU that it may use while other containers leave the GPU idle; absent under a hard share',
+    'Fraction of the GPU that the container may use while others leave the GPU idle; absent under a hard share',
     ({ softLimit }) => (softLimit === null ? null : softLimit / 100),
   ),
   slice(
     'vgpu_container_priority',
     'gauge',
-    'Priority beside the slices of its GPU: 1 high, -1 low; absent where it is normal',
+    'Priority of the slice: 1 high, -1 low; absent if normal',
     ({ priority = 'normal' }) => PRIORITY_VALUES[priority],
   ),
   slice(
     'vgpu_container_used_ratio',
     'gauge',
-    'Fraction of the GPU that it uses',
+    'Fraction of the GPU that the container uses',
     ({ usedPercent }) => usedPercent / 100,
   ),
   slice(
     'vgpu_container_memory_requested_bytes',
     'gauge',
-    'Memory of the GPU that is allocated to it; absent if it has all',
+    'Memory of the GPU that is allocated to the container; absent if all of it is',
     ({ allocatedMemoryBytes }) => allocatedMemoryBytes,
   ),
   slice(
     'vgpu_container_memory_limit_bytes',
     'gauge',
-    'Memory that it may use now; absent if it is not limited',
+    'Memory that the container may use now; absent without a limit',
     ({ memoryLimitBytes }) => memoryLimitBytes,
   ),
   slice(
     'vgpu_container_memory_used_bytes',
     'gauge',
-    'Memory that it uses, as the driver counts it',
+    'Memory that the container uses, as the driver counts it',
     ({ usedMemoryBytes }) => usedMemoryBytes,
   ),
   slice(
@@ -137,38 +137,38 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   slice(
     'vgpu_container_host_backed_memory_limit_bytes',
     'gauge',
-    'Memory that it may hold on the host, beyond its memory limit; absent where it may not',
+    'Host-backed memory that the container may hold; absent if it may hold none',
     ({ hostBackedLimitBytes: bytes }) => (bytes === 0 ? null : bytes),
   ),
   slice(
     'vgpu_container_host_backed_memory_bytes',
     'gauge',
-    'Memory that it holds on the host, beyond its memory limit; absent where it neither holds nor may hold any',
+    'Host-backed memory that the container holds; absent if it neither holds nor may hold any',
     ({ hostBackedLimitBytes, hostBackedBytes }) =>
       hostBackedLimitBytes === 0 && hostBackedBytes === 0 ? null : hostBackedBytes,
   ),
   slice(
     'vgpu_container_memory_peak_bytes',
     'gauge',
-    'Most that it held at once, by its own account',
+    'Highest memory use since the container started, as its control library counted it',
     ({ peakMemoryBytes }) => peakMemoryBytes,
   ),
-  slice('vgpu_container_processes', 'gauge', 'Its processes on the GPU', ({ pids }) => pids.length),
+  slice('vgpu_container_processes', 'gauge', 'Processes of the container on the GPU', ({ pids }) => pids.length),
   counter(
     'vgpu_container_gpu_seconds_total',
-    'GPU time that its launches were charged',
+    'GPU time that the launches of the container were charged',
     ({ chargedSeconds }) => chargedSeconds,
   ),
   counter(
     'vgpu_container_throttled_seconds_total',
-    'Throttled time of its launches, summed over threads',
+    "Throttled time of the container's launches, summed over threads",
     ({ throttledSeconds }) => throttledSeconds,
   ),
   counter('vgpu_container_launches_total', 'Kernel launches', ({ launches }) => launches),
   counter('vgpu_container_delayed_launches_total', 'Throttled launches', ({ waits }) => waits),
   counter(
     'vgpu_container_memory_denied_bytes_total',
-    'Memory that was refused to it',
+    'Memory that was refused to the container',
     ({ deniedBytes }) => deniedBytes,
   ),
   {
@@ -190,19 +190,19 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   slice(
     'vgpu_container_control_error_ratio',
     'gauge',
-    'Wanted minus received share in the last seconds, as a fraction of the GPU; absent while it was not throttled',
+    'Wanted minus received share in the last seconds, as a fraction of the GPU; absent if the container was not throttled',
     ({ controlError }) => controlError,
   ),
   slice(
     'vgpu_container_charge_correction_ratio',
     'gauge',
-    'Factor on what its launches are charged; it differs from 1 if the driver reports other times than were charged',
+    'Correction: the factor on the charges of launches; not 1 if the driver reports other times than were charged',
     ({ correction }) => correction,
   ),
   slice(
     'vgpu_container_time_drift_ratio',
     'gauge',
-    'GPU time that the driver reports minus charged time, in the last seconds, as a fraction of the GPU; absent where it reports none',
+    'GPU time that the driver reports minus charged time, in the last seconds, as a fraction of the GPU; absent if the driver reports none',
     ({ timeDrift }) => timeDrift,
   ),
   slice(
@@ -213,12 +213,12 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   ),
   containerCounter(
     'vgpu_container_refused_connections_total',
-    'Connections to its socket that were closed: too many, too slow, or with an unknown protocol',
+    "Connections to the container's socket that were closed: too many, too slow, or with an unknown protocol",
     ({ refusedConnections }) => refusedConnections,
   ),
   containerCounter(
     'vgpu_container_socket_floods_total',
-    'How often its socket was closed temporarily because of too many connections',
+    "How often the container's socket was closed temporarily because of too many connections",
     ({ socketFloods }) => socketFloods,
   ),
   {

@@ -2,7 +2,7 @@ import type { UseMoment } from '../node/index.js';
 
 /** The sampling interval of the history, and the number of samples: five minutes. */
 export const HISTORY_PERIOD_MS = 2_000;
-export const HISTORY_LENGTH = 150;
+const HISTORY_LENGTH = 150;
 
 const MIB = 1024 * 1024;
 

@@ -77,7 +77,7 @@ export async function examineInterposition(config: LibrariesConfig): Promise<rea
     return [
       failed(
         'interposition',
-        `the control library is loaded, but cuInit answers ${report.init} (CUresult)`,
+        `the control library is loaded, but cuInit returns ${report.init} (CUresult)`,
         'the driver behind it does not work here: see the check of the driver, and check the device nodes (nvidia-modprobe -c 0 -u)',
       ),
     ];
@@ -118,13 +118,13 @@ async function examineEnforcement(libraries: string, uuids: readonly string[]): 
   if (context !== 0)
     return warning(
       check,
-      `a limit could not be tried: cuCtxCreate answers ${context} (CUresult)`,
+      `a limit could not be tried: cuCtxCreate returns ${context} (CUresult)`,
       'the GPU may be full, or in exclusive mode; try again when it has room',
     );
   if (within !== 0)
     return warning(
       check,
-      `a limit could not be tried: an allocation within it answers ${within} (CUresult)`,
+      `a limit could not be tried: an allocation within it returns ${within} (CUresult)`,
       'the GPU may be full; try again when it has room',
     );
   if (beyond === 0)

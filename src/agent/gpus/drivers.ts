@@ -1,5 +1,6 @@
 import { access, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileReason } from '../../host/file-reason.js';
 import type { Driver } from './driver.js';
 import { DummyDriver } from './dummy/dummy-driver.js';
 import { LIBRARY_PATHS } from './nvidia/library.js';
@@ -76,9 +77,7 @@ async function simMachine(config: DriverConfig, statePath: string, clock: Clock,
   try {
     await access(libraryPath);
   } catch (error) {
-    throw new StartupError(
-      `--sim-state: ${libraryPath}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
-    );
+    throw new StartupError(`--sim-state: ${libraryPath}: ${fileReason(error)}`);
   }
   await mkdir(statePath, { recursive: true });
   return simLibraryDriver({
@@ -99,7 +98,7 @@ async function descriptionText(path: string | null): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new StartupError(`--sim-node: ${path}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+    throw new StartupError(`--sim-node: ${path}: ${fileReason(error)}`);
   }
 }
 

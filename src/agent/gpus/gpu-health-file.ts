@@ -19,7 +19,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 
 /** File name below `--checkpoint-path`. */
-export const HEALTH_FILE = 'gpu-health.json';
+const HEALTH_FILE = 'gpu-health.json';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 

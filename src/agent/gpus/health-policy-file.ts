@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import * as z from 'zod';
+import { fileReason } from '../../host/file-reason.js';
 import { packageFile } from '../../host/package-files.js';
 import { StartupError } from '../../host/startup-error.js';
 import { integer, parseDocument, text } from './document.js';
@@ -91,9 +92,7 @@ export async function readHealthPolicy(path: string | null): Promise<HealthPolic
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    throw new StartupError(
-      `--health-config: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
-    );
+    throw new StartupError(`--health-config: ${file}: ${fileReason(error)}`);
   }
   const parsed = parseHealthPolicy(text);
   if (!parsed.ok) throw new StartupError(`--health-config: ${file}: ${parsed.reason}`);

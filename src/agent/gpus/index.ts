@@ -1,6 +1,7 @@
 export type { Driver, Inventory } from './driver.js';
 export { type DriverConfig, openDriver } from './drivers.js';
 export type { GpuHealthFile } from './gpu-health-file.js';
+export { GpuSampler, type GpuSource } from './gpu-sampler.js';
 export type { HealthMonitor, HealthNews } from './health-monitor.js';
 export { modelName, nodeLabels } from './node-labels.js';
 export { type Gpus, openGpus } from './open-gpus.js';

@@ -52,7 +52,7 @@ export function cdiSpec(allocationId: string, edits: ContainerEdits): object {
 }
 
 /** The specification of one claim unit: a device for each of its GPUs, and shared edits at the level of the file. */
-export function cdiUnitSpec(unitId: string, { shared, devices }: UnitEdits): object {
+function cdiUnitSpec(unitId: string, { shared, devices }: UnitEdits): object {
   return {
     cdiVersion: oldestVersion([...shared.deviceNodes, ...devices.flat()]),
     kind: `${VENDOR}/${CLASS}`,
@@ -69,7 +69,7 @@ export function cdiUnitSpec(unitId: string, { shared, devices }: UnitEdits): obj
 }
 
 /** Name of the n-th device of a claim unit in requests to a runtime. */
-export function cdiUnitDeviceName(unitId: string, at: number): string {
+function cdiUnitDeviceName(unitId: string, at: number): string {
   return `${VENDOR}/${CLASS}=${unitDeviceName(unitId, at)}`;
 }
 

@@ -8,7 +8,9 @@ import type { AllocationSnapshot, PodFacts, SliceSnapshot } from './view.js';
 export interface AdoptedNeeds {
   readonly gpus: readonly GpuObservation[];
   readonly pod: (podUid: string) => PodFacts | null;
-  /** When this agent began, in milliseconds since 1970: it does not know when the original made them. */
+  /**
+   * Start of this agent, in milliseconds since 1970: the agent does not know when the original made the allocations.
+   */
   readonly sinceMs: number;
 }
 
@@ -39,7 +41,7 @@ export function adoptedAllocations(state: LedgerState, needs: AdoptedNeeds): All
   });
 }
 
-/** Its GPUs; where they are not known, those that it uses. */
+/** The container's GPUs; if they are unknown, the GPUs that its processes use. */
 function slicesOf(state: LedgerState, holding: LegacyHolding, seen: readonly GpuObservation[]): SliceSnapshot[] {
   return holding.parts.flatMap((part): SliceSnapshot[] => {
     const gpu = state.node.gpus.find((entry) => entry.gpu.uuid === part.gpuUuid)?.gpu;

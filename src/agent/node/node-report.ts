@@ -2,7 +2,7 @@ import type { Allocator } from '../allocator/index.js';
 import { NODE_INVENTORY_KEY } from '../../gpu/annotations.js';
 import { isOffered } from '../../gpu/ledger/gpu-mode.js';
 import { pluginSlots, type LedgerState } from '../../gpu/ledger/state.js';
-import { encodeInventory } from '../../gpu/node-inventory.js';
+import { encodeInventory, type InventoryGpu } from '../../gpu/node-inventory.js';
 import { nodeLabels, type HealthMonitor } from '../gpus/index.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
@@ -17,20 +17,49 @@ export interface NodeReportOptions {
   readonly clock: Clock;
 }
 
-/**
- * The extender decides with this information: the period is short enough for fresh decisions, and groups a burst of
- * pods into one write.
- */
+/** The extender decides with this information: the period is short enough for fresh decisions. */
 const PERIOD_MS = 2_000;
+
+/**
+ * Less free room waits this long for its write. Each write of a node makes kube-scheduler try every pending GPU pod
+ * again, and the extender knows of the pods that took the room from the API server.
+ */
+const LESS_ROOM_AFTER_MS = 60_000;
 
 /** Reason for the extender why pods of the device plugin cannot use a GPU. */
 const GIVEN_THROUGH_CLAIMS = 'it is given through resource claims';
+
+export interface WrittenInventory {
+  readonly text: string;
+  readonly gpus: readonly InventoryGpu[];
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** Whether the next inventory differs from the written one only in less free room, and the written one is recent. */
+export function mayWait(written: WrittenInventory, next: WrittenInventory): boolean {
+  if (next.text === written.text || next.at - written.at >= LESS_ROOM_AFTER_MS) return false;
+  const same = ({ gpu, healthy, reason }: InventoryGpu): string => JSON.stringify([gpu, healthy, reason]);
+  return (
+    written.gpus.length === next.gpus.length &&
+    written.gpus.every((before, at) => {
+      const after = next.gpus[at] as InventoryGpu;
+      return (
+        same(before) === same(after) &&
+        (before.foreign || !after.foreign) &&
+        before.freeCores >= after.freeCores &&
+        before.freeMemoryBytes >= after.freeMemoryBytes
+      );
+    })
+  );
+}
 
 /** Updates the node's labels and the inventory annotation for the scheduler extender when GPUs or ledger change. */
 export class NodeReport {
   readonly #options: NodeReportOptions;
   #told: { readonly state: LedgerState; readonly reasons: string } | null = null;
-  #inventory = '';
+  #written: WrittenInventory | null = null;
+  #isBehind = false;
   #cancel: () => void = () => undefined;
 
   constructor(options: NodeReportOptions) {
@@ -47,11 +76,11 @@ export class NodeReport {
   }
 
   #look(): void {
-    const { allocator, health, labels, wantedLabels } = this.#options;
+    const { allocator, health, labels, wantedLabels, clock } = this.#options;
     const { state } = allocator;
     const unusable = health.unusable();
     const reasons = JSON.stringify([...unusable]);
-    if (this.#told?.state === state && this.#told.reasons === reasons) return;
+    if (this.#told?.state === state && this.#told.reasons === reasons && !this.#isBehind) return;
     if (this.#told?.state.node !== state.node) {
       const { gpus, driverVersion, cudaVersion } = health.inventory;
       labels.label(
@@ -59,19 +88,19 @@ export class NodeReport {
       );
     }
     this.#told = { state, reasons };
-    const inventory = encodeInventory({
-      topology: state.node.topology,
-      gpus: pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }) => ({
-        gpu,
-        healthy: usable,
-        reason: unusable.get(gpu.uuid) ?? (isOffered(state, gpu.uuid, 'plugin') ? '' : GIVEN_THROUGH_CLAIMS),
-        foreign: processCount > 0 && freeCores === CORES_PER_GPU,
-        freeCores,
-        freeMemoryBytes,
-      })),
-    });
-    if (inventory === this.#inventory) return;
-    this.#inventory = inventory;
-    labels.annotate(new Map([[NODE_INVENTORY_KEY, inventory]]));
+    const gpus = pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }) => ({
+      gpu,
+      healthy: usable,
+      reason: unusable.get(gpu.uuid) ?? (isOffered(state, gpu.uuid, 'plugin') ? '' : GIVEN_THROUGH_CLAIMS),
+      foreign: processCount > 0 && freeCores === CORES_PER_GPU,
+      freeCores,
+      freeMemoryBytes,
+    }));
+    const text = encodeInventory({ topology: state.node.topology, gpus });
+    const next = { text, gpus, at: clock.now() };
+    this.#isBehind = this.#written !== null && mayWait(this.#written, next);
+    if (this.#written?.text === text || this.#isBehind) return;
+    this.#written = next;
+    labels.annotate(new Map([[NODE_INVENTORY_KEY, text]]));
   }
 }

@@ -4,7 +4,7 @@ import type { CpuTopology } from './cpu-affinity.js';
 import { parseCpuList } from './cpu-list.js';
 
 /** Directory in which Linux describes CPUs and NUMA nodes. */
-export const SYSTEM_DIRECTORY = '/sys/devices/system';
+const SYSTEM_DIRECTORY = '/sys/devices/system';
 
 /** The CPUs of this machine and of each of its NUMA nodes; null if they cannot be read. */
 export async function readCpuTopology(directory: string = SYSTEM_DIRECTORY): Promise<CpuTopology | null> {

@@ -1,7 +1,8 @@
 import type { Priority } from '../../gpu/priority.js';
 import type { Finding } from './audit/audit.js';
 import type { UsageCounters } from './usage/usage-counters.js';
-import type { AdoptedProcess, GpuMonitor } from './steering/gpu-monitor.js';
+import type { GpuMonitor } from './steering/gpu-monitor.js';
+import type { AdoptedProcess } from './steering/sampled-processes.js';
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { SliceOwner } from './ports.js';
 import type { SocketRefusals } from './compat/slice-socket.js';
@@ -197,7 +198,7 @@ function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
     usedMemoryBytes: gpuSlice.usedMemoryBytes ?? gpuSlice.held() ?? 0,
     driverOverheadBytes,
     hostBackedLimitBytes: hostBackedBytes,
-    // Slices of one GPU have such memory, in one account.
+    // Only slices with one GPU have host-backed memory, so there is one sum for a slice.
     hostBackedBytes: gpuSlice.index === 0 ? (gpuSlice.slice.hostBacked() ?? 0) : 0,
     peakMemoryBytes,
     counters: gpuSlice.counted,

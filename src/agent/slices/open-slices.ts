@@ -4,7 +4,8 @@ import type { Gpus } from '../gpus/index.js';
 import type { NodeLibraries } from '../libraries/index.js';
 import type { Runtimes } from '../runtimes/index.js';
 import type { AuditPolicy } from './audit/findings.js';
-import type { ContainerKnowledge, Evictor, PodLimitAnnotations, SliceNotices } from './ports.js';
+import type { ContainerKnowledge } from '../runtimes/index.js';
+import type { Evictor, PodLimitAnnotations, SliceNotices } from './ports.js';
 import { buildVgpu, type Vgpu } from './vgpu.js';
 
 /** The flags of the agent that concern slices. */

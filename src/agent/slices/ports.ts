@@ -2,7 +2,6 @@ import type { Gpu } from '../../gpu/gpu.js';
 import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import type { Priority } from '../../gpu/priority.js';
-import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 
 /** Pod and container of a slice; empty texts while the kubelet has not named them. */
 export interface SliceOwner {
@@ -10,28 +9,6 @@ export interface SliceOwner {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
-}
-
-/** The pod and container in which a process of the host runs. */
-export interface ProcessPlace {
-  readonly containerId: string;
-  /** Null for a container that no kubelet started. */
-  readonly podUid: string | null;
-}
-
-/**
- * Processes and containers according to control groups and the container runtime. Calls may be slow and may have no
- * answer.
- */
-export interface ContainerKnowledge {
-  /** The container of a process; null if it runs in none, has ended, or is unknown. */
-  placeOf(pid: number): Promise<ProcessPlace | null>;
-  /** Host pids of all processes of a container; empty if it does not run or is unknown. */
-  pidsOf(containerId: string): Promise<readonly number[]>;
-  /** The slice with which a container was created; null if unknown. Absent: always unknown. */
-  sliceOf?(containerId: string): string | null;
-  /** A container's name in its pod; null if unknown. */
-  nameOf(containerId: string): Promise<string | null>;
 }
 
 /** The limit annotations of pods; answers from memory. */
@@ -75,12 +52,6 @@ export interface SliceNotices {
 /** Evicts pods; must not block and must not throw. */
 export interface Evictor {
   evict(owner: SliceOwner, why: string): void;
-}
-
-/** The GPUs as their driver shows them. Calls may take long and may reject. */
-export interface GpuSource {
-  sample(uuid: string): Promise<GpuSample>;
-  processes(uuid: string): Promise<readonly GpuProcess[]>;
 }
 
 /** The highest limits of one started container; its pod's annotations may lower them. */

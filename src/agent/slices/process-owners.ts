@@ -1,5 +1,6 @@
 import { processStat } from '../../host/process-stat.js';
-import type { ContainerKnowledge, ProcessPlace, SliceOwner } from './ports.js';
+import type { ContainerKnowledge, ProcessPlace } from '../runtimes/index.js';
+import type { SliceOwner } from './ports.js';
 import type { SliceSpec } from './slice.js';
 import type { Slices } from './slices.js';
 
@@ -110,7 +111,7 @@ export class ProcessOwners {
   }
 
   async #allocationAt(place: ProcessPlace): Promise<string | null> {
-    const exact = this.#knowledge.sliceOf?.(place.containerId) ?? null;
+    const exact = this.#knowledge.sliceOf(place.containerId);
     if (exact !== null && this.#slices.started.has(exact)) return exact;
     if (place.podUid === null) return null;
     const ofPod = [...this.#slices.started.values()].flatMap(({ id, spec }) => {

@@ -9,7 +9,8 @@ import type { PeerCredentials } from '../../host/peer-credentials.js';
 import { CompatRegistry } from './compat/compat-registry.js';
 import { DepartedProcesses } from './departed.js';
 import { LimitsWriter } from './limits/limits-writer.js';
-import type { ContainerKnowledge, SliceOwner } from './ports.js';
+import type { ContainerKnowledge } from '../runtimes/index.js';
+import type { SliceOwner } from './ports.js';
 import type { RegistrationPace } from './compat/registration-pace.js';
 import { newSession, type Session } from './session.js';
 import type { SliceDirectories } from './slice-directory.js';
@@ -213,10 +214,11 @@ export class Slice {
   }
 
   /**
-   * Cuts usage and activity file to their proper size; returns a text about the first file that had grown, else null.
+   * Cuts the usage file, and the activity file too if `withActivity`, to their proper size; returns a text about the
+   * first file that had grown, else null.
    */
-  cutUsage(): string | null {
-    const activity = this.#options.directories.activity.cut(this.id);
+  cutUsage(withActivity = true): string | null {
+    const activity = withActivity ? this.#options.directories.activity.cut(this.id) : null;
     return (this.#usage.ok ? this.#usage.reader.cut() : null) ?? activity;
   }
 
@@ -237,13 +239,10 @@ export class Slice {
     return this.#usage.reader.held(index, this.#deadSlots(this.#usage.reader));
   }
 
-  /**
-   * The same, only for the processes that existed when `held` was last called; `known` are the bytes of the reader's
-   * `knownRange`.
-   */
-  heldAccordingTo(known: Buffer, index: number): number | null {
+  /** The same with one read less, only for the processes that existed when `held` was last called. */
+  heldByKnown(index: number): number | null {
     if (!this.#usage.ok) return null;
-    return this.#usage.reader.heldAccordingTo(known, index, this.#deadSlots(this.#usage.reader));
+    return this.#usage.reader.heldByKnown(index, this.#deadSlots(this.#usage.reader));
   }
 
   /** Bytes that its living processes hold beyond their memory limit, on the host; null when that cannot be read. */

@@ -3,7 +3,7 @@ import { Listeners } from '../../host/listeners.js';
 import type { Log } from '../../host/log.js';
 import { openFileLimit } from '../../host/open-files.js';
 import type { LimitPolicy } from './limits/limit-policy.js';
-import type { ContainerKnowledge } from './ports.js';
+import type { ContainerKnowledge } from '../runtimes/index.js';
 import { REGISTRATION_PACE, RegistrationPace } from './compat/registration-pace.js';
 import type { Session } from './session.js';
 import { Slice, type SliceOptions, type SliceSpec } from './slice.js';
@@ -155,7 +155,7 @@ export class Slices {
       this.#sessionsChanged();
       if (session.pid === null) return;
       this.#sessions.set(session.pid, session);
-      // In the order of their times: `#maintain` drops the first ones.
+      // Removed first, so that the map stays in the order of times: `#maintain` drops the oldest entries.
       this.#greetedAtMs.delete(session.pid);
       this.#greetedAtMs.set(session.pid, this.#options.clock.now());
     },

@@ -1,15 +1,15 @@
 import { join } from 'node:path';
+import type { ContainerKnowledge } from '../runtimes/index.js';
 import type {
   LegacyStore,
   SliceLimits,
   SliceStore,
-  ContainerKnowledge,
   Evictor,
-  GpuSource,
   PodLimitAnnotations,
   SliceNote,
   SliceNotices,
 } from './ports.js';
+import type { GpuSource } from '../gpus/index.js';
 import type { AuditPolicy } from './audit/findings.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
@@ -62,7 +62,6 @@ export interface VgpuOptions {
   readonly limitAnnotations: PodLimitAnnotations;
   readonly notices: SliceNotices;
   readonly evictor: Evictor;
-  /** `--audit-policy`. */
   readonly auditPolicy: AuditPolicy;
   /** `--memory-oversubscription`; absent: none. */
   readonly memoryOversubscription?: number;
@@ -70,7 +69,6 @@ export interface VgpuOptions {
   readonly allowUnenforced?: boolean;
   /** `--virtual-manager-path`. */
   readonly path: string;
-  /** `--usage-tmpfs`. */
   readonly usageTmpfs?: boolean;
   /** The control libraries that containers of this node have. */
   readonly controlLibraries?: () => readonly string[];
@@ -83,7 +81,6 @@ export interface VgpuOptions {
   readonly gpus: () => readonly string[];
   /** `--low-priority-floor`. */
   readonly lowFloor?: number;
-  /** `--sample-period`. */
   readonly samplePeriodMs: number;
   readonly clock: Clock;
   readonly log: Log;

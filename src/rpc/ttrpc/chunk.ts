@@ -5,7 +5,7 @@
  */
 import { MESSAGE_HEADER_BYTES, MESSAGE_LIMIT_BYTES } from './message.js';
 
-export const CHUNK_HEADER_BYTES = 8;
+const CHUNK_HEADER_BYTES = 8;
 /** Size of a whole ttrpc message. */
 export const CHUNK_LIMIT_BYTES = MESSAGE_HEADER_BYTES + MESSAGE_LIMIT_BYTES;
 

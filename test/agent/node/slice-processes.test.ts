@@ -4,7 +4,7 @@ import { test } from 'tap';
 import { parseSimNode } from '../../../src/agent/gpus/sim/node.js';
 import { SimDriver } from '../../../src/agent/gpus/sim/sim-driver.js';
 import { sliceProcesses } from '../../../src/agent/node/slice-processes.js';
-import type { ContainerKnowledge } from '../../../src/agent/slices/ports.js';
+import type { ContainerKnowledge } from '../../../src/agent/runtimes/index.js';
 import { NodeClient } from '../../../src/cli/node-client.js';
 import type { GpuProcess } from '../../../src/gpu/sample.js';
 import { systemClock } from '../../../src/host/clock.js';
@@ -78,6 +78,7 @@ test('the agent answers with the processes of a container on its display socket'
   const containers: ContainerKnowledge = {
     placeOf: async () => ({ containerId: 'd1f0'.repeat(16), podUid: pod.uid }),
     pidsOf: async () => [process.pid],
+    sliceOf: () => null,
     nameOf: async () => 'main',
   };
   const node = await startedNode(t, {

@@ -11,7 +11,7 @@ import {
   USAGE_LAYOUT,
 } from '../../../src/abi/vgpu-abi.js';
 import type { GpuProcess, GpuSample } from '../../../src/gpu/sample.js';
-import type { GpuSource } from '../../../src/agent/slices/ports.js';
+import type { GpuSource } from '../../../src/agent/gpus/index.js';
 
 /** GPUs whose answers the test sets. */
 export class FakeGpus implements GpuSource {

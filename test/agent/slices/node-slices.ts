@@ -4,7 +4,8 @@ import { systemClock } from '../../../src/host/clock.js';
 import { silentLog } from '../../../src/host/log.js';
 import { LimitPolicy } from '../../../src/agent/slices/limits/limit-policy.js';
 import { OperatorLimits } from '../../../src/agent/slices/limits/operator-limits.js';
-import type { ContainerKnowledge, PodLimitAnnotations } from '../../../src/agent/slices/ports.js';
+import type { ContainerKnowledge } from '../../../src/agent/runtimes/index.js';
+import type { PodLimitAnnotations } from '../../../src/agent/slices/ports.js';
 import { SliceDirectories } from '../../../src/agent/slices/slice-directory.js';
 import type { SliceSpec } from '../../../src/agent/slices/slice.js';
 import { Slices, type SlicesOptions } from '../../../src/agent/slices/slices.js';
@@ -18,6 +19,7 @@ export const MIB = 1024 * 1024;
 export const IGNORANT: ContainerKnowledge = {
   placeOf: async () => null,
   pidsOf: async () => [],
+  sliceOf: () => null,
   nameOf: async () => null,
 };
 

@@ -1,5 +1,6 @@
 import { PPM_WHOLE } from '../../../src/abi/vgpu-abi.js';
-import { charge, effectivePpm, waitNs, wallNs } from '../../../src/gpu/share-law.js';
+import { effectivePpm } from '../../../src/gpu/share-law.js';
+import { charge, waitNs, wallNs } from '../../gpu/token-bucket.js';
 import {
   NO_SLICES,
   steer,

@@ -53,7 +53,7 @@ function refresh() {
   else view.changed();
 }
 
-/** Shows what the address says, anew. */
+/** Renders the view that the address names. */
 function show() {
   if (store.state === null) return;
   view?.close();
@@ -82,7 +82,7 @@ const on = {
   state(data) {
     store.state = data;
     title(data);
-    // The numbers of this state follow at once.
+    // The figures of this state follow at once.
     store.usage = null;
   },
   usage(data) {
@@ -99,7 +99,7 @@ const on = {
   busy: () => lost('too many readers, trying again'),
 };
 
-/** The figures that are shown are those of the last usage. */
+/** The shown figures are those of the last usage message. */
 function lost(text) {
   connected(text, 'lost', store.usage === null ? null : { why: 'The agent does not answer.', ms: store.usage.at });
 }

@@ -1,5 +1,4 @@
 import koffi, { type LibraryHandle } from 'koffi';
-import { CALL_ARGUMENTS, CallListLibrary } from '../../../host/call-list.js';
 import { DriverError } from '../driver.js';
 
 /**
@@ -34,13 +33,6 @@ const C_TYPE: Readonly<Record<Parameter, string>> = {
   memory: 'void *',
 };
 
-/** One call of a function. */
-export interface FunctionCall {
-  readonly name: string;
-  readonly parameters: readonly Parameter[];
-  readonly args: readonly Argument[];
-}
-
 type AsyncFunction = (...args: [...Argument[], (error: unknown, code: number) => void]) => void;
 
 /** The opened driver library. A function is bound at its first call; a missing one is no error before that. */
@@ -48,22 +40,18 @@ export class Library {
   readonly path: string;
   readonly #handle: LibraryHandle;
   readonly #bound = new Map<string, AsyncFunction | null>();
-  readonly #addresses = new Map<string, bigint>();
-  /** Null if this package was installed without it. */
-  readonly #callLists: CallListLibrary | null;
 
-  private constructor(path: string, handle: LibraryHandle, callList: string | undefined) {
+  private constructor(path: string, handle: LibraryHandle) {
     this.path = path;
     this.#handle = handle;
-    this.#callLists = CallListLibrary.open(callList);
   }
 
   /** Opens the first existing file of `paths`. */
-  static open(paths: readonly string[], callList?: string): Library {
+  static open(paths: readonly string[]): Library {
     const failures: string[] = [];
     for (const path of paths) {
       try {
-        return new Library(path, koffi.load(path), callList);
+        return new Library(path, koffi.load(path));
       } catch (error) {
         failures.push(`${path}: ${(error as Error).message}`);
       }
@@ -91,30 +79,6 @@ export class Library {
         else resolve(code);
       });
     });
-  }
-
-  /**
-   * Calls functions that `has` one after another, on one thread of Node's pool, and returns their results; null if
-   * only single calls are possible.
-   */
-  async callAll(calls: readonly FunctionCall[]): Promise<readonly number[] | null> {
-    if (this.#callLists === null || calls.some(({ args }) => args.length > CALL_ARGUMENTS)) return null;
-    const list = this.#callLists.list(calls.map(({ name, args }) => ({ address: this.#addressOf(name), args })));
-    try {
-      await list.runOnPool();
-    } catch (error) {
-      throw new DriverError('failed', (error as Error).message, error);
-    }
-    return calls.map((_, at) => list.result(at));
-  }
-
-  #addressOf(name: string): bigint {
-    let address = this.#addresses.get(name);
-    if (address === undefined) {
-      address = koffi.address(this.#handle.symbol(name));
-      this.#addresses.set(name, address);
-    }
-    return address;
   }
 
   #bind(name: string, parameters: readonly Parameter[]): AsyncFunction | null {

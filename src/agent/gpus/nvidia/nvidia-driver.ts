@@ -19,7 +19,7 @@ export interface NvidiaOptions {
   /** Paths of libnvidia-ml, tried in this order. */
   readonly libraryPaths?: readonly string[];
   readonly kernel?: KernelDriver;
-  /** Each MIG instance counts as a separate GPU; without, GPUs that MIG divides are left out. */
+  /** True: each MIG instance counts as a separate GPU. False: GPUs that MIG divides are excluded. */
   readonly migInstances?: boolean;
   readonly clock?: Clock;
   /** Called once for each thing that this driver or a GPU does not support, and for actions on missing modules. */
@@ -33,8 +33,8 @@ export interface NvidiaOptions {
 /** Number of threads of Node's pool that calls into the driver may use at once. */
 const CALL_LIMIT = 2;
 /**
- * In every tick, reported errors are fetched, and GPUs that report none are asked; every this many ticks all GPUs are
- * asked, and counted. After an outage, the driver is opened again at this interval.
+ * Every tick fetches reported errors and queries the GPUs that report none. Every this many ticks, all GPUs are
+ * queried and counted. After an outage, the driver is opened again at this interval.
  */
 const TICKS_PER_ROUND = 5;
 /** Utilisation by process covers this last period. */
@@ -92,15 +92,16 @@ export class NvidiaDriver implements Driver {
 
   async sample(uuid: string): Promise<GpuSample> {
     return this.#onGpu(uuid, async ({ session: { nvml } }, { target, handle, board }) => {
-      const [memoryInfo, load, heat, watts] = await nvml.askAll<[MemoryInfo, number, number, number]>(target, [
+      const [memoryInfo, load, heat, watts] = nvml.askAll<[MemoryInfo, number, number, number]>(target, [
         memory(handle),
         utilization(handle),
         temperature(board),
         power(board),
       ]);
+      const usedMemoryBytes = (await memoryInfo)?.usedBytes ?? null;
       return {
         atMs: this.#clock.now(),
-        usedMemoryBytes: (await memoryInfo)?.usedBytes ?? null,
+        usedMemoryBytes,
         utilizationPercent: await optional(load),
         temperatureCelsius: await optional(heat),
         powerMilliwatts: await optional(watts),
@@ -236,7 +237,6 @@ export class NvidiaDriver implements Driver {
       this.#emit(...(await connection.watch.reported()));
       const { session, watch } = connection;
       const everyone = tick % TICKS_PER_ROUND === 0;
-      // Both ask the same GPUs: each GPU gets one list of calls.
       const [news, found] = await Promise.all([
         watch.visited(everyone),
         everyone ? surveyMachine(session, this.#kernel) : session.fingerprint,

@@ -12,7 +12,7 @@ const MAX_ROOM = 65_536;
 export async function askProcesses(nvml: Nvml, gpu: NvmlGpu, sinceMs: number): Promise<readonly GpuProcess[]> {
   const runningIn = CONTEXTS.map((context) => (room: number) => runningProcesses(gpu.handle, context, room));
   const sharesOf = (room: number): Question<Listed<ProcessShare>> => processShares(gpu.handle, sinceMs * 1000, room);
-  const answers = await nvml.askAll<[...Listed<RunningProcess>[], Listed<ProcessShare>]>(gpu.target, [
+  const answers = nvml.askAll<[...Listed<RunningProcess>[], Listed<ProcessShare>]>(gpu.target, [
     ...runningIn.map((question) => question(FIRST_ROOM)),
     sharesOf(FIRST_ROOM),
   ]);

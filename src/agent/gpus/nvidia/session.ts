@@ -90,8 +90,7 @@ export async function surveyMachine(session: Session, kernel: KernelDriver): Pro
   const physical = [...session.gpus.values()].filter((gpu) => gpu.details.instance === undefined);
   const known = physical.map(async (gpu) => {
     // A GPU that does not answer now keeps its last known mode.
-    const answers = nvml.askAll<[boolean]>(gpu.target, [identity.migMode(gpu.handle)]);
-    const mig = await answers.then(([mode]) => mode).catch(() => gpu.details.mig);
+    const mig = await nvml.ask(gpu.target, identity.migMode(gpu.handle)).catch(() => gpu.details.mig);
     return { ...gpu, details: { ...gpu.details, mig } };
   });
   const total = await countGpus(nvml, kernel);

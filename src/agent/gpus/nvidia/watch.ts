@@ -81,7 +81,7 @@ export class Watch {
   async #visit(gpu: NvmlGpu): Promise<readonly DriverEvent[]> {
     const { uuid } = gpu.details;
     try {
-      const [present, uncorrected] = await this.#session.nvml.askAll<[MemoryInfo, number]>(gpu.target, [
+      const [present, uncorrected] = this.#session.nvml.askAll<[MemoryInfo, number]>(gpu.target, [
         memory(gpu.handle),
         uncorrectedErrors(gpu.handle),
       ]);

@@ -73,8 +73,8 @@ const MODELS = [
 ] as const;
 
 /**
- * Divides a GPU into instances of these profiles. If it cannot, it returns a text about the expected input. `index` is
- * the first's.
+ * Divides a GPU into instances of these profiles. If the profiles do not fit, returns a text about the expected
+ * input. `index` is the index of the first instance.
  */
 export function divideGpu(gpu: GpuDetails, names: readonly string[], index: number): readonly GpuDetails[] | string {
   const known = MODELS.find(
@@ -90,7 +90,7 @@ export function divideGpu(gpu: GpuDetails, names: readonly string[], index: numb
   return complete.map((profile, at) => instanceOf(gpu, profile, starts[at] ?? 0, index + at));
 }
 
-/** Gives each profile a place among the memory slices; the first answer that there is. */
+/** Start of each profile among the memory slices; the first arrangement that fits, or null. */
 function fit([profile, ...others]: readonly Profile[], taken: number): readonly number[] | null {
   if (profile === undefined) return [];
   for (let start = 0; start < MEMORY_SLICES; start++) {
@@ -109,7 +109,7 @@ function mayStart({ computeSlices, memorySlices }: Profile, start: number): bool
   return start % memorySlices === 0;
 }
 
-/** The driver numbers GPU instances by size and place. */
+/** The driver numbers GPU instances by size and position. */
 const FIRST_ID: Readonly<Record<number, number>> = { 1: 7, 2: 3, 4: 1, 8: 0 };
 
 function instanceOf(gpu: GpuDetails, profile: Profile, start: number, index: number): GpuDetails {
@@ -131,7 +131,7 @@ function instanceOf(gpu: GpuDetails, profile: Profile, start: number, index: num
   };
 }
 
-/** Another first group of digits than the GPU's. */
+/** The first group of digits differs from the GPU's. */
 function instanceUuid(gpuUuid: string, gpuInstance: number): string {
   const first = (Number.parseInt(gpuUuid.slice(4, 12), 16) ^ ((gpuInstance + 1) << 24)) >>> 0;
   return `MIG-${first.toString(16).padStart(8, '0')}${gpuUuid.slice(12)}`;

@@ -30,7 +30,7 @@ export interface Finding {
   /** Distinguishes findings of the same code in one container. */
   readonly subject: string;
   readonly message: string;
-  /** Whether the limits may not be enforced, which is a reason to evict if the policy says so. */
+  /** Whether the limits may be unenforced, which is a reason to evict if the policy says so. */
   readonly serious: boolean;
   /** Whether one observation is enough to report it at once. */
   readonly certain?: true;
@@ -98,6 +98,11 @@ export interface AuditedDevice {
   readonly unchargedTimePpm: number | null;
   /** The part of `unchargedTimePpm` that no correction of the charges can explain; null or absent: unknown. */
   readonly uncorrectableTimePpm?: number | null;
+  /**
+   * The largest part of the GPU's time, in percent, that one sample since the last audit showed and that no launch
+   * explains; null or absent: none.
+   */
+  readonly unchargedPercent?: number | null;
 }
 
 export interface AuditView {
@@ -127,7 +132,7 @@ export interface AuditView {
 const MEMORY_SLACK_BYTES = 64 * 2 ** 20;
 /** Modules that a program loads when its memory is full exceed the limit by this much at most. */
 const MODULE_BYTES = 256 * 2 ** 20;
-/** More than this many times the limit is no matter of rounding or modules. */
+/** Use above this many times the limit cannot come from rounding or modules. */
 const GROSS_FACTOR = 1.25;
 /** Modules of all processes may take this much without a charge; more is use past the control library. */
 const UNCOUNTED_BYTES = 2 ** 30;
@@ -137,7 +142,9 @@ const UNCOUNTED_BYTES = 2 ** 30;
  */
 const UNCHARGED_TIME_PPM = 100_000;
 const GROSS_UNCHARGED_TIME_PPM = 200_000;
-/** Reports of GPU time are of short windows, in whole percents: this much more than allocated is no finding. */
+/**
+ * Reports of GPU time cover short windows, in whole percents: use up to this much above the allocation is no finding.
+ */
 const OVER_SHARE_PERCENT = 10;
 /** After this many launches without a measured time, time measurement does not work. */
 const LAUNCHES_TO_TIME = 1_000;
@@ -147,19 +154,23 @@ export function audit(view: AuditView): Finding[] {
   const usesOfOtherGpus = view.usesOfOtherGpus.map(({ gpuUuid, process }): Finding => ({
     code: 'wrong-gpu',
     subject: gpuUuid,
-    message: `${list([process])} uses ${gpuUuid}, which the container was not given`,
+    message: `${list([process])} uses ${gpuUuid}, which is not allocated to the container`,
     serious: true,
     proof: true,
   }));
   const limited = view.devices.some(({ memoryLimitBytes, share }) => memoryLimitBytes !== null || share < 100);
   if (!limited) return usesOfOtherGpus;
   if (view.unenforced === true) return [...usesOfOtherGpus, ...view.devices.flatMap(auditUnenforced)];
+  const bypass = auditProcesses(view);
   return [
     ...usesOfOtherGpus,
     ...auditInjection(view),
-    ...auditProcesses(view),
+    ...bypass,
     ...auditSessions(view),
-    ...auditDevices(view),
+    // Processes without the library explain time that was not charged for a moment.
+    ...auditDevices(
+      bypass.length === 0 ? view.devices : view.devices.map((one) => ({ ...one, unchargedPercent: null })),
+    ),
     ...auditFile(view),
   ];
 }
@@ -181,7 +192,7 @@ function auditUnenforced(device: AuditedDevice): Finding[] {
  */
 function auditInjection({ uninjected = [] }: AuditView): Finding[] {
   if (uninjected.length === 0) return [];
-  const message = `the container was not made with what its slice needs: ${uninjected.join('; ')}`;
+  const message = `the container was created without settings that its slice needs: ${uninjected.join('; ')}`;
   return [{ code: 'not-injected', subject: '', message, serious: false, certain: true }];
 }
 
@@ -199,7 +210,7 @@ function auditProcesses({ processes, sessions }: AuditView): Finding[] {
     return [{ code: 'no-library', subject: '', message, serious: true, proof: true, ...twice }];
   }
   if (foreignProcesses.length === 0) return [];
-  const forged = foreignProcesses.some(({ greeted }) => greeted) ? ', but greeted as if it had it' : '';
+  const forged = foreignProcesses.some(({ greeted }) => greeted) ? ', but sent the greeting of the library' : '';
   const verb = foreignProcesses.length === 1 ? 'uses' : 'use';
   const message = `${list(foreignProcesses)} ${verb} the GPU without the control library${forged}`;
   return [{ code: 'unregistered', subject: '', message, serious: true, proof: true, ...twice }];
@@ -244,7 +255,7 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, evidence: readonly s
       {
         code: 'tampered',
         subject,
-        message: `process ${subject} greeted as one that the usage file does not have`,
+        message: `process ${subject} sent a greeting for a slot that the usage file does not have`,
         serious: true,
       },
     ];
@@ -275,7 +286,28 @@ function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevi
   return [{ ...finding, certain: true, proof: true }];
 }
 
-function auditDevices({ devices }: AuditView): Finding[] {
+/**
+ * GPU time that no launch explains: over an account of seconds, or for a moment, which is a proof because then the
+ * container had no launches that could explain it.
+ */
+function auditTime(device: AuditedDevice): Finding[] {
+  const { gpuUuid, share, unchargedTimePpm, uncorrectableTimePpm = null, unchargedPercent = null } = device;
+  const lasting = (uncorrectableTimePpm ?? 0) > UNCHARGED_TIME_PPM;
+  if (share >= 100 || (!lasting && unchargedPercent === null)) return [];
+  const percent = lasting ? (unchargedTimePpm ?? uncorrectableTimePpm ?? 0) / 10_000 : (unchargedPercent ?? 0);
+  const proof = unchargedPercent !== null || (uncorrectableTimePpm ?? 0) > GROSS_UNCHARGED_TIME_PPM;
+  return [
+    {
+      code: 'not-enforcing',
+      subject: `${gpuUuid} time`,
+      message: `${Math.round(percent)} % of the time of ${gpuUuid} ${lasting ? 'are' : 'were for a moment'} used and not charged`,
+      serious: true,
+      ...(proof ? { proof } : {}),
+    },
+  ];
+}
+
+function auditDevices(devices: readonly AuditedDevice[]): Finding[] {
   return devices.flatMap((device): Finding[] => {
     const findings = auditMemory(device);
     const { gpuUuid } = device;
@@ -283,26 +315,16 @@ function auditDevices({ devices }: AuditView): Finding[] {
       findings.push({
         code: 'not-enforcing',
         subject: gpuUuid,
-        message: `launches on ${gpuUuid} cannot be timed: its share is kept by guess`,
+        message: `launches on ${gpuUuid} cannot be timed: its share is enforced by estimate`,
         serious: false,
       });
     }
-    const uncorrectable = device.uncorrectableTimePpm ?? null;
-    if (device.share < 100 && uncorrectable !== null && uncorrectable > UNCHARGED_TIME_PPM) {
-      const gross = uncorrectable > GROSS_UNCHARGED_TIME_PPM;
-      findings.push({
-        code: 'not-enforcing',
-        subject: `${gpuUuid} time`,
-        message: `${Math.round((device.unchargedTimePpm ?? uncorrectable) / 10_000)} % of the time of ${gpuUuid} are used and not charged`,
-        serious: true,
-        ...(gross ? { proof: true } : {}),
-      });
-    }
+    findings.push(...auditTime(device));
     if (device.wentBack)
       findings.push({
         code: 'tampered',
         subject: gpuUuid,
-        message: `counters of ${gpuUuid} went back`,
+        message: `counters of ${gpuUuid} decreased`,
         serious: false,
       });
     return findings;

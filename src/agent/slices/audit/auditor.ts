@@ -13,7 +13,6 @@ import type { Clock } from '../../../host/clock.js';
 import type { Log } from '../../../host/log.js';
 import { namespacePids, processStat } from '../../../host/process-stat.js';
 import type { GpuMonitor } from '../steering/gpu-monitor.js';
-import { GrownFiles } from './grown-files.js';
 import type { Evictor, SliceNotices } from '../ports.js';
 import type { MappedLibraries } from './mapped-libraries.js';
 import type { ProcessOwners } from '../process-owners.js';
@@ -61,8 +60,8 @@ const CUT_MS = 100;
 const TURNS_PER_FULL_CUT = 10;
 const DISK_STEP_BYTES = 4 * 2 ** 20;
 /**
- * Where usage files are on file systems of a fixed size, a turn is longer, and both kinds are checked in every fifth,
- * and at once when activity files take more or less memory than at the last check.
+ * If usage files are on file systems of a fixed size, a turn is longer. Both kinds of files are checked in every
+ * fifth turn, and at once when activity files take more or less memory than at the last check.
  */
 const BOUNDED_CUT_MS = 1_000;
 const TURNS_PER_BOUNDED_CUT = 5;
@@ -82,7 +81,6 @@ export class Auditor {
     number
   >;
   readonly #sampledUses = new Map<string, SampledUse>();
-  readonly #grownFiles = new GrownFiles();
   readonly #grown = new WeakMap<Slice, { readonly found: string; readonly audit: number }>();
   #evictions = 0;
   #audits = 0;
@@ -303,7 +301,7 @@ export class Auditor {
       const session = this.#options.slices.sessionOf(pid);
       if (session === null) return [];
       const library = this.#libraryOf(pid, session.startTicks ?? processStat(pid)?.startTicks ?? null);
-      // A finding about a process that greeted is one without the library; the others need no name.
+      // Only a process that greeted and lacks the library becomes a finding, so only it needs a name.
       const name = library === false ? nameOf(pid) : '';
       return [{ pid, name, greeted: true, claimed: false, active: true, library }];
     });
@@ -330,8 +328,8 @@ export class Auditor {
   #cutAll(): void {
     const everything = this.#checksEverything();
     if (this.#options.usageBounded && !everything) return;
-    for (const slice of this.#grownFiles.find(this.#options.slices.started.values(), everything)) {
-      const found = slice.cutUsage();
+    for (const slice of this.#options.slices.started.values()) {
+      const found = slice.cutUsage(everything);
       if (found === null) continue;
       const known = this.#grown.get(slice);
       this.#grown.set(slice, { found, audit: this.#audits });
@@ -378,6 +376,7 @@ function deviceOf(gpuSlice: GpuSlice, peakBytes: number | undefined): AuditedDev
     uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + gpuSlice.live.driverOverheadBytes,
     unchargedTimePpm: timePpm,
     uncorrectableTimePpm,
+    unchargedPercent: gpuSlice.takeUnchargedPercent(),
     launches: counters?.launches ?? 0,
     samples: counters?.samples ?? 0,
     wentBack: gpuSlice.takeWentBack(),

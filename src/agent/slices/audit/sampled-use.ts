@@ -15,7 +15,7 @@ interface Witnessed {
  * A greeting may wait in the socket while the driver already lists its process; an audit judges a process only this
  * long after the sample that saw it.
  */
-export const GREETING_MS = 1_000;
+const GREETING_MS = 1_000;
 /** A process that no sample listed for longer than this has come a second time. */
 const ABSENT_MS = 2_000;
 

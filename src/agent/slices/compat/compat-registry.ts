@@ -10,7 +10,7 @@ import { vcudaProto } from '../../../rpc/proto.js';
 import type { RpcService } from '../../../rpc/rpc-server.js';
 import { RpcRefusal, unary } from '../../../rpc/unary.js';
 import { CompatFiles } from './compat-files.js';
-import type { ContainerKnowledge } from '../ports.js';
+import type { ContainerKnowledge } from '../../runtimes/index.js';
 
 export interface CompatRegistryOptions {
   readonly sliceDirectory: string;

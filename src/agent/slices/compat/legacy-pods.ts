@@ -6,7 +6,8 @@ import type { Clock } from '../../../host/clock.js';
 import { LimitedLog } from '../../../host/limited-log.js';
 import type { Log } from '../../../host/log.js';
 import { CompatRegistry, type Registered } from './compat-registry.js';
-import type { ContainerKnowledge, PodLimitAnnotations } from '../ports.js';
+import type { ContainerKnowledge } from '../../runtimes/index.js';
+import type { PodLimitAnnotations } from '../ports.js';
 import { REGISTRATION_PACE, RegistrationPace } from './registration-pace.js';
 import { ConnectionBudget, SliceSocket } from './slice-socket.js';
 

@@ -96,7 +96,7 @@ export class LimitsWriter {
     this.publish(this.#with(index, change));
   }
 
-  /** The same for its steering, which changes most often. */
+  /** Publishes new steering for one GPU, which changes most often. */
   steer(index: number, steering: Steering): void {
     if (this.#published === null) this.change(index, { steering });
     else this.#write(publishSteering(this.#published, index, steering), this.#with(index, { steering }));
@@ -108,7 +108,7 @@ export class LimitsWriter {
 
   #write(publication: Publication, live: readonly LiveLimit[]): void {
     if (this.#fd === null) return;
-    // Half a publication is not one to start from.
+    // If a write fails, the next publication starts from nothing instead of an incomplete one.
     this.#published = null;
     for (const { position, bytes } of publication.writes) writeSync(this.#fd, bytes, 0, bytes.length, position);
     this.#published = publication;

@@ -74,12 +74,12 @@ export function valueFor(text: string, container: string): string | undefined {
 }
 
 /**
- * Bytes from a whole number of blocks ("16") or a quantity with a unit ("4Gi", "1500M"); null for an invalid or empty
- * text.
+ * Bytes from a whole number of blocks ("16") or a quantity with a unit ("4GiB", "4Gi", "1500M"); null for an invalid
+ * or empty text.
  */
 export function parseMemory(text: string): number | null {
   if (/^\d{1,9}$/.test(text)) return Number(text) > 0 ? Number(text) * MEMORY_BLOCK_BYTES : null;
-  const bytes = wholeQuantity(text);
+  const bytes = wholeQuantity(text.replace(/iB$/u, 'i'));
   return bytes !== null && bytes > 0 ? bytes : null;
 }
 
@@ -151,7 +151,7 @@ export function holdLimits(given: readonly DeviceLimit[], request: LimitRequest)
   return { devices, notes: [...new Set(notes)] };
 }
 
-/** A priority that was given with a claim may be lowered; without one the pod says what it is. */
+/** The pod may lower the priority that its claim gave. Without such a priority, the pod sets it. */
 function heldPriority(
   { priority: given }: DeviceLimit,
   share: number,
@@ -265,7 +265,7 @@ function enforced(why: string): Enforcement {
 }
 
 /** Slices of class `low` may hold more than their allocation, on the host; `normal` and `high` never. */
-export const MEMORY_CLASSES = ['high', 'normal', 'low'] as const;
+const MEMORY_CLASSES = ['high', 'normal', 'low'] as const;
 export type MemoryClass = (typeof MEMORY_CLASSES)[number];
 
 /** A node that does not oversubscribe memory. */
@@ -279,8 +279,8 @@ export function readMemoryClass(annotations: ReadonlyMap<string, string>, contai
 }
 
 /**
- * The limits with host-backed memory for a container of class `low`: together with it the container may hold `factor`
- * times its memory limit. Says why where that is not possible.
+ * The limits with host-backed memory for a container of class `low`: with this memory the container may hold `factor`
+ * times its memory limit. Names the reason if that is not possible.
  */
 export function oversubscribe(
   devices: readonly DeviceLimit[],
@@ -301,12 +301,11 @@ export function oversubscribe(
   if (device === undefined || devices.length > 1)
     return withinMemory(
       devices,
-      `only containers with one GPU can hold memory beyond it, this one has ${devices.length}`,
+      `only containers with one GPU can hold host-backed memory, this one has ${devices.length}`,
     );
   if (device.priority === 'high')
     return withinMemory(devices, 'a container of high priority never holds memory on the host');
-  if (device.memoryBytes === null)
-    return withinMemory(devices, 'the container has no memory limit that it could go beyond');
+  if (device.memoryBytes === null) return withinMemory(devices, 'the container has no memory limit');
   return { devices: [{ ...device, hostBackedBytes: Math.floor(device.memoryBytes * (factor - 1)) }], notes: [] };
 }
 

@@ -1,33 +1,19 @@
 import { NO_SLICES, steer, stepCorrection, withCorrection, type SteeringState } from './steering.js';
-import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
-import { FileParts, readParts } from '../../../host/file-parts.js';
-import type { GpuSource } from '../ports.js';
-import type { AdoptedContainer, ProcessOwners } from '../process-owners.js';
+import type { GpuSample } from '../../../gpu/sample.js';
+import { GpuSampler, type GpuSource } from '../../gpus/index.js';
+import type { ProcessOwners } from '../process-owners.js';
+import { partByOwner, unsteeredPpm, type SampledProcesses } from './sampled-processes.js';
 import { GpuSlice } from './gpu-slice.js';
 import type { Slice } from '../slice.js';
 
 /** The interval over which charges are compared with the driver's reports. */
 const ACCOUNT_MS = 5_000;
 
-/** Processes that hold this much more memory than at the last sample are sampled again. */
-const GROWTH_BYTES = 64 * 2 ** 20;
-
-/** A process of a container that the original's plugin started. */
-export interface AdoptedProcess {
-  readonly owner: AdoptedContainer;
-  readonly process: GpuProcess;
-}
-
-/** The last sample of a GPU, and its processes that belong to no container with an allocation on this GPU. */
-export interface GpuState {
+/** The last sample of a GPU, and the owners of its processes. */
+export interface GpuState extends SampledProcesses {
   readonly sample: GpuSample;
   /** Memory of all its processes, as the driver lists them. */
   readonly processMemoryBytes: number;
-  readonly foreignProcesses: readonly GpuProcess[];
-  /** Processes of containers that the original's plugin started, and that have this GPU. */
-  readonly adoptedProcesses: readonly AdoptedProcess[];
-  /** Foreign processes that belong to containers on other GPUs. */
-  readonly processesOfOtherGpus: readonly { readonly allocation: string; readonly pid: number }[];
 }
 
 /**
@@ -37,14 +23,12 @@ export interface GpuState {
  */
 export class GpuMonitor {
   readonly uuid: string;
-  readonly #source: GpuSource;
+  readonly #sampler: GpuSampler;
   readonly #owners: ProcessOwners;
   #gpuSlices: readonly GpuSlice[] = [];
-  #counters = new FileParts([]);
-  #held = new FileParts([]);
   #steering: SteeringState = NO_SLICES;
   #state: GpuState | null = null;
-  #foreignPpm = 0;
+  #unsteeredPpm = 0;
   #tickAtNs: bigint | null = null;
   #sampledAtNs: bigint | null = null;
   #accountMs = 0;
@@ -55,7 +39,7 @@ export class GpuMonitor {
 
   constructor(uuid: string, source: GpuSource, owners: ProcessOwners) {
     this.uuid = uuid;
-    this.#source = source;
+    this.#sampler = new GpuSampler(uuid, source);
     this.#owners = owners;
   }
 
@@ -79,9 +63,7 @@ export class GpuMonitor {
 
   /** All its processes at the last sample. */
   get pids(): readonly number[] {
-    const ours = this.#gpuSlices.flatMap(({ processes }) => processes);
-    const adopted = (this.#state?.adoptedProcesses ?? []).map(({ process }) => process);
-    return [...ours, ...adopted, ...(this.#state?.foreignProcesses ?? [])].map(({ pid }) => pid);
+    return (this.#sampler.last?.processes ?? []).map(({ pid }) => pid);
   }
 
   /** True while a tick may change something: a limited container used the GPU lately. */
@@ -99,20 +81,9 @@ export class GpuMonitor {
     return !this.#busy && this.#state?.sample.utilizationPercent === 0;
   }
 
-  /**
-   * Whether the driver lists other processes, or more memory of processes, than at the last sample. Asks for nothing
-   * else, so that a GPU with containers can be asked between two samples. After a failure, the next sample tries again.
-   */
+  /** Whether the driver shows other processes of its containers than at the last sample; never rejects. */
   async hasChanged(): Promise<boolean> {
-    if (this.#gpuSlices.length === 0) return false;
-    try {
-      const known = new Set(this.pids);
-      const processes = await this.#source.processes(this.uuid);
-      if (processes.length !== known.size || processes.some(({ pid }) => !known.has(pid))) return true;
-      return memoryOf(processes) > (this.#state?.processMemoryBytes ?? 0) + GROWTH_BYTES;
-    } catch {
-      return false;
-    }
+    return this.#gpuSlices.length > 0 && this.#sampler.hasChanged();
   }
 
   /** Updates the slices on this GPU; `slices` are all of this node. */
@@ -139,18 +110,14 @@ export class GpuMonitor {
       this.#steering = NO_SLICES;
       return;
     }
-    this.#counters = readParts(
-      this.#counters,
-      present.map(({ countersPart }) => countersPart),
-    );
-    const ticks = present.flatMap((gpuSlice, at) => {
-      const tick = gpuSlice.tick(nowNs, this.#counters.bytes(at));
+    const ticks = present.flatMap((gpuSlice) => {
+      const tick = gpuSlice.tick(nowNs);
       return tick === null ? [] : [{ gpuSlice, tick }];
     });
     const { state, decisions } = steer(this.#steering, {
       elapsedNs,
       slices: ticks.map(({ tick }) => tick),
-      foreignPpm: this.#foreignPpm,
+      foreignPpm: this.#unsteeredPpm,
     });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
@@ -179,8 +146,7 @@ export class GpuMonitor {
     const moving = limited.filter(({ overheadMoves }) => overheadMoves);
     // On an idle GPU, allocations during the driver call are rare; the next sample corrects their effect.
     const heldBefore = this.idle ? null : new Map(moving.map((gpuSlice) => [gpuSlice, gpuSlice.held()]));
-    // Both at once: the driver answers them with one list of calls.
-    const [processes, sample] = await Promise.all([this.#source.processes(this.uuid), this.#source.sample(this.uuid)]);
+    const { processes, sample, processMemoryBytes } = await this.#sampler.take();
     const heldAfter = new Map(moving.map((gpuSlice) => [gpuSlice, gpuSlice.held()]));
     await this.#owners.learn(
       processes.map(({ pid }) => pid),
@@ -189,61 +155,19 @@ export class GpuMonitor {
     const atNs = nowNs();
     const elapsedNs = this.#sampledAtNs === null ? 0 : Number(atNs - this.#sampledAtNs);
     this.#sampledAtNs = atNs;
-    const byOwner = this.#byOwner(processes);
+    const here = new Set(this.#gpuSlices.map(({ slice }) => slice.id));
+    const parted = partByOwner(processes, this.#owners, this.uuid, here);
     // A busy GPU without processes: this driver, or this agent, does not see the processes.
     const lists = processes.length > 0 || sample.utilizationPercent === 0;
-    for (const gpuSlice of this.#gpuSlices) gpuSlice.update(byOwner.get(gpuSlice.slice.id) ?? [], elapsedNs, lists);
+    for (const gpuSlice of this.#gpuSlices)
+      gpuSlice.update(parted.byAllocation.get(gpuSlice.slice.id) ?? [], elapsedNs, lists);
     for (const [gpuSlice, held] of heldAfter)
       gpuSlice.chargeOverhead((heldBefore ?? heldAfter).get(gpuSlice) ?? null, held);
-    this.#watchOverheads(limited.filter((gpuSlice) => !heldAfter.has(gpuSlice)));
-    const others = byOwner.get(null) ?? [];
-    const adoptedProcesses = others.flatMap((process): AdoptedProcess[] => {
-      const owner = this.#owners.adoptedOf(process.pid, this.uuid);
-      return owner === null ? [] : [{ owner, process }];
-    });
-    const adopted = new Set(adoptedProcesses.map(({ process }) => process));
-    const foreignProcesses = others.filter((process) => !adopted.has(process));
-    const processesOfOtherGpus = foreignProcesses.flatMap(({ pid }) => {
-      const owner = this.#owners.ownerOf(pid);
-      return owner === null ? [] : [{ allocation: owner.allocation, pid }];
-    });
-    this.#foreignPpm = foreignPpm(others, this.#unsteered());
-    const processMemoryBytes = memoryOf(processes);
-    this.#state = {
-      sample: { ...sample, atMs: nowMs() },
-      processMemoryBytes,
-      foreignProcesses,
-      adoptedProcesses,
-      processesOfOtherGpus,
-    };
+    for (const gpuSlice of limited) if (!heldAfter.has(gpuSlice)) gpuSlice.watchOverhead();
+    this.#unsteeredPpm = unsteeredPpm(parted.unsteered, this.#state?.unsteered ?? []);
+    this.#state = { ...parted, sample: { ...sample, atMs: nowMs() }, processMemoryBytes };
     this.#accountMs += elapsedNs / 1e6;
     if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();
-  }
-
-  /** The processes of the last sample that no slice of ours has. */
-  #unsteered(): readonly GpuProcess[] {
-    const { foreignProcesses = [], adoptedProcesses = [] } = this.#state ?? {};
-    return [...foreignProcesses, ...adoptedProcesses.map(({ process }) => process)];
-  }
-
-  #watchOverheads(gpuSlices: readonly GpuSlice[]): void {
-    this.#held = readParts(
-      this.#held,
-      gpuSlices.map(({ heldPart }) => heldPart),
-    );
-    for (const [at, gpuSlice] of gpuSlices.entries()) gpuSlice.watchOverhead(this.#held.bytes(at));
-  }
-
-  #byOwner(processes: readonly GpuProcess[]): Map<string | null, GpuProcess[]> {
-    const here = new Set(this.#gpuSlices.map(({ slice }) => slice.id));
-    const byOwner = new Map<string | null, GpuProcess[]>();
-    for (const process of processes) {
-      const allocation = this.#owners.ownerOf(process.pid)?.allocation ?? null;
-      // A process of a container without an allocation here is a foreign process on this GPU.
-      const key = allocation !== null && here.has(allocation) ? allocation : null;
-      byOwner.set(key, [...(byOwner.get(key) ?? []), process]);
-    }
-    return byOwner;
   }
 
   #closeAccounts(): void {
@@ -255,22 +179,4 @@ export class GpuMonitor {
       this.#steering = withCorrection(this.#steering, gpuSlice.slice.id, stepCorrection(before.correctionPpm, account));
     }
   }
-}
-
-function memoryOf(processes: readonly GpuProcess[]): number {
-  return processes.reduce((sum, { usedMemoryBytes }) => sum + (usedMemoryBytes ?? 0), 0);
-}
-
-/**
- * GPU time of foreign processes, in ppm of the GPU. Counts only processes that the previous sample had too: a
- * container's own process may seem foreign in one sample before its greeting arrives, and in one sample after its slice
- * was removed; both samples would count all of its GPU time.
- */
-function foreignPpm(foreignProcesses: readonly GpuProcess[], before: readonly GpuProcess[]): number {
-  const known = new Set(before.map(({ pid }) => pid));
-  const percent = foreignProcesses.reduce(
-    (sum, { pid, utilizationPercent }) => sum + (known.has(pid) ? (utilizationPercent ?? 0) : 0),
-    0,
-  );
-  return Math.min(1_000_000, percent * 10_000);
 }

@@ -1,14 +1,13 @@
 import type { LiveLimit, Steering } from '../../../abi/limits-file.js';
-import { PPM_WHOLE } from '../../../abi/vgpu-abi.js';
-import { AHEAD_NS, CORRECTION_MAX_PPM, effectivePpm } from '../../../gpu/share-law.js';
+import { AHEAD_NS, effectivePpm } from '../../../gpu/share-law.js';
 import type { Account, Decision, SliceTick } from './steering.js';
+import { UnchargedTime } from './uncharged-time.js';
 import type { UsageCounters } from '../usage/usage-counters.js';
-import { deviceRange, type DeviceUsage } from '../../../abi/usage-file.js';
+import type { DeviceUsage } from '../../../abi/usage-file.js';
 import { CounterTotal } from '../usage/counter-total.js';
 import type { GpuProcess } from '../../../gpu/sample.js';
 
 import type { Slice } from '../slice.js';
-import type { FilePart } from '../../../host/file-parts.js';
 import type { UsageReader } from '../usage/usage-reader.js';
 
 /**
@@ -43,6 +42,8 @@ interface Evidence {
   reports: number;
   /** The time that the reports cover: samples and ticks begin and end at different moments. */
   reportedForNs: number;
+  /** Reported time that no launch explains. */
+  unexplainedNs: number;
 }
 
 /** The difference between the driver's figures and the container's own account. */
@@ -70,6 +71,7 @@ const NO_EVIDENCE: Readonly<Evidence> = {
   reportedNs: 0,
   reports: 0,
   reportedForNs: 0,
+  unexplainedNs: 0,
 };
 
 /** One container on one GPU: its counters from tick to tick, and the data published to it. */
@@ -93,6 +95,7 @@ export class GpuSlice {
   #controlErrorPpm: number | null = null;
   #driftPpm: number | null = null;
   #uncorrectablePpm: number | null = null;
+  readonly #uncharged = new UnchargedTime();
   /**
    * The driver's count and the held memory from which the overhead was computed last; null if it must be computed
    * again.
@@ -142,9 +145,17 @@ export class GpuSlice {
     return this.#counterTotal.total;
   }
 
-  /** The throttled time of these. */
+  /** The throttled part of these counters, in ns. */
   get throttledNs(): number {
     return this.#counterTotal.throttledNs;
+  }
+
+  /**
+   * The largest part of the GPU, in percent, that a sample since the last call showed and that no launch explains; null
+   * if there was none.
+   */
+  takeUnchargedPercent(): number | null {
+    return this.#uncharged.take();
   }
 
   /** Whether a counter has fallen within one file since the last call. */
@@ -171,23 +182,14 @@ export class GpuSlice {
     };
   }
 
-  /** The part of its usage file with its counters; null if the file cannot be read. */
-  get countersPart(): FilePart | null {
-    const fd = this.#openReader()?.fd ?? null;
-    return fd === null ? null : { fd, ...deviceRange(this.index) };
-  }
-
-  /**
-   * Takes its counters, the bytes of `countersPart`; null if they cannot be read. The first tick says only whether it
-   * is throttled.
-   */
-  tick(nowNs: bigint, bytes: Buffer | null): SliceTick | null {
+  /** Reads its counters; null if they cannot be read. The first tick says only whether it is throttled. */
+  tick(nowNs: bigint): SliceTick | null {
     const reader = this.#openReader();
     const before = this.#counters;
     const elapsedNs = Number(nowNs - this.#readAtNs);
     const anew = reader !== this.#reader;
     this.#reader = reader;
-    this.#counters = this.#counterTotal.take(reader, bytes);
+    this.#counters = this.#counterTotal.read(reader);
     this.#readAtNs = nowNs;
     if (this.#counters === null) return null;
     const { share, softLimit, priority = 'normal' } = this.live;
@@ -204,7 +206,14 @@ export class GpuSlice {
       };
     const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
     const waiting = owes || this.#counters.waits !== before.waits;
-    this.#note(chargedNs, Math.max(0, this.#counters.launches - before.launches), waiting, elapsedNs);
+    const launches = Math.max(0, this.#counters.launches - before.launches);
+    this.#uncharged.tick({
+      chargedNs,
+      launches,
+      unknownLaunches: Math.max(0, this.#counters.unknownLaunches - before.unknownLaunches),
+      elapsedNs,
+    });
+    this.#note(chargedNs, launches, waiting, elapsedNs);
     return { id: this.slice.id, share, softLimit, priority, chargedNs, waiting, reportedPpm: this.#reportedPpm };
   }
 
@@ -262,6 +271,7 @@ export class GpuSlice {
     const reported = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     evidence.reportedNs =
       reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
+    evidence.unexplainedNs += ((this.#uncharged.sample(reported, elapsedNs) ?? 0) / 100) * elapsedNs;
     evidence.reports += 1;
     evidence.reportedForNs += elapsedNs;
   }
@@ -284,19 +294,11 @@ export class GpuSlice {
     return this.#compared === null;
   }
 
-  /** The part of its usage file from which `watchOverhead` computes the held memory; null if it cannot be read. */
-  get heldPart(): FilePart | null {
-    const reader = this.#openReader();
-    const fd = reader?.fd ?? null;
-    return reader === null || fd === null ? null : { fd, ...reader.knownRange(this.index) };
-  }
-
-  /** Checks whether the overhead must be computed again at the next sample; `known` are the bytes of `heldPart`. */
-  watchOverhead(known: Buffer | null): void {
+  /** Checks whether the overhead must be computed again at the next sample. */
+  watchOverhead(): void {
     if (
-      known === null ||
       this.#compared?.usedBytes !== this.usedMemoryBytes ||
-      this.#compared.heldBytes !== this.slice.heldAccordingTo(known, this.index)
+      this.#compared.heldBytes !== this.slice.heldByKnown(this.index)
     )
       this.#compared = null;
   }
@@ -327,7 +329,7 @@ export class GpuSlice {
    */
   closeAccount(): Account | null {
     if (this.#evidence.elapsedNs < MIN_ACCOUNT_NS) return null;
-    const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs } = this.#evidence;
+    const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs, unexplainedNs } = this.#evidence;
     const reportedNs =
       this.#evidence.reportedNs === null || reportedForNs <= 0
         ? null
@@ -337,9 +339,7 @@ export class GpuSlice {
       elapsedNs > 0 && waitedNs >= MIN_THROTTLED_PART * elapsedNs
         ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6)
         : null;
-    const mostChargedNs = chargedNs * (CORRECTION_MAX_PPM / PPM_WHOLE);
-    this.#uncorrectablePpm =
-      elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - mostChargedNs) / elapsedNs) * 1e6) : null;
+    this.#uncorrectablePpm = reportedNs === null ? null : Math.round((unexplainedNs / reportedForNs) * 1e6);
     this.#driftPpm =
       elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - chargedNs) / elapsedNs) * 1e6) : null;
     this.#evidence = { ...NO_EVIDENCE };

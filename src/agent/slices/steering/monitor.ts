@@ -1,7 +1,7 @@
 import type { Clock } from '../../../host/clock.js';
 import type { Log } from '../../../host/log.js';
 import { GpuMonitor } from './gpu-monitor.js';
-import type { GpuSource } from '../ports.js';
+import type { GpuSource } from '../../gpus/index.js';
 import type { ProcessOwners } from '../process-owners.js';
 import type { Slices } from '../slices.js';
 
@@ -56,7 +56,7 @@ export class Monitor {
   #gpus: readonly GpuMonitor[] = [];
   #sliceVersion = -1;
   #ticks = 0;
-  /** Ticks that one call of the timer stands for: at rest, the process is woken once for several. */
+  /** Number of ticks for each call of the timer: at rest, one call covers several ticks. */
   #stride = 1;
   #cancel: () => void = () => undefined;
   #leave: () => void = () => undefined;

@@ -71,7 +71,10 @@ export class PrecedenceKeeper {
         await this.#tell(slice, wanted.get(slice.id) ?? []);
       } catch (error) {
         this.#told.delete(slice.id);
-        log.error({ err: error, allocation: slice.id }, 'a low slice could not be told to which slices it gives way');
+        log.error(
+          { err: error, allocation: slice.id },
+          'the precedence of high slices could not be published to a low slice',
+        );
       }
     }
   }

@@ -19,17 +19,10 @@ import { bindMount, mountTmpfs, remountReadOnly, unmount } from '../../../host/m
 const TMPFS_BYTES = 64 * 2 ** 20;
 const TMPFS_FILES = 65_536;
 const TMPFS_MARK = '.mounted';
-/**
- * The unit of `blocks` in stat(2), and the most blocks of a file of this size: file systems round up, and keep a little
- * more.
- */
-const BLOCK_BYTES = 512;
+/** The unit of `blocks` in stat(2). */
+export const BLOCK_BYTES = 512;
+/** The space that an activity file may take: file systems round up and add metadata. */
 const MOST_BYTES = 2 ** 16;
-
-/** Whether an activity file of this size, on this much disk, was changed by its container. */
-export function activityHasGrown(size: number, diskBytes: number): boolean {
-  return size !== ACTIVITY.structSize || diskBytes > MOST_BYTES;
-}
 
 /**
  * The activity file of each slice, which its container may write, and a directory of links to the activity files of the
@@ -107,12 +100,12 @@ export class ActivityFiles {
     const found = statSync(this.pathOf(allocation), { throwIfNoEntry: false });
     if (found === undefined) return null;
     const { size, blocks } = found;
-    if (!activityHasGrown(size, blocks * BLOCK_BYTES)) return null;
+    if (size === ACTIVITY.structSize && blocks * BLOCK_BYTES <= MOST_BYTES) return null;
     this.#write(allocation, (fd) => ftruncateSync(fd, ACTIVITY.structSize));
     return `the activity file has ${size} bytes and ${blocks} blocks instead of ${ACTIVITY.structSize} bytes`;
   }
 
-  /** Lets go of all files; they stay where they are. */
+  /** Closes all files, which stay on disk. */
   close(): void {
     for (const fd of this.#open.values()) closeSync(fd);
     this.#open.clear();

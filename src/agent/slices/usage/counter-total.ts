@@ -26,11 +26,7 @@ export class CounterTotal {
 
   /** Reads the counters; null if they cannot be read. Another reader is another file. */
   read(reader: UsageReader | null): DeviceUsage | null {
-    return this.take(reader, reader?.deviceBytes(this.#index) ?? null);
-  }
-
-  /** The same, with bytes of the reader's file that the caller has read; null if it could not. */
-  take(reader: UsageReader | null, bytes: Buffer | null): DeviceUsage | null {
+    const bytes = reader?.deviceBytes(this.#index) ?? null;
     if (reader !== this.#reader) this.#beginFile(reader);
     if (bytes === null) return null;
     if (this.#last !== null && bytes.equals(this.#bytes)) return this.#last;

@@ -12,12 +12,12 @@ import {
   sumLedger,
   sumObjects,
   type DeviceUsage,
-  type FileRange,
   type ProcessSlot,
   type UsageDecoded,
   type UsageRefusal,
 } from '../../../abi/usage-file.js';
 import { DEVICE_USAGE, MAX_PROCESSES, USAGE_HEADER, USAGE_LAYOUT } from '../../../abi/vgpu-abi.js';
+import { BLOCK_BYTES } from './activity-files.js';
 
 /** Linux's O_PATH of open(2), which Node does not export: opens a path without opening the file itself. */
 const O_PATH = 0o10000000;
@@ -32,11 +32,7 @@ export interface UsageProblem {
 
 export type UsageOpened = { readonly ok: true; readonly reader: UsageReader } | ({ readonly ok: false } & UsageProblem);
 
-/**
- * The unit of `blocks` in stat(2), and the space that a file of this size may take: file systems round up and add
- * metadata.
- */
-const BLOCK_BYTES = 512;
+/** The space that a file of this size may take: file systems round up and add metadata. */
 const MAX_BYTES = 2 * USAGE_LAYOUT.structSize + 2 ** 20;
 
 const whole = Buffer.alloc(USAGE_LAYOUT.structSize);
@@ -67,11 +63,6 @@ function openThrough(fd: number): Opened {
       code === 'EAGAIN' ? 'it is leased' : code === 'ETXTBSY' ? 'it is being executed' : (error as Error).message;
     return { fd: openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), refused };
   }
-}
-
-/** Whether a usage file of this size, on this much disk, has grown. */
-export function usageHasGrown(size: number, diskBytes: number): boolean {
-  return size > USAGE_LAYOUT.structSize || diskBytes > MAX_BYTES;
 }
 
 /**
@@ -136,20 +127,14 @@ export class UsageReader {
     if (!this.#read(highs, highs.length, USAGE_HEADER.slotHigh)) return null;
     this.#slotHigh = highs.readUInt32LE(0);
     this.#objectHigh = highs.readUInt32LE(USAGE_HEADER.objectHigh - USAGE_HEADER.slotHigh);
-    const { position, length } = this.knownRange(index);
-    return this.#read(ledger, length, position)
-      ? this.heldAccordingTo(ledger.subarray(0, length), index, without)
-      : null;
+    return this.heldByKnown(index, without);
   }
 
-  /** The ledger entries of the slots that were in use when `held` was last called. */
-  knownRange(index: number): FileRange {
-    return ledgerRange(index, this.#slotHigh);
-  }
-
-  /** Like `held`, with the bytes of `knownRange`, and only for these slots. */
-  heldAccordingTo(known: Buffer, index: number, without?: ReadonlySet<number>): number | null {
-    const own = sumLedger(known, without);
+  /** Like `held`, with one read less: only for the slots that were in use when `held` was last called. */
+  heldByKnown(index: number, without?: ReadonlySet<number>): number | null {
+    const { position, length } = ledgerRange(index, this.#slotHigh);
+    if (!this.#read(ledger, length, position)) return null;
+    const own = sumLedger(ledger.subarray(0, length), without);
     if (this.#objectHigh === 0) return own;
     const shared = this.#shared(index, without);
     return shared === null ? null : Math.min(own + shared, Number.MAX_SAFE_INTEGER);
@@ -211,11 +196,6 @@ export class UsageReader {
     return this.#refused === null ? null : { code: 'held', reason: this.#refused };
   }
 
-  /** The descriptor of the file, for reading its size; null once the reader is closed. */
-  get fd(): number | null {
-    return this.#fd;
-  }
-
   /**
    * Frees the disk space that the file takes beyond its size, and says how much that was; null if there was none. Takes
    * a microsecond.
@@ -223,7 +203,8 @@ export class UsageReader {
   cut(): string | null {
     if (this.#fd === null) return null;
     const { size, blocks } = fstatSync(this.#fd);
-    if (!usageHasGrown(size, blocks * BLOCK_BYTES)) return null;
+    // A file can take disk space behind its end.
+    if (size <= USAGE_LAYOUT.structSize && blocks * BLOCK_BYTES <= MAX_BYTES) return null;
     const found = `it used ${Math.max(size, blocks * BLOCK_BYTES)} bytes instead of ${USAGE_LAYOUT.structSize}`;
     try {
       if (!this.#writable) this.#reopen();

@@ -209,7 +209,7 @@ test('a change of the usage file as a file is reported with the kind of change',
 test('use of a GPU that was not allocated is reported, with limits or without', (t) => {
   const usesOfOtherGpus = [{ gpuUuid: 'GPU-7', process: { pid: 100, name: 'miner' } }];
   t.match(audit(view({ usesOfOtherGpus, devices: [device({ memoryLimitBytes: null, share: 100 })] })), [
-    { code: 'wrong-gpu', message: 'miner (100) uses GPU-7, which the container was not given', serious: true },
+    { code: 'wrong-gpu', message: 'miner (100) uses GPU-7, which is not allocated to the container', serious: true },
   ]);
   t.end();
 });

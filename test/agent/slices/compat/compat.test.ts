@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { systemClock } from '../../../../src/host/clock.js';
-import type { ContainerKnowledge } from '../../../../src/agent/slices/ports.js';
+import type { ContainerKnowledge } from '../../../../src/agent/runtimes/index.js';
 import { ALLOCATION, gpuLimits, IGNORANT, MIB, openSlices, sliceSpec, type TestSlices } from '../node-slices.js';
 import { greetingBytes, register, say } from '../container-client.js';
 import { eventually } from '../../../harness/eventually.js';
@@ -24,6 +24,7 @@ function containerOf(pids: { current: readonly number[] }): ContainerKnowledge {
   return {
     placeOf: async () => ({ containerId: CONTAINER_ID, podUid: null }),
     pidsOf: async (id) => (id === CONTAINER_ID ? pids.current : []),
+    sliceOf: () => null,
     nameOf: async () => null,
   };
 }

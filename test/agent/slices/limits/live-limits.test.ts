@@ -38,6 +38,7 @@ for (const [text, bytes] of [
   ['1536Mi', 1536 * MIB],
   ['1.5Gi', 1536 * MIB],
   ['2G', 2e9],
+  ['4GiB', 4096 * MIB],
   ['0Mi', null],
   ['1e3', 1000],
   ['', null],

@@ -44,7 +44,7 @@ for (const [name, result, note] of [
   [
     'several GPUs',
     held('low', 2, [part, part]),
-    'only containers with one GPU can hold memory beyond it, this one has 2',
+    'only containers with one GPU can hold host-backed memory, this one has 2',
   ],
   [
     'a container of high priority',
@@ -54,7 +54,7 @@ for (const [name, result, note] of [
   [
     'a container without a memory limit',
     held('low', 2, [{ ...part, memoryBytes: null }]),
-    'the container has no memory limit that it could go beyond',
+    'the container has no memory limit',
   ],
 ] as const) {
   test(`${name} is refused with the reason, and the limits stay`, (t) => {

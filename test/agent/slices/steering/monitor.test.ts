@@ -5,7 +5,7 @@ import { silentLog } from '../../../../src/host/log.js';
 import { Monitor } from '../../../../src/agent/slices/steering/monitor.js';
 import { observeGpus, observeSlices, type DeviceObservation } from '../../../../src/agent/slices/observation.js';
 import type { GpuProcess } from '../../../../src/gpu/sample.js';
-import type { ContainerKnowledge } from '../../../../src/agent/slices/ports.js';
+import type { ContainerKnowledge } from '../../../../src/agent/runtimes/index.js';
 import { ProcessOwners } from '../../../../src/agent/slices/process-owners.js';
 import type { SliceSpec } from '../../../../src/agent/slices/slice.js';
 import { ManualClock } from '../../../manual-clock.js';
