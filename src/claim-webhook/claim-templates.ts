@@ -8,8 +8,8 @@ import { list, record, text, texts, time, timestamp } from '../kube/json.js';
 import { readPod } from '../kube/pod.js';
 
 /** Label of the templates that this program creates and deletes. */
-export const MANAGED_LABEL = 'app.kubernetes.io/managed-by';
-export const MANAGER = 'gpu-manager-claims';
+const MANAGED_LABEL = 'app.kubernetes.io/managed-by';
+const MANAGER = 'gpu-manager-claims';
 /** Annotation with the time of the last pod that was converted to the template, exact to an hour. */
 export const LAST_USED_KEY = 'tencent.com/last-used';
 

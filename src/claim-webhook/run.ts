@@ -17,14 +17,20 @@ const WEBHOOKS = 'gpu-manager-claims';
 const NAMES = { certificate: `${WEBHOOKS}-tls`, paths: `${WEBHOOKS}-webhook`, authority: WEBHOOKS };
 const SWEEP_MS = 3_600_000;
 
+export interface ClaimWebhookConfig extends WebhookConfig {
+  /** Memory of a GPU, for amounts in percent; null if it is not known. */
+  readonly gpuMemoryBytes: number | null;
+}
+
 /** The composition root of `gpu-manager claim-webhook`: the parts in the order of their start. */
-export async function buildClaimWebhook(config: WebhookConfig, log: Log): Promise<readonly Part[]> {
+export async function buildClaimWebhook(config: ClaimWebhookConfig, log: Log): Promise<readonly Part[]> {
   const clock = systemClock;
   const client = await openKubeClient(config.kubeconfig, clock);
   const { currentCertificate, callers, target } = webhookIdentity(config, NAMES, client, clock, log);
   const templates = new ClaimTemplates(client, clock, log);
   const metrics = new WebhookMetrics();
-  const { address, port, probePort } = config;
+  const { address, port, probePort, gpuMemoryBytes } = config;
+  const conversion = { api: client, templates, gpuMemoryBytes };
   const certificate = await currentCertificate();
   const register = async (): Promise<void> => {
     if (target === null) return;
@@ -51,7 +57,8 @@ export async function buildClaimWebhook(config: WebhookConfig, log: Log): Promis
     readers: tokenReaders(config.tokenReview, client, clock),
     reviews: {
       '/parameters': async (review) => reviewConfiguration(review),
-      '/pods': (review) => reviewPod(review, templates),
+      '/pods': (review) => reviewPod(review, true, conversion),
+      '/requests': (review) => reviewPod(review, false, conversion),
     },
     notReady: () => null,
     decided: (path, response, seconds) => metrics.decided(path, response, seconds),

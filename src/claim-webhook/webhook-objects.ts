@@ -1,5 +1,6 @@
-import { CONVERSION_LABEL, CONVERTED } from '../gpu/annotations.js';
+import { CONVERSION_LABEL, CONVERTED, CONVERTED_TO_RESOURCES } from '../gpu/annotations.js';
 import { DRIVER_NAME } from '../gpu/claims/names.js';
+import { FOREIGN_RESOURCES } from '../gpu/foreign-requests.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { clientConfig, type WebhookConfiguration, type WebhookTarget } from '../kube/admission/webhook-registration.js';
 
@@ -24,11 +25,13 @@ const HAS_PARAMETERS = [
   `has(object.spec.spec.devices) && ${hasOurs('object.spec.spec.devices')}`,
 ].join(' : ');
 
-const asks = (containers: string): string =>
-  `${containers}.exists(c, has(c.resources) && has(c.resources.limits) && c.resources.limits.exists(name, name in ['${CORE_RESOURCE}', '${MEMORY_RESOURCE}']))`;
-
-/** Whether a container of the pod asks for the two extended resources. */
-const ASKS = `${asks('object.spec.containers')} || has(object.spec.initContainers) && ${asks('object.spec.initContainers')}`;
+/** Whether a container of the pod asks for one of these resources. */
+function asksFor(resources: readonly string[]): string {
+  const names = resources.map((name) => `'${name}'`).join(', ');
+  const asks = (containers: string): string =>
+    `${containers}.exists(c, has(c.resources) && has(c.resources.limits) && c.resources.limits.exists(name, name in [${names}]))`;
+  return `${asks('object.spec.containers')} || has(object.spec.initContainers) && ${asks('object.spec.initContainers')}`;
+}
 
 /** Reviews of parameters. The agent checks them again, so that they need not wait for a replica. */
 export function parametersConfiguration({
@@ -63,36 +66,62 @@ export function parametersConfiguration({
 }
 
 /**
- * Conversion of pods that ask for it by their own label, or by the label of their namespace unless their own label says
- * otherwise. No node of a cluster with claims alone offers the extended resources, so that a pod waits for a replica.
+ * Conversions of pods that ask for one by their own label, or by the label of their namespace unless their own label
+ * says otherwise. No node of a cluster with claims alone offers the extended resources, and no node offers those of
+ * other projects, so that a pod waits for a replica.
  */
-export function conversionConfiguration({
-  name,
-  target,
-  prefix,
-  authority,
-}: ClaimWebhookOptions): WebhookConfiguration {
-  const isConverted = { matchExpressions: [{ key: CONVERSION_LABEL, operator: 'In', values: [CONVERTED] }] };
+export function conversionConfiguration(options: ClaimWebhookOptions): WebhookConfiguration {
+  const ours = [CORE_RESOURCE, MEMORY_RESOURCE];
+  return {
+    metadata: { name: options.name },
+    webhooks: [
+      ...conversions(options, {
+        value: CONVERTED,
+        path: '/pods',
+        suffix: '',
+        resources: [...ours, ...FOREIGN_RESOURCES],
+      }),
+      ...conversions(options, {
+        value: CONVERTED_TO_RESOURCES,
+        path: '/requests',
+        suffix: '.requests',
+        resources: FOREIGN_RESOURCES,
+      }),
+    ],
+  };
+}
+
+interface Conversion {
+  /** Of the label. */
+  readonly value: string;
+  readonly path: string;
+  /** Of the names of the webhooks. */
+  readonly suffix: string;
+  readonly resources: readonly string[];
+}
+
+function conversions(
+  { target, prefix, authority }: ClaimWebhookOptions,
+  { value, path, suffix, resources }: Conversion,
+): WebhookConfiguration['webhooks'] {
+  const isConverted = { matchExpressions: [{ key: CONVERSION_LABEL, operator: 'In', values: [value] }] };
   const conversion = {
     ...REVIEW,
     sideEffects: 'NoneOnDryRun',
     failurePolicy: 'Fail',
     // Another webhook may add a container that asks for the resources.
     reinvocationPolicy: 'IfNeeded',
-    clientConfig: clientConfig(target, `${prefix}/pods`, authority),
-    matchConditions: [{ name: 'asks-for-vcuda', expression: ASKS }],
+    clientConfig: clientConfig(target, `${prefix}${path}`, authority),
+    matchConditions: [{ name: 'asks-for-gpus', expression: asksFor(resources) }],
     rules: [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], scope: 'Namespaced' }],
   };
-  return {
-    metadata: { name },
-    webhooks: [
-      { ...conversion, name: `pods.${DRIVER_NAME}`, objectSelector: isConverted },
-      {
-        ...conversion,
-        name: `namespaces.${DRIVER_NAME}`,
-        namespaceSelector: isConverted,
-        objectSelector: { matchExpressions: [{ key: CONVERSION_LABEL, operator: 'DoesNotExist' }] },
-      },
-    ],
-  };
+  return [
+    { ...conversion, name: `pods${suffix}.${DRIVER_NAME}`, objectSelector: isConverted },
+    {
+      ...conversion,
+      name: `namespaces${suffix}.${DRIVER_NAME}`,
+      namespaceSelector: isConverted,
+      objectSelector: { matchExpressions: [{ key: CONVERSION_LABEL, operator: 'DoesNotExist' }] },
+    },
+  ];
 }

@@ -45,7 +45,10 @@ async function setting(t: Test) {
     server,
     templates,
     later: (ms: number) => (now += ms),
-    create: (object: TestPod, dryRun?: boolean) => reviewPod(review(object, dryRun), templates),
+    create: (object: TestPod, dryRun?: boolean) =>
+      reviewPod(review(object, dryRun), true, { api: client, templates, gpuMemoryBytes: null }),
+    convert: (object: TestPod) =>
+      reviewPod(review(object), false, { api: client, templates, gpuMemoryBytes: 80 * 2 ** 30 }),
     names: () => server.all('resourceclaimtemplates').map(({ metadata }) => metadata.name),
     writes: () =>
       server.requests.filter(({ resource, verb }) => resource === 'resourceclaimtemplates' && verb !== 'get').length,
@@ -63,6 +66,29 @@ test('equal pods share one template, which is written once an hour', async (t) =
   t.equal(on.writes(), 2);
   t.match(on.server.all('resourceclaimtemplates')[0]?.metadata.annotations, {
     [LAST_USED_KEY]: '2026-01-01T02:00:00Z',
+  });
+});
+
+test('nvidia.com/gpu becomes what the annotation of the pod or of its namespace says, also as a claim', async (t) => {
+  const on = await setting(t);
+  const wanted = () => pod([{ name: 'main', resources: { limits: { 'nvidia.com/gpu': 1 } } }]);
+  on.server.seed('namespaces', { metadata: { name: 'team' } });
+  t.same(await on.convert(wanted()), { allowed: true }, 'without an annotation the request stays');
+  on.server.seed('namespaces', {
+    metadata: { name: 'team', annotations: { 'tencent.com/gpu-share': 'cores=25,memory=10%' } },
+  });
+  t.match(await on.convert(wanted()), {
+    patch: [{ value: { limits: { 'tencent.com/vcuda-core': 25, 'tencent.com/vcuda-memory': 32 } } }],
+  });
+  t.equal(on.names().length, 0);
+  const own = wanted();
+  own.metadata.annotations = { 'tencent.com/gpu-share': 'cores=30,memory=4GiB' };
+  t.match(await on.create(own), { allowed: true, patch: [{}, { value: { claims: [{}] } }, {}] });
+  t.match(on.names(), [/^vcuda-30-16-/]);
+  own.metadata.annotations = { 'tencent.com/gpu-share': 'half' };
+  t.match(await on.create(own), {
+    allowed: false,
+    message: /annotation tencent.com\/gpu-share is "half"; expected whole, or/,
   });
 });
 

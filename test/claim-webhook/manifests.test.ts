@@ -33,8 +33,13 @@ test('pods wait for the webhook only if they ask for conversion; parameters do n
   const [parameters] = parametersConfiguration(options).webhooks;
   t.match(parameters, { failurePolicy: 'Ignore', clientConfig: { url: 'https://127.0.0.1/secret/parameters' } });
   const conversions = conversionConfiguration(options).webhooks;
-  t.equal(conversions.length, 2);
-  for (const conversion of conversions) {
+  t.equal(conversions.length, 4);
+  for (const requests of conversions.slice(2)) {
+    t.match(JSON.stringify(requests), /"operator":"In","values":\["device-plugin"\]/);
+    t.match(JSON.stringify(requests), /\/secret\/requests/);
+    t.notMatch(JSON.stringify(requests.matchConditions), /vcuda-core/, 'requests of our own stay');
+  }
+  for (const conversion of conversions.slice(0, 2)) {
     t.match(conversion, { failurePolicy: 'Fail', sideEffects: 'NoneOnDryRun', reinvocationPolicy: 'IfNeeded' });
     t.match(JSON.stringify(conversion), /"key":"tencent.com\/vcuda-via","operator":"In","values":\["dra"\]/);
     t.match(JSON.stringify(conversion), /tencent.com\/vcuda-core/);

@@ -1,0 +1,191 @@
+import {
+  CORE_LIMIT_KEY,
+  EXCLUDED_MODELS_KEY,
+  EXCLUDED_UUIDS_KEY,
+  GPU_POLICY_KEY,
+  MODELS_KEY,
+  NODE_POLICY_KEY,
+  UUIDS_KEY,
+} from '../gpu/annotations.js';
+import {
+  FOREIGN_RESOURCES,
+  HAMI_CORES,
+  HAMI_MEMORY,
+  HAMI_MEMORY_PERCENTAGE,
+  NVIDIA_GPU,
+} from '../gpu/foreign-requests.js';
+import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
+import { list, record, text, texts, type JsonRecord } from '../kube/json.js';
+import { readPod, type PodContainer } from '../kube/pod.js';
+import { wholeQuantity } from '../manifests/quantity.js';
+import type { GpuShare, MemoryAmount } from './gpu-share.js';
+
+/** One operation of a JSON patch. */
+export interface PatchStep {
+  readonly op: 'add' | 'replace' | 'remove';
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+/** What becomes of a pod that asks other projects for GPUs. */
+export type ForeignConversion =
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | {
+      readonly kind: 'converted';
+      readonly patch: readonly PatchStep[];
+      /** What differs from the original request, and what has no equal. */
+      readonly notes: readonly string[];
+    };
+
+export interface ForeignOptions {
+  /** What one `nvidia.com/gpu` stands for; null: such requests stay. Requests with amounts of HAMi need no share. */
+  readonly share: GpuShare | null;
+  /** Memory of a GPU, for amounts in percent; null if it is not known. */
+  readonly gpuMemoryBytes: number | null;
+}
+
+/** Cores of a container that HAMi limits in memory only; it may use more while other containers leave the GPU idle. */
+const CORES_WITHOUT_LIMIT = 10;
+
+const HAMI_SCHEDULER = 'hami-scheduler';
+const MEBIBYTE = 2 ** 20;
+
+/** Annotations of HAMi whose values mean the same under a key of ours. */
+const EQUALS: Readonly<Record<string, string>> = {
+  'nvidia.com/use-gputype': MODELS_KEY,
+  'nvidia.com/nouse-gputype': EXCLUDED_MODELS_KEY,
+  'nvidia.com/use-gpuuuid': UUIDS_KEY,
+  'nvidia.com/nouse-gpuuuid': EXCLUDED_UUIDS_KEY,
+  'hami.io/gpu-scheduler-policy': GPU_POLICY_KEY,
+  'hami.io/node-scheduler-policy': NODE_POLICY_KEY,
+};
+
+/** Other annotations of HAMi have no equal. */
+const OF_HAMI = /^(?:nvidia\.com\/(?:vgpu-|numa-bind)|hami\.io\/)/u;
+
+/**
+ * Converts requests for `nvidia.com/gpu` and HAMi's shares into the two extended resources. The pod may be a template:
+ * paths of the patch begin at its `metadata` and `spec`.
+ */
+export function convertForeign(object: unknown, options: ForeignOptions): ForeignConversion {
+  const pod = readPod(object);
+  const { spec: rawSpec, metadata } = record(object);
+  const spec = record(rawSpec);
+  const patch: PatchStep[] = [];
+  const notes: string[] = [];
+  const unlimited: string[] = [];
+  for (const where of ['initContainers', 'containers'] as const)
+    for (const [index, container] of pod[where].entries()) {
+      const amounts = amountsOf(container, options);
+      if (amounts === null) continue;
+      if (!amounts.ok) return { kind: 'refused', reason: `container ${container.name}: ${amounts.reason}` };
+      const { cores, memoryBlocks, note } = amounts;
+      if (amounts.isUnlimited) unlimited.push(container.name);
+      if (note !== '') notes.push(`container ${container.name}: ${note}`);
+      const resources = record(record(list(spec[where])[index]).resources);
+      patch.push({
+        op: 'replace',
+        path: `/spec/${where}/${index}/resources`,
+        value: withAmounts(resources, {
+          [CORE_RESOURCE]: cores,
+          ...(memoryBlocks === 0 ? {} : { [MEMORY_RESOURCE]: memoryBlocks }),
+        }),
+      });
+    }
+  if (patch.length === 0) return { kind: 'unchanged' };
+  const annotations = texts(record(metadata).annotations);
+  const limits = unlimited.map((name) => `${name}=${CORES_PER_GPU}`).join(',');
+  const added = {
+    ...Object.fromEntries(
+      Object.entries(EQUALS).flatMap(([key, ours]) =>
+        annotations[key] === undefined ? [] : [[ours, annotations[key]]],
+      ),
+    ),
+    ...(limits === '' ? {} : { [CORE_LIMIT_KEY]: limits }),
+  };
+  if (Object.keys(added).length > 0) {
+    if (metadata === undefined) patch.push({ op: 'add', path: '/metadata', value: {} });
+    patch.push({ op: 'add', path: '/metadata/annotations', value: { ...added, ...annotations } });
+  }
+  if (text(spec.schedulerName) === HAMI_SCHEDULER) patch.push({ op: 'remove', path: '/spec/schedulerName' });
+  for (const key of Object.keys(annotations))
+    if (OF_HAMI.test(key) && !(key in EQUALS)) notes.push(`annotation ${key} has no equal`);
+  return { kind: 'converted', patch, notes };
+}
+
+type Amounts =
+  | {
+      readonly ok: true;
+      readonly cores: number;
+      readonly memoryBlocks: number;
+      readonly note: string;
+      readonly isUnlimited: boolean;
+    }
+  | { readonly ok: false; readonly reason: string };
+
+/** The amounts of a container; null for one that asks for nothing that is converted. */
+function amountsOf({ extended }: PodContainer, { share, gpuMemoryBytes }: ForeignOptions): Amounts | null {
+  const [gpus, mebibytes, percent, percentOfCores] = [NVIDIA_GPU, HAMI_MEMORY, HAMI_MEMORY_PERCENTAGE, HAMI_CORES].map(
+    (name) => wholeQuantity(extended(name)),
+  );
+  if ([gpus, mebibytes, percent, percentOfCores].some((amount) => amount === null || amount === undefined))
+    return { ok: false, reason: `the amounts of ${FOREIGN_RESOURCES.join(', ')} must be whole` };
+  const isHami = Number(mebibytes) > 0 || Number(percent) > 0 || Number(percentOfCores) > 0;
+  if (!isHami && (Number(gpus) === 0 || share === null)) return null;
+  if (Number(extended(CORE_RESOURCE)) > 0)
+    return { ok: false, reason: `it asks for ${CORE_RESOURCE} and for GPUs of another project` };
+  const count = Math.max(1, Number(gpus));
+  const asked: { readonly cores: number | null; readonly memory: MemoryAmount } =
+    isHami || share === null
+      ? {
+          cores: Number(percentOfCores) || null,
+          memory: Number(mebibytes) > 0 ? { bytes: Number(mebibytes) * MEBIBYTE } : { percent: Number(percent) || 100 },
+        }
+      : share;
+  const { memory } = asked;
+  const cores = asked.cores ?? CORES_WITHOUT_LIMIT;
+  const isWhole = cores === CORES_PER_GPU;
+  if (cores > CORES_PER_GPU || ('percent' in memory && memory.percent > 100))
+    return { ok: false, reason: 'a percentage is more than 100' };
+  if (count > 1 && !isWhole)
+    return {
+      ok: false,
+      reason: `${count} parts of ${count} GPUs in one container have no equal; a container gets a part of one GPU, or whole GPUs`,
+    };
+  if (isWhole && 'percent' in memory && memory.percent === 100) return amounts(count * cores, 0, '', false);
+  if ('percent' in memory && gpuMemoryBytes === null)
+    return {
+      ok: false,
+      reason: `its memory is ${memory.percent} % of a GPU, whose size is not known; give --gpu-memory, such as 80GiB`,
+    };
+  const bytes = 'percent' in memory ? ((gpuMemoryBytes ?? 0) * memory.percent) / 100 : memory.bytes;
+  // Rounded up as a request, but never beyond the GPU.
+  const blocks =
+    'percent' in memory && memory.percent === 100
+      ? Math.floor(bytes / MEMORY_BLOCK_BYTES)
+      : Math.ceil(bytes / MEMORY_BLOCK_BYTES);
+  const rounded = (blocks * MEMORY_BLOCK_BYTES) / MEBIBYTE;
+  const notes = [
+    ...(asked.cores === null
+      ? [`its compute has no limit; it gets ${cores} cores, and up to ${CORES_PER_GPU} while the GPU is idle`]
+      : []),
+    ...('bytes' in memory && blocks * MEMORY_BLOCK_BYTES !== bytes
+      ? [`${bytes / MEBIBYTE} MiB become ${blocks} blocks of 256 MiB, ${rounded} MiB`]
+      : []),
+  ];
+  return amounts(count * cores, count * blocks, notes.join('; '), asked.cores === null);
+}
+
+function amounts(cores: number, memoryBlocks: number, note: string, isUnlimited: boolean): Amounts {
+  return { ok: true, cores, memoryBlocks, note, isUnlimited };
+}
+
+function withAmounts(resources: JsonRecord, added: Readonly<Record<string, number>>): object {
+  const side = (name: 'limits' | 'requests'): object => {
+    const rest = Object.entries(record(resources[name])).filter(([resource]) => !FOREIGN_RESOURCES.includes(resource));
+    return Object.fromEntries([...rest, ...Object.entries(added)]);
+  };
+  const requests = resources.requests === undefined ? {} : { requests: side('requests') };
+  return { ...resources, limits: side('limits'), ...requests };
+}

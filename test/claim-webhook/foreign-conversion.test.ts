@@ -1,0 +1,86 @@
+import { test } from 'tap';
+import { convertForeign, type ForeignOptions } from '../../src/claim-webhook/foreign-conversion.js';
+import { readMemory, readShare, WHOLE_GPU } from '../../src/claim-webhook/gpu-share.js';
+import { applyPatch, pod, type Container } from './pods.js';
+
+const GIB = 2 ** 30;
+const NONE: ForeignOptions = { share: null, gpuMemoryBytes: null };
+
+const asking = (limits: object, name = 'main'): Container => ({ name, resources: { limits } });
+
+/** The limits of the first container of a converted pod, or the reason of the refusal. */
+function limitsOf(limits: object, options: Partial<ForeignOptions> = {}): object | string {
+  const object = pod([asking(limits)]);
+  const conversion = convertForeign(object, { ...NONE, ...options });
+  if (conversion.kind === 'unchanged') return 'unchanged';
+  if (conversion.kind === 'refused') return conversion.reason;
+  return applyPatch(object, conversion.patch).spec.containers[0]?.resources?.limits ?? {};
+}
+
+test('amounts of HAMi become cores and blocks of one GPU', (t) => {
+  const both = { 'nvidia.com/gpu': 1, 'nvidia.com/gpucores': 30, 'nvidia.com/gpumem': 4000, cpu: '2' };
+  t.same(limitsOf(both), { cpu: '2', 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 16 });
+  t.same(limitsOf({ 'nvidia.com/gpucores': '50', 'nvidia.com/gpumem-percentage': 25 }, { gpuMemoryBytes: 80 * GIB }), {
+    'tencent.com/vcuda-core': 50,
+    'tencent.com/vcuda-memory': 80,
+  });
+  t.same(limitsOf({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 100 }), { 'tencent.com/vcuda-core': 200 });
+  t.match(limitsOf({ 'nvidia.com/gpucores': 50, 'nvidia.com/gpumem-percentage': 25 }), /give --gpu-memory/);
+  t.match(
+    limitsOf({ ...both, 'nvidia.com/gpu': 2 }),
+    /^container main: 2 parts of 2 GPUs in one container have no equal/,
+  );
+  t.match(limitsOf({ 'nvidia.com/gpucores': 120, 'nvidia.com/gpumem': 256 }), /more than 100/);
+  t.match(
+    limitsOf({ 'nvidia.com/gpucores': 20, 'tencent.com/vcuda-core': 20 }),
+    /asks for tencent.com\/vcuda-core and/,
+  );
+  t.end();
+});
+
+test('memory without a limit of compute gets few cores and a soft limit, and the notes say what differs', (t) => {
+  const object = pod([asking({ 'nvidia.com/gpu': 1, 'nvidia.com/gpumem': 3000 })]);
+  object.metadata.annotations = { 'nvidia.com/use-gputype': 'A100', 'nvidia.com/vgpu-mode': 'mig', mine: 'yes' };
+  (object.spec as { schedulerName?: string }).schedulerName = 'hami-scheduler';
+  const conversion = convertForeign(object, NONE);
+  if (conversion.kind !== 'converted') throw new Error(JSON.stringify(conversion));
+  t.match(conversion.patch, [
+    { path: '/spec/containers/0/resources', value: { limits: { 'tencent.com/vcuda-core': 10 } } },
+    {
+      path: '/metadata/annotations',
+      value: { mine: 'yes', 'tencent.com/vcuda-core-limit': 'main=100', 'tencent.com/use-gpu-model': 'A100' },
+    },
+    { op: 'remove', path: '/spec/schedulerName' },
+  ]);
+  t.match(conversion.notes, [
+    /compute has no limit; it gets 10 cores.*3000 MiB become 12 blocks of 256 MiB, 3072 MiB/,
+    /annotation nvidia.com\/vgpu-mode has no equal/,
+  ]);
+  t.end();
+});
+
+test('nvidia.com/gpu becomes what its share says, and stays without one', (t) => {
+  t.equal(limitsOf({ 'nvidia.com/gpu': 1 }), 'unchanged');
+  t.same(limitsOf({ 'nvidia.com/gpu': 2 }, { share: WHOLE_GPU }), { 'tencent.com/vcuda-core': 200 });
+  t.same(limitsOf({ 'nvidia.com/gpu': 1 }, { share: readShare('cores=25,memory=8GiB') }), {
+    'tencent.com/vcuda-core': 25,
+    'tencent.com/vcuda-memory': 32,
+  });
+  t.equal(limitsOf({ cpu: '1' }, { share: WHOLE_GPU }), 'unchanged');
+  t.end();
+});
+
+test('memory is written in MiB, GiB, percent or blocks', (t) => {
+  for (const [text, expected] of [
+    ['8GiB', { bytes: 8 * GIB }],
+    ['8Gi', { bytes: 8 * GIB }],
+    ['512MiB', { bytes: GIB / 2 }],
+    ['16', { bytes: 4 * GIB }],
+    ['25%', { percent: 25 }],
+  ] as const)
+    t.same(readMemory(text), expected, text);
+  for (const wrong of ['', '0', '0%', '101%', '-1GiB', 'much', '8Gib']) t.equal(readMemory(wrong), null, wrong);
+  for (const wrong of ['', 'cores=25', 'cores=0,memory=1GiB', 'cores=101,memory=1GiB', 'memory=1GiB,x=2'])
+    t.equal(readShare(wrong), null, wrong);
+  t.end();
+});

@@ -1,0 +1,64 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'tap';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+
+const convert = (args: readonly string[], input = '') =>
+  spawnSync(process.execPath, [MAIN, 'convert', ...args], { encoding: 'utf8', input });
+
+const MANIFEST = `# serves the model
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: web }
+spec:
+  template:
+    spec:
+      schedulerName: hami-scheduler
+      containers:
+        - name: main
+          resources:
+            limits:
+              nvidia.com/gpu: 1 # one part
+              nvidia.com/gpumem: 3000
+---
+kind: Service
+metadata: { name: web }
+---
+kind: Pod
+metadata: { name: old }
+spec:
+  containers:
+    - name: main
+      resources: { limits: { nvidia.com/gpu: 2 } }
+`;
+
+test('convert writes requests of others with those of gpu-manager, and says what differs', (t) => {
+  const file = join(t.testdir(), 'web.yaml');
+  writeFileSync(file, MANIFEST);
+  const { status, stdout, stderr } = convert([file]);
+  t.equal(status, 0, stderr);
+  t.match(stdout, /^# serves the model\n/);
+  t.match(stdout, /tencent\.com\/vcuda-core: 10\n +tencent\.com\/vcuda-memory: 12\n/);
+  t.match(stdout, /tencent\.com\/vcuda-core-limit: main=100/);
+  t.match(stdout, /---\nkind: Service\nmetadata: \{ name: web \}\n---\n/);
+  t.match(stdout, /tencent\.com\/vcuda-core: 200/);
+  t.notMatch(stdout, /nvidia|hami/);
+  t.match(
+    stderr,
+    /^gpu-manager: Deployment web: container main: its compute has no limit; .*3000 MiB become 12 blocks/,
+  );
+  t.equal(convert([file, '--share', 'cores=25,memory=8GiB']).status, 1, 'two parts in one container');
+  t.match(convert(['-', '--share', 'cores=25,memory=10%'], MANIFEST).stderr, /Pod old: not converted: container main/);
+  t.end();
+});
+
+test('convert names what is wrong with its input', (t) => {
+  t.match(convert(['/nowhere.yaml']), { status: 2, stderr: /\/nowhere\.yaml/ });
+  t.match(convert(['-'], 'a: [').stderr, /- is not valid YAML or JSON/);
+  t.match(convert(['-', '--share', 'half']), { status: 2, stderr: /Expected whole, or cores=25,memory=8GiB/ });
+  t.match(convert(['-', '--gpu-memory', '10%']), { status: 2, stderr: /Expected an amount such as 80GiB/ });
+  t.end();
+});
