@@ -58,7 +58,7 @@ function cases(
 }
 
 /** For `complete`, in bash 4 and later. Without a match, file names are completed. */
-export function bashCompletion(program: Command): string {
+function bashCompletion(program: Command): string {
   const { walk, values, words } = cases(
     placesOf(program),
     (list) => `COMPREPLY=($(compgen -W '${list.join(' ')}' -- "$current"))`,
@@ -83,7 +83,7 @@ complete -o default -F _gpu_manager gpu-manager
 }
 
 /** For zsh's completion system. */
-export function zshCompletion(program: Command): string {
+function zshCompletion(program: Command): string {
   const { walk, values, words } = cases(placesOf(program), (list) => `compadd -- ${list.join(' ')}`);
   return `#compdef gpu-manager
 _gpu_manager() {
@@ -106,7 +106,7 @@ compdef _gpu_manager gpu-manager
 }
 
 /** For fish 3 and later: one line for each place and each flag with fixed values. */
-export function fishCompletion(program: Command): string {
+function fishCompletion(program: Command): string {
   const places = placesOf(program);
   const walk = places.flatMap(({ path }) => (path === '' ? [] : [`'${path}'`])).join(' ');
   const lines = places.flatMap(({ path, words, values }) => [

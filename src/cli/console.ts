@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { Command, Option } from 'commander';
+import { fileReason } from '../host/file-reason.js';
 import { buildConsole } from '../console/run.js';
 import type { LogLevel } from '../host/log.js';
 import { StartupError } from '../host/startup-error.js';
@@ -66,8 +67,8 @@ async function serve(options: Options): Promise<void> {
   ] as const) {
     if (file === undefined) continue;
     if (prometheusUrl === undefined) throw new StartupError(`${flag} needs --prometheus-url`);
-    await access(file, constants.R_OK).catch((error: Error) => {
-      throw new StartupError(`${flag} cannot be read: ${error.message}`);
+    await access(file, constants.R_OK).catch((error: unknown) => {
+      throw new StartupError(`${flag} cannot be read: ${fileReason(error)}`);
     });
   }
   await serveUntilSignal(options.logLevel, async (log) => {

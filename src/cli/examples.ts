@@ -43,6 +43,10 @@ export const GPU_MANAGER_EXAMPLES: Readonly<Record<string, readonly Example[]>> 
     ['demo', 'the page is at http://localhost:5678'],
     ['demo --once', 'run every step, and fail if one fails'],
   ],
+  convert: [
+    ['convert deployment.yaml', 'requests for nvidia.com/gpu and of HAMi as vcuda-core and vcuda-memory'],
+    ['convert pod.yaml --share cores=25,memory=8GiB', 'one nvidia.com/gpu becomes a quarter'],
+  ],
   topology: [
     ['topology', 'this machine'],
     ['topology topo.txt --count 4 --free 0,1,4,5,6,7', 'the best four of six GPUs of a saved matrix'],
@@ -70,6 +74,7 @@ export const GPU_MANAGER_EXAMPLES: Readonly<Record<string, readonly Example[]>> 
   'quota top': [
     ['quota top', 'groups nearest to a limit'],
     ['quota top workloads --by requests.nvidia.com/gpu', 'workloads that use most GPUs'],
+    ['quota top shapes --group vision', 'how often the requests of its workloads still fit, and what blocks the next'],
   ],
   'quota explain': [
     ['quota explain deploy/web --replicas 9', 'whether nine replicas would be admitted'],
@@ -99,7 +104,12 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ['pods', 'GPU pods of your namespace'],
     ['pods -A -w', 'of all namespaces, with every change'],
   ],
+  claims: [['claims -A -o wide', 'resource claims of all namespaces, with why they wait']],
   describe: [['describe pod train', 'GPUs, limits, use and events of a pod']],
+  explain: [
+    ['explain train', 'why a pod waits, and what would make room for it'],
+    ['explain deployment/web', 'whether quota and a node would take one more pod'],
+  ],
   'limits get': [['limits get train', 'limits of a pod']],
   'limits set': [['limits set train --memory 12', '12 blocks of 256 MiB']],
   'limits release': [['limits release train', 'the pod gets its allocation again']],

@@ -22,6 +22,7 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   console: async () => (await import('./console.js')).consoleCommand(),
   quota: async () => (await import('./quota.js')).quotaCommand(),
   demo: async () => (await import('./demo.js')).demoCommand(),
+  convert: async () => (await import('./convert.js')).convertCommand(),
   topology: async () => (await import('./topology.js')).topologyCommand(),
   version: async () => (await import('./version.js')).versionCommand(),
   completion: async (program) => (await import('./completion.js')).completionCommand(() => program),
@@ -31,7 +32,7 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'On a node:': ['run', 'graph', 'usage', 'top', 'limits', 'health', 'events', 'doctor', 'plugin-proxy'],
   'In a cluster:': ['extender', 'claim-webhook', 'console', 'quota'],
-  'Without a cluster:': ['demo', 'topology'],
+  'Without a cluster:': ['demo', 'convert', 'topology'],
 };
 
 const OTHER_COMMANDS = 'This program:';

@@ -40,7 +40,7 @@ export function graphCommand(): Command {
 }
 
 /** A table of the GPUs, then how they are connected; `wide` adds UUIDs and bus ids. */
-export function graphText({ gpus, tree, nvlinks }: NodeSnapshot, wide = false): string {
+function graphText({ gpus, tree, nvlinks }: NodeSnapshot, wide = false): string {
   if (gpus.length === 0) return 'no GPUs\n';
   const headings = ['GPU', 'MODEL', 'FREE CORES', 'FREE MEMORY', 'NUMA', 'HEALTH'];
   const rows = gpus.map((gpu) => [

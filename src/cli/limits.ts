@@ -50,7 +50,7 @@ export function limitsCommand(): Command {
     .argument('<container>', CONTAINER)
     .option(
       '--memory <amount>',
-      'memory limit over all GPUs of the container: blocks of 256 MiB, or bytes with a unit (1536Mi)',
+      'memory limit over all GPUs of the container: blocks of 256 MiB, or bytes with a unit (4GiB)',
       memory,
     )
     .option('--share <hundredths>', 'cores of each GPU that belong to the container', hundredths)
@@ -214,7 +214,7 @@ function asDocument(container: ContainerLimits__Output, indexes: GpuIndexes) {
 function memory(text: string): number {
   const bytes = parseMemory(text);
   if (bytes === null)
-    throw new InvalidArgumentError('Expected blocks of 256 MiB such as 16, or an amount with a unit such as 1536Mi.');
+    throw new InvalidArgumentError('Expected blocks of 256 MiB such as 16, or an amount with a unit such as 4GiB.');
   return bytes;
 }
 

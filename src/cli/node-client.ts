@@ -43,7 +43,6 @@ export class NodeClient {
     return JSON.parse((await callUnary(this.#node, 'Show', {}, TIMEOUT_MS)).json) as NodeSnapshot;
   }
 
-  /** The processes of one allocation. */
   async processes(allocation: string): Promise<ProcessDocument> {
     return JSON.parse((await callUnary(this.#node, 'Processes', { allocation }, TIMEOUT_MS)).json) as ProcessDocument;
   }

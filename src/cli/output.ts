@@ -30,7 +30,6 @@ export interface Answer {
   readonly wide?: () => string | Promise<string>;
 }
 
-/** Prints an answer. */
 export async function print(output: Output, { document, table, wide = table }: Answer): Promise<void> {
   switch (output) {
     case 'table':

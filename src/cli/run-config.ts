@@ -116,7 +116,7 @@ const SCHEMA = z.object({
 
 /** Checks the values of all flags together. Throws a StartupError that names the first wrong one. */
 export function agentConfig(values: Readonly<Record<string, string>>, environment: NodeJS.ProcessEnv): AgentConfig {
-  // To compile a check for one use takes longer than the check.
+  // Without compilation: compiling a check that is used once takes longer than the check.
   const parsed = SCHEMA.safeParse(values, { jitless: true });
   if (!parsed.success) {
     const issue = parsed.error.issues[0];

@@ -155,7 +155,7 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         name: 'cdi-path',
         value: 'dir',
         default: '/etc/cdi',
-        help: 'folder for CDI specifications; must survive a reboot, because the kubelet remembers devices',
+        help: 'folder for CDI specifications; must survive a reboot, because the kubelet records devices',
       },
     ],
   },
@@ -293,7 +293,7 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         name: 'probe-port',
         value: 'port',
         default: '',
-        help: 'own HTTP port of the probes /healthz and /readyz, without TLS and tokens; empty: --query-port answers them',
+        help: 'separate HTTP port for /healthz and /readyz, without TLS and tokens; empty: --query-port answers them',
       },
       { name: 'probe-addr', value: 'address', default: '0.0.0.0', help: 'address of --probe-port' },
       {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { Command, InvalidArgumentError } from 'commander';
+import { fileReason } from '../host/file-reason.js';
 import { StartupError } from '../host/startup-error.js';
 import { endAnyway } from './end-anyway.js';
 import { wholeNumberBetween } from './flag-values.js';
@@ -72,7 +73,7 @@ async function contentOf(file: string): Promise<string> {
   try {
     return file === '-' ? await text(process.stdin) : await readFile(file, 'utf8');
   } catch (error) {
-    throw new StartupError(`topology: ${file}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+    throw new StartupError(`topology: ${file}: ${fileReason(error)}`);
   }
 }
 

@@ -29,7 +29,7 @@ export function addWebhookFlags(command: Command, service: string): Command {
     .addOption(
       new Option(
         '--probe-port <port>',
-        'own port of /healthz and /readyz, without TLS; default: --port answers them only',
+        'separate port for /healthz and /readyz, without TLS; default: only --port answers them',
       ).argParser(portNumber),
     )
     .option('--kubeconfig <file>', 'kubeconfig for the API server; default: the service account of the pod')

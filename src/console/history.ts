@@ -14,7 +14,7 @@ const MAX_QUERIES = 12;
 const MAX_NAMES = 100;
 
 /** Ranges that readers may choose. */
-export const RANGES: Readonly<Record<string, number>> = {
+const RANGES: Readonly<Record<string, number>> = {
   '1h': 3_600_000,
   '6h': 21_600_000,
   '1d': 86_400_000,
@@ -47,7 +47,7 @@ interface Line {
   readonly title: (labels: Series['labels']) => string;
   readonly unit: HistoryChart['unit'];
   readonly query: string;
-  /** What the values are multiplied with. */
+  /** Factor on the values. */
   readonly factor?: number;
   /** Limits of the series with the same labels. */
   readonly limit?: string;
@@ -112,7 +112,7 @@ export class History {
         return [
           ...gpuLines(selector),
           {
-            title: ({ gpu = '' }) => `GPU ${gpu} busy`,
+            title: ({ gpu = '' }) => `GPU ${gpu} utilization`,
             unit: 'percent',
             factor: 100,
             query: `max by (gpu) (vgpu_gpu_utilization_ratio${selector})`,
@@ -163,8 +163,8 @@ function gpuLines(selector: string): readonly Line[] {
   const count = `count(vgpu_gpu_memory_bytes${selector})`;
   const memory = `sum(vgpu_gpu_memory_bytes${selector})`;
   return [
-    share('Busy', 'vgpu_gpu_utilization_ratio', count),
-    share('Given', 'vgpu_gpu_given_ratio', count),
+    share('Utilization', 'vgpu_gpu_utilization_ratio', count),
+    share('Allocated', 'vgpu_gpu_given_ratio', count),
     share('Memory in use', 'vgpu_gpu_memory_used_bytes', memory),
   ];
 }
@@ -177,7 +177,7 @@ function containerLines({ tables }: Scope): readonly Line[] | null {
   const selector = names === null ? '' : `{namespace=~"${names.slice(0, MAX_NAMES).join('|')}"}`;
   return [
     { title: () => 'GPUs in use', unit: 'gpus', query: `sum(vgpu_container_used_ratio${selector})` },
-    { title: () => 'GPUs given', unit: 'gpus', query: `sum(vgpu_container_requested_ratio${selector})` },
+    { title: () => 'GPUs allocated', unit: 'gpus', query: `sum(vgpu_container_requested_ratio${selector})` },
     { title: () => 'Memory in use', unit: 'bytes', query: `sum(vgpu_container_memory_used_bytes${selector})` },
   ];
 }

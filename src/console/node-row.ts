@@ -1,5 +1,5 @@
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
-import { decodeInventory, type InventoryGpu } from '../gpu/node-inventory.js';
+import { MAX_GPUS, decodeInventory, type InventoryGpu } from '../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import type { AgentPod } from '../kube/agent-pods.js';
 import type { Node } from '../kube/node.js';
@@ -19,9 +19,6 @@ export interface NodeFacts {
   /** The inventory as written, for views of this node alone; null without one. */
   readonly inventory: string | null;
 }
-
-/** The size of a set of GPUs. A larger capacity is invalid. */
-const MAX_GPUS = 31;
 
 /**
  * Reads the GPUs of a node from its agent's inventory, or from its capacity if an older agent publishes none; null for

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { fileReason } from '../host/file-reason.js';
 import { list, record, text, texts } from '../kube/json.js';
 
 export interface PrometheusOptions {
@@ -111,8 +112,8 @@ export class Prometheus {
 class PrometheusFailure extends Error {}
 
 async function read(flag: string, file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new PrometheusFailure(`the file of ${flag} cannot be read: ${error.code}`);
+  return readFile(file, 'utf8').catch((error: unknown) => {
+    throw new PrometheusFailure(`the file of ${flag} cannot be read: ${fileReason(error)}`);
   });
 }
 

@@ -1,3 +1,4 @@
+import { fileReason } from '../host/file-reason.js';
 import type { Clock } from '../host/clock.js';
 import { KubeClient } from './client.js';
 import { inClusterCredentials, kubeconfigCredentials } from './credentials.js';
@@ -19,7 +20,7 @@ export async function openKubeClient(kubeconfig: Kubeconfig | string | null, clo
       ? inClusterCredentials({ clock, environment: process.env })
       : kubeconfigCredentials(source.files, clock)
   ).catch((error: unknown) => {
-    throw new StartupError(`${source?.origin ?? 'no API server'}: ${(error as Error).message}`);
+    throw new StartupError(`${source?.origin ?? 'no API server'}: ${reasonOf(error)}`);
   });
   return new KubeClient({ credentials, clock, userAgent: `gpu-manager/${VERSION}` });
 }
@@ -45,10 +46,16 @@ export async function openUserClient(
     return { client: await openKubeClient(null, clock), namespace: null };
   }
   const credentials = await kubeconfigCredentials(source.files, clock, context ?? null).catch((error: unknown) => {
-    throw new StartupError(`${source.origin}: ${(error as Error).message}`);
+    throw new StartupError(`${source.origin}: ${reasonOf(error)}`);
   });
   return {
     client: new KubeClient({ credentials, clock, userAgent: `gpu-manager/${VERSION}` }),
     namespace: credentials.namespace,
   };
+}
+
+/** Names the file of an error that has one: a kubeconfig names further files. */
+function reasonOf(error: unknown): string {
+  const { path } = error as NodeJS.ErrnoException;
+  return path === undefined ? fileReason(error) : `${path}: ${fileReason(error)}`;
 }

@@ -12,9 +12,12 @@ import { TokenAccess } from '../../src/http/token-access.js';
 import { systemClock } from '../../src/host/clock.js';
 import { READER_ACCOUNT } from '../../src/kube/agent-reader.js';
 import { AGENT_AUDIENCE } from '../../src/kube/token-review.js';
+import { claimingPod, claimObject } from '../console/quota-objects.js';
+import { deviceName } from '../../src/gpu/claims/names.js';
 import { allocation, GIB, gpu, node, served, slice, topologyOf, viewOf } from '../agent/display/fixture.js';
 import { readAccountToken } from '../harness/api-server/account-token.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
+import { DRA_TYPES } from '../harness/api-server/dra-types.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
 import { noPseudoTerminal, PseudoTerminal } from '../harness/pseudo-terminal.js';
@@ -245,11 +248,126 @@ test('kubectl gpu shows nodes and pods of a cluster, with the figures of the age
   t.match(await run('events', '-n', 'team'), { code: 0, out: '', err: /no events about GPUs/ });
 });
 
+test("kubectl gpu shows what pods hold by claims of this driver, and no other driver's", async (t) => {
+  const { run, server } = await testCluster(t);
+  server.define(...DRA_TYPES);
+  const claimed = (name: string, claim: string, more: { nodeName?: string; status?: object } = {}) => {
+    const { nodeName, status = { phase: 'Running' } } = more;
+    const pod = claimingPod(
+      { metadata: { name, namespace: 'default', uid: `default-${name}` }, spec: {}, status },
+      claim,
+    );
+    server.seed('pods', nodeName === undefined ? pod : { ...pod, spec: { ...(pod.spec as object), nodeName } });
+  };
+  const whole = claimObject('whole', { cores: 100, memoryGib: 16, on: { node: 'node1', gpu: 0 }, pods: ['holder'] });
+  const { uuid } = gpu(1);
+  server.seed(
+    'resourceclaims',
+    JSON.parse(JSON.stringify(whole).replace(deviceName('GPU-node1-0'), deviceName(uuid))) as typeof whole,
+  );
+  server.seed('resourceclaims', claimObject('big', { cores: 60 }));
+  server.seed(
+    'resourceclaims',
+    claimObject('nic', { deviceClass: 'nic.example.com', driver: 'nic.example.com', on: { node: 'node1', gpu: 0 } }),
+  );
+  claimed('holder', 'whole', { nodeName: 'node1' });
+  claimed('networked', 'nic', { nodeName: 'node1' });
+  claimed('hopeful', 'big', {
+    status: { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', message: 'cannot allocate' }] },
+  });
+
+  const pods = await run('pods');
+  t.match(pods.out, /\nholder +Running +node1 +1 +-\/100 +-\/16\.0 GiB/);
+  t.match(pods.out, /\nhopeful +Unschedulable +- +- +-\/60 +-\/4\.0 GiB/);
+  t.notMatch(pods.out, /networked/);
+  t.match(
+    (await run('describe', 'holder')).out,
+    /\nClaim whole: reserved, asks for 100 cores, 16\.0 GiB \(vgpu\.tencent\.com\)\n {2}gpu: 100 cores, 16\.0 GiB of GPU 1\n/,
+  );
+  t.match((await run('describe', 'networked')).out, /This pod asks for no GPU/);
+  t.match(JSON.parse((await run('describe', 'hopeful', '-o', 'json')).out), {
+    claims: [{ name: 'big', state: 'waiting', why: 'cannot allocate' }],
+  });
+
+  const claims = await run('claims', '-o', 'wide');
+  t.match(
+    claims.out,
+    /^NAME +STATE +NODE +GPU +CORES +MEMORY +PODS +AGE .*WHY\nbig +waiting +- +- +60 +4\.0 GiB +- .*pod hopeful: cannot allocate\nwhole +reserved +node1 +\? +100 +16\.0 GiB +holder /,
+  );
+  t.notMatch(claims.out, /nic/);
+  t.match(await run('claims', 'nic'), { code: 1, err: /no claim for GPUs is called nic in namespace default/ });
+  t.match(JSON.parse((await run('claims', 'whole', '-o', 'json')).out), [{ devices: [{ node: 'node1', cores: 100 }] }]);
+
+  server.inject({ resource: 'resourceclaims' }, { do: 'answer', code: 403, reason: 'Forbidden' });
+  t.match(await run('pods'), {
+    code: 0,
+    out: /\ntrain /,
+    err: /claims: the resource claims cannot be listed.*not shown/,
+  });
+  t.notMatch((await run('describe', 'holder')).out, /asks for no GPU/);
+  t.match(await run('claims'), { code: 1, out: '', err: /the resource claims cannot be listed/ });
+});
+
+test('kubectl gpu explain says why a pod, a claim, a workload or a pod group waits, and what would end it', async (t) => {
+  const { run, server } = await testCluster(t);
+  server.define(...DRA_TYPES);
+  const waiting = await run('explain', 'waiting');
+  t.match(waiting, {
+    code: 0,
+    out: /^scheduler: 0\/3 nodes have 30 free cores\npod default\/waiting: 1 container needs a GPU, \d of 4 nodes fit\nNODE +FITS/,
+  });
+  const large = { 'tencent.com/vcuda-core': 100 };
+  const template = {
+    metadata: { labels: { 'scheduling.x-k8s.io/pod-group': 'ranks' } },
+    spec: {
+      nodeSelector: { pool: 'a' },
+      containers: [{ name: 'main', resources: { limits: large, requests: large } }],
+    },
+  };
+  server.seed('pods', {
+    metadata: { ...template.metadata, name: 'rank-0', namespace: 'default', uid: 'rank-0' },
+    spec: { ...template.spec, priority: 5 },
+    status: { phase: 'Pending' },
+  });
+  for (const [name, node] of [
+    ['first', 'node1'],
+    ['second', 'node1'],
+    ['third', 'node2'],
+  ])
+    server.seed('pods', {
+      metadata: { name: name, namespace: 'team', uid: name },
+      spec: { nodeName: node as string, containers: [{ name: 'main', resources: { limits: large, requests: large } }] },
+      status: { phase: 'Running' },
+    });
+  const gang = await run('explain', 'podgroup/ranks');
+  t.match(gang, { code: 1, out: /pod group ranks: 0 of 1 pods have a node/ });
+  t.match(gang.out, /nearest fit: node node\d, when \S+ ends \(no end of them is known; .*may evict/);
+  server.seed('resourceclaims', claimObject('big', { cores: 100 }));
+  t.match(await run('explain', 'claim/big'), { code: 1, err: /no waiting pod uses claim default\/big/ });
+  const user = {
+    metadata: { name: 'user', namespace: 'default', uid: 'default-user' },
+    spec: {},
+    status: { phase: 'Pending' },
+  };
+  server.seed('pods', claimingPod(user, 'big'));
+  t.match(JSON.parse((await run('explain', 'claim/big', '-o', 'json')).out), {
+    name: 'user',
+    asksForGpus: true,
+    nodes: [{}, {}, {}, {}],
+  });
+  t.match(await run('explain', 'web'), { out: /^pod default\/web: asks for no GPU, so GPUs do not hold it back/ });
+  server.seed('deployments', { metadata: { name: 'serve', namespace: 'default' }, spec: { replicas: 1, template } });
+  t.match((await run('explain', 'deploy/serve')).out, /^a pod of Deployment default\/serve: 1 container needs a GPU/);
+  t.match(await run('explain', 'nobody'), { code: 1, err: /no pod nobody in namespace default/ });
+  t.match(await run('explain', 'a/b/c'), { code: 2, err: /expected a pod, or kind\/name/ });
+  t.match(await run('explain', 'crontab/b'), { code: 2, err: /"crontab" is not known: name a pod, claim/ });
+});
+
 test('kubectl gpu limits set annotates a pod within its allocation', async (t) => {
   const { run, server } = await testCluster(t);
   const annotations = () => server.read('pods', 'default', 'train')?.metadata.annotations ?? {};
   t.match((await run('limits', 'get')).out, /train +main +0 +30 +- +4\.0 GiB +1\.0 GiB +normal +-\n/);
-  t.match(await run('limits', 'set', 'train', '--memory', '2Gi', '--share', '20', '--soft', '80'), {
+  t.match(await run('limits', 'set', 'train', '--memory', '2GiB', '--share', '20', '--soft', '80'), {
     code: 0,
     out: 'pod/train: tencent.com/vcuda-memory-limit=2Gi\npod/train: tencent.com/vcuda-share-limit=20\npod/train: tencent.com/vcuda-core-limit=80\n',
   });

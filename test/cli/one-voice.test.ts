@@ -25,6 +25,8 @@ const WITHOUT_ANSWER: ReadonlySet<string> = new Set([
   'gpu-manager claim-webhook',
   'gpu-manager console',
   'gpu-manager quota serve',
+  // It prints manifests, in their own form.
+  'gpu-manager convert',
   'gpu-manager completion',
   'kubectl gpu quota edit',
   'kubectl gpu __complete',

@@ -73,14 +73,18 @@ for (const [what, args, message] of [
   [
     'a directory below a file',
     ['--checkpoint-path=/dev/null/x'],
-    /--checkpoint-path: \/dev\/null\/x is not a writable directory: ENOTDIR/,
+    /--checkpoint-path: \/dev\/null\/x is not a writable directory: a part of the path is a file/,
   ],
-  ['a missing extra config', ['--extra-config=/nowhere.json'], /--extra-config: \/nowhere\.json: ENOENT/],
-  ['a missing simulated node', ['--sim-node=/nowhere'], /--sim-node: \/nowhere: ENOENT/],
+  [
+    'a missing extra config',
+    ['--extra-config=/nowhere.json'],
+    /--extra-config: \/nowhere\.json: there is no such file or directory/,
+  ],
+  ['a missing simulated node', ['--sim-node=/nowhere'], /--sim-node: \/nowhere: there is no such file or directory/],
   [
     'a simulated machine without libraries',
     ['--sim-state=/tmp', '--native-path=/nowhere'],
-    /--sim-state: \/nowhere\/sim\/libnvidia-ml\.so\.1: ENOENT/,
+    /--sim-state: \/nowhere\/sim\/libnvidia-ml\.so\.1: there is no such file or directory/,
   ],
 ] as const) {
   test(`${what} is refused in one clear line with exit code 2, before anything starts`, async (t) => {

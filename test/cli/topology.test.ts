@@ -94,7 +94,10 @@ test('a request that cannot be met fails, and unreadable input is a usage error'
     [2, 'gpu-manager: topology: -: line 1: no line of column names (GPU0 GPU1 ...) found\n'],
   );
   const noFile = await run(['/nowhere/matrix.txt']);
-  t.same([noFile.code, noFile.err], [2, 'gpu-manager: topology: /nowhere/matrix.txt: ENOENT\n']);
+  t.same(
+    [noFile.code, noFile.err],
+    [2, 'gpu-manager: topology: /nowhere/matrix.txt: there is no such file or directory\n'],
+  );
   const noGpu = await run(['-', '--free', '1,7'], PAIRS);
   t.same([noGpu.code, noGpu.err], [2, 'gpu-manager: topology: --free: there is no GPU 7, only 0, 1, 2, 3\n']);
   for (const wrong of [

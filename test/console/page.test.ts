@@ -41,12 +41,12 @@ test('the console shows the cluster', { skip }, async (t) => {
     const { page, complaints } = await open(console, 'operator');
     await page.locator('a.node').nth(1).waitFor();
     await page.locator('.bars .segment').first().waitFor();
-    t.match(await page.locator('a.node').first().textContent(), /gpu-node-1.*3\.7 GPUs free.*4 GPUs · NVIDIA A100/s);
+    t.match(await page.locator('a.node').first().textContent(), /gpu-node-1.*3 whole GPUs free.*4 GPUs · NVIDIA A100/s);
     t.equal(await page.locator('.bars .track.problem').count(), 1);
     console.server.seed('pods', podObject('late', { node: 'gpu-node-2', gpus: [0], cores: 50 }));
-    await page.locator('a.node', { hasText: '0.5 GPUs free' }).waitFor();
+    await page.locator('a.node', { hasText: '0.5 GPU free in parts' }).waitFor();
     console.server.remove('pods', 'default', 'bert');
-    await page.locator('a.node', { hasText: '4 GPUs free' }).waitFor();
+    await page.locator('a.node', { hasText: '4 whole GPUs free' }).waitFor();
     t.same(complaints(), []);
     await page.context().close();
   });
@@ -63,7 +63,7 @@ test('the console shows the cluster', { skip }, async (t) => {
     const { page } = await open(console, 'operator', { ...DESKTOP, timezoneId: 'UTC' });
     await page.locator('.bars .segment').nth(2).waitFor();
     const states = await page.locator('a.node .state').allTextContents();
-    t.same(states, ['0.7 GPUs free', 'as of 2026-11-22 22:14', 'no agent runs on it']);
+    t.same(states, ['0.7 GPU free in parts', 'as of 2026-11-22 22:14', 'no agent runs on it']);
     t.equal(await page.locator('a.node.late').count(), 2);
     t.match(
       await page.evaluate<string>(`getComputedStyle(document.querySelector('a.node.late .bars')).filter`),

@@ -74,7 +74,7 @@ test('a Prometheus that is away or answers something else gives a sentence', asy
   t.equal(await reasonOf(slow, { timeoutMs: 50 }), 'Prometheus has not answered within 0.05 s');
   t.equal(
     await reasonOf(silent, { tokenFile: '/no/such/file' }),
-    'the file of --prometheus-token-file cannot be read: ENOENT',
+    'the file of --prometheus-token-file cannot be read: there is no such file or directory',
   );
 });
 
@@ -153,7 +153,7 @@ test('a user gets the history of what the user may see', async (t) => {
     t.equal((await console.get(`/api/history?${wrong}`)).status, 404, wrong);
   t.equal((await console.get('/api/history?of=cluster&range=1h', null)).status, 401);
   const answer = await historyOf(console, 'operator', 'cluster');
-  t.match(answer, { ok: true, charts: [{ title: 'Busy', unit: 'percent' }, { title: 'Given' }, {}] });
+  t.match(answer, { ok: true, charts: [{ title: 'Allocated', unit: 'percent' }, {}, { title: 'Utilization' }] });
 });
 
 test('readers together ask Prometheus once, and not without end', async (t) => {
@@ -202,7 +202,7 @@ test('the page draws the history, and says why there is none', { skip: noBrowser
   const page = await browser.newPage(DESKTOP);
   await page.goto(`${console.base}/`);
   await page.locator('.history-charts figure').nth(2).waitFor();
-  t.match(await page.locator('.history-charts').textContent(), /Busy38 %.*1 hour ago/s);
+  t.match(await page.locator('.history-charts').textContent(), /38 %.*1 hour ago.*Utilization/s);
   t.match(await page.locator('.history-charts .line').first().getAttribute('d'), /^M0 /);
   isAway = true;
   await page.locator('.ranges button', { hasText: '7 days' }).click();
@@ -303,12 +303,12 @@ test(
       ]);
     };
     const gpus = [
-      ['Busy', 50],
-      ['Given', 30],
+      ['Allocated', 30],
       ['Memory in use', 25],
+      ['Utilization', 50],
     ];
     t.same(await last('operator', 'cluster'), gpus);
-    t.same(await last('operator', 'node', 'gpu-node-1'), [gpus[0], gpus[1], ['GPU 0 busy', 50], gpus[2]]);
+    t.same(await last('operator', 'node', 'gpu-node-1'), [gpus[0], ['GPU 0 utilization', 50], ...gpus.slice(1)]);
     t.same(await last('researcher', 'pod', 'research-bert'), [
       ['main, GPU 0: cores', 20, 30],
       ['main, GPU 0: memory', 20, 40],

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { JournalEntry } from '../../agent/node/journal.js';
+import { claimRow } from '../../console/claim-row.js';
 import {
   CORE_LIMIT_KEY,
   CPU_AFFINITY_KEY,
   ENFORCEMENT_KEY,
-  EQUAL_GPUS_KEY,
   MEMORY_LIMIT_KEY,
   MEMORY_OVERSUBSCRIBE_KEY,
   PRIORITY_KEY,
@@ -17,6 +17,7 @@ import { list, record } from '../../kube/json.js';
 import { listAll } from '../../kube/list-all.js';
 import { readPod } from '../../kube/pod.js';
 import { outputOption, print, type Output } from '../output.js';
+import { SELECTION_KEYS } from '../../gpu/gpu-selection.js';
 import { refuseOptions } from '../refused-options.js';
 import { age, gib, printable, table } from '../terminal-text.js';
 import {
@@ -27,7 +28,7 @@ import {
   type OpenCluster,
 } from './cluster-command.js';
 import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
-import type { GpuContainer, GpuPod } from './gpu-cluster.js';
+import type { GpuClaim, GpuContainer, GpuPod } from './gpu-cluster.js';
 import { stateOf, whyNot } from './pods.js';
 
 const ANNOTATIONS = [
@@ -37,7 +38,7 @@ const ANNOTATIONS = [
   PRIORITY_KEY,
   MEMORY_OVERSUBSCRIBE_KEY,
   ENFORCEMENT_KEY,
-  EQUAL_GPUS_KEY,
+  ...SELECTION_KEYS,
   CPU_AFFINITY_KEY,
 ];
 
@@ -48,7 +49,9 @@ export function describeCommand(): Command {
     selector: 'name one pod; kubectl gpu pods -l lists those with labels',
     allNamespaces: 'name one pod, and its namespace with -n',
   })
-    .description("describe a pod's GPUs: requests, limits and use of its containers, why it waits, findings and events")
+    .description(
+      "describe a pod's GPUs: requests, limits and use of its containers, its claims, why it waits, findings and events",
+    )
     .argument('<pod>', 'name, or pod/name')
     .addOption(namespaceOption())
     .addOption(outputOption())
@@ -63,7 +66,8 @@ export function describeCommand(): Command {
 /** A pod, its events at the API server, and the events of its agent. */
 interface Described {
   readonly gpuPod: GpuPod;
-  readonly problem: string;
+  /** Why figures are missing. */
+  readonly problems: readonly string[];
   readonly events: readonly ClusterEvent[];
   readonly agentEvents: readonly JournalEntry[];
 }
@@ -76,14 +80,13 @@ async function describe({ cluster, namespace }: OpenCluster, name: string): Prom
       ? new Error(`no pod ${name} in namespace ${place} (-n for another)`)
       : new KubeError(`pod ${place}/${name}`, answer);
   const pod = readPod(answer.body);
-  const [{ pods, problems }, events] = await Promise.all([
-    cluster.withFigures([pod]),
+  const [{ gpuPod, problems }, events] = await Promise.all([
+    cluster.podWithFigures(pod),
     listAll(cluster.api, 'events', eventsPath(place), { fieldSelector: `involvedObject.name=${name}` }).then(
       (objects) => objects.map(readEvent).filter(({ uid }) => uid === '' || uid === pod.uid),
       () => [],
     ),
   ]);
-  const gpuPod = pods[0] as GpuPod;
   const agent = pod.node === null ? undefined : (await cluster.agents().catch(() => null))?.get(pod.node);
   const ids = [...new Set(gpuPod.containers.flatMap(({ allocation }) => allocation?.id ?? []))];
   const answers = await Promise.all(
@@ -94,13 +97,13 @@ async function describe({ cluster, namespace }: OpenCluster, name: string): Prom
   );
   return {
     gpuPod,
-    problem: pod.node === null ? '' : (problems.get(pod.node) ?? ''),
+    problems: [...problems.values()],
     events: events.sort((a, b) => a.atMs - b.atMs),
     agentEvents: agentEvents.sort((a, b) => a.sequence - b.sequence),
   };
 }
 
-function documentOf({ gpuPod: { pod, containers }, problem, events, agentEvents }: Described): object {
+function documentOf({ gpuPod: { pod, containers, claims }, problems, events, agentEvents }: Described): object {
   return {
     namespace: pod.namespace,
     name: pod.name,
@@ -109,7 +112,8 @@ function documentOf({ gpuPod: { pod, containers }, problem, events, agentEvents 
     status: stateOf(pod),
     why: whyNot(pod) || null,
     annotations: annotationsOf(pod.annotations),
-    problem: problem || null,
+    problem: problems.join('; ') || null,
+    claims: claims.map(({ claim, devices }) => claimRow(claim, devices, whyNot(pod) || null)),
     containers: containers.map(({ name, requested, gpus, allocation }) => ({
       name,
       requestedCores: requested.cores,
@@ -126,7 +130,7 @@ function annotationsOf(all: Readonly<Record<string, string>>): Readonly<Record<s
   return Object.fromEntries(ANNOTATIONS.flatMap((key) => (all[key] === undefined ? [] : [[key, all[key]]])));
 }
 
-function textOf({ gpuPod: { pod, containers }, problem, events, agentEvents }: Described): string {
+function textOf({ gpuPod: { pod, containers, claims }, problems, events, agentEvents }: Described): string {
   const why = whyNot(pod);
   const annotations = Object.entries(annotationsOf(pod.annotations)).map(([key, value]) => `${key}=${value}`);
   const fields: readonly (readonly [string, string])[] = [
@@ -136,11 +140,14 @@ function textOf({ gpuPod: { pod, containers }, problem, events, agentEvents }: D
     ['Status', stateOf(pod)],
     ...(why === '' ? [] : [['Why', why] as const]),
     ...(annotations.length === 0 ? [] : [['Annotations', annotations.join(', ')] as const]),
-    ...(problem === '' ? [] : [['No figures', problem] as const]),
+    ...problems.map((problem) => ['No figures', problem] as const),
   ];
   return [
     ...fields.map(([name, value]) => `${`${name}:`.padEnd(13)} ${printable(value)}\n`),
-    ...(containers.length === 0 ? ['This pod asks for no GPU.\n'] : containers.map(containerText)),
+    ...(containers.length === 0 && claims.length === 0 && problems.length === 0
+      ? ['This pod asks for no GPU.\n']
+      : containers.map(containerText)),
+    ...claims.map(claimText),
     events.length === 0
       ? ''
       : `\nEvents:\n${table(
@@ -160,10 +167,26 @@ function textOf({ gpuPod: { pod, containers }, problem, events, agentEvents }: D
   ].join('');
 }
 
+function claimText({ claim, devices }: GpuClaim): string {
+  const { name, asks } = claim;
+  const { state } = claimRow(claim, devices, null);
+  return [
+    `\nClaim ${printable(name)}: ${state}, asks for ${amountText(asks.cores, asks.memoryBytes)} (${asks.classes.join(', ') || 'no class'})\n`,
+    ...devices.map(
+      ({ request, device, gpu, cores, memoryBytes }) =>
+        `  ${printable(request)}: ${amountText(cores, memoryBytes)} of ${gpu === null ? printable(device) : `GPU ${gpu}`}\n`,
+    ),
+  ].join('');
+}
+
+function amountText(cores: number, memoryBytes: number): string {
+  return `${cores} cores, ${memoryBytes === 0 ? 'all memory' : `${gib(memoryBytes)} GiB`}`;
+}
+
 function containerText({ name, requested, gpus, allocation }: GpuContainer): string {
-  const memory =
-    requested.memoryBlocks === 0 ? 'all memory' : `${gib(requested.memoryBlocks * MEMORY_BLOCK_BYTES)} GiB`;
-  const head = `\nContainer ${printable(name)}: asks for ${requested.cores} cores, ${memory}\n`;
+  const { cores, memoryBlocks } = requested;
+  const asked = cores === 0 ? 'uses claims' : `asks for ${amountText(cores, memoryBlocks * MEMORY_BLOCK_BYTES)}`;
+  const head = `\nContainer ${printable(name)}: ${asked}\n`;
   if (allocation === null)
     return `${head}  ${gpus.length === 0 ? 'no GPU yet' : `GPU ${gpus.join(', ')}, no figures`}\n`;
   const slices = table(

@@ -45,7 +45,7 @@ function clusterFindings({ node, agent, snapshot, problem }: GpuNode): readonly 
           advice: `kubectl label node ${node.name} ${ENABLE_LABEL}=enable`,
         },
     ...(node.isCordoned
-      ? [finding('warning', 'node', 'it is cordoned: no new pods come', `kubectl uncordon ${node.name}`)]
+      ? [finding('warning', 'node', 'it is cordoned: no new pods are scheduled on it', `kubectl uncordon ${node.name}`)]
       : []),
     agent === null
       ? finding(

@@ -1,11 +1,14 @@
 import type { AllocationSnapshot, NodeSnapshot, SliceSnapshot } from '../../agent/node/view.js';
+import { claimFacts, devicesOf, type ClaimFacts, type LocateDevice } from '../../console/claim-row.js';
+import type { ClaimDevice } from '../../console/rows.js';
 import { NODE_INVENTORY_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
+import { deviceName, poolName } from '../../gpu/claims/names.js';
 import { decodeInventory, type InventoryGpu } from '../../gpu/node-inventory.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { systemClock } from '../../host/clock.js';
 import { agentPods, type AgentPod } from '../../kube/agent-pods.js';
 import { AgentReader } from '../../kube/agent-reader.js';
-import { ALL_NODES, ALL_PODS, podsPath } from '../../kube/api-path.js';
+import { ALL_NODES, ALL_PODS, ALL_RESOURCE_CLAIMS, podsPath, resourceClaimsPath } from '../../kube/api-path.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { list, record } from '../../kube/json.js';
@@ -17,11 +20,11 @@ import { readPod, type Pod } from '../../kube/pod.js';
 export interface GpuNode {
   readonly node: Node;
   readonly agent: AgentPod | null;
-  /** What its agent answers; null if it was not asked or did not answer. */
+  /** The answer of its agent; null if the agent was not asked or did not answer. */
   readonly snapshot: NodeSnapshot | null;
   /** Why there is no answer; empty otherwise. */
   readonly problem: string;
-  /** What its agent published for the scheduler extender; empty without. */
+  /** GPUs that its agent published for the scheduler extender; empty without. */
   readonly inventory: readonly InventoryGpu[];
 }
 
@@ -36,10 +39,23 @@ export interface GpuContainer {
   readonly allocation: AllocationSnapshot | null;
 }
 
+/** A resource claim with devices of this project's driver, or one that asks for them. */
+export interface GpuClaim {
+  readonly claim: ClaimFacts;
+  readonly devices: readonly ClaimDevice[];
+}
+
 /** A pod that asks for GPUs or has some. */
 export interface GpuPod {
   readonly pod: Pod;
   readonly containers: readonly GpuContainer[];
+  readonly claims: readonly GpuClaim[];
+}
+
+/** Pods, and why figures are missing, by the name of what could not be read: nodes, and `claims`. */
+export interface GpuPods {
+  readonly pods: readonly GpuPod[];
+  readonly problems: ReadonlyMap<string, string>;
 }
 
 /** Label of the nodes that the DaemonSet manages. */
@@ -91,7 +107,7 @@ export class GpuCluster {
     return this.#agents;
   }
 
-  /** Forgets which agents there are, so that the next question finds new ones. */
+  /** Drops the cached list of agents, so that the next call reads it again. */
   refresh(): void {
     this.#agents = null;
   }
@@ -111,40 +127,79 @@ export class GpuCluster {
     return new Map(answers);
   }
 
-  /** Pods with GPUs in a namespace, null for all, and why some agents' figures are missing, by node. */
-  async pods(
-    namespace: string | null,
-    labelSelector: string | null = null,
-  ): Promise<{ readonly pods: readonly GpuPod[]; readonly problems: ReadonlyMap<string, string> }> {
+  /** Pods with GPUs in a namespace; null for all. */
+  async pods(namespace: string | null, labelSelector: string | null = null): Promise<GpuPods> {
     const query: Readonly<Record<string, string>> = labelSelector === null ? {} : { labelSelector };
     const path = namespace === null ? ALL_PODS : podsPath(namespace);
     const objects = (await listAll(this.api, 'the pods', path, query)).filter(asksForGpus);
-    return this.withFigures(objects.map(readPod));
+    return this.#withFigures(objects.map(readPod), namespace);
   }
 
-  /** Adds the agents' figures to pods. */
-  async withFigures(
-    pods: readonly Pod[],
-  ): Promise<{ readonly pods: readonly GpuPod[]; readonly problems: ReadonlyMap<string, string> }> {
-    const running = pods.filter(({ isDone }) => !isDone);
-    const answers = await this.snapshots(new Set(running.flatMap(({ node }) => node ?? [])));
+  /** Adds claims and its agent's figures to a pod; without GPUs it has no containers and no claims. */
+  async podWithFigures(pod: Pod): Promise<GpuPods & { readonly gpuPod: GpuPod }> {
+    const found = await this.#withFigures([pod], pod.namespace);
+    return { ...found, gpuPod: found.pods[0] ?? { pod, containers: [], claims: [] } };
+  }
+
+  /** Adds claims and the agents' figures to pods; leaves out those that have nothing but claims of other drivers. */
+  async #withFigures(pods: readonly Pod[], namespace: string | null): Promise<GpuPods> {
     const problems = new Map<string, string>();
+    const claims = pods.some((pod) => pod.claims.length > 0) ? await this.#claimsOr(problems, namespace) : [];
+    const claimOf = new Map(claims.map((claim) => [`${claim.namespace}/${claim.name}`, claim]));
+    const ofPod = (pod: Pod): readonly ClaimFacts[] =>
+      pod.claims.flatMap(({ claimName, madeName }) => claimOf.get(`${pod.namespace}/${claimName || madeName}`) ?? []);
+    const isOurs = (pod: Pod): boolean =>
+      pod.claims.length === 0 || ofPod(pod).length > 0 || containersOf(pod, new Map()).length > 0;
+    const running = pods.filter((pod) => !pod.isDone && isOurs(pod));
+    const answers = await this.snapshots(new Set(running.flatMap(({ node }) => node ?? [])));
+    const gpus = new Map<string, readonly KnownGpu[]>();
     const byContainer = new Map<string, AllocationSnapshot>();
     for (const [node, answer] of answers) {
       if (typeof answer === 'string') problems.set(node, answer);
-      else
+      else {
+        gpus.set(node, answer.gpus);
         for (const allocation of answer.allocations)
           for (const { podUid, container } of allocation.owners) byContainer.set(`${podUid}/${container}`, allocation);
+      }
     }
-    const found = pods.map((pod) => ({ pod, containers: containersOf(pod, byContainer) }));
+    const found = pods.filter(isOurs).map((pod): GpuPod => {
+      const locate = locatorOf(pod.node === null ? new Map() : new Map([[pod.node, gpus.get(pod.node) ?? []]]));
+      return {
+        pod,
+        containers: containersOf(pod, byContainer),
+        claims: ofPod(pod).map((claim) => ({ claim, devices: devicesOf(claim, locate) })),
+      };
+    });
     found.sort((a, b) => compareNames(a.pod.namespace, b.pod.namespace) || compareNames(a.pod.name, b.pod.name));
     return { pods: found, problems };
   }
 
+  /** Claims of a namespace, null for all, by name. Rejects with a `KubeError`. */
+  async claims(namespace: string | null, labelSelector: string | null = null): Promise<readonly ClaimFacts[]> {
+    const query: Readonly<Record<string, string>> = labelSelector === null ? {} : { labelSelector };
+    const path = namespace === null ? ALL_RESOURCE_CLAIMS : resourceClaimsPath(namespace);
+    const found = (await listAll(this.api, 'the resource claims', path, query)).flatMap((one) => claimFacts(one) ?? []);
+    return found.sort((a, b) => compareNames(a.namespace, b.namespace) || compareNames(a.name, b.name));
+  }
+
+  /** Finds devices by what the agents published on their nodes. Rejects with a `KubeError`. */
+  async locator(): Promise<LocateDevice> {
+    const nodes = (await listAll(this.api, 'the nodes', ALL_NODES)).flatMap((object) => readNode(object) ?? []);
+    return locatorOf(new Map(nodes.map((node) => [node.name, inventoryOf(node).map(({ gpu }) => gpu)])));
+  }
+
+  async #claimsOr(problems: Map<string, string>, namespace: string | null): Promise<readonly ClaimFacts[]> {
+    try {
+      return await this.claims(namespace);
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error;
+      problems.set('claims', `${error.message}; GPUs of claims are not shown`);
+      return [];
+    }
+  }
+
   async #node(node: Node, agent: AgentPod | null): Promise<GpuNode> {
-    const published = decodeInventory(node.annotations[NODE_INVENTORY_KEY] ?? '');
-    const inventory = published.ok ? published.inventory.gpus : [];
-    return { node, agent, inventory, ...(await this.#ask(agent)) };
+    return { node, agent, inventory: inventoryOf(node), ...(await this.#ask(agent)) };
   }
 
   async #ask(agent: AgentPod | null): Promise<Pick<GpuNode, 'snapshot' | 'problem'>> {
@@ -174,6 +229,23 @@ export function isGpuResource(name: string): boolean {
   return name === CORE_RESOURCE || name === MEMORY_RESOURCE || name.startsWith('tencent.com/mig-');
 }
 
+type KnownGpu = { readonly uuid: string; readonly index: number };
+
+/** Finds devices on the GPUs of nodes, by name of the node. */
+function locatorOf(nodes: ReadonlyMap<string, readonly KnownGpu[]>): LocateDevice {
+  const nodeOf = new Map([...nodes.keys()].map((node) => [poolName(node), node]));
+  return ({ pool, device }) => {
+    const node = nodeOf.get(pool) ?? null;
+    const gpu = nodes.get(node ?? '')?.find(({ uuid }) => deviceName(uuid) === device);
+    return { node, gpu: gpu?.index ?? null };
+  };
+}
+
+function inventoryOf({ annotations }: Node): readonly InventoryGpu[] {
+  const published = decodeInventory(annotations[NODE_INVENTORY_KEY] ?? '');
+  return published.ok ? published.inventory.gpus : [];
+}
+
 function hasGpus({ allocatable, annotations }: Node): boolean {
   return [...allocatable.keys()].some(isGpuResource) || NODE_INVENTORY_KEY in annotations;
 }
@@ -200,7 +272,6 @@ function containersOf(pod: Pod, byContainer: ReadonlyMap<string, AllocationSnaps
   });
 }
 
-/** All slices of a pod. */
 export function slicesOf({ containers }: GpuPod): readonly SliceSnapshot[] {
   return [...new Set(containers.flatMap(({ allocation }) => allocation ?? []))].flatMap(({ slices }) => slices);
 }

@@ -142,7 +142,7 @@ function rowsOf({ pod, containers }: GpuPod, hasNamespace: boolean): readonly Li
   });
 }
 
-/** What the annotations of a pod ask for one of its containers. */
+/** The limits that the annotations of a pod request for one of its containers. */
 function askedOf({ annotations }: Pod, container: string): Readonly<Partial<Record<LimitName, string>>> {
   return Object.fromEntries(
     NAMES.flatMap((name) => {
@@ -161,8 +161,13 @@ function setCommand(): Command {
     .option('-c, --container <name>', 'only this container; default: every container')
     .option(
       '--memory <amount>',
-      'memory over all GPUs of a container: blocks of 256 MiB, or bytes with a unit (1536Mi)',
-      checked(parseMemory, 'blocks of 256 MiB such as 16, or an amount with a unit such as 1536Mi'),
+      'memory over all GPUs of a container: blocks of 256 MiB, or bytes with a unit (4GiB)',
+      (written: string) =>
+        // Older agents know the units of Kubernetes only.
+        checked(
+          parseMemory,
+          'blocks of 256 MiB such as 16, or an amount with a unit such as 4GiB',
+        )(written.replace(/iB$/u, 'i')),
     )
     .option(
       '--share <cores>',
@@ -181,13 +186,13 @@ function setCommand(): Command {
         throw new StartupError('give at least one of --memory, --share, --soft and --priority');
       return withCluster(options, async ({ cluster, namespace }) => {
         const pod = await readTarget(cluster.api, namespace ?? 'default', name);
-        const { pods } = await cluster.withFigures([pod]);
-        const containers = targets(pods[0] as GpuPod, options.container);
+        const { gpuPod } = await cluster.podWithFigures(pod);
+        const containers = targets(gpuPod, options.container);
         for (const container of containers) refuseBeyond(pod, container, options);
         const changes = Object.fromEntries(
           NAMES.flatMap((limit) => {
             const value = options[limit];
-            return value === undefined ? [] : [[KEYS[limit], merged(pods[0] as GpuPod, limit, options, value)]];
+            return value === undefined ? [] : [[KEYS[limit], merged(gpuPod, limit, options, value)]];
           }),
         );
         await annotate(cluster.api, pod, changes);

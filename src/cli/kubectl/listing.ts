@@ -17,7 +17,7 @@ export interface Listing {
   readonly rows: readonly ListingRow[];
   /** The line on standard error if there are no rows. */
   readonly none: string;
-  /** Reasons for missing figures, by the name of the node that lacks them. */
+  /** Reasons for missing figures, by the name of the node that lacks them, or of what could not be read. */
   readonly problems: ReadonlyMap<string, string>;
   /** Number of nodes whose agents were asked, where agents alone know what the rows show; absent elsewhere. */
   readonly asked?: number;
@@ -93,12 +93,12 @@ class ListingChanges {
   }
 }
 
-export function printProblems(problems: ReadonlyMap<string, string>): void {
+function printProblems(problems: ReadonlyMap<string, string>): void {
   const all = [...problems];
   for (const [what, problem] of all.slice(0, MAX_PROBLEMS))
     process.stderr.write(`kubectl gpu: ${printable(what)}: ${printable(problem)}\n`);
   if (all.length > MAX_PROBLEMS)
-    process.stderr.write(`kubectl gpu: and ${all.length - MAX_PROBLEMS} more nodes whose figures are missing\n`);
+    process.stderr.write(`kubectl gpu: and ${all.length - MAX_PROBLEMS} more whose figures are missing\n`);
 }
 
 function asTable(listing: Listing, isWide: boolean): string {

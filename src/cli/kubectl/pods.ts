@@ -67,30 +67,46 @@ export function whyNot({ phase, message, unscheduled, containers, isGated }: Pod
   return message || unscheduled || waiting || (isGated ? 'scheduling gates hold it back' : '');
 }
 
-/** What its containers asked for, in sum. */
-export function requestedOf({ containers }: GpuPod): { readonly cores: number; readonly memoryBytes: number } {
+/** The requests of its containers and claims, in sum. */
+function requestedOf({ containers, claims }: GpuPod): { readonly cores: number; readonly memoryBytes: number } {
+  const asked = claims.map(({ claim }) => claim.asks);
   return {
-    cores: containers.reduce((total, { requested }) => total + requested.cores, 0),
-    memoryBytes: containers.reduce((total, { requested }) => total + requested.memoryBlocks * MEMORY_BLOCK_BYTES, 0),
+    cores: sum([...containers.map(({ requested }) => requested.cores), ...asked.map(({ cores }) => cores)]),
+    memoryBytes: sum([
+      ...containers.map(({ requested }) => requested.memoryBlocks * MEMORY_BLOCK_BYTES),
+      ...asked.map(({ memoryBytes }) => memoryBytes),
+    ]),
   };
+}
+
+/** GPU indexes on its node, of its containers and its claims; none while it has no node. */
+function gpusOf({ pod, containers, claims }: GpuPod): readonly number[] {
+  const claimed = claims.flatMap(({ devices }) =>
+    devices.flatMap(({ node, gpu }) => (gpu === null || node !== pod.node ? [] : [gpu])),
+  );
+  return [...new Set([...containers.flatMap(({ gpus }) => gpus), ...claimed])].sort((a, b) => a - b);
+}
+
+function sum(amounts: readonly number[]): number {
+  return amounts.reduce((total, amount) => total + amount, 0);
 }
 
 function listing(pods: readonly GpuPod[], namespace: string | null): Omit<Listing, 'problems'> {
   const place = namespace === null ? ['NAMESPACE'] : [];
   return {
     headings: [...place, 'NAME', 'STATUS', 'NODE', 'GPU', 'CORES', 'MEMORY', 'AGE'],
-    wideHeadings: ['THROTTLED', 'PROCESSES', 'GPU UUID', 'WHY'],
+    wideHeadings: ['THROTTLED', 'PROCESSES', 'GPU UUID', 'CLAIMS', 'WHY'],
     rows: pods.map((pod) => rowOf(pod, namespace === null)),
     none: namespace === null ? 'no pod asks for GPUs' : `no pod of namespace ${namespace} asks for GPUs (-A for all)`,
   };
 }
 
 function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
-  const { pod, containers } = gpuPod;
+  const { pod, claims } = gpuPod;
   const slices = slicesOf(gpuPod);
   const requested = requestedOf(gpuPod);
   const why = whyNot(pod);
-  const gpus = [...new Set(containers.flatMap((container) => container.gpus))].sort((a, b) => a - b);
+  const gpus = gpusOf(gpuPod);
   const total = (of: (slice: (typeof slices)[number]) => number): number | null =>
     slices.length === 0 ? null : slices.reduce((sum, slice) => sum + of(slice), 0);
   const document = {
@@ -100,6 +116,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
     why: why === '' ? null : why,
     node: pod.node,
     gpus,
+    claims: claims.map(({ claim }) => claim.name),
     requestedCores: requested.cores,
     requestedMemoryBytes: requested.memoryBytes,
     cores: total(({ share }) => share),
@@ -128,6 +145,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
       document.throttledSeconds === null ? '-' : `${document.throttledSeconds.toFixed(1)} s`,
       document.processes === null ? '-' : String(document.processes),
       document.gpuUuids.join(',') || '-',
+      document.claims.join(',') || '-',
       why || '-',
     ],
     document,

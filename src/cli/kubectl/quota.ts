@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { fileReason } from '../../host/file-reason.js';
 import { systemClock } from '../../host/clock.js';
 import { keptAlive } from '../../host/keep-alive.js';
 import { StartupError } from '../../host/startup-error.js';
@@ -105,10 +106,7 @@ function editCommand(): Command {
         [...access, 'edit', `bizgroupresourcequotas.${API_GROUP}`, '--', name],
         { stdio: 'inherit' },
       );
-      if (error !== undefined)
-        throw new StartupError(
-          `quota: ${kubectl} cannot be started: ${(error as NodeJS.ErrnoException).code ?? error.message}`,
-        );
+      if (error !== undefined) throw new StartupError(`quota: ${kubectl} cannot be started: ${fileReason(error)}`);
       if (status !== 0) process.exitCode = 1;
     });
 }

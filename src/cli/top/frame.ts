@@ -28,7 +28,7 @@ export interface Frame {
 
 /** The part of the height that the figures of the GPUs may take. */
 const PANEL_PART = 1 / 3;
-/** Troubles that are shown one by one. */
+/** Number of problems that are shown one by one. */
 const MAX_TROUBLES = 3;
 
 /** Draws the state. */
@@ -73,14 +73,14 @@ export function frameOf(state: TopState, size: Size): Frame {
   };
 }
 
-/** What stands between the head and the last line. */
+/** The lines between the head and the last line. */
 interface Body {
   readonly above: readonly Line[];
   readonly titles: { readonly line: Line; readonly targets: readonly TitleTarget[] } | null;
   /** Only those in the window are drawn. */
   readonly rows: readonly { readonly key: string | null; readonly draw: () => Line }[];
   readonly below: readonly Line[];
-  /** What the rows are, for the last line. */
+  /** Number of rows, for the last line. */
   readonly total: number;
   readonly hint: string;
 }
@@ -159,7 +159,7 @@ const CORES: Column = { title: 'CORES', width: 13, sort: 'cores' };
 const MEMORY: Column = { title: 'MEMORY', width: 16, sort: 'memory' };
 const THROTTLED: Column = { title: 'THROTTLED', width: 10, sort: 'throttled' };
 const PROCESSES: Column = { title: 'PROCS', width: 5 };
-/** Where nothing can be opened. */
+/** The column of lists in which no row can be opened. */
 const PIDS: Column = { title: 'PIDS', width: 16, left: true };
 /** Narrow terminals show fewer columns rather than shorter names. */
 const MIN_NAME = 24;

@@ -12,7 +12,7 @@ export interface NodeSample {
   readonly problem: string;
 }
 
-/** What `top` shows: one node, or several. */
+/** The content of `top`: one node, or several. */
 export interface Sample {
   readonly atMs: number;
   /** Shown above everything. */
@@ -32,7 +32,7 @@ export interface SliceRow {
   readonly throttled: number | null;
 }
 
-/** What samples of `top` come from. */
+/** The source of the samples of `top`. */
 export interface SampleSource {
   /** The state now, or why nothing answers. */
   sample(): Promise<{ readonly ok: true; readonly sample: Sample } | { readonly ok: false; readonly reason: string }>;
@@ -73,7 +73,7 @@ function secondsWaited(now: SliceSnapshot, before: SliceSnapshot | undefined): n
   return Math.max(0, now.counters.throttledSeconds - before.counters.throttledSeconds);
 }
 
-/** What slices are sorted by: figures from the highest, names and GPUs from the lowest. */
+/** Sort keys of slices: figures from the highest, names and GPUs from the lowest. */
 export type SortKey = 'cores' | 'memory' | 'throttled' | 'name' | 'gpu';
 
 const FIGURES: Readonly<Record<'cores' | 'memory' | 'throttled', (row: SliceRow) => number>> = {
@@ -113,7 +113,7 @@ export function matches(filter: string, texts: readonly string[]): boolean {
     .every((word) => haystack.includes(word));
 }
 
-/** What a filter of slices looks at: `gpu3` means GPU 3. */
+/** The texts of a slice that a filter searches; `gpu3` means GPU 3. */
 export function textsOf({ node, name, slice }: SliceRow): readonly string[] {
   return [name, node, `gpu${slice.gpuIndex}`, slice.priority ?? ''];
 }

@@ -23,7 +23,7 @@ export interface OpenSlice {
   readonly list: ListState;
 }
 
-/** Everything that decides what `top` shows, but for the size of the terminal. */
+/** The state that determines what `top` shows, except the size of the terminal. */
 export interface TopState {
   readonly sample: Sample | null;
   /** The slices of the sample. */
@@ -40,7 +40,7 @@ export interface TopState {
   readonly typing: boolean;
   readonly list: ListState;
   readonly open: OpenSlice | null;
-  /** What the user should know; until the next key. */
+  /** A message for the user, shown until the next key. */
   readonly notice: string | null;
 }
 
@@ -65,10 +65,10 @@ export interface ProcessRow {
   readonly process: ProcessSnapshot;
 }
 
-/** What has to be done beyond a new state. */
+/** The action that follows a change of the state. */
 export type Effect = 'none' | 'quit' | 'redraw' | 'suspend' | 'read-processes';
 
-/** What the last drawing left on the screen, for what keys and mouse mean. */
+/** Positions in the last drawing, which keys and mouse refer to. */
 export interface Targets {
   /** First row that is shown of the list. */
   readonly offset: number;
@@ -247,7 +247,7 @@ function key(state: TopState, name: KeyName, { page }: Targets): Answer {
   }
 }
 
-/** What Escape leaves, from the inside to the outside. */
+/** The state after Escape, which leaves the innermost level. */
 function back(state: TopState): TopState {
   if (state.typing) return { ...withFilter(state, ''), typing: false };
   if (listOf(state).filter !== '') return withFilter(state, '');
@@ -262,7 +262,7 @@ const SORT_LETTERS: Readonly<Record<string, SortKey>> = {
   u: 'gpu',
 };
 
-/** What `s` steps through. */
+/** The order in which the key `s` selects sort keys. */
 const SORTS: readonly SortKey[] = Object.values(SORT_LETTERS);
 
 function letter(state: TopState, text: string, targets: Targets): Answer {
@@ -326,7 +326,7 @@ function moved(state: TopState, move: (list: ListState, keys: readonly string[])
   return withList(state, move(listOf(state), keys));
 }
 
-/** No name is longer, and a line of it fits most terminals. */
+/** Longest filter in characters: no name is longer, and most terminals show it in one line. */
 const MAX_FILTER = 100;
 
 function withFilter(state: TopState, filter: string): TopState {
@@ -341,7 +341,7 @@ function withoutLast(text: string): string {
 function openSelected(state: TopState): Answer {
   if (state.open !== null) return still(state);
   const row = state.slices.find(({ key }) => key === state.list.key);
-  // Nothing is selected: the first row is, and the next press opens it.
+  // The first press selects the first row, and the next one opens it.
   if (row === undefined) return still(moved(state, (list, keys) => moveBy(list, keys, 1)));
   const list = select(state.list, row.key);
   return {

@@ -24,10 +24,7 @@ export interface TerminalListener {
   readonly closed: () => void;
 }
 
-/**
- * The terminal as a full screen. Whatever ends the process, but a signal that no process sees, the terminal is as it
- * was before.
- */
+/** The terminal in full-screen mode. Its earlier state is restored however the process ends, except by SIGKILL. */
 export class Terminal {
   readonly #stdin: ReadStream;
   readonly #stdout: WriteStream;
@@ -49,7 +46,7 @@ export class Terminal {
     return { columns: this.#stdout.columns || 80, rows: this.#stdout.rows || 24 };
   }
 
-  /** Takes the screen and the keys. */
+  /** Switches to the full screen, and starts to read keys. */
   open(listener: TerminalListener): void {
     this.#listener = listener;
     process.on('exit', this.#leave);
@@ -65,7 +62,7 @@ export class Terminal {
     this.#enter();
   }
 
-  /** Gives both back. */
+  /** Restores the screen, and stops reading keys. */
   close(): void {
     this.#leave();
     clearTimeout(this.#escape);
@@ -92,7 +89,7 @@ export class Terminal {
     this.#shown = lines;
   }
 
-  /** Lets the next drawing write all lines, because something else may have written to the terminal. */
+  /** Makes the next drawing write all lines, because another program may have written to the terminal. */
   clear(): void {
     this.#stdout.write('\u001b[2J');
     this.#shown = [];

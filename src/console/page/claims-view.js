@@ -1,6 +1,7 @@
 import { h } from './dom.js';
 import { ago, bytes, count } from './format.js';
 import { paged } from './paged.js';
+import { heads } from './pod-table.js';
 import { byName, matches, wordsOf } from './rows.js';
 
 /** Resource claims with GPUs: what they ask for, what they got, who uses them, and why they wait. */
@@ -22,7 +23,7 @@ function list(rows, words) {
       words.length > 0 ? 'No claim matches the filter.' : 'No resource claim asks for GPUs of gpu-manager.',
     );
   const body = h('ul', { class: 'pods why' });
-  return h('div', {}, body, paged(body, found, row));
+  return h('div', {}, heads('Claim', 'Has or asks for', 'Where', 'State'), body, paged(body, found, row));
 }
 
 function textOf({ namespace, name, devices, pods }) {

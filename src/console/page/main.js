@@ -2,6 +2,7 @@ import { claimsView, claimView } from './claims-view.js';
 import { h, setText } from './dom.js';
 import { eventsView } from './events-view.js';
 import { bytesOf, count, seconds, trimmed } from './format.js';
+import { wholeFree } from './free-gpus.js';
 import { historyView } from './history.js';
 import { nodeList } from './node-list.js';
 import { podTable } from './pod-table.js';
@@ -109,7 +110,7 @@ function drawn({ element, tables, draw, close }) {
   };
 }
 
-/** What stands in place of a view that this reader or this cluster does not have. */
+/** The view for tables that this reader or this cluster does not have. */
 function absentView(absence) {
   return { element: h('p', { class: 'quiet notice' }, absence) };
 }
@@ -171,14 +172,15 @@ function clusterView() {
 
 function figuresOf() {
   let [gpus, allocated, free, memory, allocatedMemory] = [0, 0, 0, 0, 0];
-  for (const node of rows.nodes.values())
+  for (const node of rows.nodes.values()) {
+    if (node.isReady && !node.isCordoned) free += wholeFree(node.gpus);
     for (const gpu of node.gpus) {
       gpus += 1;
       allocated += gpu.allocatedCores / 100;
-      if (gpu.allocatedCores === 0 && gpu.problem === undefined && node.isReady && !node.isCordoned) free += 1;
       memory += node.kinds[gpu.kind].memoryBytes;
       allocatedMemory += gpu.allocatedMemoryBytes;
     }
+  }
   const pods = [...rows.pods.values()];
   const running = pods.filter(({ state }) => state === 'running').length;
   const waiting = rows.waiting();
@@ -189,7 +191,7 @@ function figuresOf() {
     ...(rows.tables.has('nodes')
       ? [
           figure(
-            'Given',
+            'GPUs allocated',
             `${trimmed(allocated)} of ${count(gpus, 'GPU')}`,
             free === 0 ? 'no whole GPU free' : `${count(free, 'whole GPU')} free`,
           ),

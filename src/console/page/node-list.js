@@ -1,9 +1,10 @@
 import { h } from './dom.js';
-import { count, moment, trimmed } from './format.js';
+import { count, moment } from './format.js';
+import { freeText } from './free-gpus.js';
 import { gpuBars } from './gpu-bars.js';
 import { byName, matches } from './rows.js';
 
-/** So many panels are made before the first picture; the others follow when it is shown. */
+/** Number of panels in the first picture; the others follow when they are shown. */
 const FIRST = 80;
 
 /** All nodes as panels. Bars are drawn for the panels near the window only: a thousand nodes have thousands of them. */
@@ -39,8 +40,6 @@ export function nodeList(rows) {
   /** The texts of a panel, and what the filter looks at. */
   function fill(panel) {
     const node = rows.nodes.get(panel.name);
-    const free =
-      node.gpus.reduce((sum, gpu) => sum + (gpu.problem === undefined ? 100 - gpu.allocatedCores : 0), 0) / 100;
     const models = node.kinds.map(({ model }) => model).filter((model) => model !== '');
     const { problem, late, isCordoned } = node;
     const asOf = late?.sinceMs === undefined ? '' : `as of ${moment(late.sinceMs)}`;
@@ -50,7 +49,7 @@ export function nodeList(rows) {
         ? asOf.slice(0, 'as of 2026-11-22 22:14'.length) || late.why
         : isCordoned
           ? 'cordoned'
-          : `${trimmed(free)} ${free === 1 ? 'GPU' : 'GPUs'} free`);
+          : freeText(node.gpus));
     const attention = isCordoned || problem !== undefined || late !== undefined;
     const title = [problem, late?.why, asOf].filter(Boolean).join(', ') || state;
     panel.element.replaceChildren(

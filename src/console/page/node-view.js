@@ -88,7 +88,7 @@ export function nodeView(rows, name, filterText, keepingPlace) {
     say(`Figures of the agent, gpu-manager ${state.version}.`);
   }
 
-  /** What was seen last stays, in grey; before the first answer, it is what the cluster knows. */
+  /** The last data stay, in grey; before the first answer, the view shows data of the cluster. */
   function drawSilence(reason) {
     if (picture === null) keepingPlace(drawKnown);
     else body.classList.add('late');

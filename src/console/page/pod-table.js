@@ -3,14 +3,6 @@ import { ago, bytes } from './format.js';
 import { paged } from './paged.js';
 import { byName, matches } from './rows.js';
 
-const STATE_TEXT = {
-  waiting: 'waiting',
-  starting: 'starting',
-  running: 'running',
-  ending: 'ending',
-  refused: 'refused',
-};
-
 /** Pods as a table. `showsWhy` adds why they wait; `nothing` is said without pods. */
 export function podTable(rows, pods, words, { showsWhy = false, nothing = 'No pod requests GPUs.' } = {}) {
   const found = pods
@@ -23,7 +15,17 @@ export function podTable(rows, pods, words, { showsWhy = false, nothing = 'No po
   const body = h('ul', { class: `pods${showsWhy ? ' why' : ''}` });
   const now = Date.now();
   const more = paged(body, found, (pod) => row(pod, rows.markOf(pod), now, showsWhy));
-  return h('div', {}, body, more);
+  return h('div', {}, heads('Pod', 'Asks for', 'Where', 'State'), body, more);
+}
+
+/** The heads of the columns above a list of pods or claims. */
+export function heads(...titles) {
+  return h(
+    'div',
+    { class: 'pod heads' },
+    h('span', {}),
+    titles.map((title) => h('span', {}, title)),
+  );
 }
 
 function row(pod, mark, now, showsWhy) {
@@ -54,7 +56,7 @@ function row(pod, mark, now, showsWhy) {
       h(
         'span',
         { class: `state ${pod.state}` },
-        STATE_TEXT[pod.state],
+        pod.state,
         pod.sinceMs === undefined
           ? null
           : h('span', { class: 'quiet' }, ` ${ago(pod.sinceMs, now).replace(' ago', '')}`),

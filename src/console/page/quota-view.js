@@ -20,6 +20,7 @@ function picture(rows, root, words) {
       h('h2', {}, root === '' ? 'Quota' : `Quota below ${root}`),
       treeTable({
         ...{ rows: rows.groups.values(), root, words, view: 'quota' },
+        first: 'Group',
         columns: ['Limit', 'Used', 'Itself', 'Use'],
         titleOf,
         linesOf,

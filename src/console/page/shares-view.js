@@ -11,7 +11,7 @@ const COLUMNS = [
   ['Waiting', 'pending'],
 ];
 
-/** What the arbitrator decided: fair shares, who uses more, whose pods go, and for whom. */
+/** Decisions of the arbitrator: fair shares, overused consumers, victims and their beneficiaries. */
 export function sharesView(rows, root, filterText) {
   const element = h('div', {});
   const draw = () => element.replaceChildren(...picture(rows, root, wordsOf(filterText())));
@@ -51,6 +51,7 @@ function picture(rows, root, words) {
       h('h2', {}, root === '' ? 'Fair shares' : `Fair shares below ${root}`),
       treeTable({
         ...{ rows: all, root, words, view: 'shares' },
+        first: 'Consumer',
         columns: COLUMNS.map(([title]) => title),
         titleOf,
         linesOf,
@@ -60,7 +61,7 @@ function picture(rows, root, words) {
   ].filter((part) => part !== null);
 }
 
-/** What the arbitrator will do and has done, as sentences. */
+/** Planned and past actions of the arbitrator, as sentences. */
 function plansOf(all, rows) {
   const now = Date.now();
   const reclaimed = all

@@ -4,10 +4,10 @@ import { matches } from './rows.js';
 import { treeOf } from './tree.js';
 
 /**
- * Rows with a parent as a table: each has a line for its name, then one for each of `linesOf(row)`. `columns` are the
- * headings after the first; `titleOf(row)` is what stands beside the name.
+ * Rows with a parent as a table: each has a line for its name, then one for each of `linesOf(row)`. `first` is
+ * the heading of the names, `columns` are the others; `titleOf(row)` is what stands beside the name.
  */
-export function treeTable({ rows, root, words, view, columns, titleOf, linesOf, nothing }) {
+export function treeTable({ rows, root, words, view, first, columns, titleOf, linesOf, nothing }) {
   const tree = treeOf(rows, root).filter(({ path }) => matches(words, path.toLowerCase()));
   if (tree.length === 0) return h('p', { class: 'quiet' }, words.length > 0 ? 'Nothing matches the filter.' : nothing);
   const width = columns.length + 1;
@@ -26,7 +26,7 @@ export function treeTable({ rows, root, words, view, columns, titleOf, linesOf, 
       h(
         'tr',
         {},
-        ['', ...columns].map((name) => h('th', { scope: 'col' }, name)),
+        [first, ...columns].map((name) => h('th', { scope: 'col' }, name)),
       ),
     ),
     body,

@@ -1,6 +1,6 @@
 import { h, s } from './dom.js';
 
-/** So many moments fit a chart; a shorter series begins further right. */
+/** Number of samples in a chart; a shorter series begins further right. */
 const LENGTH = 150;
 
 /**
@@ -53,7 +53,7 @@ export function chart({ height, top, text, kind = '' }) {
   };
 }
 
-/** What a chart's time axis means, for the eye. */
+/** Labels of a chart's time axis. */
 export function axis(start = '5 min ago') {
   return h('p', { class: 'axis', 'aria-hidden': true }, h('span', {}, start), h('span', {}, 'now'));
 }

@@ -7,7 +7,7 @@ import { read } from './stream.js';
 const PERIOD_MS = 2000;
 const MIB = 2 ** 20;
 
-/** One container: its limits, what it does, its processes, what the audit says and what happened to it. */
+/** View of one container: limits, use, processes, audit findings and events. */
 export function containerView(id, store) {
   const body = h('div', {}, h('p', { class: 'quiet' }, 'Asking the agent…'));
   const log = eventLog({ opened: store.openedEvents });
@@ -26,16 +26,15 @@ export function containerView(id, store) {
     known = find(store, id) ?? known;
     if (find(store, id) === undefined) {
       const remembered = store.events.filter(({ allocation }) => allocation === id);
-      show(gone(id, known, store.state.node), remembered, 'The agent remembers no event of it.');
+      show(gone(id, known, store.state.node), remembered, 'The agent has no event of this container.');
       return;
     }
     try {
       const found = await read(`api/allocations/${encodeURIComponent(id)}`);
       if (closed) return;
-      if (found !== null)
-        show(picture(found, store), found.events, 'Nothing has happened to it that the agent remembers.');
+      if (found !== null) show(picture(found, store), found.events, 'The agent has no event of this container.');
     } catch {
-      // The line at the top says that the agent is away; what was seen last stays.
+      // The line at the top reports that the agent does not answer; the last data stay.
     }
     clearTimeout(timer);
     if (!closed) timer = setTimeout(look, PERIOD_MS);
@@ -44,7 +43,7 @@ export function containerView(id, store) {
   return {
     element,
     use: () => undefined,
-    /** The last event of a container comes after the state without it. */
+    /** The last event of a container arrives after the state without the container. */
     happened: () => (find(store, id) === undefined ? void look() : undefined),
     /** The state of the node has changed. */
     changed: () => void look(),
@@ -63,7 +62,7 @@ function back() {
   return h('p', { class: 'back' }, h('a', { href: '#/' }, '← all GPUs'));
 }
 
-/** `known`: the container as it was, if this page has seen it. */
+/** `known`: the last state of the container, if this page has received one. */
 function gone(id, known, node) {
   const { namespace, pod, container } = known === undefined ? {} : names(known);
   return [
@@ -106,7 +105,9 @@ function picture({ allocation, series }, store) {
       ...(allocation.unenforced ? [fact('Limits', 'not enforced, only compared with its use')] : []),
       fact(
         'Processes',
-        allocation.processes === 0 ? 'none has greeted the agent' : count(allocation.processes, 'process', 'processes'),
+        allocation.processes === 0
+          ? 'none is connected to the agent'
+          : count(allocation.processes, 'process', 'processes'),
       ),
       ...(claims.length === 0 ? [] : [fact(claims.length === 1 ? 'Claim' : 'Claims', claims.join(', '))]),
       ...(together.length === 0
@@ -135,7 +136,7 @@ function fact(name, value) {
   return h('div', {}, h('dt', {}, name), h('dd', {}, value));
 }
 
-/** What it does on one of its GPUs. */
+/** Use of one GPU by the container. */
 function device(slice, series = { used: [], memory: [], throttled: [] }) {
   const { share, softLimit, memoryLimitBytes, gpuMemoryBytes, counters } = slice;
   const precedence = slice.priority === undefined ? '' : `, ${slice.priority} priority`;

@@ -32,12 +32,12 @@ function reasonOf({ message, owner }) {
   return pod !== '' && message.startsWith(pod) ? message.slice(pod.length) : message;
 }
 
-/** A list of events. `opened` keeps which lines are open while the list is made anew. */
+/** A list of events. `opened` keeps the open lines when the list is rebuilt. */
 export function eventLog({ opened = new Set(), most = 60 } = {}) {
   const element = h('div', {});
   return {
     element,
-    /** Shows these events; without any, it says `nothing`. */
+    /** Shows these events, or the text `nothing` if there are none. */
     show(events, nothing) {
       const focused = element.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
       const lines = linesOf(events).slice(0, most);

@@ -31,7 +31,7 @@ export function percent(value) {
   return value === null ? '–' : `${Math.round(value)} %`;
 }
 
-/** At most one digit after the point, and none that says nothing. */
+/** At most one decimal digit, and no trailing zero. */
 export function trimmed(value) {
   return value >= 100 ? Math.round(value).toLocaleString('en') : String(Math.round(value * 10) / 10);
 }
@@ -59,7 +59,7 @@ export function ago(ms, now) {
   return past < 5 ? 'just now' : `${seconds(Math.round(past))} ago`;
 }
 
-/** A number that follows from a text. */
+/** A number that depends only on the text. */
 export function hash(text) {
   let value = 2166136261;
   for (const character of text) value = Math.imul(value ^ character.codePointAt(0), 16777619);

@@ -144,7 +144,10 @@ function bar(store, label, entries) {
   };
 }
 
-/** One container on this GPU. `mark` is told while a reader points at it. */
+/**
+ * One container on this GPU. `mark` is called when the pointer or the focus enters the row (true) and leaves it
+ * (false).
+ */
 function row({ allocation, slice }, gpu, colour, mark) {
   const { namespace, pod, container } = names(allocation);
   const cores = h('span', { class: 'number' });
@@ -209,7 +212,7 @@ function row({ allocation, slice }, gpu, colour, mark) {
       before = { throttled, at };
       setText(waits, serious ? '!' : rate > 0.05 ? 'waits' : '');
       waits.title = serious
-        ? 'does not keep to its limits'
+        ? 'serious audit finding'
         : rate > 0.05
           ? `its launches waited ${rate.toFixed(1)} s in the last second`
           : '';

@@ -98,7 +98,7 @@ function section(title, ...content) {
   return h('section', {}, h('h2', {}, title), ...content);
 }
 
-/** What somebody should do something about. */
+/** Problems that need an action. */
 function problems({ gpus, driverOutage, notReady, allocations }) {
   const lines = [
     ...(driverOutage === null ? [] : [`The GPU driver does not answer: ${driverOutage}`]),
@@ -132,7 +132,7 @@ function figureList(store) {
   const element = h(
     'dl',
     { class: 'figures' },
-    figure('busy', 'Busy'),
+    figure('busy', 'Utilization'),
     figure('allocated', 'Allocated'),
     figure('memory', 'Memory in use'),
     figure('containers', 'Containers'),

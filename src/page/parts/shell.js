@@ -6,14 +6,17 @@ const byId = (id) => document.getElementById(id);
 /**
  * The frame of every page: connection, bearer token, theme, keys, filter.
  *
- * `stops` is the selector of what the keys `j` and `k` move through; `escape` is called when Escape has nothing to
- * close; `filtered` after a change of the filter. `keys` are the page's own: what a key does.
+ * `stops`: selector of the elements that the keys `j` and `k` move through. `escape`: called when Escape has nothing
+ * to close. `filtered`: called after a change of the filter. `keys`: further keys of the page, with their actions.
  */
 export function shell({ stops, escape, filtered, keys = {} }) {
   const main = byId('main');
   const filter = byId('filter');
 
-  /** `old` says why the shown figures are old, and of when they are; they turn grey. Null: they are fresh, or none are shown. */
+  /**
+   * `old`: why the shown figures are out of date, and their time; they turn grey. Null: the figures are current, or
+   * none are shown.
+   */
   function connected(text, kind, old = null) {
     setText(byId('connection'), text);
     byId('connection').dataset.kind = kind;
@@ -54,7 +57,7 @@ export function shell({ stops, escape, filtered, keys = {} }) {
     const typing = event.target instanceof HTMLInputElement;
     if (typing && event.key !== 'Escape' && event.key !== 'ArrowDown') return;
     const action = Object.hasOwn(KEYS, event.key) ? KEYS[event.key] : null;
-    // Arrows scroll the page until somebody has moved to a stop.
+    // Arrows scroll the page until one of the stops has the focus.
     if (action === null || (event.key.startsWith('Arrow') && !typing && !document.activeElement?.matches(stops)))
       return;
     event.preventDefault();

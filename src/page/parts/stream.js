@@ -1,7 +1,7 @@
 import { API_PROXY } from './api-proxy.js';
 
 const RETRY_MS = [500, 1000, 2000, 5000];
-/** The agent speaks every second: this much silence means that nobody is there. */
+/** The agent sends a message every second; after this long without one, the connection counts as lost. */
 const SILENT_MS = 10_000;
 
 /** Behind the API server's proxy, pages of different servers have one origin; none may send the token of another. */
@@ -14,7 +14,7 @@ function headers() {
   return API_PROXY === null ? { authorization: `Bearer ${token}` } : { 'x-gpu-manager-token': token };
 }
 
-/** JSON of the agent; null where there is none of that name. */
+/** Reads JSON from the agent; null if the path does not exist. */
 export async function read(path) {
   const answer = await fetch(path, { headers: headers(), cache: 'no-store' });
   if (answer.status === 404) return null;
@@ -22,7 +22,7 @@ export async function read(path) {
   return answer.json();
 }
 
-/** Follows the node for ever. `on.token()` resolves when the reader has given another token. */
+/** Receives the updates of the node without end. `on.token()` resolves when the reader has entered another token. */
 export async function follow(on) {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -32,7 +32,7 @@ export async function follow(on) {
         continue;
       }
     } catch {
-      // Whatever it was, it is tried again.
+      // Every failure is retried.
     }
     on.lost();
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]));
@@ -53,7 +53,7 @@ async function once(on) {
       if (done) return answer.status;
       clearTimeout(alarm);
       alarm = setTimeout(() => abort.abort(), SILENT_MS);
-      // A large message comes in many pieces, and its end may be divided, too.
+      // A large message arrives in many pieces, and its end can be split.
       const isEnd = value.includes('\n\n') || (rest.at(-1).endsWith('\n') && value.startsWith('\n'));
       rest.push(value);
       if (!isEnd) continue;

@@ -10,7 +10,7 @@ const LABEL = 18;
 /** Width of a letter of a label, on average. */
 const LETTER = 5.8;
 const GAP = 10;
-/** Below a row of GPUs that NVLink joins: room for the line. */
+/** Height of the lines below a row of GPUs that NVLink joins. */
 const WIRE = 14;
 
 const MEANING = {
@@ -21,7 +21,10 @@ const MEANING = {
   SYS: 'link between NUMA nodes',
 };
 
-/** The node as a picture: boxes within boxes for PCIe and NUMA, GPUs in them, lines for NVLink. Laid out for the width there is. */
+/**
+ * The node as a picture: boxes within boxes for PCIe and NUMA, GPUs in them, lines for NVLink. It fills the available
+ * width.
+ */
 export function topology(store) {
   const { state } = store;
   const holder = h('div', { class: 'topology' });
@@ -90,7 +93,7 @@ function layout(state, width, wired, tileWidth) {
   );
 }
 
-/** How large a node of the tree is, and how to draw it at a place. */
+/** Size of a node of the tree, and a function that draws it at a position. */
 function place(node, width, plan, depth) {
   if (node.level === 'X') {
     return {
@@ -138,7 +141,7 @@ function label({ level, positions }, { gpus }) {
   return where !== '' && level === 'NODE' ? `${where}NODE` : `${where}${level} · ${MEANING[level]}`;
 }
 
-/** Puts parts beside each other, and below where the width ends. */
+/** Places parts in rows of at most this width. */
 function rows(parts, width, wired) {
   const lines = [];
   for (const part of parts) {
@@ -219,7 +222,10 @@ function fill({ cores, memory, number, barWidth }, gpu, { usedPercent, usedMemor
   number.textContent = percent(usedPercent);
 }
 
-/** NVLinks as things to draw: all-to-all groups of GPUs with equally many links become one bus, everything else a line a pair. */
+/**
+ * The lines for NVLinks: a group of GPUs in which all pairs have equally many links becomes one bus, any other pair a
+ * line.
+ */
 export function wiring(nvlinks) {
   const group = new Map();
   for (const [a, b] of nvlinks) {
