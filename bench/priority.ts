@@ -1,38 +1,19 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { measured, type BenchOptions } from './report.js';
-import { SteeringAgent, type SliceLimits } from './sim/agent.js';
-import { SimulatedMachine, stop } from './sim/machine.js';
+import { SteeringAgent } from './sim/agent.js';
+import { SimulatedMachine } from './sim/machine.js';
+import { serve, type Limits, type Neighbours, type Served } from './sim/neighbours.js';
 
 const SECONDS = 15;
 const QUICK_SECONDS = 6;
 /** Ten kernels of 200 us each, 30 % of the GPU: the service leaves 70 % to the batch. */
 const SERVICE = 'serve:200:10:30';
-/** For starting, and for learning the costs of launches; the service leaves out its first two seconds too. */
-const WARM_UP_S = 2;
 
 /** Goals: p99 of the service beside the batch, and the part of the remaining GPU time that the batch gets. */
 const GOAL_P99 = 1.2;
 const GOAL_BATCH = 0.9;
 
-type Limits = Omit<SliceLimits, 'gpu'>;
-
-interface Case {
+interface Case extends Omit<Neighbours, 'pattern'> {
   readonly name: string;
-  /** Null: the driver itself, without limits. */
-  readonly service: Limits | null;
-  /** Null: the service is alone. */
-  readonly batch: Limits | null;
-  readonly kernelMs: number;
-}
-
-interface Result {
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly worstMs: number;
-  /** The batch's part of the GPU time that the service left, by the GPU's own counters. */
-  readonly batchPart: number;
-  /** The busy time of the GPU for both. */
-  readonly work: number;
 }
 
 const SOFT: Limits = { share: 50, softLimit: 100 };
@@ -41,8 +22,8 @@ const HIGH: Limits = { ...SOFT, priority: 'high' };
 const LOW: Limits = { ...SOFT, priority: 'low' };
 
 const CASES: readonly Case[] = [
-  { name: 'alone', service: null, batch: null, kernelMs: 2 },
-  { name: 'alone in its slice', service: SOFT, batch: null, kernelMs: 2 },
+  { name: 'alone', service: null, batch: 'none', kernelMs: 2 },
+  { name: 'alone in its slice', service: SOFT, batch: 'none', kernelMs: 2 },
   { name: 'hard 50/50, 2 ms kernels', service: HARD, batch: HARD, kernelMs: 2 },
   { name: 'equal shares, 2 ms kernels', service: SOFT, batch: SOFT, kernelMs: 2 },
   { name: 'high beside low, 2 ms kernels', service: HIGH, batch: LOW, kernelMs: 2 },
@@ -62,11 +43,12 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const seconds = args.includes('--quick') ? QUICK_SECONDS : SECONDS;
   const machine = await SimulatedMachine.open(1);
   const agent = await SteeringAgent.start(machine);
-  const results: { readonly one: Case; readonly result: Result }[] = [];
+  const results: { readonly one: Case; readonly result: Served }[] = [];
   const wanted = args.filter((argument) => !argument.startsWith('-'));
   const cases = CASES.filter(({ name }) => wanted.length === 0 || wanted.some((text) => name.includes(text)));
   try {
-    for (const one of cases) results.push({ one, result: await measure(machine, agent, one, seconds) });
+    for (const one of cases)
+      results.push({ one, result: await serve(machine, agent, { pattern: SERVICE, ...one }, seconds) });
   } finally {
     await agent.stop();
     await machine.close();
@@ -79,7 +61,7 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     report(measured(`${name}: p50 of a request`, result.p50Ms, 'ms'));
     report(measured(`${name}: p99 of a request`, result.p99Ms, 'ms', name === 'alone' ? null : aloneP99));
     report(measured(`${name}: longest request`, result.worstMs, 'ms'));
-    if (batch === null) continue;
+    if (batch === null || batch === 'none') continue;
     report(measured(`${name}: the batch's part of what the service leaves`, 100 * result.batchPart, '%', 100));
     report(measured(`${name}: GPU at work`, 100 * result.work, '%', 100));
     if (batch.priority !== 'low') continue;
@@ -92,56 +74,4 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     `goal: p99 of at most ${GOAL_P99} times that alone and one low kernel, ${100 * GOAL_BATCH} % of the rest for the batch`,
   );
   note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
-}
-
-async function measure(machine: SimulatedMachine, agent: SteeringAgent, one: Case, seconds: number): Promise<Result> {
-  const serviceSlice = one.service === null ? null : await agent.slice({ gpu: 0, ...one.service });
-  const batchSlice = one.batch === null ? null : await agent.slice({ gpu: 0, ...one.batch });
-  const total = seconds + WARM_UP_S;
-  const batch =
-    batchSlice === null
-      ? null
-      : machine.start({
-          name: 'tenant',
-          args: [String(total + 60), `async:${one.kernelMs * 1000}`],
-          gpu: 0,
-          slice: batchSlice,
-        });
-  await sleep(WARM_UP_S * 1000);
-  const service = machine.start({
-    name: 'tenant',
-    args: [String(total), SERVICE],
-    gpu: 0,
-    slice: serviceSlice,
-    output: 'pipe',
-  });
-  let text = '';
-  service.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  const ended = new Promise((resolve) => service.on('close', resolve));
-  await sleep(WARM_UP_S * 1000);
-  const before = await machine.status();
-  await sleep((seconds - 1) * 1000);
-  const after = await machine.status();
-  await ended;
-  if (batch !== null) await stop(batch);
-  if (serviceSlice !== null) await agent.remove(serviceSlice);
-  if (batchSlice !== null) await agent.remove(batchSlice);
-  const elapsedNs = after.nowNs - before.nowNs;
-  const workOf = (pid: number | undefined): number =>
-    pid === undefined ? 0 : ((after.workNs.get(pid) ?? 0) - (before.workNs.get(pid) ?? 0)) / elapsedNs;
-  const times = text
-    .trim()
-    .split('\n')
-    .map((line) => Number(line) / 1000)
-    .toSorted((a, b) => a - b);
-  const percentile = (part: number): number =>
-    times[Math.min(times.length - 1, Math.floor(part * times.length))] ?? NaN;
-  const [serviceWork, batchWork] = [workOf(service.pid), workOf(batch?.pid)];
-  return {
-    p50Ms: percentile(0.5),
-    p99Ms: percentile(0.99),
-    worstMs: times.at(-1) ?? NaN,
-    batchPart: batchWork / (1 - serviceWork),
-    work: serviceWork + batchWork,
-  };
 }

@@ -1,0 +1,82 @@
+import { measured, type BenchOptions } from './report.js';
+import { SteeringAgent } from './sim/agent.js';
+import { SimulatedMachine } from './sim/machine.js';
+import { serve, type Limits, type Neighbours } from './sim/neighbours.js';
+
+const SECONDS = 20;
+const QUICK_SECONDS = 6;
+/** Loads, in percent of the service's share of half the GPU. */
+const SHARE = 50;
+const LOADS = [30, 60, 80] as const;
+const JUDGED_LOAD = 60;
+/** One kernel of the training. Nothing interrupts a kernel, so a request may wait for one. */
+const KERNEL_MS = 20;
+
+const SERVICES = {
+  infer: 'requests of 20 to 60 kernels of 50 us to 3 ms',
+  decode: 'tokens of 30 kernels of 60 us',
+} as const;
+
+const SOFT: Limits = { share: SHARE, softLimit: 100 };
+const HARD: Limits = { share: SHARE, softLimit: null };
+
+const SHARINGS = {
+  exclusive: { service: null, batch: 'none' },
+  'time slicing': { service: null, batch: null },
+  'hard halves': { service: HARD, batch: HARD },
+  'equal shares': { service: SOFT, batch: SOFT },
+  priority: { service: { ...SOFT, priority: 'high' }, batch: { ...SOFT, priority: 'low' } },
+} as const satisfies Record<string, Pick<Neighbours, 'service' | 'batch'>>;
+
+/** Goals at 60 % load: p99 against the exclusive GPU, and the training's part of what the service leaves. */
+const GOAL_P99 = { priority: 1.3, 'equal shares': 2 } as const;
+const GOAL_BATCH = 0.9;
+
+/**
+ * What a service feels beside a training whose kernels take 20 ms, on one simulated GPU: latencies of requests that
+ * arrive at random (Poisson), and of a decoder's tokens, each against the GPU without the training; and what the
+ * training gets of the rest. With the driver's time slices alone, hard halves, equal shares and priority.
+ *
+ *     npm run bench -- service [--quick] [infer|decode]
+ */
+export async function run({ args, report, note }: BenchOptions): Promise<void> {
+  const quick = args.includes('--quick');
+  const names = Object.keys(SERVICES) as (keyof typeof SERVICES)[];
+  const wanted = names.filter((name) => args.includes(name));
+  const machine = await SimulatedMachine.open(1);
+  const agent = await SteeringAgent.start(machine);
+  const missed: string[] = [];
+  try {
+    for (const service of wanted.length === 0 ? names : wanted)
+      for (const load of quick ? [JUDGED_LOAD] : LOADS) {
+        let exclusiveP99 = NaN;
+        for (const [sharing, limits] of Object.entries(SHARINGS)) {
+          const neighbours = { pattern: `${service}:${(load * SHARE) / 100}`, kernelMs: KERNEL_MS, ...limits };
+          const served = await serve(machine, agent, neighbours, quick ? QUICK_SECONDS : SECONDS);
+          const row = `${service} at ${load} % of its share, ${sharing}`;
+          const isAlone = limits.batch === 'none';
+          if (isAlone) exclusiveP99 = served.p99Ms;
+          report(measured(`${row}: p50`, served.p50Ms, 'ms'));
+          report(measured(`${row}: p99`, served.p99Ms, 'ms', isAlone ? null : exclusiveP99));
+          if (isAlone) continue;
+          report(measured(`${row}: the training's part of the rest`, 100 * served.batchPart, '%', 100));
+          if (load !== JUDGED_LOAD || !(sharing in GOAL_P99)) continue;
+          const ratio = served.p99Ms / exclusiveP99;
+          const most = GOAL_P99[sharing as keyof typeof GOAL_P99];
+          if (ratio > most)
+            missed.push(`${row}: p99 ${ratio.toFixed(2)} times that of the exclusive GPU, ${most} wanted`);
+          if (served.batchPart < GOAL_BATCH)
+            missed.push(`${row}: the training got ${(100 * served.batchPart).toFixed(1)} % of the rest`);
+        }
+      }
+  } finally {
+    await agent.stop();
+    await machine.close();
+  }
+  for (const [name, what] of Object.entries(SERVICES)) note(`${name}: ${what}`);
+  note(
+    `goals at ${JUDGED_LOAD} %: p99 of at most ${GOAL_P99.priority} times that of the exclusive GPU with priority, ` +
+      `${GOAL_P99['equal shares']} with equal shares; ${100 * GOAL_BATCH} % of the rest for the training`,
+  );
+  note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
+}

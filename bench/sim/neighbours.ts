@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SteeringAgent, SliceLimits } from './agent.js';
+import { stop, type SimulatedMachine } from './machine.js';
+
+/** For starting, and for learning the costs of launches; the service leaves out its first two seconds too. */
+const WARM_UP_S = 2;
+
+export type Limits = Omit<SliceLimits, 'gpu'>;
+
+/** A service on a simulated GPU, alone or beside a batch that never waits. */
+export interface Neighbours {
+  /** What the service does: a pattern of native/bench/tenant.c that prints latencies. */
+  readonly pattern: string;
+  /** Null: the driver itself, without limits. */
+  readonly service: Limits | null;
+  /** `none`: the service is alone; null: the driver itself, without limits. */
+  readonly batch: Limits | 'none' | null;
+  /** Of the batch. */
+  readonly kernelMs: number;
+}
+
+/** How the neighbours fared. */
+export interface Served {
+  /** Latencies of the service. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly worstMs: number;
+  readonly count: number;
+  /** The batch's part of the GPU time that the service left, by the GPU's own counters. */
+  readonly batchPart: number;
+  /** The part of the time in which kernels of the service ran. */
+  readonly serviceWork: number;
+  /** The same for both. */
+  readonly work: number;
+}
+
+/** Runs the neighbours on GPU 0 for this time, after a warm-up. */
+export async function serve(
+  machine: SimulatedMachine,
+  agent: SteeringAgent,
+  { pattern, service: serviceLimits, batch: batchLimits, kernelMs }: Neighbours,
+  seconds: number,
+): Promise<Served> {
+  const sliceOf = async (limits: Limits | 'none' | null): Promise<string | null> =>
+    limits === null || limits === 'none' ? null : agent.slice({ gpu: 0, ...limits });
+  const serviceSlice = await sliceOf(serviceLimits);
+  const batchSlice = await sliceOf(batchLimits);
+  const total = seconds + WARM_UP_S;
+  const batch =
+    batchLimits === 'none'
+      ? null
+      : machine.start({
+          name: 'tenant',
+          args: [String(total + 60), `async:${kernelMs * 1000}`],
+          gpu: 0,
+          slice: batchSlice,
+        });
+  await sleep(WARM_UP_S * 1000);
+  const service = machine.start({
+    name: 'tenant',
+    args: [String(total), pattern],
+    gpu: 0,
+    slice: serviceSlice,
+    output: 'pipe',
+  });
+  let text = '';
+  service.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  const ended = new Promise((resolve) => service.on('close', resolve));
+  await sleep(WARM_UP_S * 1000);
+  const before = await machine.status();
+  await sleep((seconds - 1) * 1000);
+  const after = await machine.status();
+  await ended;
+  if (batch !== null) await stop(batch);
+  if (serviceSlice !== null) await agent.remove(serviceSlice);
+  if (batchSlice !== null) await agent.remove(batchSlice);
+  const elapsedNs = after.nowNs - before.nowNs;
+  const workOf = (pid: number | undefined): number =>
+    pid === undefined ? 0 : ((after.workNs.get(pid) ?? 0) - (before.workNs.get(pid) ?? 0)) / elapsedNs;
+  const times = text
+    .trim()
+    .split('\n')
+    .map((line) => Number(line) / 1000)
+    .toSorted((a, b) => a - b);
+  if (Number.isNaN(times[0] ?? NaN) || times[0] === 0) throw new Error(`${pattern}: the service printed no latencies`);
+  const percentile = (part: number): number =>
+    times[Math.min(times.length - 1, Math.floor(part * times.length))] ?? NaN;
+  const [serviceWork, batchWork] = [workOf(service.pid), workOf(batch?.pid)];
+  return {
+    p50Ms: percentile(0.5),
+    p99Ms: percentile(0.99),
+    worstMs: times.at(-1) ?? NaN,
+    count: times.length,
+    batchPart: batchWork / (1 - serviceWork),
+    serviceWork,
+    work: serviceWork + batchWork,
+  };
+}
