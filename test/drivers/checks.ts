@@ -7,6 +7,7 @@ import { NotInstallable, type Workshop } from '../clients/workshop.js';
 import type { DriverMachine, Place, Printed } from './driver-machine.js';
 import { driverFiles } from './host-layouts.js';
 import { cudaCalls, nvmlCalls, refusedCalls } from './known-calls.js';
+import type { Branch } from './packages.js';
 
 /** What one check of a branch found; without faults it passed. */
 export interface CheckResult {
@@ -37,8 +38,12 @@ const BEYOND_THE_LIMIT = 'cuMemCreate';
  * user object depends on the address that it gets.
  */
 const NOT_CALLED = /^(cuInit|nvmlInit\w*|nvmlErrorString)$|UserObject/;
-/** What differs from run to run: times of logs, addresses, free memory of the machine. */
-const ACCIDENTAL = /^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d |0x[0-9a-f]{6,}|(?<=Memory\.(?:Total|Free)\.*: )\d+ MB/g;
+/** What differs from run to run: times of logs, addresses, free memory of the machine, pids. */
+const ACCIDENTAL =
+  /^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d |0x[0-9a-f]{6,}|(?<=Memory\.(?:Total|Free)\.*: )\d+ MB|(?<=process )\d+/g;
+
+/** The gdb in cuda-gdb does not know sections of newer C libraries; it says so in the order in which it finds them. */
+const OF_OLD_GDB = /^BFD: |Shared library architecture unknown/;
 
 async function exportsOf(machine: DriverMachine, soname: string): Promise<string[]> {
   const read = await readExports(join(machine.libraries('alone'), soname));
@@ -166,7 +171,7 @@ const sameMirrors: Check = {
 function sameOutput(machine: DriverMachine, commands: readonly (readonly string[])[]): string[] {
   const describe = ({ status, stdout, stderr }: Printed): string[] => [
     `status ${status}`,
-    ...`${stdout}\n${stderr}`.split('\n'),
+    ...`${stdout}\n${stderr}`.split('\n').filter((line) => !OF_OLD_GDB.test(line)),
   ];
   const say = (place: Place, command: readonly string[]): string[] =>
     describe(machine.run(place, command)).map((line) =>
@@ -200,6 +205,11 @@ const program = (
   },
 });
 
+function fetched({ programs }: Branch, name: string): string {
+  if (programs === null) throw new NotInstallable(`the archive has no ${name}`);
+  return join(programs, name);
+}
+
 const programs: readonly Check[] = [
   program('nvidia-smi', ({ branch }) => {
     if (branch.nvidiaSmi === null) throw new NotInstallable('the archive has no nvidia-smi of this branch');
@@ -223,7 +233,18 @@ const programs: readonly Check[] = [
   program('FFmpeg', (_, workshop) => [
     [workshop.tool('ffmpeg', 'ffmpeg'), '-loglevel', 'error', '-init_hw_device', 'cuda'],
   ]),
-  program('nvtop', (_, workshop) => [[workshop.tool('nvtop', 'nvtop'), '-s']]),
+  program('nvtop', ({ branch }) => [[fetched(branch, 'nvtop'), '-s']]),
+  // The debugger finds the driver in the program that it starts, by the driver's names for debuggers.
+  program('cuda-gdb', ({ branch }) => [
+    [
+      fetched(branch, 'cuda-gdb'),
+      '--batch',
+      ...['set environment LD_PRELOAD libcuda.so.1', 'run', 'print &cudbgApiInit != 0', 'info cuda devices'].flatMap(
+        (command) => ['-ex', command],
+      ),
+      '/bin/true',
+    ],
+  ]),
 ];
 
 export const BRANCH_CHECKS: readonly Check[] = [sameNames, sameLookups, sameAnswers, sameMirrors, ...programs];

@@ -24,6 +24,8 @@ export interface Branch {
   readonly libraryFiles: readonly string[];
   /** Null for branches whose package is no longer in the archive. */
   readonly nvidiaSmi: string | null;
+  /** Folder of programs that are no part of a branch; null if they cannot be had. */
+  readonly programs: string | null;
 }
 
 /** The packages of a branch cannot be had on this machine; the message is the reason. */
@@ -62,6 +64,9 @@ const BRANCHES: Readonly<Record<string, BranchPackages>> = {
 
 export const BRANCH_NAMES: readonly string[] = Object.keys(BRANCHES);
 
+/** Programs of Debian's components non-free and contrib that use any branch. */
+const PROGRAMS: BranchPackages = { suite: 'bookworm', packages: ['nvidia-cuda-gdb', 'nvtop'] };
+
 const LIBRARY_FOLDER = 'usr/lib/x86_64-linux-gnu';
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 const TIMEOUT_MS = 120_000;
@@ -88,6 +93,20 @@ export class DriverPackages {
   fetch(name: string): Branch {
     const wanted = BRANCHES[name];
     if (wanted === undefined) throw new NotAvailable(`no such branch; there are ${BRANCH_NAMES.join(', ')}`);
+    return describe(name, this.#unpacked(name, wanted), this.#programs());
+  }
+
+  #programs(): string | null {
+    try {
+      return join(this.#unpacked('programs', PROGRAMS), 'usr/bin');
+    } catch (error) {
+      if (error instanceof NotAvailable) return null;
+      throw error;
+    }
+  }
+
+  /** The folder `name` of the cache, with the contents of packages. */
+  #unpacked(name: string, wanted: BranchPackages): string {
     const folder = join(this.#cache, name);
     if (!existsSync(folder)) {
       const unpacked = mkdtempSync(join(this.#scratch, 'unpacked-'));
@@ -96,7 +115,7 @@ export class DriverPackages {
       run('cp', ['-a', unpacked, `${folder}.unfinished`]);
       renameSync(`${folder}.unfinished`, folder);
     }
-    return describe(name, folder);
+    return folder;
   }
 
   #download({ suite, packages }: BranchPackages): string[] {
@@ -115,7 +134,7 @@ export class DriverPackages {
     mkdirSync(join(folder, 'lists/partial'), { recursive: true });
     writeFileSync(
       join(folder, 'sources/suite.sources'),
-      `Types: deb\nURIs: ${archive() ?? ''}\nSuites: ${suite}\nComponents: non-free\nSigned-By: ${KEYRING}\n`,
+      `Types: deb\nURIs: ${archive() ?? ''}\nSuites: ${suite}\nComponents: non-free contrib\nSigned-By: ${KEYRING}\n`,
     );
     const options = [
       'Dir::Etc::sourcelist=/dev/null',
@@ -143,7 +162,7 @@ function archive(): string | null {
   return null;
 }
 
-function describe(name: string, folder: string): Branch {
+function describe(name: string, folder: string, programs: string | null): Branch {
   const under = (path: string): string[] =>
     existsSync(join(folder, path)) ? readdirSync(join(folder, path)).map((entry) => join(folder, path, entry)) : [];
   const libraries = under(join(LIBRARY_FOLDER, 'nvidia'))[0];
@@ -156,6 +175,7 @@ function describe(name: string, folder: string): Branch {
     libraries,
     libraryFiles: under(LIBRARY_FOLDER).filter((path) => path.includes('.so.')),
     nvidiaSmi: nvidiaSmi.find((path) => existsSync(path)) ?? null,
+    programs,
   };
 }
 
