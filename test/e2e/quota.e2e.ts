@@ -75,7 +75,7 @@ const makeGroup = (name: string, hard: object, parentBizGroup = ''): Promise<Kub
       apiVersion: 'quota.gpu-manager.io/v1',
       kind: 'BizGroupResourceQuota',
       metadata: { name },
-      spec: { ...(parentBizGroup === '' ? {} : { parentBizGroup }), hard },
+      spec: { ...(parentBizGroup === '' ? { namespaceSelector: {} } : { parentBizGroup }), hard },
     },
   });
 const resize = (name: string, hard: object): Promise<KubeAnswer> =>
