@@ -1,7 +1,7 @@
 import { credentials, status, type ServiceError } from '@grpc/grpc-js';
 import { Command, InvalidArgumentError } from 'commander';
 import { StartupError } from '../host/startup-error.js';
-import { parseHundredths, parseMemory } from '../agent/slices/limits/live-limits.js';
+import { parseHundredths, parseMemory } from '../manifests/container-value.js';
 import type { ContainerLimits__Output } from '../rpc/gen/vgpu/ContainerLimits.js';
 import { limitsProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';

@@ -31,12 +31,14 @@ export const DEFAULT_CATALOG: CardCatalog = {
 
 /** Value of one GPU in `gpu.cards`, in thousandths. */
 const CARD = 1000;
-const VCUDA_CORE = 'tencent.com/vcuda-core';
-const VCUDA_MEMORY = 'tencent.com/vcuda-memory';
+export const VCUDA_CORE = 'tencent.com/vcuda-core';
+export const VCUDA_MEMORY = 'tencent.com/vcuda-memory';
 /** Whole GPUs through claims that the scheduler makes: charged like a claim, by the keys of the device plugin. */
 const WHOLE_GPU = 'tencent.com/gpu';
+/** Cores of one GPU in tkestack's vcuda. */
+export const VCUDA_CORES_PER_GPU = 100;
 /** Size of a memory block of tkestack's vcuda. */
-const VCUDA_BLOCK_BYTES = 256 * MIB;
+export const VCUDA_BLOCK_BYTES = 256 * MIB;
 /** MIG slices of a whole GPU. */
 const MIG_SLICES = 7;
 
@@ -75,7 +77,10 @@ export function deriveGpu(asked: ReadonlyMap<string, Amount>, type: string, cata
     const percent = percentName === null ? undefined : asked.get(percentName);
     if (cores !== undefined) amounts.set(coresName, times(count, cores));
     if (each !== undefined) amounts.set(memoryName, times(count, each));
-    cards = plus(cards, cores === undefined ? times(count, CARD) : times(times(count, cores), CARD / 100));
+    cards = plus(
+      cards,
+      cores === undefined ? times(count, CARD) : times(times(count, cores), CARD / VCUDA_CORES_PER_GPU),
+    );
     if (each !== undefined) memory = plus(memory, times(times(count, each), MIB));
     else wholeCards(count, percent ?? 100);
   };
@@ -83,14 +88,14 @@ export function deriveGpu(asked: ReadonlyMap<string, Amount>, type: string, cata
   shared('nvidia.com/vgpu-number', 'nvidia.com/vgpu-cores', 'nvidia.com/vgpu-memory', null);
   const whole = asked.get(WHOLE_GPU) ?? 0;
   if (whole > 0) {
-    amounts.set(VCUDA_CORE, plus(asked.get(VCUDA_CORE) ?? 0, times(whole, 100)));
+    amounts.set(VCUDA_CORE, plus(asked.get(VCUDA_CORE) ?? 0, times(whole, VCUDA_CORES_PER_GPU)));
     if (cardBytes === null) isMemoryUnknown = true;
     else {
       const blocks = Math.floor(cardBytes / VCUDA_BLOCK_BYTES);
       amounts.set(VCUDA_MEMORY, plus(asked.get(VCUDA_MEMORY) ?? 0, times(whole, blocks)));
     }
   }
-  cards = plus(cards, times(amounts.get(VCUDA_CORE) ?? 0, CARD / 100));
+  cards = plus(cards, times(amounts.get(VCUDA_CORE) ?? 0, CARD / VCUDA_CORES_PER_GPU));
   memory = plus(memory, times(amounts.get(VCUDA_MEMORY) ?? 0, VCUDA_BLOCK_BYTES));
   for (const [resource, count] of asked) {
     const [, slices, gib] = /^nvidia\.com\/mig-(?:\d+c\.)?(\d+)g\.(\d+)gb/.exec(resource) ?? [];

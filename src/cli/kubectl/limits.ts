@@ -1,5 +1,4 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { parseHundredths, parseMemory, valueFor } from '../../agent/slices/limits/live-limits.js';
 import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
 import { parsePriority } from '../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
@@ -8,6 +7,7 @@ import { podPath } from '../../kube/api-path.js';
 import { MERGE_PATCH, type KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readPod, type Pod } from '../../kube/pod.js';
+import { parseHundredths, parseMemory, valueFor } from '../../manifests/container-value.js';
 import { outputOption, print, type Output } from '../output.js';
 import { refuseOptions } from '../refused-options.js';
 import { gib } from '../terminal-text.js';

@@ -6,11 +6,10 @@ import {
   holdLimits,
   mergeRequests,
   NO_REQUEST,
-  parseHundredths,
-  parseMemory,
   readLimitAnnotations,
   sameLimits,
 } from '../../../../src/agent/slices/limits/live-limits.js';
+import { parseHundredths, parseMemory } from '../../../../src/manifests/container-value.js';
 
 const MIB = 2 ** 20;
 const BLOCK = 256 * MIB;
