@@ -61,7 +61,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     containers: runtimes.containers,
     kubeletVersion: () => apiServer?.labels.kubeletVersion ?? null,
   });
-  const { allocator, reconciler } = allocation;
+  const { allocator, reconciler, resizes } = allocation;
 
   const claims = await openClaims({
     ...common,
@@ -99,6 +99,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
       slices.part,
       // The ledger is reconciled between the two: claims are restored before, and served after.
       ...(claims === null ? [reconciler] : [claims.restore, reconciler, claims.serve]),
+      resizes,
       // NRI starts last: the runtime asks about containers that the ledger must know.
       ...(nri === null ? [] : [nri.part]),
       ...node.reports,

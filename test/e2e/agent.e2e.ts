@@ -93,6 +93,37 @@ test('a part of a GPU runs to completion with its device node, environment and m
   await cluster.removePods('part');
 });
 
+test('a running pod gets more of its GPU by an annotation, and its events say what came of it', async (t) => {
+  await cluster.apply(podManifest('grows', [worker(30, 16)]));
+  await phase('grows', 'Running');
+  const resize = (cores: number, blocks: number): Promise<string> =>
+    cluster.kubectl(
+      ...['annotate', 'pod', 'grows', '--overwrite'],
+      ...[`tencent.com/vcuda-core-resize=${cores}`, `tencent.com/vcuda-memory-resize=main=${blocks}`],
+    );
+  const status = async (): Promise<unknown> => {
+    const { metadata } = await cluster.get<{ metadata: { annotations: Record<string, string> } }>('pod', 'grows');
+    return JSON.parse(metadata.annotations['tencent.com/vcuda-resize-status'] ?? 'null');
+  };
+  const told = (reason: string): Promise<true> =>
+    until(`the event ${reason}`, async () =>
+      (await cluster.kubectl('get', 'events', '-o', 'jsonpath={.items[*].reason}')).split(' ').includes(reason)
+        ? (true as const)
+        : null,
+    );
+  await resize(80, 32);
+  await told('GPUResized');
+  t.ok(limitsOnDisk().includes('80/32'));
+  t.same(await status(), { main: { cores: 80, memoryBlocks: 32 } });
+  await resize(80, 65);
+  await told('GPUResizeInfeasible');
+  t.match(await status(), { main: { cores: 80, memoryBlocks: 32, pending: { reason: 'Infeasible' } } });
+  await resize(40, 16);
+  await until('the smaller limits', async () => (limitsOnDisk().includes('40/16') ? true : null));
+  await cluster.kubectl('delete', 'pod', 'grows', '--grace-period=1');
+  await until('its allocation to be freed', async () => (limitsOnDisk().includes('40/16') ? null : true));
+});
+
 test('whole GPUs, several containers and init containers each get what they requested', async (t) => {
   await cluster.apply(
     podManifest('whole', [worker(100, 0)]),

@@ -27,5 +27,6 @@ export const NO_NOTICES: Notices = {
   refused: () => undefined,
   started: () => undefined,
   freed: () => undefined,
+  resized: () => undefined,
   gpuUnhealthy: () => undefined,
 };

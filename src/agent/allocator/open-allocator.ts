@@ -13,7 +13,9 @@ import { LedgerReconciler } from './ledger-reconciler.js';
 import { deviceFiles, simulatedDeviceFiles } from './node-files.js';
 import type { RestoredLedger } from './open-ledger.js';
 import { podEvidence } from './pod-evidence.js';
-import type { HolderKnowledge, NodeFiles, Notices, PodEvidence, PodKnowledge } from './ports.js';
+import type { AgentPods } from './no-pods.js';
+import type { HolderKnowledge, NodeFiles, Notices, PodEvidence } from './ports.js';
+import { Resizes } from './resizes.js';
 
 /** The flags of the agent that concern allocations. */
 export interface AllocatorConfig {
@@ -38,7 +40,7 @@ export interface AllocatorNeeds {
   readonly specs: CdiSpecs | null;
   /** Null while it is unknown. */
   readonly kubeletVersion: () => string | null;
-  readonly pods: PodKnowledge;
+  readonly pods: AgentPods;
   readonly holders: HolderKnowledge;
   readonly containers: NodeContainers;
   /** Absent: that of `containers`. */
@@ -57,6 +59,7 @@ export interface Allocation {
   /** The allocator for the device plugin. */
   readonly devices: DeviceSource;
   readonly reconciler: LedgerReconciler;
+  readonly resizes: Resizes;
 }
 
 /** Opens the ledger's queue. Rejects with a StartupError if `--extra-config` cannot be read. */
@@ -76,6 +79,7 @@ export async function openAllocator(needs: AllocatorNeeds): Promise<Allocation> 
       specs === null || config.interposition !== 'cdi'
         ? allocator
         : throughCdi(allocator, { specs, kubeletVersion: needs.kubeletVersion, log }),
+    resizes: new Resizes({ ledger: allocator.ledger, pods, slices, notices, clock, log }),
     reconciler: new LedgerReconciler({ allocator, periodMs: config.allocationCheckPeriodMs, clock, log }),
   };
 }

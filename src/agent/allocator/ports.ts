@@ -6,6 +6,7 @@ import type { Holder } from '../../gpu/ledger/identify.js';
 import type { PendingContainers } from '../../gpu/ledger/pending.js';
 import type { RequestRefusal } from '../../gpu/request.js';
 import type { ResourceKind } from '../../gpu/resources.js';
+import type { ResizeStatus } from '../../manifests/gpu-resize.js';
 
 /** The pods of this node as the agent knows them; every answer except `untilPending` comes from memory at once. */
 export interface PodKnowledge {
@@ -103,5 +104,7 @@ export interface Notices {
   refused(kind: ResourceKind, size: number, refusal: RequestRefusal): void;
   started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void;
   freed(allocation: Allocation): void;
+  /** What a container has that its pod asked to resize. */
+  resized(owner: ContainerRef, status: ResizeStatus): void;
   gpuUnhealthy(owners: readonly ContainerRef[], gpuUuid: string, reason: string): void;
 }

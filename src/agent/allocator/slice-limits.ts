@@ -1,5 +1,5 @@
 import type { Gpu } from '../../gpu/gpu.js';
-import { memoryLimits, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
+import { amountsOf, memoryLimits, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
 import { partsOfUnits, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { LedgerNode } from '../../gpu/ledger/state.js';
 import { PRIORITIES } from '../../gpu/priority.js';
@@ -25,14 +25,14 @@ export function limitsOf(
   return {
     allocation: allocation.id,
     owner,
-    devices: allocation.parts.flatMap((part) => {
+    devices: allocation.parts.flatMap((part, _, { length }) => {
       const gpu = gpus.get(part.gpuUuid);
       if (gpu === undefined) return [];
       return [
         {
           gpu,
           memoryBytes: limits.get(part.gpuUuid) ?? null,
-          share: Math.min(CORES_PER_GPU, part.coreIds.length),
+          share: Math.min(CORES_PER_GPU, length === 1 ? amountsOf(allocation).cores : part.coreIds.length),
           softLimit: null,
         },
       ];

@@ -3,6 +3,7 @@ import { coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../.
 import type { NodePod } from './node-pod.js';
 import type { RequestRefusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
+import { encodeResizeStatus, RESIZE_STATUS_KEY, resizeInWords, type ResizeStatus } from '../../manifests/gpu-resize.js';
 import type { Clock } from '../../host/clock.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { NodePods } from './node-pods.js';
@@ -41,6 +42,8 @@ export class Notices {
   readonly #options: NoticesOptions;
   /** By pod UID, then container. */
   readonly #assigned = new Map<string, Map<string, Assignment>>();
+  /** What resized containers have, by pod UID, then container. */
+  readonly #resized = new Map<string, Map<string, ResizeStatus>>();
   readonly #corrections = new Map<string, number>();
   readonly #refusals = new Map<RequestRefusal['code'], number>();
   #unsubscribe: () => void = () => undefined;
@@ -103,6 +106,22 @@ export class Notices {
     }
   }
 
+  /** The pod's event and its annotation with the state of the resize; no event where the annotation says so already. */
+  resized({ podUid, container }: ContainerRef, status: ResizeStatus): void {
+    const containers = this.#resized.get(podUid) ?? new Map<string, ResizeStatus>();
+    this.#resized.set(podUid, containers.set(container, status));
+    const pod = this.#options.pods.get(podUid);
+    if (pod === null) return;
+    const isNews = this.#missing(pod).has(RESIZE_STATUS_KEY);
+    this.#write(pod);
+    if (!isNews) return;
+    this.#options.record(podSubject({ ...pod, uid: pod.objectUid }, container), {
+      type: status.pending === undefined || status.pending.reason === 'InProgress' ? 'Normal' : 'Warning',
+      reason: status.pending === undefined ? 'GPUResized' : `GPUResize${status.pending.reason}`,
+      message: resizeInWords(status),
+    });
+  }
+
   /** A GPU failed under these containers. */
   gpuUnhealthy(owners: readonly ContainerRef[], gpuUuid: string, reason: string): void {
     for (const { podUid, namespace, pod, container } of owners) {
@@ -121,7 +140,7 @@ export class Notices {
    * not have been observed yet.
    */
   #compare(before: NodePod | null, after: NodePod): void {
-    if (!this.#assigned.has(after.uid)) return;
+    if (!this.#assigned.has(after.uid) && !this.#resized.has(after.uid)) return;
     const overwritten =
       before !== null &&
       before.objectUid === after.objectUid &&
@@ -168,6 +187,8 @@ export class Notices {
       const assignment = containers.get(name);
       if (assignment !== undefined) wanted.set(initGpuIndexKey(index), assignment.gpuIndexes.join(','));
     }
+    const resized = this.#resized.get(pod.uid);
+    if (resized !== undefined) wanted.set(RESIZE_STATUS_KEY, encodeResizeStatus(resized));
     for (const [key, value] of wanted) if (pod.annotations.get(key) === value) wanted.delete(key);
     return wanted;
   }
@@ -186,6 +207,7 @@ export class Notices {
 
   #forget(podUid: string): void {
     this.#assigned.delete(podUid);
+    this.#resized.delete(podUid);
     this.#corrections.delete(podUid);
   }
 }

@@ -2,6 +2,7 @@ import type { ClaimNotices, Notices } from '../allocator/ports.js';
 import type { ClaimHandler, ClaimRefusals } from '../claims/ports.js';
 import { describeClaim } from '../../gpu/ledger/claim-unit.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
+import { resizeInWords } from '../../manifests/gpu-resize.js';
 import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import { Journal } from './journal.js';
 import { CallTimes, type KubeletCall } from './call-times.js';
@@ -148,6 +149,15 @@ export class NodeRecord {
           owner,
         });
         next.freed(allocation);
+      },
+      resized: (owner, status) => {
+        this.journal.note({
+          level: status.pending === undefined ? 'info' : 'warning',
+          kind: 'Resized',
+          message: `${nameOf(owner)}: ${resizeInWords(status)}`,
+          owner,
+        });
+        next.resized(owner, status);
       },
       gpuUnhealthy: (owners, gpuUuid, reason) => next.gpuUnhealthy(owners, gpuUuid, reason),
     };

@@ -86,6 +86,11 @@ export interface SliceStore {
   restore(limits: SliceLimits): Promise<void>;
   /** Changes what the open slice of a running container was allocated; its GPUs stay. */
   correct(limits: SliceLimits): void;
+  /**
+   * Like `correct`, but changes nothing and returns the reason while the container uses more memory than that; null
+   * when its limits have changed.
+   */
+  resize(limits: SliceLimits): string | null;
   remove(allocationId: string): Promise<void>;
   /** The ids of all allocations that have a directory. */
   list(): Promise<readonly string[]>;

@@ -184,6 +184,14 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         slices.correct(specOf(limits));
         resize(limits.allocation);
       },
+      resize(limits) {
+        const slice = slices.started.get(limits.allocation);
+        const inUse = slice === undefined ? null : resizer.inUseBeyond(slice, specOf(limits).devices);
+        if (inUse !== null) return inUse;
+        slices.correct(specOf(limits));
+        resize(limits.allocation);
+        return null;
+      },
       remove: (id) => slices.remove(id),
       list: () => slices.list(),
     },

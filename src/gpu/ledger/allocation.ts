@@ -36,6 +36,8 @@ export interface Allocation {
    * another one that has that memory.
    */
   readonly isGpuOpen?: boolean;
+  /** What its running container has on its one GPU beyond these ids, since it was resized; absent: nothing. */
+  readonly grown?: { readonly cores: number; readonly memoryBlocks: number };
 }
 
 /**
@@ -57,12 +59,21 @@ export function memoryIdsOf(allocation: Allocation): string[] {
   return allocation.parts.flatMap((part) => part.memoryIds);
 }
 
+/** What the container has: its ids, and what it grew by. */
+export function amountsOf(allocation: Allocation): { readonly cores: number; readonly memoryBlocks: number } {
+  const { cores = 0, memoryBlocks = 0 } = allocation.grown ?? {};
+  return {
+    cores: coreIdsOf(allocation).length + cores,
+    memoryBlocks: memoryIdsOf(allocation).length + memoryBlocks,
+  };
+}
+
 /**
  * Bytes that the container may use of each of its GPUs, by UUID; empty if it requested no memory. Several whole GPUs
  * share the memory evenly, whichever GPUs the ids name: no other container is on them.
  */
 export function memoryLimits(allocation: Allocation): ReadonlyMap<string, number> {
-  const bytes = memoryIdsOf(allocation).length * MEMORY_BLOCK_BYTES;
+  const bytes = amountsOf(allocation).memoryBlocks * MEMORY_BLOCK_BYTES;
   if (bytes === 0) return new Map();
   return new Map(allocation.parts.map((part) => [part.gpuUuid, Math.floor(bytes / allocation.parts.length)]));
 }

@@ -49,6 +49,7 @@ interface StoredState {
     owners: readonly ContainerRef[];
     parts: StoredPart[];
     gpuOpen?: true;
+    grown?: Allocation['grown'];
   }[];
   halves: { memory: CompactIds; takenAt: number }[];
   legacy: readonly Omit<LegacyHolding, 'missingSince'>[];
@@ -73,6 +74,7 @@ export function encodeCheckpoint(
         memory: compactIds(part.memoryIds),
       })),
       ...(allocation.isGpuOpen === true ? { gpuOpen: true } : {}),
+      grown: allocation.grown,
     })),
     halves: state.halves.map((half) => ({ memory: compactIds(half.memoryIds), takenAt: half.takenAt })),
     legacy: state.legacy.map(({ container, cores, memoryBlocks, parts, gpusKnown }) => ({
@@ -127,6 +129,7 @@ function readState(stored: StoredState): CheckpointContent {
         memoryIds: expandIds(part.memory),
       })),
       ...(allocation.gpuOpen === true ? { isGpuOpen: true } : {}),
+      ...(allocation.grown === undefined ? {} : { grown: allocation.grown }),
     })),
     halves: stored.halves.map((half) => ({ memoryIds: expandIds(half.memory), takenAt: half.takenAt })),
     legacy: stored.legacy.map((holding) => ({ ...holding, missingSince: null })),

@@ -1,4 +1,4 @@
-import { memoryLimits, type Allocation, type ContainerRef } from './allocation.js';
+import { amountsOf, memoryLimits, type Allocation, type ContainerRef } from './allocation.js';
 import { partsOfUnits, type ClaimUnit } from './claim-unit.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
 import type { LedgerState } from './state.js';
@@ -43,10 +43,9 @@ function ofAllocation(allocation: Allocation): Holding {
     owners: allocation.owners,
     heldSince: allocation.allocatedAt,
     claims: [],
-    parts: allocation.parts.map(({ gpuUuid, coreIds, memoryIds }) => ({
+    parts: allocation.parts.map(({ gpuUuid, coreIds, memoryIds }, _, { length }) => ({
       gpuUuid,
-      cores: coreIds.length,
-      memoryBlocks: memoryIds.length,
+      ...(length === 1 ? amountsOf(allocation) : { cores: coreIds.length, memoryBlocks: memoryIds.length }),
       memoryLimitBytes: limits.get(gpuUuid) ?? null,
     })),
   };

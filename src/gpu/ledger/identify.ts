@@ -56,11 +56,16 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
   // Containers of a pod may use the same cores in turn: the directory serves the container with more memory.
   const others = samePod.some((owner) => owner.container !== holder.container.container);
   const memoryIds = others ? union(memoryIdsOf(allocation), holder.memoryIds) : holder.memoryIds;
+  const { grown, ...rest } = setMemory(known, allocation, memoryIds);
+  const before = allocation.owners.at(-1);
+  const isRestarted = before?.podUid === holder.container.podUid && before.container === holder.container.container;
   const settled: Allocation = {
-    ...setMemory(known, allocation, memoryIds),
+    ...rest,
     phase: 'started',
     owners,
     missingSince: null,
+    // A container that starts again keeps what it grew by; the container after it does not get it.
+    ...(isRestarted && grown !== undefined ? { grown } : {}),
   };
   const next = withAllocation(takeMemory(known, id, holder), settled);
   const over = overbooked(next, settled);

@@ -119,6 +119,8 @@ export function emptyLedger(node: LedgerNode, claimGpus: ClaimGpus = 'none'): Le
 export interface Usage {
   readonly coreIds: ReadonlySet<string>;
   readonly memoryIds: ReadonlySet<string>;
+  /** What resized containers have beyond their ids. */
+  readonly grown: { readonly cores: number; readonly memoryBlocks: number };
 }
 
 const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
@@ -127,16 +129,24 @@ const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
 export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
   const known = usageOfState.get(state);
   if (known !== undefined) return known;
-  const byGpu = new Map<string, { coreIds: Set<string>; memoryIds: Set<string> }>();
+  const byGpu = new Map<
+    string,
+    { coreIds: Set<string>; memoryIds: Set<string>; grown: { cores: number; memoryBlocks: number } }
+  >();
   const of = (gpuUuid: string) => {
     let entry = byGpu.get(gpuUuid);
-    if (entry === undefined) byGpu.set(gpuUuid, (entry = { coreIds: new Set(), memoryIds: new Set() }));
+    if (entry === undefined) {
+      entry = { coreIds: new Set(), memoryIds: new Set(), grown: { cores: 0, memoryBlocks: 0 } };
+      byGpu.set(gpuUuid, entry);
+    }
     return entry;
   };
   for (const { gpu } of state.node.gpus) of(gpu.uuid);
-  for (const allocation of state.allocations.values()) {
-    for (const part of allocation.parts) {
+  for (const { parts, grown } of state.allocations.values()) {
+    for (const part of parts) {
       const entry = of(part.gpuUuid);
+      entry.grown.cores += grown?.cores ?? 0;
+      entry.grown.memoryBlocks += grown?.memoryBlocks ?? 0;
       for (const id of part.coreIds) entry.coreIds.add(id);
       for (const id of part.memoryIds) entry.memoryIds.add(id);
     }
@@ -186,13 +196,15 @@ export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED)
 }
 
 /**
- * The capacity of a GPU that containers without our ids use: containers of the original's plugin, and resource claims.
+ * The capacity of a GPU that containers use without our ids: containers of the original's plugin, resource claims, and
+ * what resized containers have beyond their ids.
  */
 export function keptFor(
   state: LedgerState,
   gpuUuid: string,
 ): { readonly cores: number; readonly memoryBlocks: number } {
-  let [cores, blocks] = [0, 0];
+  const { grown } = usage(state).get(gpuUuid) ?? {};
+  let [cores, blocks] = [grown?.cores ?? 0, grown?.memoryBlocks ?? 0];
   const add = (part: { readonly gpuUuid: string; readonly cores: number; readonly memoryBlocks: number }): void => {
     if (part.gpuUuid !== gpuUuid) return;
     cores += part.cores;

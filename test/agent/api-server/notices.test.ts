@@ -118,6 +118,33 @@ test('annotations that the pod already has are neither written nor reported agai
   t.end();
 });
 
+test('a resize is in an annotation and an event, once, and is written again where it was changed', (t) => {
+  const scene = new Scene(t);
+  const KEY = 'tencent.com/vcuda-resize-status';
+  const asked = { cores: 60, memoryBlocks: 16 };
+  const waits = {
+    cores: 30,
+    memoryBlocks: 16,
+    pending: { reason: 'Deferred', message: 'GPU 3 is full', asked },
+  } as const;
+  const text = JSON.stringify({ main: waits });
+  scene.see();
+  scene.notices.resized(ref(), waits);
+  t.same(scene.annotated, [{ [KEY]: text }]);
+  t.same(scene.told, [
+    'main Warning GPUResizeDeferred: 30 cores and 4096 MiB; 60 cores and 4096 MiB asked for (Deferred): GPU 3 is full',
+  ]);
+  scene.see({ annotations: { [KEY]: text } });
+  scene.notices.resized(ref(), waits);
+  t.equal(scene.told.length, 1, 'the pod says so already');
+  scene.see({ annotations: { [KEY]: '{}' } });
+  t.same(scene.annotated.at(-1), { [KEY]: text });
+  scene.notices.resized(ref(), asked);
+  t.same(scene.annotated.at(-1), { [KEY]: JSON.stringify({ main: asked }) });
+  t.equal(scene.told.at(-1), 'main Normal GPUResized: 60 cores and 4096 MiB');
+  t.end();
+});
+
 test('a pod that is not known yet is annotated when it appears', (t) => {
   const scene = new Scene(t);
   scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);

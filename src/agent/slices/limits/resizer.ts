@@ -131,6 +131,15 @@ export class Resizer {
       });
   }
 
+  /** Why memory limits below these cannot be set: the container uses more; null if they can. */
+  inUseBeyond(slice: Slice, limits: readonly Pick<DeviceLimit, 'memoryBytes'>[]): string | null {
+    for (const [index, { memoryBytes }] of limits.entries()) {
+      const use = useBeyond(slice, index, memoryBytes ?? UNLIMITED);
+      if (use !== null) return use;
+    }
+    return null;
+  }
+
   /** The limits without memory limits that are below the memory in use: those keep their present values. */
   #without(
     slice: Slice,
@@ -140,11 +149,8 @@ export class Resizer {
     const devices = wanted.map((limit, index): DeviceLimit => {
       const live = slice.limits.live[index];
       const asked = limit.memoryBytes ?? UNLIMITED;
-      if (live === undefined || asked >= (live.memoryBytes ?? UNLIMITED)) return limit;
-      const held = slice.held(index);
-      const used = held === null ? null : held + live.driverOverheadBytes;
-      if (used !== null && used <= asked) return limit;
-      const use = used === null ? 'its use cannot be read' : `${Math.ceil(used / MIB)} MiB are in use`;
+      const use = useBeyond(slice, index, asked);
+      if (live === undefined || use === null) return limit;
       const stays = live.memoryBytes === null ? 'all memory' : `${Math.floor(live.memoryBytes / MIB)} MiB`;
       refusals.push(
         `${slice.spec.owner.container}: a memory limit of ${Math.floor(asked / MIB)} MiB is not set, ${use}; it stays ${stays}`,
@@ -181,6 +187,16 @@ export class Resizer {
     for (const user of policy.usersOf(slice.spec))
       notices.note(user, { type: 'Warning', reason: 'GPULimitRefused', message: text });
   }
+}
+
+/** The use of a GPU's memory that forbids a limit of `bytes`; null if that is no lower limit, or it suffices. */
+function useBeyond(slice: Slice, index: number, bytes: number): string | null {
+  const live = slice.limits.live[index];
+  if (live === undefined || bytes >= (live.memoryBytes ?? UNLIMITED)) return null;
+  const held = slice.held(index);
+  if (held === null) return 'its use cannot be read';
+  const used = held + live.driverOverheadBytes;
+  return used <= bytes ? null : `${Math.ceil(used / MIB)} MiB are in use`;
 }
 
 /** The parts of an operator's request that are invalid whatever is in use. */

@@ -1,0 +1,122 @@
+import { amountsOf, coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from '../../gpu/ledger/allocation.js';
+import { resize } from '../../gpu/ledger/resize.js';
+import type { Clock } from '../../host/clock.js';
+import type { Log } from '../../host/log.js';
+import { readResize, RESIZE_STATUS_KEY, sameAmounts, type ResizeStatus } from '../../manifests/gpu-resize.js';
+import type { SliceStore } from '../slices/ports.js';
+import type { LedgerKeeper } from './ledger-keeper.js';
+import type { AgentPods } from './no-pods.js';
+import type { Notices } from './ports.js';
+import { limitsOf } from './slice-limits.js';
+
+export interface ResizesOptions {
+  readonly ledger: LedgerKeeper;
+  readonly pods: Pick<AgentPods, 'annotations' | 'onAnnotations'>;
+  readonly slices: Pick<SliceStore, 'resize'>;
+  readonly notices: Pick<Notices, 'resized'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How soon a resize that waits for room, or for memory in use, is tried again. */
+const RETRY_MS = 2_000;
+
+/**
+ * Gives running containers the amounts that the annotations of their pods ask for: those of an allocation, on its GPU.
+ * A larger amount is charged in the ledger before the container gets it; a smaller one is free for others after the
+ * container has lost it.
+ */
+export class Resizes {
+  readonly name = 'resizes';
+  readonly #options: ResizesOptions;
+  /** By allocation: what was last told about it. */
+  readonly #told = new Map<string, ResizeStatus>();
+  #stops: readonly (() => void)[] = [];
+
+  constructor(options: ResizesOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const { pods, clock } = this.#options;
+    this.#stops = [
+      pods.onAnnotations((podUid) => this.#consider((owner) => owner.podUid === podUid)),
+      clock.every(RETRY_MS, () => this.#consider(() => true)),
+    ];
+  }
+
+  async stop(): Promise<void> {
+    for (const stop of this.#stops) stop();
+    await this.#options.ledger.run(async () => undefined);
+  }
+
+  #consider(isMeant: (owner: ContainerRef) => boolean): void {
+    const { ledger, log } = this.#options;
+    const { allocations } = ledger.state;
+    for (const id of this.#told.keys()) if (!allocations.has(id)) this.#told.delete(id);
+    for (const allocation of allocations.values()) {
+      const owner = allocation.owners.at(-1);
+      if (owner === undefined || !isMeant(owner) || !this.#differs(allocation, owner)) continue;
+      ledger
+        .run(() => this.#resize(allocation.id))
+        .catch((error: unknown) => log.error({ err: error, allocation: allocation.id }, 'a container was not resized'));
+    }
+  }
+
+  #differs(allocation: Allocation, owner: ContainerRef): boolean {
+    const wanted = this.#wanted(allocation, owner);
+    if (wanted === null) return false;
+    const told = this.#told.get(allocation.id);
+    return told === undefined || told.pending !== undefined || !sameAmounts(wanted.amounts, told);
+  }
+
+  /** What the container should have; null if nothing was ever asked for it, or its pod is unknown. */
+  #wanted(allocation: Allocation, { podUid, container }: ContainerRef): ReturnType<typeof readResize> {
+    const annotations = allocation.phase === 'started' ? this.#options.pods.annotations(podUid) : null;
+    if (annotations === null) return null;
+    const requested = { cores: coreIdsOf(allocation).length, memoryBlocks: memoryIdsOf(allocation).length };
+    const asked = readResize((key) => annotations.get(key), container, requested);
+    const isKnown =
+      allocation.grown !== undefined || this.#told.has(allocation.id) || annotations.has(RESIZE_STATUS_KEY);
+    return asked ?? (isKnown ? { amounts: requested, problems: [] } : null);
+  }
+
+  async #resize(id: string): Promise<void> {
+    const { ledger, slices, log } = this.#options;
+    const allocation = ledger.state.allocations.get(id);
+    const owner = allocation?.owners.at(-1);
+    const wanted = allocation === undefined || owner === undefined ? null : this.#wanted(allocation, owner);
+    if (allocation === undefined || owner === undefined || wanted === null) return;
+    const before = amountsOf(allocation);
+    const asked = wanted.amounts;
+    const stays = (pending: Omit<NonNullable<ResizeStatus['pending']>, 'asked'>): void =>
+      this.#tell(id, owner, { ...before, pending: { ...pending, asked } });
+    if (wanted.problems.length > 0) return stays({ reason: 'Infeasible', message: wanted.problems.join('; ') });
+    const resized = resize(ledger.state, allocation, asked);
+    if (!resized.ok) return stays(resized);
+    const after = amountsOf(resized.allocation);
+    if (!sameAmounts(before, after)) {
+      const { state } = ledger;
+      const limits = limitsOf(state.node, resized.allocation, owner);
+      if (after.memoryBlocks < before.memoryBlocks) {
+        const inUse = slices.resize(limits);
+        if (inUse !== null) return stays({ reason: 'InProgress', message: inUse });
+        ledger.state = resized.state;
+        await ledger.save();
+      } else {
+        ledger.state = resized.state;
+        await ledger.save();
+        slices.resize(limits);
+      }
+      log.info({ allocation: id, owner, before, after }, 'a running container was resized');
+    }
+    this.#tell(id, owner, after);
+  }
+
+  #tell(id: string, owner: ContainerRef, status: ResizeStatus): void {
+    const told = this.#told.get(id);
+    if (told !== undefined && JSON.stringify(told) === JSON.stringify(status)) return;
+    this.#told.set(id, status);
+    this.#options.notices.resized(owner, status);
+  }
+}

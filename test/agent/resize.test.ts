@@ -1,0 +1,133 @@
+import { rm } from 'node:fs/promises';
+import { test, type Test } from 'tap';
+import { NO_NOTICES } from '../../src/agent/allocator/no-pods.js';
+import type { ResizeStatus } from '../../src/manifests/gpu-resize.js';
+import type { SimulatedNode } from '../../src/simulation/simulated-node.js';
+import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
+import { eventually } from '../harness/eventually.js';
+import { cards } from './gpus.js';
+import { gpuIndexes, limitsOf, runPod, startedNode } from './node.js';
+import { simplePod } from './pods.js';
+import { FakeContainer } from './slices/fake-gpu.js';
+
+const BLOCK = 268_435_456;
+
+/** A node whose GPUs have 16 blocks, and the last status that it told about each pod. */
+async function resizingNode(
+  t: Test,
+  gpus: number,
+): Promise<{ node: SimulatedNode; statusOf: (pod: { readonly name: string }) => ResizeStatus | undefined }> {
+  const told = new Map<string, ResizeStatus>();
+  const node = await startedNode(t, {
+    gpus: cards(gpus, 4_096),
+    knowsPods: true,
+    seams: { notices: { ...NO_NOTICES, resized: ({ pod }, status) => void told.set(pod, status) } },
+  });
+  return { node, statusOf: ({ name }) => told.get(name) };
+}
+
+const asks = (cores: number, blocks: number): Record<string, string> => ({
+  'tencent.com/vcuda-core-resize': String(cores),
+  'tencent.com/vcuda-memory-resize': String(blocks),
+});
+
+async function untilHas(given: GivenContainer, share: number, blocks: number): Promise<void> {
+  await eventually(async () => {
+    const [device] = (await limitsOf(given)).devices;
+    return device?.share === share && device.memoryBytes === blocks * BLOCK;
+  }, `the container has ${share} cores and ${blocks} blocks`);
+}
+
+test('a running container gets more of its GPU, and others get what it gives back', async (t) => {
+  const { node, statusOf } = await resizingNode(t, 1);
+  const wanted = simplePod(30, 4);
+  const given = await runPod(node, wanted);
+  node.kubelet.annotate(wanted.uid, asks(80, 12));
+  await untilHas(given, 80, 12);
+  await eventually(() => statusOf(wanted)?.cores === 80, 'the agent tells what the container has');
+  t.same(statusOf(wanted), { cores: 80, memoryBlocks: 12 });
+  t.match(await node.kubelet.admit(simplePod(30, 4)), { ok: false }, 'the kubelet has ids left, and the GPU no room');
+
+  await node.stopAgent();
+  await node.startAgent();
+  await untilHas(given, 80, 12);
+  await node.kubelet.startContainer(wanted.uid, 'main');
+  await untilHas(given, 80, 12);
+  t.match(
+    await node.kubelet.admit(simplePod(30, 4)),
+    { ok: false },
+    'a restart of agent and container changes nothing',
+  );
+
+  node.kubelet.annotate(wanted.uid, asks(40, 8));
+  await untilHas(given, 40, 8);
+  t.same(gpuIndexes(await runPod(node, simplePod(60, 8))), [0]);
+  node.kubelet.annotate(wanted.uid, {});
+  await untilHas(given, 30, 4);
+});
+
+test('an agent that lost its checkpoint resizes the container again', async (t) => {
+  const { node } = await resizingNode(t, 1);
+  const wanted = { ...simplePod(30, 4), annotations: asks(80, 12) };
+  const given = await runPod(node, wanted);
+  await untilHas(given, 80, 12);
+  await node.stopAgent();
+  await rm(node.config.checkpointPath, { recursive: true });
+  await node.startAgent();
+  await untilHas(given, 80, 12);
+  await eventually(async () => !(await node.kubelet.admit(simplePod(30, 4))).ok, 'the room is taken');
+});
+
+test('a resize waits for room, and is done when the room is free', async (t) => {
+  const { node, statusOf } = await resizingNode(t, 1);
+  const wanted = simplePod(30, 4);
+  const given = await runPod(node, wanted);
+  const other = simplePod(50, 8);
+  await runPod(node, other);
+  node.kubelet.annotate(wanted.uid, asks(60, 4));
+  await eventually(() => statusOf(wanted) !== undefined, 'the agent tells that the resize waits');
+  t.match(statusOf(wanted), {
+    cores: 30,
+    memoryBlocks: 4,
+    pending: { reason: 'Deferred', message: /GPU 0 has 50 cores and 2048 MiB for this one/, asked: { cores: 60 } },
+  });
+  t.match((await limitsOf(given)).devices, [{ share: 30 }]);
+  node.kubelet.remove(other.uid);
+  await node.agent.allocator.reconcile();
+  await untilHas(given, 60, 4);
+});
+
+test('what no GPU has is infeasible, and a wrong value is said', async (t) => {
+  const { node, statusOf } = await resizingNode(t, 1);
+  const wanted = simplePod(30, 4);
+  await runPod(node, wanted);
+  node.kubelet.annotate(wanted.uid, asks(60, 17));
+  await eventually(() => statusOf(wanted)?.pending?.reason === 'Infeasible', 'the resize is infeasible');
+  t.match(statusOf(wanted)?.pending?.message, /GPU 0 has 100 cores and 4096 MiB/);
+  node.kubelet.annotate(wanted.uid, { 'tencent.com/vcuda-core-resize': 'half' });
+  await eventually(
+    () => statusOf(wanted)?.pending?.message.includes('"half" is not a number of hundredths') === true,
+    'the wrong value is named',
+  );
+});
+
+test('memory in use is not taken: the resize is in progress until the container has freed it', async (t) => {
+  const { node, statusOf } = await resizingNode(t, 1);
+  const wanted = { ...simplePod(30, 4), annotations: asks(30, 12) };
+  const given = await runPod(node, wanted);
+  await untilHas(given, 30, 12);
+  const container = new FakeContainer(node.config.virtualManagerPath, (await limitsOf(given)).allocation);
+  container.hold(0, 0, 10 * BLOCK);
+  node.kubelet.annotate(wanted.uid, asks(30, 8));
+  await eventually(() => statusOf(wanted)?.pending?.reason === 'InProgress', 'the memory is in use');
+  t.match(statusOf(wanted), { memoryBlocks: 12, pending: { message: '2560 MiB are in use' } });
+  t.match(await node.kubelet.admit(simplePod(10, 5)), { ok: false }, 'it is not free for others');
+  container.hold(0, 0, 6 * BLOCK);
+  await untilHas(given, 30, 8);
+  t.match(await node.kubelet.admit(simplePod(10, 8)), { ok: true });
+});
+
+test('a pod that asks for more from the start gets it after it has started', async (t) => {
+  const { node } = await resizingNode(t, 1);
+  await untilHas(await runPod(node, { ...simplePod(30, 4), annotations: asks(50, 4) }), 50, 4);
+});
