@@ -112,6 +112,10 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
   ],
   'limits get': [['limits get train', 'limits of a pod']],
   'limits set': [['limits set train --memory 12', '12 blocks of 256 MiB']],
+  'limits resize': [
+    ['limits resize train --cores 60 --memory 24', '60 cores and 24 blocks, where its GPU has room'],
+    ['limits resize train --request', 'only what it requested'],
+  ],
   'limits release': [['limits release train', 'the pod gets its allocation again']],
   events: [['events -A', 'events of gpu-manager in all namespaces']],
   doctor: [['doctor', 'check the cluster']],

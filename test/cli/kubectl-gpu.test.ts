@@ -388,6 +388,27 @@ test('kubectl gpu limits set annotates a pod within its allocation', async (t) =
   t.same(annotations(), {});
 });
 
+test('kubectl gpu limits resize asks for more than a pod requested', async (t) => {
+  const { run, server } = await testCluster(t);
+  const annotations = () => server.read('pods', 'default', 'train')?.metadata.annotations ?? {};
+  t.match(await run('limits', 'resize', 'train', '--cores', '60', '--memory', '6GiB'), {
+    code: 0,
+    out: 'pod/train: tencent.com/vcuda-core-resize=60\npod/train: tencent.com/vcuda-memory-resize=6GiB\n',
+  });
+  t.match((await run('limits', 'resize', 'train', '-c', 'main', '--cores', '70')).out, /vcuda-core-resize=main=70\n/);
+  for (const [args, message] of [
+    [['--cores', '20'], /container main: 20 cores are less than the 30 requested; kubectl gpu limits set lowers/],
+    [['--memory', '8'], /8 is less than the 16 blocks requested/],
+    [['--cores', '120'], /hundredths of a GPU from 1 to 100/],
+    [[], /give --cores, --memory or both, or --request alone/],
+    [['--request', '--cores', '60'], /give --cores, --memory or both, or --request alone/],
+  ] as const)
+    t.match(await run('limits', 'resize', 'train', ...args), { code: 2, err: message }, args.join(' '));
+  t.match(annotations(), { 'tencent.com/vcuda-core-resize': 'main=70', 'tencent.com/vcuda-memory-resize': '6GiB' });
+  t.match((await run('limits', 'resize', 'train', '--request')).out, /vcuda-core-resize removed/);
+  t.same(annotations(), {});
+});
+
 test('kubectl gpu doctor says what the cluster knows about a node, and what its agent finds', async (t) => {
   const { run } = await testCluster(t);
   const good = await run('doctor', 'node1');

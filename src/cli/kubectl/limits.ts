@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { parseHundredths, parseMemory, valueFor } from '../../manifests/container-value.js';
 import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
 import { parsePriority } from '../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
@@ -7,7 +8,7 @@ import { podPath } from '../../kube/api-path.js';
 import { MERGE_PATCH, type KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readPod, type Pod } from '../../kube/pod.js';
-import { parseHundredths, parseMemory, valueFor } from '../../manifests/container-value.js';
+import { CORE_RESIZE_KEY, MEMORY_RESIZE_KEY } from '../../manifests/gpu-resize.js';
 import { outputOption, print, type Output } from '../output.js';
 import { refuseOptions } from '../refused-options.js';
 import { gib } from '../terminal-text.js';
@@ -55,6 +56,7 @@ export function limitsCommand(): Command {
   const command = new Command('limits').description('show and set the limits of running pods');
   command.addCommand(getCommand());
   command.addCommand(setCommand());
+  command.addCommand(resizeCommand());
   command.addCommand(releaseCommand());
   for (const each of command.commands) each.exitOverride();
   return command;
@@ -192,13 +194,78 @@ function setCommand(): Command {
         const changes = Object.fromEntries(
           NAMES.flatMap((limit) => {
             const value = options[limit];
-            return value === undefined ? [] : [[KEYS[limit], merged(gpuPod, limit, options, value)]];
+            return value === undefined ? [] : [[KEYS[limit], merged(gpuPod, KEYS[limit], options.container, value)]];
           }),
         );
         await annotate(cluster.api, pod, changes);
         await printChanges(options.output, pod, changes);
       });
     });
+}
+
+interface ResizeOptions extends NamespaceOptions {
+  readonly output: Output;
+  readonly container?: string;
+  readonly cores?: string;
+  readonly memory?: string;
+  readonly request: boolean;
+}
+
+/** The options of `resize` with their annotations. */
+const RESIZE_KEYS = { cores: CORE_RESIZE_KEY, memory: MEMORY_RESIZE_KEY } as const;
+
+function resizeCommand(): Command {
+  return refuseOptions(clusterCommand('resize'), ONE_POD)
+    .description(
+      'ask for more of its GPU for a running pod than it requested; the agent answers with an event and in the annotation tencent.com/vcuda-resize-status',
+    )
+    .argument('<pod>', 'name, or pod/name')
+    .addOption(namespaceOption())
+    .option('-c, --container <name>', 'only this container; default: every container')
+    .option(
+      '--cores <cores>',
+      'cores that a container should have',
+      checked(parseHundredths, 'hundredths of a GPU from 1 to 100'),
+    )
+    .option(
+      '--memory <amount>',
+      'memory that a container should have: blocks of 256 MiB, or bytes with a unit (4GiB)',
+      checked(parseMemory, 'blocks of 256 MiB such as 16, or an amount with a unit such as 4GiB'),
+    )
+    .option('--request', 'only what the pod requested: removes the annotations of all its containers', false)
+    .addOption(outputOption())
+    .action((name: string, options: ResizeOptions) => {
+      const isAsked = options.cores !== undefined || options.memory !== undefined;
+      if (isAsked === options.request) throw new StartupError('give --cores, --memory or both, or --request alone');
+      return withCluster(options, async ({ cluster, namespace }) => {
+        const pod = await readTarget(cluster.api, namespace ?? 'default', name);
+        const { gpuPod } = await cluster.podWithFigures(pod);
+        const containers = targets(gpuPod, options.container);
+        for (const container of containers) refuseBelowRequest(container, options);
+        const changes = Object.fromEntries(
+          (['cores', 'memory'] as const).flatMap((amount): readonly (readonly [string, string | null])[] => {
+            const [key, value] = [RESIZE_KEYS[amount], options[amount]];
+            if (options.request) return pod.annotations[key] === undefined ? [] : [[key, null]];
+            return value === undefined ? [] : [[key, merged(gpuPod, key, options.container, value)]];
+          }),
+        );
+        if (Object.keys(changes).length > 0) await annotate(cluster.api, pod, changes);
+        await printChanges(options.output, pod, changes);
+      });
+    });
+}
+
+function refuseBelowRequest({ name, requested }: GpuContainer, { cores, memory }: ResizeOptions): void {
+  const lower = `kubectl gpu limits set lowers its limits`;
+  if (cores !== undefined && Number(cores) < requested.cores)
+    throw new StartupError(
+      `container ${name}: ${cores} cores are less than the ${requested.cores} requested; ${lower}`,
+    );
+  const bytes = memory === undefined ? null : parseMemory(memory);
+  if (bytes !== null && bytes < requested.memoryBlocks * MEMORY_BLOCK_BYTES)
+    throw new StartupError(
+      `container ${name}: ${memory} is less than the ${requested.memoryBlocks} blocks requested; ${lower}`,
+    );
 }
 
 function releaseCommand(): Command {
@@ -265,7 +332,9 @@ function refuseBeyond(pod: Pod, { name, requested, allocation }: GpuContainer, o
   const given = requested.cores === 0 || requested.cores > CORES_PER_GPU ? CORES_PER_GPU : requested.cores;
   const share = options.share === undefined ? null : Number(options.share);
   if (share !== null && share > given)
-    throw new StartupError(`${where}: a share of ${share} is more than its ${given} cores of a GPU`);
+    throw new StartupError(
+      `${where}: a share of ${share} is more than its ${given} cores of a GPU; kubectl gpu limits resize asks for more`,
+    );
   const asked = askedOf(pod, name);
   const effective = share ?? Number(asked.share ?? given);
   if (options.soft !== undefined && Number(options.soft) < effective)
@@ -275,7 +344,7 @@ function refuseBeyond(pod: Pod, { name, requested, allocation }: GpuContainer, o
   const allocated = requested.memoryBlocks * MEMORY_BLOCK_BYTES;
   if (allocated > 0 && bytes > allocated)
     throw new StartupError(
-      `${where}: ${options.memory} is more than its ${gib(allocated)} GiB (${requested.memoryBlocks} blocks)`,
+      `${where}: ${options.memory} is more than its ${gib(allocated)} GiB (${requested.memoryBlocks} blocks); kubectl gpu limits resize asks for more`,
     );
   const used = allocation?.slices.reduce((sum, { usedMemoryBytes }) => sum + usedMemoryBytes, 0) ?? 0;
   if (bytes < used)
@@ -283,11 +352,12 @@ function refuseBeyond(pod: Pod, { name, requested, allocation }: GpuContainer, o
 }
 
 /** The annotation's new value: for one container, a list that keeps what the others have. */
-function merged({ pod, containers }: GpuPod, limit: LimitName, { container }: SetOptions, value: string): string {
+function merged({ pod, containers }: GpuPod, key: string, container: string | undefined, value: string): string {
   if (container === undefined) return value;
   const entries = new Map(
     containers.flatMap(({ name }) => {
-      const before = askedOf(pod, name)[limit];
+      const whole = pod.annotations[key];
+      const before = whole === undefined ? undefined : valueFor(whole, name);
       return before === undefined ? [] : [[name, before] as const];
     }),
   );
