@@ -164,7 +164,7 @@ export function readPod(object: unknown): Pod {
     needs: (gpuType = '', catalog = DEFAULT_CATALOG, claimed = {}) => {
       const reader = new ManifestReader();
       const asked = withClaims(reader, { containers, initContainers, overhead, resources }, claimed);
-      return podNeeds(reader, asked, 'spec', gpuType, catalog, held);
+      return podNeeds(reader, asked, 'spec', gpuType, catalog, { status: held, annotations });
     },
   };
 }

@@ -1,7 +1,8 @@
 import { maxOf, plus, type Amount } from './amount.js';
 import { isExtended } from './key.js';
 import { readQuantity } from './quantity.js';
-import { deriveGpu, type Amounts, type CardCatalog } from './gpu-resources.js';
+import { deriveGpu, VCUDA_CORE, VCUDA_MEMORY, type Amounts, type CardCatalog } from './gpu-resources.js';
+import { chargedAmounts, type Annotation } from './gpu-resize.js';
 import type { Json, ManifestReader } from './manifest-reader.js';
 
 /** Requests and limits of one pod of a template. */
@@ -40,7 +41,7 @@ const MOST = { containers: 1000, resources: 200 };
  * Sums up a PodSpec as the scheduler does: the larger of the sum over concurrently running containers and the largest
  * initialisation step with its running sidecars; plus the pod's overhead; pod-level resources replace the containers'
  * resources. With the `status` of a running pod, its present allocation counts during an in-place resize, as in the
- * scheduler.
+ * scheduler; with its annotations, what its containers have or may get of GPUs by a resize.
  */
 export function podNeeds(
   reader: ManifestReader,
@@ -48,10 +49,14 @@ export function podNeeds(
   path: string,
   gpuType: string,
   catalog: CardCatalog,
-  status?: Json,
+  { status, annotations }: { readonly status?: Json; readonly annotations?: Json } = {},
 ): PodNeeds | PodProblem {
   const missing = new Set<string>();
   const resources = new Set<string>();
+  const annotation: Annotation = (key) => {
+    const value = reader.at(annotations, key);
+    return typeof value === 'string' ? value : undefined;
+  };
   const isInfeasible = status !== undefined && isResizeInfeasible(reader, status);
   const read = (name: string, statuses: string): readonly Container[] | PodProblem => {
     const held = heldByName(reader, reader.at(status, statuses));
@@ -64,6 +69,7 @@ export function podNeeds(
       const needs = containerNeeds(reader, container, `${path}.${name}[${index}]`, gpuType, catalog, missing, {
         held: resized,
         isInfeasible,
+        annotation: name === 'containers' || isSidecar ? annotation : () => undefined,
       });
       if (!('requests' in needs)) return needs;
       for (const resource of [...needs.requests.keys(), ...needs.limits.keys()]) resources.add(resource);
@@ -129,6 +135,8 @@ interface Resize {
   readonly held: Amounts | undefined;
   /** The kubelet will never grant the request: only the present allocation counts. */
   readonly isInfeasible: boolean;
+  /** The annotations of its pod that may resize its share of a GPU. */
+  readonly annotation: Annotation;
 }
 
 /** Allocations of containers according to the kubelet: actual and allocated resources. */
@@ -165,7 +173,7 @@ function containerNeeds(
   gpuType: string,
   catalog: CardCatalog,
   missing: Set<string>,
-  { held, isInfeasible }: Resize,
+  { held, isInfeasible, annotation }: Resize,
 ): Container | PodProblem {
   const needs = resourcesOf(reader, reader.at(container, 'resources'), `${path}.resources`);
   if ('code' in needs) return needs;
@@ -179,6 +187,15 @@ function containerNeeds(
   }
   for (const [name, amount] of held ?? [])
     needs.requests.set(name, isInfeasible ? amount : maxOf(needs.requests.get(name) ?? 0, amount));
+  const [cores, memoryBlocks] = [VCUDA_CORE, VCUDA_MEMORY].map((name) => Number(needs.requests.get(name) ?? 0));
+  if (cores !== undefined && memoryBlocks !== undefined && cores > 0) {
+    const name = reader.text(reader.at(container, 'name'), `${path}.name`);
+    const charged = chargedAmounts(annotation, name, { cores, memoryBlocks });
+    for (const amounts of [needs.requests, needs.limits]) {
+      raise(amounts, new Map([[VCUDA_CORE, charged.cores]]));
+      if (charged.memoryBlocks > 0) raise(amounts, new Map([[VCUDA_MEMORY, charged.memoryBlocks]]));
+    }
+  }
   const [requests, limits] = [deriveGpu(needs.requests, gpuType, catalog), deriveGpu(needs.limits, gpuType, catalog)];
   if (requests.isMemoryUnknown) missing.add('gpu.memory');
   const isSidecar = reader.text(reader.at(container, 'restartPolicy'), `${path}.restartPolicy`) === 'Always';

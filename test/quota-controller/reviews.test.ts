@@ -42,6 +42,64 @@ test('a resized pod is charged for its growth', async (t) => {
   t.match(await resized(8), { allowed: true });
 });
 
+const gpuPod = (name: string, annotations: Readonly<Record<string, string>>, metadata: object) => {
+  const amounts = { cpu: '1', 'tencent.com/vcuda-core': '30', 'tencent.com/vcuda-memory': '4' };
+  const plain = pod(name, 1, metadata);
+  return {
+    ...plain,
+    metadata: { ...plain.metadata, annotations },
+    spec: { containers: [{ name: 'main', resources: { limits: amounts, requests: amounts } }] },
+  };
+};
+const UPDATE = { resource: { group: '', resource: 'pods' } };
+
+test('a larger share of a GPU for a running pod is charged or refused', async (t) => {
+  const on = await start(t);
+  await on.createGroup('gpus', { 'requests.tencent.com/vcuda-core': 60 });
+  const labels = { labels: { [GROUP_LABEL]: 'gpus' } };
+  const seeded = on.server.seed('pods', gpuPod('alone', {}, labels));
+  const charged = () => on.used('gpus', 'requests.tencent.com/vcuda-core');
+  await eventually(() => charged() === '30', 'the pod to be charged');
+  const resized = (cores: string) =>
+    ask(on, '/workloads', {
+      ...UPDATE,
+      name: 'alone',
+      oldObject: gpuPod('alone', {}, seeded.metadata),
+      object: gpuPod('alone', { 'tencent.com/vcuda-core-resize': cores }, seeded.metadata),
+    });
+  t.match(await resized('80'), { allowed: false, status: { message: /vcuda-core=20/ } });
+  t.match(await resized('60'), { allowed: true });
+  on.server.edit('pods', 'default', 'alone', (object) => ({
+    ...object,
+    metadata: { ...object.metadata, annotations: { 'tencent.com/vcuda-core-resize': '60' } },
+  }));
+  await eventually(() => charged() === '60', 'the larger share to be charged');
+  on.server.edit('pods', 'default', 'alone', (object) => ({
+    ...object,
+    metadata: {
+      ...object.metadata,
+      annotations: { 'tencent.com/vcuda-resize-status': '{"main":{"cores":50,"memoryBlocks":4}}' },
+    },
+  }));
+  await eventually(() => charged() === '50', 'what the container still has to be charged');
+});
+
+test('a template charges the share that its pods ask for when they run', async (t) => {
+  const on = await start(t);
+  await on.createGroup('gpus', { 'requests.tencent.com/vcuda-core': 60 });
+  const { metadata, spec } = gpuPod('x', { 'tencent.com/vcuda-core-resize': 'main=80' }, {});
+  const object = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    ...deployment('web', 'gpus', 1, 1),
+    spec: { replicas: 1, template: { metadata: { annotations: metadata.annotations }, spec } },
+  };
+  t.match(
+    await ask(on, '/workloads', { operation: 'CREATE', resource: { group: 'apps', resource: 'deployments' }, object }),
+    { allowed: false, status: { message: /vcuda-core=80/ } },
+  );
+});
+
 test('a pod of a workload grows only by its template', async (t) => {
   const on = await start(t);
   t.match(await on.deploy('web', 'team', 1, 1), { ok: true });

@@ -8,6 +8,7 @@ import {
 } from '../../kube/admission/webhook-registration.js';
 import type { ServedKind } from '../kinds.js';
 import { API_GROUP } from '../../kube/quota/names.js';
+import { CORE_RESIZE_KEY, MEMORY_RESIZE_KEY } from '../../manifests/gpu-resize.js';
 import type { LabelSelector } from '../../manifests/label-selector.js';
 
 export interface WebhookOptions {
@@ -36,6 +37,11 @@ const REVIEW = {
   matchPolicy: 'Equivalent',
   timeoutSeconds: 10,
 } as const;
+
+/** Whether an update changes an annotation that resizes the pod's share of a GPU. */
+const RESIZES_GPUS = `['${CORE_RESIZE_KEY}', '${MEMORY_RESIZE_KEY}'].exists(key,
+  (has(object.metadata.annotations) && key in object.metadata.annotations ? object.metadata.annotations[key] : '') !=
+  (has(oldObject.metadata.annotations) && key in oldObject.metadata.annotations ? oldObject.metadata.annotations[key] : ''))`;
 
 /**
  * The ValidatingWebhookConfiguration. Its object selectors match only workloads that name a group before or after the
@@ -141,6 +147,16 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
         rules: [
           { operations: ['UPDATE'], apiGroups: [''], apiVersions: ['*'], resources: ['pods/resize'], scope: '*' },
         ],
+      },
+      {
+        ...REVIEW,
+        name: `gpu-resize.${API_GROUP}`,
+        failurePolicy: unlabelled,
+        clientConfig: config('/resize'),
+        // The webhook for workloads receives pods with the label. API servers before 1.28 ignore the condition.
+        objectSelector: { matchExpressions: [{ key: groupLabel, operator: 'DoesNotExist' }] },
+        matchConditions: [{ name: 'resizes-gpus', expression: RESIZES_GPUS }],
+        rules: [{ operations: ['UPDATE'], apiGroups: [''], apiVersions: ['*'], resources: ['pods'], scope: '*' }],
       },
       {
         ...REVIEW,

@@ -88,12 +88,14 @@ export class WorkloadReview {
   }
 
   /**
-   * Reviews the in-place resize of a pod. Only a pod that is charged itself may grow: otherwise its workload is charged
+   * Reviews the in-place resize of a pod, and of its share of a GPU by annotations. Only a pod that is charged itself may grow: otherwise its workload is charged
    * by the pod template.
    */
   async resize(review: Review): Promise<AdmissionResponse> {
     const { object, oldObject } = review;
     if (object === null || oldObject === null) return ALLOWED;
+    const [after, earlier] = [object, oldObject].map(({ spec, metadata }) => [spec, metadata?.annotations ?? {}]);
+    if (isDeepStrictEqual(after, earlier)) return ALLOWED;
     const { reader } = this.#options;
     const [alone, before] = [evaluateAlone(object, reader.options()), await reader.evaluate(oldObject)];
     if (before.ok && before.demand !== null && before.demand.group !== '') return this.decide(review);

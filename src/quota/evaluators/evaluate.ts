@@ -299,7 +299,8 @@ function podSetsOf(
     const gpuType = types['gpu'] ?? '';
     const complete = completedPod(reader, spec, at, defaultsOf?.(namespace) ?? null, overheadOf ?? (() => undefined));
     const claimed = claimAmounts(reader, spec, at, lookup, catalog[gpuType] ?? null);
-    const needs = podNeeds(reader, withClaims(reader, complete, claimed), at, gpuType, catalog);
+    const annotations = reader.at(template, 'metadata', 'annotations');
+    const needs = podNeeds(reader, withClaims(reader, complete, claimed), at, gpuType, catalog, { annotations });
     if (!needs.ok) return needs;
     // Roles of one workload may have equal names, such as a worker group called head.
     let own = name;
