@@ -1,11 +1,19 @@
 import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
+import { reservedAmounts } from '../manifests/gpu-resize.js';
 import { parseQuantity } from '../manifests/quantity.js';
-import type { PodContainer } from './pod.js';
+import type { Pod, PodContainer } from './pod.js';
 
 /** The amounts of both GPU resources that a container requests; 0 without a request. */
 export function gpuRequestOf(container: PodContainer): { readonly cores: number; readonly memoryBlocks: number } {
   return { cores: amountOf(container, CORE_RESOURCE), memoryBlocks: amountOf(container, MEMORY_RESOURCE) };
+}
+
+/** The amounts that a container of a pod on a node has, or may get by its resize; without resize what it requests. */
+export function gpuAmountsOf({ node, annotations }: Pick<Pod, 'node' | 'annotations'>, container: PodContainer) {
+  const requested = gpuRequestOf(container);
+  if (node === null || requested.cores === 0) return requested;
+  return reservedAmounts((key) => annotations[key], container.name, requested);
 }
 
 /** The GPUs that the annotations of a pod name for one container. */

@@ -7,7 +7,7 @@ import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 import { checkCores, checkPair, MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
 import { groupMinimumOf, groupOf } from './pod-groups.js';
-import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
+import { gpuAmountsOf, gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 
 /** The fields of a pod that the extender uses. */
 export interface PodView {
@@ -92,10 +92,10 @@ export function viewPod(pod: Pod): PodView {
   const { containers, initContainers: init } = pod;
   const sidecars = init.filter(({ isSidecar }) => isSidecar);
   const ofContainers = [
-    ...gpuDemands(containers),
-    ...sidecars.flatMap((sidecar) => gpuDemands([sidecar], containers.length + init.indexOf(sidecar))),
+    ...gpuDemands(pod, containers),
+    ...sidecars.flatMap((sidecar) => gpuDemands(pod, [sidecar], containers.length + init.indexOf(sidecar))),
   ];
-  const ofInit = init.flatMap((container, at) => (container.isSidecar ? [] : gpuDemands([container], at)));
+  const ofInit = init.flatMap((container, at) => (container.isSidecar ? [] : gpuDemands(null, [container], at)));
   const gpuContainers = ofContainers.length + ofInit.length;
   // The other requests of a pod that is refused are not added up: there may be thousands.
   const needs = gpuContainers > MOST_GPU_CONTAINERS ? tooMany(gpuContainers) : pod.needs();
@@ -145,9 +145,10 @@ function tooMany(containers: number): { readonly ok: false; readonly reason: str
   return { ok: false, reason: tooManyContainers(containers) };
 }
 
-function gpuDemands(containers: readonly PodContainer[], firstIndex = 0): ContainerDemand[] {
+/** `resized`: the pod whose running containers may have been resized; null: they have what they request. */
+function gpuDemands(resized: Pod | null, containers: readonly PodContainer[], firstIndex = 0): ContainerDemand[] {
   return containers.flatMap((container, at) => {
-    const { cores, memoryBlocks } = gpuRequestOf(container);
+    const { cores, memoryBlocks } = resized === null ? gpuRequestOf(container) : gpuAmountsOf(resized, container);
     if (cores === 0) return [];
     return [{ container: firstIndex + at, cores, memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES }];
   });

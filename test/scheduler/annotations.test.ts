@@ -49,6 +49,43 @@ test('a pod gets GPUs of the models and UUIDs that its annotations name, and ref
   t.match(JSON.stringify(said), /annotation tencent.com\/use-gpu-uuid has the entry/);
 });
 
+test('room that a running pod got by a resize, or asked for, is not offered', async (t) => {
+  const rig = await start(t, [node('n', [16])]);
+  const container = pod('running', [[30, 4]]).spec?.containers?.[0]?.name ?? '';
+  const resized = (annotations: Record<string, string>): void => {
+    const { metadata, spec } = annotated('running', [30, 4], {
+      'tencent.com/predicate-gpu-idx-0': '0',
+      ...annotations,
+    });
+    rig.api.setPod({ metadata: { ...metadata, uid: 'running' }, spec: { ...spec, nodeName: 'n' } });
+  };
+  const hasRoomFor = async (cores: number, blocks: number): Promise<boolean> => {
+    const wanted = pod(`p${cores}-${blocks}`, [[cores, blocks]]);
+    rig.api.setPod(wanted);
+    const { NodeNames: offered } = await rig.scheduler.filter(wanted, ['n']);
+    rig.api.deletePod(wanted.metadata?.name ?? '');
+    return (offered ?? []).length > 0;
+  };
+  const status = (has: object): Record<string, string> => ({
+    'tencent.com/vcuda-resize-status': JSON.stringify({ [container]: has }),
+  });
+  resized({});
+  t.ok(await hasRoomFor(70, 12));
+  resized({ 'tencent.com/vcuda-core-resize': '60' });
+  t.notOk(await hasRoomFor(50, 12), 'it asks for 60');
+  t.ok(await hasRoomFor(40, 12));
+  resized(status({ cores: 50, memoryBlocks: 8 }));
+  t.notOk(await hasRoomFor(50, 9), 'it still has 8 blocks');
+  t.ok(await hasRoomFor(50, 8));
+  const infeasible = {
+    cores: 30,
+    memoryBlocks: 4,
+    pending: { reason: 'Infeasible', asked: { cores: 30, memoryBlocks: 99 } },
+  };
+  resized({ 'tencent.com/vcuda-memory-resize': '99', ...status(infeasible) });
+  t.ok(await hasRoomFor(70, 12), 'what no GPU has is not kept');
+});
+
 test('the policies of a pod go before those of the extender and of the node', async (t) => {
   const rig = await start(t, [node('busy', [16, 16]), node('idle', [16, 16])], { offer: 'best', policy: 'binpack' });
   const names = [...rig.api.nodes.keys()];
