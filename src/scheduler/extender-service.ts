@@ -285,7 +285,15 @@ export class ExtenderService {
       const node = name === null || uid === pod.uid ? undefined : this.#cluster.nodes.get(name);
       return node ?? [];
     });
-    const best = await budget.run(this.#cluster.allCheapest(pod.demand, closest(fits, others), budget));
+    const size = Math.max(members.size, pod.groupMinimum ?? 0);
+    const rooms = new Map<ClusterNode, number>();
+    const roomOn = (node: ClusterNode): number => {
+      const room = rooms.get(node) ?? this.#cluster.roomOn(node, pod.demand);
+      rooms.set(node, room);
+      return room;
+    };
+    const near = closest(fits, { others, missing: size > 1 ? size - others.length : Infinity, roomOn });
+    const best = await budget.run(this.#cluster.allCheapest(pod.demand, near, budget));
     return best.slice(0, 1);
   }
 

@@ -1,4 +1,5 @@
 import { test, type Test } from 'tap';
+import { generator } from '../generator.js';
 import { readPod } from '../../src/kube/pod.js';
 import { groupOf } from '../../src/scheduler/pod-groups.js';
 import { node, pod, type NodeObject, type PodObject } from './objects.js';
@@ -42,6 +43,29 @@ for (const offer of ['all', 'best'] as const) {
       t.same(await rig.scheduler.bind(wanted, nodes[at] as string), { Error: '' });
   });
 }
+
+const NAMINGS: readonly (readonly [string, 'labels' | 'annotations', string])[] = [
+  ['coscheduling', 'labels', 'scheduling.x-k8s.io/pod-group'],
+  ['coscheduling before 0.24', 'labels', 'pod-group.scheduling.sigs.k8s.io'],
+  ['Kueue', 'labels', 'kueue.x-k8s.io/pod-group-name'],
+  ['Volcano', 'annotations', 'scheduling.k8s.io/group-name'],
+  ['Volcano for Jobs of others', 'labels', 'scheduling.volcano.sh/group-name'],
+];
+
+for (const [who, where, key] of NAMINGS)
+  test(`members of a group of ${who} get a node each, and again when they are tried again`, async (t) => {
+    const rig = await rigOf(t, nodesOf(4));
+    const members = membersOf('job', 4).map(({ metadata }) => {
+      const { spec } = pod(metadata?.name ?? '', [[800, 0]]);
+      return { metadata: { ...metadata, [where]: { [key]: 'job' } }, spec: spec ?? {} };
+    });
+    for (let cycle = 0; cycle < 3; cycle++) {
+      const nodes: string[] = [];
+      for (const wanted of members) nodes.push(...(await offered(rig, wanted)));
+      t.equal(nodes.length, 4, 'one node each');
+      t.equal(new Set(nodes).size, 4);
+    }
+  });
 
 test('of two groups that are filtered alternately, the older one gets all its nodes', async (t) => {
   const rig = await rigOf(t, nodesOf(4));
@@ -100,6 +124,80 @@ test('members go to nodes that are close to each other', async (t) => {
   t.same(got.sort(), ['n0', 'n3', 'n5'], 'all of them fit in clique x');
   got.push(...(await offered(rig, member('train', 'more'))));
   t.equal(got.length, 4, 'a member that fits in no clique of its group is placed elsewhere');
+});
+
+/** Places all members of a group that exist together; the nodes that they were offered. */
+async function placedTogether(rig: Rig, members: readonly PodObject[]): Promise<readonly string[]> {
+  for (const wanted of members) rig.api.setPod(wanted);
+  const nodes: string[] = [];
+  for (const wanted of members) nodes.push(...(await offered(rig, wanted)));
+  return nodes;
+}
+
+test('a group goes to the smallest rack that holds it, else to the smallest block', async (t) => {
+  const rack = (block: string, name: string) => ({
+    labels: { 'topology.kubernetes.io/block': block, 'topology.kubernetes.io/rack': name },
+  });
+  const places = ['a1', 'b1', 'a1', 'b1', 'a2', 'b1', 'a2', 'c1', 'c1'].map((name) => rack(name.charAt(0), name));
+  const nodes = places.map((place, at) => node(`n${at}`, EIGHT, place));
+  const inRacks = async (group: string, count: number): Promise<string> => {
+    const rig = await rigOf(t, nodes);
+    const got = await placedTogether(rig, membersOf(group, count));
+    return got
+      .map((name) => places[Number(name.slice(1))]?.labels['topology.kubernetes.io/rack'] ?? '')
+      .sort()
+      .join();
+  };
+  t.match(await inRacks('two', 2), /^(a1,a1|a2,a2|c1,c1)$/);
+  t.equal(await inRacks('three', 3), 'b1,b1,b1');
+  t.equal(await inRacks('four', 4), 'a1,a1,a2,a2', 'no rack has four nodes, and block a has');
+  t.match(await inRacks('five', 5), /^a1,a1,a2,a2,|b1,b1,b1$/, 'no block has five');
+});
+
+test('members that share nodes are counted by what fits on these', async (t) => {
+  const halves = (group: string, count: number): PodObject[] =>
+    Array.from({ length: count }, (_, at) =>
+      pod(`${group}-${at}`, [[400, 0]], { schedulingGroup: { podGroupName: group } }),
+    );
+  const labels = (clique: string) => ({ labels: { 'nvidia.com/gpu.clique': clique } });
+  const rig = await rigOf(t, [
+    node('n0', EIGHT, labels('x')),
+    node('n1', EIGHT, labels('y')),
+    node('n2', EIGHT, labels('y')),
+  ]);
+  t.same(await placedTogether(rig, halves('two', 2)), ['n0', 'n0'], 'one node of clique x holds both');
+  t.same((await placedTogether(rig, halves('four', 4))).toSorted(), ['n1', 'n1', 'n2', 'n2']);
+});
+
+test('a group is in one domain of the closest level that has one with room, in random topologies', async (t) => {
+  const random = generator(7);
+  const pick = (values: number): number => Math.floor(random() * values);
+  for (let run = 0; run < 25; run++) {
+    const nodes = Array.from({ length: 6 + pick(10) }, (_, at) => {
+      const [block, rack] = [pick(3), pick(3)];
+      const labels = {
+        'topology.kubernetes.io/block': `${block}`,
+        'topology.kubernetes.io/rack': `${block}-${rack}`,
+        'nvidia.com/gpu.clique': `${block}-${rack}-${pick(2)}`,
+      };
+      return node(`n${at}`, EIGHT, { labels });
+    });
+    const count = 2 + pick(4);
+    const rig = await rigOf(t, nodes);
+    const got = await placedTogether(rig, membersOf('group', count));
+    const labelOf = (level: string, name: string): string =>
+      nodes.find(({ metadata }) => metadata?.name === name)?.metadata?.labels?.[level] ?? '';
+    const level = ['nvidia.com/gpu.clique', 'topology.kubernetes.io/rack', 'topology.kubernetes.io/block'].find(
+      (each) =>
+        nodes.some(({ metadata }) => {
+          const value = metadata?.labels?.[each];
+          return nodes.filter((other) => other.metadata?.labels?.[each] === value).length >= count;
+        }),
+    );
+    t.equal(got.length, count);
+    if (level !== undefined)
+      t.equal(new Set(got.map((name) => labelOf(level, name))).size, 1, `${count} in one ${level}`);
+  }
 });
 
 test('a pod names its group as Kubernetes, coscheduling, Kueue and Volcano do', (t) => {

@@ -6,6 +6,7 @@ import { ClusterNode, slotsOf, type NodeShape } from './node.js';
 import { placePod, type PodPlacement } from '../../gpu/pods/pod-placement.js';
 import { atOnce, UNPACED, type Pace, type Turns } from './pace.js';
 import { compareCosts, type Policy } from './policy/policy.js';
+import { podRoom } from './pod-room.js';
 import { ScratchStates } from './scratch.js';
 import { MixLearner, type TypicalMix } from './typical-mix.js';
 import { judgeFit, type MisfitReason } from './fit-result.js';
@@ -202,6 +203,11 @@ export class Cluster {
     let best = 0;
     for (let at = 1; at < nodes.length; at++) if (compare(at, best) < 0) best = at;
     return nodes.filter((_, at) => compare(at, best) === 0);
+  }
+
+  /** How many pods of this demand have room on a node on which one fits. */
+  roomOn(node: ClusterNode, demand: Demand): number {
+    return podRoom(node, demand, this.#scratch);
   }
 
   /** Reserves room for the pod on every candidate node until the pod is decided, dropped or expires. */
