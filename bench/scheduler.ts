@@ -1,12 +1,10 @@
+import { parseArgs } from 'node:util';
 import { whyNoCluster } from '../test/e2e/cluster.js';
 import { chosenVersion, KubernetesVersion } from '../test/e2e/kubernetes-version.js';
-import { measured, type Bench, type BenchOptions } from './report.js';
+import { measured, type Bench, type BenchOptions, type Measurement } from './report.js';
 import { PARTS } from './scheduler/cpu-split.js';
 import { GPUS, SHARE } from './scheduler/simulated-objects.js';
 import { WaitingPods, type Binding, type Program } from './scheduler/waiting-pods.js';
-
-const NODES = 500;
-const PODS = 1_000;
 
 /** Goals: CPU time of the extender for a pod, and the time for all pods over the time without the extender. */
 const GOAL = { cpuMs: 3, ratio: 1.3 } as const;
@@ -17,28 +15,50 @@ const GOAL = { cpuMs: 3, ratio: 1.3 } as const;
  * and once with its default (`--offer=all`). Etcd, API server, scheduler and extender share this machine. The parts of
  * the extender's CPU time are from a further run with Node's profiler.
  *
- *     npm run bench -- scheduler [--kubernetes VERSION]
+ *     npm run bench -- scheduler [--kubernetes VERSION] [--nodes 500] [--pods 1000] [--own-core] [--short]
  *
- * It needs root and a built Kubernetes (`npm run kubernetes -- build VERSION`), by default the newest one.
+ * With `--own-core` the extender has a processor for itself, and all other programs share the others in every run.
+ * `--short` only compares the extender with none. It needs root and a built Kubernetes (`npm run kubernetes -- build
+ * VERSION`), by default the newest one.
  */
 export const run: Bench = async ({ args, report, note }) => {
-  const at = args.indexOf('--kubernetes');
-  const find = (): KubernetesVersion => (at < 0 ? chosenVersion() : new KubernetesVersion(args[at + 1] ?? ''));
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      kubernetes: { type: 'string' },
+      nodes: { type: 'string', default: '500' },
+      pods: { type: 'string', default: '1000' },
+      'own-core': { type: 'boolean', default: false },
+      short: { type: 'boolean', default: false },
+    },
+  });
+  const [nodes, pods, hasOwnCore] = [Number(values.nodes), Number(values.pods), values['own-core']];
+  const find = (): KubernetesVersion =>
+    values.kubernetes === undefined ? chosenVersion() : new KubernetesVersion(values.kubernetes);
   const reason = whyNoCluster(find);
   if (reason !== null) {
     note(`skipped: ${reason}.`);
     return;
   }
   const version = find();
-  const waiting = new WaitingPods(version, NODES, PODS);
+  const waiting = new WaitingPods(version, { nodes, pods, hasOwnCore });
   try {
     await waiting.start();
     const without = await waiting.bindAll('resources', null);
     const beside = await waiting.bindAll('resources', { offer: 'best', isProfiled: false });
-    const profiled = await waiting.bindAll('resources', { offer: 'best', isProfiled: true });
-    const all = await waiting.bindAll('resources', { offer: 'all', isProfiled: false });
+    const setting = `Kubernetes ${version.name}: ${pods} waiting pods of ${SHARE.cores} cores on ${nodes} simulated nodes of ${GPUS} GPUs${hasOwnCore ? ', the extender on a processor of its own' : ''}; all pods wait when the scheduler starts, and it may make 2,000 requests a second.`;
     reportBinding('without the extender', without, null, report);
     reportBinding('with the extender', beside, without, report);
+    report(measured('the extender: from its start to ready', beside.readySeconds, 's'));
+    report(measured("the extender's resident memory", beside.extenderMib, 'MiB'));
+    note(`CPU time for a pod in ms, without the extender: ${inWords(without)}; with it: ${inWords(beside)}.`);
+    if (values.short) {
+      report(ratioOf(without, beside));
+      note(setting);
+      return;
+    }
+    const profiled = await waiting.bindAll('resources', { offer: 'best', isProfiled: true });
+    const all = await waiting.bindAll('resources', { offer: 'all', isProfiled: false });
     reportBinding('with the extender, --offer=all', all, without, report);
     report(measured("the extender's CPU time for a pod, --offer=all", cpuMsOf(all, 'extender'), 'ms'));
     const missed = reportExtender(without, beside, profiled, report);
@@ -50,10 +70,7 @@ export const run: Bench = async ({ args, report, note }) => {
         `With claims only the scheduler decides, and no program of ours runs. CPU time for a pod in ms: ${inWords(claims)}.`,
       );
     } else note('claims are left out: shares of GPUs need Kubernetes 1.36.');
-    note(
-      `Kubernetes ${version.name}: ${PODS} waiting pods of ${SHARE.cores} cores on ${NODES} simulated nodes of ${GPUS} GPUs; all pods wait when the scheduler starts, and it may make 2,000 requests a second.`,
-    );
-    note(`CPU time for a pod in ms, without the extender: ${inWords(without)}; with it: ${inWords(beside)}.`);
+    note(setting);
     note(missed.length === 0 ? 'every goal is met' : `goals missed: ${missed.join('; ')}`);
   } finally {
     await waiting.stop();
@@ -66,12 +83,17 @@ function reportBinding(how: string, binding: Binding, baseline: Binding | null, 
 }
 
 /** CPU time of a program for each pod. */
-function cpuMsOf({ cpuSeconds }: Binding, program: Program): number {
-  return (1_000 * (cpuSeconds.get(program) ?? NaN)) / PODS;
+function cpuMsOf({ cpuSeconds, pods }: Binding, program: Program): number {
+  return (1_000 * (cpuSeconds.get(program) ?? NaN)) / pods;
 }
 
 function inWords(binding: Binding): string {
   return [...binding.cpuSeconds.keys()].map((name) => `${name} ${cpuMsOf(binding, name).toFixed(1)}`).join(', ');
+}
+
+function ratioOf(without: Binding, beside: Binding): Measurement {
+  const ratio = without.podsPerSecond / beside.podsPerSecond;
+  return measured('time of all bindings over that without the extender (goal)', ratio, '', GOAL.ratio);
 }
 
 /** Returns the goals that were missed. */
@@ -83,11 +105,11 @@ function reportExtender(
 ): readonly string[] {
   const cpuMs = cpuMsOf(beside, 'extender');
   const ratio = without.podsPerSecond / beside.podsPerSecond;
-  report(measured('time of all bindings over that without the extender (goal)', ratio, '', GOAL.ratio));
+  report(ratioOf(without, beside));
   report(measured("the extender's CPU time for a pod (goal)", cpuMs, 'ms', GOAL.cpuMs));
-  const parts = PARTS.map((part) => [part, (1_000 * (profiled.split?.[part] ?? NaN)) / PODS] as const);
+  const parts = PARTS.map((part) => [part, (1_000 * (profiled.split?.[part] ?? NaN)) / profiled.pods] as const);
   for (const [part, ms] of parts) report(measured(`of it ${part}`, ms, 'ms'));
-  const helperMs = (1_000 * beside.helperSeconds) / PODS;
+  const helperMs = (1_000 * beside.helperSeconds) / beside.pods;
   report(measured("of it compiling and garbage collection in V8's helper threads", helperMs, 'ms'));
   const rest = parts.reduce((left, [, ms]) => left - ms, cpuMs - helperMs);
   report(measured('of it HTTP, system calls and garbage collection in the main thread', rest, 'ms'));

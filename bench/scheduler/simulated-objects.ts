@@ -91,6 +91,17 @@ export const claimObject = (name: string): object => ({
   },
 });
 
+/** A member of a pod group that asks for a whole node. */
+export const memberObject = (group: string, name: string): object => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: {
+    schedulingGroup: { podGroupName: group },
+    containers: [{ name: 'main', image: 'none', resources: { limits: { [CORE_RESOURCE]: String(100 * GPUS) } } }],
+  },
+});
+
 export function podObject(name: string, way: Way): object {
   const limits = { [CORE_RESOURCE]: String(SHARE.cores), [MEMORY_RESOURCE]: String(SHARE.memoryBlocks) };
   return {

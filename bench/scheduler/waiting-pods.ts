@@ -1,5 +1,8 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/host/clock.js';
 import { packageFile } from '../../src/host/package-files.js';
@@ -10,15 +13,20 @@ import type { Offer } from '../../src/scheduler/extender-service.js';
 import { TestCluster } from '../../test/e2e/cluster.js';
 import type { KubernetesVersion } from '../../test/e2e/kubernetes-version.js';
 import { until } from '../../test/harness/eventually.js';
-import { cpuSeconds, mainThreadSeconds } from '../agent/process-cost.js';
+import { cpuSeconds, mainThreadSeconds, residentMib } from '../agent/process-cost.js';
 import { splitOf, type CpuSplit } from './cpu-split.js';
-import { claimObject, nodeObject, podObject, resourceSlice, type Way } from './simulated-objects.js';
+import { claimObject, memberObject, nodeObject, podObject, resourceSlice, type Way } from './simulated-objects.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const NAMESPACE = 'default';
 /** Requests at a time that create or delete objects. */
 const WRITERS = 8;
 const LONGEST_MS = 180_000;
+/** Pods before the measured ones: the first wait for the scheduler's start. */
+const WARM_UP = 5;
+/** Where the extender runs if it has a processor for itself, and where all else runs. */
+const OWN_PROCESSOR = String(availableParallelism() - 1);
+const OTHER_PROCESSORS = availableParallelism() > 2 ? `0-${availableParallelism() - 2}` : '0';
 
 const PROGRAMS = ['etcd', 'apiserver', 'scheduler', 'extender'] as const;
 
@@ -26,6 +34,7 @@ export type Program = (typeof PROGRAMS)[number];
 
 /** What one scheduler took to bind all pods. */
 export interface Binding {
+  readonly pods: number;
   /** From the start of the scheduler's process to the last binding. */
   readonly seconds: number;
   /** From the first binding on. */
@@ -36,6 +45,20 @@ export interface Binding {
   readonly helperSeconds: number;
   /** What the extender did; null unless it was profiled. */
   readonly split: CpuSplit | null;
+  /** From the start of the extender's process to ready, with all nodes and pods; NaN without an extender. */
+  readonly readySeconds: number;
+  /** The extender's resident memory after the last binding; NaN without an extender. */
+  readonly extenderMib: number;
+}
+
+/** What schedulers bind, and where the programs run. */
+export interface WaitingPodsOptions {
+  readonly nodes: number;
+  readonly pods: number;
+  /** The extender has the last processor for itself, and all other programs share the others. */
+  readonly hasOwnCore: boolean;
+  /** Pod groups are on (Kubernetes 1.37). */
+  readonly hasGroups?: boolean;
 }
 
 /** How the extender runs beside a scheduler. */
@@ -49,10 +72,15 @@ export class WaitingPods {
   readonly #cluster: TestCluster;
   readonly #names: readonly string[];
   readonly #pods: readonly string[];
+  readonly #hasOwnCore: boolean;
+  readonly #gates: readonly string[];
+  #groups = 0;
   #client: KubeClient | null = null;
 
-  constructor(version: KubernetesVersion, nodes: number, pods: number) {
+  constructor(version: KubernetesVersion, { nodes, pods, hasOwnCore, hasGroups = false }: WaitingPodsOptions) {
     this.#cluster = new TestCluster(version);
+    this.#hasOwnCore = hasOwnCore;
+    this.#gates = hasGroups ? ['--feature-gates=GenericWorkload=true'] : [];
     this.#names = Array.from({ length: nodes }, (_, at) => `node-${at}`);
     this.#pods = Array.from({ length: pods }, (_, at) => `pod-${at}`);
   }
@@ -60,11 +88,16 @@ export class WaitingPods {
   async start(): Promise<void> {
     // No controller runs that would remove the taint of new nodes or make service accounts.
     await this.#cluster.startServer({
-      apiServerArgs: ['--disable-admission-plugins=TaintNodesByCondition,ServiceAccount'],
+      apiServerArgs: [
+        '--disable-admission-plugins=TaintNodesByCondition,ServiceAccount',
+        ...(this.#gates.length === 0 ? [] : ['--runtime-config=api/all=true', ...this.#gates]),
+      ],
     });
     this.#client = await openKubeClient(this.#cluster.kubeconfig, systemClock);
     await until('the default namespace', async () => (await this.#get('/api/v1/namespaces/default')) !== null);
     await this.#create(ALL_NODES, this.#names.map(nodeObject));
+    for (const name of ['etcd', 'apiserver'] as const) this.#pin(name);
+    if (this.#hasOwnCore) pinTo(OTHER_PROCESSORS, process.pid);
   }
 
   async stop(): Promise<void> {
@@ -87,24 +120,14 @@ export class WaitingPods {
       podsPath(NAMESPACE),
       this.#pods.map((name) => podObject(name, way)),
     );
-    if (extender !== null) {
-      const profiling = extender.isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [];
-      const args = [
-        ...profiling,
-        MAIN,
-        'extender',
-        `--offer=${extender.offer}`,
-        `--kubeconfig=${this.#cluster.kubeconfig}`,
-      ];
-      processes.start('extender', process.execPath, args);
-      await until('the extender to be ready', async () => (await fetch('http://127.0.0.1:3456/readyz')).ok, 60_000);
-    }
+    const readySeconds = extender === null ? NaN : await this.#startExtender(extender, profiles);
     const bound = this.#watchBindings();
     const before = this.#cpuSeconds();
     const mainBefore = this.#mainSeconds();
     const started = monotonicMs();
-    this.#cluster.startScheduler([`--config=${this.#schedulerConfig(extender !== null)}`]);
+    this.#startScheduler(extender !== null);
     const times = await bound;
+    const extenderMib = processes.isAlive('extender') ? residentMib(processes.pidOf('extender')) : NaN;
     const used = new Map([...this.#cpuSeconds()].map(([name, total]) => [name, total - (before.get(name) ?? 0)]));
     const helperSeconds = (used.get('extender') ?? NaN) - (this.#mainSeconds() - mainBefore);
     await processes.stop('scheduler');
@@ -112,12 +135,83 @@ export class WaitingPods {
     await this.#removePods();
     const [first, last] = [times[0] ?? NaN, times.at(-1) ?? NaN];
     return {
+      pods: times.length,
       seconds: (last - started) / 1_000,
       podsPerSecond: (1_000 * (times.length - 1)) / (last - first),
       cpuSeconds: used,
       helperSeconds,
+      readySeconds,
+      extenderMib,
       split: extender?.isProfiled === true ? splitOf(profiles, 1_000 * started) : null,
     };
+  }
+
+  /**
+   * With a group of `members` whole nodes that never all fit (null: without one), a scheduler binds the pods one after
+   * another: the milliseconds from the creation of each but the first to its binding.
+   */
+  async bindOneByOne(extender: ExtenderRun | null, members: number | null): Promise<readonly number[]> {
+    const { processes } = this.#cluster;
+    if (extender !== null) await this.#startExtender(extender, '');
+    this.#startScheduler(extender !== null);
+    // No controller runs that would end the deletion of a group, so each has a name of its own.
+    if (members !== null) await this.#createGroup(`group-${(this.#groups += 1)}`, members);
+    const times: number[] = [];
+    for (const name of this.#pods) {
+      const started = monotonicMs();
+      await this.#create(podsPath(NAMESPACE), [podObject(name, 'resources')]);
+      while (!(await this.#isBound(name))) {
+        if (monotonicMs() - started > LONGEST_MS) throw new Error(`${name} was not bound`);
+        await delay(2);
+      }
+      times.push(monotonicMs() - started);
+    }
+    await processes.stop('scheduler');
+    if (extender !== null) await processes.stop('extender');
+    await this.#removePods();
+    return times.slice(WARM_UP);
+  }
+
+  async #isBound(pod: string): Promise<boolean> {
+    const found = (await this.#get(`${podsPath(NAMESPACE)}/${pod}`)) as {
+      readonly spec: { readonly nodeName?: string };
+    };
+    return found.spec.nodeName !== undefined;
+  }
+
+  /** A pod group of whole nodes with its members, all of which it needs. */
+  async #createGroup(name: string, members: number): Promise<void> {
+    const { versions } = (await this.#get('/apis/scheduling.k8s.io')) as {
+      readonly versions: readonly { readonly groupVersion: string }[];
+    };
+    const groupVersion = versions.map((version) => version.groupVersion).find((name) => !name.endsWith('/v1')) ?? '';
+    const path = `/apis/${groupVersion}/namespaces/${NAMESPACE}/podgroups`;
+    const body = { apiVersion: groupVersion, kind: 'PodGroup', metadata: { name } };
+    await this.#create(path, [{ ...body, spec: { schedulingPolicy: { gang: { minCount: members } } } }]);
+    const pods = Array.from({ length: members }, (_, at) => memberObject(name, `member-${at}`));
+    await this.#create(podsPath(NAMESPACE), pods);
+  }
+
+  /** Returns the seconds from its start to ready. */
+  async #startExtender({ offer, isProfiled }: ExtenderRun, profiles: string): Promise<number> {
+    const profiling = isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [];
+    const args = [...profiling, MAIN, 'extender', `--offer=${offer}`, `--kubeconfig=${this.#cluster.kubeconfig}`];
+    const started = monotonicMs();
+    this.#cluster.processes.start('extender', process.execPath, args);
+    this.#pin('extender');
+    await until('the extender to be ready', async () => (await fetch('http://127.0.0.1:3456/readyz')).ok, 60_000);
+    return (monotonicMs() - started) / 1_000;
+  }
+
+  #startScheduler(hasExtender: boolean): void {
+    this.#cluster.startScheduler([`--config=${this.#schedulerConfig(hasExtender)}`, ...this.#gates]);
+    this.#pin('scheduler');
+  }
+
+  /** Moves a program and its threads to the processors that it may use. */
+  #pin(name: Program): void {
+    if (this.#hasOwnCore)
+      pinTo(name === 'extender' ? OWN_PROCESSOR : OTHER_PROCESSORS, this.#cluster.processes.pidOf(name));
   }
 
   /** CPU time of the programs that run, since their start. */
@@ -212,6 +306,10 @@ export class WaitingPods {
     if (this.#client === null) throw new Error('the cluster is not started');
     return this.#client;
   }
+}
+
+function pinTo(processors: string, pid: number): void {
+  execFileSync('taskset', ['--all-tasks', '--pid', '--cpu-list', processors, String(pid)], { stdio: 'ignore' });
 }
 
 /** The clock of V8's profiles, which is one for all processes. */

@@ -31,9 +31,9 @@ export interface GroupNeeds {
 }
 
 /**
- * Selects the nodes for a member of a group, among those on which it fits: the smallest domain of the closest level that
- * holds the members with a node and has room for all others; in it, or where there is none, the domains with the most
- * members and then with the most room, level by level.
+ * Selects the nodes for a member of a group, among those on which it fits: the smallest domain of the closest level
+ * that holds the members with a node and has room for all others; in it, or where there is none, the domains with the
+ * most members and then with the most room, level by level.
  */
 export function closest(fits: readonly ClusterNode[], needs: GroupNeeds): readonly ClusterNode[] {
   const levels = LEVELS.filter((level) => fits.some((node) => valueAt(level, node) !== null));

@@ -88,8 +88,8 @@ export class WorkloadReview {
   }
 
   /**
-   * Reviews the in-place resize of a pod, and of its share of a GPU by annotations. Only a pod that is charged itself may grow: otherwise its workload is charged
-   * by the pod template.
+   * Reviews the in-place resize of a pod, and of its share of a GPU by annotations. Only a pod that is charged itself
+   * may grow: otherwise its workload is charged by the pod template.
    */
   async resize(review: Review): Promise<AdmissionResponse> {
     const { object, oldObject } = review;
