@@ -46,6 +46,8 @@ export interface AgentConfig
   readonly memoryOversubscription: number;
   /** Pods may ask that their limits are not enforced. */
   readonly allowUnenforced: boolean;
+  /** Pods may ask for more of their GPU than they requested. */
+  readonly allowResize: boolean;
   readonly logLevel: LogLevel;
 }
 

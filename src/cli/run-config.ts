@@ -104,6 +104,7 @@ const SCHEMA = z.object({
   'audit-policy': z.enum(AUDIT_POLICIES, 'expected report or evict'),
   'memory-oversubscription': factor,
   'allow-unenforced': bool,
+  'allow-resize': bool,
   'container-runtime-endpoint': path,
   'docker-endpoint': path,
   nri: bool,
@@ -174,6 +175,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     auditPolicy: flags['audit-policy'],
     memoryOversubscription: flags['memory-oversubscription'],
     allowUnenforced: flags['allow-unenforced'],
+    allowResize: flags['allow-resize'],
     logLevel: logLevel(flags.v),
   };
 }

@@ -99,6 +99,12 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         help: 'pods may ask that their limits are not enforced, only compared with their use (tencent.com/vcuda-enforcement: none)',
       },
       {
+        name: 'allow-resize',
+        value: null,
+        default: 'false',
+        help: 'pods may ask for more of their GPU than they requested, while they run (tencent.com/vcuda-core-resize, vcuda-memory-resize)',
+      },
+      {
         name: 'audit-policy',
         value: 'name',
         default: 'report',

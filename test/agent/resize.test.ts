@@ -15,12 +15,13 @@ const BLOCK = 268_435_456;
 /** A node whose GPUs have 16 blocks, and the last status that it told about each pod. */
 async function resizingNode(
   t: Test,
-  gpus: number,
+  { allowResize = true }: { readonly allowResize?: boolean } = {},
 ): Promise<{ node: SimulatedNode; statusOf: (pod: { readonly name: string }) => ResizeStatus | undefined }> {
   const told = new Map<string, ResizeStatus>();
   const node = await startedNode(t, {
-    gpus: cards(gpus, 4_096),
+    gpus: cards(1, 4_096),
     knowsPods: true,
+    config: { allowResize },
     seams: { notices: { ...NO_NOTICES, resized: ({ pod }, status) => void told.set(pod, status) } },
   });
   return { node, statusOf: ({ name }) => told.get(name) };
@@ -39,7 +40,7 @@ async function untilHas(given: GivenContainer, share: number, blocks: number): P
 }
 
 test('a running container gets more of its GPU, and others get what it gives back', async (t) => {
-  const { node, statusOf } = await resizingNode(t, 1);
+  const { node, statusOf } = await resizingNode(t);
   const wanted = simplePod(30, 4);
   const given = await runPod(node, wanted);
   node.kubelet.annotate(wanted.uid, asks(80, 12));
@@ -67,7 +68,7 @@ test('a running container gets more of its GPU, and others get what it gives bac
 });
 
 test('an agent that lost its checkpoint resizes the container again', async (t) => {
-  const { node } = await resizingNode(t, 1);
+  const { node } = await resizingNode(t);
   const wanted = { ...simplePod(30, 4), annotations: asks(80, 12) };
   const given = await runPod(node, wanted);
   await untilHas(given, 80, 12);
@@ -79,7 +80,7 @@ test('an agent that lost its checkpoint resizes the container again', async (t) 
 });
 
 test('a resize waits for room, and is done when the room is free', async (t) => {
-  const { node, statusOf } = await resizingNode(t, 1);
+  const { node, statusOf } = await resizingNode(t);
   const wanted = simplePod(30, 4);
   const given = await runPod(node, wanted);
   const other = simplePod(50, 8);
@@ -97,8 +98,17 @@ test('a resize waits for room, and is done when the room is free', async (t) => 
   await untilHas(given, 60, 4);
 });
 
+test('a node that does not allow it gives no container more than it requested', async (t) => {
+  const { node, statusOf } = await resizingNode(t, { allowResize: false });
+  const wanted = { ...simplePod(30, 4), annotations: asks(60, 4) };
+  const given = await runPod(node, wanted);
+  await eventually(() => statusOf(wanted) !== undefined, 'the agent refuses');
+  t.match(statusOf(wanted), { cores: 30, pending: { reason: 'Infeasible', message: /\(--allow-resize\)/ } });
+  t.match((await limitsOf(given)).devices, [{ share: 30 }]);
+});
+
 test('what no GPU has is infeasible, and a wrong value is said', async (t) => {
-  const { node, statusOf } = await resizingNode(t, 1);
+  const { node, statusOf } = await resizingNode(t);
   const wanted = simplePod(30, 4);
   await runPod(node, wanted);
   node.kubelet.annotate(wanted.uid, asks(60, 17));
@@ -112,7 +122,7 @@ test('what no GPU has is infeasible, and a wrong value is said', async (t) => {
 });
 
 test('memory in use is not taken: the resize is in progress until the container has freed it', async (t) => {
-  const { node, statusOf } = await resizingNode(t, 1);
+  const { node, statusOf } = await resizingNode(t);
   const wanted = { ...simplePod(30, 4), annotations: asks(30, 12) };
   const given = await runPod(node, wanted);
   await untilHas(given, 30, 12);
@@ -128,6 +138,6 @@ test('memory in use is not taken: the resize is in progress until the container 
 });
 
 test('a pod that asks for more from the start gets it after it has started', async (t) => {
-  const { node } = await resizingNode(t, 1);
+  const { node } = await resizingNode(t);
   await untilHas(await runPod(node, { ...simplePod(30, 4), annotations: asks(50, 4) }), 50, 4);
 });

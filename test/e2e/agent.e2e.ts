@@ -18,7 +18,7 @@ GPU3\tSYS\tSYS\tPIX\tX
 `;
 
 const cluster = new TestCluster();
-const agent = new AgentProcess(cluster, GPUS);
+const agent = new AgentProcess(cluster, GPUS, ['--allow-resize']);
 
 tap.setTimeout(timeLimit(900_000));
 tap.teardown(() => agent.stop());

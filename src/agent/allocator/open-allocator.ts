@@ -25,6 +25,7 @@ export interface AllocatorConfig {
   readonly extraConfigPath: string | null;
   readonly interposition: Interposition;
   readonly allocationCheckPeriodMs: number;
+  readonly allowResize: boolean;
 }
 
 export interface AllocatorNeeds {
@@ -79,7 +80,15 @@ export async function openAllocator(needs: AllocatorNeeds): Promise<Allocation> 
       specs === null || config.interposition !== 'cdi'
         ? allocator
         : throughCdi(allocator, { specs, kubeletVersion: needs.kubeletVersion, log }),
-    resizes: new Resizes({ ledger: allocator.ledger, pods, slices, notices, clock, log }),
+    resizes: new Resizes({
+      ledger: allocator.ledger,
+      isAllowed: config.allowResize,
+      pods,
+      slices,
+      notices,
+      clock,
+      log,
+    }),
     reconciler: new LedgerReconciler({ allocator, periodMs: config.allocationCheckPeriodMs, clock, log }),
   };
 }

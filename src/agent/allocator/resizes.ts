@@ -11,6 +11,8 @@ import { limitsOf } from './slice-limits.js';
 
 export interface ResizesOptions {
   readonly ledger: LedgerKeeper;
+  /** Whether containers may get more than they have; otherwise they can only give it back. */
+  readonly isAllowed: boolean;
   readonly pods: Pick<AgentPods, 'annotations' | 'onAnnotations'>;
   readonly slices: Pick<SliceStore, 'resize'>;
   readonly notices: Pick<Notices, 'resized'>;
@@ -20,6 +22,8 @@ export interface ResizesOptions {
 
 /** How soon a resize that waits for room, or for memory in use, is tried again. */
 const RETRY_MS = 2_000;
+
+const NOT_ALLOWED = 'this node gives containers no more than they requested (--allow-resize)';
 
 /**
  * Gives running containers the amounts that the annotations of their pods ask for: those of an allocation, on its GPU.
@@ -82,7 +86,7 @@ export class Resizes {
   }
 
   async #resize(id: string): Promise<void> {
-    const { ledger, slices, log } = this.#options;
+    const { ledger, slices, isAllowed, log } = this.#options;
     const allocation = ledger.state.allocations.get(id);
     const owner = allocation?.owners.at(-1);
     const wanted = allocation === undefined || owner === undefined ? null : this.#wanted(allocation, owner);
@@ -91,7 +95,9 @@ export class Resizes {
     const asked = wanted.amounts;
     const stays = (pending: Omit<NonNullable<ResizeStatus['pending']>, 'asked'>): void =>
       this.#tell(id, owner, { ...before, pending: { ...pending, asked } });
-    if (wanted.problems.length > 0) return stays({ reason: 'Infeasible', message: wanted.problems.join('; ') });
+    const isMore = asked.cores > before.cores || asked.memoryBlocks > before.memoryBlocks;
+    const problems = isMore && !isAllowed ? [NOT_ALLOWED, ...wanted.problems] : wanted.problems;
+    if (problems.length > 0) return stays({ reason: 'Infeasible', message: problems.join('; ') });
     const resized = resize(ledger.state, allocation, asked);
     if (!resized.ok) return stays(resized);
     const after = amountsOf(resized.allocation);
