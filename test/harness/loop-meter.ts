@@ -1,51 +1,59 @@
-/** Rounds of the reference computation; an idle core of 2020 needs some 5 ms for them. */
-const REFERENCE_ROUNDS = 2_000_000;
-const REFERENCE_MS = 5;
+import { openSync, readSync } from 'node:fs';
+
+const schedstat = openSync('/proc/self/schedstat', 'r');
+const text = Buffer.alloc(64);
+/** A core of 2020 without other work needs this long for one round of the reference work. */
+const REFERENCE_MS = 10;
+const REFERENCE_ROUNDS = 8;
 
 /**
- * Measures the longest turn of this process's event loop, in CPU time: other programs of the machine do not lengthen it
- * as they lengthen the time on the clock. Figures are divided by how much slower than usual this machine computes.
+ * Measures the longest turn of this process's event loop, in CPU time of its thread: neither other programs nor V8's
+ * own threads lengthen it as they lengthen the time on the clock. Other programs still slow it down, by caches and
+ * hardware threads that they share. So it is compared with a reference work that the same thread does before and after,
+ * and told in milliseconds of a machine on which that work takes `REFERENCE_MS`.
  */
 export class LoopMeter {
   #longestMs = 0;
   #lastCpuMs = 0;
   #timer: NodeJS.Timeout | null = null;
-  #slowness = 1;
+  #referenceMs = 0;
 
   start(): void {
-    this.#slowness = slowness();
+    this.#referenceMs = referenceMs();
     this.#longestMs = 0;
-    this.#lastCpuMs = cpuMs();
+    this.#lastCpuMs = threadCpuMs();
     this.#timer = setInterval(() => this.#sample(), 1);
   }
 
-  /** The longest turn since the start, in milliseconds of a machine of usual speed. */
+  /** The longest turn since the start, in milliseconds of the reference machine. */
   stop(): number {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#sample();
-    return this.#longestMs / Math.max(1, this.#slowness, slowness());
+    return (this.#longestMs * REFERENCE_MS) / Math.max(this.#referenceMs, referenceMs());
   }
 
   #sample(): void {
-    const now = cpuMs();
+    const now = threadCpuMs();
     this.#longestMs = Math.max(this.#longestMs, now - this.#lastCpuMs);
     this.#lastCpuMs = now;
   }
 }
 
-function slowness(): number {
-  let least = Infinity;
-  for (let time = 0; time < 5; time++) {
-    const before = cpuMs();
-    let sum = 0;
-    for (let round = 0; round < REFERENCE_ROUNDS; round++) sum = (sum * 31 + round) | 0;
-    if (sum === Infinity) throw new Error('the sum is a whole number');
-    least = Math.min(least, cpuMs() - before);
+/** The CPU time of the reference work: objects, strings and JSON, which the programs handle too. */
+function referenceMs(): number {
+  const before = threadCpuMs();
+  for (let round = 0; round < REFERENCE_ROUNDS; round++) {
+    const pods = new Map<string, object>();
+    for (let at = 0; at < 5_000; at++)
+      pods.set(`pod-${at}`, { name: `pod-${at}`, labels: { app: `app-${at % 50}` }, cores: at % 100 });
+    const read = JSON.parse(JSON.stringify([...pods.values()])) as unknown[];
+    if (read.length !== pods.size) throw new Error('JSON lost a pod');
   }
-  return least / REFERENCE_MS;
+  return (threadCpuMs() - before) / REFERENCE_ROUNDS;
 }
 
-function cpuMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
+/** The CPU time of the main thread, exact to a tick of the kernel; `process.threadCpuUsage` needs Node 23. */
+function threadCpuMs(): number {
+  readSync(schedstat, text, 0, text.length, 0);
+  return Number(text.toString('latin1', 0, text.indexOf(' '))) / 1e6;
 }
