@@ -94,14 +94,14 @@ export class Leader {
     await api.request({ method: 'PATCH', path, body, contentType: MERGE_PATCH });
   }
 
-  /** Releases the lease, so that the next leader need not wait. */
-  async stop(): Promise<void> {
+  /** Releases the lease by default, so that the next leader need not wait. */
+  async stop({ releases = true } = {}): Promise<void> {
     this.#stopped = true;
     this.#cancelRound();
     await this.#running;
     if (!this.#leading) return;
     await this.#end();
-    const lease = await this.#read();
+    const lease = releases ? await this.#read() : null;
     if (lease?.spec?.holderIdentity === this.#options.identity) await this.#write(lease, '');
   }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { KubeApi } from '../kube/client.js';
 import { Leader } from '../kube/leader.js';
+import { BINDING_LASTS_MS } from '../kube/pod-writes.js';
 
 /** The Lease that decides which replica answers. */
 export interface LeaseName {
@@ -33,9 +34,11 @@ const UNASKED_MS = 2_000;
 export class Election {
   readonly #leader: Leader;
   readonly #clock: Clock;
+  readonly #isWriting: () => boolean;
   #isReady = false;
   /** Counts changes of the holder: a read that began before the Lease was lost does not count after it is won again. */
   #term = 0;
+  #lostAt = -Infinity;
   #askedAt = -Infinity;
   #wantedAt = -Infinity;
 
@@ -53,6 +56,7 @@ export class Election {
   }) {
     const { clock, lease, begin, end, isWriting } = options;
     this.#clock = clock;
+    this.#isWriting = isWriting;
     this.#leader = new Leader({
       ...options,
       ...lease,
@@ -62,13 +66,18 @@ export class Election {
       won: async () => {
         // The Lease is renewed meanwhile.
         const term = ++this.#term;
-        void begin().then(() => {
-          if (term === this.#term) this.#isReady = true;
+        // Bindings that this replica sent before it lost the Lease may still be carried out.
+        clock.after(Math.max(0, this.#lostAt + BINDING_LASTS_MS - clock.now()), () => {
+          if (term !== this.#term) return;
+          void begin().then(() => {
+            if (term === this.#term) this.#isReady = true;
+          });
         });
       },
       lost: async () => {
         this.#isReady = false;
         this.#term += 1;
+        this.#lostAt = clock.now();
         end();
       },
     });
@@ -94,7 +103,8 @@ export class Election {
     this.#leader.start();
   }
 
+  /** Hands over at once, unless a binding is being written: then the Lease expires. */
   async stop(): Promise<void> {
-    await this.#leader.stop();
+    await this.#leader.stop({ releases: !this.#isWriting() });
   }
 }

@@ -71,6 +71,7 @@ export class ExtenderService {
   readonly #clock: Clock;
   readonly #metrics: DecisionMetrics;
   readonly #options: ExtenderServiceOptions;
+  readonly #notReady: () => string | null;
   readonly #sent: SentBindings;
   readonly #turns = new CallTurns();
 
@@ -83,6 +84,8 @@ export class ExtenderService {
     readonly log: Log;
     readonly metrics: DecisionMetrics;
     readonly options: ExtenderServiceOptions;
+    /** Why this replica may not send bindings now; null if it may. */
+    readonly notReady: () => string | null;
   }) {
     this.#cluster = parts.cluster;
     this.#mirror = parts.mirror;
@@ -90,6 +93,7 @@ export class ExtenderService {
     this.#clock = parts.clock;
     this.#metrics = parts.metrics;
     this.#options = parts.options;
+    this.#notReady = parts.notReady;
     this.#sent = new SentBindings(parts);
   }
 
@@ -135,8 +139,13 @@ export class ExtenderService {
   async bind(given: BindingArguments): Promise<BindingResult> {
     const uid = given.podUid;
     const deadline = this.#clock.now() + ANSWER_WITHIN_MS;
-    if (!(await this.#settled(uid, ANSWER_WITHIN_MS)))
-      return { Error: 'the API server has not answered an earlier binding of the pod yet' };
+    // Of several calls that waited for the same write, each waits for the writes of those before it.
+    while (this.#sent.writing(uid) !== null)
+      if (!(await this.#settled(uid, deadline - this.#clock.now())))
+        return { Error: 'the API server has not answered an earlier binding of the pod yet' };
+    // The Lease may have been lost while the call waited.
+    const waiting = this.#notReady();
+    if (waiting !== null) return { Error: waiting };
     const demand = this.#cluster.reservations.get(uid)?.demand ?? this.#mirror.pods.get(uid)?.demand;
     if (demand === undefined)
       return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };

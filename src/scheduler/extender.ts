@@ -89,6 +89,7 @@ export class Extender {
       log,
       metrics,
       options,
+      notReady: () => this.#election?.notReady() ?? null,
     });
     this.#startDelayMs = options.startDelayMs;
     this.#election = this.#electionOf(world);

@@ -172,10 +172,13 @@ export class SentBindings {
     this.#undo(sent, '');
   }
 
-  /** Removes the booking of a pod that was not bound, unless the pod has appeared on a node meanwhile. */
-  #undo({ pod: { uid } }: Sent, error: string): BindingResult {
-    this.#sent.delete(uid);
-    if (!this.#mirror.isBound(uid)) {
+  /**
+   * Removes the booking of a pod that was not bound, unless the pod has appeared on a node meanwhile, or the decision
+   * was dropped and the booking is that of a later one.
+   */
+  #undo(sent: Sent, error: string): BindingResult {
+    const { uid } = sent.pod;
+    if (this.#sent.get(uid) === sent && this.#sent.delete(uid) && !this.#mirror.isBound(uid)) {
       this.#cluster.removePod(uid);
       this.#mirror.changed();
     }

@@ -1,41 +1,9 @@
 import { test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
-import type { KubeAnswer, KubeApi, KubeRequest } from '../../src/kube/client.js';
-import { failure } from '../../src/kube/failure.js';
 import { BINDING_LASTS_MS } from '../../src/kube/pod-writes.js';
 import { Election } from '../../src/scheduler/election.js';
 import { ManualClock } from '../manual-clock.js';
-
-interface Lease {
-  readonly metadata: { readonly resourceVersion?: string; readonly annotations?: Readonly<Record<string, string>> };
-  readonly spec?: unknown;
-}
-
-/** An API server with one Lease. */
-class LeaseApi {
-  #lease: Lease | null = null;
-  #version = 0;
-
-  /** The server as a replica reaches it; `isCut`: no more. */
-  forReplica(replica: { isCut: boolean }): KubeApi {
-    return {
-      request: async (request) => (replica.isCut ? failure('unreachable', 'cut off') : this.#answer(request)),
-    };
-  }
-
-  #answer({ method, body }: KubeRequest): KubeAnswer {
-    const lease = this.#lease;
-    if (method === 'GET') return lease === null ? failure('not-found', 'no Lease') : { ok: true, body: lease };
-    const given = body as Lease;
-    if (method === 'POST' && lease !== null) return failure('already-exists', 'the Lease exists');
-    if (method === 'PUT' && given.metadata.resourceVersion !== lease?.metadata.resourceVersion)
-      return failure('conflict', 'the Lease has changed');
-    const annotations = { ...lease?.metadata.annotations, ...given.metadata.annotations };
-    const next = method === 'PATCH' ? { ...lease, metadata: { ...lease?.metadata, annotations } } : given;
-    this.#lease = { ...next, metadata: { ...next.metadata, resourceVersion: String(++this.#version) } };
-    return { ok: true, body: this.#lease };
-  }
-}
+import { LeaseApi } from './lease-api.js';
 
 interface Replica {
   readonly election: Election;
@@ -112,6 +80,23 @@ test('one replica answers, and another one takes over in less than five seconds 
   t.equal(holder.ended, 1, 'the replica that was cut off drops its decisions');
 });
 
+test('a replica that wins the Lease again answers when its bindings from before have ended', async (t) => {
+  const { clock, all } = replicas(1);
+  const [only] = all as [Replica];
+  await pass(clock, all, 1_000);
+  only.isCut = true;
+  let [lostAt, answersAt] = [Infinity, Infinity];
+  await pass(clock, all, 2_400, () => {
+    if (only.ended === 1) lostAt = Math.min(lostAt, clock.now());
+  });
+  only.isCut = false;
+  await pass(clock, all, 3_000, () => {
+    if (only.election.notReady() === null) answersAt = Math.min(answersAt, clock.now());
+  });
+  t.ok(answersAt - lostAt >= BINDING_LASTS_MS, `it answers ${answersAt - lostAt} ms after the Lease was lost`);
+  t.equal(only.begun, 2);
+});
+
 test('the Lease follows the replica that the scheduler asks', async (t) => {
   const { clock, all } = replicas(2);
   await pass(clock, all, 1_000);
@@ -141,6 +126,23 @@ test('a replica hands over only when its bindings are answered', async (t) => {
   (all[holder] as Replica).isWriting = false;
   await pass(clock, all, 3_000, () => all[1 - holder]?.election.asked());
   t.same(answering(all), [1 - holder]);
+});
+
+test('a replica that stops while it writes a binding leaves the Lease to expire', async (t) => {
+  for (const isWriting of [false, true]) {
+    const { clock, all } = replicas(2);
+    await pass(clock, all, 1_000);
+    const holder = answering(all)[0] === 0 ? 0 : 1;
+    (all[holder] as Replica).isWriting = isWriting;
+    await all[holder]?.election.stop();
+    const stoppedAt = clock.now();
+    let answersAt = Infinity;
+    await pass(clock, all, 6_000, () => {
+      if (answering(all).includes(1 - holder)) answersAt = Math.min(answersAt, clock.now());
+    });
+    t.equal(answersAt - stoppedAt >= BINDING_LASTS_MS, isWriting, `${answersAt - stoppedAt} ms`);
+    t.ok(answersAt - stoppedAt < 5_000);
+  }
 });
 
 test('a read that began before the Lease was lost does not count when the Lease is won again', async (t) => {

@@ -40,6 +40,7 @@ function service(
     log: silentLog(),
     metrics,
     options: { reservationTtlMs: 30_000, settleTimeoutMs: 0, offer: 'all' },
+    notReady: () => null,
   });
   api.start(mirror);
   return {

@@ -29,7 +29,7 @@ export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
   /** Answers to the next writes, which are then not carried out. */
   readonly failures: KubeAnswer[] = [];
   readonly #views = new PodViews();
-  #observer: ClusterObserver | null = null;
+  readonly #observers = new Set<ClusterObserver>();
 
   readonly silentMs = 0;
   /** Null while the disruption budgets are not known. */
@@ -47,19 +47,23 @@ export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
   }
 
   start(observer: ClusterObserver): void {
-    this.#observer = observer;
-    if (this.answersLists) this.list();
+    this.#observers.add(observer);
+    if (this.answersLists) this.#list(observer);
   }
 
   /** Releases the lists. */
   list(): void {
-    for (const node of this.nodes.values()) this.#observer?.nodeSeen(nodeOf(node));
-    for (const pod of this.pods.values()) this.#observer?.podSeen(this.#views.view(readPod(pod)));
-    this.#observer?.synced();
+    for (const observer of this.#observers) this.#list(observer);
+  }
+
+  #list(observer: ClusterObserver): void {
+    for (const node of this.nodes.values()) observer.nodeSeen(nodeOf(node));
+    for (const pod of this.pods.values()) observer.podSeen(this.#views.view(readPod(pod)));
+    observer.synced();
   }
 
   async stop(): Promise<void> {
-    this.#observer = null;
+    this.#observers.clear();
   }
 
   setNode(node: NodeObject): void {
@@ -105,7 +109,8 @@ export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
   }
 
   async refreshPods(): Promise<void> {
-    for (const pod of this.pods.values()) this.#observer?.podSeen(this.#views.view(readPod(pod)));
+    for (const pod of this.pods.values())
+      for (const observer of this.#observers) observer.podSeen(this.#views.view(readPod(pod)));
   }
 
   async annotate(pod: PodName, annotations: Readonly<Record<string, string>>): Promise<WorkResult> {
@@ -131,9 +136,7 @@ export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
   }
 
   #later(tell: (observer: ClusterObserver) => void): void {
-    const say = (): void => {
-      if (this.#observer !== null) tell(this.#observer);
-    };
+    const say = (): void => this.#observers.forEach(tell);
     if (this.watchLagMs === 0) say();
     else setTimeout(say, this.watchLagMs);
   }

@@ -1,6 +1,7 @@
 /**
  * Random histories of pods whose bindings are carried out late or answered with an error although they were carried
- * out, while the extender restarts, or its watch of pods is open and silent: no GPU may have more than it has.
+ * out, while the extender restarts, its watch of pods is open and silent, or replicas lose the API server and take over
+ * from each other: no GPU may have more than it has.
  */
 import tap, { test } from 'tap';
 import { seededRandom } from '../../bench/openb/random.js';
@@ -12,18 +13,35 @@ import { BINDING_LASTS_MS } from '../../src/kube/pod-writes.js';
 import { Cluster } from '../../src/scheduler/cluster/cluster.js';
 import { policyOf } from '../../src/scheduler/cluster/policy/policies.js';
 import { ClusterMirror } from '../../src/scheduler/cluster-mirror.js';
+import { Election } from '../../src/scheduler/election.js';
 import { ExtenderService } from '../../src/scheduler/extender-service.js';
-import type { PodName } from '../../src/scheduler/pod-writer.js';
+import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';
 import { ManualClock } from '../manual-clock.js';
 import { FakeApi } from './fake-api.js';
+import { LeaseApi } from './lease-api.js';
 import { node, pod, type PodObject } from './objects.js';
 
-/** More with GPU_MANAGER_HISTORIES; each takes some milliseconds. */
-const HISTORIES = Number(process.env.GPU_MANAGER_HISTORIES ?? 500);
+/** Of all kinds together; more with GPU_MANAGER_HISTORIES. Each takes 20 to 50 ms. */
+const HISTORIES = Number(process.env.GPU_MANAGER_HISTORIES ?? 800);
+/** Restarts, silences and failovers, each or not. */
+const KINDS = 8;
 
 tap.setTimeout(1_200_000);
 
 type Random = () => number;
+
+/** A replica of the extender: it answers while `notReady` returns null. */
+interface Replica {
+  readonly service: ExtenderService;
+  readonly election: Election | null;
+  readonly connection: Connection;
+}
+
+/** The connection of one replica to the API server. */
+interface Connection {
+  /** Whether nothing arrives any more. */
+  isCut: boolean;
+}
 
 /** An API server that loses answers, and carries out bindings late. */
 class LateApi extends FakeApi {
@@ -59,9 +77,15 @@ class LateApi extends FakeApi {
   }
 
   override async read(name: PodName): ReturnType<FakeApi['read']> {
-    return this.#random() < 0.3 ? failure('unreachable', 'no answer') : super.read(name);
+    const kind = this.#random();
+    if (kind < 0.3) return failure('unreachable', 'no answer');
+    if (kind < 0.8) return super.read(name);
+    const lateMs = 2 * BINDING_LASTS_MS * this.#random();
+    return new Promise((resolve) => this.#clock.after(lateMs, () => resolve(super.read(name))));
   }
 }
+
+const LOG = silentLog();
 
 const NO_METRICS = {
   refused: () => undefined,
@@ -71,14 +95,46 @@ const NO_METRICS = {
   cutOff: () => undefined,
 };
 
-function extender(api: FakeApi, clock: ManualClock): ExtenderService {
+interface World {
+  readonly api: FakeApi;
+  readonly clock: ManualClock;
+  /** Null: one replica without a Lease. */
+  readonly leases: LeaseApi | null;
+  readonly identity: string;
+  /** Without Leases: whether the replica answers. */
+  readonly leader?: { readonly notReady: string | null };
+}
+
+function replica({ api, clock, leases, identity, leader = { notReady: null } }: World): Replica {
   const cluster = new Cluster(policyOf('binpack'));
-  const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
+  const mirror = new ClusterMirror(cluster, LOG, { adopted: () => undefined, named: () => undefined });
   const options = { reservationTtlMs: 30_000, settleTimeoutMs: 0, offer: 'all' } as const;
-  const parts = { cluster, mirror, limits: api, writer: api, clock, log: silentLog(), metrics: NO_METRICS, options };
-  const service = new ExtenderService(parts);
+  const connection: Connection = { isCut: false };
+  const cutOff = failure('unreachable', 'cut off');
+  const writer: PodWriter = {
+    bind: async (...given) => (connection.isCut ? cutOff : api.bind(...given)),
+    read: async (...given) => (connection.isCut ? cutOff : api.read(...given)),
+    annotate: (...given) => api.annotate(...given),
+  };
+  const parts = { cluster, mirror, limits: api, writer, clock, log: LOG, metrics: NO_METRICS, options };
+  const notReady = (): string | null => (election === null ? leader.notReady : election.notReady());
+  const service = new ExtenderService({ ...parts, notReady });
+  const election =
+    leases === null
+      ? null
+      : new Election({
+          api: leases.forReplica(connection),
+          lease: { namespace: 'kube-system', name: 'gpu-extender' },
+          identity,
+          clock,
+          log: LOG,
+          begin: () => api.refreshPods(),
+          end: () => service.forget(),
+          isWriting: () => service.isWriting,
+        });
   api.start(mirror);
-  return service;
+  election?.start();
+  return { service, election, connection };
 }
 
 /** The cores that bound pods take of the most used GPU. */
@@ -95,61 +151,168 @@ function mostUsed(api: FakeApi): number {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+/** An API server that carries out bindings as usual, and answers them when the test says so. */
+class HeldApi extends FakeApi {
+  readonly held: ((answer: KubeAnswer) => void)[] = [];
+
+  override async bind(...given: Parameters<FakeApi['bind']>): Promise<KubeAnswer> {
+    const carriedOut = await super.bind(...given);
+    return new Promise((resolve) => this.held.push((answer) => resolve(answer.ok ? carriedOut : answer)));
+  }
+}
+
+const bindingOf = (name: string) => ({ podName: name, podNamespace: 'default', podUid: `uid-${name}`, node: 'a' });
+
+function heldReplica(leader: { notReady: string | null }) {
+  const api = new HeldApi();
+  const { service } = replica({ api, clock: new ManualClock(), leases: null, identity: '', leader });
+  api.setNode(node('a', [16]));
+  for (const name of ['p', 'q']) api.setPod(pod(name, [[60, 2]]));
+  const fits = async (name: string): Promise<readonly string[] | null> =>
+    (await service.filter({ pod: readPod(api.pod(name)), nodes: null, nodeNames: ['a'] })).NodeNames;
+  return { api, service, fits };
+}
+
+test('a binding that waited for an earlier one of its pod is not sent after the Lease was lost', async (t) => {
+  const leader: { notReady: string | null } = { notReady: null };
+  const { api, service, fits } = heldReplica(leader);
+  api.failures.push(failure('server-error', 'not carried out'));
+  t.same(await fits('p'), ['a']);
+  const first = service.bind(bindingOf('p'));
+  const second = service.bind(bindingOf('p'));
+  await settled();
+  leader.notReady = 'another replica holds the Lease';
+  api.held[0]?.(failure('server-error', 'not carried out'));
+  t.match((await first).Error, 'not carried out');
+  t.same(await second, { Error: 'another replica holds the Lease' });
+  t.equal(api.held.length, 1);
+});
+
+test('of several calls for a pod that come at once, one binding is written at a time', async (t) => {
+  const { api, service, fits } = heldReplica({ notReady: null });
+  api.failures.push(failure('server-error', 'not carried out'), failure('server-error', 'not carried out'));
+  await fits('p');
+  const calls = Array.from({ length: 3 }, () => service.bind(bindingOf('p')));
+  for (let write = 1; write <= 3; write++) {
+    await settled();
+    t.equal(api.held.length, write);
+    api.held[write - 1]?.(write < 3 ? failure('server-error', 'not carried out') : { ok: true, body: null });
+  }
+  t.same(
+    (await Promise.all(calls)).map(({ Error }) => Error === ''),
+    [false, false, true],
+  );
+});
+
+test('the late end of a write from before the Lease was lost does not remove a later decision', async (t) => {
+  const { api, service, fits } = heldReplica({ notReady: null });
+  api.silent.pods = true;
+  api.failures.push(failure('server-error', 'not carried out'));
+  t.same(await fits('p'), ['a']);
+  const before = service.bind(bindingOf('p'));
+  await settled();
+  service.forget();
+  t.same(await fits('p'), ['a']);
+  const after = service.bind(bindingOf('p'));
+  await settled();
+  api.held[0]?.(failure('invalid', 'not carried out'));
+  t.match((await before).Error, 'not carried out');
+  t.same(await fits('q'), [], 'the GPU is that of the second decision');
+  api.held[1]?.({ ok: true, body: null });
+  t.same(await after, { Error: '' });
+});
+
 interface Troubles {
   readonly restarts: boolean;
-  /** The watch of pods shows nothing for some steps. */
+  /** The watches of pods show nothing for some steps. */
   readonly silences: boolean;
+  /** Two replicas, which lose the API server, are killed, or are no longer called by the scheduler. */
+  readonly failovers: boolean;
 }
 
 /** A history of one cluster; returns the cores of the most used GPU. */
-async function history(seed: number, { restarts, silences }: Troubles): Promise<number> {
+async function history(seed: number, { restarts, silences, failovers }: Troubles): Promise<number> {
   const random = seededRandom(seed);
+  const whole = (most: number): number => Math.floor(random() * most);
   const clock = new ManualClock();
   const api = new LateApi(clock, random);
+  const leases = failovers ? new LeaseApi() : null;
   for (const name of ['a', 'b']) api.setNode(node(name, [16, 16]));
-  const pods = Array.from({ length: 8 }, (_, at) => pod(`p${at}`, [[30 + 10 * Math.floor(random() * 5), 2]]));
+  const pods = Array.from({ length: 8 }, (_, at) => pod(`p${at}`, [[30 + 10 * whole(5), 2]]));
   pods.forEach((wanted) => api.setPod(wanted));
-  let service = extender(api, clock);
+  let started = 0;
+  const start = (): Replica => replica({ api, clock, leases, identity: `replica-${started++}` });
+  const replicas = Array.from({ length: failovers ? 2 : 1 }, start);
   let most = 0;
-  const schedule = async (wanted: PodObject): Promise<void> => {
+  const schedule = async ({ service, election }: Replica, wanted: PodObject): Promise<void> => {
+    const isReady = (): boolean => {
+      election?.asked();
+      return (election?.notReady() ?? null) === null;
+    };
+    if (!isReady()) return;
     const nodeNames = [...api.nodes.keys()];
     const { NodeNames: offered } = await service.filter({ pod: readPod(wanted), nodes: null, nodeNames });
-    const chosen = offered?.[Math.floor(random() * offered.length)];
-    if (chosen === undefined) return;
+    const chosen = offered?.[whole(offered.length)];
+    if (chosen === undefined || !isReady()) return;
     const { name: podName = '', uid: podUid = '' } = wanted.metadata ?? {};
     await service.bind({ podName, podNamespace: 'default', podUid, node: chosen });
   };
-  for (let step = 0; step < 30; step++) {
-    const wanted = api.pod(`p${Math.floor(random() * pods.length)}`);
-    if (wanted.spec?.nodeName === undefined) void schedule(wanted);
+  /** With a Lease, answers of the API server must arrive between its renewals. */
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 250) {
+      clock.advance(failovers ? Math.min(left, 250) : left);
+      await settled();
+      if (!failovers) return;
+    }
+  };
+  if (failovers) await pass(1_000);
+  for (let step = 0; step < (failovers ? 60 : 30); step++) {
+    const wanted = api.pod(`p${whole(pods.length)}`);
+    if (wanted.spec?.nodeName === undefined) void schedule(replicas[whole(replicas.length)] as Replica, wanted);
     await settled();
-    if (random() < 0.5) clock.advance(Math.floor(random() * 3_000));
-    if (random() < 0.1) clock.advance(70_000);
+    if (random() < 0.5) await pass(whole(3_000));
+    if (random() < (failovers ? 0.02 : 0.1)) await pass(70_000);
     if (silences && random() < 0.2) {
       api.silent.pods = !api.silent.pods;
       if (!api.silent.pods) await api.refreshPods();
     }
-    service.sweep();
+    replicas.forEach(({ service }) => service.sweep());
     await settled();
-    if (restarts && random() < 0.15) {
-      await api.stop();
-      clock.advance(BINDING_LASTS_MS);
-      await settled();
-      service = extender(api, clock);
+    if (failovers) {
+      const { connection } = replicas[whole(2)] as Replica;
+      if (random() < (connection.isCut ? 0.5 : 0.15)) connection.isCut = !connection.isCut;
+    }
+    if (restarts && random() < (failovers ? 0.05 : 0.15)) {
+      const at = whole(replicas.length);
+      if (failovers) {
+        // Killed: what it sent arrives, and it says nothing more.
+        const killed = replicas[at] as Replica;
+        killed.connection.isCut = true;
+        void killed.election?.stop();
+      } else {
+        await api.stop();
+        await pass(BINDING_LASTS_MS);
+      }
+      replicas[at] = start();
     }
     most = Math.max(most, mostUsed(api));
   }
   return most;
 }
 
-for (const restarts of [false, true])
-  for (const silences of [false, true]) {
-    const during = [restarts ? 'restarts of the extender' : '', silences ? 'a silent watch' : ''].filter(Boolean);
-    const title = `bindings with late and lost answers allocate no GPU twice${during.length === 0 ? '' : `, during ${during.join(' and ')}`}`;
-    test(title, { timeout: 1_200_000 }, async (t) => {
-      const wrong: number[] = [];
-      for (let seed = 0; seed < HISTORIES; seed++)
-        if ((await history(seed, { restarts, silences })) > 100) wrong.push(seed);
-      t.same(wrong, [], `seeds of ${HISTORIES} histories that booked a GPU twice`);
-    });
-  }
+for (const failovers of [false, true])
+  for (const restarts of [false, true])
+    for (const silences of [false, true]) {
+      const troubles = [
+        restarts ? 'restarts of the extender' : '',
+        silences ? 'silent watches' : '',
+        failovers ? 'failovers' : '',
+      ].filter(Boolean);
+      const title = `bindings with late and lost answers allocate no GPU twice${troubles.length === 0 ? '' : `, during ${troubles.join(' and ')}`}`;
+      test(title, { timeout: 1_200_000 }, async (t) => {
+        const wrong: number[] = [];
+        for (let seed = 0; seed < HISTORIES / KINDS; seed++)
+          if ((await history(seed, { restarts, silences, failovers })) > 100) wrong.push(seed);
+        t.same(wrong, [], `seeds of ${HISTORIES / KINDS} histories that booked a GPU twice`);
+      });
+    }
