@@ -130,6 +130,39 @@ test(
 );
 
 test(
+  'only the DaemonSet controller makes pods under the account of the agents',
+  { skip: hasPolicies ? false : 'needs Kubernetes 1.30' },
+  async (t) => {
+    const posing = join(cluster.directory, 'posing.json');
+    const { metadata, spec } = standIn('gpu-manager-x', 'other') as {
+      readonly metadata: object;
+      readonly spec: object;
+    };
+    const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'gpu-manager', uid: 'made-up', controller: true };
+    writeFileSync(
+      posing,
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { ...metadata, namespace: 'kube-system', ownerReferences: [owner] },
+        spec: { ...spec, serviceAccountName: 'gpu-manager' },
+      }),
+    );
+    const made = cluster.kubectl('create', '-f', posing).then(
+      () => null,
+      ({ stderr }: { readonly stderr: string }) => stderr,
+    );
+    t.match(await made, /only the DaemonSet controller makes pods under the account of the agents/u);
+    await cluster.kubectl('label', 'node', 'other', 'nvidia-device-enable=enable');
+    await cluster.kubectl('apply', '-f', join(ROOT, 'daemonset.yaml'));
+    await until('the pod of the DaemonSet', async () =>
+      (await cluster.kubectl('-n', 'kube-system', 'get', 'pods', '-o', 'name')).includes('pod/gpu-manager-'),
+    );
+    await cluster.kubectl('-n', 'kube-system', 'delete', 'daemonset/gpu-manager');
+  },
+);
+
+test(
   'an agent writes no ResourceSlice without claims, and with them those of its own node and driver',
   { skip: hasClaims ? false : 'needs Kubernetes 1.34' },
   async (t) => {

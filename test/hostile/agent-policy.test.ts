@@ -9,10 +9,11 @@ import { test } from 'tap';
 import { parseAllDocuments } from 'yaml';
 
 interface Policy {
+  readonly metadata: { readonly name: string };
   readonly spec: {
     readonly failurePolicy: string;
     readonly matchConditions: readonly { readonly expression: string }[];
-    readonly variables: readonly { readonly name: string; readonly expression: string }[];
+    readonly variables?: readonly { readonly name: string; readonly expression: string }[];
     readonly validations: readonly {
       readonly expression: string;
       readonly message?: string;
@@ -26,9 +27,10 @@ const SLICE_POLICY = 'etc/dra/own-node-policy.yaml';
 const AGENT = 'system:serviceaccount:kube-system:gpu-manager';
 const language = new Environment({ unlistedVariablesAreDyn: true, enableOptionalTypes: true });
 
-function policy(file: string): Policy['spec'] {
+function policy(file: string, name?: string): Policy['spec'] {
   const path = fileURLToPath(new URL(`../../../${file}`, import.meta.url));
-  return (parseAllDocuments(readFileSync(path, 'utf8'))[0]?.toJS() as Policy).spec;
+  const documents = parseAllDocuments(readFileSync(path, 'utf8')).map((document) => document.toJS() as Policy);
+  return (documents.find(({ metadata }) => name === undefined || metadata.name === name) as Policy).spec;
 }
 
 interface Attempt {
@@ -55,7 +57,7 @@ function refusal(spec: Policy['spec'], attempt: Attempt): string | null {
   // As in the API server, a variable is evaluated where an expression needs it.
   const variables: Record<string, unknown> = {};
   context.variables = variables;
-  for (const one of spec.variables) {
+  for (const one of spec.variables ?? []) {
     const isUsable = operation !== 'DELETE' || !one.expression.includes('object.metadata');
     variables[one.name] = isUsable ? evaluate(one.expression) : {};
   }
@@ -145,6 +147,18 @@ test('an agent writes ResourceSlices of its own node and driver only', (t) => {
     t.match(written(slice('one', 'gpu.nvidia.com'), operation), /driver gpu\.tencent\.com only/);
     t.type(written(slice('', 'gpu.tencent.com'), operation, null), 'string');
   }
+  t.end();
+});
+
+test('only the DaemonSet controller makes pods under the account of the agents', (t) => {
+  const account = policy(NODE_POLICY, 'gpu-manager-account');
+  const made = (username: string, serviceAccountName?: string): string | null =>
+    refusal(account, { username, resource: 'pods', operation: 'CREATE', after: pod(null, {}, { serviceAccountName }) });
+  t.match(made('jane', 'gpu-manager'), /only the DaemonSet controller/);
+  t.match(made(AGENT, 'gpu-manager'), /only the DaemonSet controller/);
+  t.equal(made('system:serviceaccount:kube-system:daemon-set-controller', 'gpu-manager'), null);
+  t.equal(made('jane', 'default'), null);
+  t.equal(account.failurePolicy, 'Fail');
   t.end();
 });
 
