@@ -33,6 +33,12 @@ export class AddressRates {
     return isWithin;
   }
 
+  /** Does not count an event that was counted. */
+  giveBack(address: string): void {
+    const bucket = this.#refilled(address);
+    bucket.tokens = Math.min(this.#rate.burst, bucket.tokens + 1);
+  }
+
   /** Counts this many events of an address. Its debt is limited to one burst. */
   fine(address: string, count: number): void {
     const bucket = this.#refilled(address);

@@ -10,7 +10,10 @@ export interface ListenerLimits {
   readonly connectionsPerAddress: number;
   /** Unanswered requests of a connection; with one more it is closed. */
   readonly requestsPerConnection: number;
-  /** New connections of an address. Those beyond it are closed, unless they are plain and begin with a probe. */
+  /**
+   * New connections of an address, without those that had a POST request answered with 200. Those beyond it are closed,
+   * unless they are plain and begin with a probe.
+   */
   readonly connectionRate: Rate;
   /** Requests of an address with methods other than POST. Further ones get 429. */
   readonly documentRate: Rate;

@@ -74,6 +74,8 @@ export class Listener {
   readonly #unread: HeldAnswers;
   /** Connections beyond their address's rate. */
   readonly #probesOnly = new WeakSet<Socket>();
+  /** Connections whose work was accepted, which do not count for the rate of their address. */
+  readonly #working = new WeakSet<Socket>();
   readonly #log: LimitedLog;
   /** Answers in preparation, in total and by address. */
   #preparing = 0;
@@ -206,7 +208,14 @@ export class Listener {
         this.#log.error({ err: error, method: request.method, path: pathOf(request.url) }, 'an HTTP request failed');
       answer = error instanceof RefusedRequest ? error.answer : plain(500, 'internal error');
     }
+    if (request.method === 'POST' && answer.status === 200) this.#worked(request.socket);
     if (!response.destroyed && !response.headersSent) this.#send(request, response, exchange, answer);
+  }
+
+  #worked(socket: Socket): void {
+    if (this.#working.has(socket)) return;
+    this.#working.add(socket);
+    this.#connectionRates.giveBack(socket.remoteAddress ?? '');
   }
 
   async #answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {

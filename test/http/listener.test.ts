@@ -271,6 +271,19 @@ test('a probe is answered on a connection of its own, also to an address beyond 
   t.match(await said('/healthz'), /^HTTP\/1\.1 200 /u);
 });
 
+test('connections whose work is accepted do not count for the rate of their address, and all others do', async (t) => {
+  const { port } = await listening(t, { limits: { connectionRate: { burst: 3, perSecond: 0 } } });
+  const post = async (path: string): Promise<string> => {
+    const { socket, said, closed } = await connected(t, port);
+    socket.end(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi`);
+    await eventually(closed, 'the answer');
+    return said().slice(9, 12);
+  };
+  for (let time = 0; time < 10; time++) t.equal(await post('/length'), '200');
+  for (let time = 0; time < 3; time++) t.equal(await post('/nothing'), '404');
+  t.equal(await post('/length'), '', 'the next connection is closed');
+});
+
 test('an address that asks faster than its rate gets 429, and others and work get answers', async (t) => {
   const { port } = await listening(t, { limits: { documentRate: { burst: 2, perSecond: 0 } } });
   const statuses = [];

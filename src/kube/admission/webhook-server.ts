@@ -36,12 +36,12 @@ export interface WebhookServerOptions extends Pick<ReviewRoutesOptions, 'reviews
 /**
  * An object has at most 1.5 MiB and a review contains two objects. One API server calls from one address. By default it
  * works on 600 requests at once; it keeps 25 connections and opens another for each further call, and a connection that
- * is closed to it refuses an object of a user.
+ * is closed to it refuses an object of a user. Connections with an accepted review do not count for the rate.
  */
 const LIMITS: Partial<ListenerLimits> = {
   connections: 2_048,
   connectionsPerAddress: 1_024,
-  connectionRate: { burst: 3_000, perSecond: 1_000 },
+  connectionRate: { burst: 2_048, perSecond: 50 },
   bodyBytes: 8 << 20,
   bodiesBytes: 64 << 20,
   bodiesBytesPerAddress: 32 << 20,
