@@ -133,6 +133,21 @@ test('the extender reads and returns whole nodes exactly as JSON.parse would, wh
   t.end();
 });
 
+test('the extender refuses bodies whose parsing takes long or much memory before it parses them', (t) => {
+  const [deep, large] = ['['.repeat(20 << 20), 'x'.repeat(7 << 20)];
+  for (const body of [deep, `{"Pod":${deep}`, `{"Pod":{},"Nodes":${deep}`, `{"other":${deep}`]) {
+    t.throws(() => readExtenderArguments(Buffer.from(body)), /at most 1000 open brackets/);
+    t.throws(() => readPreemptionArguments(Buffer.from(body)), /at most 1000 open brackets/);
+    t.throws(() => readBindingArguments(Buffer.from(body)), /a binding has more than 16384 bytes/);
+  }
+  t.throws(
+    () => readExtenderArguments(Buffer.from(`{"Pod":{"metadata":{"name":"${large}"}}}`)),
+    /more than 6291456 bytes/,
+  );
+  t.throws(() => readExtenderArguments(Buffer.from(`{"Pod":{},"NodeNames":["${large}"]}`)), /more than 6291456 bytes/);
+  t.end();
+});
+
 test('the extender refuses a truncated or malformed body and names the position', (t) => {
   const whole = JSON.stringify({
     Pod: { metadata: { name: 'p' } },
