@@ -22,6 +22,8 @@ export interface ReadOptions {
 }
 
 const TIMEOUT_MS = 5_000;
+/** Of a document; that of 256 containers has a tenth of it. An agent can be replaced by root of its node. */
+const LARGEST_BYTES = 4 << 20;
 
 /** A document of the agent, or why it was not read: `by` names the component that refused. */
 export type AgentAnswer =
@@ -59,6 +61,7 @@ export class AgentReader {
       path: podProxyPath(agent, path),
       headers,
       timeoutMs: timeoutMs ?? TIMEOUT_MS,
+      largestBytes: LARGEST_BYTES,
       query,
     });
     if (answer.ok) return answer;

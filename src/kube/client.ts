@@ -19,6 +19,8 @@ export interface KubeRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Time limit for the whole answer, if it differs from the client's. */
   readonly timeoutMs?: number;
+  /** A larger answer is refused, if this differs from the client's. */
+  readonly largestBytes?: number;
 }
 
 export type KubeAnswer = { readonly ok: true; readonly body: unknown } | KubeFailure;
@@ -35,6 +37,9 @@ export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k
 
 /** Accept header for lists that need only metadata. */
 export const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+
+/** A Status has some hundred bytes; a server behind the proxy sends what it likes. */
+const LARGEST_REFUSAL_BYTES = 1 << 20;
 
 export interface KubeClientOptions {
   readonly credentials: Credentials;
@@ -140,7 +145,7 @@ export class KubeClient implements KubeApi {
       this.serverTime.learn(response.headers.date, sentAt);
       if (response.statusCode === undefined || response.statusCode < 200 || response.statusCode > 299)
         return await this.#refusal(response);
-      const text = await this.#text(response);
+      const text = await this.#text(response, request.largestBytes);
       return text.ok ? parse(text.text) : text;
     } finally {
       cancel();
@@ -209,21 +214,24 @@ export class KubeClient implements KubeApi {
   }
 
   async #refusal(response: IncomingMessage): Promise<KubeFailure> {
-    const text = await this.#text(response);
+    const text = await this.#text(response, LARGEST_REFUSAL_BYTES);
     const parsed = text.ok ? parse(text.text) : text;
     const body = parsed.ok ? parsed.body : text.ok ? plainStatus(text.text) : null;
     return failureOf(response.statusCode ?? 0, body, response.headers['retry-after']);
   }
 
   /** By listeners: an iterator of the response takes several times as long for a short answer. */
-  #text(response: IncomingMessage): Promise<{ readonly ok: true; readonly text: string } | KubeFailure> {
+  #text(
+    response: IncomingMessage,
+    largestBytes = this.#largestBytes,
+  ): Promise<{ readonly ok: true; readonly text: string } | KubeFailure> {
     const chunks: Buffer[] = [];
     let bytes = 0;
     return new Promise((resolve) => {
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes <= this.#largestBytes) return void chunks.push(chunk);
-        resolve(failure('malformed', `an answer of more than ${this.#largestBytes} bytes`));
+        if (bytes <= largestBytes) return void chunks.push(chunk);
+        resolve(failure('malformed', `an answer of more than ${largestBytes} bytes`));
         response.destroy();
       });
       response.once('end', () => resolve({ ok: true, text: joined(chunks) }));

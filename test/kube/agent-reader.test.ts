@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { test } from 'tap';
 import { SelfSigned } from '../../src/http/self-signed.js';
 import { TokenAccess } from '../../src/http/token-access.js';
@@ -101,6 +103,21 @@ test('a reader gets the documents of an agent through the API server, with a tok
     message: /does not reach the agent kube-system\/agent-2 on port 5678: .*connection refused; it must listen/,
   });
   t.match(await reader.read(third, '/api/node'), { ok: false, message: /agent-3 is not ready: CrashLoopBackOff/ });
+});
+
+test('a document that no agent sends is refused before it fills the memory of the reader', async (t) => {
+  for (const status of [200, 500]) {
+    const posing = createServer((_request, response) => response.writeHead(status).end('['.repeat(8 << 20)));
+    await new Promise<void>((resolve) => posing.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => void posing.close());
+    const server = await apiServer(t);
+    server.reach = () => (posing.address() as AddressInfo).port;
+    server.seed('pods', agentObject('agent-1', 'node1', { args: ['run'] }));
+    const api = clientOf(t, server.url);
+    const [agent] = [...(await agentPods(api, 'kube-system')).values()];
+    const answer = await new AgentReader({ api, clock: new ManualClock() }).read(agent!, '/api/node');
+    t.match(answer, status === 200 ? { ok: false, message: /more than 4194304 bytes/ } : { ok: false });
+  }
 });
 
 test('a user without the rights is told which one is missing', async (t) => {
