@@ -1,5 +1,6 @@
 import { request as httpRequest, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { TLSSocket } from 'node:tls';
 import type { Clock } from '../host/clock.js';
 import { KEEP_ALIVE_MS, type Credentials } from './credentials.js';
 import { failure, failureOf, type KubeFailure } from './failure.js';
@@ -19,6 +20,8 @@ export interface KubeRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Time limit for the whole answer, if it differs from the client's. */
   readonly timeoutMs?: number;
+  /** Asked when the connection is there: false sends nothing. A connection can take as long as the whole time limit. */
+  readonly mayStillSend?: () => boolean;
   /** A larger answer is refused, if this differs from the client's. */
   readonly largestBytes?: number;
 }
@@ -188,7 +191,13 @@ export class KubeClient implements KubeApi {
     // The code that waits for the answer gets the error as well; without this listener it would end the process.
     outgoing.on('error', () => undefined);
     outgoing.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
-    outgoing.end(body ?? undefined);
+    const { mayStillSend } = request;
+    if (mayStillSend === undefined) outgoing.end(body ?? undefined);
+    else
+      whenConnected(outgoing, () => {
+        if (mayStillSend()) outgoing.end(body ?? undefined);
+        else outgoing.destroy(new Error('not sent: it would come too late'));
+      });
     return { ok: true, outgoing };
   }
 
@@ -272,6 +281,13 @@ export class KubeClient implements KubeApi {
       response.destroy();
     }
   }
+}
+
+function whenConnected(outgoing: ClientRequest, action: () => void): void {
+  outgoing.once('socket', (socket) => {
+    if (outgoing.reusedSocket) action();
+    else socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', action);
+  });
 }
 
 function joined(chunks: readonly Buffer[]): string {

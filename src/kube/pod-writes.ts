@@ -20,7 +20,13 @@ export const BINDING_LASTS_MS = 1_200;
  * Creates `pods/binding`, with the pod's UID as precondition. The API server copies the binding's annotations to the
  * pod in the same write, so no reader sees the bound pod without them.
  */
-export function bindPod(api: KubeApi, pod: PodName, node: string, annotations: Annotations): Promise<KubeAnswer> {
+export function bindPod(
+  api: KubeApi,
+  pod: PodName,
+  node: string,
+  annotations: Annotations,
+  mayStillSend: () => boolean,
+): Promise<KubeAnswer> {
   const { namespace, name, uid } = pod;
   const binding = {
     apiVersion: 'v1',
@@ -34,6 +40,7 @@ export function bindPod(api: KubeApi, pod: PodName, node: string, annotations: A
     query: { timeout: `${BINDING_LASTS_MS}ms` },
     body: binding,
     timeoutMs: 2 * BINDING_LASTS_MS,
+    mayStillSend,
   });
 }
 

@@ -42,6 +42,7 @@ export class SentBindings {
   readonly #writer: PodWriter;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #notReady: () => string | null;
   readonly #sent = new Map<string, Sent>();
 
   constructor(parts: {
@@ -50,12 +51,15 @@ export class SentBindings {
     readonly writer: PodWriter;
     readonly clock: Clock;
     readonly log: Log;
+    /** Why this replica may not send bindings now; null if it may. */
+    readonly notReady: () => string | null;
   }) {
     this.#cluster = parts.cluster;
     this.#mirror = parts.mirror;
     this.#writer = parts.writer;
     this.#clock = parts.clock;
     this.#log = parts.log;
+    this.#notReady = parts.notReady;
   }
 
   /** The node that a binding of the pod was sent for; null without one. */
@@ -127,7 +131,7 @@ export class SentBindings {
 
   async #write(sent: Sent): Promise<BindingResult> {
     const { pod, node, annotations } = sent;
-    const answer = await this.#writer.bind(pod, node, annotations);
+    const answer = await this.#writer.bind(pod, node, annotations, () => this.#notReady() === null);
     if (answer.ok) return this.#isNow(sent, 'bound', '');
     const error = `${answer.code}: ${answer.message}`;
     if (answer.code === 'not-found' || (REFUSED.has(answer.code) && !sent.wasOpen)) return this.#undo(sent, error);

@@ -1,8 +1,10 @@
+import { Agent } from 'node:https';
 import { createServer } from 'node:net';
 import { test } from 'tap';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH } from '../../src/kube/client.js';
 import type { KubeFailureCode } from '../../src/kube/failure.js';
+import { certificateAuthority } from '../harness/certificate.js';
 import { eventually } from '../harness/eventually.js';
 import { apiServer, clientOf, openAccess, podObject } from './setting.js';
 
@@ -47,6 +49,23 @@ test('every refusal has a code by which callers decide', async (t) => {
     t.match(answer, { ok: false, code: expected, message }, `${code} ${reason}`);
   }
 });
+
+for (const isTls of [false, true])
+  test(`a request that would come too late is not sent, ${isTls ? 'with' : 'without'} TLS`, async (t) => {
+    const identity = await (await certificateAuthority()).server(['localhost', '127.0.0.1']);
+    const server = await apiServer(t, isTls ? { tls: { key: identity.key, certificate: identity.certificate } } : {});
+    server.seed('pods', podObject({ name: 'a' }));
+    const agent = isTls ? new Agent({ keepAlive: true, rejectUnauthorized: false }) : null;
+    t.teardown(() => void agent?.destroy());
+    const plain = openAccess(server.url);
+    const access = agent === null ? plain.access : async () => ({ agent, headers: {} });
+    const client = clientOf(t, server.url, { credentials: { ...plain, access } });
+    const get = (mayStillSend: () => boolean) => client.request({ method: 'GET', path: POD, mayStillSend });
+    t.match(await get(() => false), { ok: false, code: 'unreachable', message: /too late/ });
+    t.equal(server.requests.length, 0);
+    for (const how of ['on a new connection', 'on a kept one'])
+      t.match(await get(() => true), { ok: true, body: { metadata: { name: 'a' } } }, how);
+  });
 
 test('the client passes on the retry delay of the server', async (t) => {
   const server = await apiServer(t);

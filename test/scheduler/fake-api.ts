@@ -89,7 +89,12 @@ export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
     return pod;
   }
 
-  async bind(pod: PodName, node: string, annotations: Readonly<Record<string, string>>): Promise<KubeAnswer> {
+  async bind(
+    pod: PodName,
+    node: string,
+    annotations: Readonly<Record<string, string>>,
+    _mayStillSend: () => boolean = () => true,
+  ): Promise<KubeAnswer> {
     this.writes.push({ verb: 'bind', pod: pod.name, node, annotations });
     return this.#write(pod, (found) => {
       if (found.spec?.nodeName !== undefined)

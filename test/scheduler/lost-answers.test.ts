@@ -54,10 +54,10 @@ class LateApi extends FakeApi {
     this.#random = random;
   }
 
-  override async bind(name: PodName, on: string, annotations: Readonly<Record<string, string>>): Promise<KubeAnswer> {
-    const carryOut = (): Promise<KubeAnswer> => super.bind(name, on, annotations);
+  override async bind(...given: Parameters<PodWriter['bind']>): Promise<KubeAnswer> {
+    const carryOut = (): Promise<KubeAnswer> => super.bind(...given);
     const lateMs = Math.floor(this.#random() * BINDING_LASTS_MS);
-    const kind = Math.floor(this.#random() * 8);
+    const kind = Math.floor(this.#random() * 9);
     if (kind < 3) return carryOut();
     if (kind === 3) return failure('server-error', 'not carried out');
     if (kind === 4) {
@@ -73,6 +73,14 @@ class LateApi extends FakeApi {
       await carryOut();
       return carryOut();
     }
+    const mayStillSend = given[3];
+    // The connection takes as long as the client waits at most.
+    if (kind === 7)
+      return new Promise((resolve) =>
+        this.#clock.after(2 * lateMs, () =>
+          resolve(mayStillSend() ? carryOut() : failure('unreachable', 'not sent: it would come too late')),
+        ),
+      );
     return new Promise((resolve) => this.#clock.after(lateMs, () => void carryOut().then(resolve)));
   }
 
@@ -112,7 +120,8 @@ function replica({ api, clock, leases, identity, leader = { notReady: null } }: 
   const connection: Connection = { isCut: false };
   const cutOff = failure('unreachable', 'cut off');
   const writer: PodWriter = {
-    bind: async (...given) => (connection.isCut ? cutOff : api.bind(...given)),
+    bind: async (name, on, annotations, mayStillSend) =>
+      connection.isCut ? cutOff : api.bind(name, on, annotations, () => !connection.isCut && mayStillSend()),
     read: async (...given) => (connection.isCut ? cutOff : api.read(...given)),
     annotate: (...given) => api.annotate(...given),
   };
@@ -155,7 +164,10 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 class HeldApi extends FakeApi {
   readonly held: ((answer: KubeAnswer) => void)[] = [];
 
-  override async bind(...given: Parameters<FakeApi['bind']>): Promise<KubeAnswer> {
+  mayStillSend: () => boolean = () => true;
+
+  override async bind(...given: Parameters<PodWriter['bind']>): Promise<KubeAnswer> {
+    this.mayStillSend = given[3];
     const carriedOut = await super.bind(...given);
     return new Promise((resolve) => this.held.push((answer) => resolve(answer.ok ? carriedOut : answer)));
   }
@@ -181,7 +193,9 @@ test('a binding that waited for an earlier one of its pod is not sent after the 
   const first = service.bind(bindingOf('p'));
   const second = service.bind(bindingOf('p'));
   await settled();
+  t.equal(api.mayStillSend(), true);
   leader.notReady = 'another replica holds the Lease';
+  t.equal(api.mayStillSend(), false, 'a connection that comes late is not used either');
   api.held[0]?.(failure('server-error', 'not carried out'));
   t.match((await first).Error, 'not carried out');
   t.same(await second, { Error: 'another replica holds the Lease' });
@@ -284,12 +298,11 @@ async function history(seed: number, { restarts, silences, failovers }: Troubles
     }
     if (restarts && random() < (failovers ? 0.05 : 0.15)) {
       const at = whole(replicas.length);
-      if (failovers) {
-        // Killed: what it sent arrives, and it says nothing more.
-        const killed = replicas[at] as Replica;
-        killed.connection.isCut = true;
-        void killed.election?.stop();
-      } else {
+      // Killed: what it sent arrives, and it says nothing more.
+      const killed = replicas[at] as Replica;
+      killed.connection.isCut = true;
+      void killed.election?.stop();
+      if (!failovers) {
         await api.stop();
         await pass(BINDING_LASTS_MS);
       }
