@@ -1,5 +1,6 @@
 import { request as httpRequest, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type { Clock } from '../host/clock.js';
 import { KEEP_ALIVE_MS, type Credentials } from './credentials.js';
@@ -40,6 +41,9 @@ export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k
 
 /** Accept header for lists that need only metadata. */
 export const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+
+/** Node reads up to two megabytes of events from a socket at once; after this time others have a turn. */
+const TURN_MS = 10;
 
 /** A Status has some hundred bytes; a server behind the proxy sends what it likes. */
 const LARGEST_REFUSAL_BYTES = 1 << 20;
@@ -258,6 +262,7 @@ export class KubeClient implements KubeApi {
     const late = (): void => void response.destroy(new LateError(idleMs));
     let cancel = clock.after(idleMs, late);
     let rest = '';
+    let turnMs = 0;
     response.setEncoding('utf8');
     try {
       for await (const chunk of response as AsyncIterable<string>) {
@@ -265,10 +270,15 @@ export class KubeClient implements KubeApi {
         cancel = clock.after(idleMs, late);
         rest += chunk;
         for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+          const startedMs = performance.now();
           const event = parse(rest.slice(0, end));
           rest = rest.slice(end + 1);
           if (!event.ok) return event;
           handlers.event(event.body);
+          turnMs += performance.now() - startedMs;
+          if (turnMs < TURN_MS) continue;
+          await nextTurn();
+          turnMs = 0;
         }
         if (rest.length > this.#largestBytes)
           return failure('malformed', `an event of more than ${this.#largestBytes} bytes`);

@@ -143,6 +143,7 @@ test(
       `beside ${decisions} long decisions: ${at(beside, 0.5).toFixed(1)}, p99 ${at(beside, 0.99).toFixed(1)} ms`,
     );
     t.comment(`slowest of ${probes.length} probes: ${slowest.toFixed(1)} ms`);
-    t.ok(at(beside, 0.5) < 4 * at(alone, 0.5), 'another pod waits for some turns of a long decision, not for its end');
+    // Alone it takes milliseconds, and a long decision hundreds of them; other work on the machine lengthens each turn.
+    t.ok(at(beside, 0.5) < 10 * at(alone, 0.5), 'another pod waits for some turns of a long decision, not for its end');
   },
 );

@@ -58,7 +58,7 @@ for (const isTls of [false, true])
     const agent = isTls ? new Agent({ keepAlive: true, rejectUnauthorized: false }) : null;
     t.teardown(() => void agent?.destroy());
     const plain = openAccess(server.url);
-    const access = agent === null ? plain.access : async () => ({ agent, headers: {} });
+    const access = async () => (agent === null ? plain.access() : { agent, headers: {} });
     const client = clientOf(t, server.url, { credentials: { ...plain, access } });
     const get = (mayStillSend: () => boolean) => client.request({ method: 'GET', path: POD, mayStillSend });
     t.match(await get(() => false), { ok: false, code: 'unreachable', message: /too late/ });
