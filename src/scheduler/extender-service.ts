@@ -9,6 +9,7 @@ import type { BindingArguments, ExtenderArguments, PreemptionArguments } from '.
 import { CallTurns, type CallBudget } from './call-budget.js';
 import type { ClusterMirror } from './cluster-mirror.js';
 import type { DecisionMetrics } from './extender-metrics.js';
+import { leastVictims, nodesOfVictims } from './group-preemption.js';
 import { closest } from './node-closeness.js';
 import type { PodGroup } from './pod-groups.js';
 import type { PodWriter } from './pod-writer.js';
@@ -115,8 +116,10 @@ export class ExtenderService {
     this.#cluster.reservations.dropNominatedBelow(pod.priority);
     const evaluation = await this.#evaluateAndReserve(pod, group, names);
     if (evaluation.fits.length === 0) this.#mirror.keepNominated(pod.uid);
-    if (group !== null && evaluation.fits.length === 0) group.hasFailed = true;
-    return this.#filterResult(given, pod, evaluation);
+    if (group === null || evaluation.fits.length > 0) return this.#filterResult(given, pod, evaluation);
+    const ofVictims = this.#ofVictims(pod, group, evaluation);
+    group.hasFailed = ofVictims === null;
+    return this.#filterResult(given, pod, ofVictims ?? evaluation);
   }
 
   /** Scores of 0 to 10 by the policy; the best node has 10. Changes nothing. */
@@ -264,6 +267,19 @@ export class ExtenderService {
     const fits = await budget.run(this.#cluster.reserveInTurns(pod.uid, pod.demand, best, expiresMs, budget));
     if (group !== null) group.members.set(pod.uid, fits[0]?.name ?? null);
     return { ...evaluation, fits };
+  }
+
+  /**
+   * The node of a member while the scheduler searches victims for its group; null if it does not, or there is none. No
+   * room is reserved: the scheduler nominates the nodes if the search succeeds.
+   */
+  #ofVictims(pod: PodView, group: PodGroup, { refused }: Evaluation): Evaluation | null {
+    const full = refused.filter(({ refusal }) => isResolvable(refusal)).map(({ name }) => name);
+    const state = { cluster: this.#cluster, pods: this.#mirror.pods, members: group.members };
+    const [node] = leastVictims(nodesOfVictims(state, pod, full));
+    if (node === undefined) return null;
+    group.members.set(pod.uid, node.name);
+    return { fits: [node], refused: refused.filter(({ name }) => name !== node.name) };
   }
 
   #ended(evaluation: Evaluation, budget: CallBudget): Evaluation {

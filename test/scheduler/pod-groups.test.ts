@@ -200,6 +200,69 @@ test('a group is in one domain of the closest level that has one with room, in r
   }
 });
 
+/** Pods on a node that ask for these cores, on GPU after GPU. */
+function occupy(rig: Rig, on: string, cores: readonly number[], priority: number): readonly string[] {
+  return cores.map((amount, at) => {
+    const name = `${on}-${priority}-${at}`;
+    const there = pod(name, [[amount, amount < 100 ? 2 : 0]], { nodeName: on, priority });
+    const count = Math.max(1, amount / 100);
+    const gpus = Array.from({ length: count }, (_, index) => at * count + index).join();
+    rig.api.setPod({
+      ...there,
+      metadata: { ...there.metadata, annotations: { 'tencent.com/predicate-gpu-idx-0': gpus } },
+    });
+    return name;
+  });
+}
+
+const important = (name: string, cores: number): PodObject =>
+  pod(name, [[cores, 0]], { priority: 10, schedulingGroup: { podGroupName: 'vip' } });
+
+/** One filter call with the nodes that the scheduler offers while it assumes that victims are gone. */
+async function offeredOf(rig: Rig, wanted: PodObject, names: readonly string[]): Promise<readonly string[]> {
+  rig.api.setPod(wanted);
+  return (await rig.scheduler.filter(wanted, names)).NodeNames ?? [];
+}
+
+test('while the scheduler searches victims for a group, members get nodes that evictions empty', async (t) => {
+  const rig = await rigOf(t, nodesOf(4));
+  occupy(rig, 'n0', [800], 20);
+  occupy(rig, 'n1', [800], 5);
+  const low = [...occupy(rig, 'n2', [800], 1), ...occupy(rig, 'n3', [400, 400], 1)];
+  const members = [important('vip-0', 800), important('vip-1', 800)] as const;
+  t.same(await offeredOf(rig, members[0], ['n0', 'n1', 'n2', 'n3']), ['n2'], 'the fewest of the least important');
+  t.same(await offeredOf(rig, members[1], ['n0', 'n1', 'n3']), ['n3'], 'n0 has a more important pod');
+  t.same(await offeredOf(rig, important('vip-2', 800), ['n0']), []);
+  for (const name of low) rig.api.deletePod(name);
+  t.same(await offeredOf(rig, members[0], ['n2', 'n3']), ['n2']);
+  t.same(await rig.scheduler.bind(members[0], 'n2'), { Error: '' }, 'after the evictions');
+});
+
+test('several members of a group get the room of one node that evictions empty, and no more than that', async (t) => {
+  const rig = await rigOf(t, nodesOf(1));
+  occupy(rig, 'n0', new Array<number>(8).fill(100), 1);
+  for (const [name, nodes] of [
+    ['a', ['n0']],
+    ['b', ['n0']],
+    ['c', []],
+  ] as const)
+    t.same(await offeredOf(rig, important(name, 400), ['n0']), nodes, name);
+});
+
+test('a node is not offered where the scheduler could spare the wrong victims', async (t) => {
+  const rig = await rigOf(t, nodesOf(1));
+  occupy(rig, 'n0', new Array<number>(8).fill(100), 1);
+  t.same(await offeredOf(rig, important('whole', 100), ['n0']), ['n0'], 'every victim frees a whole GPU');
+  const parts = await rigOf(t, nodesOf(1));
+  occupy(parts, 'n0', new Array<number>(8).fill(95), 1);
+  t.same(
+    await offeredOf(parts, important('one', 100), ['n0']),
+    [],
+    'by sums one of 95 suffices, with the rest of others',
+  );
+  t.same(await offeredOf(parts, important('all', 800), ['n0']), ['n0'], 'all of them have to go');
+});
+
 test('a pod names its group as Kubernetes, coscheduling, Kueue and Volcano do', (t) => {
   const base = pod('p', [[10, 1]]);
   const labelled = (labels: Record<string, string>, annotations: Record<string, string> = {}) =>
