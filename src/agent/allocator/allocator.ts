@@ -159,11 +159,11 @@ export class Allocator {
       await this.#afterFree([...ended.freed, ...offered.freed]);
       const pending = await this.#pendingFor(kind, size);
       if (isPairingUnsure(this.#state, pending, { kind, size })) await this.#askForPairing();
-      const request = { kind, available: offered.available, mustInclude, size, pending };
-      let answer = prefer(this.#state, request);
+      const ask = () => prefer(this.#state, { kind, available: offered.available, mustInclude, size, pending });
+      let answer = ask();
       if (!answer.ok && answer.code === 'nothing-fits' && this.#state.open !== null) {
         await this.#askForPairing();
-        answer = prefer(this.#state, request);
+        answer = ask();
       }
       if (answer.ok) return { ok: true, ids: answer.ids };
       if ('podUid' in answer) this.#failed.add(answer.podUid);
