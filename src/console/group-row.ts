@@ -32,8 +32,8 @@ export function groupRow({ spec, status }: GroupObject): GroupRow {
     return {
       key,
       hard: most,
-      ...(used === undefined ? {} : { used }),
-      ...(selfUsed === undefined ? {} : { selfUsed }),
+      used,
+      selfUsed,
       ...(part === null ? {} : { part }),
     };
   };
@@ -45,7 +45,7 @@ export function groupRow({ spec, status }: GroupObject): GroupRow {
       ...limit(key),
       key: cashTarget(key) ?? key,
       ...(budget === undefined ? {} : { left: budget.left }),
-      ...(rate === undefined ? {} : { rate }),
+      rate,
       ...(nextMs === null ? {} : { nextMs }),
     };
   };

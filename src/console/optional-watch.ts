@@ -67,7 +67,7 @@ export class OptionalWatch<T> {
     this.#absence = null;
     if (this.#informer !== null) return;
     const { api, path, fieldSelector, keep, keyOf, changed } = this.#options;
-    this.#informer = api.informer({ path, keep, ...(fieldSelector === undefined ? {} : { fieldSelector }) });
+    this.#informer = api.informer({ path, keep, fieldSelector });
     this.#informer.onChange(({ before, after }) => {
       const value = after ?? before;
       if (value === null) return;

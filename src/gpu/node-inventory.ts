@@ -64,7 +64,7 @@ export function encodeInventory(inventory: NodeInventory): string {
       model: gpu.model,
       memoryBytes: gpu.memoryBytes,
       numaNode: gpu.numaNode,
-      ...(gpu.instance === undefined ? {} : { mig: gpu.instance }),
+      mig: gpu.instance,
       health: healthy ? 'healthy' : 'unhealthy',
       ...(reason === '' ? {} : { reason }),
       foreign,

@@ -41,7 +41,7 @@ export class CertificateFiles implements TlsSource {
     ]);
     // Refuses a key that does not belong to the certificate. The check runs here, so that the error does not first
     // appear at a TLS handshake.
-    createSecureContext({ cert: certificate, key, ...(clientAuthority === null ? {} : { ca: clientAuthority }) });
+    createSecureContext({ cert: certificate, key, ca: clientAuthority ?? undefined });
     this.#current = { certificate, key, clientAuthority };
     return this.#current;
   }

@@ -29,7 +29,7 @@ export function podSubject(
     namespace,
     name,
     uid,
-    ...(container === undefined ? {} : { container }),
+    container,
   };
 }
 

@@ -242,7 +242,7 @@ export class WatchInformer<T> implements Informer<T> {
         method: 'GET',
         path: this.#options.path,
         query: { ...this.#selectors(), ...page },
-        ...(this.#options.isMetadataOnly === true ? { accept: METADATA_LIST } : {}),
+        accept: this.#options.isMetadataOnly === true ? METADATA_LIST : undefined,
       });
       if (!answer.ok) {
         this.#refreshing.push(...refreshing);
@@ -313,7 +313,7 @@ export class WatchInformer<T> implements Informer<T> {
         path: this.#options.path,
         query,
         idleMs,
-        ...(this.#options.isMetadataOnly === true ? { accept: METADATA_ONLY } : {}),
+        accept: this.#options.isMetadataOnly === true ? METADATA_ONLY : undefined,
       },
       {
         opened: () => (this.#silentSince = null),

@@ -119,6 +119,6 @@ export function evictPod(
     method: 'POST',
     path: `${podPath(namespace, name)}/eviction`,
     body,
-    ...(isDryRun ? { query: { dryRun: 'All' } } : {}),
+    query: isDryRun ? { dryRun: 'All' } : undefined,
   });
 }

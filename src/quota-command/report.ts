@@ -25,7 +25,7 @@ export function plainDecision(decision: Decision): Readonly<Record<string, unkno
     code,
     message,
     revision,
-    ...(reservation === undefined ? {} : { reservation }),
+    reservation,
     ...(path.length === 0 ? {} : { path }),
     ...(charged.size === 0 ? {} : { charged: plainAmounts(charged) }),
     ...(violations.length === 0

@@ -47,7 +47,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   const audit = await openAudit(config.audit, log);
   const options: QuotaServiceOptions = {
     api,
-    ...(audit === null ? {} : { audited: (event) => audit.append(event) }),
+    audited: audit === null ? undefined : (event) => audit.append(event),
     serverTime: client.serverTime,
     log,
     metrics: new QuotaMetrics(),

@@ -137,7 +137,7 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
       index: gpu.index,
       uuid: gpu.uuid,
       model: gpu.model,
-      ...(gpu.instance === undefined ? {} : { instance: gpu.instance }),
+      instance: gpu.instance,
       pciBusId: gpu.pciBusId,
       numaNode: gpu.numaNode,
       memoryBytes: gpu.memoryBytes,

@@ -196,7 +196,7 @@ export class Slice {
           driverOverheadBytes,
           steering,
           generation: generation + 1,
-          ...(givesWay === undefined ? {} : { givesWay }),
+          givesWay,
         };
       }),
     );

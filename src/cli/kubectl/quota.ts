@@ -55,7 +55,7 @@ function createCommand(): Command {
             method: 'POST',
             path: GROUPS_PATH,
             body: group,
-            ...(dryRun === true ? { query: { dryRun: 'All' } } : {}),
+            query: dryRun === true ? { dryRun: 'All' } : undefined,
           });
           if (!answer.ok) throw new KubeError(`quota: group ${name} was not created`, answer);
           await print(output, {

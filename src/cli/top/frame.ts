@@ -99,7 +99,7 @@ function headline({ sample, outage }: TopState, columns: number): Line {
   const time = `${outage === null ? '' : 'as of '}${new Date(sample.atMs).toISOString().slice(11, 19)} UTC`;
   const room = Math.max(0, columns - time.length - 2);
   const title = padEnd(cut(printable(sample.title), room), room);
-  return cutLine([{ text: title }, { text: `  ${time}`, ...(outage === null ? {} : { style: 'bad' }) }], columns);
+  return cutLine([{ text: title }, { text: `  ${time}`, style: outage === null ? undefined : 'bad' }], columns);
 }
 
 function troubles({ sample, outage }: TopState, columns: number): Line[] {
@@ -223,7 +223,7 @@ function figures(row: SliceRow): readonly (string | Span)[] {
     String(slice.gpuIndex),
     coresText(slice),
     `${gib(slice.usedMemoryBytes)}${slice.hostBackedBytes === 0 ? '' : `+${gib(slice.hostBackedBytes)}`}/${gib(limit)} GiB`,
-    throttled === null ? '-' : { text: `${throttled.toFixed(2)} s/s`, ...(throttled > 0.01 ? { style: 'warn' } : {}) },
+    throttled === null ? '-' : { text: `${throttled.toFixed(2)} s/s`, style: throttled > 0.01 ? 'warn' : undefined },
   ];
 }
 

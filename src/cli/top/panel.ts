@@ -74,7 +74,7 @@ function gpuLine(gpu: GpuSnapshot, trail: readonly number[], nowMs: number, isCh
   const profile = gpu.instance === undefined || small ? '' : ` ${printable(gpu.instance.profile)}`;
   const name: Span = {
     text: small ? String(gpu.index).padStart(3) : `GPU ${String(gpu.index).padEnd(2)}${profile}`,
-    ...(isChosen ? { style: 'strong' as const } : {}),
+    style: isChosen ? 'strong' : undefined,
   };
   if (gpu.health.status !== 'healthy') {
     const since = small ? '' : ` for ${age(nowMs - gpu.health.sinceMs)}: ${printable(gpu.health.reason ?? '')}`;
@@ -131,7 +131,7 @@ function nodeLine({ name, snapshot, problem }: NodeSample, isChosen: boolean, wi
   const nameWidth = Math.max(4, Math.min(24, width - 24));
   const title: Span = {
     text: padEnd(cutMiddle(printable(name), nameWidth), nameWidth),
-    ...(isChosen ? { style: 'strong' as const } : {}),
+    style: isChosen ? 'strong' : undefined,
   };
   if (snapshot === null) return cutLine([{ text: `${title.text} ${printable(problem)}`, style: 'bad' }], width);
   const known = snapshot.gpus.flatMap(({ usedPercent }) => usedPercent ?? []);

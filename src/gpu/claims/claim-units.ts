@@ -65,7 +65,7 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
       devices,
       admin: results.every(({ adminAccess }) => adminAccess),
       softLimit: settings.settings.softLimit,
-      ...(settings.settings.priority === undefined ? {} : { priority: settings.settings.priority }),
+      priority: settings.settings.priority,
       slice: id,
       consumers: [],
       phase: 'preparing',

@@ -93,16 +93,13 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
     owners: [],
     allocatedAt: request.now,
     missingSince: null,
-    ...(request.gpus === undefined && half.length === 0 && leavesGpuOpen(state, request.pending, request.ids.length)
-      ? { isGpuOpen: true }
-      : {}),
+    isGpuOpen:
+      request.gpus === undefined && half.length === 0 && leavesGpuOpen(state, request.pending, request.ids.length),
   };
   // The memory that was requested before these cores may belong to them, although another allocation has it.
   const isUnsure = before.open?.kind === 'joined' && (before.open.isUnsure === true || isJoinedToWholeGpus(before));
   const open: OpenHalf | null =
-    half.length > 0 || instances !== null
-      ? null
-      : { kind: 'core', allocationId: id, ...(isUnsure ? { isUnsure } : {}) };
+    half.length > 0 || instances !== null ? null : { kind: 'core', allocationId: id, isUnsure };
   const next = { ...withAllocation(withoutHalf(state, half), allocation), open };
   // A container that runs already is recorded even if its GPU has no room.
   const over = request.gpus === undefined ? overbooked(next, allocation) : null;
@@ -130,8 +127,8 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
     allocationId: allocation.id,
     memoryIds: ids,
     takenAt: now,
-    ...(state.open?.kind === 'core' && state.open.isUnsure === true ? { isUnsure: true } : {}),
-    ...(allocation.isGpuOpen === true ? { gpuUuid: joined.parts[0]?.gpuUuid ?? '' } : {}),
+    isUnsure: state.open?.kind === 'core' && state.open.isUnsure === true,
+    gpuUuid: allocation.isGpuOpen === true ? joined.parts[0]?.gpuUuid : undefined,
   };
   const next = { ...withAllocation(state, joined), open };
   const over = overbooked(next, joined);

@@ -40,7 +40,7 @@ export function openAfterRestart(allocations: Iterable<Allocation>, halves: read
   const half = [...halves].sort((a, b) => a.takenAt - b.takenAt).at(-1);
   if (half !== undefined && (last === undefined || half.takenAt >= last.allocatedAt)) {
     const { memoryIds, gpuUuid } = half;
-    return { kind: 'memory', memoryIds, isUnsure: true, ...(gpuUuid === undefined ? {} : { gpuUuid }) };
+    return { kind: 'memory', memoryIds, isUnsure: true, gpuUuid };
   }
   if (last === undefined) return null;
   const memoryIds = memoryIdsOf(last);

@@ -35,12 +35,10 @@ export function observeOffered(state: LedgerState, available: readonly string[],
       next = without(next, allocation.id);
       if (open !== null) {
         const { memoryIds, takenAt, gpuUuid, isUnsure: wasJoined } = open;
-        const named = gpuUuid === undefined ? {} : { gpuUuid };
-        const half = { memoryIds, takenAt, ...named };
         next = {
           ...next,
-          halves: [...next.halves, half],
-          open: { kind: 'memory', memoryIds, isUnsure: true, ...(wasJoined === true ? { wasJoined } : {}), ...named },
+          halves: [...next.halves, { memoryIds, takenAt, gpuUuid }],
+          open: { kind: 'memory', memoryIds, isUnsure: true, wasJoined, gpuUuid },
         };
       }
     } else if (lent) {

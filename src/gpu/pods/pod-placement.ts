@@ -77,7 +77,7 @@ function placeContainer(
   const memoryBytes = whole && !shape.memoryKnown ? 0 : wanted.memoryBytes;
   const { must, among } = keptFor(stage, wanted);
   const indexes = (positions: readonly number[]) => positions.map((position) => indexAt(shape, position));
-  const options = { mustInclude: indexes(must), ...(among === null ? {} : { among: indexes(among) }) };
+  const options = { mustInclude: indexes(must), among: among === null ? undefined : indexes(among) };
   const placed = place(shape.topology, slotsFor(stage), { cores: wanted.cores, memoryBytes, selection }, options);
   if (!placed.ok) return { ok: false, reason: placed.reason };
   const positions = placed.gpus.map((gpu) => shape.gpus.findIndex((candidate) => candidate.gpu.index === gpu.index));

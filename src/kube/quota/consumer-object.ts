@@ -44,7 +44,7 @@ export function readConsumer(object: unknown): ConsumerObject | null {
       reserved: reserved.amounts,
       weight,
       ...(parent === undefined || parent === '' ? {} : { parent }),
-      ...(system === undefined ? {} : { isSystem: system }),
+      isSystem: system,
     },
     problems: [
       ...hard.problems.map((problem) => `hard: ${problem}`),

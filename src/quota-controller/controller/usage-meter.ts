@@ -256,7 +256,7 @@ export class UsageMeter {
         type: 'podStopped',
         pod: uid,
         end,
-        ...(uncertainUntil === undefined ? {} : { uncertainUntil }),
+        uncertainUntil,
       });
     this.#running.delete(uid);
     this.#ended.delete(uid);

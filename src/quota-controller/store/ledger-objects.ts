@@ -271,7 +271,7 @@ export class LedgerObjects {
         method: 'GET',
         path,
         query,
-        ...(accept === undefined ? {} : { accept }),
+        accept,
       });
       if (!answer.ok) throw new KubeError(`${path} cannot be listed`, answer);
       // Some API servers return null instead of an empty list.

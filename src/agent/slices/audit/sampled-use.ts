@@ -42,7 +42,7 @@ export class SampledUse {
     const known = this.#processes.get(pid);
     if (known !== undefined && (known.process.active || !active)) {
       const again = known.process.again === true || atMs - known.lastMs > ABSENT_MS;
-      this.#processes.set(pid, { ...known, process: { ...known.process, ...(again ? { again } : {}) }, lastMs: atMs });
+      this.#processes.set(pid, { ...known, process: { ...known.process, again }, lastMs: atMs });
       return;
     }
     const found = inspect();
