@@ -13,7 +13,7 @@ import { gpuOfOpenMemory, openCores, openMemory } from './pairing.js';
 import { countByGpu } from './pick-ids.js';
 import {
   isGivenWhole,
-  keptFor,
+  usedWithoutIds,
   pluginSlots,
   reusedWith,
   slots,
@@ -301,7 +301,7 @@ export function overbooked(state: LedgerState, allocation: Allocation): RequestR
     const gpu = state.node.gpus.find((entry) => entry.gpu.uuid === part.gpuUuid)?.gpu;
     const held = usage(state).get(part.gpuUuid);
     if (gpu === undefined || held === undefined) continue;
-    const blocks = memoryBlocks(gpu.memoryBytes) - keptFor(state, gpu.uuid).memoryBlocks;
+    const blocks = memoryBlocks(gpu.memoryBytes) - usedWithoutIds(state, gpu.uuid).memoryBlocks;
     if (held.memoryIds.size > blocks) {
       const others = held.memoryIds.size - part.memoryIds.length;
       return refuse(

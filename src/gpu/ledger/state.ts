@@ -168,14 +168,14 @@ export interface Reused {
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
-export const NOTHING_REUSED: Reused = { coreIds: NOTHING, memoryIds: NOTHING };
+const NOTHING_REUSED: Reused = { coreIds: NOTHING, memoryIds: NOTHING };
 
 /** The free capacity of each GPU, for placement. */
 export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
   const held = usage(state);
   return state.node.gpus.map(({ gpu, usable, processCount }) => {
     const entry = held.get(gpu.uuid);
-    const kept = keptFor(state, gpu.uuid);
+    const kept = usedWithoutIds(state, gpu.uuid);
     const freeBlocks = memoryBlocks(gpu.memoryBytes) - kept.memoryBlocks - counted(entry?.memoryIds, reused.memoryIds);
     return {
       gpu,
@@ -199,7 +199,7 @@ export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED)
  * The capacity of a GPU that containers use without our ids: containers of the original's plugin, resource claims, and
  * what resized containers have beyond their ids.
  */
-export function keptFor(
+export function usedWithoutIds(
   state: LedgerState,
   gpuUuid: string,
 ): { readonly cores: number; readonly memoryBlocks: number } {

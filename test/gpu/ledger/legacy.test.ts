@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { test } from 'tap';
 import { followLegacy, isLegacyId, legacyFromOriginal, noteLegacy } from '../../../src/gpu/ledger/legacy.js';
 import type { Holder } from '../../../src/gpu/ledger/identify.js';
-import { emptyLedger, keptFor, slots, usage, type LedgerState } from '../../../src/gpu/ledger/state.js';
+import { emptyLedger, usedWithoutIds, slots, usage, type LedgerState } from '../../../src/gpu/ledger/state.js';
 import { MEMORY_BLOCK_BYTES } from '../../../src/gpu/resources.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
 
@@ -132,7 +132,7 @@ test('old and new pods together never exceed a GPU, and all of it is free when t
         });
         if (starts) for (const pod of model.pods.values()) model.start(pod);
         for (const [gpu, held] of usage(model.state)) {
-          const kept = keptFor(model.state, gpu);
+          const kept = usedWithoutIds(model.state, gpu);
           if (held.coreIds.size + kept.cores > 100)
             throw new Error(`${gpu} gives ${held.coreIds.size} cores beside ${kept.cores} kept`);
           if (held.memoryIds.size + kept.memoryBlocks > BLOCKS)
