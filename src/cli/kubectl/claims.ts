@@ -4,17 +4,8 @@ import type { ClaimRow } from '../../console/rows.js';
 import { ALL_PODS, podsPath } from '../../kube/api-path.js';
 import { listAll } from '../../kube/list-all.js';
 import { readPod } from '../../kube/pod.js';
-import { outputOption } from '../output.js';
 import { age, gib } from '../terminal-text.js';
-import { watchOption } from '../watch.js';
-import {
-  allNamespacesOption,
-  clusterCommand,
-  namespaceOption,
-  selectorOption,
-  withCluster,
-  type NamespaceOptions,
-} from './cluster-command.js';
+import { listCommand, withCluster, type NamespaceOptions } from './cluster-command.js';
 import type { GpuCluster } from './gpu-cluster.js';
 import { printListing, type Listing, type ListingOptions, type ListingRow } from './listing.js';
 import { whyNot } from './pods.js';
@@ -22,14 +13,9 @@ import { selection } from './selection.js';
 
 /** `kubectl gpu claims`: the resource claims of this driver, and the waiting ones with the reason. */
 export function claimsCommand(): Command {
-  return clusterCommand('claims')
+  return listCommand('claims')
     .description('list the resource claims for GPUs: what they ask for, what they hold, who uses them; why others wait')
     .argument('[names...]', 'only these claims')
-    .addOption(namespaceOption())
-    .addOption(allNamespacesOption())
-    .addOption(selectorOption())
-    .addOption(watchOption())
-    .addOption(outputOption())
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
       withCluster(options, ({ cluster, namespace }) =>
         printListing(options, async () => {

@@ -4,6 +4,8 @@ import { keptAlive } from '../../host/keep-alive.js';
 import { AGENT_NAMESPACE } from '../../kube/agent-pods.js';
 import { openUserClient, type ClusterAccess } from '../../kube/open-client.js';
 import { contextOption, kubeconfigOption } from '../cluster-options.js';
+import { outputOption } from '../output.js';
+import { watchOption } from '../watch.js';
 import { GpuCluster } from './gpu-cluster.js';
 
 export interface ClusterOptions extends ClusterAccess {
@@ -39,12 +41,23 @@ export function namespaceOption(description = 'namespace; default: that of the c
   });
 }
 
-export function allNamespacesOption(): Option {
-  return new Option('-A, --all-namespaces', 'all namespaces');
+export function selectorOption(
+  description = 'only objects with these labels, as in kubectl: app=web,tier!=db',
+): Option {
+  return new Option('-l, --selector <labels>', description);
 }
 
-export function selectorOption(): Option {
-  return new Option('-l, --selector <labels>', 'only objects with these labels, as in kubectl: app=web,tier!=db');
+/** A command that lists objects of a namespace, with the options of every listing; `help` describes two of them. */
+export function listCommand(
+  name: string,
+  help: { readonly namespace?: string; readonly selector?: string } = {},
+): Command {
+  return clusterCommand(name)
+    .addOption(namespaceOption(help.namespace))
+    .addOption(new Option('-A, --all-namespaces', 'all namespaces'))
+    .addOption(selectorOption(help.selector))
+    .addOption(watchOption())
+    .addOption(outputOption());
 }
 
 /** Opens the cluster for `work` and closes it afterwards. */

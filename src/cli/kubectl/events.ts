@@ -3,29 +3,16 @@ import { ALL_EVENTS, ALL_PODS, eventsPath, podsPath } from '../../kube/api-path.
 import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
 import { listAll } from '../../kube/list-all.js';
 import { readPod } from '../../kube/pod.js';
-import { outputOption } from '../output.js';
 import { age } from '../terminal-text.js';
-import { watchOption } from '../watch.js';
-import {
-  allNamespacesOption,
-  clusterCommand,
-  namespaceOption,
-  withCluster,
-  type NamespaceOptions,
-} from './cluster-command.js';
+import { listCommand, withCluster, type NamespaceOptions } from './cluster-command.js';
 import type { GpuCluster } from './gpu-cluster.js';
 import { printListing, type ListingOptions } from './listing.js';
 
 /** `kubectl gpu events`: events about GPUs and quota. */
 export function eventsCommand(): Command {
-  return clusterCommand('events')
+  return listCommand('events', { selector: 'only events of pods with these labels' })
     .description('list the events about GPUs and quota, oldest first')
-    .addOption(namespaceOption())
-    .addOption(allNamespacesOption())
-    .option('-l, --selector <labels>', 'only events of pods with these labels')
     .option('--warnings', 'only warnings')
-    .addOption(watchOption())
-    .addOption(outputOption())
     .action((options: NamespaceOptions & ListingOptions & { readonly warnings?: true }) =>
       withCluster(options, ({ cluster, namespace }) =>
         printListing(options, async () => {

@@ -12,15 +12,7 @@ import { CORE_RESIZE_KEY, MEMORY_RESIZE_KEY } from '../../manifests/gpu-resize.j
 import { outputOption, print, type Output } from '../output.js';
 import { refuseOptions } from '../refused-options.js';
 import { gib } from '../terminal-text.js';
-import { watchOption } from '../watch.js';
-import {
-  allNamespacesOption,
-  clusterCommand,
-  namespaceOption,
-  selectorOption,
-  withCluster,
-  type NamespaceOptions,
-} from './cluster-command.js';
+import { clusterCommand, listCommand, namespaceOption, withCluster, type NamespaceOptions } from './cluster-command.js';
 import type { GpuContainer, GpuPod } from './gpu-cluster.js';
 import { printListing, type ListingOptions, type ListingRow } from './listing.js';
 import { selectedPods } from './pods.js';
@@ -63,14 +55,9 @@ export function limitsCommand(): Command {
 }
 
 function getCommand(): Command {
-  return clusterCommand('get')
+  return listCommand('get')
     .description('list the limits of the containers with GPUs: in force, allocated, and asked for by annotations')
     .argument('[pods...]', 'only these pods')
-    .addOption(namespaceOption())
-    .addOption(allNamespacesOption())
-    .addOption(selectorOption())
-    .addOption(watchOption())
-    .addOption(outputOption())
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
       withCluster(options, ({ cluster, namespace }) =>
         printListing(options, async () => {

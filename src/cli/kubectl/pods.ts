@@ -1,31 +1,17 @@
 import type { Command } from 'commander';
 import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import type { Pod } from '../../kube/pod.js';
-import { outputOption } from '../output.js';
 import { age, gib } from '../terminal-text.js';
-import { watchOption } from '../watch.js';
-import {
-  allNamespacesOption,
-  clusterCommand,
-  namespaceOption,
-  selectorOption,
-  withCluster,
-  type NamespaceOptions,
-} from './cluster-command.js';
+import { listCommand, withCluster, type NamespaceOptions } from './cluster-command.js';
 import { slicesOf, type GpuPod } from './gpu-cluster.js';
 import { printListing, type Listing, type ListingOptions, type ListingRow } from './listing.js';
 import { selection } from './selection.js';
 
 /** `kubectl gpu pods`: the pods with GPUs, and the waiting ones with the reason. */
 export function podsCommand(): Command {
-  return clusterCommand('pods')
+  return listCommand('pods')
     .description('list the pods with GPUs: which GPUs, what they may use and what they use; why the others wait')
     .argument('[names...]', 'only these pods')
-    .addOption(namespaceOption())
-    .addOption(allNamespacesOption())
-    .addOption(selectorOption())
-    .addOption(watchOption())
-    .addOption(outputOption())
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
       withCluster(options, ({ cluster, namespace }) =>
         printListing(options, async () => {

@@ -2,32 +2,22 @@ import type { Command } from 'commander';
 import type { AllocationSnapshot, SliceSnapshot } from '../../agent/node/view.js';
 import { StartupError } from '../../host/startup-error.js';
 import { isScreen, usesColor } from '../top.js';
-import { outputOption } from '../output.js';
 import { gib } from '../terminal-text.js';
 import { containerName } from '../usage.js';
-import { watchOption } from '../watch.js';
 import { clusterSource } from './cluster-source.js';
-import {
-  allNamespacesOption,
-  clusterCommand,
-  namespaceOption,
-  withCluster,
-  type NamespaceOptions,
-} from './cluster-command.js';
+import { listCommand, withCluster, type NamespaceOptions } from './cluster-command.js';
 import type { GpuNode } from './gpu-cluster.js';
 import { printListing, type ListingOptions, type ListingRow } from './listing.js';
 import { selectedNodes } from './nodes.js';
 
 /** `kubectl gpu top`: the slices of all nodes, the busiest first. */
 export function topCommand(): Command {
-  return clusterCommand('top')
+  return listCommand('top', {
+    namespace: 'only containers of this namespace; default: of all',
+    selector: 'only nodes with these labels',
+  })
     .description('list the slices of all nodes, or of some, the busiest first')
     .argument('[nodes...]', 'only these nodes')
-    .addOption(namespaceOption('only containers of this namespace; default: of all'))
-    .addOption(allNamespacesOption())
-    .option('-l, --selector <labels>', 'only nodes with these labels')
-    .addOption(watchOption())
-    .addOption(outputOption())
     .option('-i, --interactive', 'full screen, refreshed every two seconds; ? shows the keys, q quits')
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions & { readonly interactive?: true }) =>
       withCluster(options, ({ cluster }) => {
