@@ -36,15 +36,8 @@ function tryCreate(state: QuotaState, spec: GroupSpec): Decision {
   if (parent.terminating) return refusal(state, 'ParentTerminating', `group ${parent.name} is being deleted`);
   if (parent.depth + 1 >= state.policy.maxDepth)
     return refusal(state, 'TooDeep', `groups are nested at most ${state.policy.maxDepth} deep`);
-  const missing = missingParentKey(parent, read);
-  if (missing !== null)
-    return refusal(
-      state,
-      'MissingParentKey',
-      `group ${parent.name} limits ${missing}, so its children must limit it too`,
-    );
-  const violations = childQuotaViolations(parent, childQuotaChange(parent, read, null), state.now);
-  if (violations.length > 0) return parentExceeded(state, parent, violations);
+  const refused = parentRefusal(state, parent, read, null);
+  if (refused !== null) return refused;
   const lentOut =
     parent.mode === 'elastic' ||
     read.mode === 'elastic' ||
@@ -115,8 +108,21 @@ function newOverdraft(state: QuotaState, at: Group, change: (fork: QuotaState) =
   });
 }
 
+/** The refusal of a specification that lacks a limit of its parent or wants more than it has left; null for none. */
+export function parentRefusal(state: QuotaState, parent: Group, spec: ReadSpec, old: Group | null): Decision | null {
+  const missing = missingParentKey(parent, spec);
+  if (missing !== null)
+    return refusal(
+      state,
+      'MissingParentKey',
+      `group ${parent.name} limits ${missing}, so its children must limit it too`,
+    );
+  const violations = childQuotaViolations(parent, childQuotaChange(parent, spec, old), state.now);
+  return violations.length > 0 ? parentExceeded(state, parent, violations) : null;
+}
+
 /** The refusal for a parent without enough quota. */
-export function parentExceeded(state: QuotaState, parent: Group, violations: readonly Violation[]): Decision {
+function parentExceeded(state: QuotaState, parent: Group, violations: readonly Violation[]): Decision {
   return new LazyDecision({
     allowed: false,
     code: 'ParentExceeded',

@@ -1,9 +1,9 @@
 import { minus, type Amount } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
 import { newBudget, usedAt, type Budget } from '../state/budget.js';
-import { applyChildQuota, childQuotaViolations, missingParentKey, childQuotaChange } from './child-quota.js';
+import { applyChildQuota, childQuotaChange } from './child-quota.js';
 import { LazyDecision, type Decision, type Violation, type Warning } from '../admission/decision.js';
-import { loanRefused, layoutOf, parentExceeded, setHard, setLimits, unreachable } from './group-create.js';
+import { loanRefused, layoutOf, parentRefusal, setHard, setLimits, unreachable } from './group-create.js';
 import type { GroupGrant } from '../state/declared-grant.js';
 import { declareLoans, withLoans } from '../loans/declare-loans.js';
 import type { GroupLoan } from '../state/declared-loan.js';
@@ -78,18 +78,8 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
   const read = readSpec(update.reserve === undefined ? wanted : { ...wanted, hard: largerLimits(group, wanted.hard) });
   if (!read.ok) return refusal(state, read.code, read.reason);
   const parent = group.parent === '' ? undefined : state.group(group.parent);
-  if (parent !== undefined) {
-    const missing = missingParentKey(parent, read);
-    if (missing !== null)
-      return refusal(
-        state,
-        'MissingParentKey',
-        `group ${parent.name} limits ${missing}, so its children must limit it too`,
-      );
-    const violations = childQuotaViolations(parent, childQuotaChange(parent, read, group), state.now);
-    if (violations.length > 0) return parentExceeded(state, parent, violations);
-  }
   return (
+    (parent === undefined ? null : parentRefusal(state, parent, read, group)) ??
     childConflict(state, group, read, update.force === true) ??
     cashConflict(state, group, read) ??
     loanConflict(state, group, read, update) ??
