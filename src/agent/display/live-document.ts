@@ -9,6 +9,42 @@ export interface LiveDocument {
   readonly usage: string;
 }
 
+const GPU_STATE = [
+  'index',
+  'uuid',
+  'model',
+  'instance',
+  'pciBusId',
+  'numaNode',
+  'memoryBytes',
+  'usable',
+  'health',
+  'allocatedCores',
+  'allocatedMemoryBytes',
+] as const;
+const ALLOCATION_STATE = [
+  'id',
+  'phase',
+  'unenforced',
+  'owners',
+  'claims',
+  'allocatedAtMs',
+  'cores',
+  'memoryBytes',
+  'findings',
+  'quotaGroup',
+] as const;
+const SLICE_STATE = [
+  'gpuUuid',
+  'gpuIndex',
+  'allocatedCores',
+  'allocatedMemoryBytes',
+  'share',
+  'softLimit',
+  'priority',
+  'memoryLimitBytes',
+] as const;
+
 /** Both texts are JSON. */
 export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
   const { atMs, gpus, allocations, ...rest } = snapshot;
@@ -31,72 +67,19 @@ export function liveDocument(snapshot: NodeSnapshot): LiveDocument {
   };
   const state = {
     ...rest,
-    gpus: gpus.map(
-      ({
-        index,
-        uuid,
-        model,
-        instance,
-        pciBusId,
-        numaNode,
-        memoryBytes,
-        usable,
-        health,
-        allocatedCores,
-        allocatedMemoryBytes,
-      }) => ({
-        index,
-        uuid,
-        model,
-        instance,
-        pciBusId,
-        numaNode,
-        memoryBytes,
-        usable,
-        health,
-        allocatedCores,
-        allocatedMemoryBytes,
-      }),
-    ),
-    allocations: allocations.map(
-      ({ id, phase, unenforced, owners, claims, allocatedAtMs, cores, memoryBytes, findings, quotaGroup, slices }) => ({
-        id,
-        phase,
-        unenforced,
-        owners,
-        claims,
-        allocatedAtMs,
-        cores,
-        memoryBytes,
-        findings,
-        quotaGroup,
-        slices: slices.map(
-          ({
-            gpuUuid,
-            gpuIndex,
-            allocatedCores,
-            allocatedMemoryBytes,
-            share,
-            softLimit,
-            priority,
-            memoryLimitBytes,
-          }) => ({
-            gpuUuid,
-            gpuIndex,
-            allocatedCores,
-            allocatedMemoryBytes,
-            share,
-            softLimit,
-            priority,
-            memoryLimitBytes,
-          }),
-        ),
-      }),
-    ),
+    gpus: gpus.map((gpu) => pick(gpu, GPU_STATE)),
+    allocations: allocations.map((allocation) => ({
+      ...pick(allocation, ALLOCATION_STATE),
+      slices: allocation.slices.map((slice) => pick(slice, SLICE_STATE)),
+    })),
   };
   return { state: JSON.stringify(state), usage: JSON.stringify(usage) };
 }
 
 function tenth(value: number | null): number | null {
   return value === null ? null : Math.round(value * 10) / 10;
+}
+
+function pick<T, K extends keyof T>(from: T, keys: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(keys.map((key) => [key, from[key]])) as Pick<T, K>;
 }
