@@ -16,12 +16,8 @@ import {
   POLICY,
   PPM_WHOLE,
   PRIORITY,
-  STEERING_STALE_NS,
   TEXT_BYTES,
 } from './vgpu-abi.js';
-
-/** The control library ignores grant, correction and alone flag this long after their publication. */
-export const STEERING_STALE_MS = STEERING_STALE_NS / 1_000_000;
 
 const LIVE_COPY_BYTES = MAX_DEVICES * DEVICE_LIVE.structSize;
 
@@ -48,9 +44,9 @@ export interface Steering {
 export interface DeviceLimit {
   /** Bytes; null: not limited. */
   readonly memoryBytes: number | null;
-  /** Hundredths of the GPU as a hard share; 100: not limited. */
+  /** Cores of the GPU as a hard share; 100: not limited. */
   readonly share: number;
-  /** Hundredths that it may use while other containers leave the GPU idle; null: never more than `share`. */
+  /** Cores that it may use while other containers leave the GPU idle; null: never more than `share`. */
   readonly softLimit: number | null;
   /** Bytes that it may hold beyond `memoryBytes`, on the host. Absent: none. */
   readonly hostBackedBytes?: number;

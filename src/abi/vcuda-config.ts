@@ -33,25 +33,16 @@ export interface VcudaConfig {
   /** Left empty by the daemon; the library of the first generation fills its own copy. */
   readonly busId: string;
   readonly gpuMemoryBytes: number;
-  /** Hundredths of a GPU. */
+  /** Cores of a GPU. */
   readonly cores: number;
-  /** Hundredths of a GPU that may be used while others leave it idle; null: hard share. */
+  /** Cores of a GPU that may be used while others leave it idle; null: hard share. */
   readonly softLimit: number | null;
   readonly driverVersion: { readonly major: number; readonly minor: number };
 }
 
-export type VcudaConfigDecoded =
-  | { readonly ok: true; readonly config: VcudaConfig; readonly enabled: boolean }
-  | { readonly ok: false; readonly code: 'size'; readonly reason: string };
-
 function writeText(buffer: Buffer, offset: number, room: number, text: string, what: string): void {
   if (Buffer.byteLength(text) >= room) throw new RangeError(`${what} is longer than ${room - 1} bytes`);
   buffer.write(text, offset, 'utf8');
-}
-
-function readText(buffer: Buffer, offset: number, room: number): string {
-  const end = buffer.subarray(offset, offset + room).indexOf(0);
-  return buffer.toString('utf8', offset, offset + (end < 0 ? room : end));
 }
 
 /**
@@ -80,30 +71,6 @@ export function encodeVcudaConfig(config: VcudaConfig): Buffer {
   buffer.writeInt32LE(config.driverVersion.minor, VCUDA_CONFIG.driverMinor);
   buffer.writeInt32LE(config.cores < 100 ? 1 : 0, VCUDA_CONFIG.enable);
   return buffer;
-}
-
-/** Reads `vcuda.config`, for example a file of the original daemon. */
-export function decodeVcudaConfig(buffer: Buffer): VcudaConfigDecoded {
-  if (buffer.length !== VCUDA_CONFIG.structSize) {
-    return { ok: false, code: 'size', reason: `${buffer.length} bytes instead of ${VCUDA_CONFIG.structSize}` };
-  }
-  const hard = buffer.readInt32LE(VCUDA_CONFIG.hardLimit) !== 0;
-  return {
-    ok: true,
-    enabled: buffer.readInt32LE(VCUDA_CONFIG.enable) !== 0,
-    config: {
-      podUid: readText(buffer, VCUDA_CONFIG.podUid, POD_UID_BYTES),
-      containerName: readText(buffer, VCUDA_CONFIG.containerName, CONTAINER_NAME_BYTES),
-      busId: readText(buffer, VCUDA_CONFIG.busId, BUS_ID_BYTES),
-      gpuMemoryBytes: Number(buffer.readBigUInt64LE(VCUDA_CONFIG.gpuMemoryBytes)),
-      cores: buffer.readInt32LE(VCUDA_CONFIG.utilization),
-      softLimit: hard ? null : buffer.readInt32LE(VCUDA_CONFIG.limit),
-      driverVersion: {
-        major: buffer.readInt32LE(VCUDA_CONFIG.driverMajor),
-        minor: buffer.readInt32LE(VCUDA_CONFIG.driverMinor),
-      },
-    },
-  };
 }
 
 /**

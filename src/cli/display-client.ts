@@ -2,8 +2,6 @@ import { Option } from 'commander';
 import type { ServiceError } from '@grpc/grpc-js';
 import type { NodeClient } from './node-client.js';
 
-export type { NodeClient } from './node-client.js';
-
 /**
  * gRPC status codes. They are written here because loading the gRPC library takes longer than everything else in a
  * command that only prints help.

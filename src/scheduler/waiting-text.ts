@@ -34,13 +34,13 @@ export function waitingDocument({ pod, foreign, nodes, nearest, gang }: WaitingA
   return { namespace: pod.namespace, name: pod.name, asksForGpus: needsGpu(pod.demand), foreign, nearest, gang, nodes };
 }
 
-export function gangText({ name, minimum, placed, waiting, fitTogether }: GangFit): string {
+function gangText({ name, minimum, placed, waiting, fitTogether }: GangFit): string {
   const needed = minimum === null ? 'they start together' : `it needs ${minimum} together`;
   return `pod group ${name}: ${placed} of ${placed + waiting} pods have a node, ${needed}; ${fitTogether} of the ${waiting} waiting fit at the same time`;
 }
 
 /** The nearest fit: which pods must end, when they do, and whether the scheduler may evict them. */
-export function nearestText({ node, pods, endsAtMs, mayPreempt }: NearestFit, nowMs: number): string {
+function nearestText({ node, pods, endsAtMs, mayPreempt }: NearestFit, nowMs: number): string {
   const named = pods.slice(0, MOST_NAMED).map(({ namespace, name }) => `${namespace}/${name}`);
   const more = pods.length - named.length;
   const who = `${named.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;

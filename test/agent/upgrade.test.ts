@@ -9,10 +9,10 @@ import { CHECKPOINT_FILE } from '../../src/gpu/ledger/checkpoint.js';
 import type { ContainerKnowledge } from '../../src/agent/runtimes/index.js';
 import { slots } from '../../src/gpu/ledger/state.js';
 import { MEMORY_BLOCK_BYTES } from '../../src/gpu/resources.js';
-import { decodeVcudaConfig } from '../../src/abi/vcuda-config.js';
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { silentLog } from '../../src/host/log.js';
 import { devicePluginProto } from '../../src/rpc/proto.js';
+import { readVcudaConfig } from '../abi/read-vcuda-config.js';
 import { eventually } from '../harness/eventually.js';
 import { scratchDirectory } from '../scratch.js';
 import { register } from './slices/container-client.js';
@@ -126,10 +126,11 @@ test('a process of a container of tkestack gpu-manager registers as before', asy
   const node = await upgradedNode(t, "the original's checkpoint");
   const directory = join(node.config.virtualManagerPath, OLD.uid);
   await register(join(directory, 'vcuda.sock'), { pod_uid: OLD.uid, container_name: 'main' });
-  const decoded = decodeVcudaConfig(await readFile(join(directory, 'main', 'vcuda.config')));
-  t.match(decoded, {
-    ok: true,
-    config: { podUid: OLD.uid, containerName: 'main', cores: 60, gpuMemoryBytes: 32 * MEMORY_BLOCK_BYTES },
+  t.match(readVcudaConfig(await readFile(join(directory, 'main', 'vcuda.config'))), {
+    podUid: OLD.uid,
+    containerName: 'main',
+    cores: 60,
+    gpuMemoryBytes: 32 * MEMORY_BLOCK_BYTES,
   });
   t.ok((await readdir(directory)).includes('d1f0'.repeat(16)), 'existing files stay');
 });
