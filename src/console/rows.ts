@@ -5,7 +5,7 @@ export interface GpuRow {
   readonly index: number;
   /** Index in the node's `kinds`. */
   readonly kind: number;
-  /** Hundredths of the GPU, and bytes, that are given to containers of any namespace. */
+  /** Cores, and bytes, that are given to containers of any namespace. */
   readonly allocatedCores: number;
   readonly allocatedMemoryBytes: number;
   /** Why pods do not get it; absent for a healthy GPU. */

@@ -24,7 +24,7 @@ export const PREDICATE_NODE_KEY = 'tencent.com/predicate-node';
 /** Pod annotation: `"true"` once the node agent confirmed the GPUs, `"false"` while they are only predicted. */
 export const GPU_ASSIGNED_KEY = 'tencent.com/gpu-assigned';
 
-/** Pod annotation: soft limit of compute, in hundredths of a GPU. */
+/** Pod annotation: soft limit of compute, in cores. */
 export const CORE_LIMIT_KEY = 'tencent.com/vcuda-core-limit';
 
 /**
@@ -33,7 +33,7 @@ export const CORE_LIMIT_KEY = 'tencent.com/vcuda-core-limit';
  */
 export const MEMORY_LIMIT_KEY = 'tencent.com/vcuda-memory-limit';
 
-/** Pod annotation: hard share of each running container in hundredths of a GPU, lower than its allocation. */
+/** Pod annotation: hard share of each running container in cores, lower than its allocation. */
 export const SHARE_LIMIT_KEY = 'tencent.com/vcuda-share-limit';
 
 /** Pod annotation: priority of the pod's slices on their GPUs: `high`, `normal` or `low`. */

@@ -3,7 +3,7 @@ import { CORES_PER_GPU, memoryBlocks, type ResourceKind } from './resources.js';
 
 /**
  * Device ids carry the decision: each names its GPU, its kind and its number, such as `3f2a9c01-c17` (the 18th
- * hundredth of the GPU whose UUID starts with 3f2a9c01) or `3f2a9c01-m4` (its fifth memory block). The kubelet keeps
+ * core of the GPU whose UUID starts with 3f2a9c01) or `3f2a9c01-m4` (its fifth memory block). The kubelet keeps
  * them in its checkpoint, so they must stay the same after a restart, a re-enumeration and an update of the agent.
  */
 export interface DeviceId {

@@ -1,6 +1,6 @@
 /**
  * The part of the share law that the agent steers by; `native/control/share_law.c` enforces the law. Shares are
- * hundredths of a GPU, `ppm` parts per million of a GPU.
+ * cores, `ppm` parts per million of a GPU.
  */
 import { PPM_WHOLE } from '../abi/vgpu-abi.js';
 

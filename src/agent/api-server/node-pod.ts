@@ -38,7 +38,7 @@ export interface NodePod {
 
 export interface PodContainer {
   readonly name: string;
-  /** Hundredths of a GPU; 0 without a request. */
+  /** Cores of a GPU; 0 without a request. */
   readonly cores: number;
   /** Blocks of 256 MiB; 0 without a request. */
   readonly memoryBlocks: number;

@@ -26,7 +26,7 @@ export interface GpuSnapshot {
   /** Whether new containers may use it. */
   readonly usable: boolean;
   readonly health: HealthSnapshot;
-  /** Hundredths of the GPU, and bytes, that are allocated to containers. */
+  /** Cores, and bytes, that are allocated to containers. */
   readonly allocatedCores: number;
   readonly allocatedMemoryBytes: number;
   readonly usedPercent: number | null;
@@ -56,12 +56,12 @@ export interface SliceSnapshot {
   readonly gpuIndex: number;
   readonly pciBusId: string;
   readonly gpuMemoryBytes: number;
-  /** Its allocation: hundredths of the GPU; bytes, null if it has all of the GPU. */
+  /** Its allocation: cores; bytes, null if it has all of the GPU. */
   readonly allocatedCores: number;
   readonly allocatedMemoryBytes: number | null;
   /** The present limits: as allocated, unless its pod or an operator lowered them. */
   readonly share: number;
-  /** Hundredths that it may use while other containers leave the GPU idle; null: no more than its share. */
+  /** Cores that it may use while other containers leave the GPU idle; null: no more than its share. */
   readonly softLimit: number | null;
   /** Absent: normal. */
   readonly priority?: Priority;
@@ -119,7 +119,7 @@ export interface AllocationSnapshot {
   readonly claims?: readonly ClaimSnapshot[];
   /** Milliseconds since 1970. */
   readonly allocatedAtMs: number;
-  /** Hundredths of a GPU, in sum over all GPUs. */
+  /** Cores, in sum over all GPUs. */
   readonly cores: number;
   /** Null if no memory was requested: all memory of its GPUs. */
   readonly memoryBytes: number | null;

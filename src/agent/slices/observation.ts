@@ -17,9 +17,9 @@ export interface DeviceObservation {
   readonly gpuUuid: string;
   /** The present limit, which may be lower than the allocation. Null: not limited. */
   readonly memoryLimitBytes: number | null;
-  /** Hundredths of the GPU. */
+  /** Cores of the GPU. */
   readonly share: number;
-  /** Hundredths that it may use while other containers leave the GPU idle; null: a hard share. */
+  /** Cores that it may use while other containers leave the GPU idle; null: a hard share. */
   readonly softLimit: number | null;
   readonly priority: Priority;
   /** Host pids of its processes on this GPU. */

@@ -62,10 +62,10 @@ export interface SliceLimits {
     readonly gpu: Gpu;
     /** Bytes; null if the container may use all memory of the GPU. */
     readonly memoryBytes: number | null;
-    /** Hundredths of the GPU. */
+    /** Cores of the GPU. */
     readonly share: number;
     /**
-     * Hundredths of the GPU that it may use while other containers leave the GPU idle; null: no more than its share.
+     * Cores of the GPU that it may use while other containers leave the GPU idle; null: no more than its share.
      */
     readonly softLimit: number | null;
     /** The highest that its pod may request; absent: every priority. */

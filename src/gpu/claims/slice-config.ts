@@ -4,7 +4,7 @@ import type { AllocationConfig } from './resource-claim.js';
 
 /** The settings for one request from the parameters of class and claim; null where none is set. */
 export interface SliceSettings {
-  /** Hundredths of the GPU that the slice may use while other containers leave the GPU idle. */
+  /** Cores of the GPU that the slice may use while other containers leave the GPU idle. */
   readonly softLimit: number | null;
   /** Absent: the pod's annotation says it, else normal. */
   readonly priority?: Priority;

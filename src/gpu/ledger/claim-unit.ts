@@ -25,7 +25,7 @@ export interface ClaimUnit {
   readonly devices: readonly UnitDevice[];
   /** Administrator access: device nodes and libraries without limits. */
   readonly admin: boolean;
-  /** Hundredths that its containers may use while other containers leave the GPU idle; null: no more than its cores. */
+  /** Cores that its containers may use while other containers leave the GPU idle; null: no more than its cores. */
   readonly softLimit: number | null;
   /**
    * The highest priority that its pods may request, and the priority of pods that request none; absent: the pod's

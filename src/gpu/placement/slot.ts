@@ -4,7 +4,7 @@ import { CORES_PER_GPU } from '../resources.js';
 /** One GPU and its free capacity, as placement sees it. */
 export interface GpuSlot {
   readonly gpu: Gpu;
-  /** Hundredths of the GPU that are not allocated; 100 for a whole free GPU. */
+  /** Cores that are not allocated; 100 for a whole free GPU. */
   readonly freeCores: number;
   readonly freeMemoryBytes: number;
   /** Processes that run on it now, including foreign ones. */

@@ -26,7 +26,7 @@ const USELESS = -1;
 
 /** A number of GPUs, counted in parts of one size, that a pod needs in whatever order its containers are placed. */
 export interface LeastRoom {
-  /** Hundredths of a GPU, 100 for whole GPUs. */
+  /** Cores of a GPU, 100 for whole GPUs. */
   readonly size: number;
   readonly count: number;
   /** Memory that each part needs at least. */

@@ -6,7 +6,7 @@ import type { Topology } from '../topology/topology.js';
 export interface ContainerDemand {
   /** Index in `spec.containers`; for an init container in `spec.initContainers`. */
   readonly container: number;
-  /** Hundredths of a GPU: below 100 a part of one GPU, otherwise whole GPUs. */
+  /** Cores of a GPU: below 100 a part of one GPU, otherwise whole GPUs. */
   readonly cores: number;
   readonly memoryBytes: number;
 }

@@ -63,7 +63,7 @@ export class FragmentationScore {
   }
 
   /**
-   * Capacity in hundredths of a GPU that the mix could use in this state of the node: the mean over its requests,
+   * Capacity in cores that the mix could use in this state of the node: the mean over its requests,
    * weighted by frequency. The free part of a GPU counts by its scarcer resource, a request by its larger one, of cores
    * and memory.
    */

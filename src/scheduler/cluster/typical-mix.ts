@@ -8,7 +8,7 @@ export interface TypicalRequest {
   readonly weight: number;
   /** Number of GPUs: 1 for a part of a GPU. */
   readonly count: number;
-  /** Hundredths of each GPU. */
+  /** Cores of each GPU. */
   readonly cores: number;
   /** Bytes on each GPU; 0 for whole GPUs without a memory request. */
   readonly memoryBytes: number;

@@ -15,7 +15,7 @@ import { ConnectionBudget, SliceSocket } from './slice-socket.js';
 export interface LegacyContainer {
   readonly podUid: string;
   readonly container: string;
-  /** Hundredths of a GPU. */
+  /** Cores of a GPU. */
   readonly cores: number;
   readonly memoryBytes: number;
   /** The GPUs that it was given; null if they are not known. */

@@ -19,9 +19,9 @@ import { parseAnyHundredths, parseHundredths, parseMemory, valueFor } from '../.
 export interface LimitRequest {
   /** Bytes, in sum over all its GPUs. */
   readonly memoryBytes: number | null;
-  /** Hundredths of each of its GPUs. */
+  /** Cores of each of its GPUs. */
   readonly share: number | null;
-  /** Hundredths of each GPU that it may use while other containers leave the GPU idle. */
+  /** Cores of each GPU that it may use while other containers leave the GPU idle. */
   readonly softLimit: number | null;
   /** Null or absent: as allocated. */
   readonly priority?: Priority | null;

@@ -2,7 +2,7 @@
  * How the agent steers the containers of one GPU: the charges of the last tick determine the grants of the next. The
  * control library alone enforces a share, but it does not see the other containers. The agent adds this: it lends idle
  * time to containers with a soft limit, takes it back when the owner works again, and corrects charges that are wrong
- * for long. Pure: no clock, no files. Shares are in hundredths of a GPU, `ppm` in parts per million of a GPU.
+ * for long. Pure: no clock, no files. Shares are in cores, `ppm` in parts per million of a GPU.
  */
 import { PPM_WHOLE } from '../../../abi/vgpu-abi.js';
 import type { Priority } from '../../../gpu/priority.js';
@@ -73,7 +73,7 @@ export interface Decision {
   readonly usedPpm: number;
 }
 
-/** Grants are whole hundredths: smaller changes are not published. */
+/** Grants are whole cores: smaller changes are not published. */
 const GRANT_STEP_PPM = 10_000;
 /** A container that is not throttled is expected to need its last use times this factor, plus a small amount. */
 const HEADROOM = 1.2;
