@@ -48,10 +48,10 @@ export interface Outcome {
  */
 export async function admitRandomPods({ node, random, count }: Run): Promise<Outcome> {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
-  const wish = (name: string): EmulatedContainer => container(name, ...pick(SHAPES));
+  const shaped = (name: string): EmulatedContainer => container(name, ...pick(SHAPES));
   const newPod = (): EmulatedPod => {
-    const list = Array.from({ length: random() < 0.8 ? 1 : 2 }, (_, at) => wish(`c${at}`));
-    return pod(list, random() < 0.2 ? [wish('init')] : []);
+    const list = Array.from({ length: random() < 0.8 ? 1 : 2 }, (_, at) => shaped(`c${at}`));
+    return pod(list, random() < 0.2 ? [shaped('init')] : []);
   };
   let living: Living[] = [];
   let containers = 0;

@@ -287,9 +287,9 @@ export class History {
   }
 
   async #admitOne(): Promise<void> {
-    const wish = (name: string) => [name, ...this.#pick(SHAPES)] as const;
-    const containers = this.#random() < 0.8 ? [wish('a')] : [wish('a'), wish('b')];
-    const initial = this.#random() < 0.2 ? [wish('init')] : [];
+    const shaped = (name: string) => [name, ...this.#pick(SHAPES)] as const;
+    const containers = this.#random() < 0.8 ? [shaped('a')] : [shaped('a'), shaped('b')];
+    const initial = this.#random() < 0.2 ? [shaped('init')] : [];
     await this.#admit(this.#newPod(containers, initial));
   }
 

@@ -15,7 +15,7 @@ import { displayProto } from '../../src/rpc/proto.js';
 import { UnixRpcServer } from '../../src/rpc/rpc-server.js';
 import { unary } from '../../src/rpc/unary.js';
 import { silentLog } from '../../src/host/log.js';
-import { NO_WISHES, sliceSpec } from '../agent/slices/node-slices.js';
+import { NO_LIMIT_ANNOTATIONS, sliceSpec } from '../agent/slices/node-slices.js';
 import { obeyOrders } from './orders.js';
 
 const [base = '', slicesText = '1', rate] = process.argv.slice(2);
@@ -35,7 +35,7 @@ const slices = new Slices({
     nameOf: async () => null,
   },
   driverVersion: () => '570.86.10',
-  policy: new LimitPolicy(NO_WISHES, new OperatorLimits(directories, silentLog())),
+  policy: new LimitPolicy(NO_LIMIT_ANNOTATIONS, new OperatorLimits(directories, silentLog())),
   clock: systemClock,
   log,
   ...(rate === 'unlimited'

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 
@@ -26,6 +26,28 @@ test('every link in a document has a target', (t) => {
   for (const path of documents) {
     for (const [, link = ''] of read(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)) {
       t.ok(existsSync(resolve(ROOT, dirname(path), link)), `${path}: ${link}`);
+    }
+  }
+  t.end();
+});
+
+/** The anchor of a heading, as GitHub makes it. */
+function anchorOf(heading: string): string {
+  const text = heading
+    .trim()
+    .toLowerCase()
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1');
+  return text.replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-');
+}
+
+test('every link to a section names a heading', (t) => {
+  for (const path of documents) {
+    for (const [, file = '', anchor = ''] of read(path).matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)) {
+      const target = file === '' ? path : relative(ROOT, resolve(ROOT, dirname(path), file));
+      if (!target.endsWith('.md')) continue;
+      const text = read(target).replace(/^```[\s\S]*?^```/gm, '');
+      const anchors = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
+      t.ok(anchors.includes(anchor), `${path}: ${file}#${anchor}`);
     }
   }
   t.end();

@@ -38,8 +38,13 @@ function found(path: string, text: string): string[] {
   });
 }
 
+const known = new Map<string, string>();
+
 /** The comments of a TypeScript file on their lines, everything else blank. */
-function comments(text: string): string {
+function comments(path: string): string {
+  const before = known.get(path);
+  if (before !== undefined) return before;
+  const text = read(path);
   const kept: string[] = text.split('').map((character) => (character === '\n' ? '\n' : ' '));
   const source = ts.createSourceFile('file.ts', text, ts.ScriptTarget.ES2022, false);
   const keep = (from: number, to: number): void => {
@@ -50,7 +55,14 @@ function comments(text: string): string {
     ts.forEachChild(node, visit);
   };
   visit(source);
-  return kept.join('');
+  const found = kept.join('');
+  known.set(path, found);
+  return found;
+}
+
+/** The comments of a C file on their lines. */
+function cComments(path: string): string {
+  return read(path).replace(/(\/\*[\s\S]*?\*\/|\/\/.*)|[^\n]/g, (_, comment: string | undefined) => comment ?? ' ');
 }
 
 test('documents use no retired word', (t) => {
@@ -64,9 +76,14 @@ test('documents use no retired word', (t) => {
   t.end();
 });
 
-test('comments of the source use no retired word', (t) => {
+test('comments use no retired word', (t) => {
+  const inTypeScript = tracked('src/*.ts', 'test/*.ts', 'bench/*.ts', 'examples/*.ts');
+  const inC = tracked('native/*.c', 'native/*.h', 'native/*.def');
   t.same(
-    tracked('src/*.ts').flatMap((path) => found(path, withoutNames(comments(read(path))))),
+    [
+      ...inTypeScript.flatMap((path) => found(path, withoutNames(comments(path)))),
+      ...inC.flatMap((path) => found(path, withoutNames(cComments(path)))),
+    ],
     [],
   );
   t.end();
@@ -99,7 +116,7 @@ test(`no comment is wider than ${WIDTH} columns`, (t) => {
   const wide = tracked('src/*.ts', 'test/*.ts', 'bench/*.ts')
     .filter((path) => path !== 'src/abi/vgpu-abi.ts')
     .flatMap((path) =>
-      comments(read(path))
+      comments(path)
         .split('\n')
         .flatMap((line, at) => (line.trimEnd().length > WIDTH && !isPreformatted(line) ? [`${path}:${at + 1}`] : [])),
     );

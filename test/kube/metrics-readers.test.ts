@@ -15,7 +15,7 @@ const REVIEW = JSON.stringify({
   request: { uid: 'u', operation: 'CREATE', resource: { group: '', resource: 'pods' }, object: {} },
 });
 
-/** Webhooks at an API server that knows the tokens of a reader and of a stranger. */
+/** Webhooks at an API server that knows the tokens of a reader and of another account. */
 async function webhooks(t: Test, isReviewed: boolean) {
   const server = await apiServer(t, {
     reviews: {

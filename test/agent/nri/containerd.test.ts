@@ -15,18 +15,18 @@ test('the agent configures the containers of a real containerd', { skip }, async
 
   await t.test('a correctly configured container is not changed, and is known by its id', async (t) => {
     const before = node.agent.nri?.corrected();
-    const { pod, wish } = await preparedPod(node.kubelet);
-    const id = await engine.run(wish);
+    const { pod, spec } = await preparedPod(node.kubelet);
+    const id = await engine.run(spec);
     t.match(await environmentOf(engine, id), { LD_LIBRARY_PATH: OURS });
     t.match(node.agent.nri?.containers.get(id), { podUid: pod.uid, name: 'main', slice: /^[0-9a-f]{16}$/ });
     t.equal(node.agent.nri?.corrected(), before);
   });
 
   await t.test('the directory of the control library precedes the LD_LIBRARY_PATH of the pod', async (t) => {
-    const { pod, wish } = await preparedPod(node.kubelet, {
+    const { pod, spec } = await preparedPod(node.kubelet, {
       environment: { LD_LIBRARY_PATH: THEIRS, NVIDIA_VISIBLE_DEVICES: 'all', LD_PRELOAD: '/driver/libcuda.so.1' },
     });
-    const environment = await environmentOf(engine, await engine.run(wish));
+    const environment = await environmentOf(engine, await engine.run(spec));
     t.match(environment, { LD_LIBRARY_PATH: `${OURS}:${THEIRS}`, NVIDIA_VISIBLE_DEVICES: /^GPU-/, PATH: '/bin' });
     t.equal(environment.LD_PRELOAD, '');
     t.equal(node.agent.nri?.corrected(), 1);
@@ -34,8 +34,8 @@ test('the agent configures the containers of a real containerd', { skip }, async
   });
 
   await t.test('a variable that both kubelet and pod set cannot be changed, and the audit reports it', async (t) => {
-    const { pod, wish } = await preparedPod(node.kubelet);
-    const id = await engine.run({ ...wish, laterEnvironment: { LD_LIBRARY_PATH: THEIRS } });
+    const { pod, spec } = await preparedPod(node.kubelet);
+    const id = await engine.run({ ...spec, laterEnvironment: { LD_LIBRARY_PATH: THEIRS } });
     t.match(await environmentOf(engine, id), { LD_LIBRARY_PATH: THEIRS });
     await eventually(() => findings(node, pod.uid).length > 0, 'a finding about the container');
     t.match(findings(node, pod.uid), [/^not-injected: .*LD_LIBRARY_PATH is "\/opt\/conda\/lib", and set twice/]);
@@ -44,10 +44,10 @@ test('the agent configures the containers of a real containerd', { skip }, async
   await t.test('missing, covered and writable mounts are corrected', async (t) => {
     const directory = await scratchDirectory(t);
     await mkdir(join(directory, 'sub'));
-    const { wish } = await preparedPod(node.kubelet, {
+    const { spec } = await preparedPod(node.kubelet, {
       mounts: [{ hostPath: directory, containerPath: '/etc/vcuda', writable: true }],
     });
-    const id = await engine.run(wish);
+    const id = await engine.run(spec);
     const { output } = await engine.exec(id, ['/bin/ls', '/etc/vcuda']);
     t.match(output, /^vgpu\.limits$/m);
     const mounts = (await engine.exec(id, ['/bin/cat', '/proc/self/mountinfo'])).output.split('\n');
@@ -78,7 +78,7 @@ test('the agent configures the containers of a real containerd', { skip }, async
       command: ['/bin/sleep', '1003'],
       environment: { LD_LIBRARY_PATH: THEIRS },
     }));
-    const ids = await Promise.all([...pods.map(({ wish }) => wish), ...others].map((wish) => engine.run(wish)));
+    const ids = await Promise.all([...pods.map(({ spec }) => spec), ...others].map((spec) => engine.run(spec)));
     const paths = await Promise.all(ids.map(async (id) => (await environmentOf(engine, id)).LD_LIBRARY_PATH));
     t.same(paths.slice(0, 8), Array<string>(8).fill(`${OURS}:${THEIRS}`));
     t.same(paths.slice(8), Array<string>(8).fill(THEIRS));
@@ -107,8 +107,8 @@ test('a container is bound to the CPUs near its GPU, but not under a static CPU 
   const manager = join(node.config.devicePluginPath, '../cpu_manager_state');
   const cpus = async (policy: string | null): Promise<string | undefined> => {
     if (policy !== null) await writeFile(manager, JSON.stringify({ policyName: policy, defaultCpuSet: '' }));
-    const { wish } = await preparedPod(node.kubelet);
-    const { output } = await engine.exec(await engine.run(wish), ['/bin/cat', '/proc/1/status']);
+    const { spec } = await preparedPod(node.kubelet);
+    const { output } = await engine.exec(await engine.run(spec), ['/bin/cat', '/proc/1/status']);
     return /^Cpus_allowed_list:\s*(\S+)/m.exec(output)?.[1];
   };
   const all = await cpus(null);

@@ -52,15 +52,15 @@ test(
   async (t) => {
     const engine = await startedEngine(t);
     const agent = await mortalAgent(t, engine.nriSocket);
-    const { pod, wish } = await preparedPod(agent.kubelet, UNHOOKING);
+    const { pod, spec } = await preparedPod(agent.kubelet, UNHOOKING);
     process.kill(agent.pid, 'SIGSTOP');
-    const id = await engine.run(wish);
+    const id = await engine.run(spec);
     t.match(await environmentOf(engine, id), { LD_LIBRARY_PATH: THEIRS });
     process.kill(agent.pid, 'SIGCONT');
     await asked(agent, 2);
     await eventually(() => found(agent, pod.uid), 'the finding');
     const next = await preparedPod(agent.kubelet, UNHOOKING);
-    t.match(await environmentOf(engine, await engine.run(next.wish)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
+    t.match(await environmentOf(engine, await engine.run(next.spec)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
   },
 );
 
@@ -68,11 +68,11 @@ test('a plugin that is killed during a request does not block the runtime', { sk
   const engine = await startedEngine(t);
   const between = await listenBetween(t, engine.nriSocket);
   const agent = await mortalAgent(t, between.path);
-  const { pod, wish } = await preparedPod(agent.kubelet, UNHOOKING);
+  const { pod, spec } = await preparedPod(agent.kubelet, UNHOOKING);
   // The agent has the request and is killed before it answers.
   process.kill(agent.pid, 'SIGSTOP');
   between.on('CreateContainer', () => void agent.end('SIGKILL'));
-  const id = await engine.run(wish);
+  const id = await engine.run(spec);
   t.notOk(agent.alive);
   t.match(await environmentOf(engine, id), { LD_LIBRARY_PATH: THEIRS });
   await agent.start();

@@ -22,7 +22,7 @@ async function nodeAndRuntime(t: Test, ...options: Parameters<typeof startedNode
 
 /** A prepared pod as a runtime describes it. */
 function described(
-  { pod, wish }: Prepared,
+  { pod, spec }: Prepared,
   id: string,
   changes: Partial<Container> = {},
 ): { readonly pod: PodSandbox; readonly container: Container } {
@@ -32,10 +32,10 @@ function described(
     container: {
       id,
       pod_sandbox_id: sandbox,
-      name: wish.name,
+      name: spec.name,
       state: 'CONTAINER_RUNNING',
-      env: Object.entries(wish.environment ?? {}).map(([name, value]) => `${name}=${value}`),
-      mounts: (wish.mounts ?? []).map(({ hostPath, containerPath, writable }) => ({
+      env: Object.entries(spec.environment ?? {}).map(([name, value]) => `${name}=${value}`),
+      mounts: (spec.mounts ?? []).map(({ hostPath, containerPath, writable }) => ({
         destination: containerPath,
         type: 'bind',
         source: hostPath,

@@ -25,10 +25,10 @@ test(
     const seen = await preparedPod(node.kubelet, { environment: { LD_LIBRARY_PATH: THEIRS } });
     const right = await preparedPod(node.kubelet);
     const wrong = await preparedPod(node.kubelet, { environment: { LD_LIBRARY_PATH: THEIRS }, mounts: [] });
-    const corrected = await engine.run(seen.wish);
+    const corrected = await engine.run(seen.spec);
     await node.stopAgent();
-    const unseen = await engine.run(right.wish);
-    const unhooked = await engine.run(wrong.wish);
+    const unseen = await engine.run(right.spec);
+    const unhooked = await engine.run(wrong.spec);
     t.match(
       await environmentOf(engine, unhooked),
       { LD_LIBRARY_PATH: THEIRS },
@@ -50,7 +50,7 @@ test(
     t.same([...findings(node, seen.pod.uid), ...findings(node, right.pod.uid)], []);
 
     await engine.end(unhooked);
-    const again = await engine.run({ ...wrong.wish, attempt: 1 });
+    const again = await engine.run({ ...wrong.spec, attempt: 1 });
     t.match(await environmentOf(engine, again), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
     await eventually(() => findings(node, wrong.pod.uid).length === 0, 'the finding to be resolved');
   },
@@ -60,13 +60,13 @@ test('a restarted containerd asks the agent again, about earlier containers too'
   const engine = await startedEngine(t);
   const node = await nodeWith(t, engine);
   const before = await preparedPod(node.kubelet);
-  const id = await engine.run(before.wish);
+  const id = await engine.run(before.spec);
   await engine.restart();
   await eventually(() => node.agent.nri?.plugin.losses === 1, 'the agent to notice the restart');
   await connected(node);
   t.match(node.agent.nri?.containers.get(id), { podUid: before.pod.uid });
   const after = await preparedPod(node.kubelet, { environment: { LD_LIBRARY_PATH: THEIRS } });
-  t.match(await environmentOf(engine, await engine.run(after.wish)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
+  t.match(await environmentOf(engine, await engine.run(after.spec)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
 });
 
 test('an agent that starts before its runtime connects when the runtime starts', { skip }, async (t) => {
@@ -74,10 +74,10 @@ test('an agent that starts before its runtime connects when the runtime starts',
   await engine.halt();
   const node = await startedNode(t, { config: { nriSocket: engine.nriSocket } });
   t.equal(node.agent.nri?.plugin.runtime, null);
-  const { wish } = await preparedPod(node.kubelet, { environment: { LD_LIBRARY_PATH: THEIRS } });
+  const { spec } = await preparedPod(node.kubelet, { environment: { LD_LIBRARY_PATH: THEIRS } });
   await engine.restart();
   await connected(node);
-  t.match(await environmentOf(engine, await engine.run(wish)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
+  t.match(await environmentOf(engine, await engine.run(spec)), { LD_LIBRARY_PATH: `${OURS}:${THEIRS}` });
 });
 
 test('the allocation of an ended container is freed without waiting for the next comparison', { skip }, async (t) => {
@@ -87,8 +87,8 @@ test('the allocation of an ended container is freed without waiting for the next
     config: { allocationCheckPeriodMs: 24 * 3_600_000 },
     seams: { graceMs: 500, clock: systemClock },
   });
-  const { pod, wish } = await preparedPod(node.kubelet);
-  const id = await engine.run(wish);
+  const { pod, spec } = await preparedPod(node.kubelet);
+  const id = await engine.run(spec);
   t.equal(node.agent.allocator.state.allocations.size, 1);
   node.kubelet.remove(pod.uid);
   await engine.end(id);

@@ -8,7 +8,7 @@ import { scratchDirectory } from '../../scratch.js';
 import { admitted, only, startedNode } from '../node.js';
 import { simplePod } from '../pods.js';
 import { ContainerdEngine } from '../runtimes/containerd-engine.js';
-import type { ContainerWish } from '../runtimes/engine.js';
+import type { ContainerSpec } from '../runtimes/engine.js';
 
 /** A started containerd with NRI that ends with the test. */
 export async function startedEngine(t: Test): Promise<ContainerdEngine> {
@@ -21,7 +21,7 @@ export async function startedEngine(t: Test): Promise<ContainerdEngine> {
 
 export interface Prepared {
   readonly pod: EmulatedPod;
-  readonly wish: ContainerWish;
+  readonly spec: ContainerSpec;
 }
 
 /**
@@ -30,14 +30,14 @@ export interface Prepared {
  */
 export async function preparedPod(
   kubelet: KubeletEmulator,
-  change: Partial<Pick<ContainerWish, 'environment' | 'mounts'>> = {},
+  change: Partial<Pick<ContainerSpec, 'environment' | 'mounts'>> = {},
 ): Promise<Prepared> {
   const pod = simplePod(20, 4);
   const given = only(admitted(await kubelet.admit(pod)));
   await kubelet.startContainer(pod.uid, given.name);
   return {
     pod,
-    wish: {
+    spec: {
       pod,
       name: given.name,
       command: ['/bin/sleep', '1001'],

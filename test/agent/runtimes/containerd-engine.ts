@@ -8,7 +8,7 @@ import { loadSync } from '@grpc/proto-loader';
 import { LABEL, type ContainerRuntime } from '../../../src/agent/runtimes/container.js';
 import { CriRuntime, type CriVersion } from '../../../src/agent/runtimes/cri-runtime.js';
 import { Daemon, findProgram, removeCgroups, unmountBelow } from './daemon.js';
-import type { ContainerWish, Engine, ExecResult } from './engine.js';
+import type { ContainerSpec, Engine, ExecResult } from './engine.js';
 import {
   buildRootFileSystem,
   packImage,
@@ -120,11 +120,11 @@ export class ContainerdEngine implements Engine {
     await this.#daemon?.stop();
   }
 
-  async run(wish: ContainerWish): Promise<string> {
-    const { pod, name } = wish;
+  async run(spec: ContainerSpec): Promise<string> {
+    const { pod, name } = spec;
     const labels = { [LABEL.podUid]: pod.uid, [LABEL.podNamespace]: pod.namespace, [LABEL.podName]: pod.name };
-    const mode = wish.hostNamespaces === true ? 'NODE' : 'CONTAINER';
-    const namespaces = { network: 'NODE', pid: mode, ipc: wish.hostNamespaces === true ? 'NODE' : 'POD' };
+    const mode = spec.hostNamespaces === true ? 'NODE' : 'CONTAINER';
+    const namespaces = { network: 'NODE', pid: mode, ipc: spec.hostNamespaces === true ? 'NODE' : 'POD' };
     const sandbox_config = {
       metadata: pod,
       labels,
@@ -138,18 +138,18 @@ export class ContainerdEngine implements Engine {
       known ?? (await this.#call('RunPodSandbox', { config: sandbox_config })).pod_sandbox_id ?? '';
     this.#sandboxes.set(pod.uid, pod_sandbox_id);
     const config = {
-      metadata: { name, attempt: wish.attempt ?? 0 },
-      image: { image: wish.image ?? TEST_IMAGE },
-      command: wish.command ?? [],
-      envs: [...Object.entries(wish.environment ?? {}), ...Object.entries(wish.laterEnvironment ?? {})].map(
+      metadata: { name, attempt: spec.attempt ?? 0 },
+      image: { image: spec.image ?? TEST_IMAGE },
+      command: spec.command ?? [],
+      envs: [...Object.entries(spec.environment ?? {}), ...Object.entries(spec.laterEnvironment ?? {})].map(
         ([key, value]) => ({ key, value }),
       ),
-      mounts: (wish.mounts ?? []).map(({ hostPath, containerPath, writable }) => ({
+      mounts: (spec.mounts ?? []).map(({ hostPath, containerPath, writable }) => ({
         host_path: hostPath,
         container_path: containerPath,
         readonly: !writable,
       })),
-      devices: (wish.devices ?? []).map(({ hostPath, containerPath }) => ({
+      devices: (spec.devices ?? []).map(({ hostPath, containerPath }) => ({
         host_path: hostPath,
         container_path: containerPath,
         permissions: 'rw',
@@ -158,8 +158,8 @@ export class ContainerdEngine implements Engine {
       linux: {
         security_context: {
           namespace_options: namespaces,
-          readonly_rootfs: wish.readOnlyRoot ?? false,
-          ...(wish.user === undefined ? {} : { run_as_user: { value: wish.user } }),
+          readonly_rootfs: spec.readOnlyRoot ?? false,
+          ...(spec.user === undefined ? {} : { run_as_user: { value: spec.user } }),
         },
       },
     };

@@ -5,7 +5,7 @@ import Docker from 'dockerode';
 import { LABEL, type ContainerRuntime } from '../../../src/agent/runtimes/container.js';
 import { DockerRuntime } from '../../../src/agent/runtimes/docker-runtime.js';
 import { Daemon, unmountBelow } from './daemon.js';
-import type { ContainerWish, Engine, ExecResult } from './engine.js';
+import type { ContainerSpec, Engine, ExecResult } from './engine.js';
 import { buildRootFileSystem, packLayer, TEST_IMAGE, type ImageFile } from './test-image.js';
 
 export const DOCKER_PROGRAMS = ['dockerd', 'containerd', 'runc', 'tar'];
@@ -64,32 +64,32 @@ export class DockerEngine implements Engine {
     await this.#daemon?.stop();
   }
 
-  async run(wish: ContainerWish): Promise<string> {
-    const { pod, name } = wish;
+  async run(spec: ContainerSpec): Promise<string> {
+    const { pod, name } = spec;
     const container = await this.#docker.createContainer({
       name: `k8s_${name}_${pod.name}_${pod.namespace}_${pod.uid}_0`,
       Image: TEST_IMAGE,
-      ...(wish.command === undefined ? {} : { Cmd: [...wish.command] }),
-      Env: Object.entries(wish.environment ?? {}).map(([key, value]) => `${key}=${value}`),
+      ...(spec.command === undefined ? {} : { Cmd: [...spec.command] }),
+      Env: Object.entries(spec.environment ?? {}).map(([key, value]) => `${key}=${value}`),
       Labels: {
         [LABEL.podUid]: pod.uid,
         [LABEL.podNamespace]: pod.namespace,
         [LABEL.podName]: pod.name,
         [LABEL.containerName]: name,
       },
-      ...(wish.user === undefined ? {} : { User: String(wish.user) }),
+      ...(spec.user === undefined ? {} : { User: String(spec.user) }),
       HostConfig: {
         NetworkMode: 'none',
-        ReadonlyRootfs: wish.readOnlyRoot ?? false,
-        Binds: (wish.mounts ?? []).map(
+        ReadonlyRootfs: spec.readOnlyRoot ?? false,
+        Binds: (spec.mounts ?? []).map(
           ({ hostPath, containerPath, writable }) => `${hostPath}:${containerPath}:${writable ? 'rw' : 'ro'}`,
         ),
-        Devices: (wish.devices ?? []).map(({ hostPath, containerPath }) => ({
+        Devices: (spec.devices ?? []).map(({ hostPath, containerPath }) => ({
           PathOnHost: hostPath,
           PathInContainer: containerPath,
           CgroupPermissions: 'rw',
         })),
-        ...(wish.hostNamespaces === true ? { PidMode: 'host', IpcMode: 'host' } : {}),
+        ...(spec.hostNamespaces === true ? { PidMode: 'host', IpcMode: 'host' } : {}),
       },
     });
     await container.start();

@@ -2,7 +2,7 @@ import type { ContainerRuntime } from '../../../src/agent/runtimes/container.js'
 import type { ImageFile } from './test-image.js';
 
 /** The settings of a test container. */
-export interface ContainerWish {
+export interface ContainerSpec {
   readonly pod: { readonly uid: string; readonly namespace: string; readonly name: string };
   readonly name: string;
   /** Number of earlier starts; by default 0. Docker does not count. */
@@ -42,7 +42,7 @@ export interface Engine {
   /** Stops the daemon. */
   halt(): Promise<void>;
   /** Starts a container; returns its id. */
-  run(wish: ContainerWish): Promise<string>;
+  run(spec: ContainerSpec): Promise<string>;
   exec(containerId: string, command: readonly string[]): Promise<ExecResult>;
   /** Ends the processes of the container; the container stays. */
   end(containerId: string): Promise<void>;

@@ -24,7 +24,10 @@ export const IGNORANT: ContainerKnowledge = {
 };
 
 /** No pod is known. */
-export const NO_WISHES: PodLimitAnnotations = { annotations: () => null, onAnnotations: () => () => undefined };
+export const NO_LIMIT_ANNOTATIONS: PodLimitAnnotations = {
+  annotations: () => null,
+  onAnnotations: () => () => undefined,
+};
 
 export function gpuLimits(index: number, limits: Partial<NewDeviceLimits> = {}): NewDeviceLimits {
   return {
@@ -67,7 +70,7 @@ export interface TestSlicesOptions extends Partial<SlicesOptions> {
 export async function openSlices(t: Teardown, options: TestSlicesOptions = {}): Promise<TestSlices> {
   const base = options.base ?? join(await scratchDirectory(t), 'vm');
   const operator = new OperatorLimits(new SliceDirectories(base), silentLog());
-  const policy = new LimitPolicy(options.limitAnnotations ?? NO_WISHES, operator);
+  const policy = new LimitPolicy(options.limitAnnotations ?? NO_LIMIT_ANNOTATIONS, operator);
   const slices = new Slices({
     directories: new SliceDirectories(base),
     knowledge: IGNORANT,

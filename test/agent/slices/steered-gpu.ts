@@ -30,7 +30,7 @@ interface Running {
   level: bigint;
   /** GPU time submitted and not completed, and GPU time wanted and not submitted, both in us. */
   queueUs: number;
-  wishUs: number;
+  demandUs: number;
   grant: number | null;
   correction: number;
   charged: number;
@@ -50,7 +50,7 @@ export function runModel(slices: readonly ModelSlice[], fromMs: number, toMs: nu
     slice,
     level: 0n,
     queueUs: 0,
-    wishUs: 0,
+    demandUs: 0,
     grant: null,
     correction: PPM_WHOLE,
     charged: 0,
@@ -73,10 +73,10 @@ export function runModel(slices: readonly ModelSlice[], fromMs: number, toMs: nu
 
 function submit(one: Running, now: bigint, wanted: number): void {
   const { slice } = one;
-  one.wishUs = wanted >= 1 ? Infinity : Math.min(one.wishUs, 50 * slice.kernelUs) + wanted * STEP_US;
+  one.demandUs = wanted >= 1 ? Infinity : Math.min(one.demandUs, 50 * slice.kernelUs) + wanted * STEP_US;
   const effective = effectivePpm(slice.share, slice.softLimit ?? 0, one.grant ?? 0);
   // A program that keeps few launches in flight: the queue holds the work of two steps, or one launch.
-  while (one.wishUs >= slice.kernelUs && one.queueUs <= Math.max(2 * STEP_US, slice.kernelUs)) {
+  while (one.demandUs >= slice.kernelUs && one.queueUs <= Math.max(2 * STEP_US, slice.kernelUs)) {
     if (waitNs(one.level, now) > 0n) {
       one.waited = true;
       return;
@@ -87,7 +87,7 @@ function submit(one: Running, now: bigint, wanted: number): void {
     one.evidenceCharged += believed * 1_000;
     one.evidenceLaunches += 1;
     one.queueUs += slice.kernelUs;
-    one.wishUs -= slice.kernelUs;
+    one.demandUs -= slice.kernelUs;
   }
 }
 

@@ -62,7 +62,7 @@ export class KubeletModel {
   }
 
   /** Admits a pod of one container. `failAfter`: the kubelet itself fails the pod after that many resources. */
-  admit(wish: {
+  admit(pod: {
     cores: number;
     memoryBlocks: number;
     order: readonly ResourceKind[];
@@ -71,17 +71,17 @@ export class KubeletModel {
   }): boolean {
     const uid = `pod-${(this.#serial += 1)}`;
     const given: Record<ResourceKind, readonly string[]> = { core: [], memory: [] };
-    const listed = wish.knowsPods
+    const listed = pod.knowsPods
       ? [
-          ...[...this.pods.values()].filter(({ started }) => !started).map((pod) => waiting(pod.uid, pod)),
-          waiting(uid, wish),
+          ...[...this.pods.values()].filter(({ started }) => !started).map((other) => waiting(other.uid, other)),
+          waiting(uid, pod),
         ]
       : null;
-    for (const [at, kind] of wish.order.entries()) {
-      const size = kind === 'core' ? wish.cores : wish.memoryBlocks;
+    for (const [at, kind] of pod.order.entries()) {
+      const size = kind === 'core' ? pod.cores : pod.memoryBlocks;
       if (size === 0) continue;
       const available = this.#available(kind);
-      if (at >= wish.failAfter || available.length < size) {
+      if (at >= pod.failAfter || available.length < size) {
         this.failedHalfway ||= given.core.length + given.memory.length > 0;
         return false;
       }
@@ -112,8 +112,8 @@ export class KubeletModel {
     }
     this.pods.set(uid, {
       uid,
-      cores: wish.cores,
-      memoryBlocks: wish.memoryBlocks,
+      cores: pod.cores,
+      memoryBlocks: pod.memoryBlocks,
       coreIds: given.core,
       memoryIds: given.memory,
       started: false,
@@ -174,6 +174,6 @@ export class KubeletModel {
   }
 }
 
-function waiting(podUid: string, wish: { cores: number; memoryBlocks: number }): PendingContainer {
-  return { podUid, container: 'main', cores: wish.cores, memoryBlocks: wish.memoryBlocks, hint: [] };
+function waiting(podUid: string, pod: { cores: number; memoryBlocks: number }): PendingContainer {
+  return { podUid, container: 'main', cores: pod.cores, memoryBlocks: pod.memoryBlocks, hint: [] };
 }

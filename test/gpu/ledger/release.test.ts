@@ -4,7 +4,7 @@ import { reconcile } from '../../../src/gpu/ledger/release.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
 
 const both = ['core', 'memory'] as const;
-const wish = (cores: number, memoryBlocks: number, order: readonly ('core' | 'memory')[] = both) => ({
+const request = (cores: number, memoryBlocks: number, order: readonly ('core' | 'memory')[] = both) => ({
   cores,
   memoryBlocks,
   order,
@@ -13,7 +13,7 @@ const wish = (cores: number, memoryBlocks: number, order: readonly ('core' | 'me
 });
 
 function running(model: KubeletModel, cores: number, memoryBlocks: number): void {
-  if (!model.admit(wish(cores, memoryBlocks))) throw new Error('refused');
+  if (!model.admit(request(cores, memoryBlocks))) throw new Error('refused');
   for (const pod of model.pods.values()) model.start(pod);
 }
 
@@ -21,7 +21,7 @@ test('the ledger does not refuse a first memory request because of cores that on
   const model = new KubeletModel(nodeOf(1, 16));
   running(model, 100, 0);
   for (const pod of [...model.pods.values()]) model.end(pod);
-  t.ok(model.admit(wish(30, 4, ['memory', 'core'])));
+  t.ok(model.admit(request(30, 4, ['memory', 'core'])));
   t.end();
 });
 
@@ -55,7 +55,7 @@ test('an allocation that the kubelet does not list is kept for the grace period,
 
 test('memory of a failed pod that is offered again does not use older waiting cores instead of the latest ones', (t) => {
   const model = new KubeletModel(nodeOf(3, 16));
-  const unknown = (...wanted: Parameters<typeof wish>) => ({ ...wish(...wanted), knowsPods: false });
+  const unknown = (...wanted: Parameters<typeof request>) => ({ ...request(...wanted), knowsPods: false });
   t.ok(model.admit(unknown(200, 0)));
   t.notOk(model.admit(unknown(150, 4, ['memory', 'core'])), 'the memory was matched with the two GPUs');
   t.ok(model.admit(unknown(60, 8)));

@@ -16,7 +16,7 @@ import { ProcessOwners } from '../../../../src/agent/slices/process-owners.js';
 import { ManualClock } from '../../../manual-clock.js';
 import type { scratchDirectory } from '../../../scratch.js';
 import { FakeGpus, listed } from '../fake-gpu.js';
-import { ALLOCATION, gpuLimits, IGNORANT, MIB, NO_WISHES, openSlices, sliceSpec } from '../node-slices.js';
+import { ALLOCATION, gpuLimits, IGNORANT, MIB, NO_LIMIT_ANNOTATIONS, openSlices, sliceSpec } from '../node-slices.js';
 import { greetingBytes, ownStartTicks, say } from '../container-client.js';
 import { eventually } from '../../../harness/eventually.js';
 
@@ -479,7 +479,7 @@ test("a pod that the original's own library serves has no findings and is not ev
   const legacy = new LegacyPods({
     path: node.node.base,
     knowledge,
-    limitAnnotations: NO_WISHES,
+    limitAnnotations: NO_LIMIT_ANNOTATIONS,
     driverVersion: () => '570.86.10',
     clock: systemClock,
     log: silentLog(),

@@ -24,7 +24,7 @@ const PODS: Readonly<Record<string, string>> = { [A]: 'pod-a', [B]: 'pod-b' };
 /** Pids that no process has: the kernel assigns numbers up to four million. */
 const PID_A = 2_000_000_001;
 const PID_B = 2_000_000_002;
-const STRANGER = 2_000_000_003;
+const FOREIGN = 2_000_000_003;
 
 /** The test assigns pids to containers. */
 const BY_PID: ContainerKnowledge = {
@@ -114,11 +114,11 @@ test('the monitor sums the processes of the driver by container, and keeps forei
   const node = await monitored(t);
   await node.start(A);
   await node.start(B);
-  node.run(listed(PID_A, 300 * MIB, 20), listed(PID_B, 100 * MIB, 5), listed(STRANGER, 50 * MIB, 7));
+  node.run(listed(PID_A, 300 * MIB, 20), listed(PID_B, 100 * MIB, 5), listed(FOREIGN, 50 * MIB, 7));
   await node.ticks(11);
   t.match(node.device(A), { usedMemoryBytes: 300 * MIB, usedPercent: 20, pids: [PID_A] });
   t.match(node.device(B), { usedMemoryBytes: 100 * MIB, usedPercent: 5, pids: [PID_B] });
-  t.match(node.monitor.gpus[0]?.state, { sample: { utilizationPercent: 50 }, foreignProcesses: [{ pid: STRANGER }] });
+  t.match(node.monitor.gpus[0]?.state, { sample: { utilizationPercent: 50 }, foreignProcesses: [{ pid: FOREIGN }] });
 });
 
 test('a process that greeted belongs to its container, whatever its control group', async (t) => {
@@ -258,11 +258,11 @@ test('use by a process of no container counts against others from its second obs
   const before = node.monitor.gpus[0]?.samples ?? 0;
   await node.ticks(20, (tick) => {
     const seen = (node.monitor.gpus[0]?.samples ?? 0) > before;
-    node.run(listed(PID_A, MIB, 30), ...(seen ? [] : [listed(STRANGER, MIB, 60)]));
+    node.run(listed(PID_A, MIB, 30), ...(seen ? [] : [listed(FOREIGN, MIB, 60)]));
     if (tick > 0) work();
   });
   t.equal(company, false, 'the process was ending, or had not greeted yet');
-  node.run(listed(PID_A, MIB, 30), listed(STRANGER, MIB, 60));
+  node.run(listed(PID_A, MIB, 30), listed(FOREIGN, MIB, 60));
   await node.ticks(30, work);
   t.match(container.told(0).steering, { alone: false, othersPpm: 600_000 });
 });
@@ -414,7 +414,7 @@ test('the monitor counts samples, failed samples and foreign processes of every 
   const node = await monitored(t);
   await node.start(A);
   await node.start(B);
-  node.run(listed(PID_A, MIB, 1), listed(STRANGER, MIB, 1));
+  node.run(listed(PID_A, MIB, 1), listed(FOREIGN, MIB, 1));
   t.same(observeGpus(node.monitor.gpus), []);
   await node.samples(2);
   const [gpu] = observeGpus(node.monitor.gpus);
@@ -424,7 +424,7 @@ test('the monitor counts samples, failed samples and foreign processes of every 
     failedSamples: 0,
     containers: 2,
     presentContainers: 1,
-    foreignPids: [STRANGER],
+    foreignPids: [FOREIGN],
     adopted: [],
     processMemoryBytes: 2 * MIB,
     sample: { temperatureCelsius: 40 },
@@ -432,7 +432,7 @@ test('the monitor counts samples, failed samples and foreign processes of every 
   node.gpus.failure = new Error('the GPU fell off the bus');
   await node.samples(2);
   t.match(observeGpus(node.monitor.gpus), [
-    { samples: 4, failedSamples: 2, sample: { atMs: gpu?.sample?.atMs }, foreignPids: [STRANGER] },
+    { samples: 4, failedSamples: 2, sample: { atMs: gpu?.sample?.atMs }, foreignPids: [FOREIGN] },
   ]);
 });
 
