@@ -67,13 +67,16 @@ export function questionOf(state: LedgerState, request: PreferenceRequest): Ques
   const selection = (isChosen ? undefined : turn[0]?.selection) ?? ANY_GPUS;
   const hint = turn.find((container) => container.hint.length > 0)?.hint ?? [];
   const among = kind === 'core' ? gpusOffering(state, request) : undefined;
-  const isPredicted = wanted.slice(0, 1).some(({ cores, memoryBlocks }) => {
-    const memoryBytes = memoryBlocks * MEMORY_BLOCK_BYTES;
-    return (
-      hint.length > 0 &&
-      place(node.topology, free, { cores, memoryBytes, selection }, { mustInclude: must, among: hint }).ok
-    );
-  });
+  const [first] = wanted;
+  const isPredicted =
+    first !== undefined &&
+    hint.length > 0 &&
+    place(
+      node.topology,
+      free,
+      { cores: first.cores, memoryBytes: first.memoryBlocks * MEMORY_BLOCK_BYTES, selection },
+      { mustInclude: must, among: hint },
+    ).ok;
   const planned =
     half === null && !isPredicted ? plannedGpus(state, reused, turn[0], { pending, wanted, among }) : null;
   return {
