@@ -65,7 +65,8 @@ type Answer<T> = ({ readonly ok: true } & T) | RequestRefusal;
 
 /**
  * Executes the ledger's decisions. All state changes pass through one queue, one after another. Calls to the kubelet
- * are made outside the queue, so a slow answer delays only one container start. No change waits for the API server.
+ * are made outside the queue, so a slow answer delays only one container start. No change waits for the API server; a
+ * request for preferred ids waits for its pod to appear in the pod watch, for half a second at most.
  */
 export class Allocator {
   readonly #options: AllocatorOptions;
