@@ -1,7 +1,7 @@
 import { credentials, status, type ServiceError } from '@grpc/grpc-js';
 import { Command, InvalidArgumentError } from 'commander';
 import { StartupError } from '../host/startup-error.js';
-import { parseHundredths, parseMemory } from '../manifests/container-value.js';
+import { parseCores, parseMemory } from '../manifests/container-value.js';
 import type { ContainerLimits__Output } from '../rpc/gen/vgpu/ContainerLimits.js';
 import { limitsProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
@@ -53,12 +53,8 @@ export function limitsCommand(): Command {
       'memory limit over all GPUs of the container: blocks of 256 MiB, or bytes with a unit (4GiB)',
       memory,
     )
-    .option('--share <hundredths>', 'cores of each GPU that belong to the container', hundredths)
-    .option(
-      '--soft <hundredths>',
-      'cores that the container may use while other containers leave the GPU idle',
-      hundredths,
-    )
+    .option('--share <cores>', 'cores of each GPU that belong to the container', cores)
+    .option('--soft <cores>', 'cores that the container may use while other containers leave the GPU idle', cores)
     .addOption(outputOption())
     .addOption(displaySocketOption())
     .action((name: string, options: SetOptions) =>
@@ -218,8 +214,8 @@ function memory(text: string): number {
   return bytes;
 }
 
-function hundredths(text: string): number {
-  const value = parseHundredths(text);
-  if (value === null) throw new InvalidArgumentError('Expected hundredths of a GPU from 1 to 100.');
+function cores(text: string): number {
+  const value = parseCores(text);
+  if (value === null) throw new InvalidArgumentError('Expected a number of cores from 1 to 100.');
   return value;
 }

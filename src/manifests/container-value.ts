@@ -23,12 +23,12 @@ export function parseMemory(text: string): number | null {
 }
 
 /** 1 to 100; null for anything else. */
-export function parseHundredths(text: string): number | null {
-  const value = parseAnyHundredths(text);
+export function parseCores(text: string): number | null {
+  const value = parseAnyCores(text);
   return value !== null && Number(text) <= VCUDA_CORES_PER_GPU ? value : null;
 }
 
 /** As the original does: more than a whole GPU means a whole GPU. */
-export function parseAnyHundredths(text: string): number | null {
+export function parseAnyCores(text: string): number | null {
   return /^\d{1,9}$/.test(text) && Number(text) > 0 ? Math.min(VCUDA_CORES_PER_GPU, Number(text)) : null;
 }

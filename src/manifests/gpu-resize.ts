@@ -1,5 +1,5 @@
 /** Annotations that resize the GPU share of a running container, as `pods/resize` resizes CPU and memory. */
-import { parseHundredths, parseMemory, valueFor } from './container-value.js';
+import { parseCores, parseMemory, valueFor } from './container-value.js';
 import { VCUDA_BLOCK_BYTES } from './gpu-resources.js';
 
 /** Pod annotation: the cores that a running container should have, more than it requested. */
@@ -39,7 +39,7 @@ export function readResize(annotation: Annotation, container: string, requested:
     if (value === null) problems.push(`${key}: ${JSON.stringify(text.slice(0, 64))} is not ${expected}`);
     return value;
   };
-  const cores = read(CORE_RESIZE_KEY, parseHundredths, 'a number of hundredths of a GPU from 1 to 100');
+  const cores = read(CORE_RESIZE_KEY, parseCores, 'a number of cores from 1 to 100');
   const bytes = read(
     MEMORY_RESIZE_KEY,
     parseMemory,

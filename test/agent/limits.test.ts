@@ -100,7 +100,7 @@ test('an operator who requests impossible limits gets the reason', async (t) => 
   });
   t.match(await limits(node, 'set', `default/${two.name}/a`, '--share', '101'), {
     code: 2,
-    output: /hundredths of a GPU from 1 to 100/,
+    output: /cores from 1 to 100/,
   });
   for (const [args, output] of [
     [['--share', '50'], /the share stays 10, which is what was allocated; 50 is more/],

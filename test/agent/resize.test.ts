@@ -116,7 +116,7 @@ test('what no GPU has is infeasible, and a wrong value is said', async (t) => {
   t.match(statusOf(wanted)?.pending?.message, /GPU 0 has 100 cores and 4096 MiB/);
   node.kubelet.annotate(wanted.uid, { 'tencent.com/vcuda-core-resize': 'half' });
   await eventually(
-    () => statusOf(wanted)?.pending?.message.includes('"half" is not a number of hundredths') === true,
+    () => statusOf(wanted)?.pending?.message.includes('"half" is not a number of cores') === true,
     'the wrong value is named',
   );
 });

@@ -399,7 +399,7 @@ test('kubectl gpu limits resize asks for more than a pod requested', async (t) =
   for (const [args, message] of [
     [['--cores', '20'], /container main: 20 cores are less than the 30 requested; kubectl gpu limits set lowers/],
     [['--memory', '8'], /8 is less than the 16 blocks requested/],
-    [['--cores', '120'], /hundredths of a GPU from 1 to 100/],
+    [['--cores', '120'], /a number of cores from 1 to 100/],
     [[], /give --cores, --memory or both, or --request alone/],
     [['--request', '--cores', '60'], /give --cores, --memory or both, or --request alone/],
   ] as const)

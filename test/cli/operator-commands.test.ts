@@ -65,7 +65,7 @@ test('the node commands print for people and for programs', async (t) => {
     { kind: 'Refused', level: 'warning' },
   ]);
 
-  t.match((await command('top', '--once', ...socket)).out, new RegExp(`GPU 0 .*30 given[^]*${name}`));
+  t.match((await command('top', '--once', ...socket)).out, new RegExp(`GPU 0 .*30 allocated[^]*${name}`));
   t.match(JSON.parse((await command('top', '-o', 'json', ...socket)).out), {
     gpus: [{ allocatedCores: 30 }],
     allocations: [{ cores: 30 }],

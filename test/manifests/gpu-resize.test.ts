@@ -27,7 +27,7 @@ test('a resize names cores, memory or both, for all containers or for some', (t)
   t.same(read({ [CORES]: '101', [MEMORY]: 'much' }), {
     amounts: REQUESTED,
     problems: [
-      `${CORES}: "101" is not a number of hundredths of a GPU from 1 to 100`,
+      `${CORES}: "101" is not a number of cores from 1 to 100`,
       `${MEMORY}: "much" is not a number of blocks of 256 MiB, or of bytes with a unit such as 6Gi`,
     ],
   });

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { parseHundredths, parseMemory, valueFor } from '../../manifests/container-value.js';
+import { parseCores, parseMemory, valueFor } from '../../manifests/container-value.js';
 import { CORE_LIMIT_KEY, MEMORY_LIMIT_KEY, PRIORITY_KEY, SHARE_LIMIT_KEY } from '../../gpu/annotations.js';
 import { parsePriority } from '../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
@@ -161,12 +161,12 @@ function setCommand(): Command {
     .option(
       '--share <cores>',
       'cores of each GPU that belong to a container',
-      checked(parseHundredths, 'hundredths of a GPU from 1 to 100'),
+      checked(parseCores, 'a number of cores from 1 to 100'),
     )
     .option(
       '--soft <cores>',
       'cores that a container may use while other containers leave the GPU idle',
-      checked(parseHundredths, 'hundredths of a GPU from 1 to 100'),
+      checked(parseCores, 'a number of cores from 1 to 100'),
     )
     .option('--priority <priority>', 'high, normal or low', checked(parsePriority, 'high, normal or low'))
     .addOption(outputOption())
@@ -212,7 +212,7 @@ function resizeCommand(): Command {
     .option(
       '--cores <cores>',
       'cores that a container should have',
-      checked(parseHundredths, 'hundredths of a GPU from 1 to 100'),
+      checked(parseCores, 'a number of cores from 1 to 100'),
     )
     .option(
       '--memory <amount>',

@@ -102,7 +102,7 @@ test('a change of limits through the claim is an event of each of its pods, and 
   await eventually(() => podsTold(/^main: .*share 20/) === 'one,two', 'the events of the change');
   annotate(node, 'resourceclaims', 'shared', { 'tencent.com/vcuda-share-limit': 'half' });
   await eventually(
-    () => podsTold(/vcuda-share-limit: "half" is not a number of hundredths/) === 'one,two',
+    () => podsTold(/vcuda-share-limit: "half" is not a number of cores/) === 'one,two',
     'the events of the refusal',
   );
 });

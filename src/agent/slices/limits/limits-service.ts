@@ -45,9 +45,9 @@ function requestOf(request: SetLimitsRequest__Output): LimitRequest {
       status.INVALID_ARGUMENT,
       `${request.memory_bytes} bytes are more than any GPU has; give at most the memory of the container's GPUs`,
     );
-  for (const hundredths of [request.share, request.soft_limit]) {
-    if (hundredths > 100)
-      throw new RpcRefusal(status.INVALID_ARGUMENT, `${hundredths} hundredths are more than one GPU, which has 100`);
+  for (const cores of [request.share, request.soft_limit]) {
+    if (cores > 100)
+      throw new RpcRefusal(status.INVALID_ARGUMENT, `${cores} cores are more than one GPU, which has 100`);
   }
   return { memoryBytes: memoryBytes || null, share: request.share || null, softLimit: request.soft_limit || null };
 }

@@ -13,7 +13,7 @@ import {
 import type { DeviceLimit } from '../../../abi/limits-file.js';
 import { isHigher, parsePriority, type Priority } from '../../../gpu/priority.js';
 import { CORES_PER_GPU } from '../../../gpu/resources.js';
-import { parseAnyHundredths, parseHundredths, parseMemory, valueFor } from '../../../manifests/container-value.js';
+import { parseAnyCores, parseCores, parseMemory, valueFor } from '../../../manifests/container-value.js';
 
 /** The requested limits of one container; null: as allocated. */
 export interface LimitRequest {
@@ -55,8 +55,8 @@ export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, c
       parseMemory,
       'a number of blocks of 256 MiB, or of bytes with a unit such as 1536Mi',
     ),
-    share: read(SHARE_LIMIT_KEY, parseHundredths, 'a number of hundredths of a GPU from 1 to 100'),
-    softLimit: read(CORE_LIMIT_KEY, parseAnyHundredths, 'a positive number of hundredths of a GPU'),
+    share: read(SHARE_LIMIT_KEY, parseCores, 'a number of cores from 1 to 100'),
+    softLimit: read(CORE_LIMIT_KEY, parseAnyCores, 'a positive number of cores'),
   };
   const priority = read(PRIORITY_KEY, parsePriority, 'high, normal or low');
   return { request: priority === null ? request : { ...request, priority }, problems };

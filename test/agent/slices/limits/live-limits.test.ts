@@ -9,7 +9,7 @@ import {
   readLimitAnnotations,
   sameLimits,
 } from '../../../../src/agent/slices/limits/live-limits.js';
-import { parseHundredths, parseMemory } from '../../../../src/manifests/container-value.js';
+import { parseCores, parseMemory } from '../../../../src/manifests/container-value.js';
 
 const MIB = 2 ** 20;
 const BLOCK = 256 * MIB;
@@ -52,8 +52,8 @@ for (const [text, bytes] of [
   });
 }
 
-test('shares are whole hundredths up to one GPU, and a larger soft limit is one GPU, as in the original', (t) => {
-  t.same(['1', '100', '101', '0', '-5', '1.5', 'half', ''].map(parseHundredths), [
+test('shares are whole cores up to one GPU, and a larger soft limit is one GPU, as in the original', (t) => {
+  t.same(['1', '100', '101', '0', '-5', '1.5', 'half', ''].map(parseCores), [
     1,
     100,
     null,
