@@ -146,7 +146,7 @@ WITH_ATTRIBUTES(cuMemcpyWithAttributesAsync, stream)
 WITH_ATTRIBUTES(cuMemcpyWithAttributesAsync_ptsz, OF_THREAD(stream))
 
 /* An array is on a GPU. */
-static bool is_devices_hold(const CUmemcpy3DOperand *operand) {
+static bool is_on_device(const CUmemcpy3DOperand *operand) {
   return operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER || devices_hold(operand->op.ptr.ptr);
 }
 
@@ -154,7 +154,7 @@ static bool is_devices_hold(const CUmemcpy3DOperand *operand) {
 static uint64_t elements_within(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count) {
   uint64_t elements = 0;
   for (size_t i = 0; list != NULL && i < count; i++)
-    if (is_devices_hold(&list[i].src) && is_devices_hold(&list[i].dst))
+    if (is_on_device(&list[i].src) && is_on_device(&list[i].dst))
       elements += list[i].extent.width * list[i].extent.height * list[i].extent.depth;
   return elements;
 }
@@ -173,3 +173,22 @@ OF_OPERANDS(cuMemcpy3DBatchAsync_v2_ptsz, (LIST, FLAGS), (count, list, flags, st
 OF_OPERANDS(cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP * list, FLAGS), (list, flags, stream), 1, stream)
 OF_OPERANDS(cuMemcpy3DWithAttributesAsync_ptsz, (CUDA_MEMCPY3D_BATCH_OP * list, FLAGS), (list, flags, stream), 1,
             OF_THREAD(stream))
+
+/* An endpoint is memory of another GPU. */
+static bool is_on_gpu(const CUfabricCpyOperand *operand) {
+  return operand->type != CU_FABRIC_COPY_OPERAND_TYPE_POINTER || devices_hold(operand->op.ptr.ptr);
+}
+
+static uint64_t bytes_between(const CUDA_FABRIC_COPY_BATCH_OP *list, size_t count) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; list != NULL && i < count; i++)
+    if (is_on_gpu(&list[i].src) && is_on_gpu(&list[i].dst)) bytes += list[i].size;
+  return bytes;
+}
+
+#define OVER_FABRIC(name, stream_)                                                                                     \
+  GATED_WHERE(bytes_between(list, count) > 0, name, (size_t count, CUDA_FABRIC_COPY_BATCH_OP * list, FLAGS),           \
+              (count, list, flags, stream), KEY(PEERS, bytes_between(list, count)), stream_)
+
+OVER_FABRIC(cuFabricCpyBatchAsync, stream)
+OVER_FABRIC(cuFabricCpyBatchAsync_ptsz, OF_THREAD(stream))

@@ -584,4 +584,32 @@ typedef struct {
 } CUDA_MEMCPY3D_BATCH_OP_v1;
 typedef CUDA_MEMCPY3D_BATCH_OP_v1 CUDA_MEMCPY3D_BATCH_OP;
 
+/* ---- copies over a fabric ---- */
+
+typedef enum {
+  CU_FABRIC_COPY_OPERAND_TYPE_POINTER = 1,
+  CU_FABRIC_COPY_OPERAND_TYPE_LOGICAL_ENDPOINT = 2,
+} CUfabricCpyOperandType;
+
+typedef struct {
+  CUfabricCpyOperandType type;
+  union {
+    struct {
+      CUdeviceptr ptr;
+      CUmemLocation locHint;
+    } ptr;
+    struct {
+      uint32_t id;
+      uint64_t offset;
+    } le;
+  } op;
+} CUfabricCpyOperand;
+
+typedef struct CUDA_FABRIC_COPY_BATCH_OP_st {
+  CUfabricCpyOperand src;
+  CUfabricCpyOperand dst;
+  size_t size;
+  unsigned int flags;
+} CUDA_FABRIC_COPY_BATCH_OP;
+
 #endif

@@ -232,3 +232,19 @@ QUEUED(cuMemcpy3DBatchAsync_v2, (size_t count, CUDA_MEMCPY3D_BATCH_OP *list, uns
        (count, list, flags), ((void)flags, each_of(s, list, count, NULL)))
 QUEUED(cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP * one, unsigned long long flags), (one, flags),
        ((void)flags, operands(s, one)))
+
+/* ---- copies over a fabric: there is none, so only those between addresses ---- */
+
+static CUresult between_addresses(CUstream handle, const CUDA_FABRIC_COPY_BATCH_OP *list, size_t count) {
+  NEED(list != NULL && count > 0);
+  for (size_t i = 0; i < count; i++) {
+    bool is_local = list[i].src.type == CU_FABRIC_COPY_OPERAND_TYPE_POINTER &&
+                    list[i].dst.type == CU_FABRIC_COPY_OPERAND_TYPE_POINTER;
+    if (!is_local) return CUDA_ERROR_NOT_SUPPORTED;
+    if (list[i].size > 0) TRY(row(handle, list[i].dst.op.ptr.ptr, list[i].src.op.ptr.ptr, list[i].size, false));
+  }
+  return CUDA_SUCCESS;
+}
+
+QUEUED(cuFabricCpyBatchAsync, (size_t count, CUDA_FABRIC_COPY_BATCH_OP *list, unsigned long long flags),
+       (count, list, flags), ((void)flags, between_addresses(s, list, count)))

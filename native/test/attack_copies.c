@@ -77,6 +77,14 @@ static void batch_of_13(void) {
 static void with_attributes(void) {
   OK(cuMemcpyWithAttributesAsync(to, from, BYTES, NULL, stream));
 }
+static void over_fabric(void) {
+  CUDA_FABRIC_COPY_BATCH_OP copy = {.src.type = CU_FABRIC_COPY_OPERAND_TYPE_POINTER,
+                                    .src.op.ptr.ptr = from,
+                                    .dst.type = CU_FABRIC_COPY_OPERAND_TYPE_POINTER,
+                                    .dst.op.ptr.ptr = to,
+                                    .size = BYTES};
+  OK(cuFabricCpyBatchAsync(1, &copy, 0, stream));
+}
 static void from_host(void) {
   OK(cuMemcpyAsync(small, (CUdeviceptr)host, sizeof host, stream));
 }
@@ -116,6 +124,7 @@ int main(void) {
       {"cuMemcpyBatchAsync", batch},
       {"cuMemcpyBatchAsync_v2", batch_of_13},
       {"cuMemcpyWithAttributesAsync", with_attributes},
+      {"cuFabricCpyBatchAsync", over_fabric},
       {"cuMemcpyHtoDAsync of an address of the GPU", as_host},
       {"cuMemcpyDtoHAsync to an address of the GPU", to_host},
   };

@@ -99,6 +99,14 @@ static CUDA_MEMCPY3D_BATCH_OP *operands(const struct objects *a) {
   return &one;
 }
 
+static CUDA_FABRIC_COPY_BATCH_OP *fabric_copy(const struct objects *a) {
+  static CUDA_FABRIC_COPY_BATCH_OP one = {
+      .src.type = CU_FABRIC_COPY_OPERAND_TYPE_POINTER, .dst.type = CU_FABRIC_COPY_OPERAND_TYPE_POINTER, .size = COUNT};
+  one.src.op.ptr.ptr = a->from;
+  one.dst.op.ptr.ptr = a->to;
+  return &one;
+}
+
 /* The next allocation must let the pool grow again. */
 static CUresult free_pooled(const struct objects *a) {
   CUresult result = cuMemFree_v2(a->made);
