@@ -42,19 +42,20 @@ export class GpuSampler {
     return this.#last;
   }
 
-  /**
-   * Whether the driver lists other processes, or more memory of processes, than at the last reading. Asks for nothing
-   * else, so that a GPU with containers can be asked between two readings. False if the driver does not answer.
-   */
-  async hasChanged(): Promise<boolean> {
+  /** The processes alone, between two readings; null if the driver does not answer. */
+  async processes(): Promise<readonly GpuProcess[] | null> {
     try {
-      const processes = await this.#source.processes(this.#uuid);
-      const known = new Set(this.#last?.processes.map(({ pid }) => pid));
-      if (processes.length !== known.size || processes.some(({ pid }) => !known.has(pid))) return true;
-      return memoryOf(processes) > (this.#last?.processMemoryBytes ?? 0) + GROWTH_BYTES;
+      return await this.#source.processes(this.#uuid);
     } catch {
-      return false;
+      return null;
     }
+  }
+
+  /** Whether these are other processes, or have more memory, than at the last reading. */
+  differs(processes: readonly GpuProcess[]): boolean {
+    const known = new Set(this.#last?.processes.map(({ pid }) => pid));
+    if (processes.length !== known.size || processes.some(({ pid }) => !known.has(pid))) return true;
+    return memoryOf(processes) > (this.#last?.processMemoryBytes ?? 0) + GROWTH_BYTES;
   }
 }
 

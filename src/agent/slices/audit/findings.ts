@@ -57,8 +57,10 @@ export function advance(before: FindingState, found: readonly Finding[], policy:
 }
 
 /** The state of a finding that this audit has. */
-function again(known: LastingFinding | undefined, finding: Finding): LastingFinding {
+function again(known: LastingFinding | undefined, seen: Finding): LastingFinding {
   const audits = (known?.audits ?? 0) + 1;
+  // What one audit proved is proved, although the next may show less of it.
+  const finding = audits > 1 && known?.finding.proof === true ? { ...seen, proof: true as const } : seen;
   const occurrences = (known?.occurrences ?? 0) + (audits > 1 ? 0 : finding.twice === true ? 2 : 1);
   const raised =
     known?.raised === true ||

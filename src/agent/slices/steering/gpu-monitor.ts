@@ -81,9 +81,22 @@ export class GpuMonitor {
     return !this.#busy && this.#state?.sample.utilizationPercent === 0;
   }
 
-  /** Whether the driver shows other processes of its containers than at the last sample; never rejects. */
-  async hasChanged(): Promise<boolean> {
-    return this.#gpuSlices.length > 0 && this.#sampler.hasChanged();
+  /**
+   * Whether the driver shows other processes than at the last sample; never rejects. Looks for GPU time that no launch
+   * explains, because the last sample may have been before it and the next one may be after it.
+   */
+  async hasChanged(nowNs: () => bigint): Promise<boolean> {
+    if (this.#gpuSlices.length === 0) return false;
+    const processes = await this.#sampler.processes();
+    if (processes === null) return false;
+    const paced = this.#gpuSlices.filter((gpuSlice) => gpuSlice.present && gpuSlice.paced);
+    if (paced.length > 0 && this.#sampledAtNs !== null) {
+      const here = new Set(paced.map(({ slice }) => slice.id));
+      const { byAllocation } = partByOwner(processes, this.#owners, this.uuid, here);
+      const elapsedNs = Number(nowNs() - this.#sampledAtNs);
+      for (const gpuSlice of paced) gpuSlice.updateBetween(byAllocation.get(gpuSlice.slice.id) ?? [], elapsedNs);
+    }
+    return this.#sampler.differs(processes);
   }
 
   /** Updates the slices on this GPU; `slices` are all of this node. */

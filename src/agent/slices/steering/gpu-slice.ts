@@ -27,6 +27,8 @@ const OTHERS_STEP_PART = 0.1;
 const MIN_ACCOUNT_NS = 3e9;
 /** Reports cover short windows and arrive late, so this many recent ones are used. */
 const REPORTS = 3;
+/** Launches before the first tick count with this much GPU time at most. */
+const MOST_CHARGED_BEFORE_NS = 60e9;
 /** A container that was throttled for less of the time than this may not have needed its full share. */
 const MIN_THROTTLED_PART = 0.8;
 
@@ -194,7 +196,15 @@ export class GpuSlice {
     if (this.#counters === null) return null;
     const { share, softLimit, priority = 'normal' } = this.live;
     const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
-    if (anew || before === null)
+    if (anew || before === null) {
+      // The launches before may still run.
+      const { chargedNs, launches, unknownLaunches } = this.#counters;
+      this.#uncharged.tick({
+        chargedNs: Math.min(chargedNs, MOST_CHARGED_BEFORE_NS),
+        launches,
+        unknownLaunches,
+        elapsedNs: 0,
+      });
       return {
         id: this.slice.id,
         share,
@@ -204,10 +214,11 @@ export class GpuSlice {
         waiting: owes,
         reportedPpm: this.#reportedPpm,
       };
+    }
     const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
     const waiting = owes || this.#counters.waits !== before.waits;
     const launches = Math.max(0, this.#counters.launches - before.launches);
-    this.#uncharged.tick({
+    this.#evidence.unexplainedNs += this.#uncharged.tick({
       chargedNs,
       launches,
       unknownLaunches: Math.max(0, this.#counters.unknownLaunches - before.unknownLaunches),
@@ -271,9 +282,16 @@ export class GpuSlice {
     const reported = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     evidence.reportedNs =
       reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
-    evidence.unexplainedNs += ((this.#uncharged.sample(reported, elapsedNs) ?? 0) / 100) * elapsedNs;
+    this.#uncharged.report({ percent: reported, elapsedNs, isSample: true });
     evidence.reports += 1;
     evidence.reportedForNs += elapsedNs;
+  }
+
+  /** Its processes between two samples, `elapsedNs` after the last one. */
+  updateBetween(processes: readonly GpuProcess[], elapsedNs: number): void {
+    if (this.processes.length === 0) return;
+    const percent = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
+    this.#uncharged.report({ percent, elapsedNs, isSample: false });
   }
 
   /** Percent of the GPU that the driver reports for its processes in the last sample; null if it does not. */

@@ -146,7 +146,7 @@ export class Monitor {
     const { uuid } = gpu;
     if (this.#sampling.has(uuid) || this.#checking.has(uuid)) return;
     this.#checking.set(uuid, false);
-    const changed = await gpu.hasChanged();
+    const changed = await gpu.hasChanged(this.#nowNs);
     const due = this.#checking.get(uuid) === true;
     this.#checking.delete(uuid);
     if (changed || due) this.#takeSample(gpu);

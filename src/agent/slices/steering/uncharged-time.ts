@@ -27,9 +27,22 @@ const MOST_UNJUDGED_NS = 60e9;
 /** Less than this part of the GPU may be an error of a report. */
 const UNCHARGED_PERCENT = 10;
 
+/** The driver's report of a container's use, in percent of the GPU; null if it has none. */
+interface Report {
+  readonly percent: number | null;
+  /** Time since the last sample. */
+  readonly elapsedNs: number;
+  /** False for a report between two samples. */
+  readonly isSample: boolean;
+}
+
+/** While a container rests, ticks are as rare as reports. */
+const MOST_REPORTS = 4;
+
 /**
  * A report is the use of one window, charges are sums over ticks. The charges of the busiest moment of the last two
- * samples, under the largest possible correction, bound what launches can explain.
+ * samples, under the largest possible correction, bound what launches can explain. A report is judged at the next tick,
+ * which has read the charges of its time.
  */
 export class UnchargedTime {
   #burst: ChargedTick[] = [];
@@ -39,11 +52,11 @@ export class UnchargedTime {
   #owedNs = 0;
   #guessedNs = 0;
   #unjudgedNs = 0;
+  #reports: readonly Report[] = [];
   #found: number | null = null;
-  #ticked = false;
 
-  tick(tick: ChargedTick): void {
-    this.#ticked = true;
+  /** Returns the reported time since the last tick, in ns, that no launch explains. */
+  tick(tick: ChargedTick): number {
     this.#burst.push(tick);
     while (sum(this.#burst.slice(1), 'elapsedNs') >= BURST_NS) this.#burst.shift();
     this.#mostNs = Math.max(this.#mostNs, sum(this.#burst, 'chargedNs'));
@@ -51,30 +64,30 @@ export class UnchargedTime {
       this.#owedNs += LONG_LAUNCH_FACTOR * tick.chargedNs;
     this.#guessedNs = tick.unknownLaunches > 0 ? GUESSED_NS : Math.max(0, this.#guessedNs - tick.elapsedNs);
     this.#unjudgedNs = Math.max(0, this.#unjudgedNs - tick.elapsedNs / 60);
+    const mostNs = Math.max(this.#mostNs, this.#mostBeforeNs);
+    const unexplainedNs = this.#reports.reduce((ns, report) => ns + this.#judge(report, mostNs), 0);
+    this.#reports = [];
+    return unexplainedNs;
   }
 
-  /**
-   * A report of the last `elapsedNs`, in percent of the GPU; null if the driver has none. Returns how much of it no
-   * launch explains; null if that is unknown.
-   */
-  sample(reportedPercent: number | null, elapsedNs: number): number | null {
-    const [mostNs, owedNs] = [Math.max(this.#mostNs, this.#mostBeforeNs), this.#owedNs];
-    [this.#mostBeforeNs, this.#mostNs] = [this.#mostNs, sum(this.#burst, 'chargedNs')];
-    const ticked = this.#ticked;
-    this.#ticked = false;
-    if (reportedPercent === null || elapsedNs <= 0 || !ticked) return null;
-    this.#owedNs = Math.max(0, owedNs - (reportedPercent / 100) * elapsedNs);
+  report(report: Report): void {
+    this.#reports = [...this.#reports, report].slice(-MOST_REPORTS);
+  }
+
+  /** `mostNs`: charges of the busiest moment that may be in the report. */
+  #judge({ percent: reported, elapsedNs, isSample }: Report, mostNs: number): number {
+    const owedNs = this.#owedNs;
+    if (isSample) [this.#mostBeforeNs, this.#mostNs] = [this.#mostNs, sum(this.#burst, 'chargedNs')];
+    if (reported === null || elapsedNs <= 0) return 0;
+    if (isSample) this.#owedNs = Math.max(0, owedNs - (reported / 100) * elapsedNs);
     const charged = (mostNs / BURST_NS) * (CORRECTION_MAX_PPM / PPM_WHOLE) + owedNs / elapsedNs;
-    const percent = Math.max(0, reportedPercent - 100 * charged);
-    if (this.#guessedNs > 0 && this.#unjudgedNs < MOST_UNJUDGED_NS) {
-      this.#unjudgedNs += elapsedNs;
-      return percent;
-    }
-    if (percent > UNCHARGED_PERCENT) this.#found = Math.max(percent, this.#found ?? 0);
-    return percent;
+    const percent = Math.max(0, reported - 100 * charged);
+    if (this.#guessedNs > 0 && this.#unjudgedNs < MOST_UNJUDGED_NS) this.#unjudgedNs += isSample ? elapsedNs : 0;
+    else if (percent > UNCHARGED_PERCENT) this.#found = Math.max(percent, this.#found ?? 0);
+    return isSample ? (percent / 100) * elapsedNs : 0;
   }
 
-  /** Removes and returns the largest part, in percent of the GPU, of a sample that no launch explains. */
+  /** Removes and returns the largest part, in percent of the GPU, of a report that no launch explains. */
   take(): number | null {
     const found = this.#found;
     this.#found = null;

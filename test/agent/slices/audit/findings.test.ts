@@ -59,6 +59,13 @@ test('a bypass that comes and goes is reported and evicts at its second occurren
   t.end();
 });
 
+test('what one audit proves stays a proof when the next one shows less of it', (t) => {
+  const less: Finding = { code: 'no-library', subject: '', message: 'm', serious: true };
+  t.same(audits('evict', [bypass], [less], [], [bypass]).at(-1), { ...none, raised: 1, evict: true, standing: 1 });
+  t.same(audits('evict', [bypass], [], [less]).at(-1), none, 'of another occurrence it is not');
+  t.end();
+});
+
 test('it is one finding, whether other processes of the container have the library or not', (t) => {
   const other: Finding = { ...bypass, code: 'unregistered' };
   t.match(audits('evict', [bypass], [], [other]).at(-1), { raised: 1, evict: true });
