@@ -119,7 +119,9 @@ export class ProcessOwners {
       return containers.length === 0 ? [] : [{ id, containers }];
     });
     const [only] = ofPod;
-    if (ofPod.length <= 1) return only?.id ?? null;
+    // A pod that was admitted while the original's plugin was replaced may have containers of both.
+    const alone = !this.#adopted().some(({ podUid }) => podUid === place.podUid);
+    if (ofPod.length === 0 || (ofPod.length === 1 && alone)) return only?.id ?? null;
     const name = await this.#knowledge.nameOf(place.containerId);
     return ofPod.find(({ containers }) => containers.some(({ container }) => container === name))?.id ?? null;
   }

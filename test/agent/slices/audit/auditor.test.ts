@@ -12,7 +12,7 @@ import { Monitor } from '../../../../src/agent/slices/steering/monitor.js';
 import type { ContainerKnowledge } from '../../../../src/agent/runtimes/index.js';
 import type { SliceNote, SliceOwner } from '../../../../src/agent/slices/ports.js';
 import type { SliceSpec } from '../../../../src/agent/slices/slice.js';
-import { ProcessOwners } from '../../../../src/agent/slices/process-owners.js';
+import { ProcessOwners, type AdoptedContainer } from '../../../../src/agent/slices/process-owners.js';
 import { ManualClock } from '../../../manual-clock.js';
 import type { scratchDirectory } from '../../../scratch.js';
 import { FakeContainer, FakeGpus, listed } from '../fake-gpu.js';
@@ -38,11 +38,12 @@ async function audited(
   freeBytes: () => number | null = () => null,
   usageBounded = false,
   knowledge = ONE_POD,
+  adopted: readonly AdoptedContainer[] = [],
 ) {
   const node = await openSlices(t, { knowledge });
   const gpus = new FakeGpus();
   const clock = new ManualClock();
-  const owners = new ProcessOwners(node.slices, knowledge, usersOf);
+  const owners = new ProcessOwners(node.slices, knowledge, usersOf, () => adopted);
   const monitor = new Monitor({
     slices: node.slices,
     owners,
@@ -100,10 +101,10 @@ async function audited(
       }
     },
     /** Runs steps of 100 ms. */
-    async steps(count: number): Promise<void> {
+    async steps(count: number, turns = 10): Promise<void> {
       for (let step = 0; step < count; step += 1) {
         clock.advance(100);
-        for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+        for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
       }
     },
     /** Writes the slot of a process that passed its self test, as the library does. */
@@ -523,4 +524,53 @@ test("a pod that the original's own library serves has no findings and is not ev
   t.same(node.notes, []);
   t.same(node.evicted, []);
   t.match(node.auditor.counts, { evictions: 0 });
+});
+
+/** A generator of numbers in [0, 1), the same in every run. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** `HONEST_HOURS=1` takes a minute. */
+const MINUTES = 60 * Number(process.env['HONEST_HOURS'] ?? 1 / 6);
+
+test('processes of adopted pods raise no finding, beside a program of ours and in its pod', async (t) => {
+  const OURS = sliceSpec().owner.podUid;
+  const ADOPTED = '99999999-2222-3333-4444-555555555555';
+  const children = Array.from({ length: 4 }, () => spawn('sleep', ['3600'], { stdio: 'ignore' }));
+  t.teardown(async () => children.forEach((child) => child.kill('SIGKILL')));
+  const pids = children.map(({ pid }) => pid ?? 0);
+  // Two processes are of an adopted pod, two of a container of our pod that the original's plugin still gave its GPU.
+  const knowledge: ContainerKnowledge = {
+    ...IGNORANT,
+    placeOf: async (pid) =>
+      pids.indexOf(pid) < 2 ? { containerId: 'old', podUid: ADOPTED } : { containerId: 'side', podUid: OURS },
+    nameOf: async (containerId) => (containerId === 'side' ? 'side' : 'main'),
+  };
+  const adopted = [
+    { podUid: ADOPTED, container: 'main', gpuUuids: [GPU] },
+    { podUid: OURS, container: 'side', gpuUuids: [GPU] },
+  ];
+  const node = await audited(t, 'evict', undefined, undefined, undefined, knowledge, adopted);
+  node.register(3, process.pid, ownStartTicks());
+  const socket = await say(node.node.socketPath(), greetingBytes(process.pid, 3, ownStartTicks()));
+  await eventually(() => node.node.slices.sessionOf(process.pid) !== null, 'the greeting');
+  const random = generator(11);
+  for (let second = 0; second < 60 * MINUTES;) {
+    const use = (pid: number, mostBytes: number, mostPercent: number) =>
+      listed(pid, Math.floor(mostBytes * random()), Math.floor(mostPercent * random()));
+    const here = pids.filter(() => random() < 0.6).map((pid) => use(pid, 16_000 * MIB, 100));
+    const gone = random() < 0.2 ? [use(4_000_000 + second, 16_000 * MIB, 100)] : [];
+    node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, 0), ...here, ...gone]);
+    const seconds = 1 + Math.floor(20 * random() ** 2);
+    await node.steps(10 * seconds, 3);
+    second += seconds;
+  }
+  t.same(node.notes, []);
+  t.same(node.evicted, []);
+  socket.destroy();
 });
