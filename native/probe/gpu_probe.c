@@ -4,6 +4,8 @@
  *
  *     gpu-probe total          prints the memory of the GPU: "total <MiB>"
  *     gpu-probe memory         allocates until it is refused: "memory <MiB> result <CUresult>"
+ *     gpu-probe streams        the same by a stream of each GPU, while the context of another GPU is current:
+ *                              "streams <MiB> <MiB> ..."
  *     gpu-probe share MS       keeps the GPU busy for MS ms: "share <percent of the time it was busy>"
  *     gpu-probe work MIB MS    like share, while it holds MIB MiB of memory
  *
@@ -41,6 +43,31 @@ static void memory(void) {
   printf("memory %zu result %d\n", total >> 20, (int)result);
 }
 
+#define MOST_GPUS 16
+
+static void streams(void) {
+  CUcontext contexts[MOST_GPUS];
+  CUstream made[MOST_GPUS];
+  int count;
+  check(cuDeviceGetCount(&count), "cuDeviceGetCount");
+  if (count > MOST_GPUS) count = MOST_GPUS;
+  for (int i = 0; i < count; i++) {
+    check(cuDevicePrimaryCtxRetain(&contexts[i], i), "cuDevicePrimaryCtxRetain");
+    check(cuCtxSetCurrent(contexts[i]), "cuCtxSetCurrent");
+    check(cuStreamCreate(&made[i], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  }
+  printf("streams");
+  for (int i = 0; i < count; i++) {
+    size_t total = 0;
+    CUdeviceptr address;
+    check(cuCtxSetCurrent(contexts[(i + 1) % count]), "cuCtxSetCurrent");
+    while (cuMemAllocAsync(&address, 64 * MIB, made[i]) == CUDA_SUCCESS)
+      total += 64;
+    printf(" %zu", total);
+  }
+  printf("\n");
+}
+
 static void total(CUdevice device) {
   size_t bytes;
   check(cuDeviceTotalMem_v2(&bytes, device), "cuDeviceTotalMem");
@@ -69,19 +96,25 @@ static void share(double seconds) {
 }
 
 static int known(int count, char **arguments) {
-  if (count == 2) return strcmp(arguments[1], "total") == 0 || strcmp(arguments[1], "memory") == 0;
+  if (count == 2)
+    return strcmp(arguments[1], "total") == 0 || strcmp(arguments[1], "memory") == 0 ||
+           strcmp(arguments[1], "streams") == 0;
   if (count == 3) return strcmp(arguments[1], "share") == 0;
   return count == 4 && strcmp(arguments[1], "work") == 0;
 }
 
 int main(int count, char **arguments) {
   if (!known(count, arguments)) {
-    fprintf(stderr, "usage: gpu-probe total | memory | share MS | work MIB MS\n");
+    fprintf(stderr, "usage: gpu-probe total | memory | streams | share MS | work MIB MS\n");
     return 2;
   }
   CUdevice device;
   CUcontext context;
   check(cuInit(0), "cuInit");
+  if (strcmp(arguments[1], "streams") == 0) {
+    streams();
+    return 0;
+  }
   check(cuDeviceGet(&device, 0), "cuDeviceGet");
   check(cuCtxCreate_v2(&context, 0, device), "cuCtxCreate");
   if (strcmp(arguments[1], "total") == 0)

@@ -32,6 +32,8 @@ export interface ClaimOptions {
   readonly adminAccess?: boolean;
   readonly configs?: readonly object[];
   readonly pods?: readonly string[];
+  /** A part of another GPU in the same claim, by a request of its own. */
+  readonly second?: { readonly cores: number; readonly memory: string; readonly device: number };
 }
 
 export type PrepareAnswer = Readonly<
@@ -85,7 +87,7 @@ export class DraNode {
   /** A claim of one request that the scheduler allocated; absent amounts mean the whole GPU. */
   allocate(
     name: string,
-    { cores, memory = '4Gi', device = 0, adminAccess = false, configs = [], pods = [] }: ClaimOptions = {},
+    { cores, memory = '4Gi', device = 0, adminAccess = false, configs = [], pods = [], second }: ClaimOptions = {},
   ): void {
     const capacity =
       cores === undefined ? {} : { consumedCapacity: { cores: String(cores), memory }, shareID: `share-${name}` };
@@ -105,6 +107,18 @@ export class DraNode {
                 ...(adminAccess ? { adminAccess } : {}),
                 ...capacity,
               },
+              ...(second === undefined
+                ? []
+                : [
+                    {
+                      request: 'second',
+                      driver: 'gpu.tencent.com',
+                      pool: POOL,
+                      device: DEVICE(second.device),
+                      consumedCapacity: { cores: String(second.cores), memory: second.memory },
+                      shareID: `share-${name}-second`,
+                    },
+                  ]),
             ],
             config: configs,
           },
