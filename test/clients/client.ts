@@ -13,6 +13,8 @@ export interface Program {
   readonly processes?: number;
   /** GPUs of the machine, and of the slice, each with the same limits; 1 by default. */
   readonly gpus?: 1 | 2;
+  /** Of each GPU of the machine; absent: that of the simulated driver's default. */
+  readonly computeCapability?: string;
   readonly timeoutMs?: number;
   /** A test suite of another project: a test that fails alone may fail in a slice, any other test must pass. */
   readonly mayFail?: boolean;

@@ -108,9 +108,11 @@ export class ClientMachine {
       PYTHONPATH: packageFile('test/clients/python'),
     };
     if (slice !== null) environment.VGPU_SANDBOX_DIRECTORY = slice;
-    if (gpusOf(program).length > 1) {
+    const { computeCapability } = program;
+    if (gpusOf(program).length > 1 || computeCapability !== undefined) {
       environment.GPU_SIM_NODE = join(this.#directory, 'node.json');
-      writeFileSync(environment.GPU_SIM_NODE, JSON.stringify({ gpus: gpusOf(program).map((uuid) => ({ uuid })) }));
+      const gpus = gpusOf(program).map((uuid) => ({ uuid, computeCapability }));
+      writeFileSync(environment.GPU_SIM_NODE, JSON.stringify({ gpus }));
     }
     // The last finding about each process counts: a finding that holds only while the process starts is gone by then.
     const found = new Map<number, string[]>();
