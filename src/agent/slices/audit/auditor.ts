@@ -122,8 +122,10 @@ export class Auditor {
   sampled(gpu: GpuMonitor): void {
     const nowMs = this.#options.clock.now();
     for (const gpuSlice of gpu.gpuSlices) {
-      if (gpuSlice.processes.length === 0) continue;
       const { live, usedMemoryBytes, slice } = gpuSlice;
+      const unchargedPercent = gpuSlice.takeUnchargedPercent();
+      if (unchargedPercent !== null) this.#sampledUseOf(slice).noteUncharged(gpuSlice.gpuUuid, unchargedPercent);
+      if (gpuSlice.processes.length === 0) continue;
       if (usedMemoryBytes !== null && live.memoryBytes !== null && usedMemoryBytes > live.memoryBytes)
         this.#sampledUseOf(slice).noteExcess(gpuSlice.gpuUuid, usedMemoryBytes);
       for (const { pid, utilizationPercent } of gpuSlice.processes) {
@@ -271,7 +273,10 @@ export class Auditor {
         );
         return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
       }),
-      devices: gpuSlices.map((gpuSlice) => deviceOf(gpuSlice, sampled.peakBytes.get(gpuSlice.gpuUuid))),
+      devices: gpuSlices.map((gpuSlice) => ({
+        ...deviceOf(gpuSlice, sampled.peakBytes.get(gpuSlice.gpuUuid)),
+        unchargedPercent: sampled.unchargedPercent.get(gpuSlice.gpuUuid) ?? null,
+      })),
       ...this.#outside(slice),
     };
   }
@@ -376,7 +381,6 @@ function deviceOf(gpuSlice: GpuSlice, peakBytes: number | undefined): AuditedDev
     uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + gpuSlice.live.driverOverheadBytes,
     unchargedTimePpm: timePpm,
     uncorrectableTimePpm,
-    unchargedPercent: gpuSlice.takeUnchargedPercent(),
     launches: counters?.launches ?? 0,
     samples: counters?.samples ?? 0,
     wentBack: gpuSlice.takeWentBack(),

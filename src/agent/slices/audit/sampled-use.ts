@@ -23,15 +23,21 @@ const ABSENT_MS = 2_000;
 export class SampledUse {
   readonly #processes = new Map<number, Witnessed>();
   readonly #peakBytes = new Map<string, number>();
+  readonly #unchargedPercent = new Map<string, number>();
 
   /** True while no sample showed anything that an audit must examine. */
   get isEmpty(): boolean {
-    return this.#processes.size === 0 && this.#peakBytes.size === 0;
+    return this.#processes.size + this.#peakBytes.size + this.#unchargedPercent.size === 0;
   }
 
   /** A sample counted `bytes` on a GPU, which is more than the limit. */
   noteExcess(gpuUuid: string, bytes: number): void {
     this.#peakBytes.set(gpuUuid, Math.max(bytes, this.#peakBytes.get(gpuUuid) ?? 0));
+  }
+
+  /** Samples showed this part of a GPU's time, which no launch explains. */
+  noteUncharged(gpuUuid: string, percent: number): void {
+    this.#unchargedPercent.set(gpuUuid, Math.max(percent, this.#unchargedPercent.get(gpuUuid) ?? 0));
   }
 
   /**
@@ -56,15 +62,20 @@ export class SampledUse {
   take(
     nowMs: number,
     explained: (pid: number, atMs: number) => boolean,
-  ): { readonly processes: readonly AuditedProcess[]; readonly peakBytes: ReadonlyMap<string, number> } {
+  ): {
+    readonly processes: readonly AuditedProcess[];
+    readonly peakBytes: ReadonlyMap<string, number>;
+    readonly unchargedPercent: ReadonlyMap<string, number>;
+  } {
     const processes: AuditedProcess[] = [];
     for (const [pid, { process, atMs }] of this.#processes) {
       if (nowMs - atMs < GREETING_MS) continue;
       this.#processes.delete(pid);
       if (!explained(pid, atMs)) processes.push(process);
     }
-    const peakBytes = new Map(this.#peakBytes);
+    const [peakBytes, unchargedPercent] = [new Map(this.#peakBytes), new Map(this.#unchargedPercent)];
     this.#peakBytes.clear();
-    return { processes, peakBytes };
+    this.#unchargedPercent.clear();
+    return { processes, peakBytes, unchargedPercent };
   }
 }

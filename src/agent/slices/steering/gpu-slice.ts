@@ -272,6 +272,7 @@ export class GpuSlice {
     const percent = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     this.#reports = [...(appeared ? [null] : this.#reports), lists ? percent : null].slice(-REPORTS);
     this.#processes = processes;
+    this.#uncharged.report({ percent, elapsedNs, isSample: true });
     // Reports cover windows that have ended: the first moments of a process have no report, while its first launches
     // were charged at once.
     if (appeared) {
@@ -279,17 +280,14 @@ export class GpuSlice {
       return;
     }
     const evidence = this.#evidence;
-    const reported = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     evidence.reportedNs =
-      reported === null || evidence.reportedNs === null ? null : evidence.reportedNs + (reported / 100) * elapsedNs;
-    this.#uncharged.report({ percent: reported, elapsedNs, isSample: true });
+      percent === null || evidence.reportedNs === null ? null : evidence.reportedNs + (percent / 100) * elapsedNs;
     evidence.reports += 1;
     evidence.reportedForNs += elapsedNs;
   }
 
   /** Its processes between two samples, `elapsedNs` after the last one. */
   updateBetween(processes: readonly GpuProcess[], elapsedNs: number): void {
-    if (this.processes.length === 0) return;
     const percent = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
     this.#uncharged.report({ percent, elapsedNs, isSample: false });
   }
