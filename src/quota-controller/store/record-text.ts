@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { PodRecord, ReservationRecord, ShapeRecord, StoredRecord, WorkloadRecord } from '../../quota/index.js';
 
@@ -7,21 +8,55 @@ type ShapeRef = ShapeRecord | number;
 const MIN_COMPRESSED_BYTES = 2048;
 const PLAIN = '-';
 
+/** A small state and output: the library would clear a quarter of a megabyte for each piece. */
+const DEFLATE = { level: 1, memLevel: 6, windowBits: 13, chunkSize: 4096 };
+
 /** Writes records as one piece of text: a JSON array in base64, compressed unless the text begins with `-`. */
 export function writePiece(records: Iterable<StoredRecord>): string {
-  const [indexes, shapes] = [new Map<string, number>(), [] as ShapeRecord[]];
-  const share = (shape: ShapeRef): ShapeRef => {
-    if (typeof shape === 'number') return shape;
+  const indexes = new Map<string, number>();
+  const written = (shape: ShapeRecord): string => {
     const number = indexes.get(shape.signature);
-    if (number !== undefined) return number;
-    indexes.set(shape.signature, shapes.length);
-    shapes.push(shape);
-    return shape;
+    if (number !== undefined) return `${number}`;
+    indexes.set(shape.signature, indexes.size);
+    return JSON.stringify(shape);
   };
-  const json = Buffer.from(JSON.stringify([...records].map((record) => withShapes(record, share))));
+  const parts: string[] = [];
+  for (const record of records) {
+    const { between, shapes } = textOf(record);
+    let text = between[0] as string;
+    shapes.forEach((shape, index) => (text += written(shape) + (between[index + 1] as string)));
+    parts.push(text);
+  }
+  const json = Buffer.from(`[${parts.join()}]`);
   return json.length < MIN_COMPRESSED_BYTES
     ? `${PLAIN}${json.toString('base64')}`
-    : deflateRawSync(json, { level: 1 }).toString('base64');
+    : deflateRawSync(json, DEFLATE).toString('base64');
+}
+
+/** The JSON of a record between its shapes, which are written once in each piece. */
+interface RecordText {
+  readonly between: readonly string[];
+  readonly shapes: readonly ShapeRecord[];
+}
+
+/** Stands for a shape. Nobody can write this text into a record. */
+const MARK = `shape ${randomUUID()}`;
+
+/** A record stays in the tail for many writes. */
+const texts = new WeakMap<StoredRecord, RecordText>();
+
+function textOf(record: StoredRecord): RecordText {
+  const before = texts.get(record);
+  if (before !== undefined) return before;
+  const shapes: ShapeRecord[] = [];
+  const marked = withShapes(record, (shape) => {
+    if (typeof shape === 'number') return shape;
+    shapes.push(shape);
+    return MARK as unknown as ShapeRef;
+  });
+  const text = { between: JSON.stringify(marked).split(`"${MARK}"`), shapes };
+  texts.set(record, text);
+  return text;
 }
 
 /**
