@@ -27,6 +27,26 @@ test('a workload that was deleted while no replica ran is released by the start'
   await uses(on, '0');
 });
 
+test('a start lists the workloads once, and again only if a charge has no object', async (t) => {
+  const on = await unseen(t);
+  const lists = (): number =>
+    on.server.requests.filter(
+      ({ verb, resource, query }) =>
+        verb === 'list' &&
+        resource === 'deployments' &&
+        query['labelSelector'] !== undefined &&
+        query['watch'] !== 'true',
+    ).length;
+  for (const expected of [1, 1, 2]) {
+    const before = lists();
+    const service = await on.join();
+    t.equal(lists() - before, expected);
+    await uses(on, expected === 2 ? '0' : '1');
+    await on.leave(service);
+    if (expected === 1 && before > 0) on.server.remove('deployments', 'default', 'web');
+  }
+});
+
 for (const [change, cores] of [
   ['grows', '3'],
   ['is deleted', '0'],

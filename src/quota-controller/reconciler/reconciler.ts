@@ -234,6 +234,14 @@ export class Reconciler {
     this.#queueGroups();
   }
 
+  /** Compares the ledger with the first lists, which all have been reconciled: most starts need no second list. */
+  async #compareInitially(): Promise<void> {
+    await this.#options.engine.catchUp();
+    for (const { key, uid } of this.#charged())
+      if (this.#workloadByKey.get(key)?.uid !== uid) return this.compare();
+    this.#queueGroups();
+  }
+
   /** Workloads with a uid that the ledger charges. */
   *#charged(): Generator<{ readonly key: string; readonly uid: string; readonly group: string }> {
     for (const { kind, key, group, value } of this.#options.engine.records())
@@ -294,7 +302,7 @@ export class Reconciler {
       }
     };
     await Promise.all(Array.from({ length: INITIAL_CONCURRENCY }, work));
-    await this.#untilSuccess(() => this.compare());
+    await this.#untilSuccess(() => this.#compareInitially());
     if (this.#stopped) return;
     this.#synced = true;
     this.#early = null;
