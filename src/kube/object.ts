@@ -4,6 +4,7 @@ export interface KubeObject {
   readonly kind?: string;
   readonly metadata?: {
     readonly name?: string;
+    readonly generateName?: string;
     readonly namespace?: string;
     readonly uid?: string;
     readonly resourceVersion?: string;

@@ -63,9 +63,15 @@ const treeDocument = z.strictObject({ groups: z.array(writtenGroup) });
 const customResource = z.object({
   kind: z.literal('BizGroupResourceQuota'),
   metadata: z.object({ name: z.string() }),
-  // The engine does not use the namespaces of a group.
+  // The engine does not use the namespaces of a group, nor what the arbitrator does for it.
   spec: z
-    .strictObject({ parentBizGroup: z.string().optional(), namespaceSelector: z.unknown().optional(), ...groupFields })
+    .strictObject({
+      parentBizGroup: z.string().optional(),
+      namespaceSelector: z.unknown().optional(),
+      weight: z.unknown().optional(),
+      reclaim: z.unknown().optional(),
+      ...groupFields,
+    })
     .omit({ name: true }),
 });
 
@@ -112,7 +118,7 @@ export function readGroupResource(
 
 function groupOf({
   metadata,
-  spec: { parentBizGroup, namespaceSelector: _, ...spec },
+  spec: { parentBizGroup, namespaceSelector: _namespaces, weight: _weight, reclaim: _reclaim, ...spec },
 }: z.infer<typeof customResource>): GroupSpec {
   return { ...spec, name: metadata.name, parent: parentBizGroup ?? '' };
 }

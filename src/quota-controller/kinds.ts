@@ -86,7 +86,7 @@ async function mayList(api: KubeApi, path: string): Promise<boolean> {
 }
 
 /** Path of an object of a namespaced kind, from the path of its collection. */
-function objectPath(kind: ServedKind, namespace: string, name: string): string {
+export function objectPath(kind: ServedKind, namespace: string, name: string): string {
   const at = kind.path.lastIndexOf('/');
   return `${kind.path.slice(0, at)}/namespaces/${encodeURIComponent(namespace)}/${kind.resource}/${encodeURIComponent(name)}`;
 }

@@ -5,6 +5,8 @@ import { QUOTA_LEASE } from '../kube/quota/names.js';
 import { ArbitratorMetrics } from './arbitrator/arbitrator-metrics.js';
 import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Controller } from './controller/controller.js';
+import { GroupArbitrator } from './give-back/group-arbitrator.js';
+import type { WaitingWorkloads } from './give-back/waiting-workloads.js';
 import type { ServedKind } from './kinds.js';
 import type { OpenEngine } from './open-engine.js';
 import type { ClusterFacts } from './policy/cluster-facts.js';
@@ -21,6 +23,8 @@ export interface LeadershipOptions
   readonly reconciler: Reconciler;
   readonly served: ServedKinds;
   readonly facts: ClusterFacts;
+  /** Null without an arbitrator. */
+  readonly waiting: WaitingWorkloads | null;
   /** The policy with which the engine was created. */
   readonly started: QuotaPolicy;
   readonly events: EventRecorder;
@@ -114,13 +118,24 @@ export class Leadership {
   }
 
   #newArbitrator(config: ArbitratorConfig): Arbitrator {
-    const { api, events, log, clock, facts } = this.#options;
+    const { api, events, log, clock, facts, waiting, engine, reconciler } = this.#options;
+    const metrics = this.#arbitratorMetrics;
+    const podsOfWorkloads = (): ReadonlyMap<string, readonly string[]> =>
+      this.#controller?.podsOfWorkloads() ?? new Map<string, readonly string[]>();
     return new Arbitrator({
       api,
       events,
       log,
       clock,
-      metrics: this.#arbitratorMetrics,
+      metrics,
+      groups:
+        waiting === null
+          ? null
+          : new GroupArbitrator({
+              ...{ api, engine, reconciler, waiting, podsOfWorkloads, events, log, metrics, clock },
+              mode: config.mode,
+              policy: config.policy,
+            }),
       templates: () => facts.policy.consumers,
       storageCapacity: () => facts.policy.storageCapacity,
       beyondQuota: () => (facts.policy.evictBeyondQuotaFirst ? this.#controller?.podsBeyondQuota() : null) ?? new Set(),

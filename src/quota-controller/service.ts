@@ -6,6 +6,7 @@ import { WorkQueue } from '../kube/work-queue.js';
 import { KNOWN_KINDS } from '../quota/index.js';
 import { quotaReviews } from './admission/quota-reviews.js';
 import { register } from './admission/webhook-objects.js';
+import { WaitingWorkloads } from './give-back/waiting-workloads.js';
 import { Leadership } from './leadership.js';
 import { openEngine, type OpenEngine } from './open-engine.js';
 import { ClusterFacts, type FactsChange } from './policy/cluster-facts.js';
@@ -80,7 +81,8 @@ export class QuotaService {
     this.#reconciler = reconciler;
     metrics.watch(opened.engine, reconciler, opened.engineClock, opened.store);
     reconciler.start();
-    const server = this.#newServer(opened, facts, reconciler, reader);
+    const waiting = this.#newWaiting(opened, reconciler);
+    const server = this.#newServer(opened, facts, reconciler, reader, waiting);
     this.#server = server;
     await server.start();
     this.#kinds = served;
@@ -91,6 +93,7 @@ export class QuotaService {
       reconciler,
       served,
       facts,
+      waiting,
       started,
       events,
       clock,
@@ -166,11 +169,24 @@ export class QuotaService {
     });
   }
 
+  #newWaiting({ engine }: OpenEngine, reconciler: Reconciler): WaitingWorkloads | null {
+    const { api, log, arbitrator = null } = this.#options;
+    if (arbitrator === null) return null;
+    const waiting = new WaitingWorkloads({
+      ...{ api, engine, log, clock: this.#clock },
+      group: (name) => reconciler.group(name),
+    });
+    for (const { spec } of reconciler.groups()) waiting.groupChanged(spec.name);
+    reconciler.onChange((name) => waiting.groupChanged(name));
+    return waiting;
+  }
+
   #newServer(
     { engine }: OpenEngine,
     facts: ClusterFacts,
     reconciler: Reconciler,
     reader: WorkloadReader,
+    waiting: WaitingWorkloads | null,
   ): WebhookServer {
     const { api, log, metrics, address, port, probePort = null, certificate, currentCertificate } = this.#options;
     const { callers = ANY_CALLER, openGroups = true, reservationMs = RESERVATION_MS } = this.#options;
@@ -182,7 +198,16 @@ export class QuotaService {
       currentCertificate,
       callers,
       readers: this.#options.readers ?? null,
-      reviews: quotaReviews({ api, engine, reader, reconciler, facts, isOpenByDefault: openGroups, reservationMs }),
+      reviews: quotaReviews({
+        api,
+        engine,
+        reader,
+        reconciler,
+        waiting,
+        facts,
+        isOpenByDefault: openGroups,
+        reservationMs,
+      }),
       notReady: () => this.notReady,
       decided: (path, response, seconds) => metrics.decided(path, response, seconds),
       metrics: metrics.page,

@@ -301,3 +301,99 @@ test('reservations precede equal shares, and an object that cannot be satisfied 
   await running('first', 2);
   t.equal((await podsOf('second', 'Running')).length, 0);
 });
+
+test('a group gets lent quota back: a Job is suspended and a Deployment scaled down for a refused Job, and both come back', async (t) => {
+  for (const each of replicas.values()) await each.end('SIGTERM');
+  await setGpus(null);
+  const configurations = manifestsOf('etc/quota/deployment.yaml').filter(({ kind = '' }) =>
+    /WebhookConfiguration$/.test(kind),
+  );
+  await cluster.apply(...configurations);
+  if (cluster.version.atLeast(30)) await cluster.apply(...manifestsOf('etc/admission/quota.yaml'));
+  const giver = new QuotaProcess({
+    name: 'giver',
+    port: 18_448,
+    kubeconfig,
+    url: 'https://127.0.0.1:18448',
+    directory: cluster.directory,
+    more: ['--namespace', 'kube-system', '--arbitrator', 'on', '--arbitrator-grace', '2', '--arbitrator-cooldown', '1'],
+  });
+  t.teardown(async () => {
+    await giver.end('SIGTERM');
+    await cluster.kubectl('-n', 'first', 'delete', 'jobs,deployments', '--all');
+    await cluster.kubectl('delete', '--ignore-not-found', '-f', 'etc/admission/quota.yaml');
+    for (const { kind = '' } of configurations) await cluster.kubectl('delete', kind.toLowerCase(), ACCOUNT);
+  });
+  await cluster.kubectl('-n', 'first', 'delete', 'deployment', 'tenant');
+  await giver.start();
+  const group = (name: string, cpu: string, spec: object): object => ({
+    apiVersion: 'quota.gpu-manager.io/v1',
+    kind: 'BizGroupResourceQuota',
+    metadata: { name },
+    spec: { mode: 'elastic', hard: { 'limits.cpu': cpu }, ...spec },
+  });
+  await until('the groups to be created', async () => {
+    await cluster.apply(
+      group('root', '400m', { namespaceSelector: {} }),
+      group('owner', '300m', { parentBizGroup: 'root', reclaim: 'Guaranteed' }),
+      group('borrower', '100m', { parentBizGroup: 'root' }),
+    );
+    return true;
+  });
+  const { spec } = podManifest(
+    'tenant',
+    [{ name: 'main', cores: 0, memoryBlocks: 0, command: 'sleep 100000' }],
+    [],
+    'Never',
+    null,
+  ) as { readonly spec: { readonly containers: readonly object[] } };
+  const podSpec = (cpu: string): object => ({
+    ...spec,
+    terminationGracePeriodSeconds: 1,
+    containers: spec.containers.map((each) => ({ ...each, resources: { requests: { cpu: '1m' }, limits: { cpu } } })),
+  });
+  const job = (name: string, of: string, cpu: string): object => ({
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name, namespace: 'first', labels: { 'biz.group.resource.quota': of } },
+    spec: { template: { spec: podSpec(cpu) } },
+  });
+  const web = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'web', namespace: 'first', labels: { 'biz.group.resource.quota': 'borrower' } },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: { app: 'web' } },
+      template: { metadata: { labels: { app: 'web' } }, spec: { ...podSpec('100m'), restartPolicy: 'Always' } },
+    },
+  };
+  const created = (...objects: readonly object[]): Promise<unknown> =>
+    until('an admission', async () => {
+      await cluster.apply(...objects);
+      return true;
+    });
+  await created(job('b1', 'borrower', '200m'));
+  await created(web);
+  await running('first', 3);
+  const field = (object: string, path: string): Promise<string> =>
+    cluster.kubectl('-n', 'first', 'get', object, '-o', `jsonpath={${path}}`);
+  await t.rejects(cluster.apply(job('o1', 'owner', '300m')), /exceeded quota/);
+  await created(job('o1', 'owner', '300m'));
+  t.equal(await field('job/b1', '.spec.suspend'), 'true');
+  t.equal(await field('deployment/web', '.spec.replicas'), '0');
+  await until('the event', async () =>
+    /started again when there is room/.test(await cluster.kubectl('-n', 'first', 'get', 'events')),
+  );
+  await cluster.kubectl('-n', 'first', 'delete', 'job', 'o1');
+  await until('the Job to be resumed', async () => (await field('job/b1', '.spec.suspend')) !== 'true');
+  await until('the replicas to come back', async () => (await field('deployment/web', '.spec.replicas')) === '2');
+  await running('first', 3);
+  if (!cluster.version.atLeast(30)) return;
+  const account = `system:serviceaccount:kube-system:${ACCOUNT}`;
+  const as = (patch: object): Promise<string> =>
+    cluster.kubectl('-n', 'first', 'patch', 'job', 'b1', '--type=merge', '-p', JSON.stringify(patch), '--as', account);
+  await t.rejects(as({ spec: { backoffLimit: 1 } }), /suspends a workload or lets it run, and changes nothing else/);
+  await t.rejects(as({ metadata: { labels: { 'biz.group.resource.quota': 'root' } } }), /changes no label/);
+  await as({ spec: { suspend: true } });
+});

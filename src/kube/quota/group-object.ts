@@ -1,9 +1,10 @@
 import { timestamp } from '../json.js';
 import { formatAmount } from '../../manifests/quantity.js';
-import type { GroupGrant, GroupLoan, GroupSpec, Hard, Amounts, GroupStatus, Mode } from '../../quota/index.js';
+import type { GroupGrant, GroupLoan, GroupSpec, Hard, Amounts, GroupStatus, Mode, Reclaim } from '../../quota/index.js';
 import type { Condition } from '../condition.js';
 import type { LabelSelector } from '../../manifests/label-selector.js';
 import type { KubeObject } from '../object.js';
+import { readWaiting, type WaitingWorkload } from './waiting-workload.js';
 
 /** A BizGroupResourceQuota. */
 export interface GroupObject {
@@ -12,9 +13,16 @@ export interface GroupObject {
   readonly spec: GroupSpec;
   /** Namespaces that may use the group; null if not given. */
   readonly namespaceSelector: LabelSelector | null;
+  /** The group's part of lent quota, relative to its siblings. */
+  readonly weight: number;
+  /** For which of the group's waiting workloads the arbitrator stops workloads of borrowers. */
+  readonly reclaim: Reclaim;
+  /** Workloads that wait for quota, by `refKey`. */
+  readonly waiting: ReadonlyMap<string, WaitingWorkload>;
   readonly terminating: boolean;
   readonly finalizers: readonly string[];
   readonly resourceVersion: string;
+  /** The status without `waiting`, which has other writers. */
   readonly status: GroupObjectStatus;
   /** Whether deleting the group releases its workloads. */
   readonly force: boolean;
@@ -71,7 +79,9 @@ const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 /** Reads a BizGroupResourceQuota; the engine validates the quantities. */
 export function readGroup(object: unknown): GroupObject {
   const { metadata, spec, status } = object as KubeObject;
-  const { parentBizGroup, hard, mode, borrow, lend, grants, loans, namespaceSelector } = (spec ?? {}) as {
+  const { waiting, ...reported } = (status ?? {}) as GroupObjectStatus & { readonly waiting?: unknown };
+  const { parentBizGroup, hard, mode, borrow, lend, grants, loans, namespaceSelector, weight, reclaim } = (spec ??
+    {}) as {
     readonly parentBizGroup?: string;
     readonly hard?: Hard;
     readonly mode?: Mode;
@@ -80,6 +90,8 @@ export function readGroup(object: unknown): GroupObject {
     readonly grants?: readonly GroupGrant[];
     readonly namespaceSelector?: LabelSelector;
     readonly loans?: readonly GroupLoan[];
+    readonly weight?: number;
+    readonly reclaim?: Reclaim;
   };
   return {
     uid: metadata?.uid ?? '',
@@ -96,9 +108,12 @@ export function readGroup(object: unknown): GroupObject {
       loans: loans ?? [],
     },
     namespaceSelector: namespaceSelector ?? null,
+    weight: weight ?? 1,
+    reclaim: reclaim ?? 'Never',
+    waiting: readWaiting(waiting),
     terminating: metadata?.deletionTimestamp !== undefined,
     finalizers: metadata?.finalizers ?? [],
-    status: status ?? {},
+    status: reported,
     force: metadata?.annotations?.[FORCE_ANNOTATION] === 'true',
   };
 }

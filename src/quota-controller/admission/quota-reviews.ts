@@ -3,6 +3,7 @@ import type { KubeApi } from '../../kube/client.js';
 import type { QuotaEngine } from '../../quota/index.js';
 import type { ClusterFacts } from '../policy/cluster-facts.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
+import type { WaitingWorkloads } from '../give-back/waiting-workloads.js';
 import type { WorkloadReader } from '../workload-reader.js';
 import { ConsumerReview } from './consumer-review.js';
 import { GroupReview } from './group-review.js';
@@ -14,6 +15,8 @@ export interface QuotaReviewsOptions {
   readonly engine: QuotaEngine;
   readonly reader: WorkloadReader;
   readonly reconciler: Reconciler;
+  /** The workloads that wait for quota; null without an arbitrator. */
+  readonly waiting?: WaitingWorkloads | null;
   readonly facts: ClusterFacts;
   /** Whether every namespace may use a group if no group on its path to the root has a namespaceSelector. */
   readonly isOpenByDefault: boolean;
@@ -46,8 +49,9 @@ export function quotaReviews(
 }
 
 function workloadReview(options: QuotaReviewsOptions): WorkloadReview {
-  const { api, engine, reader, reconciler, isOpenByDefault, reservationMs } = options;
+  const { api, engine, reader, reconciler, isOpenByDefault, reservationMs, waiting = null } = options;
   return new WorkloadReview({
+    waiting,
     engine,
     reader,
     access: new NamespaceAccess({ api, observed: (name) => reconciler.group(name), isOpenByDefault }),

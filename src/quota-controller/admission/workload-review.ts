@@ -4,6 +4,7 @@ import { type Demand, type QuotaEngine, apiGroupOf, evaluateAlone, type Evaluati
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { withReplicas } from '../kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
+import type { WaitingWorkloads } from '../give-back/waiting-workloads.js';
 import type { NamespaceAccess } from './namespace-access.js';
 import { findSubject } from '../subject.js';
 import { unknownScale, type WorkloadReader } from '../workload-reader.js';
@@ -20,6 +21,8 @@ export interface WorkloadReviewOptions {
   readonly observedVersion: (uid: string) => number | null;
   /** Called with the uid of each admitted object: this process reconciles it first. */
   readonly admitted: (uid: string) => void;
+  /** The workloads that wait for quota; null without an arbitrator. */
+  readonly waiting: Pick<WaitingWorkloads, 'keptFrom' | 'refused' | 'admitted'> | null;
   /** How long an admission is reserved until the object is observed. */
   readonly reservationMs: number;
 }
@@ -28,6 +31,8 @@ export interface WorkloadReviewOptions {
 interface AdmissionContext extends Pick<Review, 'dryRun' | 'user'> {
   /** Version of the object before the change; 0 for a creation. */
   readonly version: number;
+  /** Whether a repeated request has the same name: one with a generated name does not. */
+  readonly isNamed: boolean;
   /** Whether the object before the change equals the one at the API server. */
   readonly isCurrent: () => Promise<boolean>;
 }
@@ -51,7 +56,8 @@ export class WorkloadReview {
     if (wanted.demand === null) return ALLOWED;
     const before = oldObject === null ? null : await this.#options.reader.evaluate(oldObject);
     const isCurrent = async (): Promise<boolean> => oldObject === null || (await this.#isCurrent(oldObject));
-    const context = { version: versionOf(oldObject), isCurrent, dryRun, user };
+    const isNamed = oldObject !== null || object.metadata?.generateName === undefined;
+    const context = { version: versionOf(oldObject), isNamed, isCurrent, dryRun, user };
     return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, context);
   }
 
@@ -80,6 +86,7 @@ export class WorkloadReview {
     // The target was read from the API server itself.
     const context = {
       version: versionOf(target),
+      isNamed: true,
       isCurrent: async () => true,
       dryRun: review.dryRun,
       user: review.user,
@@ -160,9 +167,9 @@ export class WorkloadReview {
   async #admit(
     demand: Demand,
     before: Demand | null,
-    { version, isCurrent, dryRun, user }: AdmissionContext,
+    { version, isNamed, isCurrent, dryRun, user }: AdmissionContext,
   ): Promise<AdmissionResponse> {
-    const { engine, reservationMs } = this.#options;
+    const { engine, reservationMs, waiting } = this.#options;
     // A demand that does not grow is covered by the charge of the previous object.
     if (before !== null && !grows(before, demand)) return ALLOWED;
     if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
@@ -171,6 +178,11 @@ export class WorkloadReview {
     const uid = demand.workload.uid ?? '';
     if (dryRun) return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     if (!(await isCurrent())) return CHANGED_MEANWHILE;
+    const kept = (await waiting?.keptFrom(demand)) ?? null;
+    if (kept !== null) {
+      if (isNamed) waiting?.refused(demand);
+      return forbidden(kept);
+    }
     const decision = await engine.execute({
       type: 'reserve',
       ...demand,
@@ -179,7 +191,10 @@ export class WorkloadReview {
       operation: operationOf(demand, version),
       actor: user.slice(0, 200),
     });
-    if (decision.allowed) this.#options.admitted(uid);
+    if (decision.allowed) {
+      this.#options.admitted(uid);
+      waiting?.admitted(demand);
+    } else if (decision.code === 'QuotaExceeded' && isNamed) waiting?.refused(demand);
     return admissionResponseOf(decision);
   }
 

@@ -65,6 +65,13 @@ const EVICTIONS = {
   labels: ['result'],
 } as const;
 
+const STOPS = {
+  name: 'quota_arbitrator_workloads_total',
+  type: 'counter',
+  help: 'Workloads of groups that borrow by result: stopped, resumed, refused (nothing was stopped for a waiting workload)',
+  labels: ['result'],
+} as const;
+
 const CYCLES = {
   name: 'quota_arbitrator_cycle_seconds',
   type: 'histogram',
@@ -76,6 +83,7 @@ const CYCLES = {
 export class ArbitratorMetrics {
   readonly #overused = counter(OVERUSED);
   readonly #evictions = counter(EVICTIONS);
+  readonly #stops = counter(STOPS);
   readonly #cycles = histogram(CYCLES);
   #allocations: Allocations = [];
   #shapes: () => readonly FittingShape[] = () => [];
@@ -83,7 +91,7 @@ export class ArbitratorMetrics {
   readonly parts: readonly MetricsPart[] = [
     readAt(AMOUNTS, () => this.#allocations),
     readAt(SHAPES, () => this.#shapes()),
-    counted([this.#overused, this.#evictions, this.#cycles]),
+    counted([this.#overused, this.#evictions, this.#stops, this.#cycles]),
   ];
 
   /** Sets the allocations of the cycle that just ended; empty when this replica stops leading. */
@@ -98,6 +106,10 @@ export class ArbitratorMetrics {
 
   evicted(result: EvictionResult | 'outdated'): void {
     this.#evictions.inc({ result });
+  }
+
+  stopped(result: 'stopped' | 'resumed' | 'refused'): void {
+    this.#stops.inc({ result });
   }
 
   cycle(seconds: number): void {

@@ -36,6 +36,7 @@ import { PlanReport } from './plan-report.js';
 import { outdatedIn } from './start-proof.js';
 import { servedPolicy } from './served-policy.js';
 import { StatusWriter } from './status-writer.js';
+import type { GroupArbitrator } from '../give-back/group-arbitrator.js';
 
 export interface ArbitratorOptions {
   readonly api: WatchableApi;
@@ -54,6 +55,8 @@ export interface ArbitratorOptions {
   readonly templates?: () => readonly ConsumerTemplate[];
   /** Uids of pods that are evicted before others, because they are beyond their group's quota; default none. */
   readonly beyondQuota?: () => ReadonlySet<string>;
+  /** Gives groups back what they lend; null for none. */
+  readonly groups?: Pick<GroupArbitrator, 'cycle'> | null;
   /** The storage capacity; no limit for a resource that it does not name. */
   readonly storageCapacity?: () => Quantities;
 }
@@ -98,6 +101,7 @@ export class Arbitrator {
       templates: () => [],
       beyondQuota: () => new Set(),
       storageCapacity: () => new Map(),
+      groups: null,
       ...options,
     };
     this.#pause = new Pause(options.clock);
@@ -132,6 +136,7 @@ export class Arbitrator {
         this.#parts ??= await this.#open();
         if (!this.#stopped && this.#parts.view.synced) {
           await this.#cycle(this.#parts);
+          await this.#options.groups?.cycle(this.#parts.view, this.#parts.evictor);
           this.#cycles++;
         }
       } catch (error) {

@@ -120,9 +120,7 @@ export class ClusterView {
     const nodes = new Map(this.#nodes.values().map((node) => [node.name, node]));
     const capacity = new Map<string, number>();
     for (const { takesPods, allocatable } of nodes.values()) if (takesPods) addTo(capacity, allocatable);
-    const budgets = new Map<string, DisruptionBudget[]>();
-    for (const budget of this.#budgets.values())
-      budgets.set(budget.namespace, [...(budgets.get(budget.namespace) ?? []), budget]);
+    const budgetsOf = this.budgetsByPod();
     const unreadable = new Set(
       this.consumers
         .values()
@@ -157,9 +155,7 @@ export class ClusterView {
       const mark = markOf(uid);
       const isLeaving = pod.isLeaving || mark.isLeaving;
       if (!node.takesPods && !isLeaving) addTo(capacity, uses);
-      const budgetKeys = (budgets.get(consumer) ?? [])
-        .filter((budget) => budget.selects(pod.labels))
-        .map(({ key }) => key);
+      const budgetKeys = budgetsOf(pod);
       pods.push({
         id: uid,
         consumer,
@@ -182,11 +178,25 @@ export class ClusterView {
       consumers: this.#specs(),
       pods: pods.map((pod) => ({ ...pod, uses: presentOnly(pod.uses, has) })),
       pending: new Map([...pending].map(([name, asked]) => [name, presentOnly(asked, has)])),
-      disruptions: new Map(this.#budgets.values().map(({ key, allowed }) => [key, allowed])),
+      disruptions: this.disruptions(),
       nodes: this.#arbitratedNodes(),
       waiting,
       storage: this.#storage(),
     };
+  }
+
+  /** How many evictions each disruption budget allows now. */
+  disruptions(): ReadonlyMap<string, number> {
+    return new Map(this.#budgets.values().map(({ key, allowed }) => [key, allowed]));
+  }
+
+  /** Returns the disruption budgets of a pod, as of now. */
+  budgetsByPod(): (pod: Pick<ClusterPod, 'namespace' | 'labels'>) => readonly string[] {
+    const budgets = new Map<string, DisruptionBudget[]>();
+    for (const budget of this.#budgets.values())
+      budgets.set(budget.namespace, [...(budgets.get(budget.namespace) ?? []), budget]);
+    return ({ namespace, labels }) =>
+      (budgets.get(namespace) ?? []).filter((budget) => budget.selects(labels)).map(({ key }) => key);
   }
 
   #storage(): StorageSituation {

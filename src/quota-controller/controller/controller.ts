@@ -139,6 +139,11 @@ export class Controller {
     return podsBeyondQuota(this.#usageMeter.groupPods(), (name) => engine.status(name), started.families);
   }
 
+  /** The uids of the pods of each charged workload, by `refKey`. */
+  podsOfWorkloads(): ReadonlyMap<string, readonly string[]> {
+    return this.#usageMeter.podsOfWorkloads();
+  }
+
   async #reportPolicy(): Promise<void> {
     const { api, facts, started, clock, log } = this.#options;
     const { policyObject } = facts;

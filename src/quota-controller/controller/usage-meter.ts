@@ -185,6 +185,19 @@ export class UsageMeter {
     });
   }
 
+  /** The uids of the pods of each charged workload, by `refKey`, without finished pods. */
+  podsOfWorkloads(): ReadonlyMap<string, readonly string[]> {
+    const uids = new Map<string, string[]>();
+    for (const pod of this.#podByUid.values()) {
+      const account = pod.endedAt === null ? this.#accountOf(pod) : null;
+      if (account === null) continue;
+      const known = uids.get(account.workload);
+      if (known === undefined) uids.set(account.workload, [pod.uid]);
+      else known.push(pod.uid);
+    }
+    return uids;
+  }
+
   /** Audits all pods again, after workloads are read with new types. */
   auditAgain(): void {
     if (!this.#isCharging) return;

@@ -71,7 +71,7 @@ export function cohortSituations({
   disruptions,
 }: GroupSituation): ReadonlyMap<string, Situation> {
   const byName = new Map(groups.map((group) => [group.name, group]));
-  const tops = new Map(groups.map(({ name }) => [name, topOf(name, byName)]));
+  const tops = new Map(groups.map(({ name }) => [name, cohortOf(name, (each) => byName.get(each))]));
   const byParent = grouped(groups, ({ parent }) => parent);
   const situations = new Map<string, Situation>();
   for (const top of new Set(refused.map(({ consumer }) => tops.get(consumer) ?? ''))) {
@@ -86,9 +86,13 @@ export function cohortSituations({
   return situations;
 }
 
-function topOf(name: string, byName: ReadonlyMap<string, ArbitratedGroup>): string {
+/** The top of the cohort of a group: the nearest group above it that is not elastic, or the root. */
+export function cohortOf(
+  name: string,
+  find: (name: string) => Pick<ArbitratedGroup, 'parent' | 'isElastic'> | undefined,
+): string {
   let at = name;
-  for (let group = byName.get(at); group?.isElastic === true && byName.has(group.parent); group = byName.get(at))
+  for (let group = find(at); group?.isElastic === true && find(group.parent) !== undefined; group = find(at))
     at = group.parent;
   return at;
 }

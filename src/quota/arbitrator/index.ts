@@ -26,6 +26,7 @@ export {
   type Situation,
 } from './arbitrate.js';
 export {
+  cohortOf,
   cohortSituations,
   type ArbitratedGroup,
   type ChargedWorkload,
