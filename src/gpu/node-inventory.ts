@@ -41,6 +41,9 @@ export interface InventoryGpu {
 export type InventoryResult =
   { readonly ok: true; readonly inventory: NodeInventory } | { readonly ok: false; readonly reason: string };
 
+/** The reason of a GPU that the device plugin does not offer, because claims get it. */
+export const THROUGH_CLAIMS = 'it is allocated through resource claims';
+
 const VERSION = 1;
 
 /** Maximum number of GPUs of a node: sets of GPUs are bits of a number. MIG instances come after them, in no set. */

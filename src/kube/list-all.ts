@@ -6,13 +6,24 @@ import { list, record, text } from './json.js';
 const PAGE_SIZE = 500;
 
 /** All objects of a collection; `what` names them in errors. Rejects with a `KubeError`. */
-export async function listAll(
+export function listAll(
   api: KubeApi,
   what: string,
   path: string,
   query: Readonly<Record<string, string>> = {},
 ): Promise<readonly unknown[]> {
-  const found: unknown[] = [];
+  return listKept(api, what, path, (object) => object, query);
+}
+
+/** The same, of which only what `keep` returns is held in memory beyond a page. */
+export async function listKept<T>(
+  api: KubeApi,
+  what: string,
+  path: string,
+  keep: (object: unknown) => T,
+  query: Readonly<Record<string, string>> = {},
+): Promise<readonly T[]> {
+  const found: T[] = [];
   let next = '';
   do {
     const answer = await api.request({
@@ -22,7 +33,7 @@ export async function listAll(
     });
     if (!answer.ok) throw new KubeError(`${what} cannot be listed`, answer);
     const { items, metadata } = record(answer.body);
-    found.push(...list(items));
+    for (const item of list(items)) found.push(keep(item));
     next = text(record(metadata).continue);
   } while (next !== '');
   return found;

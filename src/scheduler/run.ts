@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BINDING_LASTS_MS } from '../kube/pod-writes.js';
 import type { LeaseName } from './election.js';
 import { Extender, type ExtenderOptions } from './extender.js';
@@ -8,11 +9,10 @@ import { CallTurns } from './call-budget.js';
 import { ClusterMirror } from './cluster-mirror.js';
 import { ALL_NODES, ALL_PODS } from '../kube/api-path.js';
 import type { KubeApi } from '../kube/client.js';
-import { listAll } from '../kube/list-all.js';
+import { listKept } from '../kube/list-all.js';
 import { readNode, type Node } from '../kube/node.js';
 import { readPod, type Pod } from '../kube/pod.js';
-import { PodViews } from './pod-view.js';
-import { whyWaiting, type WaitingAnswer } from './why-waiting.js';
+import { knownPods, whyWaiting, type KnownPod, type WaitingAnswer } from './why-waiting.js';
 import { Cluster } from './cluster/cluster.js';
 import { policyOf } from './cluster/policy/policies.js';
 import type { PolicyName } from './cluster/policy/policy.js';
@@ -112,7 +112,7 @@ export async function explain(options: {
 /** The nodes and pods of a cluster. */
 export interface ClusterState {
   readonly nodes: readonly Node[];
-  readonly pods: readonly Pod[];
+  readonly pods: readonly KnownPod[];
 }
 
 /** Explains why a pod waits, or where it fits, in a cluster with this state. */
@@ -120,20 +120,31 @@ export async function explainIn(state: ClusterState, wanted: Pod, policyName: Po
   const policy = policyOf(policyName);
   const cluster = new Cluster(policy);
   const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
-  const views = new PodViews();
-  for (const node of state.nodes) mirror.nodeSeen(node);
-  for (const pod of state.pods) mirror.podSeen(views.view(pod));
+  for (const [at, node] of state.nodes.entries()) {
+    if (at % SEEN_A_TURN === 0) await nextTurn();
+    mirror.nodeSeen(node);
+  }
+  for (const [at, { view }] of state.pods.entries()) {
+    if (at % SEEN_A_TURN === 0) await nextTurn();
+    mirror.podSeen(view);
+  }
   const budget = new CallTurns().budget(EXPLAIN_LIMITS);
   return budget.run(whyWaiting({ cluster, mirror, policy, nowMs: systemClock.now() }, wanted, state.pods, budget));
 }
 
+/** Objects that are applied before others of the process get a turn. */
+const SEEN_A_TURN = 200;
 /** Time limits of an explanation, for whose answer a person waits. */
 const EXPLAIN_LIMITS = { cpuMs: 10_000, ms: 30_000 };
 
 /** Lists all nodes and pods. Rejects with a `KubeError`. */
 export async function readState(api: KubeApi): Promise<ClusterState> {
-  const [nodes, pods] = await Promise.all([listAll(api, 'the nodes', ALL_NODES), listAll(api, 'the pods', ALL_PODS)]);
-  return { nodes: nodes.flatMap((object) => readNode(object) ?? []), pods: pods.map(readPod) };
+  const known = knownPods();
+  const [nodes, pods] = await Promise.all([
+    listKept(api, 'the nodes', ALL_NODES, readNode),
+    listKept(api, 'the pods', ALL_PODS, (object) => known(readPod(object))),
+  ]);
+  return { nodes: nodes.flatMap((node) => node ?? []), pods };
 }
 
 async function readLive(kubeconfig: string | null): Promise<ClusterState> {

@@ -5,6 +5,7 @@ import { record } from '../kube/json.js';
 import { readPod, type Pod } from '../kube/pod.js';
 import { readNode, type Node } from '../kube/node.js';
 import { StartupError } from '../host/startup-error.js';
+import { knownPods, type KnownPod } from './why-waiting.js';
 
 /** A pod as a workload would create it, or as the file has it. */
 export interface PodOfFile {
@@ -16,7 +17,7 @@ export interface PodOfFile {
 /** Reads API objects in the form of `kubectl get -o yaml` or `-o json`: single ones, several documents, lists. */
 export async function readObjects(file: string): Promise<{
   readonly nodes: Node[];
-  readonly pods: Pod[];
+  readonly pods: KnownPod[];
   /** Pods, and one pod for each workload. */
   readonly wanted: PodOfFile[];
 }> {
@@ -30,7 +31,7 @@ export async function readObjects(file: string): Promise<{
   const ofKind = (kind: string): unknown[] => objects.filter((object) => object.kind === kind);
   return {
     nodes: ofKind('Node').flatMap((object) => readNode(object) ?? []),
-    pods: ofKind('Pod').map(readPod),
+    pods: ofKind('Pod').map(readPod).map(knownPods()),
     wanted: objects.flatMap((object) => podOf(object) ?? []),
   };
 }

@@ -2,16 +2,13 @@ import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { needsGpu } from './cluster/demand.js';
 import type { NodeExplanation } from './explain.js';
-import type { GangFit, NearestFit, WaitingAnswer } from './why-waiting.js';
+import { asksForGpus, type GangFit, type NearestFit, type WaitingAnswer } from './why-waiting.js';
 
 /** Why a pod waits: a sentence for each fact, then the nodes. `workload` is the kind that creates the pod. */
-export function waitingText(
-  { pod, foreign, nodes, nearest, gang }: WaitingAnswer,
-  workload: string | null,
-  nowMs: number,
-): string {
+export function waitingText(answer: WaitingAnswer, workload: string | null, nowMs: number): string {
+  const { pod, foreign, nodes, nearest, gang } = answer;
   const subject = `${workload === null ? 'pod' : `a pod of ${workload}`} ${pod.namespace}/${pod.name}`;
-  if (!needsGpu(pod.demand) && pod.brokenRule === null) return `${subject}: ${noGpuText(foreign)}`;
+  if (!asksForGpus(answer)) return `${subject}: ${noGpuText(foreign)}`;
   const fits = nodes.filter((row) => row.fits).length;
   const asked = [...pod.demand.init, ...pod.demand.containers].length;
   return [
@@ -22,7 +19,8 @@ export function waitingText(
   ].join('\n');
 }
 
-function noGpuText(foreign: readonly string[]): string {
+/** What a pod that asks for none of our resources asks for, and how to give it a share. */
+export function noGpuText(foreign: readonly string[]): string {
   const ours = `${CORE_RESOURCE} and ${MEMORY_RESOURCE}`;
   return foreign.length === 0
     ? `asks for no GPU, so GPUs do not hold it back; to give it a share, request ${ours}, or use a resource claim`
@@ -44,10 +42,14 @@ function nearestText({ node, pods, endsAtMs, mayPreempt }: NearestFit, nowMs: nu
   const named = pods.slice(0, MOST_NAMED).map(({ namespace, name }) => `${namespace}/${name}`);
   const more = pods.length - named.length;
   const who = `${named.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
+  const known = pods.slice(0, MOST_NAMED).filter((pod) => pod.endsAtMs !== null);
+  const ends = known.map((pod) => `${pod.name} by ${endText(pod.endsAtMs ?? 0, nowMs)}`);
   const when =
-    endsAtMs === null
-      ? 'no end of them is known'
-      : `by ${new Date(endsAtMs).toISOString()}${inMinutes(endsAtMs - nowMs)}`;
+    endsAtMs !== null
+      ? `by ${endText(endsAtMs, nowMs)}`
+      : known.length === 0
+        ? 'no end of them is known'
+        : `${ends.join(', ')}; the other ends are not known`;
   const eviction = mayPreempt ? '; their priority is lower, so the scheduler may evict them' : '';
   return `nearest fit: node ${node}, when ${who} ${pods.length === 1 ? 'ends' : 'end'} (${when}${eviction})`;
 }
@@ -55,8 +57,9 @@ function nearestText({ node, pods, endsAtMs, mayPreempt }: NearestFit, nowMs: nu
 /** More pods are only counted. */
 const MOST_NAMED = 4;
 
-function inMinutes(ms: number): string {
-  return ms <= 0 ? ', which is over' : `, in ${Math.ceil(ms / 60_000)} min`;
+function endText(ms: number, nowMs: number): string {
+  const left = ms - nowMs;
+  return `${new Date(ms).toISOString()}${left <= 0 ? ', which is over' : `, in ${Math.ceil(left / 60_000)} min`}`;
 }
 
 function nodeLines(nodes: readonly NodeExplanation[]): readonly string[] {

@@ -8,7 +8,7 @@ import type { ClusterMirror } from './cluster-mirror.js';
 import { EvictionLimits, NO_LIMITS } from './eviction-limits.js';
 import { explainPod, type NodeExplanation } from './explain.js';
 import { groupMinimumOf, groupOf } from './pod-groups.js';
-import { viewPod, type PodView } from './pod-view.js';
+import { PodViews, viewPod, type PodView } from './pod-view.js';
 import { preempt } from './preemption.js';
 
 /** A pod whose end would make room. */
@@ -54,11 +54,29 @@ export interface WaitingAnswer {
   readonly gang: GangFit | null;
 }
 
+/** Whether the pod asks for resources of ours, rightly or wrongly. */
+export function asksForGpus({ pod }: WaitingAnswer): boolean {
+  return needsGpu(pod.demand) || pod.brokenRule !== null;
+}
+
+/** What an explanation keeps of a pod of the cluster: large clusters have a hundred thousand. */
+export interface KnownPod {
+  readonly view: PodView;
+  readonly tolerations: Pod['tolerations'];
+  readonly endsAtMs: number | null;
+}
+
+/** Reads pods of the cluster, with one demand for all equal ones. */
+export function knownPods(): (pod: Pod) => KnownPod {
+  const views = new PodViews();
+  return (pod) => ({ view: views.view(pod), tolerations: pod.tolerations, endsAtMs: pod.deletedAt ?? pod.deadlineAt });
+}
+
 /** Explains why a pod waits in a cluster of these pods; the cluster is changed and of no use afterwards. */
 export function* whyWaiting(
   { cluster, mirror, policy, nowMs }: State,
   wanted: Pod,
-  pods: readonly Pod[],
+  pods: readonly KnownPod[],
   pace: Pace,
 ): Turns<WaitingAnswer> {
   const pod = asNew(wanted, cluster);
@@ -89,7 +107,7 @@ function* nearestFit(
   { cluster, mirror, nowMs }: Omit<State, 'policy'>,
   pod: PodView,
   nodes: readonly NodeExplanation[],
-  pods: readonly Pod[],
+  pods: readonly KnownPod[],
   pace: Pace,
 ): Turns<NearestFit | null> {
   const full = nodes.filter(({ lacksGpus }) => lacksGpus);
@@ -98,7 +116,7 @@ function* nearestFit(
   // As if every other pod had a lower priority: it is asked who has to end, not who may be evicted.
   const asHighest = { ...pod, priority: Infinity };
   const victims = yield* preempt({ cluster, pods: mirror.pods, limits, nowMs }, asHighest, proposals, pace);
-  const byUid = new Map(pods.map((one) => [one.uid, one]));
+  const byUid = new Map(pods.map((one) => [one.view.uid, one]));
   const found = [...victims].flatMap(([node, { uids }]): NearestFit[] => {
     const blocking = uids.flatMap((uid) => byUid.get(uid) ?? []).map(blockingPod);
     if (blocking.length === 0) return [];
@@ -125,34 +143,38 @@ function nearer(a: NearestFit, b: NearestFit): number {
   );
 }
 
-function blockingPod({ namespace, name, priority, deletedAt, deadlineAt }: Pod): BlockingPod {
-  return { namespace, name, priority, endsAtMs: deletedAt ?? deadlineAt };
+function blockingPod({ view: { namespace, name, priority }, endsAtMs }: KnownPod): BlockingPod {
+  return { namespace, name, priority, endsAtMs };
 }
 
 /** Places the waiting members one after another, as the scheduler would. */
 function* gangFit(
   { cluster, mirror, policy }: State,
   wanted: Pod,
-  pods: readonly Pod[],
+  pods: readonly KnownPod[],
   pace: Pace,
 ): Turns<GangFit | null> {
   const key = groupOf(wanted);
   if (key === null) return null;
-  const others = pods.filter((pod) => !pod.isDone && pod.uid !== wanted.uid && groupOf(pod) === key);
-  const waiting = [wanted, ...others.filter(({ node }) => node === null)];
+  const others = pods.filter(({ view }) => !view.ended && view.uid !== wanted.uid && view.group === key);
+  const self: Pick<KnownPod, 'view' | 'tolerations'> = {
+    view: viewPod({ ...wanted, node: null }),
+    tolerations: wanted.tolerations,
+  };
+  const waiting = [self, ...others.filter(({ view }) => view.nodeName === null)];
   let fitTogether = 0;
-  for (const [at, member] of waiting.entries()) {
-    const view = viewPod({ ...member, node: null });
-    const [best] = yield* explainPod(cluster, mirror, policy, view, member.tolerations, pace);
+  for (const [at, { view, tolerations }] of waiting.entries()) {
+    const [best] = yield* explainPod(cluster, mirror, policy, view, tolerations, pace);
     if (best?.fits !== true) continue;
     const uid = view.uid || `member ${at}`;
     cluster.setPod({ uid, nodeName: best.node, demand: view.demand, initEnded: false, gpus: best.gpus });
     fitTogether += 1;
   }
+  const minimums = [groupMinimumOf(wanted), ...others.map(({ view }) => view.groupMinimum)];
   return {
     name: key.split('/').at(-1) ?? key,
-    minimum: [wanted, ...others].map(groupMinimumOf).find((minimum) => minimum !== null) ?? null,
-    placed: others.filter(({ node }) => node !== null).length,
+    minimum: minimums.find((minimum) => minimum !== null) ?? null,
+    placed: others.filter(({ view }) => view.nodeName !== null).length,
     waiting: waiting.length,
     fitTogether,
   };

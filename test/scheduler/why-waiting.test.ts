@@ -2,6 +2,7 @@ import { test } from 'tap';
 import { readNode } from '../../src/kube/node.js';
 import { readPod } from '../../src/kube/pod.js';
 import { explainIn } from '../../src/scheduler/run.js';
+import { knownPods } from '../../src/scheduler/why-waiting.js';
 import { waitingText } from '../../src/scheduler/waiting-text.js';
 import { node, pod, type NodeObject, type PodObject } from './objects.js';
 
@@ -24,7 +25,7 @@ function changed(object: PodObject, { spec = {}, metadata = {}, status = {} }: C
 
 const answer = (nodes: readonly NodeObject[], pods: readonly PodObject[], wanted: PodObject) =>
   explainIn(
-    { nodes: nodes.flatMap((one) => readNode(one) ?? []), pods: pods.map(readPod) },
+    { nodes: nodes.flatMap((one) => readNode(one) ?? []), pods: pods.map(readPod).map(knownPods()) },
     readPod(wanted),
     'fragmentation',
   );

@@ -2,7 +2,7 @@ import type { Allocator } from '../allocator/index.js';
 import { NODE_INVENTORY_KEY } from '../../gpu/annotations.js';
 import { isOffered } from '../../gpu/ledger/gpu-mode.js';
 import { pluginSlots, type LedgerState } from '../../gpu/ledger/state.js';
-import { encodeInventory, type InventoryGpu } from '../../gpu/node-inventory.js';
+import { THROUGH_CLAIMS, encodeInventory, type InventoryGpu } from '../../gpu/node-inventory.js';
 import { nodeLabels, type HealthMonitor } from '../gpus/index.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
@@ -25,9 +25,6 @@ const PERIOD_MS = 2_000;
  * again, and the extender knows of the pods that took the room from the API server.
  */
 const LESS_ROOM_AFTER_MS = 60_000;
-
-/** Reason for the extender why pods of the device plugin cannot use a GPU. */
-const GIVEN_THROUGH_CLAIMS = 'it is given through resource claims';
 
 export interface WrittenInventory {
   readonly text: string;
@@ -91,7 +88,7 @@ export class NodeReport {
     const gpus = pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }) => ({
       gpu,
       healthy: usable,
-      reason: unusable.get(gpu.uuid) ?? (isOffered(state, gpu.uuid, 'plugin') ? '' : GIVEN_THROUGH_CLAIMS),
+      reason: unusable.get(gpu.uuid) ?? (isOffered(state, gpu.uuid, 'plugin') ? '' : THROUGH_CLAIMS),
       foreign: processCount > 0 && freeCores === CORES_PER_GPU,
       freeCores,
       freeMemoryBytes,

@@ -1,17 +1,14 @@
 import type { Command } from 'commander';
-import { DRIVER_NAME } from '../../gpu/claims/names.js';
-import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { StartupError } from '../../host/startup-error.js';
 import { podPath, podsPath, resourceClaimPath } from '../../kube/api-path.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import { list, record, text } from '../../kube/json.js';
+import { record } from '../../kube/json.js';
 import { listAll } from '../../kube/list-all.js';
 import { readPod, type Pod } from '../../kube/pod.js';
-import { devicesOf } from '../../manifests/claim-needs.js';
-import { ManifestReader } from '../../manifests/manifest-reader.js';
+import { explainWaiting } from '../../scheduler/explain-waiting.js';
 import { groupOf } from '../../scheduler/pod-groups.js';
-import { explainIn, readState } from '../../scheduler/run.js';
+import { readState } from '../../scheduler/run.js';
 import { podOf } from '../../scheduler/start-state.js';
 import { waitingDocument, waitingText } from '../../scheduler/waiting-text.js';
 import type { WaitingAnswer } from '../../scheduler/why-waiting.js';
@@ -123,12 +120,8 @@ async function podsIn(api: KubeApi, namespace: string, isMeant: (pod: Pod) => bo
 }
 
 async function explainPod(api: KubeApi, pod: Pod): Promise<Explained> {
-  const [state, wanted, quota] = await Promise.all([
-    readState(api),
-    withClaimRequests(api, pod),
-    quotaOr(api, 'pod', pod.namespace, pod.name),
-  ]);
-  return { answer: await explainIn(state, wanted, 'fragmentation'), workload: null, scheduler: whyNot(pod), quota };
+  const [state, quota] = await Promise.all([readState(api), quotaOr(api, 'pod', pod.namespace, pod.name)]);
+  return { answer: await explainWaiting(api, state, pod), workload: null, scheduler: whyNot(pod), quota };
 }
 
 async function explainWorkload(api: KubeApi, namespace: string, kind: string, name: string): Promise<Explained> {
@@ -144,8 +137,8 @@ async function explainWorkload(api: KubeApi, namespace: string, kind: string, na
   const object = await read(api, path, `${plural} ${name} in namespace ${namespace}`);
   const made = podOf({ kind: KINDS[plural], ...record(object) });
   if (made === null) throw new Error(`${plural} ${namespace}/${name} has no template of pods`);
-  const [state, wanted] = await Promise.all([readState(api), withClaimRequests(api, made.pod)]);
-  return { answer: await explainIn(state, wanted, 'fragmentation'), workload: made.workload, scheduler: '', quota };
+  const answer = await explainWaiting(api, await readState(api), made.pod);
+  return { answer, workload: made.workload, scheduler: '', quota };
 }
 
 /** What quota says; null, with a line on standard error, where it cannot be read. */
@@ -165,39 +158,6 @@ const KINDS: Readonly<Record<string, string>> = {
   jobs: 'Job',
   cronjobs: 'CronJob',
 };
-
-/** The pod with one more container for each device of this driver that its waiting claims ask for. */
-async function withClaimRequests(api: KubeApi, pod: Pod): Promise<Pod> {
-  const names = pod.claims.map(({ claimName, madeName }) => claimName || madeName).filter((name) => name !== '');
-  const claims = await Promise.all(
-    names.map((name) => read(api, resourceClaimPath(pod.namespace, name), `claim ${name}`)),
-  );
-  const asked = claims.flatMap((claim) => requestsOf(claim));
-  return { ...pod, containers: [...pod.containers, ...asked] };
-}
-
-function requestsOf(claim: unknown): Pod['containers'] {
-  const { spec, status } = record(claim);
-  if (record(status).allocation !== undefined) return [];
-  const reader = new ManifestReader();
-  return list(record(record(spec).devices).requests).flatMap((request) => {
-    const { exactly, name } = record(request);
-    const { count = 1, deviceClassName } = record(exactly);
-    const one = { requests: [{ ...record(request), exactly: { ...record(exactly), count: 1 } }] };
-    const amounts = devicesOf(reader, one, 'spec.devices', null);
-    if (amounts[CORE_RESOURCE] === undefined || text(deviceClassName) === '') return [];
-    return Array.from({ length: Number(count) || 1 }, () => ({
-      name: `${DRIVER_NAME} ${text(name)}`,
-      isSidecar: false,
-      extended: (resource: string) =>
-        resource === MEMORY_RESOURCE || resource === CORE_RESOURCE ? (amounts[resource] ?? 0) : 0,
-      env: {},
-      running: false,
-      terminated: false,
-      waiting: '',
-    }));
-  });
-}
 
 async function read(api: KubeApi, path: string, what: string): Promise<unknown> {
   const answer = await api.request({ method: 'GET', path });

@@ -62,8 +62,8 @@ test('the inventory shows the extender GPUs of claims as unusable, and without w
   };
   await eventually(() => inventory()[0]?.freeCores === 70, 'the share to be missing in the inventory');
   t.match(inventory(), [
-    { healthy: false, reason: 'it is given through resource claims', freeMemoryBytes: 12 * 2 ** 30 },
-    { healthy: false, reason: 'it is given through resource claims', freeCores: 100 },
+    { healthy: false, reason: 'it is allocated through resource claims', freeMemoryBytes: 12 * 2 ** 30 },
+    { healthy: false, reason: 'it is allocated through resource claims', freeCores: 100 },
   ]);
 });
 
