@@ -5,6 +5,7 @@ import {
   GPU_POLICY_KEY,
   MODELS_KEY,
   NODE_POLICY_KEY,
+  PRIORITY_KEY,
   UUIDS_KEY,
 } from '../gpu/annotations.js';
 import {
@@ -12,6 +13,7 @@ import {
   HAMI_CORES,
   HAMI_MEMORY,
   HAMI_MEMORY_PERCENTAGE,
+  HAMI_PRIORITY,
   NVIDIA_GPU,
 } from '../gpu/foreign-requests.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
@@ -63,6 +65,9 @@ const EQUALS: Readonly<Record<string, string>> = {
 
 /** Other annotations of HAMi have no equal. */
 const OF_HAMI = /^(?:nvidia\.com\/(?:vgpu-|numa-bind)|hami\.io\/)/u;
+/** Environment variables by which HAMi's library is told limits and behaviour; ours reads none of them. */
+const ENVIRONMENT_OF_HAMI =
+  /^(?:CUDA_DEVICE_(?:MEMORY_LIMIT|SM_LIMIT)|CUDA_(?:OVERSUBSCRIBE|TASK_PRIORITY|DISABLE_CONTROL)|GPU_CORE_UTILIZATION_POLICY|ACTIVE_OOM_KILLER)/u;
 
 /**
  * Converts requests for `nvidia.com/gpu` and HAMi's shares into the two extended resources. The pod may be a template:
@@ -75,6 +80,7 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   const patch: PatchStep[] = [];
   const notes: string[] = [];
   const unlimited: string[] = [];
+  const priorities = new Set<string>();
   for (const where of ['initContainers', 'containers'] as const)
     for (const [index, container] of pod[where].entries()) {
       const amounts = amountsOf(container, options);
@@ -83,7 +89,12 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
       const { cores, memoryBlocks, note } = amounts;
       if (amounts.isUnlimited) unlimited.push(container.name);
       if (note !== '') notes.push(`container ${container.name}: ${note}`);
+      for (const name of Object.keys(container.env))
+        if (ENVIRONMENT_OF_HAMI.test(name))
+          notes.push(`container ${container.name}: the environment variable ${name} has no equal`);
       const resources = record(record(list(spec[where])[index]).resources);
+      const priority = record(resources.limits)[HAMI_PRIORITY] ?? record(resources.requests)[HAMI_PRIORITY];
+      if (priority !== undefined) priorities.add(Number(priority) === 0 ? 'high' : 'low');
       patch.push({
         op: 'replace',
         path: `/spec/${where}/${index}/resources`,
@@ -95,6 +106,9 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
     }
   if (patch.length === 0) return { kind: 'unchanged' };
   const annotations = texts(record(metadata).annotations);
+  const [priority, another] = priorities;
+  if (another !== undefined)
+    notes.push(`its containers have several values of ${HAMI_PRIORITY}; a pod has one priority`);
   const limits = unlimited.map((name) => `${name}=${CORES_PER_GPU}`).join(',');
   const added = {
     ...Object.fromEntries(
@@ -103,6 +117,7 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
       ),
     ),
     ...(limits === '' ? {} : { [CORE_LIMIT_KEY]: limits }),
+    ...(priority === undefined || another !== undefined ? {} : { [PRIORITY_KEY]: priority }),
   };
   if (Object.keys(added).length > 0) {
     if (metadata === undefined) patch.push({ op: 'add', path: '/metadata', value: {} });
@@ -183,7 +198,9 @@ function amounts(cores: number, memoryBlocks: number, note: string, isUnlimited:
 
 function withAmounts(resources: JsonRecord, added: Readonly<Record<string, number>>): object {
   const side = (name: 'limits' | 'requests'): object => {
-    const rest = Object.entries(record(resources[name])).filter(([resource]) => !FOREIGN_RESOURCES.includes(resource));
+    const rest = Object.entries(record(resources[name])).filter(
+      ([resource]) => resource !== HAMI_PRIORITY && !FOREIGN_RESOURCES.includes(resource),
+    );
     return Object.fromEntries([...rest, ...Object.entries(added)]);
   };
   const requests = resources.requests === undefined ? {} : { requests: side('requests') };

@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseAllDocuments, type Document } from 'yaml';
 import { convertForeign, type ForeignOptions } from '../claim-webhook/foreign-conversion.js';
 import { readMemory, readShare, SHARE_FORM, WHOLE_GPU, type GpuShare } from '../claim-webhook/gpu-share.js';
+import { fileReason } from '../host/file-reason.js';
 import { StartupError } from '../host/startup-error.js';
 import { record, text } from '../kube/json.js';
 
@@ -57,7 +58,7 @@ export function gpuMemoryOption(): Option {
 async function contentOf(file: string): Promise<string> {
   if (file !== '-')
     return readFile(file, 'utf8').catch((error: unknown) => {
-      throw new StartupError(`${file} cannot be read: ${(error as Error).message}`);
+      throw new StartupError(`${file} cannot be read: ${fileReason(error)}`);
     });
   const chunks: string[] = [];
   for await (const chunk of process.stdin.setEncoding('utf8')) chunks.push(chunk as string);

@@ -55,6 +55,29 @@ test('convert writes requests of others with those of gpu-manager, and says what
   t.end();
 });
 
+test('convert takes the priority of HAMi, and names its environment variables', (t) => {
+  const pod = (priority: number, more = '') =>
+    `kind: Pod
+metadata: { name: p }
+spec:
+  containers:
+    - name: main
+      env: [{ name: CUDA_DEVICE_SM_LIMIT, value: '40' }]
+      resources: { limits: { nvidia.com/gpu: 1, nvidia.com/gpumem: 2048, nvidia.com/gpucores: 30, nvidia.com/priority: ${priority} } }
+${more}`;
+  const low = convert(['-'], pod(1));
+  t.match(low, { status: 0, stdout: /tencent\.com\/vcuda-priority: low/, stderr: /CUDA_DEVICE_SM_LIMIT has no equal/ });
+  t.notMatch(low.stdout, /nvidia/, 'no request is left that no node serves');
+  t.match(convert(['-'], pod(0)).stdout, /tencent\.com\/vcuda-priority: high/);
+  const both = convert(
+    ['-'],
+    pod(0, '    - { name: two, resources: { limits: { nvidia.com/gpumem: 512, nvidia.com/priority: 1 } } }\n'),
+  );
+  t.match(both.stderr, /several values of nvidia\.com\/priority; a pod has one priority/);
+  t.notMatch(both.stdout, /vcuda-priority|nvidia/);
+  t.end();
+});
+
 test('convert names what is wrong with its input', (t) => {
   t.match(convert(['/nowhere.yaml']), { status: 2, stderr: /\/nowhere\.yaml/ });
   t.match(convert(['-'], 'a: [').stderr, /- is not valid YAML or JSON/);
