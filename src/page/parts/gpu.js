@@ -210,11 +210,11 @@ function row({ allocation, slice }, gpu, colour, mark) {
       memoryFill.classList.toggle('full', usedBytes > limit * 0.95);
       const rate = before === null || at <= before.at ? 0 : (throttled - before.throttled) / ((at - before.at) / 1000);
       before = { throttled, at };
-      setText(waits, serious ? '!' : rate > 0.05 ? 'waits' : '');
+      setText(waits, serious ? '!' : rate > 0.05 ? 'throttled' : '');
       waits.title = serious
         ? 'serious audit finding'
         : rate > 0.05
-          ? `its launches waited ${rate.toFixed(1)} s in the last second`
+          ? `its launches were throttled for ${rate.toFixed(1)} s in the last second`
           : '';
     },
     filter(words) {

@@ -49,12 +49,12 @@ export function overview(store, filterText, density = 'full') {
     section('Topology', picture.element),
     section('GPUs', gpus),
     quota === null ? '' : section('Quota groups', quota.element),
-    section('Recent events', events.element),
+    store.events === null ? '' : section('Recent events', events.element),
   );
 
   const happened = (words) =>
     events.show(
-      store.events.filter((event) => matchesEvent(event, words)),
+      (store.events ?? []).filter((event) => matchesEvent(event, words)),
       words.length === 0 ? 'Nothing has happened since the agent started.' : 'No event matches the filter.',
     );
   const apply = () => {

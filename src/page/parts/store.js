@@ -9,6 +9,7 @@ export class Store {
   /** By allocation: the classes of its colour and texture. */
   colours = new Map();
   usage = null;
+  /** Null: none are known here, and none are shown. */
   events = [];
   periodMs = 2000;
   /** By UUID: { used, memory }, the latest last. */
