@@ -254,7 +254,7 @@ export class ClusterModel {
       return claim === undefined ? [] : slicesOfClaim(claim, this.#devices(claim), pod.node);
     });
     const slices = [...pod.slices, ...claimed];
-    return slices.length === 0 ? null : { ...pod, slices };
+    return slices.length === 0 && pod.foreign === undefined ? null : { ...pod, slices };
   }
 
   /** The reason of a pod that uses the claim and waits for a node. */

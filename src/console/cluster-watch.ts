@@ -20,6 +20,8 @@ import { podRow } from './pod-row.js';
 
 /** Connections that end are made again within a second or two: a collection is late after this. */
 const LATE_MS = 10_000;
+/** Refusals by webhooks of this project, or of its resources. */
+const OURS = /gpu-manager|tencent\.com\/|quota/u;
 const NO_QUOTA = `The API server does not serve ${API_VERSION}: the quota of gpu-manager is not installed.`;
 const NO_CLAIMS =
   'The API server does not serve resource.k8s.io/v1: resource claims need Kubernetes 1.34 or later with Dynamic Resource Allocation.';
@@ -94,6 +96,18 @@ export class ClusterWatch {
           absence: 'The API server does not serve events.',
         }),
       ),
+      optional('events', {
+        path: ALL_EVENTS,
+        // Controllers of Kubernetes report the pods of their workloads that the API server refuses.
+        fieldSelector: 'reason=FailedCreate',
+        keep: (object) => {
+          const row = eventRow(object);
+          return row !== null && OURS.test(row.message) ? row : null;
+        },
+        keyOf: ({ uid }) => uid,
+        changed: (uid, row) => model.setEvent(uid, row),
+        absence: 'The API server does not serve events.',
+      }),
       optional('claims', {
         path: ALL_RESOURCE_CLAIMS,
         keep: claimFacts,

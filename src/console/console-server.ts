@@ -8,10 +8,11 @@ import { pageRoutes } from '../page/page-routes.js';
 import { PAGE_POLICY } from '../page/page-policy.js';
 import type { ClusterFeed } from './cluster-feed.js';
 import type { ClusterModel } from './cluster-model.js';
+import type { Explanations } from './explanations.js';
 import type { History } from './history.js';
 import type { NodeDocuments } from './node-documents.js';
 import type { Reader, Readers } from './readers.js';
-import { isBlind, type Scope } from './scope.js';
+import { isBlind, sees, type Scope } from './scope.js';
 
 export interface ConsoleServerOptions {
   readonly address: string;
@@ -20,6 +21,7 @@ export interface ConsoleServerOptions {
   readonly feed: ClusterFeed;
   readonly readers: Readers;
   readonly documents: NodeDocuments;
+  readonly explanations: Explanations;
   /** Null without Prometheus. */
   readonly history: History | null;
   readonly notReady: () => readonly string[];
@@ -66,7 +68,7 @@ export class ConsoleServer {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { model, feed, page, documents, history } = this.#options;
+    const { model, feed, page, documents, explanations, history } = this.#options;
     return new Map([
       ...pageRoutes(page),
       this.#data('/api/cluster', async (scope) => jsonText(await feed.rows(scope))),
@@ -84,6 +86,12 @@ export class ConsoleServer {
         if (!scope.tables.has('nodes')) return plain(403, `${user} may not list nodes`);
         if (model.node(name) === null) return plain(404, 'no node of this name has GPUs of gpu-manager');
         return json(await documents.read(name, scope));
+      }),
+      this.#data('/api/explain', async (scope, _reader, { query }) => {
+        const pod = model.pod(query.get('pod') ?? '');
+        if (pod === null || !sees(scope, 'pods', pod.namespace))
+          return plain(404, 'no pod that you may see has this UID');
+        return json(await explanations.read(pod.namespace, pod.name, scope));
       }),
       this.#data('/api/history', async (scope, _reader, { query }) => {
         if (history === null) return plain(404, 'the console has no Prometheus: give it --prometheus-url');

@@ -1,5 +1,5 @@
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
-import { MAX_GPUS, decodeInventory, type InventoryGpu } from '../gpu/node-inventory.js';
+import { MAX_GPUS, THROUGH_CLAIMS, decodeInventory, type InventoryGpu } from '../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import type { AgentPod } from '../kube/agent-pods.js';
 import type { Node } from '../kube/node.js';
@@ -80,7 +80,13 @@ export function nodeRow(
       kind,
       allocatedCores: Math.min(CORES_PER_GPU, Math.max(CORES_PER_GPU - freeCores, told.cores)),
       allocatedMemoryBytes: Math.min(memoryBytes, Math.max(memoryBytes - freeMemoryBytes, told.memoryBytes)),
-      ...(healthy ? (foreign ? { problem: 'foreign processes use it' } : {}) : { problem: reason || 'unhealthy' }),
+      ...(reason === THROUGH_CLAIMS
+        ? { byClaims: true }
+        : healthy
+          ? foreign
+            ? { problem: 'foreign processes use it' }
+            : {}
+          : { problem: reason || 'unhealthy' }),
       ...(instance === undefined ? {} : { profile: instance.profile }),
     };
   });

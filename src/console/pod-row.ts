@@ -1,6 +1,8 @@
+import { FOREIGN_RESOURCES } from '../gpu/foreign-requests.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
+import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { PodRow, PodState, SliceRow } from './rows.js';
 
 /** Reasons by which a kubelet says that it refused a pod. */
@@ -8,17 +10,19 @@ const REFUSALS = /^(?:UnexpectedAdmissionError|OutOf.*)$/u;
 
 /**
  * The row of a pod without the slices of its claims; null for a pod with neither GPUs nor claims, and for one that
- * ended by itself.
+ * ended by itself. A pod without a node that asks another project for GPUs has a row, because its author may wonder.
  */
 export function podRow(pod: Pod): PodRow | null {
   const slices = slicesOf(pod);
   const claims = pod.claims.map(({ claimName, madeName }) => claimName || madeName).filter((name) => name !== '');
-  if (slices.length === 0 && claims.length === 0) return null;
+  const foreign = pod.node === null ? foreignOf(pod) : [];
+  if (slices.length === 0 && claims.length === 0 && foreign.length === 0) return null;
   const state = stateOf(pod);
   if (state === null) return null;
   const why = whyOf(pod, state);
   const since = sinceOf(pod, state);
-  const { uid, namespace, name, node, nominatedNode, controller, priority } = pod;
+  const { uid, namespace, name, node, nominatedNode, controller, priority, labels } = pod;
+  const group = labels[GROUP_LABEL] ?? '';
   return {
     uid,
     namespace,
@@ -32,7 +36,18 @@ export function podRow(pod: Pod): PodRow | null {
     ...(node !== null || nominatedNode === null ? {} : { nominatedNode }),
     ...(claims.length === 0 ? {} : { claims }),
     slices,
+    ...(group === '' ? {} : { group }),
+    ...(foreign.length === 0 ? {} : { foreign }),
   };
+}
+
+/** What the pod asks of other projects, such as `2 nvidia.com/gpu`. */
+function foreignOf({ containers, initContainers }: Pod): readonly string[] {
+  return FOREIGN_RESOURCES.flatMap((name) => {
+    const asked = [...containers, ...initContainers].map(({ extended }) => Number(extended(name)) || 0);
+    const total = asked.reduce((sum, amount) => sum + amount, 0);
+    return total === 0 ? [] : [`${total} ${name}`];
+  });
 }
 
 function stateOf({ isDone, isLeaving, phase, reason, node }: Pod): PodState | null {

@@ -10,6 +10,8 @@ export interface GpuRow {
   readonly allocatedMemoryBytes: number;
   /** Why pods do not get it; absent for a healthy GPU. */
   readonly problem?: string;
+  /** Whether only resource claims get it; absent for others. */
+  readonly byClaims?: boolean;
   /** Its MIG profile, if it is an instance. */
   readonly profile?: string;
 }
@@ -74,6 +76,10 @@ export interface PodRow {
   /** Names of its resource claims; absent without one. */
   readonly claims?: readonly string[];
   readonly slices: readonly SliceRow[];
+  /** Name of its quota group; absent without one. */
+  readonly group?: string;
+  /** Resources of other projects by which a waiting pod asks for GPUs, with amounts; absent for other pods. */
+  readonly foreign?: readonly string[];
 }
 
 /** Limit and usage of one key of a quota group, as quantities. */

@@ -17,6 +17,7 @@ import { ClusterFeed } from './cluster-feed.js';
 import { ClusterModel } from './cluster-model.js';
 import { ClusterWatch } from './cluster-watch.js';
 import { ConsoleServer } from './console-server.js';
+import { Explanations } from './explanations.js';
 import { History } from './history.js';
 import { NodeDocuments } from './node-documents.js';
 import { Prometheus, type PrometheusOptions } from './prometheus.js';
@@ -37,6 +38,8 @@ export interface ConsoleConfig {
   readonly agentNamespace: string;
   /** Null: no history. */
   readonly prometheus: PrometheusOptions | null;
+  /** Whether the cluster is simulated, so that everybody may see it on any address. */
+  readonly isSimulated?: boolean;
 }
 
 /** Folder of the console's page; it uses the shared parts of src/page. */
@@ -47,8 +50,8 @@ export async function buildConsole(
   config: ConsoleConfig,
   log: Log,
 ): Promise<{ readonly parts: readonly Part[]; readonly port: () => number }> {
-  const { address, port, tokenReview } = config;
-  if (!tokenReview && !isLoopback(address))
+  const { address, port, tokenReview, isSimulated = false } = config;
+  if (!tokenReview && !isLoopback(address) && !isSimulated)
     throw new StartupError(
       `--no-token-review shows the whole cluster to everybody who reaches ${address}; use it with a loopback address such as 127.0.0.1`,
     );
@@ -70,6 +73,7 @@ export async function buildConsole(
       ...{ reader: new AgentReader({ api: client, clock }), clock },
       agentOf: (node) => model.agentOf(node),
     }),
+    explanations: new Explanations({ api: client, clock }),
     history:
       config.prometheus === null ? null : new History({ prometheus: new Prometheus(config.prometheus), model, clock }),
     readers: tokenReview ? new ClusterReaders(api, clock, () => model.namespaces()) : OPEN_READERS,
@@ -102,9 +106,10 @@ export async function buildConsole(
 }
 
 /** Tokens never travel in plain text: on other addresses than loopback, the console makes a certificate for itself. */
-async function certificateOf({ tls, address }: ConsoleConfig, log: Log): Promise<TlsSource | null> {
+async function certificateOf({ tls, address, isSimulated }: ConsoleConfig, log: Log): Promise<TlsSource | null> {
   const clock = systemClock;
-  if (tls === null) return isLoopback(address) ? null : new SelfSigned({ names: ['gpu-console'], clock, log });
+  if (tls === null)
+    return isLoopback(address) || isSimulated === true ? null : new SelfSigned({ names: ['gpu-console'], clock, log });
   const files = new CertificateFiles({ ...tls, clientCaFile: null, clock, log });
   await files.read().catch((error: unknown) => {
     throw new StartupError(`the TLS certificate cannot be used: ${(error as Error).message}`);

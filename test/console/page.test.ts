@@ -44,7 +44,7 @@ test('the console shows the cluster', { skip }, async (t) => {
     t.match(await page.locator('a.node').first().textContent(), /gpu-node-1.*3 whole GPUs free.*4 GPUs · NVIDIA A100/s);
     t.equal(await page.locator('.bars .track.problem').count(), 1);
     console.server.seed('pods', podObject('late', { node: 'gpu-node-2', gpus: [0], cores: 50 }));
-    await page.locator('a.node', { hasText: '0.5 GPU free in parts' }).waitFor();
+    await page.locator('a.node', { hasText: '50 cores free in parts' }).waitFor();
     console.server.remove('pods', 'default', 'bert');
     await page.locator('a.node', { hasText: '4 whole GPUs free' }).waitFor();
     t.same(complaints(), []);
@@ -63,7 +63,7 @@ test('the console shows the cluster', { skip }, async (t) => {
     const { page } = await open(console, 'operator', { ...DESKTOP, timezoneId: 'UTC' });
     await page.locator('.bars .segment').nth(2).waitFor();
     const states = await page.locator('a.node .state').allTextContents();
-    t.same(states, ['0.7 GPU free in parts', 'as of 2026-11-22 22:14', 'no agent runs on it']);
+    t.same(states, ['70 cores free in parts', 'as of 2026-11-22 22:14', 'no agent runs on it']);
     t.equal(await page.locator('a.node.late').count(), 2);
     t.match(
       await page.evaluate<string>(`getComputedStyle(document.querySelector('a.node.late .bars')).filter`),
@@ -74,6 +74,25 @@ test('the console shows the cluster', { skip }, async (t) => {
     await page.evaluate(`location.hash = '#/node/gpu-node-2'`);
     await page.locator('.agent.as-of', { hasText: 'is not ready' }).waitFor();
     t.match(await page.locator('.agent').textContent(), /Figures as of 2026-11-22 22:14:03 UTC\.$/);
+    await page.context().close();
+  });
+
+  t.test('a waiting pod says why it waits, in one place', async (t) => {
+    const console = await runningConsole(t, (server) => {
+      server.seed('nodes', nodeObject('gpu-node-1', { gpus: 1 }));
+      server.seed('nodes', nodeObject('gpu-node-2', { gpus: 1, isCordoned: true }));
+      server.seed('pods', podObject('bert', { node: 'gpu-node-1', gpus: [0] }));
+      server.seed('pods', podObject('late', { cores: 100, blocks: 0, unscheduled: '0/2 nodes are available' }));
+    });
+    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/waiting');
+    await page.locator('a.pod', { hasText: 'late' }).press('Enter');
+    await page.locator('.nodes-explained tbody tr').nth(1).waitFor();
+    const reasons = await page.locator('.reasons').textContent();
+    t.match(reasons, /The scheduler says0\/2 nodes are available/);
+    t.match(reasons, /Nearest fitgpu-node-1, when default\/bert ends\. No end of them is known\./);
+    t.match(await page.locator('.nodes-explained').textContent(), /gpu-node-1.*whole.*gpu-node-2the node is cordoned/s);
+    t.equal(await page.locator('.reasons a', { hasText: 'default/bert' }).getAttribute('href'), '#/pod/default-bert');
+    t.same(complaints(), []);
     await page.context().close();
   });
 

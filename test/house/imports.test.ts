@@ -57,9 +57,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   scheduler: [...PROGRAM, 'scheduler/cluster'],
   'quota-controller': PROGRAM,
   'claim-webhook': PROGRAM,
-  console: PROGRAM,
-  // The simulated node runs the real agent.
-  simulation: [...PROGRAM, 'agent', ...AGENT_FLOORS.flat()],
+  console: [...PROGRAM, 'scheduler', 'scheduler/cluster'],
+  // The simulated node runs the real agent, and the simulated cluster the other programs.
+  simulation: [
+    ...PROGRAM,
+    'agent',
+    ...AGENT_FLOORS.flat(),
+    'scheduler',
+    'scheduler/cluster',
+    'quota-controller',
+    'console',
+  ],
   cli: [
     ...PROGRAM,
     'agent',

@@ -1,4 +1,5 @@
 import { h } from './dom.js';
+import { explanationView } from './explanation.js';
 import { ago, bytes, count } from './format.js';
 import { paged } from './paged.js';
 import { heads } from './pod-table.js';
@@ -84,11 +85,26 @@ function gpuOf({ gpu, device }) {
 }
 
 /** One claim. */
-export function claimView(rows, uid) {
-  const element = h('div', { class: 'container' });
-  const draw = () => element.replaceChildren(...picture(rows, rows.claims.get(uid)));
+export function claimView(rows, uid, keepingPlace) {
+  const facts = h('div', {});
+  const explanation = explanationView(rows, () => waitingUser(rows, uid), keepingPlace);
+  const draw = () => {
+    facts.replaceChildren(...picture(rows, rows.claims.get(uid)));
+    explanation.draw();
+  };
   draw();
-  return { element, tables: ['claims', 'pods'], draw };
+  return {
+    ...{ element: h('div', { class: 'container' }, facts, explanation.element), draw },
+    tables: ['claims', 'pods', 'groups'],
+    close: () => explanation.close(),
+  };
+}
+
+/** The pod for which the scheduler will allocate a claim: the claim waits as long as this pod does. */
+function waitingUser(rows, uid) {
+  const claim = rows.claims.get(uid);
+  if (claim?.state !== 'waiting') return undefined;
+  return rows.podsOfClaim(claim).find(({ state }) => state === 'waiting')?.uid;
 }
 
 function picture(rows, claim) {

@@ -1,4 +1,4 @@
-import { count, trimmed } from './format.js';
+import { count } from './format.js';
 
 /** The GPUs of a list on which nothing is allocated, and that pods may get. */
 export function wholeFree(gpus) {
@@ -8,7 +8,8 @@ export function wholeFree(gpus) {
 /** What is free of the GPUs of a node: whole GPUs, or else the parts that are left. */
 export function freeText(gpus) {
   const whole = wholeFree(gpus);
-  if (whole > 0) return `${count(whole, 'whole GPU')} free`;
-  const parts = gpus.reduce((sum, gpu) => sum + (gpu.problem === undefined ? 100 - gpu.allocatedCores : 0), 0) / 100;
-  return parts <= 0 ? 'no GPU free' : `${trimmed(parts)} GPU free in parts`;
+  const forClaims = gpus.every(({ byClaims = false }) => byClaims) ? ' for claims' : '';
+  if (whole > 0) return `${count(whole, 'whole GPU')} free${forClaims}`;
+  const cores = gpus.reduce((sum, gpu) => sum + (gpu.problem === undefined ? 100 - gpu.allocatedCores : 0), 0);
+  return cores <= 0 ? 'no cores free' : `${count(cores, 'core')} free${forClaims || ' in parts'}`;
 }

@@ -19,7 +19,8 @@ function bar(rows, gpu, kind, slices) {
   const track = h('div', {
     class: `track${gpu.problem === undefined ? '' : ' problem'}`,
     title: [
-      `GPU ${gpu.index}: ${gpu.allocatedCores} of 100 cores, ${bytes(gpu.allocatedMemoryBytes)} of ${bytes(kind.memoryBytes)} given`,
+      `GPU ${gpu.index}: ${gpu.allocatedCores} of 100 cores, ${bytes(gpu.allocatedMemoryBytes)} of ${bytes(kind.memoryBytes)} allocated`,
+      ...(gpu.byClaims === true ? ['pods get it through resource claims'] : []),
       ...(gpu.problem === undefined ? [] : [gpu.problem]),
       ...slices.map(
         ({ pod, cores, claim }) =>

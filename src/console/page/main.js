@@ -13,6 +13,7 @@ import { Rows, wordsOf } from './rows.js';
 import { sharesView } from './shares-view.js';
 import { shell } from './shell.js';
 import { follow } from './stream.js';
+import { waitingView } from './waiting-view.js';
 
 const rows = new Rows();
 const { main, filter, connected, askToken, keepingPlace } = shell({
@@ -87,12 +88,12 @@ function show() {
 const VIEWS = {
   '': [() => clusterView(), 'nodes'],
   pods: [() => tableView(() => [...rows.pods.values()], {}), 'pods'],
-  waiting: [() => tableView(() => rows.waiting(), { showsWhy: true, nothing: 'No pod waits for a GPU.' }), 'pods'],
+  waiting: [() => drawn(waitingView(rows, () => filter.value)), 'pods'],
   node: [(name) => nodeView(rows, name, () => filter.value, keepingPlace), 'nodes'],
-  container: [(id) => drawn(podView(rows, podOfAllocation(id))), 'pods'],
-  pod: [(uid) => drawn(podView(rows, uid)), 'pods'],
+  container: [(id) => drawn(podView(rows, podOfAllocation(id), keepingPlace)), 'pods'],
+  pod: [(uid) => drawn(podView(rows, uid, keepingPlace)), 'pods'],
   claims: [() => drawn(claimsView(rows, () => filter.value)), 'claims'],
-  claim: [(uid) => drawn(claimView(rows, uid)), 'claims'],
+  claim: [(uid) => drawn(claimView(rows, uid, keepingPlace)), 'claims'],
   quota: [(group) => drawn(quotaView(rows, group, () => filter.value)), 'groups'],
   shares: [(name) => drawn(sharesView(rows, name, () => filter.value)), 'shares'],
   events: [() => drawn(eventsView(rows, () => filter.value)), 'events'],

@@ -24,6 +24,8 @@ export function podOfAllocation(id) {
  */
 export function nodeView(rows, name, filterText, keepingPlace) {
   const store = new Store();
+  // The agent's document has none; the console has a view of all events.
+  store.events = null;
   const note = h('p', { class: 'quiet agent' }, 'Asking the agent of this node…');
   const ownPage = h('p', { class: 'own-page quiet', hidden: true });
   const body = h('div', {});

@@ -29,8 +29,6 @@ export function heads(...titles) {
 }
 
 function row(pod, mark, now, showsWhy) {
-  const cores = pod.slices.reduce((sum, slice) => sum + slice.cores, 0);
-  const memory = pod.slices.reduce((sum, slice) => sum + slice.memoryBytes, 0);
   const gpus = pod.slices.flatMap(({ gpu }) => gpu ?? []);
   const where =
     pod.node === undefined ? '' : `${pod.node}${gpus.length === 0 ? '' : ` · GPU ${[...new Set(gpus)].join(', ')}`}`;
@@ -51,7 +49,7 @@ function row(pod, mark, now, showsWhy) {
         h('span', { class: 'pod-name' }, pod.name),
         h('span', { class: 'quiet' }, [pod.namespace, pod.workload].filter((part) => part !== undefined).join(' · ')),
       ),
-      h('span', { class: 'asked' }, `${cores} cores${memory === 0 ? '' : `, ${bytes(memory)}`}`),
+      h('span', { class: 'asked' }, askedText(pod)),
       h('span', { class: 'where quiet', title: where }, where),
       h(
         'span',
@@ -64,4 +62,11 @@ function row(pod, mark, now, showsWhy) {
       showsWhy && pod.why !== undefined ? h('span', { class: 'reason' }, pod.why) : null,
     ),
   );
+}
+
+function askedText({ slices, foreign = [] }) {
+  if (slices.length === 0) return foreign.join(', ');
+  const cores = slices.reduce((sum, slice) => sum + slice.cores, 0);
+  const memory = slices.reduce((sum, slice) => sum + slice.memoryBytes, 0);
+  return `${cores} cores${memory === 0 ? '' : `, ${bytes(memory)}`}`;
 }

@@ -1,26 +1,43 @@
 import { h } from './dom.js';
 import { ago, bytes } from './format.js';
+import { explanationView } from './explanation.js';
 import { historyView } from './history.js';
 
 /** One pod: what it asked for, where it is, and why it waits. */
-export function podView(rows, uid) {
+export function podView(rows, uid, keepingPlace) {
   const facts = h('div', {});
+  const explanation = explanationView(rows, () => uid, keepingPlace);
   const past = historyView(rows, 'pod', uid);
-  const element = h('div', { class: 'container' }, facts, past.element);
-  const draw = () => facts.replaceChildren(...picture(rows, rows.pods.get(uid)));
+  const element = h('div', { class: 'container' }, facts, explanation.element, past.element);
+  const draw = () => {
+    facts.replaceChildren(...picture(rows, rows.pods.get(uid)));
+    explanation.draw();
+  };
   draw();
-  return { element, tables: ['pods', 'claims'], draw, close: () => past.close() };
+  return {
+    ...{ element, draw },
+    tables: ['pods', 'claims', 'groups'],
+    close() {
+      explanation.close();
+      past.close();
+    },
+  };
 }
 
 function picture(rows, pod) {
-  const back = h('p', { class: 'back' }, h('a', { href: '#/pods' }, '← all pods'));
+  const isWaiting = pod?.state === 'waiting' || pod?.state === 'refused';
+  const back = h(
+    'p',
+    { class: 'back' },
+    h('a', { href: isWaiting ? '#/waiting' : '#/pods' }, isWaiting ? '← all waiting pods' : '← all pods'),
+  );
   if (pod === undefined)
     return [
       back,
       h('h2', {}, 'This pod is gone'),
       h('p', { class: 'quiet' }, 'It ended, or it is in a namespace that you may not see.'),
     ];
-  const { namespace, name, node, nominatedNode, state, sinceMs, workload, priority, why, slices } = pod;
+  const { namespace, name, node, nominatedNode, state, workload, priority, why, slices, group, foreign = [] } = pod;
   const claims = rows.claimsOfPod(pod);
   return [
     back,
@@ -30,35 +47,65 @@ function picture(rows, pod) {
       h('span', { class: 'swatch', 'aria-hidden': true }),
       h('div', {}, h('h2', {}, name), h('p', { class: 'quiet' }, namespace)),
     ),
-    why === undefined ? null : h('ul', { class: 'problems', 'aria-label': 'Why it does not run' }, h('li', {}, why)),
+    why === undefined || state === 'waiting'
+      ? null
+      : h('ul', { class: 'problems', 'aria-label': 'Why it does not run' }, h('li', {}, why)),
     h(
       'dl',
       { class: 'facts' },
-      fact('State', `${state}${sinceMs === undefined ? '' : `, ${ago(sinceMs, Date.now())}`}`),
+      fact('State', stateText(pod)),
       fact('Node', node === undefined ? 'none yet' : nodeLink(node)),
       ...(nominatedNode === undefined ? [] : [fact('Room is kept on', nodeLink(nominatedNode))]),
       ...(workload === undefined ? [] : [fact('Workload', workload)]),
       fact('Priority', String(priority)),
+      ...(group === undefined ? [] : [fact('Quota group', group)]),
+      ...(foreign.length === 0 ? [] : [fact('Asks for', foreign.join(', '))]),
       ...(claims.length === 0 ? [] : [fact('Resource claims', claims.map(claimLink))]),
     ),
-    h(
-      'section',
-      {},
-      h('h3', {}, 'Slices'),
-      h(
-        'ul',
-        { class: 'plain-list' },
-        slices.map(({ container, claim, gpu, cores, memoryBytes }) =>
+    slices.length === 0
+      ? null
+      : h(
+          'section',
+          {},
+          h('h3', {}, node === undefined ? 'Asks for' : 'Slices'),
           h(
-            'li',
-            {},
-            `${claim === undefined ? container : `claim ${claim}`}: ${cores} cores, ${memoryBytes === 0 ? 'all memory' : bytes(memoryBytes)}`,
-            h('span', { class: 'quiet' }, gpu === null ? '' : ` on GPU ${gpu}`),
+            'ul',
+            { class: 'plain-list' },
+            joined(slices).map(({ container, claim, gpu, cores, memoryBytes }) =>
+              h(
+                'li',
+                {},
+                `${claim === undefined ? container : `claim ${claim}`}: ${cores} cores, ${memoryBytes === 0 ? 'all memory' : bytes(memoryBytes)}`,
+                h('span', { class: 'quiet' }, gpu === null ? '' : ` on GPU ${gpu}`),
+              ),
+            ),
           ),
         ),
-      ),
-    ),
   ].filter((part) => part !== null);
+}
+
+function stateText({ state, sinceMs }) {
+  if (sinceMs === undefined) return state;
+  const since = ago(sinceMs, Date.now());
+  return state === 'refused' || since === 'just now'
+    ? `${state}, ${since}`
+    : `${state} for ${since.replace(' ago', '')}`;
+}
+
+/** Slices without a GPU yet are one line for each container. */
+function joined(slices) {
+  const lines = [];
+  for (const slice of slices) {
+    const known = lines.find(
+      ({ container, claim, gpu }) => gpu === null && container === slice.container && claim === slice.claim,
+    );
+    if (slice.gpu !== null || known === undefined) lines.push({ ...slice });
+    else {
+      known.cores += slice.cores;
+      known.memoryBytes += slice.memoryBytes;
+    }
+  }
+  return lines;
 }
 
 function nodeLink(node) {
