@@ -1,9 +1,11 @@
 import { gib, printable } from '../terminal-text.js';
-import { gpuPanel, nodePanel } from './panel.js';
+import { gpuPanel, nodePanel, trailOf } from './panel.js';
 import { windowStart } from './list.js';
 import type { SliceRow, SortKey } from './sample.js';
 import {
   listOf,
+  podOf,
+  processesOf,
   shownProcesses,
   shownSlices,
   type OpenSlice,
@@ -50,7 +52,9 @@ export function frameOf(state: TopState, size: Size): Frame {
   const kept = above.slice(0, Math.max(0, Math.min(above.length, room - details.length - least)));
   const height = Math.max(0, Math.min(body.rows.length, room - details.length - kept.length));
   const list = listOf(state);
-  const offset = state.showsHelp ? 0 : windowStart(list, body.rows.length, height);
+  // In a tree, other rows stand between those that can be selected.
+  const index = list.key === null ? -1 : body.rows.findIndex(({ key }) => key === list.key);
+  const offset = state.showsHelp ? 0 : windowStart({ ...list, index }, body.rows.length, height);
   const window = body.rows.slice(offset, offset + height);
   const first = kept.length + titles.length;
   const gap = rows === Infinity ? 0 : Math.max(0, room - details.length - kept.length - window.length);
@@ -159,6 +163,8 @@ const CORES: Column = { title: 'CORES', width: 13, sort: 'cores' };
 const MEMORY: Column = { title: 'MEMORY', width: 16, sort: 'memory' };
 const THROTTLED: Column = { title: 'THROTTLED', width: 10, sort: 'throttled' };
 const PROCESSES: Column = { title: 'PROCS', width: 5 };
+/** Use of what the container may use, in the last samples. */
+const HISTORY: Column = { title: 'HISTORY', width: 14, left: true };
 /** The column of lists in which no row can be opened. */
 const PIDS: Column = { title: 'PIDS', width: 16, left: true };
 /** Narrow terminals show fewer columns rather than shorter names. */
@@ -176,7 +182,14 @@ function slicesBody(state: TopState, { columns, rows: height }: Size): Body {
   };
   const table = tableOf(
     { title: 'CONTAINER', width: MIN_NAME, left: true, sort: 'name' },
-    [...(several ? [node] : []), GPU, CORES, MEMORY, THROTTLED, height === Infinity ? PIDS : PROCESSES],
+    [
+      ...(several ? [node] : []),
+      GPU,
+      CORES,
+      MEMORY,
+      THROTTLED,
+      ...(height === Infinity ? [PIDS] : [PROCESSES, HISTORY]),
+    ],
     columns,
   );
   const snapshot = nodes[0]?.snapshot ?? null;
@@ -194,21 +207,52 @@ function slicesBody(state: TopState, { columns, rows: height }: Size): Body {
     above: panel,
     titles: titlesOf(table, state),
     rows: orNote(
-      rows.map((row) => ({
-        key: row.key,
-        draw: () => {
-          const { pids } = row.slice;
-          const place = several ? [cutMiddle(row.node, node.width)] : [];
-          const last = height === Infinity ? pids.join(' ') : String(pids.length);
-          return lineOf(table, [row.name, ...place, ...figures(row), last]);
+      rows.flatMap((row, at) => [
+        ...(state.showsTree && (at === 0 || podOf(row) !== podOf(rows[at - 1] ?? row)) ? [podLine(row, table)] : []),
+        {
+          key: row.key,
+          draw: () => {
+            const { pids } = row.slice;
+            const place = several ? [cutMiddle(row.node, node.width)] : [];
+            const last = height === Infinity ? pids.join(' ') : String(pids.length);
+            const history = trailOf((state.sliceTrails.get(row.key) ?? []).slice(-HISTORY.width));
+            const name = state.showsTree ? `  ${row.name.replace(/^[^ ]*\//u, '')}` : row.name;
+            return lineOf(table, [name, ...place, ...figures(row), last, history]);
+          },
         },
-      })),
+        ...(state.showsTree ? processLines(row, state, table, several) : []),
+      ]),
       state.slices.length === 0 ? 'no container has a slice' : 'no container matches the filter',
     ),
     below: [],
     total: state.slices.length,
-    hint: 'Enter processes  / filter  c m t n u sort  ? help  q quit',
+    hint: 'Enter processes  v tree  / filter  c m t n u sort  ? help  q quit',
   };
+}
+
+/** The pod above its containers in a tree. */
+function podLine(row: SliceRow, table: Table): Body['rows'][number] {
+  const name = podOf(row).slice(row.node.length + 1);
+  return { key: null, draw: () => lineOf(table, [{ text: printable(name), style: 'strong' }]) };
+}
+
+/** The processes below a container in a tree. */
+function processLines(row: SliceRow, { processes }: TopState, table: Table, several: boolean): Body['rows'] {
+  return processesOf(row, processes.get(row.key) ?? null).map((process) => ({
+    key: null,
+    draw: () => {
+      const { pid, user, uid, usedPercent, usedMemoryBytes } = process;
+      const who = user ?? (uid === null ? '' : String(uid));
+      const what = [String(pid), who, process.command ?? ''].filter((text) => text !== '').map(printable);
+      const percent = usedPercent === null ? '' : `${usedPercent.toFixed(0)} %`;
+      const memory = usedMemoryBytes === null ? '' : `${gib(usedMemoryBytes)} GiB`;
+      const cells = [`    ${what.join(' ')}`, ...(several ? [''] : []), '', percent, memory];
+      return lineOf(
+        table,
+        cells.map((text) => ({ text, style: 'quiet' as const })),
+      );
+    },
+  }));
 }
 
 /** The rows, or one line that says why there are none. */
@@ -344,6 +388,7 @@ const HELP: readonly (readonly [keys: string, meaning: string])[] = [
   ['/', 'filter: all words must occur; gpu3 is GPU 3'],
   ['c m t n u', 'sort by cores, memory, throttling, name, GPU'],
   ['s, r', 'next sort; the other way round; or click a title'],
+  ['v', 'tree of pods, containers and processes'],
   ['p', 'show or hide the GPUs'],
   ['Ctrl-L', 'draw again'],
   ['Ctrl-Z', 'suspend'],

@@ -97,7 +97,7 @@ function gpuLine(gpu: GpuSnapshot, trail: readonly number[], nowMs: number, isCh
     );
   }
   const wide = width >= 100;
-  const barWidth = wide ? 20 : 10;
+  const barWidth = wide ? 18 : 10;
   const memory =
     gpu.usedMemoryBytes === null
       ? '      -      '
@@ -120,7 +120,7 @@ function gpuLine(gpu: GpuSnapshot, trail: readonly number[], nowMs: number, isCh
         ? [{ text: bar((gpu.usedMemoryBytes ?? 0) / gpu.memoryBytes, barWidth), style: 'second' as const }, space]
         : []),
       { text: memory },
-      ...(width >= 70 ? [{ text: ` ${`${gpu.allocatedCores} given`.padStart(9)}` }] : []),
+      ...(width >= 70 ? [{ text: ` ${`${gpu.allocatedCores} allocated`.padStart(13)}` }] : []),
       ...(wide ? [{ text: ` ${rest} ${trailOf(trail)}` }] : []),
     ],
     width,
@@ -155,7 +155,7 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-function trailOf(trail: readonly number[]): string {
+export function trailOf(trail: readonly number[]): string {
   return trail
     .slice(-TRAIL_WIDTH)
     .map((percent) => BLOCKS[Math.min(7, Math.floor((percent / 100) * 8))])

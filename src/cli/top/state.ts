@@ -30,11 +30,17 @@ export interface TopState {
   readonly slices: readonly SliceRow[];
   /** Percent of use of each GPU in the last samples, by UUID, the latest last. */
   readonly trails: ReadonlyMap<string, readonly number[]>;
+  /** Use of each slice in percent of what it may use, in the last samples, by its key, the latest last. */
+  readonly sliceTrails: ReadonlyMap<string, readonly number[]>;
   /** Why the last attempt got no sample; null if it got one. */
   readonly outage: string | null;
   readonly sort: SortKey;
   readonly reversed: boolean;
   readonly showsGpus: boolean;
+  /** Whether the list is a tree of pods, containers and processes. */
+  readonly showsTree: boolean;
+  /** Processes of slices by their keys, as the tree shows them. */
+  readonly processes: ReadonlyMap<string, Processes>;
   readonly showsHelp: boolean;
   /** Whether keys are added to the filter. */
   readonly typing: boolean;
@@ -48,10 +54,13 @@ export const START: TopState = {
   sample: null,
   slices: [],
   trails: new Map(),
+  sliceTrails: new Map(),
   outage: null,
   sort: 'cores',
   reversed: false,
   showsGpus: true,
+  showsTree: false,
+  processes: new Map(),
   showsHelp: false,
   typing: false,
   list: NO_LIST,
@@ -86,23 +95,40 @@ export interface TitleTarget {
   readonly sort: SortKey;
 }
 
-/** The slices that are shown, in their order. */
-export function shownSlices({ slices, sort, reversed, list }: TopState): SliceRow[] {
-  const shown = slices.filter((row) => matches(list.filter, textsOf(row)));
-  return sorted(shown, sort, reversed);
+/** The slices that are shown, in their order; in a tree, those of one pod together. */
+export function shownSlices({ slices, sort, reversed, showsTree, list }: TopState): readonly SliceRow[] {
+  const shown = sorted(
+    slices.filter((row) => matches(list.filter, textsOf(row))),
+    sort,
+    reversed,
+  );
+  if (!showsTree) return shown;
+  const pods = new Map<string, SliceRow[]>();
+  for (const row of shown) pods.set(podOf(row), [...(pods.get(podOf(row)) ?? []), row]);
+  return [...pods.values()].flat();
+}
+
+/** Names the pod of a slice, or the allocation of one without. */
+export function podOf({ node, allocation: { id, owners } }: SliceRow): string {
+  const owner = owners.at(-1);
+  return `${node}/${owner === undefined || owner.pod === '' ? id : `${owner.namespace}/${owner.pod}`}`;
 }
 
 /** The processes that are shown of a container on its GPU, by memory. */
 export function shownProcesses({ row, processes, list }: OpenSlice): ProcessRow[] {
-  const { gpuUuid, gpuIndex, pids } = row.slice;
+  return processesOf(row, processes)
+    .filter((process) => matches(list.filter, textsOfProcess(process)))
+    .map((process) => ({ key: String(process.pid), process }));
+}
+
+/** The processes of a slice by memory; their pids alone while no more is known. */
+export function processesOf({ slice }: SliceRow, processes: Processes | null): readonly ProcessSnapshot[] {
+  const { gpuUuid, gpuIndex, pids } = slice;
   const all: readonly ProcessSnapshot[] =
     processes?.known === true
       ? processes.document.processes.filter((process) => process.gpuUuid === gpuUuid)
       : pids.map((pid) => ({ ...NOTHING_KNOWN, gpuUuid, gpuIndex, pid }));
-  return all
-    .filter((process) => matches(list.filter, textsOfProcess(process)))
-    .sort((a, b) => (b.usedMemoryBytes ?? 0) - (a.usedMemoryBytes ?? 0) || a.pid - b.pid)
-    .map((process) => ({ key: String(process.pid), process }));
+  return [...all].sort((a, b) => (b.usedMemoryBytes ?? 0) - (a.usedMemoryBytes ?? 0) || a.pid - b.pid);
 }
 
 const NOTHING_KNOWN = {
@@ -127,6 +153,12 @@ export function withSample(state: TopState, sample: Sample): TopState {
     for (const { uuid, usedPercent } of snapshot?.gpus ?? [])
       trails.set(uuid, [...(state.trails.get(uuid) ?? []), usedPercent ?? 0].slice(-MAX_TRAIL));
   const slices = sliceRows(sample, state.sample);
+  const sliceTrails = new Map(
+    slices.map(({ key, slice: { usedPercent, share, softLimit } }) => {
+      const part = (usedPercent / (softLimit ?? share)) * 100;
+      return [key, [...(state.sliceTrails.get(key) ?? []), part].slice(-MAX_TRAIL)];
+    }),
+  );
   const find = (rows: readonly SliceRow[], key: string | null) => rows.find((row) => row.key === key);
   const wanted = find(slices, state.list.wanted);
   const ended = wanted === undefined ? find(state.slices, state.list.wanted) : undefined;
@@ -136,6 +168,7 @@ export function withSample(state: TopState, sample: Sample): TopState {
     sample,
     slices,
     trails,
+    sliceTrails,
     outage: null,
     list: wanted === undefined ? { ...state.list, wanted: null } : state.list,
     open: state.open === null ? null : { ...state.open, row: opened ?? state.open.row, ended: opened === undefined },
@@ -152,6 +185,11 @@ export function withOutage(state: TopState, reason: string): TopState {
 export function withProcesses(state: TopState, key: string, processes: Processes): TopState {
   if (state.open?.row.key !== key) return state;
   return settled({ ...state, open: { ...state.open, processes } });
+}
+
+/** The state with the processes of a slice in the tree. */
+export function withTree(state: TopState, processes: ReadonlyMap<string, Processes>): TopState {
+  return { ...state, processes };
 }
 
 /** Keeps selections on rows that are shown. */
@@ -286,6 +324,8 @@ function letter(state: TopState, text: string, targets: Targets): Answer {
     case '?':
     case 'h':
       return still({ ...state, showsHelp: true });
+    case 'v':
+      return { state: { ...state, showsTree: !state.showsTree, open: null }, effect: 'read-processes' };
     case 'p':
       return still({ ...state, showsGpus: !state.showsGpus });
     case 'r':

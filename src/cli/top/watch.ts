@@ -3,7 +3,7 @@ import { stopSignal } from '../stop-signal.js';
 import { frameOf } from './frame.js';
 import { paint } from './paint.js';
 import type { SampleSource } from './sample.js';
-import { react, START, withOutage, withProcesses, withSample, type TopState } from './state.js';
+import { react, shownSlices, START, withOutage, withProcesses, withSample, withTree, type TopState } from './state.js';
 import { Terminal } from './terminal.js';
 
 export interface WatchOptions {
@@ -11,6 +11,9 @@ export interface WatchOptions {
   readonly mouse: boolean;
   readonly color: boolean;
 }
+
+/** Slices of the tree whose processes are read; of the others, it shows pids. */
+const MOST_IN_TREE = 64;
 
 /**
  * Shows samples of the source on the terminal until the user quits or a signal arrives. Rejects without touching the
@@ -26,10 +29,18 @@ export async function watch(source: SampleSource, { delayMs, mouse, color }: Wat
     terminal.draw(frame.lines.map((line) => paint(line, color)));
   };
   const readProcesses = async (): Promise<void> => {
-    if (state.open === null) return;
+    if (state.open === null) {
+      if (state.showsTree) await readTree();
+      return;
+    }
     const { row } = state.open;
     const processes = await source.processes(row);
     state = withProcesses(state, row.key, processes);
+  };
+  const readTree = async (): Promise<void> => {
+    const rows = shownSlices(state).slice(0, MOST_IN_TREE);
+    const read = await Promise.all(rows.map(async (row) => [row.key, await source.processes(row)] as const));
+    state = withTree(state, new Map(read));
   };
   // If reading processes after a key fails, the program ends with that error.
   let fail: (error: unknown) => void = () => undefined;

@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { frameOf, type Size } from '../../../src/cli/top/frame.js';
 import { printed } from '../../../src/cli/top/printed.js';
 import { sampleOf } from '../../../src/cli/top/node-source.js';
-import { START, withSample, type TopState } from '../../../src/cli/top/state.js';
+import { react, START, withSample, withTree, type TopState } from '../../../src/cli/top/state.js';
 import { plainText } from '../../../src/cli/top/text.js';
 import { usageTable } from '../../../src/cli/usage.js';
 import type { NodeSnapshot } from '../../../src/agent/node/view.js';
@@ -38,12 +38,48 @@ test('top shows GPUs, and containers sorted by a column', (t) => {
   t.same(names({ ...state, sort: 'name', reversed: true }), ['c', 'b', 'a']);
   const lines = linesOf(state);
   t.match(lines[0], /^node1 {2}gpu-manager 1\.2\.3 {2}driver 580\.95\.05 +22:13:22 UTC$/);
-  t.match(lines[1], /^GPU 0 +█{12}░{8} +62 % .*3\.0\/16\.0 GiB +90 given +40 °C +75 W ▅▅$/);
+  t.match(lines[1], /^GPU 0 +█{11}░{7} +62 % .*3\.0\/16\.0 GiB +90 allocated +40 °C +75 W ▅▅$/);
   t.match(lines[2], /^GPU 1 +lost for \d+ \S+: gone$/);
   t.match(
     lines.find((line) => line.includes('/b/')),
     /20\/30 % +1\.0\/4\.0 GiB +0\.50 s\/s/,
   );
+  t.end();
+});
+
+test('top shows the history of each container where the terminal is wide enough', (t) => {
+  const state = stateOf(...[0, 2, 4].map(snapshot));
+  const line = linesOf(state).find((one) => one.includes('/b/'));
+  t.match(line, / 0 +▆▆▆$/, '20 of 30 cores, three times');
+  t.notMatch(linesOf(state, { columns: 80 }).join('\n'), /HISTORY/);
+  t.end();
+});
+
+test('the tree shows pods, their containers, and the processes below', (t) => {
+  const [owner] = allocation('one', []).owners;
+  const of = (container: string, pids: readonly number[]) =>
+    allocation(container, [slice(GPUS[0]!, { pids: [...pids] })], { owners: [{ ...owner!, pod: 'train', container }] });
+  const flat = stateOf(
+    node({ gpus: GPUS, allocations: [of('worker', [11, 12]), of('loader', []), container('a', 9, 1, 0)] }),
+  );
+  const { state, effect } = react(flat, { kind: 'text', text: 'v' }, frameOf(flat, { columns: 100, rows: 24 }).targets);
+  t.equal(effect, 'read-processes');
+  const worker = state.slices.find(({ name }) => name.endsWith('worker'))!;
+  const process = {
+    ...{ gpuUuid: GPUS[0]!.uuid, gpuIndex: 0, pid: 11, containerPid: 1, uid: 1000, user: 'ines' },
+    ...{ command: 'python train.py', usedMemoryBytes: 2 * GIB, usedPercent: 7 },
+  };
+  const document = { atMs: 0, allocation: worker.allocation.id, processes: [process], omitted: 0 };
+  const lines = linesOf(withTree(state, new Map([[worker.key, { known: true, document }]])));
+  const from = lines.findIndex((line) => line === 'default/train');
+  t.match(lines.slice(from, from + 4), [
+    'default/train',
+    /^ {2}loader +0 /,
+    /^ {2}worker +0 /,
+    /^ {4}11 ines python train\.py +7 % +2\.0 GiB/,
+  ]);
+  t.match(linesOf(state).join('\n'), / {2}worker .*\n {4}11\n {4}12\n/, 'pids alone until more is known');
+  t.equal(lines.filter((line) => line.startsWith('default/train')).length, 1);
   t.end();
 });
 
