@@ -16,32 +16,42 @@ interface DemoOptions {
   readonly verbose?: boolean;
   readonly queryPort: number;
   readonly queryAddr: string;
+  readonly consolePort: number;
 }
 
 /** `gpu-manager demo`: runs the agent on simulated GPUs and an emulated kubelet, and shows its main functions. */
 export function demoCommand(): Command {
   return new Command('demo')
-    .description('run the agent on simulated GPUs and an emulated kubelet; needs no GPU, no cluster and no root')
+    .description(
+      'run the agent on simulated GPUs and an emulated kubelet, then a simulated cluster with the console; needs no GPU, no cluster and no root',
+    )
     .option('--once', 'run the scenario and exit; exit code 0 only if every step passed')
     .option('--verbose', "print the agent's log as well")
-    .addOption(portOption('--query-port <port>', 'HTTP port of the page', 5_678))
+    .addOption(portOption('--query-port <port>', 'HTTP port of the page of the node', 5_678))
+    .addOption(portOption('--console-port <port>', 'HTTP port of the console', 5_680))
     .addOption(
-      new Option('--query-addr <address>', 'HTTP address of the page').env(IMAGE_ADDRESS_VARIABLE).default('localhost'),
+      new Option('--query-addr <address>', 'HTTP address of both').env(IMAGE_ADDRESS_VARIABLE).default('localhost'),
     )
     .action(async (options: DemoOptions) => {
       const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
       const once = options.once === true;
-      const demo = new Demo(directory, options.verbose === true ? createLog('info') : silentLog(), {
-        port: once ? 0 : options.queryPort,
-        address: options.queryAddr,
-      });
+      const log = options.verbose === true ? createLog('info') : silentLog();
+      const { queryPort, consolePort, queryAddr: address } = options;
+      const demo = new Demo(
+        directory,
+        log,
+        { port: once ? 0 : queryPort, address },
+        once ? null : { port: consolePort, address },
+      );
       try {
         await demo.start();
+        console.log(whatComes(once));
         const failed = await demo.runScenario(({ title, ok, outcome }) =>
           console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`),
         );
         if (failed > 0) process.exitCode = 1;
         if (!once) {
+          console.log('\nStarting the cluster: three more nodes with agents, pods, claims, quota, the console...');
           await demo.liveOn();
           console.log(whatToTry(demo, options.queryAddr));
           await keptAlive(stopSignal);
@@ -60,17 +70,45 @@ function commandPrefix(): string {
     : `docker exec -it ${hostname()} gpu-manager`;
 }
 
+/** What the demonstration will show, before it begins. */
+function whatComes(once: boolean): string {
+  const { plugin, claims } = Demo.steps;
+  return [
+    'Everything runs in this process: simulated GPUs, an emulated kubelet, the real agent and control library.',
+    `First ${plugin} steps with a node of four GPUs: shares, memory limits, refusals, restarts, priorities, MIG.`,
+    `Then ${claims} steps with resource claims (DRA).`,
+    ...(once ? [] : ['Last a cluster to look at: the page of a node and the console of four nodes, until Ctrl-C.']),
+    'Each line below is a step and what came out.',
+    '',
+  ].join('\n');
+}
+
 function whatToTry(demo: Demo, address: string): string {
   const name = ['0.0.0.0', '::', ''].includes(address) ? 'localhost' : address;
   const host = name.includes(':') ? `[${name}]` : name;
   const socket = demo.node.config.displaySocket;
+  const prefix = commandPrefix();
   return [
     '',
     `The page of the node: http://${host}:${demo.node.agent.httpPort()}`,
-    'In another terminal:',
+    `The console of the cluster: http://${host}:${demo.consolePort}`,
+    '  Waiting says why five pods wait; Claims, Quota and Fair shares have content.',
+    'In another terminal, the node:',
     ...['top', 'usage', 'graph', 'limits', 'events --follow'].map(
-      (command) => `  ${commandPrefix()} ${command} --display-socket ${socket}`,
+      (command) => `  ${prefix} ${command} --display-socket ${socket}`,
     ),
+    ...(process.env[IMAGE_ADDRESS_VARIABLE] === undefined ? ofCluster(demo) : []),
     'Ctrl-C ends the demonstration.',
   ].join('\n');
+}
+
+/** Commands of kubectl gpu, which the image does not have. */
+function ofCluster({ kubeconfigPath }: Demo): readonly string[] {
+  return [
+    'and the cluster, without kubectl:',
+    `  export KUBECONFIG=${kubeconfigPath}`,
+    ...['nodes', 'pods -A', 'explain llm-pretrain-0-b7t5q -n research', 'claims -A', 'top'].map(
+      (command) => `  npx kubectl-gpu ${command}`,
+    ),
+  ];
 }

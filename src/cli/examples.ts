@@ -40,7 +40,7 @@ export const GPU_MANAGER_EXAMPLES: Readonly<Record<string, readonly Example[]>> 
   ],
   version: [['version', 'this program and the agent on this node']],
   demo: [
-    ['demo', 'the page is at http://localhost:5678'],
+    ['demo', 'the page of a node is at http://localhost:5678, the console at http://localhost:5680'],
     ['demo --once', 'run every step, and fail if one fails'],
   ],
   convert: [

@@ -32,7 +32,7 @@ export function waitingDocument({ pod, foreign, nodes, nearest, gang }: WaitingA
   return { namespace: pod.namespace, name: pod.name, asksForGpus: needsGpu(pod.demand), foreign, nearest, gang, nodes };
 }
 
-function gangText({ name, minimum, placed, waiting, fitTogether }: GangFit): string {
+export function gangText({ name, minimum, placed, waiting, fitTogether }: GangFit): string {
   const needed = minimum === null ? 'they start together' : `it needs ${minimum} together`;
   return `pod group ${name}: ${placed} of ${placed + waiting} pods have a node, ${needed}; ${fitTogether} of the ${waiting} waiting fit at the same time`;
 }

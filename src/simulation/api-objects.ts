@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as bodyOf } from 'node:stream/consumers';
-import { list, record, text, type JsonRecord } from '../kube/json.js';
+import { list, record, text, timestamp, type JsonRecord } from '../kube/json.js';
 
 /** An object of the emulated API. */
 export type ApiObject = JsonRecord & { readonly metadata: JsonRecord };
@@ -25,14 +25,21 @@ const PATH =
   /^\/(?:api\/v1|apis\/[^/]+\/[^/]+)(?:\/namespaces\/(?<namespace>[^/]+))?\/(?<plural>[a-z]+)(?:\/(?<name>[^/]+))?(?:\/status)?$/u;
 
 /**
- * The objects of an emulated API server over HTTP, as far as an agent uses them: list and watch with field selectors,
- * get, create, replace, merge patch and delete. It checks nothing: no schema, no rights, no conflicts.
+ * The objects of an emulated API server over HTTP, as far as agents and the console use them: list and watch with
+ * selectors, get, create, replace, merge patch and delete, and the proxy to the pods of agents. It checks nothing: no
+ * schema, no rights, no conflicts.
  */
 export class ApiObjects {
+  /** Port on this machine of the HTTP server of a pod; null for a pod without one. */
+  reach: (pod: string) => number | null = () => null;
   readonly #objects = new Map<string, ApiObject>();
   readonly #watchers = new Set<Watcher>();
   readonly #server = createServer((request, response) => void this.#answer(request, response));
   #revision = 1;
+
+  get isListening(): boolean {
+    return this.#server.listening;
+  }
 
   /** Listens on a free port of the loopback interface. */
   async start(): Promise<void> {
@@ -82,7 +89,12 @@ export class ApiObjects {
     const before = this.#objects.get(keyOf(place));
     const stored = this.#revised({
       ...object,
-      metadata: { uid: randomUUID(), ...before?.metadata, ...record(object.metadata) },
+      metadata: {
+        uid: randomUUID(),
+        creationTimestamp: timestamp(Date.now()),
+        ...before?.metadata,
+        ...record(object.metadata),
+      },
     });
     this.#objects.set(keyOf(place), stored);
     this.#tell(before === undefined ? 'ADDED' : 'MODIFIED', place, stored);
@@ -102,6 +114,8 @@ export class ApiObjects {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://emulated');
+    const [, pod, path] = PROXY.exec(pathname) ?? [];
+    if (pod !== undefined) return this.#forward(pod, path ?? '', response);
     const { plural = '', namespace = '', name = '' } = PATH.exec(pathname)?.groups ?? {};
     const place = { plural, namespace, name };
     if (plural === '') return send(response, 404, failureStatus(404, 'NotFound'));
@@ -127,8 +141,23 @@ export class ApiObjects {
     } else send(response, 200, known);
   }
 
+  async #forward(pod: string, path: string, response: ServerResponse): Promise<void> {
+    const port = this.reach(pod);
+    if (port === null) return send(response, 503, failureStatus(503, 'ServiceUnavailable'));
+    try {
+      const answer = await fetch(`http://127.0.0.1:${port}/${path}`);
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+    } catch (error) {
+      send(response, 503, { ...failureStatus(503, 'ServiceUnavailable'), message: (error as Error).message });
+    }
+  }
+
   #answerCollection(place: Place, query: URLSearchParams, response: ServerResponse): void {
-    const matches = fieldMatcher(query.get('fieldSelector') ?? '');
+    const hasFields = matcher(query.get('fieldSelector') ?? '', (object, path) =>
+      path.split('.').reduce<unknown>((parent, key) => record(parent)[key], object),
+    );
+    const hasLabels = matcher(query.get('labelSelector') ?? '', ({ metadata }, key) => record(metadata.labels)[key]);
+    const matches = (object: ApiObject): boolean => hasFields(object) && hasLabels(object);
     const items = [...this.#objects].flatMap(([key, object]) =>
       isIn(place, placeOf(key)) && matches(object) ? object : [],
     );
@@ -146,6 +175,9 @@ export class ApiObjects {
   }
 }
 
+/** The proxy of an API server to a pod. */
+const PROXY = /\/pods\/(?:https?:)?([^/:]+)(?::\d+)?\/proxy\/(.*)$/u;
+
 const keyOf = ({ plural, namespace, name }: Place): string => `${plural}/${namespace}/${name}`;
 
 function placeOf(key: string): Place {
@@ -158,17 +190,13 @@ function isIn(collection: Place, object: Place): boolean {
   return collection.plural === object.plural && ['', object.namespace].includes(collection.namespace);
 }
 
-/** `a.b=c,d=e`: a field that is absent equals the empty text. */
-function fieldMatcher(selector: string): (object: ApiObject) => boolean {
+/** A selector `a=b,c=d` of what `find` finds in an object; what is absent equals the empty text. */
+function matcher(selector: string, find: (object: ApiObject, key: string) => unknown): (object: ApiObject) => boolean {
   const wanted = selector.split(',').flatMap((term) => {
-    const [path = '', value = ''] = term.split('=');
-    return path === '' ? [] : [{ path: path.split('.'), value }];
+    const [key = '', value = ''] = term.split('=');
+    return key === '' ? [] : [{ key, value }];
   });
-  return (object) =>
-    wanted.every(({ path, value }) => {
-      const found = path.reduce<unknown>((parent, key) => record(parent)[key], object);
-      return (typeof found === 'string' ? found : '') === value;
-    });
+  return (object) => wanted.every(({ key, value }) => text(find(object, key)) === value);
 }
 
 /** RFC 7396. */

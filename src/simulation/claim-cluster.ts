@@ -19,6 +19,11 @@ export interface ClaimClusterOptions {
   readonly gpus: string;
   readonly config: Partial<AgentConfig>;
   readonly log: Log;
+  /** The objects of a larger cluster; without them, the node is a cluster of its own. */
+  readonly objects?: ApiObjects;
+  readonly nodeName?: string;
+  /** Namespace of pods and claims. */
+  readonly namespace?: string;
 }
 
 export interface ShareRequest {
@@ -38,8 +43,6 @@ export type StartedPod =
   | { readonly ok: true; readonly container: GivenContainer; readonly slice: string }
   | { readonly ok: false; readonly reason: string };
 
-const NODE = 'simulated';
-const NAMESPACE = 'demo';
 const READY_MS = 60_000;
 /** A real kubelet waits 45 s for an answer, and the agent 20 s for room. */
 const ROOM_MS = 300;
@@ -50,13 +53,18 @@ const ROOM_MS = 300;
  * one does.
  */
 export class ClaimCluster {
-  readonly objects = new ApiObjects();
+  readonly objects: ApiObjects;
   readonly node: SimulatedNode;
+  readonly #nodeName: string;
+  readonly #namespace: string;
   readonly #options: ClaimClusterOptions;
   readonly #kubelet: ClaimManager;
 
   constructor(options: ClaimClusterOptions) {
-    const { directory, gpus, log, config } = options;
+    const { directory, gpus, log, config, objects, nodeName = 'simulated', namespace = 'demo' } = options;
+    this.objects = objects ?? new ApiObjects();
+    this.#nodeName = nodeName;
+    this.#namespace = namespace;
     const registry = join(directory, 'k/registry');
     this.#options = options;
     this.#kubelet = new ClaimManager(registry);
@@ -68,7 +76,7 @@ export class ClaimCluster {
       config: {
         standalone: false,
         kubeconfig: join(directory, 'kubeconfig'),
-        nodeName: NODE,
+        nodeName,
         allocation: 'dra',
         pluginRegistryPath: registry,
         draPath: join(directory, 'k/dra'),
@@ -79,8 +87,10 @@ export class ClaimCluster {
 
   async start(): Promise<void> {
     await mkdir(this.#options.directory, { recursive: true });
-    await this.objects.start();
-    this.objects.put('nodes', { metadata: { name: NODE } });
+    if (this.#options.objects === undefined) {
+      await this.objects.start();
+      this.objects.put('nodes', { metadata: { name: this.#nodeName } });
+    }
     await writeFile(join(this.#options.directory, 'kubeconfig'), this.objects.kubeconfig());
     await this.node.start();
     await this.#kubelet.register();
@@ -89,7 +99,7 @@ export class ClaimCluster {
 
   async stop(): Promise<void> {
     await this.node.stop();
-    await this.objects.stop();
+    if (this.#options.objects === undefined) await this.objects.stop();
   }
 
   /** The agent starts again, and the kubelet registers it. */
@@ -107,7 +117,7 @@ export class ClaimCluster {
   createClaim(name: string, { cores, memoryMib }: ShareRequest): void {
     const capacity = { requests: { cores: String(cores), memory: `${memoryMib}Mi` } };
     this.objects.put('resourceclaims', {
-      metadata: { name, namespace: NAMESPACE },
+      metadata: { name, namespace: this.#namespace },
       spec: { devices: { requests: [{ name: 'gpu', exactly: { deviceClassName: 'vgpu.tencent.com', capacity } }] } },
     });
   }
@@ -131,7 +141,7 @@ export class ClaimCluster {
     const result = {
       request: 'gpu',
       driver: DRIVER_NAME,
-      pool: poolName(NODE),
+      pool: poolName(this.#nodeName),
       device: gpu.device,
       shareID: `share-of-${name}`,
       consumedCapacity: { cores: String(wanted.cores), memory: String(wanted.bytes) },
@@ -146,9 +156,9 @@ export class ClaimCluster {
     const reserved = [...list(record(claim['status'])['reservedFor']), { resource: 'pods', name: pod, uid: pod }];
     this.objects.put('resourceclaims', { ...claim, status: { ...record(claim['status']), reservedFor: reserved } });
     this.objects.put('pods', {
-      metadata: { name: pod, namespace: NAMESPACE, uid: pod },
+      metadata: { name: pod, namespace: this.#namespace, uid: pod },
       spec: {
-        nodeName: NODE,
+        nodeName: this.#nodeName,
         resourceClaims: [{ name: 'g', resourceClaimName: claimName }],
         containers: [{ name: 'main', resources: { claims: [{ name: 'g' }] } }],
       },
@@ -167,10 +177,10 @@ export class ClaimCluster {
   /** A pod ends; its claim is deleted with its last pod. */
   async endPod(pod: string, claimName: string): Promise<void> {
     await this.#kubelet.unprepare(pod);
-    this.objects.remove('pods', NAMESPACE, pod);
+    this.objects.remove('pods', this.#namespace, pod);
     const claim = this.#claim(claimName);
     const reserved = list(record(claim['status'])['reservedFor']).filter((user) => record(user)['name'] !== pod);
-    if (reserved.length === 0) this.objects.remove('resourceclaims', NAMESPACE, claimName);
+    if (reserved.length === 0) this.objects.remove('resourceclaims', this.#namespace, claimName);
     else
       this.objects.put('resourceclaims', { ...claim, status: { ...record(claim['status']), reservedFor: reserved } });
   }
@@ -190,7 +200,7 @@ export class ClaimCluster {
   }
 
   #refOf(name: string): ClaimRef {
-    return { namespace: NAMESPACE, name, uid: text(this.#claim(name).metadata['uid']) };
+    return { namespace: this.#namespace, name, uid: text(this.#claim(name).metadata['uid']) };
   }
 
   /** The published GPUs in their order. */

@@ -3,13 +3,15 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodeLimits } from '../abi/limits-file.js';
 import { CORE_LIMIT_KEY, ENFORCEMENT_KEY, MEMORY_OVERSUBSCRIBE_KEY, PRIORITY_KEY } from '../gpu/annotations.js';
-import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
+import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { parseSimNode, printSimNode, type SimNode } from '../agent/gpus/sim/node.js';
 import type { GivenContainer } from './kubelet/kubelet.js';
 import type { EmulatedContainer, EmulatedPod } from './kubelet/pod.js';
 import type { Log } from '../host/log.js';
 import { packageFile } from '../host/package-files.js';
+import type { JsonRecord } from '../kube/json.js';
 import { CLAIM_STEPS, ClaimAct } from './demo-claims.js';
+import { DemoCluster, LIVE_NODE, type LivePod } from './demo-cluster.js';
 import { DemoPrograms, type ProbeTask } from './demo-programs.js';
 import { expect, WrongAnswer, type Step } from './demo-step.js';
 import { SimulatedNode } from './simulated-node.js';
@@ -42,16 +44,30 @@ const DIVIDED_GPU = {
 
 /** Pods that `liveOn` starts: memory of their programs, and the lengths of their working and resting phases. */
 const LIVELY = [
-  { name: 'training', cores: 50, memoryBlocks: 32, mib: 6_000, workMs: 60_000, restMs: 500 },
-  { name: 'inference', cores: 30, memoryBlocks: 16, mib: 2_500, workMs: 4_000, restMs: 3_000 },
-  { name: 'notebook', cores: 20, memoryBlocks: 8, mib: 700, workMs: 1_500, restMs: 8_000 },
-  { name: 'batch', cores: 200, memoryBlocks: 96, mib: 9_000, workMs: 20_000, restMs: 5_000 },
+  { namespace: 'vision', name: 'resnet-train-0', cores: 50, memoryBlocks: 32, mib: 6_000, workMs: 60_000, restMs: 500 },
+  { namespace: 'search', name: 'query-encoder', cores: 30, memoryBlocks: 16, mib: 2_500, workMs: 4_000, restMs: 3_000 },
+  { namespace: 'research', name: 'notebook-jonas', cores: 20, memoryBlocks: 8, mib: 700, workMs: 1_500, restMs: 8_000 },
+  {
+    namespace: 'research',
+    name: 'protein-fold-0',
+    cores: 200,
+    memoryBlocks: 96,
+    mib: 9_000,
+    workMs: 20_000,
+    restMs: 5_000,
+  },
 ] as const;
+
+/** Where a server of the demonstration listens. */
+export interface DemoAddress {
+  readonly port: number;
+  readonly address: string;
+}
 
 /** Reports the result of each step. */
 export type StepReport = (step: { readonly title: string; readonly ok: boolean; readonly outcome: string }) => void;
 
-/** The demonstration: the agent on a simulated node, and programs that run in its slices. */
+/** The demonstration: the agent on a simulated node, programs that run in its slices, and a cluster around it. */
 export class Demo {
   readonly node: SimulatedNode;
   readonly programs: DemoPrograms;
@@ -59,11 +75,13 @@ export class Demo {
   readonly log: Log;
   readonly #given = new Map<string, readonly GivenContainer[]>();
   readonly #claims: ClaimAct;
+  readonly #cluster: DemoCluster | null;
 
   /** All files are in `directory`, whose path must be short because sockets are among them. */
-  constructor(directory: string, log: Log, query: { readonly port: number; readonly address: string }) {
+  constructor(directory: string, log: Log, query: DemoAddress, console: DemoAddress | null) {
     this.directory = directory;
     this.log = log;
+    this.#cluster = console === null ? null : new DemoCluster({ directory: join(directory, 'k'), log, console });
     const statePath = join(directory, 'machine');
     const gpus = printSimNode(demoGpus());
     const config = {
@@ -73,19 +91,33 @@ export class Demo {
       nativePath: BUILT_NATIVE,
       memoryOversubscription: 1.5,
       allowUnenforced: true,
+      ...(this.#cluster === null
+        ? {}
+        : { standalone: false, kubeconfig: this.#cluster.kubeconfigPath, nodeName: LIVE_NODE }),
     };
     this.node = new SimulatedNode({ directory, gpus, log, knowsPods: true, config, seams: { graceMs: 0 } });
     this.programs = new DemoPrograms(statePath, this.node.config.simNodePath ?? '');
     this.#claims = new ClaimAct(join(directory, 'dra'), BUILT_NATIVE, log);
   }
 
-  start(): Promise<void> {
-    return this.node.start();
+  async start(): Promise<void> {
+    await this.#cluster?.open();
+    await this.node.start();
+  }
+
+  /** Port of the console; null without a cluster. */
+  get consolePort(): number | null {
+    return this.#cluster?.port ?? null;
+  }
+
+  get kubeconfigPath(): string | null {
+    return this.#cluster?.kubeconfigPath ?? null;
   }
 
   async stop(): Promise<void> {
     this.programs.end();
     await this.#claims.stop();
+    await this.#cluster?.stop();
     await this.node.stop();
   }
 
@@ -122,15 +154,23 @@ export class Demo {
     return admission.containers;
   }
 
+  /** Titles of the steps of both parts. */
+  static get steps(): { readonly plugin: number; readonly claims: number } {
+    return { plugin: scenario().length, claims: CLAIM_STEPS.length };
+  }
+
   /**
    * Starts pods whose programs alternate between work and rest until the demonstration stops, so that the page shows
    * activity.
    */
   async liveOn(): Promise<void> {
-    for (const { name, cores, memoryBlocks, mib, workMs, restMs } of LIVELY) {
-      await this.runPod(demoPod(name, [main(cores, memoryBlocks)]));
+    const running: LivePod[] = [];
+    for (const { namespace, name, cores, memoryBlocks, mib, workMs, restMs } of LIVELY) {
+      const pod = { ...demoPod(name, [main(cores, memoryBlocks)]), namespace };
+      running.push({ pod: apiPod(pod), containers: await this.runPod(pod) });
       void this.#takeTurns(name, ['work', mib, workMs], restMs);
     }
+    await this.#cluster?.start(this.node, running);
   }
 
   async #takeTurns(pod: string, task: ProbeTask, restMs: number): Promise<void> {
@@ -164,6 +204,24 @@ function demoPod(
   initContainers: readonly EmulatedContainer[] = [],
 ): EmulatedPod {
   return { uid: `demo-${name}`, namespace: 'demo', name, containers, initContainers };
+}
+
+/** A pod as the API server has it. */
+function apiPod({ uid, namespace, name, containers }: EmulatedPod): JsonRecord {
+  return {
+    metadata: { uid, namespace, name },
+    spec: {
+      containers: containers.map((container) => {
+        const amounts = {
+          cpu: '4',
+          memory: '16Gi',
+          [CORE_RESOURCE]: String(container.cores),
+          [MEMORY_RESOURCE]: String(container.memoryBlocks),
+        };
+        return { name: container.name, resources: { limits: amounts, requests: amounts } };
+      }),
+    },
+  };
 }
 
 const main = (cores: number, memoryBlocks: number): EmulatedContainer => ({ name: 'main', cores, memoryBlocks });

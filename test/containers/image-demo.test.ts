@@ -33,7 +33,7 @@ function skipReason(): string | false {
 }
 
 test(
-  'docker run IMAGE demo: every step passes, and a published port reaches the page',
+  'docker run IMAGE demo: every step passes, and published ports reach the page and the console',
   { skip: skipReason() },
   async (t) => {
     const root = join(await scratchDirectory(t), 'image');
@@ -63,9 +63,11 @@ test(
     t.match(printed, /^The page of the node: http:\/\/localhost:5678$/m);
     t.match(printed, /^ {2}docker exec -it \S+ gpu-manager top --display-socket \S+$/m);
 
-    const ask = `fetch('http://${ADDRESS}:5678/').then((answer) => answer.text()).then(console.log, console.error)`;
-    const inNetwork = ['--target', String(container.pid), '--net', process.execPath, '-e', ask];
-    t.match(execFileSync('nsenter', inNetwork, { encoding: 'utf8' }), /<html/);
+    for (const port of [5678, 5680]) {
+      const ask = `fetch('http://${ADDRESS}:${port}/').then((answer) => answer.text()).then(console.log, console.error)`;
+      const inNetwork = ['--target', String(container.pid), '--net', process.execPath, '-e', ask];
+      t.match(execFileSync('nsenter', inNetwork, { encoding: 'utf8' }), /<html/);
+    }
 
     // Process 1 of the container, as "docker stop" signals it.
     const first = readFileSync(`/proc/${container.pid}/task/${container.pid}/children`, 'utf8');

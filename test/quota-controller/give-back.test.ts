@@ -15,7 +15,7 @@ async function lending(
   mode: 'on' | 'plan' = 'on',
 ): Promise<{
   readonly on: QuotaCluster;
-  readonly retry: (name: string, group: string, cores: number) => Promise<void>;
+  readonly retry: (name: string, group: string, cores: number) => Promise<true>;
 }> {
   const on = await QuotaCluster.start(0);
   for (let index = 0; index < replicas; index++) await on.join({ arbitrator: { mode, policy: POLICY, periodMs: 20 } });
@@ -30,7 +30,7 @@ async function lending(
     await on.client.request({ method: 'POST', path: GROUPS_PATH, body: { metadata: { name }, spec } });
   }
   // A client that tries again, as GitOps does.
-  const retry = (name: string, group: string, cores: number): Promise<void> =>
+  const retry = (name: string, group: string, cores: number): Promise<true> =>
     eventually(async () => (await create(on, name, group, cores)).ok, `${name} to be admitted`);
   return { on, retry };
 }

@@ -56,7 +56,7 @@ export interface AuditedProcess {
   /** Whether it used the GPU in the last second, as far as the driver reports. */
   readonly active: boolean;
   /** Whether it came, went and came again since the last audit. */
-  readonly again?: true;
+  readonly again?: boolean;
   /** Whether it has the control library mapped; null or absent: unknown. */
   readonly library?: boolean | null;
 }

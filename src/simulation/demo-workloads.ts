@@ -1,0 +1,117 @@
+import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
+import { timestamp, type JsonRecord } from '../kube/json.js';
+import { GROUP_LABEL } from '../manifests/group-label.js';
+
+/** A workload of the simulated cluster: its pods, and what each of them asks for. */
+export interface DemoWorkload {
+  readonly namespace: string;
+  readonly kind: 'ReplicaSet' | 'Job' | 'StatefulSet';
+  readonly name: string;
+  /** Names of its pods behind the name of the workload. */
+  readonly pods: readonly string[];
+  readonly cores: number;
+  readonly memoryGib: number;
+  /** The label `accelerator` of the nodes that it may use. */
+  readonly accelerator: string;
+  readonly priority?: number;
+  /** How long ago it was created, and how long it may run. */
+  readonly ageMinutes: number;
+  readonly deadlineMinutes?: number;
+  /** Its pods start together or not at all. */
+  readonly isGang?: boolean;
+}
+
+/** Nodes beside the one whose GPUs have programs. */
+export const DEMO_NODES = [
+  {
+    name: 'gpu-h100-1',
+    accelerator: 'h100',
+    gpus: 8,
+    model: 'NVIDIA H100 80GB HBM3',
+    memoryGib: 80,
+    capability: '9.0',
+  },
+  { name: 'gpu-l40s-1', accelerator: 'l40s', gpus: 4, model: 'NVIDIA L40S', memoryGib: 48, capability: '8.9' },
+] as const;
+
+/** In the order of their arrival. */
+export const DEMO_WORKLOADS: readonly DemoWorkload[] = [
+  {
+    ...{ namespace: 'research', kind: 'Job', name: 'llm-finetune', pods: ['-0-q8x2v'] },
+    ...{ cores: 400, memoryGib: 320, accelerator: 'h100', ageMinutes: 222, deadlineMinutes: 360 },
+  },
+  {
+    ...{ namespace: 'vision', kind: 'ReplicaSet', name: 'detector-7c9f6d8b54', pods: ['-x2x4k', '-m9zqp'] },
+    ...{ cores: 50, memoryGib: 20, accelerator: 'h100', priority: 200, ageMinutes: 3_140 },
+  },
+  {
+    ...{ namespace: 'search', kind: 'ReplicaSet', name: 'ranker-6b5c8f7d9c', pods: ['-4hx7t', '-k2v8w', '-zl5nd'] },
+    ...{ cores: 30, memoryGib: 16, accelerator: 'h100', priority: 200, ageMinutes: 1_530 },
+  },
+  {
+    ...{ namespace: 'research', kind: 'StatefulSet', name: 'notebook-ines', pods: ['-0'] },
+    ...{ cores: 20, memoryGib: 8, accelerator: 'h100', ageMinutes: 47 },
+  },
+  {
+    ...{ namespace: 'vision', kind: 'Job', name: 'video-index', pods: ['-0-r6m9c'] },
+    ...{ cores: 100, memoryGib: 80, accelerator: 'h100', ageMinutes: 18 },
+  },
+  {
+    ...{ namespace: 'search', kind: 'ReplicaSet', name: 'speech-5d8c7b6f4f', pods: ['-c8w2j', '-tq4vz', '-v7r5m'] },
+    ...{ cores: 50, memoryGib: 20, accelerator: 'l40s', priority: 200, ageMinutes: 4_410 },
+  },
+  {
+    ...{ namespace: 'vision', kind: 'ReplicaSet', name: 'segmenter-84d9f5c6b7', pods: ['-hn6xl'] },
+    ...{ cores: 100, memoryGib: 40, accelerator: 'l40s', priority: 200, ageMinutes: 610 },
+  },
+  {
+    ...{ namespace: 'search', kind: 'Job', name: 'embedder', pods: ['-0-wd3kf'] },
+    ...{ cores: 40, memoryGib: 12, accelerator: 'l40s', ageMinutes: 9 },
+  },
+  {
+    ...{ namespace: 'research', kind: 'Job', name: 'llm-pretrain', pods: ['-0-b7t5q'] },
+    ...{ cores: 600, memoryGib: 480, accelerator: 'h100', priority: 100, ageMinutes: 12 },
+  },
+  {
+    ...{ namespace: 'search', kind: 'Job', name: 'asr-train', pods: ['-0-f2j9n', '-1-p6c8s', '-2-x4d7z'] },
+    ...{ cores: 100, memoryGib: 40, accelerator: 'l40s', ageMinutes: 5, isGang: true },
+  },
+];
+
+/** What a pod of the workload asks for, as its manifest says it. */
+export function requestsOf({ cores, memoryGib }: Pick<DemoWorkload, 'cores' | 'memoryGib'>): Record<string, string> {
+  return {
+    cpu: '4',
+    memory: '16Gi',
+    [CORE_RESOURCE]: String(cores),
+    [MEMORY_RESOURCE]: String((memoryGib * 2 ** 30) / MEMORY_BLOCK_BYTES),
+  };
+}
+
+/** A pod of the workload as its controller makes it. */
+export function podOfWorkload(workload: DemoWorkload, suffix: string, nowMs: number): JsonRecord {
+  const { namespace, kind, name, accelerator, priority = 0, ageMinutes, deadlineMinutes, isGang, pods } = workload;
+  const amounts = requestsOf(workload);
+  return {
+    metadata: {
+      ...{ name: `${name}${suffix}`, namespace, uid: `${namespace}-${name}${suffix}` },
+      creationTimestamp: timestamp(nowMs - ageMinutes * 60_000),
+      labels: {
+        [GROUP_LABEL]: namespace,
+        ...(isGang === true
+          ? {
+              'pod-group.scheduling.sigs.k8s.io': name,
+              'pod-group.scheduling.sigs.k8s.io/min-available': String(pods.length),
+            }
+          : {}),
+      },
+      ownerReferences: [{ apiVersion: 'v1', kind, name, uid: `${namespace}-${name}`, controller: true }],
+    },
+    spec: {
+      ...{ priority, nodeSelector: { accelerator } },
+      ...(deadlineMinutes === undefined ? {} : { activeDeadlineSeconds: deadlineMinutes * 60 }),
+      containers: [{ name: 'main', image: name, resources: { limits: amounts, requests: amounts } }],
+    },
+    status: { phase: 'Pending' },
+  };
+}
