@@ -1,0 +1,121 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { join } from 'node:path';
+import tap, { test } from 'tap';
+import { packageFile } from '../../src/host/package-files.js';
+import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
+import { gpuIndexes } from '../agent/node.js';
+import { generator } from '../generator.js';
+import { until } from '../harness/eventually.js';
+import { freePort } from '../harness/free-port.js';
+import { timeLimit } from '../harness/time-factor.js';
+import { podOf, TkestackNode } from './tkestack-node.js';
+
+/** On a private node; run.ts starts it. Arguments: the folder of the original's programs, the folder of logs. */
+const [programs = '', logs = ''] = process.argv.slice(2);
+
+tap.setTimeout(timeLimit(600_000));
+
+const PODS = 20;
+
+interface Extender {
+  /** Whether the pod fits on the node; the extender then writes its choice of GPUs to the pod. */
+  choose(pod: EmulatedPod): Promise<boolean>;
+  stop(): Promise<void>;
+}
+
+async function startExtender(kind: 'gpu-admission' | 'ours', node: TkestackNode): Promise<Extender> {
+  const port = await freePort();
+  const log = openSync(join(logs, `${kind}.log`), 'a');
+  const common = [`--address=127.0.0.1:${port}`, '--kubeconfig=/etc/kubeconfig'];
+  const [program, ...args] =
+    kind === 'ours'
+      ? [process.execPath, packageFile('dist/src/cli/main.js'), 'extender', ...common]
+      : [join(programs, kind), ...common, `--pprofAddress=127.0.0.1:${await freePort()}`, '--logtostderr=true'];
+  const child = spawn(program ?? '', args, { stdio: ['ignore', log, log] });
+  const ask = async (pod: EmulatedPod): Promise<boolean> => {
+    const answer = await fetch(`http://127.0.0.1:${port}/scheduler/predicates`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        Pod: node.api.read('pods', pod.namespace, pod.name),
+        Nodes: { items: node.api.all('nodes') },
+        NodeNames: null,
+      }),
+    });
+    const { Nodes: nodes } = (await answer.json()) as { Nodes?: { items?: readonly object[] } | null };
+    return (nodes?.items ?? []).length > 0;
+  };
+  const first = podOf(998, 'first', [['main', 10, 4]]);
+  node.submit(first, null);
+  await until(`${kind} to know the node`, () => ask(first));
+  node.api.remove('pods', first.namespace, first.name);
+  return {
+    choose: ask,
+    async stop() {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    },
+  };
+}
+
+/** Parts of GPUs mostly, some pods with two containers, some with a whole GPU. */
+function randomPods(): EmulatedPod[] {
+  const random = generator(7);
+  const below = (limit: number): number => Math.floor(random() * limit);
+  return Array.from({ length: PODS }, (_, index) => {
+    const number = 100 + index;
+    if (below(6) === 0) return podOf(number, `pod-${index}`, [['main', 100, 0]]);
+    const part = (name: string): [string, number, number] => [name, 10 + 10 * below(5), 4 + 4 * below(6)];
+    return podOf(number, `pod-${index}`, below(4) === 0 ? [part('main'), part('side')] : [part('main')]);
+  });
+}
+
+/** What became of each pod: the GPUs that it got, or that no extender found a place. */
+async function outcome(kind: 'gpu-admission' | 'ours'): Promise<readonly string[]> {
+  const node = new TkestackNode(programs, logs);
+  await node.start();
+  await node.startDaemon('original');
+  const extender = await startExtender(kind, node);
+  const ends = generator(11);
+  const living: EmulatedPod[] = [];
+  const outcomes: string[] = [];
+  try {
+    for (const pod of randomPods()) {
+      if (living.length > 5 || (living.length > 2 && ends() < 0.3)) {
+        const [ended] = living.splice(Math.floor(ends() * living.length), 1);
+        if (ended !== undefined) await node.end(ended);
+      }
+      node.submit(pod, null);
+      if (!(await extender.choose(pod))) {
+        node.api.remove('pods', pod.namespace, pod.name);
+        outcomes.push(`${pod.name}: no node`);
+        continue;
+      }
+      node.bind(pod);
+      const admission = await node.run(pod, { works: false });
+      if (admission.ok) living.push(pod);
+      else node.api.remove('pods', pod.namespace, pod.name);
+      const got = admission.ok
+        ? admission.containers.map((container) => gpuIndexes(container).join(',')).join(' and ')
+        : admission.message.slice(0, 200);
+      outcomes.push(`${pod.name}: ${got}`);
+    }
+  } finally {
+    await extender.stop();
+    await node.stop();
+  }
+  return outcomes;
+}
+
+test("pods get the same GPUs from the original's daemon, whether gpu-admission or our extender chose them", async (t) => {
+  const [theirs, ours] = [await outcome('gpu-admission'), await outcome('ours')];
+  t.ok(theirs.filter((line) => /: \d/.test(line)).length > PODS / 2, theirs.join('; '));
+  t.same(ours, theirs);
+  t.same(
+    ours.filter((line) => line.includes('mismatch')),
+    [],
+    'the daemon agrees with each choice',
+  );
+});

@@ -1,0 +1,99 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { packageFile } from '../../src/host/package-files.js';
+import { timeLimit } from '../harness/time-factor.js';
+
+const CANNOT_BUILD = 3;
+const TESTS = ['upgrade', 'mixed'] as const;
+
+/**
+ * Runs the tests with the real daemon of tkestack on private nodes of this machine. `--gpu-manager` and
+ * `--gpu-admission`: folders or git repositories with their sources, where Go's module proxy does not have them.
+ * Names of tests run only these; `--record` writes recorded.json. Without the means it says so and succeeds. Output is TAP.
+ */
+function main(): number {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      'gpu-manager': { type: 'string', default: '' },
+      'gpu-admission': { type: 'string', default: '' },
+      record: { type: 'boolean', default: false },
+      logs: { type: 'string' },
+    },
+  });
+  const programs = process.env['TKESTACK_CACHE'] ?? join(homedir(), '.cache/gpu-manager-tkestack');
+  const reason = whyNone() ?? build(programs, values['gpu-manager'], values['gpu-admission']);
+  if (reason !== null) {
+    console.log(`1..0 # SKIP tkestack: ${reason}`);
+    return values.record ? 1 : 0;
+  }
+  const work = mkdtempSync(join(tmpdir(), 'tkestack-'));
+  const logs = values.logs ?? join(work, 'logs');
+  const volumes = join(work, 'volume.conf');
+  writeFileSync(volumes, VOLUME_CONF);
+  try {
+    const chosen = values.record
+      ? ['upgrade']
+      : TESTS.filter((name) => positionals.length === 0 || positionals.includes(name));
+    const failed = chosen.filter((name) => {
+      console.log(`# ${name}`);
+      const { status } = spawnSync(
+        packageFile('test/tkestack/private-node'),
+        [
+          ...[packageFile('native/build/sim'), volumes, process.execPath],
+          ...[fileURLToPath(new URL(`${name}.js`, import.meta.url)), programs, logs],
+          ...(values.record ? ['--record'] : []),
+        ],
+        { stdio: 'inherit', env: { ...process.env, TAP_TIMEOUT: String(timeLimit(600)) } },
+      );
+      return status !== 0;
+    });
+    for (const name of failed) console.log(`# failed: tkestack ${name}`);
+    return failed.length === 0 ? 0 : 1;
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** The original looks for these in the cache of the dynamic linker; its own list has dozens. */
+const VOLUME_CONF = JSON.stringify({
+  volume: [
+    {
+      name: 'nvidia',
+      base: '/etc/gpu-manager/vdriver',
+      mode: 'ro',
+      components: { binaries: [], libraries: ['libnvidia-ml.so', 'libcuda.so'] },
+    },
+    {
+      name: 'origin',
+      base: '/etc/gpu-manager/vdriver',
+      mode: 'ro',
+      components: { binaries: [], libraries: ['libnvidia-ml.so', 'libcuda.so'] },
+    },
+  ],
+});
+
+function whyNone(): string | null {
+  if (process.getuid?.() !== 0) return 'not root';
+  const { status, stderr } = spawnSync('unshare', ['--mount', '--cgroup', '--pid', '--fork', 'true'], {
+    encoding: 'utf8',
+  });
+  return status === 0 ? null : `no namespaces: ${stderr.trim()}`;
+}
+
+/** Returns the reason why the programs cannot be built. */
+function build(directory: string, ...sources: readonly string[]): string | null {
+  const { status, stdout } = spawnSync(packageFile('scripts/build-tkestack'), [directory, ...sources], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  if (status === 0) return null;
+  if (status === CANNOT_BUILD) return stdout.trim().split('\n').at(-1) ?? '';
+  throw new Error(`scripts/build-tkestack ended with ${String(status)}`);
+}
+
+process.exitCode = main();
