@@ -71,6 +71,18 @@ test("every npm script, file and command in a document's instructions exists", (
   t.end();
 });
 
+test('every guide from another project has the same steps, and a test that runs its commands', (t) => {
+  const guides = readdirSync(join(ROOT, 'docs/guides')).filter((name) => name.startsWith('from-'));
+  t.same(guides, ['from-hami.md', 'from-time-slicing.md', 'from-tkestack.md']);
+  for (const name of guides) {
+    const headings = [...read(`docs/guides/${name}`).matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
+    for (const step of ['Side by side', 'Run both on one cluster', 'Move a node', 'Go back'])
+      t.ok(headings.includes(step), `${name}: ${step}`);
+    t.ok(read('test/e2e/guides.e2e.ts').includes(`'${name}'`), name);
+  }
+  t.end();
+});
+
 /** Words of a promise without exceptions. */
 const ABSOLUTE = /\b(never|always|to the byte|by a byte|no step|no race|under no circumstances)\b/i;
 
