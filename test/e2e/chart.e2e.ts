@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import { until } from '../harness/eventually.js';
 import { missingProgram } from '../ship/rendering.js';
 import { NODE, TestCluster } from './cluster.js';
+import { helm, onHostNetwork, simulatedValues } from './helm.js';
 import { importOwnImage } from './image.js';
 import { shareMounts } from './shared-mounts.js';
 
@@ -19,30 +18,7 @@ const system = (...args: string[]): Promise<string> => cluster.kubectl('--namesp
 
 tap.setTimeout(600_000);
 
-async function helm(...args: readonly string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(
-    'helm',
-    [...args, '--kubeconfig', cluster.kubeconfig, '--namespace', 'kube-system'],
-    { maxBuffer: 64 * 1024 * 1024 },
-  );
-  return stdout;
-}
-
-/** Values of every release here: simulated GPUs, and the API server where pods of this cluster reach it. */
-const values = (...more: readonly string[]): readonly string[] => [
-  ...['agent.driver=sim', 'agent.tokenReview=false', ...more].flatMap((value) => ['--set', value]),
-  ...Object.entries({
-    KUBERNETES_SERVICE_HOST: cluster.apiServer.host,
-    KUBERNETES_SERVICE_PORT: cluster.apiServer.port,
-  }).flatMap(([name, value], index) => {
-    const variable = `agent.extraEnv[${index}]`;
-    return ['--set', `${variable}.name=${name}`, '--set-string', `${variable}.value=${value}`];
-  }),
-];
-
-/** Pods of this cluster have no network of their own. */
-const onHostNetwork = (daemonSet: string): Promise<string> =>
-  system('patch', 'daemonset', daemonSet, '--patch', '{"spec":{"template":{"spec":{"hostNetwork":true}}}}');
+const values = (...more: readonly string[]): readonly string[] => simulatedValues(cluster, 'image.local=true', ...more);
 
 const cores = (): Promise<string> =>
   cluster.kubectl('get', 'node', NODE, '-o', 'jsonpath={.status.allocatable.tencent\\.com/vcuda-core}');
@@ -54,10 +30,10 @@ test('helm installs, upgrades and uninstalls the chart', { skip }, async (t) => 
   await cluster.kubectl('taint', 'node', NODE, 'nvidia.com/gpu=present:NoSchedule', '--overwrite');
   t.teardown(() => cluster.kubectl('taint', 'node', NODE, 'nvidia.com/gpu-'));
 
-  const notes = await helm('install', 'gpu-manager', CHART, ...values());
+  const notes = await helm(cluster, 'install', 'gpu-manager', CHART, ...values());
   t.match(notes, /The agent runs on nodes with nvidia-device-enable=enable/);
   t.notMatch(await cluster.kubectl('get', 'crd', '-o', 'name'), /quota\.gpu-manager\.io/);
-  await onHostNetwork('gpu-manager');
+  await onHostNetwork(cluster, 'gpu-manager');
   await system('rollout', 'status', 'daemonset/gpu-manager', '--timeout=120s');
   await until('the node to offer its GPUs in spite of its taint', async () => (await cores()) === '400');
 
@@ -67,8 +43,8 @@ test('helm installs, upgrades and uninstalls the chart', { skip }, async (t) => 
     'extender.enabled=true',
     'nodeConfig.flags.quiet={--sample-period=2}',
   );
-  await helm('upgrade', 'gpu-manager', CHART, ...more);
-  await onHostNetwork('gpu-manager-quiet');
+  await helm(cluster, 'upgrade', 'gpu-manager', CHART, ...more);
+  await onHostNetwork(cluster, 'gpu-manager-quiet');
   t.match(await cluster.kubectl('get', 'crd', '-o', 'name'), /bizgroupresourcequotas\.quota\.gpu-manager\.io/);
   await cluster.kubectl('label', 'node', NODE, 'gpu-manager.io/config=quiet');
   t.teardown(() => cluster.kubectl('label', 'node', NODE, 'gpu-manager.io/config-', 'nvidia-device-enable-'));
@@ -85,9 +61,9 @@ test('helm installs, upgrades and uninstalls the chart', { skip }, async (t) => 
     /^EXTRA_FLAGS=--sample-period=2$/m,
     'its flags come from the ConfigMap',
   );
-  await helm('upgrade', 'gpu-manager', CHART, ...more);
+  await helm(cluster, 'upgrade', 'gpu-manager', CHART, ...more);
 
-  await helm('uninstall', 'gpu-manager', '--wait');
+  await helm(cluster, 'uninstall', 'gpu-manager', '--wait');
   await until(
     'the pods of the release to end',
     async () => (await system('get', 'pods', '-o', 'name')) === '',
@@ -100,12 +76,13 @@ test('helm installs, upgrades and uninstalls the chart', { skip }, async (t) => 
   const kept = await cluster.kubectl('get', 'crd', '-o', 'name');
   t.match(kept, /bizgroupresourcequotas\.quota\.gpu-manager\.io/, 'definitions stay, with the objects of their kinds');
   await helm(
+    cluster,
     'install',
     'gpu-manager',
     CHART,
     ...values('agent.enabled=false', 'quota.enabled=true', 'quota.replicas=0'),
   );
-  await helm('uninstall', 'gpu-manager', '--wait');
+  await helm(cluster, 'uninstall', 'gpu-manager', '--wait');
   await cluster.kubectl('delete', ...kept.split('\n').filter((name) => name.includes('quota.gpu-manager.io')));
 });
 

@@ -209,6 +209,8 @@ async function removeAll(guide: Guide): Promise<void> {
 }
 
 async function follow(t: Test, guide: Guide): Promise<void> {
+  // Each guide begins with a node on which no agent ran.
+  shareMounts('/etc/gpu-manager', t);
   const reader = new Reader();
   t.teardown(() => reader.close());
   t.teardown(() => removeAll(guide));
@@ -269,7 +271,6 @@ async function follow(t: Test, guide: Guide): Promise<void> {
     t.match(await cluster.kubectl('get', 'deployment', 'web', '-o', 'yaml'), /nvidia\.com\/gpu: "1"/);
 }
 
-shareMounts('/etc/gpu-manager');
 importOwnImage(cluster.containerdSocket, IMAGE);
 for (const guide of GUIDES)
   test(`the commands of docs/guides/${guide.file} convert, run both, move a node, and go back`, (t) =>

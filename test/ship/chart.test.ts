@@ -9,6 +9,7 @@ import {
   documents,
   helmTemplate,
   inOrder,
+  LOCAL_IMAGE,
   missingProgram,
   noHelm,
   read,
@@ -397,16 +398,35 @@ const REFUSED: readonly (readonly [value: string, message: RegExp])[] = [
 
 test('helm refuses values that do not exist or cannot be', { skip: noHelm }, (t) => {
   for (const [value, message] of REFUSED) {
-    const { status, stderr } = spawnSync('helm', ['template', CHART, '--set', value], { encoding: 'utf8' });
+    const { status, stderr } = spawnSync('helm', ['template', CHART, ...LOCAL_IMAGE, '--set', value], {
+      encoding: 'utf8',
+    });
     t.not(status, 0, value);
     t.match(stderr, message, value);
   }
   t.end();
 });
 
+test('the chart needs a registry, or nodes that have the image', { skip: noHelm }, (t) => {
+  const rendered = (...args: readonly string[]) =>
+    spawnSync('helm', ['template', CHART, ...args], { encoding: 'utf8', maxBuffer: 1 << 26 });
+  const { status, stderr } = rendered();
+  t.not(status, 0);
+  t.match(
+    stderr,
+    /image\.registry is empty, so nodes cannot pull the image: name its registry \(--set image\.registry=/,
+  );
+  t.match(stderr, /or set image\.local=true if every node has the image/);
+  for (const value of ['image.registry=registry.example.com/gpu', 'image.local=true'])
+    t.equal(rendered('--set', value).status, 0, value);
+  t.end();
+});
+
 test('helm lint finds nothing', { skip: noHelm }, (t) => {
   for (const values of [[], EVERYTHING]) {
-    const { status, stdout } = spawnSync('helm', ['lint', '--strict', CHART, ...values], { encoding: 'utf8' });
+    const { status, stdout } = spawnSync('helm', ['lint', '--strict', CHART, ...LOCAL_IMAGE, ...values], {
+      encoding: 'utf8',
+    });
     t.equal(status, 0, stdout);
   }
   t.end();

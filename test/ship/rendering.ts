@@ -28,12 +28,13 @@ export function missingProgram(name: string, ...args: readonly string[]): string
 
 export const noHelm = missingProgram('helm', 'version');
 
-/** What `helm template` prints for the chart, in kube-system. */
+/** The chart names no registry; without one it renders only if nodes have the image. */
+export const LOCAL_IMAGE = ['--set', 'image.local=true'] as const;
+
+/** What `helm template` prints for the chart with an image of the nodes, in kube-system. */
 export function helmTemplate(...args: readonly string[]): string {
-  return execFileSync('helm', ['template', 'gpu-manager', CHART, '--namespace', 'kube-system', ...args], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const release = ['template', 'gpu-manager', CHART, '--namespace', 'kube-system', ...LOCAL_IMAGE];
+  return execFileSync('helm', [...release, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 /** Objects as text with fields in alphabetical order, sorted, to compare sets of them. */
