@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { UnchargedTime } from '../../../../src/agent/slices/steering/uncharged-time.js';
 
 /** `HONEST_HOURS=10000` takes some minutes. */
-const HOURS = Number(process.env['HONEST_HOURS'] ?? 20);
+const HOURS = Number(process.env['HONEST_HOURS'] ?? 4);
 const TICK_MS = 100;
 /** Between ticks while nothing is charged. */
 const AT_REST_MS = 1_000;
