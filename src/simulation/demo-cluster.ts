@@ -15,7 +15,7 @@ import { knownPods } from '../scheduler/why-waiting.js';
 import { ApiObjects } from './api-objects.js';
 import { ClaimCluster } from './claim-cluster.js';
 import { DemoQuota } from './demo-quota.js';
-import { DEMO_NODES, DEMO_WORKLOADS, podOfWorkload, type DemoWorkload } from './demo-workloads.js';
+import { DEMO_NODES, DEMO_WORKLOADS, podOfWorkload, workload } from './demo-workloads.js';
 import type { GivenContainer } from './kubelet/kubelet.js';
 import type { EmulatedPod } from './kubelet/pod.js';
 import { SimulatedNode } from './simulated-node.js';
@@ -27,10 +27,12 @@ const CLAIM_NAMESPACE = 'search';
 /** Quota and fair shares are written so often. */
 const REPORT_MS = 10_000;
 /** More than the group of its namespace has left. */
-const REFUSED: DemoWorkload = {
-  ...{ namespace: 'vision', kind: 'ReplicaSet', name: 'anomaly-5f7b9d6c88', pods: ['-1', '-2'] },
-  ...{ cores: 50, memoryGib: 20, accelerator: 'l40s', ageMinutes: 2 },
-};
+const REFUSED = workload('vision', 'ReplicaSet', 'anomaly-5f7b9d6c88', ['-1', '-2'], {
+  cores: 50,
+  memoryGib: 20,
+  accelerator: 'l40s',
+  ageMinutes: 2,
+});
 
 export interface DemoClusterOptions {
   /** Directory of all files. Keep the path short, because the length of socket paths is limited. */
@@ -116,13 +118,13 @@ export class DemoCluster {
     for (const { pod, containers } of onLive) this.#putRunning(pod, LIVE_NODE, containers, now);
     const quota = await DemoQuota.open(this.objects);
     this.#quota = quota;
-    for (const workload of DEMO_WORKLOADS) {
-      await quota.admit(workload);
-      const pods = workload.pods.map((suffix) => podOfWorkload(workload, suffix, now));
+    for (const wanted of DEMO_WORKLOADS) {
+      await quota.admit(wanted);
+      const pods = wanted.pods.map((suffix) => podOfWorkload(wanted, suffix, now));
       for (const pod of pods) this.objects.put('pods', pod);
       for (const pod of pods) {
         const { uid, createdAt } = readPod(pod);
-        if (await this.#schedule(pod)) await quota.started(workload, uid, createdAt ?? now);
+        if (await this.#schedule(pod)) await quota.started(wanted, uid, createdAt ?? now);
       }
     }
     await quota.admit(REFUSED);

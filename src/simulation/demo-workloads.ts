@@ -34,48 +34,82 @@ export const DEMO_NODES = [
   { name: 'gpu-l40s-1', accelerator: 'l40s', gpus: 4, model: 'NVIDIA L40S', memoryGib: 48, capability: '8.9' },
 ] as const;
 
+type Amounts = Omit<DemoWorkload, 'namespace' | 'kind' | 'name' | 'pods'>;
+
+export function workload(
+  namespace: string,
+  kind: DemoWorkload['kind'],
+  name: string,
+  pods: readonly string[],
+  amounts: Amounts,
+): DemoWorkload {
+  return { namespace, kind, name, pods, ...amounts };
+}
+
 /** In the order of their arrival. */
 export const DEMO_WORKLOADS: readonly DemoWorkload[] = [
-  {
-    ...{ namespace: 'research', kind: 'Job', name: 'llm-finetune', pods: ['-0-q8x2v'] },
-    ...{ cores: 400, memoryGib: 320, accelerator: 'h100', ageMinutes: 222, deadlineMinutes: 360 },
-  },
-  {
-    ...{ namespace: 'vision', kind: 'ReplicaSet', name: 'detector-7c9f6d8b54', pods: ['-x2x4k', '-m9zqp'] },
-    ...{ cores: 50, memoryGib: 20, accelerator: 'h100', priority: 200, ageMinutes: 3_140 },
-  },
-  {
-    ...{ namespace: 'search', kind: 'ReplicaSet', name: 'ranker-6b5c8f7d9c', pods: ['-4hx7t', '-k2v8w', '-zl5nd'] },
-    ...{ cores: 30, memoryGib: 16, accelerator: 'h100', priority: 200, ageMinutes: 1_530 },
-  },
-  {
-    ...{ namespace: 'research', kind: 'StatefulSet', name: 'notebook-ines', pods: ['-0'] },
-    ...{ cores: 20, memoryGib: 8, accelerator: 'h100', ageMinutes: 47 },
-  },
-  {
-    ...{ namespace: 'vision', kind: 'Job', name: 'video-index', pods: ['-0-r6m9c'] },
-    ...{ cores: 100, memoryGib: 80, accelerator: 'h100', ageMinutes: 18 },
-  },
-  {
-    ...{ namespace: 'search', kind: 'ReplicaSet', name: 'speech-5d8c7b6f4f', pods: ['-c8w2j', '-tq4vz', '-v7r5m'] },
-    ...{ cores: 50, memoryGib: 20, accelerator: 'l40s', priority: 200, ageMinutes: 4_410 },
-  },
-  {
-    ...{ namespace: 'vision', kind: 'ReplicaSet', name: 'segmenter-84d9f5c6b7', pods: ['-hn6xl'] },
-    ...{ cores: 100, memoryGib: 40, accelerator: 'l40s', priority: 200, ageMinutes: 610 },
-  },
-  {
-    ...{ namespace: 'search', kind: 'Job', name: 'embedder', pods: ['-0-wd3kf'] },
-    ...{ cores: 40, memoryGib: 12, accelerator: 'l40s', ageMinutes: 9 },
-  },
-  {
-    ...{ namespace: 'research', kind: 'Job', name: 'llm-pretrain', pods: ['-0-b7t5q'] },
-    ...{ cores: 600, memoryGib: 480, accelerator: 'h100', priority: 100, ageMinutes: 12 },
-  },
-  {
-    ...{ namespace: 'search', kind: 'Job', name: 'asr-train', pods: ['-0-f2j9n', '-1-p6c8s', '-2-x4d7z'] },
-    ...{ cores: 100, memoryGib: 40, accelerator: 'l40s', ageMinutes: 5, isGang: true },
-  },
+  workload('research', 'Job', 'llm-finetune', ['-0-q8x2v'], {
+    cores: 400,
+    memoryGib: 320,
+    accelerator: 'h100',
+    ageMinutes: 222,
+    deadlineMinutes: 360,
+  }),
+  workload('vision', 'ReplicaSet', 'detector-7c9f6d8b54', ['-x2x4k', '-m9zqp'], {
+    cores: 50,
+    memoryGib: 20,
+    accelerator: 'h100',
+    priority: 200,
+    ageMinutes: 3_140,
+  }),
+  workload('search', 'ReplicaSet', 'ranker-6b5c8f7d9c', ['-4hx7t', '-k2v8w', '-zl5nd'], {
+    cores: 30,
+    memoryGib: 16,
+    accelerator: 'h100',
+    priority: 200,
+    ageMinutes: 1_530,
+  }),
+  workload('research', 'StatefulSet', 'notebook-ines', ['-0'], {
+    cores: 20,
+    memoryGib: 8,
+    accelerator: 'h100',
+    ageMinutes: 47,
+  }),
+  workload('vision', 'Job', 'video-index', ['-0-r6m9c'], {
+    cores: 100,
+    memoryGib: 80,
+    accelerator: 'h100',
+    ageMinutes: 18,
+  }),
+  workload('search', 'ReplicaSet', 'speech-5d8c7b6f4f', ['-c8w2j', '-tq4vz', '-v7r5m'], {
+    cores: 50,
+    memoryGib: 20,
+    accelerator: 'l40s',
+    priority: 200,
+    ageMinutes: 4_410,
+  }),
+  workload('vision', 'ReplicaSet', 'segmenter-84d9f5c6b7', ['-hn6xl'], {
+    cores: 100,
+    memoryGib: 40,
+    accelerator: 'l40s',
+    priority: 200,
+    ageMinutes: 610,
+  }),
+  workload('search', 'Job', 'embedder', ['-0-wd3kf'], { cores: 40, memoryGib: 12, accelerator: 'l40s', ageMinutes: 9 }),
+  workload('research', 'Job', 'llm-pretrain', ['-0-b7t5q'], {
+    cores: 600,
+    memoryGib: 480,
+    accelerator: 'h100',
+    priority: 100,
+    ageMinutes: 12,
+  }),
+  workload('search', 'Job', 'asr-train', ['-0-f2j9n', '-1-p6c8s', '-2-x4d7z'], {
+    cores: 100,
+    memoryGib: 40,
+    accelerator: 'l40s',
+    ageMinutes: 5,
+    isGang: true,
+  }),
 ];
 
 /** What a pod of the workload asks for, as its manifest says it. */
@@ -89,9 +123,9 @@ export function requestsOf({ cores, memoryGib }: Pick<DemoWorkload, 'cores' | 'm
 }
 
 /** A pod of the workload as its controller makes it. */
-export function podOfWorkload(workload: DemoWorkload, suffix: string, nowMs: number): JsonRecord {
-  const { namespace, kind, name, accelerator, priority = 0, ageMinutes, deadlineMinutes, isGang, pods } = workload;
-  const amounts = requestsOf(workload);
+export function podOfWorkload(wanted: DemoWorkload, suffix: string, nowMs: number): JsonRecord {
+  const { namespace, kind, name, accelerator, priority = 0, ageMinutes, deadlineMinutes, isGang, pods } = wanted;
+  const amounts = requestsOf(wanted);
   return {
     metadata: {
       ...{ name: `${name}${suffix}`, namespace, uid: `${namespace}-${name}${suffix}` },

@@ -11,6 +11,11 @@ export const noPseudoTerminal =
   spawnSync('python3', ['-c', 'import pty, fcntl, termios']).status === 0 ? false : 'python3 is not installed';
 
 const CURSOR_MODE = 25;
+/** The first eight colours of a terminal, and their bright ones. */
+const ANSI_COLORS = [
+  ...['#5c6370', '#e06c75', '#98c379', '#e5c07b', '#61afef', '#c678dd', '#56b6c2', '#d6d8de'],
+  ...['#8b8f99', '#ff7b86', '#b5e08f', '#f7d794', '#83c5ff', '#dd9bf0', '#7fd6e0', '#ffffff'],
+];
 
 /** How a program ended, and what it left of its terminal. */
 export interface Ended {
@@ -101,6 +106,36 @@ export class PseudoTerminal {
       return Array.from({ length: this.#screen.cols }, (__, column) => line?.getCell(column)).some(
         (cell) => cell !== undefined && !cell.isFgDefault(),
       );
+    });
+  }
+
+  /** The lines as runs of equal style, with colours as CSS has them. */
+  get styled(): readonly (readonly {
+    readonly text: string;
+    readonly color: string;
+    readonly isBold: boolean;
+    readonly isInverse: boolean;
+  }[])[] {
+    const { active } = this.#screen.buffer;
+    return Array.from({ length: this.#screen.rows }, (_, at) => {
+      const line = active.getLine(active.baseY + at);
+      const runs: { text: string; color: string; isBold: boolean; isInverse: boolean }[] = [];
+      for (let column = 0; column < this.#screen.cols; column++) {
+        const cell = line?.getCell(column);
+        if (cell === undefined || cell.getWidth() === 0) continue;
+        const color = cell.isFgDefault() ? 'inherit' : (ANSI_COLORS[cell.getFgColor()] ?? 'inherit');
+        const style = {
+          color: cell.isDim() !== 0 ? '#8b8f99' : color,
+          isBold: cell.isBold() !== 0,
+          isInverse: cell.isInverse() !== 0,
+        };
+        const last = runs.at(-1);
+        const text = cell.getChars() || ' ';
+        if (last?.color === style.color && last.isBold === style.isBold && last.isInverse === style.isInverse)
+          last.text += text;
+        else runs.push({ text, ...style });
+      }
+      return runs;
     });
   }
 

@@ -1,9 +1,11 @@
 import { test } from 'tap';
 import type { ApiRequest } from '../harness/api-server/api-request.js';
 import { eventually } from '../harness/eventually.js';
-import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/index.js';
+import { DEFAULT_ARBITRATOR_POLICY, KNOWN_KINDS } from '../../src/quota/index.js';
 import type { KubeApi } from '../../src/kube/client.js';
 import { servedPolicy } from '../../src/quota-controller/arbitrator/served-policy.js';
+import { stopOf, type Stop } from '../../src/quota-controller/give-back/workload-stop.js';
+import { resourceOf } from '../../src/quota-controller/kinds.js';
 import { ArbitratedCluster } from './arbitrated-cluster.js';
 import { QuotaCluster } from './cluster.js';
 import { manifestsOf } from './setting.js';
@@ -66,6 +68,35 @@ test('the roles allow exactly what the arbitrator does', async (t) => {
     'everything to be done',
   );
   t.same([...done].sort(), [...allowed].sort());
+});
+
+test('the role for groups that reclaim and its policy allow stopping each kind that is stopped, and nothing else', (t) => {
+  const stopped = (how: Stop): readonly string[] =>
+    KNOWN_KINDS.filter((evaluator) => stopOf({ evaluator }) === how)
+      .map((evaluator) => `${evaluator.apiGroup}/${resourceOf(evaluator)}`)
+      .sort();
+  t.same(
+    [...allowedBy('gpu-manager-quota-give-back')].sort(),
+    [
+      ...stopped('suspend').map((resource) => `patch ${resource}`),
+      ...stopped('scale').map((resource) => `patch ${resource}/scale`),
+    ].sort(),
+  );
+  const policy = manifestsOf('etc/admission/quota.yaml').find(
+    ({ kind, metadata }) => kind === 'ValidatingAdmissionPolicy' && metadata.name === 'gpu-manager-quota-workloads',
+  );
+  const { matchConstraints } = policy?.spec as {
+    readonly matchConstraints: { readonly resourceRules: readonly Omit<Rule, 'verbs'>[] };
+  };
+  const [rule] = matchConstraints.resourceRules;
+  t.same(
+    stopped('suspend').filter((resource) => {
+      const [group = '', name = ''] = resource.split('/');
+      return rule?.apiGroups.includes(group) === true && rule.resources.includes(name);
+    }),
+    stopped('suspend'),
+  );
+  t.end();
 });
 
 test('the first role suffices to plan and allows no writes', async (t) => {

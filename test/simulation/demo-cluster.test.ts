@@ -4,12 +4,15 @@ import { silentLog } from '../../src/host/log.js';
 import { DemoCluster, LIVE_NODE } from '../../src/simulation/demo-cluster.js';
 import { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import { eventually } from '../harness/eventually.js';
+import { timeLimit } from '../harness/time-factor.js';
 import { scratchDirectory } from '../scratch.js';
 
 type Row = Readonly<Record<string, unknown>>;
 type Rows = Readonly<Record<'nodes' | 'pods' | 'claims' | 'groups' | 'shares' | 'events', readonly Row[]>>;
 
-test('the cluster of the demonstration has something to see in every view of the console', async (t) => {
+const timeout = timeLimit(120_000);
+
+test('the cluster of the demonstration fills every view of the console', { timeout }, async (t) => {
   const directory = await scratchDirectory(t);
   const cluster = new DemoCluster({ directory, log: silentLog(), console: { port: 0, address: '127.0.0.1' } });
   t.teardown(() => cluster.stop());

@@ -30,12 +30,12 @@ const SCALED: ReadonlySet<string> = new Set([
 /** How a kind of workloads is stopped: a pod is evicted, and its client creates it again. */
 export type Stop = 'evict' | 'suspend' | 'scale';
 
-function nameOf({ evaluator: { apiGroup, kind } }: ServedKind): string {
+function nameOf({ evaluator: { apiGroup, kind } }: Pick<ServedKind, 'evaluator'>): string {
   return apiGroup === '' ? kind : `${kind}.${apiGroup}`;
 }
 
 /** Null for a kind that the arbitrator cannot stop. */
-export function stopOf(kind: ServedKind): Stop | null {
+export function stopOf(kind: Pick<ServedKind, 'evaluator'>): Stop | null {
   const name = nameOf(kind);
   if (name === 'Pod') return 'evict';
   if (Object.hasOwn(SUSPENDED, name)) return 'suspend';
