@@ -11,6 +11,7 @@ interface Options extends WebhookOptions {
   readonly openGroups?: boolean;
   readonly identity?: string;
   readonly audit?: string;
+  readonly kueue?: boolean;
   readonly refreshPeriod: number;
   readonly leaseDuration: number;
   readonly arbitrator: 'off' | 'plan' | 'on';
@@ -42,6 +43,10 @@ export function quotaServeCommand(): Command {
     )
     .option('--no-open-groups', 'refuse workloads of such groups')
     .option('--identity <name>', 'name of this replica in the Lease; default: host name and process id')
+    .option(
+      '--kueue',
+      'decide for Kueue: an AdmissionCheck with the controllerName quota.gpu-manager.io/admission-check keeps a workload waiting until its group has room',
+    )
     .addOption(
       new Option('--refresh-period <seconds>', 'interval of the full refresh')
         .default(300_000, '300')
@@ -109,6 +114,7 @@ function configOf(options: Options): QuotaServeConfig {
     openGroups: options.openGroups ?? null,
     identity: options.identity ?? null,
     audit: options.audit ?? null,
+    kueue: options.kueue ?? false,
     refreshMs: options.refreshPeriod,
     leaseMs: options.leaseDuration,
     arbitrator: arbitratorOf(options),

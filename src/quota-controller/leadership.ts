@@ -7,20 +7,28 @@ import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Controller } from './controller/controller.js';
 import { GroupArbitrator } from './give-back/group-arbitrator.js';
 import type { WaitingWorkloads } from './give-back/waiting-workloads.js';
+import { NamespaceAccess } from './admission/namespace-access.js';
 import type { ServedKind } from './kinds.js';
+import { AdmissionCheckController } from './kueue/admission-check.js';
+import type { KueueObjects } from './kueue/kueue-objects.js';
+import type { WorkloadReader } from './workload-reader.js';
 import type { OpenEngine } from './open-engine.js';
 import type { ClusterFacts } from './policy/cluster-facts.js';
 import type { QuotaPolicy } from './policy/policy-object.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 import type { ServedKinds } from './served-kinds.js';
-import type { ArbitratorConfig, QuotaServiceOptions } from './service-options.js';
+import { RESERVATION_MS, type ArbitratorConfig, type QuotaServiceOptions } from './service-options.js';
 
 export interface LeadershipOptions
   extends
     Pick<QuotaServiceOptions, 'api' | 'log' | 'metrics' | 'namespace' | 'identity'>,
     Pick<QuotaServiceOptions, 'arbitrator' | 'refreshMs' | 'leaseMs' | 'retryMs'>,
+    Pick<QuotaServiceOptions, 'openGroups' | 'reservationMs'>,
     Pick<OpenEngine, 'engine' | 'store' | 'clusterClock'> {
   readonly reconciler: Reconciler;
+  readonly reader: WorkloadReader;
+  /** Null if Kueue does not ask this quota. */
+  readonly kueue: KueueObjects | null;
   readonly served: ServedKinds;
   readonly facts: ClusterFacts;
   /** Null without an arbitrator. */
@@ -39,6 +47,7 @@ export class Leadership {
   readonly #arbitratorMetrics = new ArbitratorMetrics();
   #controller: Controller | null = null;
   #arbitrator: Arbitrator | null = null;
+  #admissionCheck: AdmissionCheckController | null = null;
 
   constructor(options: LeadershipOptions) {
     this.#options = options;
@@ -86,15 +95,19 @@ export class Leadership {
   #begin(lastLedAt: number | null): void {
     this.#controller = this.#newController(lastLedAt);
     this.#controller.start();
-    const { arbitrator = null } = this.#options;
+    const { arbitrator = null, kueue } = this.#options;
+    if (kueue !== null) {
+      this.#admissionCheck = this.#newAdmissionCheck(kueue);
+      this.#admissionCheck.start();
+    }
     if (arbitrator === null) return;
     this.#arbitrator = this.#newArbitrator(arbitrator);
     this.#arbitrator.start();
   }
 
   async #end(): Promise<void> {
-    await Promise.all([this.#controller?.stop(), this.#arbitrator?.stop()]);
-    [this.#controller, this.#arbitrator] = [null, null];
+    await Promise.all([this.#controller?.stop(), this.#arbitrator?.stop(), this.#admissionCheck?.stop()]);
+    [this.#controller, this.#arbitrator, this.#admissionCheck] = [null, null, null];
   }
 
   #newController(lastLedAt: number | null): Controller {
@@ -114,6 +127,23 @@ export class Leadership {
       clock: clusterClock,
       refreshed: (drift) => metrics.refreshed(drift, clock.now()),
       ...(refreshMs === undefined ? {} : { refreshMs }),
+    });
+  }
+
+  #newAdmissionCheck(objects: KueueObjects): AdmissionCheckController {
+    const { api, engine, reader, reconciler, log, clusterClock: clock } = this.#options;
+    const { openGroups: isOpenByDefault = true, reservationMs = RESERVATION_MS } = this.#options;
+    const access = new NamespaceAccess({ api, observed: (name) => reconciler.group(name), isOpenByDefault });
+    return new AdmissionCheckController({
+      api,
+      engine,
+      objects,
+      reader,
+      access,
+      reconciler,
+      reservationMs,
+      clock,
+      log,
     });
   }
 

@@ -18,6 +18,17 @@ export function beyondOwner(demand: Demand, owner: Demand): Demand | null {
   return { ...rest, types: { ...owner.types, ...types }, podSets };
 }
 
+/**
+ * What an object requests beyond the Workload of Kueue that stands for it. The object itself stays counted, and its pod
+ * sets stay without pods, as in an object that Kueue has not started.
+ */
+export function beyondWorkload(demand: Demand, workload: Demand | 'everything'): Demand {
+  const rest = workload === 'everything' ? null : beyondOwner(demand, workload);
+  if (rest === demand) return demand;
+  const podSets = rest?.podSets ?? demand.podSets.map((podSet) => ({ ...podSet, count: 0 }));
+  return { ...demand, podSets };
+}
+
 /** Whether a demand has no pods. */
 export function asksForNothing({ podSets }: Demand): boolean {
   return podSets.every(({ count }) => count === 0);

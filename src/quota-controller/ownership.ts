@@ -3,12 +3,15 @@ import type { KubeApi } from '../kube/client.js';
 import { selectsLabels } from '../manifests/label-selector.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
-import { asksForNothing, beyondOwner } from './owned-demand.js';
+import type { AdmittedObject, KueueObjects } from './kueue/kueue-objects.js';
+import { asksForNothing, beyondOwner, beyondWorkload } from './owned-demand.js';
 
 export interface OwnershipOptions {
   readonly api: KubeApi;
   readonly evaluation: () => EvaluationOptions;
   readonly kinds: () => readonly ServedKind[];
+  /** What Kueue has admitted; by default nothing. */
+  readonly kueue?: Pick<KueueObjects, 'admitted'> | null;
 }
 
 /** An object with an owner. */
@@ -50,6 +53,13 @@ export class Ownership {
 
   constructor(options: OwnershipOptions) {
     this.#options = options;
+  }
+
+  /** What an object requests beyond the Workload of Kueue that is charged in its place. */
+  async beyondAdmitted(object: AdmittedObject, demand: Demand): Promise<Demand> {
+    if (asksForNothing(demand)) return demand;
+    const admitted = (await this.#options.kueue?.admitted(object)) ?? null;
+    return admitted === null ? demand : beyondWorkload(demand, admitted);
   }
 
   async chargeOf({ kind, namespace, labels, owner, demand }: OwnedObject): Promise<OwnedCharge> {

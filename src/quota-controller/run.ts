@@ -26,6 +26,8 @@ export interface QuotaServeConfig extends WebhookConfig {
   readonly identity: string | null;
   /** File of the audit chain of this replica's decisions; `-`: standard output; null: no audit. */
   readonly audit: string | null;
+  /** Whether the quota is an AdmissionCheck of Kueue. */
+  readonly kueue: boolean;
   readonly refreshMs: number;
   readonly leaseMs: number;
   /** Null: no arbitrator. */
@@ -42,7 +44,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
   const client = await openKubeClient(config.kubeconfig, clock);
   const api = watchableApi(client, clock, log, config.watchTiming);
   const { currentCertificate, callers, target } = webhookIdentity(config, NAMES, api, clock, log);
-  const { address, port, probePort, namespace, unlabelled, refreshMs, leaseMs, arbitrator } = config;
+  const { address, port, probePort, namespace, unlabelled, kueue, refreshMs, leaseMs, arbitrator } = config;
   const certificate = await currentCertificate();
   const audit = await openAudit(config.audit, log);
   const options: QuotaServiceOptions = {
@@ -61,6 +63,7 @@ export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promi
     namespace,
     unlabelled,
     openGroups: config.openGroups ?? (await groupsWithoutSelectorAreOpen({ api, namespace, lease: QUOTA_LEASE, log })),
+    kueue,
     refreshMs,
     leaseMs,
     arbitrator,

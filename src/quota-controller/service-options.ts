@@ -9,6 +9,9 @@ import type { WatchableApi } from '../kube/watchable-api.js';
 import type { ArbitratorPolicy, QuotaEvent, EvaluationOptions } from '../quota/index.js';
 import type { QuotaMetrics } from './quota-metrics.js';
 
+/** How long an admission is reserved until its object is observed. */
+export const RESERVATION_MS = 60_000;
+
 export interface QuotaServiceOptions {
   readonly api: WatchableApi;
   /** The clock of the API server; by default this machine's clock. */
@@ -43,6 +46,8 @@ export interface QuotaServiceOptions {
   readonly evaluation?: EvaluationOptions;
   /** Configuration of the arbitrator, which runs on the leader; null for no arbitrator. */
   readonly arbitrator?: ArbitratorConfig | null;
+  /** Whether the quota is an AdmissionCheck of Kueue; default false. */
+  readonly kueue?: boolean;
   readonly clock?: Clock;
   /** Called with every event of this replica after it is durable. */
   readonly audited?: (event: QuotaEvent) => void;

@@ -11,13 +11,15 @@ import { Leadership } from './leadership.js';
 import { openEngine, type OpenEngine } from './open-engine.js';
 import { ClusterFacts, type FactsChange } from './policy/cluster-facts.js';
 import { FactsChanges } from './policy/facts-changes.js';
+import { KueueObjects } from './kueue/kueue-objects.js';
+import { WORKLOAD_KIND, type Workload } from './kueue/workload.js';
+import type { ServedKind } from './kinds.js';
+import type { ObjectChange } from '../kube/informer.js';
 import { Reconciler } from './reconciler/reconciler.js';
 import { ServedKinds } from './served-kinds.js';
-import type { QuotaServiceOptions } from './service-options.js';
+import { RESERVATION_MS, type QuotaServiceOptions } from './service-options.js';
 import { WorkloadReader } from './workload-reader.js';
 
-/** How long an admission is reserved until its object is observed. */
-const RESERVATION_MS = 60_000;
 /** Maximum number of queued events while the API server is unreachable; the oldest are dropped first. */
 const MAX_EVENTS = 512;
 
@@ -30,6 +32,7 @@ export class QuotaService {
   #facts: ClusterFacts | null = null;
   #factsChanges: FactsChanges | null = null;
   #kinds: ServedKinds | null = null;
+  #kueue: KueueObjects | null = null;
   #opened: OpenEngine | null = null;
   #reconciler: Reconciler | null = null;
   #server: WebhookServer | null = null;
@@ -76,8 +79,14 @@ export class QuotaService {
     const opened = await openEngine({ ...this.#options, policy: started, events, clock });
     this.#opened = opened;
     if (audited !== undefined) opened.engine.on(audited);
-    const reader = new WorkloadReader({ api, evaluation: () => facts.admission(), kinds: () => served.kinds });
+    const kinds = (): readonly ServedKind[] => served.kinds;
+    const kueue =
+      this.#options.kueue === true ? new KueueObjects({ api, evaluation: () => facts.admission(), kinds }) : null;
+    this.#kueue = kueue;
+    const reader = new WorkloadReader({ api, evaluation: () => facts.admission(), kinds, kueue });
     const reconciler = this.#newReconciler(opened, facts, served, reader);
+    kueue?.onChange((change) => reconsiderOwners(reconciler, change));
+    await kueue?.serve(served.kinds);
     this.#reconciler = reconciler;
     metrics.watch(opened.engine, reconciler, opened.engineClock, opened.store);
     reconciler.start();
@@ -91,6 +100,8 @@ export class QuotaService {
       ...this.#options,
       ...opened,
       reconciler,
+      reader,
+      kueue,
       served,
       facts,
       waiting,
@@ -100,9 +111,10 @@ export class QuotaService {
     });
     this.#leadership = leadership;
     leadership.start();
-    served.onChange(async (kinds) => {
-      reconciler.serve(kinds);
-      leadership.serve(kinds);
+    served.onChange(async (found) => {
+      await kueue?.serve(found);
+      reconciler.serve(found);
+      leadership.serve(found);
       await this.#register();
     });
     served.start();
@@ -122,16 +134,16 @@ export class QuotaService {
     await this.#server?.stop();
     await this.#leadership?.stop();
     await this.#eventWrites.stop();
-    await this.#reconciler?.stop();
+    await Promise.all([this.#reconciler?.stop(), this.#kueue?.stop()]);
     await this.#factsChanges?.idle();
     await this.#opened?.engine.close();
   }
 
   #openFacts(): ClusterFacts {
-    const { api, log, evaluation = {}, kindsMs } = this.#options;
+    const { api, log, evaluation = {}, kueue = false, kindsMs } = this.#options;
     return new ClusterFacts({
       api,
-      evaluation,
+      evaluation: kueue ? { ...evaluation, kinds: [WORKLOAD_KIND, ...(evaluation.kinds ?? [])] } : evaluation,
       log,
       clock: this.#clock,
       everyMs: kindsMs,
@@ -238,11 +250,20 @@ export class QuotaService {
       target: target(this.port),
       prefix: () => callers.prefix,
       unlabelled,
-      kinds: this.#kinds?.kinds ?? [],
+      // Kueue's Workloads are charged by the AdmissionCheck.
+      kinds: (this.#kinds?.kinds ?? []).filter(({ evaluator }) => evaluator !== WORKLOAD_KIND),
       requireLabel: this.#facts?.policy.requireLabel ?? null,
       ownNamespace: this.#options.namespace,
       authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
       groupLabel,
     });
   }
+}
+
+/** Charges the objects of a Workload again if it stands for them no longer, or only now. */
+function reconsiderOwners(reconciler: Reconciler, { before, after }: ObjectChange<Workload>): void {
+  const standing = (workload: Workload | null): string =>
+    workload === null ? '' : JSON.stringify([workload.chargedTo, workload.isReserved && workload.isEvicted]);
+  if (standing(before) === standing(after)) return;
+  for (const { uid } of (after ?? before)?.owners ?? []) reconciler.reconsider(uid);
 }

@@ -4,6 +4,7 @@ import type { KubeApi } from '../kube/client.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
 import { CONFIG_MIRROR_KEY } from '../kube/pod.js';
+import type { KueueObjects } from './kueue/kueue-objects.js';
 import { Ownership } from './ownership.js';
 
 export interface WorkloadReaderOptions {
@@ -11,9 +12,9 @@ export interface WorkloadReaderOptions {
   /** The current options for evaluating workloads. */
   readonly evaluation: () => EvaluationOptions;
   readonly kinds: () => readonly ServedKind[];
+  /** What Kueue has admitted; by default nothing. */
+  readonly kueue?: Pick<KueueObjects, 'admitted'> | null;
 }
-
-/** Annotation of mirror pods, which show static pods of a node. */
 
 /**
  * Evaluates a workload with the policy, the objects that it refers to, and the charges of its owners. The webhooks
@@ -38,14 +39,18 @@ export class WorkloadReader {
     return this.#options.kinds().find((served) => served.evaluator.apiGroup === apiGroup && matches(served)) ?? null;
   }
 
-  async evaluate(object: KubeObject): Promise<Evaluation> {
+  async evaluate(object: KubeObject, options = this.options()): Promise<Evaluation> {
     const { api, kinds } = this.#options;
-    const referring = await withReferences(api, kinds(), object, this.options());
+    const referring = await withReferences(api, kinds(), object, options);
     if ('ok' in referring) return { ok: false, code: 'InvalidDemand', reason: referring.reason };
-    const { evaluation: alone, owner } = evaluateAlone(object, referring);
+    const { evaluation, owner } = evaluateAlone(object, referring);
+    const { namespace = '', labels = {}, uid = '' } = object.metadata ?? {};
+    const alone =
+      evaluation.ok && evaluation.demand !== null
+        ? { ...evaluation, demand: await this.ownership.beyondAdmitted({ uid, namespace, labels }, evaluation.demand) }
+        : evaluation;
     const demand = alone.ok ? alone.demand : null;
     if (owner === null || (alone.ok && demand === null)) return alone;
-    const { namespace = '', labels = {} } = object.metadata ?? {};
     const charge = await this.ownership.chargeOf({ kind: object.kind ?? '', namespace, labels, owner, demand });
     if (charge.kind === 'covered') return { ok: true, demand: null, reason: 'its owner is charged' };
     return alone.ok && alone.demand !== null && charge.demand !== null ? { ...alone, demand: charge.demand } : alone;

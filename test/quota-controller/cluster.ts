@@ -83,6 +83,7 @@ export class QuotaCluster {
       readonly audited?: (event: QuotaEvent) => void;
       readonly openGroups?: boolean;
       readonly arbitrator?: ArbitratorConfig;
+      readonly kueue?: boolean;
     } = {},
   ): Promise<QuotaService> {
     const service = new QuotaService({

@@ -2,6 +2,7 @@ import { test } from 'tap';
 import { KNOWN_KINDS } from '../../src/quota/index.js';
 import { webhookConfiguration } from '../../src/quota-controller/admission/webhook-objects.js';
 import { resourceOf } from '../../src/quota-controller/kinds.js';
+import { WORKLOAD_KIND } from '../../src/quota-controller/kueue/workload.js';
 import {
   ALLOCATIONS_PATH,
   API_GROUP,
@@ -22,10 +23,10 @@ interface Rule {
 }
 
 test('the role allows watching every kind of workload, without wildcards', (t) => {
-  const rules = ['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml']
+  const rules = ['etc/quota/deployment.yaml', 'etc/quota/arbitrator.yaml', 'etc/quota/kueue.yaml']
     .flatMap(manifestsOf)
     .flatMap((object) => (object as unknown as { readonly rules?: readonly Rule[] }).rules ?? []);
-  for (const evaluator of KNOWN_KINDS.filter(({ charges }) => charges)) {
+  for (const evaluator of [...KNOWN_KINDS.filter(({ charges }) => charges), WORKLOAD_KIND]) {
     const resource = resourceOf(evaluator);
     const rule = rules.find(
       ({ apiGroups, resources }) => apiGroups.includes(evaluator.apiGroup) && resources.includes(resource),

@@ -87,6 +87,17 @@ test('the chart permits evictions only where a value enables them', (t) => {
   t.end();
 });
 
+test('the chart gives the permissions for Kueue only where a value enables them, as in etc/quota', (t) => {
+  const [before = '', inside = ''] = read(join(TEMPLATES, 'quota.yaml')).split(
+    /^\{\{- if \.Values\.quota\.kueue \}\}$/m,
+  );
+  const [guarded = '', ...after] = inside.split(/^\{\{- end \}\}$/m);
+  t.notMatch(before + after.join('\n'), /kueue\.x-k8s\.io/);
+  const made = documents(guarded.replaceAll(/\{\{[^}]*\}\}/g, 'kube-system'));
+  t.same(inOrder(made), inOrder(documents(read('etc/quota/kueue.yaml'))));
+  t.end();
+});
+
 test('the chart with its default values renders the objects of the manifests', { skip: noHelm }, (t) => {
   const made = helmTemplate(
     '--set',

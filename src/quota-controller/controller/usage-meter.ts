@@ -140,7 +140,10 @@ export class UsageMeter {
     return kinds
       .filter(
         ({ resource, path, evaluator }) =>
-          resource !== 'pods' && evaluator.amounts === undefined && !this.#links.has(path),
+          resource !== 'pods' &&
+          evaluator.amounts === undefined &&
+          evaluator.labels === undefined &&
+          !this.#links.has(path),
       )
       .map(({ path }) => {
         const links = this.#options.api.informer({ path, isMetadataOnly: true, keep: readLink });

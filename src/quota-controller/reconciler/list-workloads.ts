@@ -3,10 +3,9 @@ import { Turn } from '../../host/turn.js';
 import { wait } from '../../host/pause.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import { GROUP_LABEL } from '../../manifests/group-label.js';
 import type { EvaluationOptions } from '../../quota/index.js';
 import type { ServedKind } from '../kinds.js';
-import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
+import { readWorkloadObject, selectorOf, type WorkloadObject } from './workload-object.js';
 
 export interface ListWorkloadsOptions {
   readonly api: KubeApi;
@@ -29,8 +28,9 @@ export async function* listWorkloads(
 ): AsyncGenerator<WorkloadObject> {
   const turn = new Turn();
   for (let next = ''; ;) {
+    const selector = selectorOf(kind, evaluation());
     const query = {
-      labelSelector: evaluation().groupLabel ?? GROUP_LABEL,
+      ...(selector === undefined ? {} : { labelSelector: selector }),
       limit: PAGE_SIZE,
       ...(next === '' ? {} : { continue: next }),
     };

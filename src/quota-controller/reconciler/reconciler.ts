@@ -1,6 +1,5 @@
 import { Turn } from '../../host/turn.js';
 import { type Demand, refOfKey, type QuotaEngine, type EvaluationOptions } from '../../quota/index.js';
-import { GROUP_LABEL } from '../../manifests/group-label.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
@@ -19,7 +18,7 @@ import { GroupReconciler } from './group-reconciler.js';
 import { LedgerWatch } from './ledger-watch.js';
 import { listWorkloads } from './list-workloads.js';
 import { ReservationCheck } from './reservation-check.js';
-import { readWorkloadObject, type WorkloadObject } from './workload-object.js';
+import { readWorkloadObject, selectorOf, type WorkloadObject } from './workload-object.js';
 
 export interface ReconcilerOptions {
   readonly api: WatchableApi;
@@ -151,6 +150,12 @@ export class Reconciler {
     return [...this.#workloadByKey.values()];
   }
 
+  /** Reconciles a workload again if it exists: what is charged in its place changed. */
+  reconsider(uid: string): void {
+    const object = this.#workloadByUid.get(uid);
+    if (object !== undefined && this.#synced) this.#queue.put(object.key, 0);
+  }
+
   /** Records that this process admitted an object. */
   admitted(uid: string): void {
     this.#admitted.add(uid);
@@ -189,13 +194,12 @@ export class Reconciler {
   /** Creates informers for new kinds. */
   #watch(kinds: readonly ServedKind[]): readonly Informer<WorkloadObject>[] {
     const { api, evaluation } = this.#options;
-    const labelSelector = evaluation().groupLabel ?? GROUP_LABEL;
     return kinds
       .filter(({ path }) => !this.#workloads.has(path))
       .map((kind) => {
         const informer = api.informer({
           path: kind.path,
-          labelSelector,
+          labelSelector: selectorOf(kind, evaluation()),
           keep: (object) => readWorkloadObject(kind, object, evaluation()),
         });
         informer.onChange(({ before, after }) => this.#workloadChanged(before, after));
@@ -237,8 +241,7 @@ export class Reconciler {
   /** Compares the ledger with the first lists, which all have been reconciled: most starts need no second list. */
   async #compareInitially(): Promise<void> {
     await this.#options.engine.catchUp();
-    for (const { key, uid } of this.#charged())
-      if (this.#workloadByKey.get(key)?.uid !== uid) return this.compare();
+    for (const { key, uid } of this.#charged()) if (this.#workloadByKey.get(key)?.uid !== uid) return this.compare();
     this.#queueGroups();
   }
 
@@ -401,19 +404,20 @@ export class Reconciler {
   }
 
   /** Charges an object that was read from the API server, which the watch may not have shown. */
-  async #reconcileRead(kind: ServedKind, object: KubeObject): Promise<void> {
+  async #reconcileRead(kind: ServedKind, object: KubeObject): Promise<boolean> {
     const read = readWorkloadObject(kind, object, this.#options.evaluation());
     if (read === null) {
       const uid = object.metadata?.uid ?? '';
       const known = this.#workloadByUid.get(uid);
       if (known !== undefined) await this.#observeDeleted(known.key, uid, known.group);
-      return;
+      return false;
     }
     const known = this.#workloadByUid.get(read.uid);
     if (known === undefined || known.version <= read.version) this.#workloadByUid.set(read.uid, read);
     const named = this.#workloadByKey.get(read.key);
     if (named === undefined || named.version <= read.version) this.#workloadByKey.set(read.key, read);
     await this.#reconcileWorkload(read);
+    return true;
   }
 
   async #reconcileWorkload(seen: WorkloadObject): Promise<void> {
@@ -437,7 +441,8 @@ export class Reconciler {
   /** The demand that is charged for the object itself; null for none. */
   async #ownDemand(object: WorkloadObject): Promise<Demand | null> {
     const { engine, ownership } = this.#options;
-    const { demand, owner, namespace, labels, kind, uid } = object;
+    const { owner, namespace, labels, kind, uid } = object;
+    const demand = object.demand === null ? null : await ownership.beyondAdmitted(object, object.demand);
     if (demand === null || owner === null) return demand;
     const charge = await ownership.chargeOf({ kind: kind.evaluator.kind, namespace, labels, owner, demand });
     if (charge.kind === 'covered') return null;

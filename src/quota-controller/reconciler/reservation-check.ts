@@ -16,8 +16,8 @@ export interface ReservationCheckOptions {
   readonly reservationMs: number;
   /** Whether this process admitted the object with this uid. */
   readonly isOurs: (uid: string) => boolean;
-  /** Charges an object as it was read from the API server. */
-  readonly found: (kind: ServedKind, object: KubeObject) => Promise<void>;
+  /** Charges an object as it was read from the API server; false if it names no group. */
+  readonly found: (kind: ServedKind, object: KubeObject) => Promise<boolean>;
 }
 
 /** Reads of objects at a time. */
@@ -91,9 +91,9 @@ export class ReservationCheck {
     try {
       const kind = this.#kindOf(workload);
       const object = kind === null ? null : await this.#read(kind, workload);
-      if (kind !== null && object !== null) await found(kind, object);
+      const isOfGroup = kind !== null && object !== null && (await found(kind, object));
       // A later version of the object contains the admitted change, or the API server can no longer store that change.
-      if (object?.metadata?.uid === uid && versionOf(object) > version) return;
+      if (isOfGroup && object.metadata?.uid === uid && versionOf(object) > version) return;
       const decision = await engine.execute({ type: 'cancel', reservation: id, expiresBy: expiresAt });
       if (decision.code === 'Conflict') throw new Error(decision.message);
     } catch (error) {

@@ -1,6 +1,15 @@
-import { type Demand, refKey, refOfKey, evaluateAlone, type EvaluationOptions, type Owner } from '../../quota/index.js';
+import {
+  type Demand,
+  ManifestReader,
+  refKey,
+  refOfKey,
+  evaluateAlone,
+  type EvaluationOptions,
+  type Owner,
+} from '../../quota/index.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
+import { QUEUE_LABEL } from '../kueue/workload.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
 
 /** The fields of a workload that the reconciler needs. */
@@ -20,13 +29,18 @@ export interface WorkloadObject {
   readonly charge: Charge | null;
   /** The controller named by the object, not verified yet. */
   readonly owner: Owner | null;
-  /** Labels of an object with an owner; empty for others. */
+  /** Labels of an object with an owner or in a queue of Kueue; empty for others. */
   readonly labels: Readonly<Record<string, string>>;
   readonly terminating: boolean;
   /** Why the demand cannot be read; null if it can. */
   readonly problem: string | null;
   /** Whether another object holds a part of the demand. */
   readonly refers: boolean;
+}
+
+/** Selects the objects of a kind that may be charged. */
+export function selectorOf({ evaluator }: ServedKind, { groupLabel }: EvaluationOptions): string | undefined {
+  return evaluator.labels === undefined ? (groupLabel ?? GROUP_LABEL) : undefined;
 }
 
 /** Reads a workload. */
@@ -40,7 +54,9 @@ export function readWorkloadObject(
   const apiVersion = kind.path.startsWith('/apis/') ? kind.path.split('/').slice(2, 4).join('/') : 'v1';
   const manifest = { ...(object as KubeObject), apiVersion, kind: name };
   const { metadata } = manifest;
-  const group = metadata?.labels?.[options.groupLabel ?? GROUP_LABEL] ?? '';
+  const groupLabel = options.groupLabel ?? GROUP_LABEL;
+  const labels = kind.evaluator.labels?.(new ManifestReader(), manifest);
+  const group = (labels === undefined ? metadata?.labels?.[groupLabel] : labels.get(groupLabel)) ?? '';
   if (metadata?.uid === undefined || metadata.name === undefined || group === '') return null;
   const { evaluation, owner } = evaluateAlone(manifest, options);
   const { namespace = '', uid } = metadata;
@@ -55,7 +71,7 @@ export function readWorkloadObject(
     group,
     charge: demand === null ? null : shared(demand),
     owner,
-    labels: owner === null ? NO_LABELS : (metadata.labels ?? NO_LABELS),
+    labels: owner === null && metadata.labels?.[QUEUE_LABEL] === undefined ? NO_LABELS : (metadata.labels ?? NO_LABELS),
     terminating: metadata.deletionTimestamp !== undefined,
     refers: hasReferences(manifest) && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,

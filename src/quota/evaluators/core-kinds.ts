@@ -34,13 +34,20 @@ export function jobPods(reader: ManifestReader, job: Json, path: string): number
   return Math.min(parallelism, reader.count(reader.at(job, 'completions'), `${path}.completions`, parallelism));
 }
 
+/** Kueue holds a pod back with this scheduling gate until it admits the pod, as it holds back a Job by `suspend`. */
+const KUEUE_GATE = 'kueue.x-k8s.io/admission';
+
 const POD: Evaluator = {
   apiGroup: '',
   kind: 'Pod',
   resource: 'pods',
   charges: true,
   // A pod serves as its own template.
-  pods: (_reader, object): readonly TemplatedPods[] => [{ name: '', count: 1, template: object, path: '' }],
+  pods: (reader, object): readonly TemplatedPods[] => {
+    const gates = reader.items(reader.at(object, 'spec', 'schedulingGates'), 'spec.schedulingGates');
+    const isHeldBack = gates.some((gate) => reader.at(gate, 'name') === KUEUE_GATE);
+    return [{ name: '', count: isHeldBack ? 0 : 1, template: object, path: '' }];
+  },
   isTerminal: (reader, object) =>
     ['Succeeded', 'Failed'].includes(reader.text(reader.at(object, 'status', 'phase'), 'status.phase')),
 };

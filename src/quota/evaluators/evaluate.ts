@@ -95,13 +95,15 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   if (
     owner !== null &&
     evaluator.amounts === undefined &&
+    evaluator.labels === undefined &&
     isCharged(kinds, owner) &&
     (options.ownerExists?.(owner, namespace) ?? true)
   ) {
     return { ok: true, demand: null, reason: `its ${owner.kind} ${owner.name} is charged` };
   }
   const groupLabel = options.groupLabel ?? GROUP_LABEL;
-  const labels = reader.texts(reader.at(manifest, 'metadata', 'labels'), 'metadata.labels');
+  const labels =
+    evaluator.labels?.(reader, manifest) ?? reader.texts(reader.at(manifest, 'metadata', 'labels'), 'metadata.labels');
   const group = labels.get(groupLabel) ?? '';
   if (group === '' && options.requireLabel === true)
     return refuse('InvalidManifest', `the label ${groupLabel} is required`);

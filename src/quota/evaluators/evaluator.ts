@@ -35,6 +35,11 @@ export interface Evaluator {
    * charged.
    */
   readonly charges: boolean;
+  /**
+   * For objects that stand for others: the labels that name the group and the types, instead of `metadata.labels`. Such
+   * an object is charged even if it has an owner.
+   */
+  labels?(reader: ManifestReader, object: Json): ReadonlyMap<string, string>;
   pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];
   /**
    * For objects other than pods: their amounts by resource, including resources of `isObjectResource`. Such an object

@@ -31,6 +31,7 @@ const MERGE_KEYS: Readonly<Record<string, string>> = {
   taints: 'key',
   hostAliases: 'ip',
   webhooks: 'name',
+  admissionChecks: 'name',
 };
 
 /** Lists of plain values that are merged as sets. */

@@ -192,3 +192,14 @@ test('every manifest gives a decision', (t) => {
   );
   t.end();
 });
+
+test('a pod that Kueue holds back counts no pods, one with another scheduling gate counts itself', (t) => {
+  const countOf = (gate: string): number | undefined => {
+    const spec = { schedulingGates: [{ name: gate }], containers: [container({ cpu: 1 })] };
+    const evaluation = evaluate({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec });
+    return evaluation.ok ? evaluation.demand?.podSets[0]?.count : undefined;
+  };
+  t.equal(countOf('kueue.x-k8s.io/admission'), 0);
+  t.equal(countOf('example.com/later'), 1);
+  t.end();
+});
