@@ -115,8 +115,17 @@ test('the chart with its default values renders the objects of the manifests', {
   t.same(inOrder(documents(made)), inOrder(files.flatMap((file) => documents(read(file)))));
   const dividing = helmTemplate('--set', 'agent.enabled=false,quota.enabled=true,quota.arbitrator=on');
   t.same(
-    inOrder(documents(dividing).filter(({ metadata }) => /arbitrator|reclaim/.test(metadata.name))),
+    inOrder(documents(dividing).filter(({ metadata }) => /arbitrator|reclaim|give-back/.test(metadata.name))),
     inOrder(documents(read('etc/quota/arbitrator.yaml'))),
+  );
+  const second = helmTemplate(
+    ...['--set', 'agent.enabled=false,scheduler.enabled=true,scheduler.image=kube-scheduler:v1.37.0'],
+    ...['--api-versions', 'admissionregistration.k8s.io/v1/MutatingAdmissionPolicy'],
+  );
+  const scheduling = ['etc/scheduler/deployment.yaml', 'etc/scheduler/policy.yaml'];
+  t.same(
+    inOrder(documents(second).filter(({ metadata }) => metadata.name.startsWith('gpu-manager-scheduler'))),
+    inOrder(scheduling.flatMap((file) => documents(read(file)))),
   );
   const history = helmTemplate(
     ...['--set', 'agent.enabled=false,console.enabled=true,console.prometheus.url=https://prometheus:9090'],

@@ -63,7 +63,7 @@ test('the overlays name registry and tag in one place', { skip }, (t) => {
   t.end();
 });
 
-test('every manifest, the overlays and the chart name one image, with the version of the package', (t) => {
+test('every manifest, the overlays and the chart name one image, with the version of the package, and kube-scheduler', (t) => {
   const { version } = JSON.parse(read('package.json')) as { version: string };
   const files = readdirSync(join(ROOT, 'etc'), { recursive: true, encoding: 'utf8' })
     .map((path) => join('etc', path))
@@ -74,7 +74,7 @@ test('every manifest, the overlays and the chart name one image, with the versio
   t.ok(used.length >= 7, `${used.length} images`);
   t.same(
     used.filter((line) => !line.endsWith(`: gpu-manager:${version}`)),
-    [],
+    ['etc/scheduler/deployment.yaml: kube-scheduler:v1.37.0'],
   );
   t.match(parse(read('etc/kustomize/image/kustomization.yaml')), {
     images: [{ name: 'gpu-manager', newName: 'gpu-manager', newTag: version }],
