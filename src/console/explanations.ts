@@ -19,7 +19,9 @@ export interface Explanation {
   /** Numbers of all nodes, and of those that the pod fits on. */
   readonly total: number;
   readonly fit: number;
-  /** The node on which fewest pods must end; absent if it fits, if none has room, or without the right to list nodes. */
+  /**
+   * The node on which fewest pods must end; absent if it fits, if none has room, or without the right to list nodes.
+   */
   readonly nearest?: Omit<NearestFit, 'endsAtMs' | 'pods'> & {
     readonly endsAtMs?: number;
     readonly pods: readonly { readonly namespace: string; readonly name: string; readonly endsAtMs?: number }[];
@@ -48,8 +50,8 @@ const MOST_NODES = 100;
 const MOST_PODS = 20;
 
 /**
- * Explains why pods wait, as `kubectl gpu explain` does: on demand, one after another, from a list of all nodes and pods
- * that is read at most every ten seconds.
+ * Explains why pods wait, as `kubectl gpu explain` does: on demand, one after another, from a list of all nodes and
+ * pods that is read at most every ten seconds.
  */
 export class Explanations {
   readonly #options: ExplanationsOptions;

@@ -140,7 +140,10 @@ export class DemoCluster {
     this.#reports = setInterval(() => quota.report(), REPORT_MS).unref();
   }
 
-  /** Places a pod as scheduler and extender do, and lets its kubelet admit it; else it waits with their reasons: false. */
+  /**
+   * Places a pod as scheduler and extender do, and lets its kubelet admit it; else it waits with their reasons:
+   * false.
+   */
   async #schedule(pod: JsonRecord): Promise<boolean> {
     const wanted = readPod(pod);
     const state = {

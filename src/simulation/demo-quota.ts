@@ -22,7 +22,9 @@ const GROUPS = [
 /** The resources that fair shares are computed of. */
 const SHARED = [CORE_RESOURCE];
 
-/** Quota and fair shares of the simulated cluster, by the real engine and the real arbitration, as objects of its API. */
+/**
+ * Quota and fair shares of the simulated cluster, by the real engine and the real arbitration, as objects of its API.
+ */
 export class DemoQuota {
   readonly #engine: QuotaEngine;
   readonly #objects: ApiObjects;

@@ -21,7 +21,9 @@ import type { Usage } from '../tkestack/tkestack-node.js';
 import { admitted, gpuIndexes, runPod } from './node.js';
 import { simplePod } from './pods.js';
 
-/** What the real daemon wrote and answered: test/tkestack. Its containers have GPU 0 (share, multi) and GPU 1 (whole). */
+/**
+ * What the real daemon wrote and answered: test/tkestack. Its containers have GPU 0 (share, multi) and GPU 1 (whole).
+ */
 const recorded = readRecorded();
 const podNamed = (name: string): EmulatedPod => {
   const found = recorded.pods.find((pod) => pod.name === name);
@@ -141,7 +143,8 @@ test('a process of a container of tkestack gpu-manager registers, and gets the l
     readVcudaConfig(bytes),
   );
   t.match(ours, { cores: 30, gpuMemoryBytes: 16 * MEMORY_BLOCK_BYTES });
-  // The original takes the container's name from the runtime where its library sends the id, and knows no minor version.
+  // The original takes the container's name from the runtime where its library sends the id, and knows no minor
+  // version.
   if (ours === undefined || theirs === undefined) throw new Error('no vcuda.config');
   t.same(
     { ...ours, driverVersion: ours.driverVersion.major },

@@ -12,7 +12,10 @@ import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
 import { importOwnImage } from './image.js';
 import { shareMounts } from './shared-mounts.js';
 
-/** Runs the commands of the guides that lead to this project, with a DaemonSet that stands for the other's device plugin. */
+/**
+ * Runs the commands of the guides that lead to this project, with a DaemonSet that stands for the other's device
+ * plugin.
+ */
 
 const IMAGE = 'docker.io/library/gpu-manager:0.1.0';
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));

@@ -63,8 +63,8 @@ interface RunningContainer {
 export type Daemon = 'original' | 'ours';
 
 /**
- * The node of one run, in the namespaces of `private-node`: simulated GPUs, an emulated kubelet, runtime and API server,
- * and real processes in control groups as containers.
+ * The node of one run, in the namespaces of `private-node`: simulated GPUs, an emulated kubelet, runtime and API
+ * server, and real processes in control groups as containers.
  */
 export class TkestackNode {
   readonly api = new ApiServer();
