@@ -21,8 +21,8 @@ import { FakeApi } from './fake-api.js';
 import { LeaseApi } from './lease-api.js';
 import { node, pod, type PodObject } from './objects.js';
 
-/** Of all kinds together; more with GPU_MANAGER_HISTORIES. Each takes 20 to 50 ms. */
-const HISTORIES = Number(process.env.GPU_MANAGER_HISTORIES ?? 800);
+/** Of all kinds together; `npm run test:bindings` runs 10,000. Each takes 20 to 50 ms. */
+const HISTORIES = Number(process.env.GPU_MANAGER_HISTORIES ?? 400);
 /** Restarts, silences and failovers, each or not. */
 const KINDS = 8;
 
