@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'tap';
@@ -441,6 +441,42 @@ test('the chart needs a registry, or nodes that have the image', { skip: noHelm 
     t.equal(rendered('--set', value).status, 0, value);
   t.end();
 });
+
+test(
+  'the published chart names its image by digest and needs no value, and says what catalogues show',
+  { skip: noHelm },
+  (t) => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const directory = join(t.testdir(), 'gpu-manager');
+    const script = (...args: readonly string[]) =>
+      spawnSync(process.execPath, [join(ROOT, 'scripts/release-chart.mjs'), directory, ...args], { encoding: 'utf8' });
+    t.match(script('registry.example.com/gpu', 'https://git.example.com/me/it', 'latest'), {
+      status: 2,
+      stderr: /^usage: release-chart\.mjs /,
+    });
+    t.equal(script('registry.example.com/gpu', 'https://git.example.com/me/it', digest).status, 0);
+    const lint = spawnSync('helm', ['lint', '--strict', directory], { encoding: 'utf8' });
+    t.equal(lint.status, 0, lint.stdout);
+    const image = `registry.example.com/gpu/gpu-manager@${digest}`;
+    t.match(spawnSync('helm', ['template', directory], { encoding: 'utf8' }).stdout, `image: ${image}\n`);
+    const chart = parse(readFileSync(join(directory, 'Chart.yaml'), 'utf8')) as Record<string, unknown>;
+    const version = String(chart['version']);
+    t.match(chart, {
+      icon: `https://git.example.com/me/it/raw/v${version}/docs/icon.svg`,
+      home: 'https://git.example.com/me/it',
+      sources: ['https://git.example.com/me/it'],
+      annotations: { 'artifacthub.io/license': 'Apache-2.0', 'artifacthub.io/prerelease': 'false' },
+    });
+    t.match(read('docs/icon.svg'), /^<svg /);
+    const { annotations } = chart as { readonly annotations: Readonly<Record<string, string>> };
+    t.same(parse(annotations['artifacthub.io/images'] ?? ''), [
+      { name: 'gpu-manager', image, platforms: ['linux/amd64', 'linux/arm64'] },
+    ]);
+    for (const { url } of parse(annotations['artifacthub.io/links'] ?? '') as readonly { readonly url: string }[])
+      t.ok(existsSync(join(ROOT, url.replace(/^.*\/blob\/v[^/]*\//, ''))), url);
+    t.end();
+  },
+);
 
 test('helm lint finds nothing', { skip: noHelm }, (t) => {
   for (const values of [[], EVERYTHING]) {
