@@ -6,8 +6,8 @@ import type { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
 import { eventually } from '../harness/eventually.js';
 import { cards } from './gpus.js';
-import { gpuIndexes, limitsOf, runPod, startedNode } from './node.js';
-import { simplePod } from './pods.js';
+import { admitted, gpuIndexes, limitsOf, runPod, startedNode } from './node.js';
+import { container, pod, simplePod } from './pods.js';
 import { FakeContainer } from './slices/fake-gpu.js';
 
 const BLOCK = 268_435_456;
@@ -87,10 +87,14 @@ test('a resize waits for room, and is done when the room is free', async (t) => 
   await runPod(node, other);
   node.kubelet.annotate(wanted.uid, asks(60, 4));
   await eventually(() => statusOf(wanted) !== undefined, 'the agent tells that the resize waits');
-  t.match(statusOf(wanted), {
+  t.same(statusOf(wanted), {
     cores: 30,
     memoryBlocks: 4,
-    pending: { reason: 'Deferred', message: /GPU 0 has 50 cores and 2048 MiB for this one/, asked: { cores: 60 } },
+    pending: {
+      reason: 'Deferred',
+      message: 'beside other containers, GPU 0 has 50 cores and 2048 MiB for this one',
+      asked: { cores: 60, memoryBlocks: 4 },
+    },
   });
   t.match((await limitsOf(given)).devices, [{ share: 30 }]);
   node.kubelet.remove(other.uid);
@@ -126,15 +130,30 @@ test('memory in use is not taken: the resize is in progress until the container 
   const wanted = { ...simplePod(30, 4), annotations: asks(30, 12) };
   const given = await runPod(node, wanted);
   await untilHas(given, 30, 12);
-  const container = new FakeContainer(node.config.virtualManagerPath, (await limitsOf(given)).allocation);
-  container.hold(0, 0, 10 * BLOCK);
+  const program = new FakeContainer(node.config.virtualManagerPath, (await limitsOf(given)).allocation);
+  program.hold(0, 0, 10 * BLOCK);
   node.kubelet.annotate(wanted.uid, asks(30, 8));
   await eventually(() => statusOf(wanted)?.pending?.reason === 'InProgress', 'the memory is in use');
   t.match(statusOf(wanted), { memoryBlocks: 12, pending: { message: '2560 MiB are in use' } });
   t.match(await node.kubelet.admit(simplePod(10, 5)), { ok: false }, 'it is not free for others');
-  container.hold(0, 0, 6 * BLOCK);
+  program.hold(0, 0, 6 * BLOCK);
   await untilHas(given, 30, 8);
   t.match(await node.kubelet.admit(simplePod(10, 8)), { ok: true });
+});
+
+test('an init container does not get what the container after it gets', async (t) => {
+  const { node, statusOf } = await resizingNode(t);
+  const wanted = { ...pod([container('main', 30, 4)], [container('init', 30, 4)]), annotations: asks(50, 4) };
+  const [first] = admitted(await node.kubelet.admit(wanted));
+  if (first === undefined) throw new Error('no container');
+  await node.kubelet.startContainer(wanted.uid, 'init');
+  node.kubelet.annotate(wanted.uid, asks(60, 4));
+  await node.agent.allocator.settle();
+  t.match((await limitsOf(first)).devices, [{ share: 30 }]);
+  await node.kubelet.startContainer(wanted.uid, 'main');
+  await untilHas(first, 60, 4);
+  await eventually(() => statusOf(wanted) !== undefined, 'the agent tells what the container has');
+  t.same(statusOf(wanted), { cores: 60, memoryBlocks: 4 });
 });
 
 test('a pod that asks for more from the start gets it after it has started', async (t) => {

@@ -13,7 +13,7 @@ export interface ResizesOptions {
   readonly ledger: LedgerKeeper;
   /** Whether containers may get more than they have; otherwise they can only give it back. */
   readonly isAllowed: boolean;
-  readonly pods: Pick<AgentPods, 'annotations' | 'onAnnotations'>;
+  readonly pods: Pick<AgentPods, 'annotations' | 'onAnnotations' | 'pending'>;
   readonly slices: Pick<SliceStore, 'resize'>;
   readonly notices: Pick<Notices, 'resized'>;
   readonly clock: Clock;
@@ -74,10 +74,14 @@ export class Resizes {
     return told === undefined || told.pending !== undefined || !sameAmounts(wanted.amounts, told);
   }
 
-  /** What the container should have; null if nothing was ever asked for it, or its pod is unknown. */
+  /**
+   * What the container should have; null if nothing was ever asked for it, its pod is unknown, or containers of the pod
+   * wait: it may be an init container, whose GPU the next one gets.
+   */
   #wanted(allocation: Allocation, { podUid, container }: ContainerRef): ReturnType<typeof readResize> {
-    const annotations = allocation.phase === 'started' ? this.#options.pods.annotations(podUid) : null;
-    if (annotations === null) return null;
+    const { pods } = this.#options;
+    const annotations = allocation.phase === 'started' ? pods.annotations(podUid) : null;
+    if (annotations === null || pods.pending()?.some((waiting) => waiting.podUid === podUid) === true) return null;
     const requested = { cores: coreIdsOf(allocation).length, memoryBlocks: memoryIdsOf(allocation).length };
     const asked = readResize((key) => annotations.get(key), container, requested);
     const isKnown =
@@ -99,7 +103,7 @@ export class Resizes {
     const problems = isMore && !isAllowed ? [NOT_ALLOWED, ...wanted.problems] : wanted.problems;
     if (problems.length > 0) return stays({ reason: 'Infeasible', message: problems.join('; ') });
     const resized = resize(ledger.state, allocation, asked);
-    if (!resized.ok) return stays(resized);
+    if (!resized.ok) return stays({ reason: resized.reason, message: resized.message });
     const after = amountsOf(resized.allocation);
     if (!sameAmounts(before, after)) {
       const { state } = ledger;
