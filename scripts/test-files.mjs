@@ -67,8 +67,11 @@ export async function runTestFiles(files) {
 async function passes(file) {
   const began = performance.now();
   const compiled = join(ROOT, 'dist', file.replace(/\.ts$/u, '.js'));
+  const { FILE_LIMIT_SECONDS } = await import('../dist/test/harness/time-factor.js');
   const child = spawn(process.execPath, ['--enable-source-maps', '--import=./test/plain-processes.mjs', compiled], {
     cwd: ROOT,
+    // As in a run of all tests: tap's own limit for a file is 30 s.
+    env: { ...process.env, TAP_TIMEOUT: String(FILE_LIMIT_SECONDS) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
