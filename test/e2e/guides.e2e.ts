@@ -12,10 +12,7 @@ import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
 import { importOwnImage } from './image.js';
 import { shareMounts } from './shared-mounts.js';
 
-/**
- * Runs the commands of the guides that lead to this project, with a DaemonSet that stands for the other's device
- * plugin.
- */
+/** Runs the commands of the guides from other projects; a DaemonSet stands for the other's device plugin. */
 
 const IMAGE = 'docker.io/library/gpu-manager:0.1.0';
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
@@ -75,7 +72,7 @@ const GUIDES: readonly Guide[] = [
       nodeSelector: { 'nvidia-device-enable': 'enable' },
     },
     nodeLabels: ['nvidia-device-enable=enable'],
-    request: { 'tencent.com/vcuda-core': '30', 'tencent.com/vcuda-memory': '16' },
+    request: { 'tencent.com/vcuda-core': '40', 'tencent.com/vcuda-memory': '20' },
     converted: null,
   },
 ];

@@ -15,9 +15,7 @@ interface RecordedFile {
   readonly deflated: string;
 }
 
-/**
- * What the real daemon of tkestack wrote and answered on the node of this folder; README.md says how it was recorded.
- */
+/** What the real daemon of tkestack wrote and answered; README.md says how it was recorded. */
 export interface Recorded {
   readonly gpus: typeof GPUS;
   readonly pods: readonly EmulatedPod[];

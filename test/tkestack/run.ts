@@ -13,8 +13,8 @@ const TESTS = ['upgrade', 'mixed'] as const;
 /**
  * Runs the tests with the real daemon of tkestack on private nodes of this machine. `--gpu-manager` and
  * `--gpu-admission`: folders or git repositories with their sources, where Go's module proxy does not have them.
- * Names of tests run only these; `--record` writes recorded.json. Without the means it says so and succeeds. Output
- * is TAP.
+ * Names of tests run only these; `--record` writes recorded.json. Without the means it says so and succeeds. Output is
+ * TAP.
  */
 function main(): number {
   const { values, positionals } = parseArgs({

@@ -8,10 +8,7 @@ import { gpuIndexes, admitted, only } from '../agent/node.js';
 import { readRecorded, record, RECORDED_FILE, stable } from './recorded.js';
 import { CHECKPOINT, podOf, TkestackNode } from './tkestack-node.js';
 
-/**
- * On a private node; run.ts starts it. Arguments: the folder of the original's programs, the folder of logs,
- * `--record`.
- */
+/** run.ts starts it on a private node. Arguments: folders of the original's programs and of logs, `--record`. */
 const [programs = '', logs = '', mode] = process.argv.slice(2);
 
 tap.setTimeout(timeLimit(600_000));
