@@ -1,5 +1,6 @@
 import tap, { test } from 'tap';
 import { mkdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH, type KubeAnswer } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
@@ -358,6 +359,8 @@ test("Kueue's own quota on GPU resources: order of the queue, and preemption of 
   for (const name of ['next', 'last']) {
     await submit(name, { queue: 'plain', pods: 2, cores: 100 });
     await until(`${name} to be in the queue`, async () => (await kueue.waitingIn('plain')).includes(name));
+    // Kueue orders by times in whole seconds.
+    await delay(1_100);
   }
   t.same(await kueue.waitingIn('plain'), ['next', 'last']);
   await submit('urgent', { queue: 'plain', pods: 4, cores: 100, priority: 'urgent' });

@@ -31,7 +31,7 @@ export class SimulatedKueue {
     cluster.server.seed('admissionchecks', {
       metadata: { name: CHECK },
       spec: { controllerName: CHECK_CONTROLLER },
-    } as unknown as KubeObject);
+    });
   }
 
   /** Resolves when the quota has activated its AdmissionCheck. */
