@@ -54,13 +54,31 @@ export async function applyMirror(directory: string, plan: MirrorPlan, fs: Mirro
 
 /**
  * Links the paths of the original, such as `directory/lib64`, to the current version, for scripts and volumes that use
- * them. A directory of the original stays: its containers may have it mounted.
+ * them. A directory of the original stays: its containers may have it mounted. A link to what the version lacks is
+ * removed: the original does not start where it should make a directory and finds a link that leads nowhere.
  */
 async function linkPathsOfOriginal(directory: string, plan: MirrorPlan, fs: MirrorFs): Promise<void> {
-  for (const step of plan.steps) {
-    if (step.kind !== 'directory' || step.to.includes('/') || (await exists(join(directory, step.to), fs))) continue;
-    await fs.symlink(join(CURRENT, step.to), join(directory, step.to));
+  const wanted = plan.steps.flatMap(({ kind, to }) => (kind === 'directory' && !to.includes('/') ? [to] : []));
+  for (const name of await fs.readdir(directory)) {
+    const path = join(directory, name);
+    if (wanted.includes(name) || (await linkTarget(path, fs)) !== join(CURRENT, name)) continue;
+    await fs.rm(path);
     await sync(directory, fs);
+  }
+  for (const name of wanted) {
+    if (await exists(join(directory, name), fs)) continue;
+    await fs.symlink(join(CURRENT, name), join(directory, name));
+    await sync(directory, fs);
+  }
+}
+
+/** Null for a path that is no link. */
+async function linkTarget(path: string, fs: Pick<MirrorFs, 'readlink'>): Promise<string | null> {
+  try {
+    return await fs.readlink(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EINVAL') return null;
+    throw error;
   }
 }
 

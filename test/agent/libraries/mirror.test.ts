@@ -153,6 +153,18 @@ test('a damaged version is left to its users and built anew', async (t) => {
   t.equal(await applyMirror(directory, plan), '535-digest.1');
 });
 
+test('a path of the original that the new version lacks does not stay as a link that leads nowhere', async (t) => {
+  const scratch = await scratchDirectory(t);
+  const directory = join(scratch, 'nvidia');
+  const plan = planOf(scratch, '535');
+  await applyMirror(directory, plan);
+  t.equal(readlinkSync(join(directory, 'bin')), 'current/bin');
+  const steps = plan.steps.filter(({ to }) => !to.startsWith('bin'));
+  await applyMirror(directory, { ...plan, version: '535-smaller', steps });
+  t.notOk(readdirSync(directory).includes('bin'), 'so that the original can make its directory again');
+  t.equal(readlinkSync(join(directory, 'lib64')), 'current/lib64');
+});
+
 test('files of the original daemon in the directory stay', async (t) => {
   const scratch = await scratchDirectory(t);
   const directory = join(scratch, 'nvidia');
