@@ -197,7 +197,7 @@ test('the chart restricts each program to what it does, where the cluster suppor
 });
 
 test('agents may write ResourceSlices and claims only where claims give GPUs', { skip: noHelm }, (t) => {
-  // Whoever reads the cluster with kubectl gpu reads claims too.
+  // Users of kubectl gpu read claims too.
   for (const text of [helmTemplate(), read('etc/agent/daemonset.yaml')]) {
     const others = documents(text).filter(({ metadata }) => metadata.name !== 'gpu-manager-viewer');
     t.notMatch(JSON.stringify(others), /resource\.k8s\.io/);

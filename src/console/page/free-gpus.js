@@ -5,7 +5,7 @@ export function wholeFree(gpus) {
   return gpus.filter(({ allocatedCores, problem }) => allocatedCores === 0 && problem === undefined).length;
 }
 
-/** What is free of the GPUs of a node: whole GPUs, or else the parts that are left. */
+/** Text about the free GPUs of a node: whole GPUs, or else the cores that are left. */
 export function freeText(gpus) {
   const whole = wholeFree(gpus);
   const forClaims = gpus.every(({ byClaims = false }) => byClaims) ? ' for claims' : '';

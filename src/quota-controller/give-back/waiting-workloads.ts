@@ -164,7 +164,7 @@ export class WaitingWorkloads {
   }
 }
 
-/** What is free of the part that a group lends to nobody. */
+/** The unused amounts of the part that a group lends to nobody. */
 function unlentOf(object: GroupObject | null, used: Quantities): Quantities {
   const spec = object === null ? null : readSpec(object.spec);
   if (spec?.ok !== true) return new Map();

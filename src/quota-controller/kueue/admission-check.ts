@@ -53,7 +53,7 @@ interface Waiting {
   toldAt: number;
 }
 
-/** What is to be charged for a Workload. */
+/** The demand that a Workload is charged for. */
 type Wanted =
   | { readonly is: 'charged'; readonly demand: Demand; readonly podSets: readonly string[]; readonly labels: Labels }
   /** Nothing is charged for it. */
@@ -275,7 +275,7 @@ export class AdmissionCheckController {
     return checks.filter(({ name }) => this.#options.objects.check(name) !== null);
   }
 
-  /** What is charged for a Workload; null if it was deleted. */
+  /** The demand that a Workload is charged for; null if the Workload was deleted. */
   async #wanted(workload: Workload): Promise<Wanted | null> {
     const { api, reader, access } = this.#options;
     const { namespace, name, uid } = workload;

@@ -43,7 +43,7 @@ interface KnownWorkload extends Workload {
 }
 
 /**
- * What is charged in place of an object: the demand of its Workload; everything while Kueue stops the object; null if
+ * The charge in place of an object: the demand of its Workload; everything while Kueue stops the object; null if
  * the object is charged itself.
  */
 export type Admitted = Demand | 'everything' | null;
@@ -123,7 +123,7 @@ export class KueueObjects {
   }
 
   /**
-   * What is charged in place of an object that Kueue has admitted. Kueue starts an object some milliseconds after the
+   * The charge in place of an object that Kueue has admitted. Kueue starts an object some milliseconds after the
    * answer of an AdmissionCheck, so that the Workload is read where the watch does not show it yet.
    */
   async admitted({ uid, namespace, labels }: AdmittedObject): Promise<Admitted> {

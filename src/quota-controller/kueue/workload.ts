@@ -21,7 +21,7 @@ export const WORKLOAD_ANNOTATION = `${KUEUE}/workload`;
 
 export type CheckState = 'Pending' | 'Ready' | 'Retry' | 'Rejected';
 
-/** What an AdmissionCheck says about a Workload. */
+/** The answer of an AdmissionCheck about a Workload. */
 export interface CheckEntry {
   readonly name: string;
   readonly state: CheckState;

@@ -8,7 +8,7 @@ export interface KeptRoom {
   readonly room: Quantities;
   /** How much of the part that the group lends to nobody is free: room is never kept there for others. */
   readonly unlent: Quantities;
-  /** What is kept for the others together. */
+  /** The amounts that are kept for all others together. */
   readonly kept: Quantities;
 }
 
