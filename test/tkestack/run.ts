@@ -42,9 +42,11 @@ function main(): number {
       : TESTS.filter((name) => positionals.length === 0 || positionals.includes(name));
     const failed = chosen.filter((name) => {
       console.log(`# ${name}`);
+      // The test has a limit of its own; this one also ends a node whose test ended and whose processes did not.
       const { status } = spawnSync(
-        packageFile('test/tkestack/private-node'),
+        'timeout',
         [
+          ...['--signal=KILL', String(timeLimit(900)), packageFile('test/tkestack/private-node')],
           ...[packageFile('native/build/sim'), volumes, process.execPath],
           ...[fileURLToPath(new URL(`${name}.js`, import.meta.url)), programs, logs],
           ...(values.record ? ['--record'] : []),

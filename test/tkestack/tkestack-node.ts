@@ -71,6 +71,7 @@ export class TkestackNode {
   readonly #programs: string;
   readonly #logs: string;
   readonly #containers = new Map<string, RunningContainer>();
+  readonly #processes = new Set<ChildProcess>();
   readonly #cri: UnixRpcServer;
   #kubelet: KubeletEmulator | null = null;
   #daemon: ChildProcess | null = null;
@@ -112,7 +113,8 @@ export class TkestackNode {
   async stop(): Promise<void> {
     await this.stopDaemon('SIGKILL');
     await this.#kubelet?.stop();
-    for (const { cgroup } of this.#containers.values()) endProcesses(cgroup);
+    // Also one that has not yet entered its control group: the test would wait for it.
+    for (const child of this.#processes) child.kill('SIGKILL');
     await this.#cri.stop();
     await this.api.stop();
   }
@@ -306,11 +308,12 @@ export class TkestackNode {
     const { environment, annotations } = given;
     const mounts = given.mounts.filter(({ containerPath }) => containerPath === '/etc/vcuda');
     const container = { id, pod, name: given.name, cgroup, environment, annotations, mounts };
-    const main = this.#inside(container, 'exec sleep 100000');
-    const pid = main.pid ?? 0;
+    const { pid = 0 } = this.#inside(container, 'exec sleep 100000');
     this.#containers.set(id, { ...container, pid });
     await until('the container to run', () => processesIn(cgroup).includes(pid));
-    if (works) this.#inside(container, `exec '${packageFile('native/build/bench/tenant')}' 3600 idle`);
+    if (!works) return;
+    const { pid: tenant = 0 } = this.#inside(container, `exec '${packageFile('native/build/bench/tenant')}' 3600 idle`);
+    await until('the program to run in the container', () => processesIn(cgroup).includes(tenant));
   }
 
   /** Runs a script as a process of the container: in its control group, with its environment and /etc/vcuda. */
@@ -320,13 +323,16 @@ export class TkestackNode {
     );
     const steps = [`echo $$ >'${container.cgroup}/cgroup.procs'`, ...binds, script].join(' && ');
     const log = openSync(join(this.#logs, 'containers.log'), 'a');
-    return spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', steps], {
+    const child = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', steps], {
       env: {
         ...this.#driverEnvironment(),
         CUDA_VISIBLE_DEVICES: container.environment['NVIDIA_VISIBLE_DEVICES'],
       },
       stdio: ['ignore', log, log],
     });
+    this.#processes.add(child);
+    child.once('exit', () => this.#processes.delete(child));
+    return child;
   }
 
   /** A runtime of the version that the original asks for, on a socket. */
