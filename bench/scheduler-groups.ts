@@ -3,17 +3,19 @@ import { chosenVersion } from '../test/e2e/kubernetes-version.js';
 import { measured, type Bench } from './report.js';
 import { WaitingPods } from './scheduler/waiting-pods.js';
 
-const NODES = 20;
-const PODS = 65;
+const NODES = 40;
+const PODS = 305;
 /** More whole nodes than there are. */
-const MEMBERS = 25;
+const MEMBERS = 45;
 
+/** Of the 99th percentile with the extender to that without it, both beside the group. */
 const GOAL_RATIO = 2;
 
 /**
  * How long pods wait for their binding beside a pod group that can never start: a real kube-scheduler with pod groups
  * tries it again and again. Pods of a part of a GPU come one after another, with the extender and without it (the
- * baseline of each figure is the same without the group).
+ * baseline of each figure is the same without the group). While the scheduler tries the group it tries no other pod,
+ * also without the extender; the last figure is what the extender adds to that.
  *
  *     npm run bench -- scheduler-groups
  *
@@ -26,7 +28,7 @@ export const run: Bench = async ({ report, note }) => {
     return;
   }
   const waiting = new WaitingPods(chosenVersion(), { nodes: NODES, pods: PODS, hasOwnCore: false, hasGroups: true });
-  const missed: string[] = [];
+  const p99: number[] = [];
   try {
     await waiting.start();
     for (const extender of [null, { offer: 'best', isProfiled: false }] as const) {
@@ -39,14 +41,16 @@ export const run: Bench = async ({ report, note }) => {
       ] as const) {
         const [value, baseline] = [quantile(beside, part), quantile(alone, part)];
         report(measured(`a pod beside a group that cannot start, ${how}, ${name}`, value, 'ms', baseline));
-        if (extender !== null && name === 'p99' && value / baseline > GOAL_RATIO)
-          missed.push(`p99 is ${(value / baseline).toFixed(2)} times that alone (${GOAL_RATIO})`);
+        if (name === 'p99') p99.push(value);
       }
     }
+    const [without = NaN, beside = NaN] = p99;
+    report(
+      measured('p99 beside the group, with the extender over without it (goal)', beside / without, '', GOAL_RATIO),
+    );
     note(
       `Kubernetes ${chosenVersion().name}, ${NODES} nodes, a group of ${MEMBERS} whole nodes, ${PODS} pods one by one.`,
     );
-    note(missed.length === 0 ? 'every goal is met' : `goals missed: ${missed.join('; ')}`);
   } finally {
     await waiting.stop();
   }

@@ -161,7 +161,11 @@ export class WaitingPods {
       const started = monotonicMs();
       await this.#create(podsPath(NAMESPACE), [podObject(name, 'resources')]);
       while (!(await this.#isBound(name))) {
-        if (monotonicMs() - started > LONGEST_MS) throw new Error(`${name} was not bound`);
+        if (monotonicMs() - started > LONGEST_MS)
+          throw new Error(
+            `${name} was not bound in ${LONGEST_MS / 1_000} s, ${extender === null ? 'without' : 'with'} the extender, ` +
+              (members === null ? 'without a group' : `beside a group of ${members}`),
+          );
         await delay(2);
       }
       times.push(monotonicMs() - started);

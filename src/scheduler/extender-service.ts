@@ -11,7 +11,7 @@ import type { ClusterMirror } from './cluster-mirror.js';
 import type { DecisionMetrics } from './extender-metrics.js';
 import { leastVictims, nodesOfVictims } from './group-preemption.js';
 import { closest } from './node-closeness.js';
-import type { PodGroup } from './pod-groups.js';
+import { isOfKubernetes, type PodGroup } from './pod-groups.js';
 import type { PodWriter } from './pod-writer.js';
 import { viewPod, type PodView } from './pod-view.js';
 import { preempt } from './preemption.js';
@@ -345,10 +345,23 @@ export class ExtenderService {
   #releaseGroups(own: PodGroup | null): boolean {
     let isReleased = false;
     for (const group of this.#mirror.groups.values()) {
-      if (group === own || !(group.hasFailed || (own !== null && group.order > own.order))) continue;
+      const isYounger = own !== null && group.order > own.order;
+      if (group === own || !(isYounger || group.hasFailed || this.#isGivenUp(group))) continue;
       if (this.#releaseGroup(group)) isReleased = true;
     }
     return isReleased;
+  }
+
+  /**
+   * Whether the scheduler, which now filters a pod outside of the group, has given the group up: it has asked about
+   * fewer members than must start. It does not ask about a member for which its own plugins find no node.
+   */
+  #isGivenUp(group: PodGroup): boolean {
+    if (!isOfKubernetes(group)) return false;
+    const uids = [...group.members.keys()];
+    const tried = uids.filter((uid) => group.asked.has(uid) || this.#boundTo(uid) !== null).length;
+    const known = this.#limits.groupMinimums().find(({ keys }) => keys.includes(group.key));
+    return tried < (known?.minimum ?? uids.length);
   }
 
   #releaseGroup({ members }: PodGroup): boolean {

@@ -59,8 +59,18 @@ export function groupOf({ namespace, podGroup, labels, annotations }: Pod): stri
   return null;
 }
 
+/**
+ * Whether the group is Kubernetes' own: the scheduler then filters all members that it tries one after another, without
+ * another pod between them, before it binds one.
+ */
+export function isOfKubernetes({ key }: PodGroup): boolean {
+  return key.split('/').length === 2;
+}
+
 /** A group of pods that start together or not at all. */
 export interface PodGroup {
+  /** See `groupOf`. */
+  readonly key: string;
   /** Grows with each group that appears: of two groups, the one with the smaller number is older. */
   readonly order: number;
   /** By UID of a member: the node that it is bound to or has room reserved on; null without one. */
@@ -90,6 +100,7 @@ export class PodGroups {
     let group = this.#groups.get(key);
     if (group === undefined) {
       group = {
+        key,
         order: ++this.#last,
         members: new Map<string, string | null>(),
         asked: new Set<string>(),

@@ -87,6 +87,29 @@ test('a group that cannot start keeps no other pod waiting', async (t) => {
   t.not((await offered(rig, pod('other', [[50, 2]]))).length, 0);
 });
 
+test('a group that the scheduler gives up before it asks about all members keeps no other pod waiting', async (t) => {
+  const rig = await rigOf(t, nodesOf(4));
+  rig.api.minimums = [{ keys: ['default/large'], minimum: 5 }];
+  for (let cycle = 0; cycle < 2; cycle++) {
+    for (const wanted of membersOf('large', 4)) t.equal((await offered(rig, wanted)).length, 1);
+    // For the fifth member the scheduler's own plugins find no node.
+    t.not((await offered(rig, pod(`other-${cycle}`, [[50, 2]]))).length, 0);
+  }
+});
+
+test('a group of which enough members passed keeps its room until they are bound', async (t) => {
+  const rig = await rigOf(t, nodesOf(4));
+  rig.api.minimums = [{ keys: ['default/enough'], minimum: 4 }];
+  const members = membersOf('enough', 5);
+  for (const wanted of members) rig.api.setPod(wanted);
+  const nodes: string[] = [];
+  for (const wanted of members.slice(0, 4)) nodes.push(...(await offered(rig, wanted)));
+  t.equal(nodes.length, 4);
+  t.same(await offered(rig, pod('other', [[50, 2]])), []);
+  for (const [at, wanted] of members.slice(0, 4).entries())
+    t.same(await rig.scheduler.bind(wanted, nodes[at] as string), { Error: '' });
+});
+
 test('a member that is filtered again begins its group anew', async (t) => {
   const rig = await rigOf(t, nodesOf(2));
   const [first, second] = membersOf('train', 2) as [PodObject, PodObject];
