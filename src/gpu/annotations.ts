@@ -87,6 +87,15 @@ export const DEVICE_KEY = 'tencent.com/vcuda-device';
 /** Node annotation: the node's GPUs as its agent sees them, for the scheduler extender; see `node-inventory.ts`. */
 export const NODE_INVENTORY_KEY = 'tencent.com/gpu-inventory';
 
+/**
+ * Labels of the node that describe its GPUs. The first is the original's; selectors and quotas name GPUs by it, and the
+ * extender knows by the first two the GPUs of a node without inventory.
+ */
+export const GPU_MODEL_LABEL = 'gaia.tencent.com/gpu-model';
+export const GPU_PRODUCT_LABEL = 'gaia.tencent.com/gpu-product';
+export const DRIVER_VERSION_LABEL = 'gaia.tencent.com/gpu-driver-version';
+export const CUDA_VERSION_LABEL = 'gaia.tencent.com/cuda-version';
+
 /** Pod annotation: whether the pod's containers are bound to CPUs near their GPUs: `off`, `prefer` or `strict`. */
 export const CPU_AFFINITY_KEY = 'tencent.com/gpu-numa';
 

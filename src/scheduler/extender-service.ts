@@ -28,6 +28,7 @@ import {
   type PreemptionResult,
 } from './results.js';
 import { SentBindings } from './sent-bindings.js';
+import { templateNodes } from './template-nodes.js';
 
 /** Which of the nodes that a pod fits on are offered to the scheduler. */
 export const OFFERS = ['all', 'best'] as const;
@@ -100,13 +101,16 @@ export class ExtenderService {
 
   /**
    * The nodes that the pod fits on, or the best of them. Room for the pod is reserved on each until its node is known.
-   * A repeated call for a pod replaces its earlier reservation.
+   * A repeated call for a pod replaces its earlier reservation. A call with nodes that do not exist is a simulation and
+   * reserves nothing.
    */
   async filter(given: ExtenderArguments): Promise<FilterResult> {
     const names = nodeNames(given);
     const pod = this.#viewOf(given.pod);
     if (pod.brokenRule !== null) return this.#refuseAll(given, names, pod.brokenRule);
     if (!needsGpu(pod.demand)) return filterResult(given, names, {}, {});
+    const templates = templateNodes(given, this.#cluster.nodes);
+    if (templates.size > 0) return this.#filterResult(given, pod, await this.#simulate(pod, names, templates));
     if (pod.uid === '') return filterError('the pod has no UID');
     await this.#settled(pod.uid, ANSWER_WITHIN_MS);
     const bound = this.#boundTo(pod.uid);
@@ -224,6 +228,15 @@ export class ExtenderService {
   /** The pod's node as far as known: the node that it appeared on, or the node of a binding that was sent. */
   #boundTo(uid: string): string | null {
     return this.#mirror.pods.get(uid)?.nodeName ?? this.#sent.nodeOf(uid);
+  }
+
+  async #simulate(
+    pod: PodView,
+    names: readonly string[],
+    templates: ReadonlyMap<string, ClusterNode>,
+  ): Promise<Evaluation> {
+    const budget = this.#turns.budget();
+    return this.#ended(await budget.run(this.#cluster.judge(pod.demand, names, budget, { templates })), budget);
   }
 
   /**

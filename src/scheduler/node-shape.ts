@@ -1,4 +1,4 @@
-import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
+import { GPU_MODEL_LABEL, GPU_PRODUCT_LABEL, NODE_INVENTORY_KEY } from '../gpu/annotations.js';
 import type { NodeGpu, NodeShape } from './cluster/node.js';
 import { MAX_GPUS, decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
@@ -13,7 +13,8 @@ export interface ShapeResult {
 
 /**
  * Reads nodes. The agent's inventory lists the GPUs. For a node without one (an older agent), equal GPUs are assumed:
- * its capacity of `vcuda-core` divided by 100, with equal parts of its memory blocks, as in the original's extender.
+ * its capacity of `vcuda-core` divided by 100, with equal parts of its memory blocks, as in the original's extender, and
+ * of the model that its labels name.
  *
  * Nodes with equal topologies share one topology object, so that placement derives its tables once.
  */
@@ -32,6 +33,8 @@ export class NodeShapes {
     const text = annotations[NODE_INVENTORY_KEY];
     // The annotation of a removed agent stays on the node, but its resources disappear.
     const cores = amount(CORE_RESOURCE);
+    const fromCapacity = () =>
+      this.#fromCapacity(cores, amount(MEMORY_RESOURCE), labels[GPU_PRODUCT_LABEL] ?? labels[GPU_MODEL_LABEL] ?? '');
     if (cores >= CORES_PER_GPU && text !== undefined) {
       const decoded = decodeInventory(text);
       if (decoded.ok)
@@ -40,11 +43,20 @@ export class NodeShapes {
           inventoryProblem: null,
         };
       return {
-        shape: { ...host, ...this.#fromCapacity(cores, amount(MEMORY_RESOURCE)) },
+        shape: { ...host, ...fromCapacity() },
         inventoryProblem: decoded.reason,
       };
     }
-    return { shape: { ...host, ...this.#fromCapacity(cores, amount(MEMORY_RESOURCE)) }, inventoryProblem: null };
+    return { shape: { ...host, ...fromCapacity() }, inventoryProblem: null };
+  }
+
+  /**
+   * Reads a node that does not exist yet. Its inventory may be a copy of another node's, with the UUIDs and the free
+   * room of that node. GPUs that are not usable there are left out of its capacity too, and stay so.
+   */
+  readTemplate(node: Node): NodeShape {
+    const { shape } = this.read(node);
+    return { ...shape, gpus: shape.gpus.map(asNew) };
   }
 
   #fromInventory(inventory: NodeInventory): { gpus: NodeGpu[]; topology: Topology } {
@@ -58,11 +70,15 @@ export class NodeShapes {
     return { gpus, topology: this.#shared(inventory.topology) };
   }
 
-  #fromCapacity(cores: number, blocks: number): { gpus: NodeGpu[]; topology: Topology; memoryKnown: false } {
+  #fromCapacity(
+    cores: number,
+    blocks: number,
+    model: string,
+  ): { gpus: NodeGpu[]; topology: Topology; memoryKnown: false } {
     const count = Math.min(MAX_GPUS, Math.floor(cores / CORES_PER_GPU));
     const memoryBytes = count === 0 ? 0 : Math.floor(blocks / count) * MEMORY_BLOCK_BYTES;
     const gpus = Array.from({ length: count }, (_, index): NodeGpu => {
-      const gpu = { index, minor: index, uuid: '', pciBusId: '', model: '', memoryBytes, numaNode: null };
+      const gpu = { index, minor: index, uuid: '', pciBusId: '', model, memoryBytes, numaNode: null };
       return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes };
     });
     return { gpus, topology: this.#shared(uniformTopology(count)), memoryKnown: false };
@@ -75,4 +91,10 @@ export class NodeShapes {
     this.#topologies.set(key, topology);
     return topology;
   }
+}
+
+function asNew({ gpu, usable }: NodeGpu): NodeGpu {
+  const { instance } = gpu;
+  const unnamed = { ...gpu, uuid: '', ...(instance && { instance: { ...instance, parentUuid: '' } }) };
+  return { gpu: unnamed, usable, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: gpu.memoryBytes };
 }

@@ -1,8 +1,4 @@
-/** Labels of the node that describe its GPUs. The first is the original's; selectors and quotas name GPUs by it. */
-export const GPU_MODEL_LABEL = 'gaia.tencent.com/gpu-model';
-export const GPU_PRODUCT_LABEL = 'gaia.tencent.com/gpu-product';
-export const DRIVER_VERSION_LABEL = 'gaia.tencent.com/gpu-driver-version';
-export const CUDA_VERSION_LABEL = 'gaia.tencent.com/cuda-version';
+import { CUDA_VERSION_LABEL, DRIVER_VERSION_LABEL, GPU_MODEL_LABEL, GPU_PRODUCT_LABEL } from '../../gpu/annotations.js';
 
 /** The facts that the labels contain. */
 export interface NodeFacts {

@@ -139,13 +139,13 @@ export class Cluster {
 
   /**
    * The nodes on which the pod fits. Checks only GPUs; with `host`, also CPU and memory of the host, which the
-   * scheduler itself checks more exactly.
+   * scheduler itself checks more exactly. `templates` are nodes that do not exist, by name.
    */
   *judge(
     demand: Demand,
     names: Iterable<string>,
     pace: Pace,
-    options: { readonly host?: boolean } = {},
+    options: { readonly host?: boolean; readonly templates?: ReadonlyMap<string, ClusterNode> } = {},
   ): Turns<Evaluation> {
     const fits: ClusterNode[] = [];
     const refused: { name: string; refusal: MisfitReason }[] = [];
@@ -155,7 +155,7 @@ export class Cluster {
         yield;
         fitsAsBefore = this.#costs.knownFits(demand);
       }
-      const node = this.#nodes.get(name);
+      const node = this.#nodes.get(name) ?? options.templates?.get(name);
       if (node === undefined) {
         if (needsGpu(demand)) refused.push({ name, refusal: 'unknown-node' });
         continue;

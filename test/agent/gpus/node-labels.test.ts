@@ -5,9 +5,8 @@ import {
   DRIVER_VERSION_LABEL,
   GPU_MODEL_LABEL,
   GPU_PRODUCT_LABEL,
-  modelName,
-  nodeLabels,
-} from '../../../src/agent/gpus/node-labels.js';
+} from '../../../src/gpu/annotations.js';
+import { modelName, nodeLabels } from '../../../src/agent/gpus/node-labels.js';
 
 test('the model label holds the common name of the GPU', (t) => {
   const names: Readonly<Record<string, string>> = {
