@@ -104,9 +104,18 @@ test('two whole GPUs are linked if such a pair is free, and of one model if the 
   t.match(plain?.spec, {
     devices: {
       requests: [
-        { firstAvailable: [{ name: 'linked', deviceClassName: 'gpu.tencent.com', count: 2 }, { name: 'any' }] },
+        {
+          firstAvailable: [
+            { name: 'linked', deviceClassName: 'gpu.tencent.com', count: 2 },
+            { name: 'near', count: 2 },
+            { name: 'any' },
+          ],
+        },
       ],
-      constraints: [{ requests: ['gpu/linked'], matchAttribute: 'gpu.tencent.com/linkGroup2' }],
+      constraints: [
+        { requests: ['gpu/linked'], matchAttribute: 'gpu.tencent.com/linkGroup2' },
+        { requests: ['gpu/near'], matchAttribute: 'resource.kubernetes.io/numaNode' },
+      ],
     },
   });
   const equal = pod([container('main', 300, 96)]);

@@ -23,7 +23,8 @@ export interface ConvertedRequest {
 
 /**
  * The claim that gives the same as the two extended resources of a container: a share or a whole GPU, or several whole
- * GPUs, linked if such a set is free. With `equalGpus`, several GPUs must be of one model.
+ * GPUs, linked if such a set is free, else near one NUMA node if possible. With `equalGpus`, several GPUs must be of
+ * one model.
  */
 export function convertRequest(
   request: ContainerRequest,
@@ -56,20 +57,19 @@ export function convertRequest(
   const isLinked = LINKED_SIZES.includes(count);
   const isEqual = equalGpus && count > 1;
   const constraints = [
-    ...(isLinked ? [{ requests: ['gpu/linked'], matchAttribute: `${DRIVER_NAME}/linkGroup${count}` }] : []),
+    ...(isLinked
+      ? [
+          { requests: ['gpu/linked'], matchAttribute: `${DRIVER_NAME}/linkGroup${count}` },
+          { requests: ['gpu/near'], matchAttribute: 'resource.kubernetes.io/numaNode' },
+        ]
+      : []),
     ...(isEqual ? [{ requests: ['gpu'], matchAttribute: `${DRIVER_NAME}/model` }] : []),
   ];
   const spec = {
     devices: {
       requests: [
         isLinked
-          ? {
-              name: 'gpu',
-              firstAvailable: [
-                { name: 'linked', ...wanted },
-                { name: 'any', ...wanted },
-              ],
-            }
+          ? { name: 'gpu', firstAvailable: ['linked', 'near', 'any'].map((name) => ({ name, ...wanted })) }
           : { name: 'gpu', exactly: wanted },
       ],
       ...(constraints.length === 0 ? {} : { constraints }),

@@ -82,6 +82,14 @@ export const BRIDGED = withNvlinks(pcieMachine(8, ['NODE', [0, 1, 2, 3], [4, 5, 
   [4, 5, 4],
 ]);
 
+/** Eight GPUs on two sockets, each two joined by an NVLink bridge, as H100 PCIe have it. */
+export const PAIRED = withNvlinks(pcieMachine(8, ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]), [
+  [0, 1, 12],
+  [2, 3, 12],
+  [4, 5, 12],
+  [6, 7, 12],
+]);
+
 export function gpuAt(index: number, change: Partial<Gpu> = {}): Gpu {
   const hex = index.toString(16).padStart(2, '0').toUpperCase();
   return {
