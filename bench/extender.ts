@@ -1,12 +1,12 @@
 import { Agent, request } from 'node:http';
 import type { NodeObject, PodObject } from '../test/scheduler/objects.js';
 import type { FilterResult, HostPriority, PreemptionResult } from '../src/scheduler/results.js';
-import { atOnce, UNPACED } from '../src/scheduler/cluster/pace.js';
-import { Cluster } from '../src/scheduler/cluster/cluster.js';
-import { policyOf } from '../src/scheduler/cluster/policy/policies.js';
-import { ClusterMirror } from '../src/scheduler/cluster-mirror.js';
-import { explainPod } from '../src/scheduler/explain.js';
-import { viewPod } from '../src/scheduler/pod-view.js';
+import { atOnce, UNPACED } from '../src/cluster/placement/pace.js';
+import { Cluster } from '../src/cluster/placement/cluster.js';
+import { policyOf } from '../src/cluster/placement/policy/policies.js';
+import { ClusterMirror } from '../src/cluster/cluster-mirror.js';
+import { explainPod } from '../src/cluster/explain/node-explanation.js';
+import { viewPod } from '../src/cluster/pod-view.js';
 import { readPod } from '../src/kube/pod.js';
 import { silentLog } from '../src/host/log.js';
 import { ExtenderChild, startEcho } from './extender/extender-child.js';

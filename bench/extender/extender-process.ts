@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
-import { NO_LIMITS } from '../../src/scheduler/eviction-limits.js';
+import { NO_LIMITS } from '../../src/cluster/eviction-limits.js';
 import { Extender } from '../../src/scheduler/extender.js';
 import { seededRandom } from '../openb/random.js';
 import type { Command, Reply } from './extender-child.js';

@@ -1,7 +1,7 @@
-import type { ClusterObserver, ClusterSource } from '../../src/scheduler/cluster-source.js';
+import type { ClusterObserver, ClusterSource } from '../../src/cluster/cluster-source.js';
 import { readPod } from '../../src/kube/pod.js';
 import { nodeOf, type NodeObject, type PodObject } from '../../test/scheduler/objects.js';
-import { PodViews } from '../../src/scheduler/pod-view.js';
+import { PodViews } from '../../src/cluster/pod-view.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import { failure } from '../../src/kube/failure.js';
 import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';

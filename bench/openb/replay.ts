@@ -1,8 +1,8 @@
-import { compareCosts, type Policy } from '../../src/scheduler/cluster/policy/policy.js';
-import { policyOf } from '../../src/scheduler/cluster/policy/policies.js';
-import { Cluster } from '../../src/scheduler/cluster/cluster.js';
-import type { Demand } from '../../src/scheduler/cluster/demand.js';
-import { sumCores, type ClusterNode, type NodeShape } from '../../src/scheduler/cluster/node.js';
+import { compareCosts, type Policy } from '../../src/cluster/placement/policy/policy.js';
+import { policyOf } from '../../src/cluster/placement/policy/policies.js';
+import { Cluster } from '../../src/cluster/placement/cluster.js';
+import type { Demand } from '../../src/cluster/placement/demand.js';
+import { sumCores, type ClusterNode, type NodeShape } from '../../src/cluster/placement/node.js';
 import { CORES_PER_GPU } from '../../src/gpu/resources.js';
 import { randomIndex, seededRandom, shuffled, type Random } from './random.js';
 import { chooseByScheduler, type ScoringStrategy } from './scheduler-score.js';

@@ -1,5 +1,5 @@
-import type { Demand } from '../../src/scheduler/cluster/demand.js';
-import type { ClusterNode } from '../../src/scheduler/cluster/node.js';
+import type { Demand } from '../../src/cluster/placement/demand.js';
+import type { ClusterNode } from '../../src/cluster/placement/node.js';
 import { randomIndex, type Random } from './random.js';
 
 /** How kube-scheduler's plugin NodeResourcesFit scores nodes; CPU and memory of the host count alike. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { demandOf, type Demand } from '../../src/scheduler/cluster/demand.js';
-import type { NodeShape } from '../../src/scheduler/cluster/node.js';
+import { demandOf, type Demand } from '../../src/cluster/placement/demand.js';
+import type { NodeShape } from '../../src/cluster/placement/node.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../src/gpu/resources.js';
 import { uniformTopology, type Topology } from '../../src/gpu/topology/topology.js';
 

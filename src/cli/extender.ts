@@ -1,10 +1,11 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { LeaseName } from '../scheduler/election.js';
-import { buildExtender, explain, type ExtenderConfig } from '../scheduler/run.js';
+import { explainFile } from '../cluster/explain/explain-file.js';
+import { buildExtender, type ExtenderConfig } from '../scheduler/run.js';
 import { OFFERS, type Offer } from '../scheduler/extender-service.js';
 import { StartupError } from '../host/startup-error.js';
-import { POLICY_NAMES, type PolicyName } from '../scheduler/cluster/policy/policy.js';
-import { waitingDocument, waitingText } from '../scheduler/waiting-text.js';
+import { POLICY_NAMES, type PolicyName } from '../cluster/placement/policy/policy.js';
+import { waitingDocument, waitingText } from '../cluster/explain/waiting-text.js';
 import type { LogLevel } from '../host/log.js';
 import { hostAndPort, secondsBetween } from './flag-values.js';
 import { outputOption, print, type Output } from './output.js';
@@ -88,7 +89,7 @@ async function serve(options: Options): Promise<void> {
 }
 
 async function printExplanation(options: Options, podFile: string): Promise<void> {
-  const { answer, workload } = await explain({
+  const { answer, workload } = await explainFile({
     podFile,
     stateFile: options.state ?? null,
     kubeconfig: options.kubeconfig ?? null,

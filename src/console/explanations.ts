@@ -3,10 +3,10 @@ import { podPath } from '../kube/api-path.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
 import { readPod } from '../kube/pod.js';
-import { explainWaiting } from '../scheduler/explain-waiting.js';
-import { readState, type ClusterState } from '../scheduler/run.js';
-import { gangText, noGpuText } from '../scheduler/waiting-text.js';
-import { asksForGpus, type NearestFit, type WaitingAnswer } from '../scheduler/why-waiting.js';
+import { explainWaiting } from '../cluster/explain/explain-waiting.js';
+import { readState, type ClusterState } from '../cluster/explain/cluster-state.js';
+import { gangText, noGpuText } from '../cluster/explain/waiting-text.js';
+import { asksForGpus, type NearestFit, type WaitingAnswer } from '../cluster/explain/why-waiting.js';
 import { sees, type Scope } from './scope.js';
 
 /** Why a pod waits, as far as its reader may see it. */

@@ -1,3 +1,4 @@
+import type { Victims } from '../cluster/preemption.js';
 import { readPod, type Pod } from '../kube/pod.js';
 import {
   BrokenJson,
@@ -56,12 +57,6 @@ export interface BindingArguments {
   readonly podNamespace: string;
   readonly podUid: string;
   readonly node: string;
-}
-
-/** Pods that must be evicted so that the pod fits on a node. */
-export interface Victims {
-  readonly uids: readonly string[];
-  readonly pdbViolations: number;
 }
 
 /** `ExtenderPreemptionArgs`. */

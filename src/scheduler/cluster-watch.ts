@@ -1,7 +1,7 @@
-import type { ClusterObserver, ClusterSource } from './cluster-source.js';
+import type { ClusterObserver, ClusterSource } from '../cluster/cluster-source.js';
 import { readPod } from '../kube/pod.js';
 import { readNode, type Node } from '../kube/node.js';
-import { PodViews, type PodView } from './pod-view.js';
+import { PodViews, type PodView } from '../cluster/pod-view.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import { ALL_NODES, ALL_PODS } from '../kube/api-path.js';

@@ -1,7 +1,7 @@
 import { readDisruptionBudget, type DisruptionBudget } from '../kube/disruption-budget.js';
 import { ServedCollection, type ServedCollectionOptions } from '../kube/served-collection.js';
-import type { EvictionLimitSource } from './eviction-limits.js';
-import { readGroupMinimum, type GroupMinimum } from './pod-groups.js';
+import type { EvictionLimitSource } from '../cluster/eviction-limits.js';
+import { readGroupMinimum, type GroupMinimum } from '../cluster/pod-groups.js';
 
 /**
  * Watches what limits evictions: disruption budgets, and the PodGroups of Kubernetes and of coscheduling where the API

@@ -1,8 +1,8 @@
 import { CORES_PER_GPU } from '../gpu/resources.js';
 import { counted, counter, histogram, Metrics, only, readAt, type Metric } from '../http/metrics.js';
-import type { Cluster } from './cluster/cluster.js';
-import type { MisfitReason } from './cluster/fit-result.js';
-import { sumCores, type ClusterNode } from './cluster/node.js';
+import type { Cluster } from '../cluster/placement/cluster.js';
+import type { MisfitReason } from '../cluster/placement/fit-result.js';
+import { sumCores, type ClusterNode } from '../cluster/placement/node.js';
 
 /** Counts of the extender's decisions. */
 export interface DecisionMetrics {

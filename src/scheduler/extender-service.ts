@@ -1,22 +1,22 @@
-import type { Cluster, Evaluation } from './cluster/cluster.js';
-import { needsGpu } from './cluster/demand.js';
-import type { ClusterNode } from './cluster/node.js';
-import { isResolvable, refusalText, type MisfitReason } from './cluster/fit-result.js';
+import type { Cluster, Evaluation } from '../cluster/placement/cluster.js';
+import { needsGpu } from '../cluster/placement/demand.js';
+import type { ClusterNode } from '../cluster/placement/node.js';
+import { isResolvable, refusalText, type MisfitReason } from '../cluster/placement/fit-result.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { Pod } from '../kube/pod.js';
 import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
-import { CallTurns, type CallBudget } from './call-budget.js';
-import type { ClusterMirror } from './cluster-mirror.js';
+import { CallTurns, type CallBudget } from '../cluster/call-budget.js';
+import type { ClusterMirror } from '../cluster/cluster-mirror.js';
 import type { DecisionMetrics } from './extender-metrics.js';
 import { leastVictims, nodesOfVictims } from './group-preemption.js';
 import { closest } from './node-closeness.js';
-import { isOfKubernetes, type PodGroup } from './pod-groups.js';
+import { isOfKubernetes, type PodGroup } from '../cluster/pod-groups.js';
 import type { PodWriter } from './pod-writer.js';
-import { viewPod, type PodView } from './pod-view.js';
-import { preempt } from './preemption.js';
-import { EvictionLimits, runningMembers, type EvictionLimitSource } from './eviction-limits.js';
-import { priorities } from './priorities.js';
+import { viewPod, type PodView } from '../cluster/pod-view.js';
+import { preempt } from '../cluster/preemption.js';
+import { EvictionLimits, runningMembers, type EvictionLimitSource } from '../cluster/eviction-limits.js';
+import { priorities } from '../cluster/placement/priorities.js';
 import {
   filterError,
   filterResult,

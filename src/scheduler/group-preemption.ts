@@ -1,9 +1,9 @@
 import { CORES_PER_GPU } from '../gpu/resources.js';
-import type { Cluster } from './cluster/cluster.js';
-import type { Demand } from './cluster/demand.js';
-import { tryPod } from './cluster/fit-simulation.js';
-import type { ClusterNode } from './cluster/node.js';
-import type { PodView } from './pod-view.js';
+import type { Cluster } from '../cluster/placement/cluster.js';
+import type { Demand } from '../cluster/placement/demand.js';
+import { tryPod } from '../cluster/placement/fit-simulation.js';
+import type { ClusterNode } from '../cluster/placement/node.js';
+import type { PodView } from '../cluster/pod-view.js';
 
 /** A node that a member of a group may get if all pods of lower priority on it are evicted. */
 export interface EvictionNode {

@@ -1,4 +1,4 @@
-import type { ClusterNode } from './cluster/node.js';
+import type { ClusterNode } from '../cluster/placement/node.js';
 
 /**
  * Labels that say which nodes are close to each other, the closest first: nodes whose GPUs are connected by NVLink

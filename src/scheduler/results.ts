@@ -1,4 +1,5 @@
-import type { ExtenderArguments, NodeList, Victims } from './arguments.js';
+import type { Victims } from '../cluster/preemption.js';
+import type { ExtenderArguments, NodeList } from './arguments.js';
 
 /**
  * Replies to the scheduler. Keys have the case of today's Go types. Older schedulers read them as well, because Go

@@ -1,12 +1,12 @@
-import type { Cluster } from './cluster/cluster.js';
-import { needsGpu, type Demand } from './cluster/demand.js';
+import type { Cluster } from '../cluster/placement/cluster.js';
+import { needsGpu, type Demand } from '../cluster/placement/demand.js';
 import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { KubeFailureCode } from '../kube/failure.js';
 import type { Pod } from '../kube/pod.js';
-import type { ClusterMirror } from './cluster-mirror.js';
+import type { ClusterMirror } from '../cluster/cluster-mirror.js';
 import type { PodName, PodWriter } from './pod-writer.js';
-import { viewPod } from './pod-view.js';
+import { viewPod } from '../cluster/pod-view.js';
 import { predictionAnnotations } from './prediction.js';
 import type { BindingResult } from './results.js';
 

@@ -1,8 +1,8 @@
 import { readNode } from '../kube/node.js';
 import type { ExtenderArguments } from './arguments.js';
-import { ClusterNode } from './cluster/node.js';
+import { ClusterNode } from '../cluster/placement/node.js';
 import { valueAt } from './json-slices.js';
-import { NodeShapes } from './node-shape.js';
+import { NodeShapes } from '../cluster/node-shape.js';
 
 /** Simulators ask about a few kinds of nodes. Further ones are refused like unknown names. */
 const MOST_TEMPLATES = 64;

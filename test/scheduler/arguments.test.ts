@@ -8,8 +8,8 @@ import {
 } from '../../src/scheduler/arguments.js';
 import { readPod } from '../../src/kube/pod.js';
 import { nameOf, readNode } from '../../src/kube/node.js';
-import { NodeShapes } from '../../src/scheduler/node-shape.js';
-import { viewPod } from '../../src/scheduler/pod-view.js';
+import { NodeShapes } from '../../src/cluster/node-shape.js';
+import { viewPod } from '../../src/cluster/pod-view.js';
 import { filterResult, nodeNames, printFilterResult } from '../../src/scheduler/results.js';
 
 test('a field of the wrong type counts as absent', (t) => {

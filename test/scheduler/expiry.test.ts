@@ -1,8 +1,8 @@
 import { failure } from '../../src/kube/failure.js';
 import { test } from 'tap';
-import { Cluster } from '../../src/scheduler/cluster/cluster.js';
-import { policyOf } from '../../src/scheduler/cluster/policy/policies.js';
-import { ClusterMirror } from '../../src/scheduler/cluster-mirror.js';
+import { Cluster } from '../../src/cluster/placement/cluster.js';
+import { policyOf } from '../../src/cluster/placement/policy/policies.js';
+import { ClusterMirror } from '../../src/cluster/cluster-mirror.js';
 import { ANSWER_WITHIN_MS, ExtenderService } from '../../src/scheduler/extender-service.js';
 import { readPod } from '../../src/kube/pod.js';
 import type { PodWriter } from '../../src/scheduler/pod-writer.js';

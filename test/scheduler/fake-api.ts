@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClusterObserver, ClusterSource } from '../../src/scheduler/cluster-source.js';
+import type { ClusterObserver, ClusterSource } from '../../src/cluster/cluster-source.js';
 import { readPod } from '../../src/kube/pod.js';
 import { nodeOf, type NodeObject, type PodObject } from './objects.js';
-import { PodViews } from '../../src/scheduler/pod-view.js';
+import { PodViews } from '../../src/cluster/pod-view.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import { failure } from '../../src/kube/failure.js';
 import type { DisruptionBudget } from '../../src/kube/disruption-budget.js';
-import type { EvictionLimitSource } from '../../src/scheduler/eviction-limits.js';
-import type { GroupMinimum } from '../../src/scheduler/pod-groups.js';
+import type { EvictionLimitSource } from '../../src/cluster/eviction-limits.js';
+import type { GroupMinimum } from '../../src/cluster/pod-groups.js';
 import type { WorkResult } from '../../src/kube/work-queue.js';
 import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';
 

@@ -7,7 +7,7 @@ import { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import { podWriter } from '../../src/scheduler/pod-writer.js';
 import { ClusterWatch } from '../../src/scheduler/cluster-watch.js';
-import { NO_LIMITS } from '../../src/scheduler/eviction-limits.js';
+import { NO_LIMITS } from '../../src/cluster/eviction-limits.js';
 import { Extender } from '../../src/scheduler/extender.js';
 import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { generator } from '../generator.js';
 import { readPod } from '../../src/kube/pod.js';
-import { groupOf } from '../../src/scheduler/pod-groups.js';
+import { groupOf } from '../../src/cluster/pod-groups.js';
 import { node, pod, type NodeObject, type PodObject } from './objects.js';
 import { start, type Rig } from './scheduler.js';
 

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { readDisruptionBudget, type DisruptionBudget } from '../../src/kube/disruption-budget.js';
-import { readGroupMinimum, type GroupMinimum } from '../../src/scheduler/pod-groups.js';
+import { readGroupMinimum, type GroupMinimum } from '../../src/cluster/pod-groups.js';
 import type { PreemptionResult } from '../../src/scheduler/results.js';
 import type { PodObject } from './objects.js';
 import { node, pod } from './objects.js';

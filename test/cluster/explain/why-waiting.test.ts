@@ -1,10 +1,10 @@
 import { test } from 'tap';
-import { readNode } from '../../src/kube/node.js';
-import { readPod } from '../../src/kube/pod.js';
-import { explainIn } from '../../src/scheduler/run.js';
-import { knownPods } from '../../src/scheduler/why-waiting.js';
-import { waitingText } from '../../src/scheduler/waiting-text.js';
-import { node, pod, type NodeObject, type PodObject } from './objects.js';
+import { readNode } from '../../../src/kube/node.js';
+import { readPod } from '../../../src/kube/pod.js';
+import { knownPods } from '../../../src/cluster/explain/cluster-state.js';
+import { explainIn } from '../../../src/cluster/explain/why-waiting.js';
+import { waitingText } from '../../../src/cluster/explain/waiting-text.js';
+import { node, pod, type NodeObject, type PodObject } from '../../scheduler/objects.js';
 
 const NOW = Date.parse('2026-10-01T10:00:00Z');
 

@@ -1,16 +1,16 @@
-import type { Cluster } from './cluster/cluster.js';
-import { needsGpu, type Demand } from './cluster/demand.js';
-import { refusalText } from './cluster/fit-result.js';
-import { slotsOf, type ClusterNode } from './cluster/node.js';
-import { selects } from '../manifests/node-selector.js';
-import type { Pace, Turns } from './cluster/pace.js';
-import { placePod, type ContainerGpus } from '../gpu/pods/pod-placement.js';
-import { policyOf } from './cluster/policy/policies.js';
-import type { Policy } from './cluster/policy/policy.js';
-import type { ClusterMirror } from './cluster-mirror.js';
-import type { PodView } from './pod-view.js';
-import { toleratesAll, type Taint, type Toleration } from '../manifests/taint.js';
-import { priorities } from './priorities.js';
+import type { Cluster } from '../placement/cluster.js';
+import { needsGpu, type Demand } from '../placement/demand.js';
+import { refusalText } from '../placement/fit-result.js';
+import { slotsOf, type ClusterNode } from '../placement/node.js';
+import { selects } from '../../manifests/node-selector.js';
+import type { Pace, Turns } from '../placement/pace.js';
+import { placePod, type ContainerGpus } from '../../gpu/pods/pod-placement.js';
+import { policyOf } from '../placement/policy/policies.js';
+import type { Policy } from '../placement/policy/policy.js';
+import type { ClusterMirror } from '../cluster-mirror.js';
+import type { PodView } from '../pod-view.js';
+import { toleratesAll, type Taint, type Toleration } from '../../manifests/taint.js';
+import { priorities } from '../placement/priorities.js';
 
 /** The extender's decision about one node, and the reason. */
 export interface NodeExplanation {

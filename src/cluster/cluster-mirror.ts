@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
-import type { BoundPod } from './cluster/bookings.js';
-import type { Cluster } from './cluster/cluster.js';
-import { needsGpu } from './cluster/demand.js';
+import type { BoundPod } from './placement/bookings.js';
+import type { Cluster } from './placement/cluster.js';
+import { needsGpu } from './placement/demand.js';
 import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 import type { Log } from '../host/log.js';
 import type { ClusterObserver } from './cluster-source.js';

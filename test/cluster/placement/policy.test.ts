@@ -1,9 +1,9 @@
 import { test } from 'tap';
-import { Cluster } from '../../../src/scheduler/cluster/cluster.js';
-import type { Demand } from '../../../src/scheduler/cluster/demand.js';
-import type { NodeShape } from '../../../src/scheduler/cluster/node.js';
-import { policyOf } from '../../../src/scheduler/cluster/policy/policies.js';
-import { POLICY_NAMES, compareCosts, type PolicyName } from '../../../src/scheduler/cluster/policy/policy.js';
+import { Cluster } from '../../../src/cluster/placement/cluster.js';
+import type { Demand } from '../../../src/cluster/placement/demand.js';
+import type { NodeShape } from '../../../src/cluster/placement/node.js';
+import { policyOf } from '../../../src/cluster/placement/policy/policies.js';
+import { POLICY_NAMES, compareCosts, type PolicyName } from '../../../src/cluster/placement/policy/policy.js';
 import { topologyOfPairs } from '../../../src/gpu/topology/topology.js';
 import { node, pod } from './builders.js';
 

@@ -1,7 +1,7 @@
-import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
-import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
-import { needsGpu } from './cluster/demand.js';
-import type { NodeExplanation } from './explain.js';
+import type { ContainerGpus } from '../../gpu/pods/pod-placement.js';
+import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
+import { needsGpu } from '../placement/demand.js';
+import type { NodeExplanation } from './node-explanation.js';
 import { asksForGpus, type GangFit, type NearestFit, type WaitingAnswer } from './why-waiting.js';
 
 /** Why a pod waits: a sentence for each fact, then the nodes. `workload` is the kind that creates the pod. */

@@ -1,5 +1,5 @@
-import type { Costs } from './cluster/cost-table.js';
-import { compareCosts } from './cluster/policy/policy.js';
+import type { Costs } from './cost-table.js';
+import { compareCosts } from './policy/policy.js';
 
 /** `MaxExtenderPriority` of the scheduler: scores are whole numbers from 0 to this. */
 const MAX_PRIORITY = 10;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { Cluster } from '../../../src/scheduler/cluster/cluster.js';
-import { policyOf } from '../../../src/scheduler/cluster/policy/policies.js';
-import type { Demand } from '../../../src/scheduler/cluster/demand.js';
-import type { ClusterNode } from '../../../src/scheduler/cluster/node.js';
+import { Cluster } from '../../../src/cluster/placement/cluster.js';
+import { policyOf } from '../../../src/cluster/placement/policy/policies.js';
+import type { Demand } from '../../../src/cluster/placement/demand.js';
+import type { ClusterNode } from '../../../src/cluster/placement/node.js';
 import { BLOCK, nodeGpu, node, pod } from './builders.js';
 
 function cluster(...nodes: readonly (readonly number[])[]): Cluster {

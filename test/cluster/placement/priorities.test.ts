@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { priorities as prioritiesOf } from '../../src/scheduler/priorities.js';
+import { priorities as prioritiesOf } from '../../../src/cluster/placement/priorities.js';
 
 const priorities = (costs: readonly { readonly primary: number; readonly tieBreak: number }[]): number[] =>
   prioritiesOf({

@@ -1,12 +1,17 @@
-import type { Booking } from './cluster/bookings.js';
-import type { Cluster } from './cluster/cluster.js';
-import { needsGpu } from './cluster/demand.js';
-import type { ClusterNode } from './cluster/node.js';
-import type { Pace, Turns } from './cluster/pace.js';
-import type { Victims } from './arguments.js';
+import type { Booking } from './placement/bookings.js';
+import type { Cluster } from './placement/cluster.js';
+import { needsGpu } from './placement/demand.js';
+import type { ClusterNode } from './placement/node.js';
+import type { Pace, Turns } from './placement/pace.js';
 import { EvictionCount, type EvictionLimit, type EvictionLimits } from './eviction-limits.js';
-import { EvictionSimulation, type Freed } from './eviction-simulation.js';
+import { EvictionSimulation, type Freed } from './placement/eviction-simulation.js';
 import type { PodView } from './pod-view.js';
+
+/** Pods that must be evicted so that the pod fits on a node. */
+export interface Victims {
+  readonly uids: readonly string[];
+  readonly pdbViolations: number;
+}
 
 /** The input of a decision about preemption. */
 export interface PreemptionState {

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { parseAllDocuments } from 'yaml';
-import { fileReason } from '../host/file-reason.js';
-import { record } from '../kube/json.js';
-import { readPod, type Pod } from '../kube/pod.js';
-import { readNode, type Node } from '../kube/node.js';
-import { StartupError } from '../host/startup-error.js';
-import { knownPods, type KnownPod } from './why-waiting.js';
+import { fileReason } from '../../host/file-reason.js';
+import { record } from '../../kube/json.js';
+import { readPod, type Pod } from '../../kube/pod.js';
+import { readNode, type Node } from '../../kube/node.js';
+import { StartupError } from '../../host/startup-error.js';
+import { knownPods, type KnownPod } from './cluster-state.js';
 
 /** A pod as a workload would create it, or as the file has it. */
 export interface PodOfFile {

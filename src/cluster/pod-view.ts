@@ -1,8 +1,8 @@
 import type { ContainerDemand } from '../gpu/pods/pod-demand.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { ANY_GPUS, readSelection } from '../gpu/gpu-selection.js';
-import type { Demand } from './cluster/demand.js';
-import { demandOf, needsGpu } from './cluster/demand.js';
+import type { Demand } from './placement/demand.js';
+import { demandOf, needsGpu } from './placement/demand.js';
 import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 import { checkCores, checkPair, MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
 import type { Pod, PodContainer } from '../kube/pod.js';

@@ -1,21 +1,26 @@
-import { GPU_ASSIGNED_KEY, NODE_INVENTORY_KEY, PREDICATE_NODE_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
-import { consumedOf } from '../gpu/claims/claim-units.js';
-import { deviceName, DRIVER_NAME, poolName } from '../gpu/claims/names.js';
-import type { ClaimRef } from '../gpu/claims/resource-claim.js';
-import { decodeInventory, encodeInventory, THROUGH_CLAIMS, type NodeInventory } from '../gpu/node-inventory.js';
-import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
-import { ALL_RESOURCE_CLAIMS, resourceClaimPath } from '../kube/api-path.js';
-import { readResourceClaim } from '../kube/claim-object.js';
-import type { KubeApi } from '../kube/client.js';
-import { KubeError } from '../kube/failure.js';
-import { list, record, text } from '../kube/json.js';
-import { listKept } from '../kube/list-all.js';
-import type { Node } from '../kube/node.js';
-import { readPod, type Pod } from '../kube/pod.js';
-import { devicesOf } from '../manifests/claim-needs.js';
-import { ManifestReader } from '../manifests/manifest-reader.js';
-import { explainIn, type ClusterState } from './run.js';
-import { knownPods, type WaitingAnswer } from './why-waiting.js';
+import {
+  GPU_ASSIGNED_KEY,
+  NODE_INVENTORY_KEY,
+  PREDICATE_NODE_KEY,
+  predicateGpuIndexKey,
+} from '../../gpu/annotations.js';
+import { consumedOf } from '../../gpu/claims/claim-units.js';
+import { deviceName, DRIVER_NAME, poolName } from '../../gpu/claims/names.js';
+import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
+import { decodeInventory, encodeInventory, THROUGH_CLAIMS, type NodeInventory } from '../../gpu/node-inventory.js';
+import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../gpu/resources.js';
+import { ALL_RESOURCE_CLAIMS, resourceClaimPath } from '../../kube/api-path.js';
+import { readResourceClaim } from '../../kube/claim-object.js';
+import type { KubeApi } from '../../kube/client.js';
+import { KubeError } from '../../kube/failure.js';
+import { list, record, text } from '../../kube/json.js';
+import { listKept } from '../../kube/list-all.js';
+import type { Node } from '../../kube/node.js';
+import { readPod, type Pod } from '../../kube/pod.js';
+import { devicesOf } from '../../manifests/claim-needs.js';
+import { ManifestReader } from '../../manifests/manifest-reader.js';
+import { knownPods, type ClusterState } from './cluster-state.js';
+import { explainIn, type WaitingAnswer } from './why-waiting.js';
 
 /**
  * Explains why a pod waits. A pod with claims that wait for GPUs of this driver is placed on the GPUs that nodes give

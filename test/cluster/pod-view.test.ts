@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { readPod } from '../../src/kube/pod.js';
-import { viewPod as viewRead, type PodView } from '../../src/scheduler/pod-view.js';
-import { pod, type ContainerSpec, type PodObject } from './objects.js';
+import { viewPod as viewRead, type PodView } from '../../src/cluster/pod-view.js';
+import { pod, type ContainerSpec, type PodObject } from '../scheduler/objects.js';
 
 const viewPod = (object: PodObject): PodView => viewRead(readPod(object));
 

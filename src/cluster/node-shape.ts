@@ -1,5 +1,5 @@
 import { GPU_MODEL_LABEL, GPU_PRODUCT_LABEL, NODE_INVENTORY_KEY } from '../gpu/annotations.js';
-import type { NodeGpu, NodeShape } from './cluster/node.js';
+import type { NodeGpu, NodeShape } from './placement/node.js';
 import { MAX_GPUS, decodeInventory, type NodeInventory } from '../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { uniformTopology, type Topology } from '../gpu/topology/topology.js';

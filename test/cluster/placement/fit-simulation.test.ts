@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import { allows, ANY_GPUS, kindOf } from '../../../src/gpu/gpu-selection.js';
-import type { Demand } from '../../../src/scheduler/cluster/demand.js';
-import { ClusterNode, copyState, emptyState, slotsOf, type FreeState } from '../../../src/scheduler/cluster/node.js';
+import type { Demand } from '../../../src/cluster/placement/demand.js';
+import { ClusterNode, copyState, emptyState, slotsOf, type FreeState } from '../../../src/cluster/placement/node.js';
 import { placePod } from '../../../src/gpu/pods/pod-placement.js';
-import { ScratchStates } from '../../../src/scheduler/cluster/scratch.js';
-import { tryPod } from '../../../src/scheduler/cluster/fit-simulation.js';
-import { isResolvable, judgeFit } from '../../../src/scheduler/cluster/fit-result.js';
+import { ScratchStates } from '../../../src/cluster/placement/scratch.js';
+import { tryPod } from '../../../src/cluster/placement/fit-simulation.js';
+import { isResolvable, judgeFit } from '../../../src/cluster/placement/fit-result.js';
 import { subsets } from '../../gpu/placement/exhaustive.js';
 import { uniformTopology } from '../../../src/gpu/topology/topology.js';
 import type { GpuSlot } from '../../../src/gpu/placement/slot.js';

@@ -1,7 +1,7 @@
 import { test } from 'tap';
-import { MixLearner } from '../../../src/scheduler/cluster/typical-mix.js';
-import { FragmentationScore } from '../../../src/scheduler/cluster/fragmentation-score.js';
-import { ClusterNode } from '../../../src/scheduler/cluster/node.js';
+import { MixLearner } from '../../../src/cluster/placement/typical-mix.js';
+import { FragmentationScore } from '../../../src/cluster/placement/fragmentation-score.js';
+import { ClusterNode } from '../../../src/cluster/placement/node.js';
 import { BLOCK, node, pod } from './builders.js';
 
 test('the mix holds each kind of request with its frequency', (t) => {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Pace, Turns } from './cluster/pace.js';
+import type { Pace, Turns } from './placement/pace.js';
 
 export interface CallLimits {
   /** CPU time, for all nodes together. */

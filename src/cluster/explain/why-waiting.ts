@@ -1,15 +1,21 @@
-import { FOREIGN_RESOURCES } from '../gpu/foreign-requests.js';
-import type { Pod } from '../kube/pod.js';
-import type { Cluster } from './cluster/cluster.js';
-import { needsGpu } from './cluster/demand.js';
-import type { Pace, Turns } from './cluster/pace.js';
-import type { Policy } from './cluster/policy/policy.js';
-import type { ClusterMirror } from './cluster-mirror.js';
-import { EvictionLimits, NO_LIMITS } from './eviction-limits.js';
-import { explainPod, type NodeExplanation } from './explain.js';
-import { groupMinimumOf, groupOf } from './pod-groups.js';
-import { PodViews, viewPod, type PodView } from './pod-view.js';
-import { preempt } from './preemption.js';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { FOREIGN_RESOURCES } from '../../gpu/foreign-requests.js';
+import { systemClock } from '../../host/clock.js';
+import { silentLog } from '../../host/log.js';
+import type { Pod } from '../../kube/pod.js';
+import { CallTurns } from '../call-budget.js';
+import { ClusterMirror } from '../cluster-mirror.js';
+import { Cluster } from '../placement/cluster.js';
+import { needsGpu } from '../placement/demand.js';
+import type { Pace, Turns } from '../placement/pace.js';
+import { policyOf } from '../placement/policy/policies.js';
+import type { Policy, PolicyName } from '../placement/policy/policy.js';
+import { EvictionLimits, NO_LIMITS } from '../eviction-limits.js';
+import { explainPod, type NodeExplanation } from './node-explanation.js';
+import { groupMinimumOf, groupOf } from '../pod-groups.js';
+import { viewPod, type PodView } from '../pod-view.js';
+import { preempt } from '../preemption.js';
+import type { ClusterState, KnownPod } from './cluster-state.js';
 
 /** A pod whose end would make room. */
 export interface BlockingPod {
@@ -59,21 +65,30 @@ export function asksForGpus({ pod }: WaitingAnswer): boolean {
   return needsGpu(pod.demand) || pod.brokenRule !== null;
 }
 
-/** What an explanation keeps of a pod of the cluster: large clusters have a hundred thousand. */
-export interface KnownPod {
-  readonly view: PodView;
-  readonly tolerations: Pod['tolerations'];
-  readonly endsAtMs: number | null;
+/** Explains why a pod waits, or where it fits, in a cluster with this state. */
+export async function explainIn(state: ClusterState, wanted: Pod, policyName: PolicyName): Promise<WaitingAnswer> {
+  const policy = policyOf(policyName);
+  const cluster = new Cluster(policy);
+  const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
+  for (const [at, node] of state.nodes.entries()) {
+    if (at % SEEN_A_TURN === 0) await nextTurn();
+    mirror.nodeSeen(node);
+  }
+  for (const [at, { view }] of state.pods.entries()) {
+    if (at % SEEN_A_TURN === 0) await nextTurn();
+    mirror.podSeen(view);
+  }
+  const budget = new CallTurns().budget(EXPLAIN_LIMITS);
+  return budget.run(whyWaiting({ cluster, mirror, policy, nowMs: systemClock.now() }, wanted, state.pods, budget));
 }
 
-/** Reads pods of the cluster, with one demand for all equal ones. */
-export function knownPods(): (pod: Pod) => KnownPod {
-  const views = new PodViews();
-  return (pod) => ({ view: views.view(pod), tolerations: pod.tolerations, endsAtMs: pod.deletedAt ?? pod.deadlineAt });
-}
+/** Objects that are applied before others of the process get a turn. */
+const SEEN_A_TURN = 200;
+/** Time limits of an explanation, for whose answer a person waits. */
+const EXPLAIN_LIMITS = { cpuMs: 10_000, ms: 30_000 };
 
 /** Explains why a pod waits in a cluster of these pods; the cluster is changed and of no use afterwards. */
-export function* whyWaiting(
+function* whyWaiting(
   { cluster, mirror, policy, nowMs }: State,
   wanted: Pod,
   pods: readonly KnownPod[],

@@ -1,7 +1,7 @@
-import type { Charge } from '../gpu/pods/pod-demand.js';
-import type { Demand } from './cluster/demand.js';
-import { tryPod } from './cluster/fit-simulation.js';
-import { addCharges, emptyState, type ClusterNode, type FreeState } from './cluster/node.js';
+import type { Charge } from '../../gpu/pods/pod-demand.js';
+import type { Demand } from './demand.js';
+import { tryPod } from './fit-simulation.js';
+import { addCharges, emptyState, type ClusterNode, type FreeState } from './node.js';
 
 /** The capacity that the eviction of a pod frees on its node. */
 export interface Freed {
