@@ -9,9 +9,8 @@ import type { BindingArguments, ExtenderArguments, PreemptionArguments } from '.
 import { CallTurns, type CallBudget } from '../cluster/call-budget.js';
 import type { ClusterMirror } from '../cluster/cluster-mirror.js';
 import type { DecisionMetrics } from './extender-metrics.js';
-import { leastVictims, nodesOfVictims } from './group-preemption.js';
-import { closest } from './node-closeness.js';
-import { isOfKubernetes, type PodGroup } from '../cluster/pod-groups.js';
+import { GroupRoom } from './group-room.js';
+import type { PodGroup } from '../cluster/pod-groups.js';
 import type { PodWriter } from './pod-writer.js';
 import { viewPod, type PodView } from '../cluster/pod-view.js';
 import { preempt } from '../cluster/preemption.js';
@@ -75,6 +74,7 @@ export class ExtenderService {
   readonly #options: ExtenderServiceOptions;
   readonly #notReady: () => string | null;
   readonly #sent: SentBindings;
+  readonly #groups: GroupRoom;
   readonly #turns = new CallTurns();
 
   constructor(parts: {
@@ -97,6 +97,11 @@ export class ExtenderService {
     this.#options = parts.options;
     this.#notReady = parts.notReady;
     this.#sent = new SentBindings(parts);
+    this.#groups = new GroupRoom({
+      ...parts,
+      minimums: parts.limits,
+      boundTo: (uid) => this.#boundTo(uid),
+    });
   }
 
   /**
@@ -115,13 +120,13 @@ export class ExtenderService {
     await this.#settled(pod.uid, ANSWER_WITHIN_MS);
     const bound = this.#boundTo(pod.uid);
     if (bound !== null) return onlyNode(given, names, bound);
-    const group = this.#groupOf(pod);
+    const group = this.#groups.of(pod);
     this.#cluster.reservations.drop(pod.uid);
     this.#cluster.reservations.dropNominatedBelow(pod.priority);
     const evaluation = await this.#evaluateAndReserve(pod, group, names);
     if (evaluation.fits.length === 0) this.#mirror.keepNominated(pod.uid);
     if (group === null || evaluation.fits.length > 0) return this.#filterResult(given, pod, evaluation);
-    const ofVictims = this.#ofVictims(pod, group, evaluation);
+    const ofVictims = this.#groups.nodeOfVictims(pod, group, evaluation);
     group.hasFailed = ofVictims === null;
     return this.#filterResult(given, pod, ofVictims ?? evaluation);
   }
@@ -249,7 +254,7 @@ export class ExtenderService {
     for (let tries = 1; ; tries++) {
       const evaluation = await budget.run(this.#cluster.judge(pod.demand, names, budget));
       const isReserved = evaluation.refused.some(({ refusal }) => refusal === 'reserved');
-      if (evaluation.fits.length === 0 && isReserved && !budget.wasSpent && this.#releaseGroups(group)) continue;
+      if (evaluation.fits.length === 0 && isReserved && !budget.wasSpent && this.#groups.release(group)) continue;
       const mayFit = isReserved && this.#cluster.reservations.undecided;
       const leftMs = deadline - this.#clock.now();
       if (evaluation.fits.length > 0) {
@@ -275,24 +280,11 @@ export class ExtenderService {
     const best =
       group === null
         ? await this.#best(pod, evaluation.fits, budget)
-        : await this.#bestOfGroup(pod, group, evaluation.fits, budget);
+        : await this.#groups.bestNode(pod, group, evaluation.fits, budget);
     const expiresMs = this.#clock.now() + this.#options.reservationTtlMs;
     const fits = await budget.run(this.#cluster.reserveInTurns(pod.uid, pod.demand, best, expiresMs, budget));
     if (group !== null) group.members.set(pod.uid, fits[0]?.name ?? null);
     return { ...evaluation, fits };
-  }
-
-  /**
-   * The node of a member while the scheduler searches victims for its group; null if it does not, or there is none. No
-   * room is reserved: the scheduler nominates the nodes if the search succeeds.
-   */
-  #ofVictims(pod: PodView, group: PodGroup, { refused }: Evaluation): Evaluation | null {
-    const full = refused.filter(({ refusal }) => isResolvable(refusal)).map(({ name }) => name);
-    const state = { cluster: this.#cluster, pods: this.#mirror.pods, members: group.members };
-    const [node] = leastVictims(nodesOfVictims(state, pod, full));
-    if (node === undefined) return null;
-    group.members.set(pod.uid, node.name);
-    return { fits: [node], refused: refused.filter(({ name }) => name !== node.name) };
   }
 
   #ended(evaluation: Evaluation, budget: CallBudget): Evaluation {
@@ -310,82 +302,6 @@ export class ExtenderService {
   async #best(pod: PodView, fits: readonly ClusterNode[], budget: CallBudget): Promise<readonly ClusterNode[]> {
     if (this.#options.offer === 'all') return fits;
     return spread(await budget.run(this.#cluster.allCheapest(pod.demand, fits, budget)), MOST_OFFERED);
-  }
-
-  /** A member of a group reserves room on one node only, so that room is left for the next members. */
-  async #bestOfGroup(
-    pod: PodView,
-    { members }: PodGroup,
-    fits: readonly ClusterNode[],
-    budget: CallBudget,
-  ): Promise<readonly ClusterNode[]> {
-    const others = [...members].flatMap(([uid, name]) => {
-      const node = name === null || uid === pod.uid ? undefined : this.#cluster.nodes.get(name);
-      return node ?? [];
-    });
-    const size = Math.max(members.size, pod.groupMinimum ?? 0);
-    const rooms = new Map<ClusterNode, number>();
-    const roomOn = (node: ClusterNode): number => {
-      const room = rooms.get(node) ?? this.#cluster.roomOn(node, pod.demand);
-      rooms.set(node, room);
-      return room;
-    };
-    const near = closest(fits, { others, missing: size > 1 ? size - others.length : Infinity, roomOn });
-    const best = await budget.run(this.#cluster.allCheapest(pod.demand, near, budget));
-    return best.slice(0, 1);
-  }
-
-  /**
-   * The pod's group; null without one. A repeated call for a member restarts the group: the scheduler has dropped the
-   * results of the other members.
-   */
-  #groupOf(pod: PodView): PodGroup | null {
-    if (pod.group === null) return null;
-    const group = this.#mirror.groups.seen(pod.group, pod.uid, null);
-    if (group.asked.has(pod.uid)) {
-      this.#releaseGroup(group);
-      group.asked.clear();
-      group.hasFailed = false;
-    }
-    group.asked.add(pod.uid);
-    return group;
-  }
-
-  /**
-   * Releases the room of groups that a pod need not wait for: of groups that probably cannot start, and for a member of
-   * a group also of younger groups. The room of one group is released together. True if this released any.
-   */
-  #releaseGroups(own: PodGroup | null): boolean {
-    let isReleased = false;
-    for (const group of this.#mirror.groups.values()) {
-      const isYounger = own !== null && group.order > own.order;
-      if (group === own || !(isYounger || group.hasFailed || this.#isGivenUp(group))) continue;
-      if (this.#releaseGroup(group)) isReleased = true;
-    }
-    return isReleased;
-  }
-
-  /**
-   * Whether the scheduler, which now filters a pod outside of the group, has given the group up: it has asked about
-   * fewer members than must start. It does not ask about a member for which its own plugins find no node.
-   */
-  #isGivenUp(group: PodGroup): boolean {
-    if (!isOfKubernetes(group)) return false;
-    const uids = [...group.members.keys()];
-    const tried = uids.filter((uid) => group.asked.has(uid) || this.#boundTo(uid) !== null).length;
-    const known = this.#limits.groupMinimums().find(({ keys }) => keys.includes(group.key));
-    return tried < (known?.minimum ?? uids.length);
-  }
-
-  #releaseGroup({ members }: PodGroup): boolean {
-    let isReleased = false;
-    for (const uid of members.keys()) {
-      if (this.#cluster.reservations.get(uid)?.nominated !== null) continue;
-      this.#cluster.reservations.drop(uid);
-      members.set(uid, null);
-      isReleased = true;
-    }
-    return isReleased;
   }
 
   async #change(withinMs: number): Promise<void> {
