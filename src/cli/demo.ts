@@ -3,6 +3,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import { Demo } from '../simulation/demo.js';
+import { runScenario, STEP_COUNTS } from '../simulation/demo-scenario.js';
 import { keptAlive } from '../host/keep-alive.js';
 import { createLog, silentLog } from '../host/log.js';
 import { portOption } from './flag-values.js';
@@ -46,7 +47,7 @@ export function demoCommand(): Command {
       try {
         await demo.start();
         console.log(whatComes(once));
-        const failed = await demo.runScenario(({ title, ok, outcome }) =>
+        const failed = await runScenario(demo, ({ title, ok, outcome }) =>
           console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`),
         );
         if (failed > 0) process.exitCode = 1;
@@ -72,7 +73,7 @@ function commandPrefix(): string {
 
 /** What the demonstration will show, before it begins. */
 function whatComes(once: boolean): string {
-  const { plugin, claims } = Demo.steps;
+  const { plugin, claims } = STEP_COUNTS;
   return [
     'Everything runs in this process: simulated GPUs, an emulated kubelet, the real agent and control library.',
     `First ${plugin} steps with a node of four GPUs: shares, memory limits, refusals, restarts, priorities, MIG.`,
