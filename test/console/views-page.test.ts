@@ -1,83 +1,12 @@
 import { test } from 'tap';
 import type { Browser, Page } from 'playwright-core';
-import type { ApiServer } from '../harness/api-server/api-server.js';
 import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../page/browser.js';
-import { nodeObject, podObject } from './cluster-objects.js';
+import { nodeObject } from './cluster-objects.js';
 import { runningConsole, type RunningConsole } from './fixture.js';
-import {
-  allocationObject,
-  claimingPod,
-  claimObject,
-  condition,
-  consumerObject,
-  eventObject,
-  groupObject,
-  serveClaims,
-  serveQuota,
-} from './quota-objects.js';
+import { fullCluster, GPU, LONG_GROUP } from './full-cluster.js';
+import { eventObject, groupObject } from './quota-objects.js';
 
 const skip = noBrowser;
-const GPU = 'requests.nvidia.com/gpu';
-const LONG = 'a-group-with-a-long-name-of-a-department-that-nobody-shortened';
-
-/** A cluster with everything that the views show. */
-function seed(server: ApiServer): void {
-  serveQuota(server);
-  serveClaims(server);
-  server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 }));
-  const group = (name: string, parent: string, used: number, notes: readonly object[] = []): void => {
-    server.seed(
-      'bizgroupresourcequotas',
-      groupObject(name, {
-        parent,
-        hard: { [GPU]: '8', 'limits.memory': '512Gi', [`cash/${GPU}`]: '700' },
-        status: {
-          used: { [GPU]: String(used), 'limits.memory': '64Gi', [`cash/${GPU}`]: '601.98' },
-          selfUsed: { [GPU]: '1', 'limits.memory': '16Gi', [`cash/${GPU}`]: '20' },
-          burnRate: { [`cash/${GPU}`]: '6' },
-          budgets: [{ key: `cash/${GPU}`, granted: '700', used: '601.98', left: '98.02' }],
-          exhaustsAt: '2026-12-01T10:00:00Z',
-          workloads: 3,
-          conditions: [condition('Ready', 'True', ''), ...notes],
-        },
-      }),
-    );
-  };
-  group('company', '', 6);
-  group('research', 'company', 4, [condition('CashLow', 'True', `cash/${GPU} 80%`)]);
-  group('vision', 'research', 2);
-  group(LONG, 'vision', 10, [condition('OverQuota', 'True', GPU)]);
-  server.seed('consumers', consumerObject('app', { weight: 40 }));
-  server.seed('consumers', consumerObject('first', { parent: 'app', reserved: { 'nvidia.com/gpu': 1 } }));
-  server.seed(
-    'allocations',
-    allocationObject('first', {
-      deserved: { 'nvidia.com/gpu': '1', cpu: '10m' },
-      allocated: { 'nvidia.com/gpu': '2', cpu: '20m' },
-      dominantShare: '1.000',
-      overused: ['nvidia.com/gpu'],
-      reclaimAt: '2026-12-01T10:00:00.000Z',
-      reclaimedFor: { second: '2026-11-01T10:00:00.000Z' },
-    }),
-  );
-  server.seed('pods', podObject('bert', { node: 'gpu-node-1', gpus: [0] }));
-  server.seed(
-    'pods',
-    podObject('refused', {
-      ...{ node: 'gpu-node-1', phase: 'Failed', reason: 'UnexpectedAdmissionError' },
-      message: 'no GPU has 30 cores free',
-    }),
-  );
-  server.seed('resourceclaims', claimObject('shared', { on: { node: 'gpu-node-1', gpu: 1 }, pods: ['notebook'] }));
-  server.seed('pods', claimingPod(podObject('notebook', { node: 'gpu-node-1' }), 'shared'));
-  server.seed('resourceclaims', claimObject('big', { cores: 100, memoryGib: 80 }));
-  server.seed('pods', claimingPod(podObject('train', { unscheduled: 'cannot allocate all claims' }), 'big'));
-  for (let at = 0; at < 4; at++)
-    server.seed('events', eventObject(`a${at}`, 'GPUAssigned', 'main: 30 cores of GPU 0', { pod: `bert-${at}` }));
-  const late = { type: 'Warning', at: '2026-10-01T10:05:00Z' };
-  server.seed('events', eventObject('b', 'GPULimitRefused', 'main: 40 is more than 30', { pod: 'bert', ...late }));
-}
-
 /** One browser for all tests of this file. */
 let shared: Promise<Browser> | null = null;
 
@@ -106,7 +35,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     ['phone', PHONE],
   ] as const)
     t.test(`every view fits the window: ${name}`, async (t) => {
-      const console = await runningConsole(t, seed);
+      const console = await runningConsole(t, fullCluster);
       const { page, complaints } = await open(console, 'operator', options);
       await page.locator('.tabs a[href="#/claims"]').waitFor();
       await page.locator('.tabs a[href="#/quota"]', { hasText: '4' }).waitFor();
@@ -134,10 +63,10 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     });
 
   t.test('quota: limits, use and hours, as a tree that opens by keyboard', async (t) => {
-    const console = await runningConsole(t, seed);
+    const console = await runningConsole(t, fullCluster);
     const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/quota');
     await page.locator('.quota .head', { hasText: 'company' }).waitFor();
-    t.same(await page.locator('.quota .branch').allTextContents(), ['company', 'research', 'vision', LONG]);
+    t.same(await page.locator('.quota .branch').allTextContents(), ['company', 'research', 'vision', LONG_GROUP]);
     t.match(
       await page.locator('.quota tr:not(.head)', { hasText: GPU }).first().textContent(),
       /^requests\.nvidia\.com\/gpu861 75 %$/u,
@@ -151,13 +80,13 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     await page.keyboard.press('j');
     await page.keyboard.press('Enter');
     await page.locator('h2', { hasText: 'Quota below research' }).waitFor();
-    t.same(await page.locator('.quota .branch').allTextContents(), ['research', 'vision', LONG]);
+    t.same(await page.locator('.quota .branch').allTextContents(), ['research', 'vision', LONG_GROUP]);
     await page.keyboard.press('Escape');
     await page.locator('a.node').waitFor();
     await show(page, 'quota');
     await page.locator('#filter').fill('vision');
     await page.locator('.quota .branch').nth(1).waitFor();
-    t.same(await page.locator('.quota .branch').allTextContents(), ['vision', LONG]);
+    t.same(await page.locator('.quota .branch').allTextContents(), ['vision', LONG_GROUP]);
     await page.locator('#filter').fill('');
     console.server.seed('bizgroupresourcequotas', groupObject('new', { parent: 'company' }));
     await page.locator('.quota .branch', { hasText: 'new' }).waitFor();
@@ -166,7 +95,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
   });
 
   t.test('fair shares: what the arbitrator decided, for whom, and from when', async (t) => {
-    const console = await runningConsole(t, seed);
+    const console = await runningConsole(t, fullCluster);
     const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/shares');
     await page.locator('.plans li').first().waitFor();
     t.match(await page.locator('.plans li').allTextContents(), [
@@ -180,7 +109,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
   });
 
   t.test('events: those of this project and refused pods, equal ones folded, by the filter', async (t) => {
-    const console = await runningConsole(t, seed);
+    const console = await runningConsole(t, fullCluster);
     const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/events');
     await page.locator('.events .warning', { hasText: 'default/bert: main: 40 is more than 30' }).waitFor();
     await page.locator('.events .warning', { hasText: 'default/refused: no GPU has 30 cores free' }).waitFor();
@@ -204,7 +133,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
   });
 
   t.test('claims: devices, pods and why one waits, also beside the slices of the node', async (t) => {
-    const console = await runningConsole(t, seed);
+    const console = await runningConsole(t, fullCluster);
     const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/claims');
     await page.locator('a.claim').nth(1).waitFor();
     t.match(await page.locator('a.claim').allTextContents(), [
