@@ -26,7 +26,7 @@ export async function readConsumerTree(api: KubeApi): Promise<readonly ConsumerR
     .map((name) => consumerRow(name, consumers.get(name), allocations.get(name)));
   const seen = new Set<ConsumerRow>();
   const withMembers = (row: ConsumerRow): readonly ConsumerRow[] => {
-    // A consumer cannot be above itself, but older servers stored what the webhook did not see.
+    // Consumers that were stored without the webhook may name each other as parents.
     if (seen.has(row)) return [];
     seen.add(row);
     return [row, ...rows.filter(({ parent }) => parent === row.name).flatMap(withMembers)];

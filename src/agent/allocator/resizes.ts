@@ -33,7 +33,7 @@ const NOT_ALLOWED = 'this node gives containers no more than they requested (--a
 export class Resizes {
   readonly name = 'resizes';
   readonly #options: ResizesOptions;
-  /** By allocation: what was last told about it. */
+  /** By allocation: the status that was reported last. */
   readonly #told = new Map<string, ResizeStatus>();
   #stops: readonly (() => void)[] = [];
 

@@ -123,7 +123,7 @@ export class GroupArbitrator {
     await this.#carryOut(plans, waiting, cluster);
   }
 
-  /** The waiting workloads, without those whose clients stay away. */
+  /** The waiting workloads, without those whose clients have stopped trying. */
   async #waitingNow(groups: readonly GroupObject[], now: number): Promise<readonly Waiting[]> {
     const { reconciler, waiting } = this.#options;
     const all: Waiting[] = [];
@@ -262,7 +262,7 @@ export class GroupArbitrator {
     const podsOf = ({ key }: WorkloadObject): readonly ClusterPod[] =>
       (uids.get(key) ?? []).flatMap((uid) => pods.get(uid) ?? []).filter(({ isLeaving }) => !isLeaving);
     if (found.length < victims.length) return false;
-    // Disruption budgets are the API server's to judge: each pod is asked for before the first workload stops.
+    // The API server applies disruption budgets: it is asked about every pod before the first workload stops.
     for (const workload of found) {
       if (await evictor.mayEvict(podsOf(workload))) continue;
       this.#marks.set(workload.key, { leavingUntil: 0, deferredUntil: now + DEFERRED_MS });

@@ -65,7 +65,7 @@ export class WaitingWorkloads {
     });
   }
 
-  /** Why a demand has to leave the room that its group has to other workloads; null if it may have it. */
+  /** Why a demand must leave its group's free room to other workloads; null if it need not. */
   async keptFrom(demand: Demand): Promise<string | null> {
     const { engine, group } = this.#options;
     const all = this.#inCohort(demand.group);
@@ -176,7 +176,7 @@ function unlentOf(object: GroupObject | null, used: Quantities): Quantities {
   );
 }
 
-/** Amounts of a group without cash. */
+/** Amounts of a group without its budgets of hours. */
 export function numbers(amounts: ReadonlyMap<string, bigint>): Quantities {
   return new Map(
     [...amounts].flatMap(([key, amount]): readonly [string, number][] =>

@@ -30,7 +30,7 @@ export interface ReconcilerOptions {
   readonly ownership: Ownership;
   readonly log: StructuredLog;
   readonly clock: Clock;
-  /** How long this process leaves objects that other replicas admitted to these replicas. */
+  /** Delay after which this process reconciles an object that another replica admitted. */
   readonly othersMs?: number;
   /** How long an admission is reserved until its object is observed. */
   readonly reservationMs: number;

@@ -225,7 +225,7 @@ export class RecordLog {
     return shorter.#copy({ tail });
   }
 
-  /** Records of a segment that no later segment and not the tail replaces. */
+  /** Records of a segment that neither a later segment nor the tail replaces. */
   #liveOf(id: number, text: string): readonly StoredRecord[] {
     return readPiece(text).filter((record) => {
       const key = recordKey(record);

@@ -56,10 +56,10 @@ export function advance(before: FindingState, found: readonly Finding[], policy:
   return { state, raised: raised.map(([, { finding }]) => finding), cleared, evict: due?.finding ?? null };
 }
 
-/** The state of a finding that this audit has. */
+/** The next state of a finding that this audit made. */
 function again(known: LastingFinding | undefined, seen: Finding): LastingFinding {
   const audits = (known?.audits ?? 0) + 1;
-  // What one audit proved is proved, although the next may show less of it.
+  // A finding that one audit proved stays proved, even if the next audit shows less.
   const finding = audits > 1 && known?.finding.proof === true ? { ...seen, proof: true as const } : seen;
   const occurrences = (known?.occurrences ?? 0) + (audits > 1 ? 0 : finding.twice === true ? 2 : 1);
   const raised =
@@ -82,7 +82,7 @@ export function reportedFindings(state: FindingState): Finding[] {
   return [...state.values()].filter(({ raised }) => raised).map(({ finding }) => finding);
 }
 
-/** A bypass of one container is one finding, whichever of its processes other audits saw beside it. */
+/** All bypasses of one container are one finding, whichever of its processes an audit saw. */
 function keyOf({ code, subject }: { readonly code: FindingCode; readonly subject: string }): string {
   return code === 'no-library' || code === 'unregistered' ? 'bypass' : `${code} ${subject}`;
 }

@@ -197,7 +197,7 @@ export class GpuSlice {
     const { share, softLimit, priority = 'normal' } = this.live;
     const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
     if (anew || before === null) {
-      // The launches before may still run.
+      // Earlier launches may still run.
       const { chargedNs, launches, unknownLaunches } = this.#counters;
       this.#uncharged.tick({
         chargedNs: Math.min(chargedNs, MOST_CHARGED_BEFORE_NS),

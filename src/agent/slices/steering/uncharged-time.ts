@@ -16,7 +16,7 @@ export interface ChargedTick {
 
 /** A launch is charged less than this before the window of a report in which it runs; a window has 1/6 s or more. */
 const BURST_NS = 300_000_000;
-/** Launches of this length run on in later samples than the one in which they were charged. */
+/** Launches of this length still run in samples after the one in which they were charged. */
 const LONG_LAUNCH_NS = BURST_NS;
 /** The time of a long launch may be this many times its charge. */
 const LONG_LAUNCH_FACTOR = 2;
