@@ -105,7 +105,7 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ['pods -A -w', 'of all namespaces, with every change'],
   ],
   claims: [['claims -A -o wide', 'resource claims of all namespaces, with why they wait']],
-  describe: [['describe pod train', 'GPUs, limits, use and events of a pod']],
+  describe: [['describe train', 'GPUs, limits, use and events of a pod']],
   explain: [
     ['explain train', 'why a pod waits, and what would make room for it'],
     ['explain deployment/web', 'whether quota and a node would take one more pod'],
@@ -118,7 +118,7 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
   ],
   'limits release': [['limits release train', 'the pod gets its allocation again']],
   events: [['events -A', 'events of gpu-manager in all namespaces']],
-  doctor: [['doctor', 'check the cluster']],
+  doctor: [['doctor gpu-node-1', 'the checks of gpu-manager doctor on that node']],
 };
 
 /** Adds the examples to the help of each command of `program`. */

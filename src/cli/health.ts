@@ -53,7 +53,6 @@ export function healthCommand(): Command {
         });
       }),
     );
-  for (const each of command.commands) each.exitOverride();
   return command;
 }
 

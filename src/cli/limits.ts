@@ -85,7 +85,6 @@ export function limitsCommand(): Command {
         await showChanged(options, client, allocation, notes);
       }),
     );
-  for (const each of command.commands) each.exitOverride();
   return command;
 }
 

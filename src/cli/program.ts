@@ -9,11 +9,7 @@ const EXIT_USAGE = 2;
 
 /** A program without its commands. */
 export function newProgram(name: string, description: string): Command {
-  return new Command(name)
-    .description(description)
-    .version(VERSION, '--version')
-    .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text) });
+  return new Command(name).description(description).version(VERSION, '--version');
 }
 
 /** `gpu-manager` without its commands. */
@@ -23,7 +19,7 @@ export function newGpuManager(): Command {
 
 /** Runs a program and returns its exit code; errors are printed after `name`. */
 export async function runProgram(program: Command, argv: readonly string[], name = program.name()): Promise<number> {
-  for (const command of program.commands) command.exitOverride();
+  reportErrorsAs(name, program, name);
   try {
     await program.parseAsync(argv, { from: 'user' });
     return process.exitCode === undefined ? 0 : Number(process.exitCode);
@@ -36,4 +32,17 @@ export async function runProgram(program: Command, argv: readonly string[], name
     console.error(`${name}: ${(error as Partial<ServiceError>).details ?? (error as Error).message}`);
     return EXIT_FAILED;
   }
+}
+
+/** An error in a command line is one line: the program's name, as in all its errors, what is wrong, and the help. */
+function reportErrorsAs(name: string, command: Command, path: string): void {
+  const line = (text: string): string =>
+    text
+      .trim()
+      .replace(/^error: /u, '')
+      .replaceAll('\n', ' ');
+  command.exitOverride().configureOutput({
+    outputError: (text, write) => write(`${name}: ${line(text)}; see ${path} --help\n`),
+  });
+  for (const child of command.commands) reportErrorsAs(name, child, `${path} ${child.name()}`);
 }

@@ -154,7 +154,6 @@ export function quotaCommand(): Command {
     quotaTransferCommand(),
   ])
     quota.addCommand(command);
-  for (const command of quota.commands) command.exitOverride();
   return quota;
 }
 

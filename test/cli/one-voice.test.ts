@@ -58,6 +58,20 @@ test('every command with an answer takes -o table, wide, json and yaml, and ever
   );
 });
 
+test('an error in a command line is one line: the program, what is wrong, and the help that says more', async (t) => {
+  const directory = await scratchDirectory(t);
+  const run = (program: 'gpu-manager' | 'kubectl-gpu', ...args: readonly string[]) =>
+    commands.run({ program, args, env: { PATH: process.env.PATH ?? '' }, directory, input: '' });
+  t.match(await run('gpu-manager', 'limits', 'set'), {
+    code: 2,
+    err: "gpu-manager: missing required argument 'container'; see gpu-manager limits set --help\n",
+  });
+  t.match(await run('kubectl-gpu', 'explan'), {
+    code: 2,
+    err: "kubectl gpu: unknown command 'explan' (Did you mean explain?); see kubectl gpu --help\n",
+  });
+});
+
 test('the commands of a node find the agent by GPU_MANAGER_DISPLAY_SOCKET, unless a flag names another', async (t) => {
   const directory = await scratchDirectory(t);
   const env = { PATH: process.env.PATH ?? '', GPU_MANAGER_DISPLAY_SOCKET: '/nowhere/gm.sock' };

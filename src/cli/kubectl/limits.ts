@@ -50,7 +50,6 @@ export function limitsCommand(): Command {
   command.addCommand(setCommand());
   command.addCommand(resizeCommand());
   command.addCommand(releaseCommand());
-  for (const each of command.commands) each.exitOverride();
   return command;
 }
 

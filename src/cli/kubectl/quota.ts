@@ -25,7 +25,7 @@ interface CreateOptions extends ClusterAccess {
 export function quotaCommand(): Command {
   const quota = new Command('quota').description('show, explain, create and edit the quota of groups');
   for (const command of [quotaTreeCommand(), quotaTopCommand(), quotaExplainCommand(), createCommand(), editCommand()])
-    quota.addCommand(command.exitOverride());
+    quota.addCommand(command);
   return quota;
 }
 
