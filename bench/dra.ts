@@ -8,6 +8,7 @@ import { ClaimAgentProcess } from '../test/agent/claims/claim-agent-process.js';
 import { DraNode, POOL } from '../test/agent/claims/dra-node.js';
 import { cards } from '../test/agent/gpus.js';
 import { eventually } from '../test/harness/eventually.js';
+import { referenceMs } from '../test/harness/reference-work.js';
 import { residentMib } from './agent/process-cost.js';
 import { ClaimNode } from './dra/claim-node.js';
 import { measured, median, type Bench, type BenchOptions } from './report.js';
@@ -22,8 +23,10 @@ const CHANGES = 9;
 const STARTS = 3;
 const SETTLED_MS = 5_000;
 
-/** Goals, in ms and MiB. */
-const GOAL = { median: 50, p99: 200, again: 10, start: 3_000, publish: 2_000, memory: 10 } as const;
+/** ResourceSlices are written at most once in this time. */
+const WRITE_MS = 1_000;
+/** Each figure of a call has so many samples. */
+const SAMPLES = 3;
 
 function percentile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -39,40 +42,35 @@ function percentile(values: readonly number[], part: number): number {
  * `npm run bench -- scheduler` has a real kube-scheduler bind pods with claims.
  */
 export const run: Bench = async ({ report, note }) => {
-  const missed: string[] = [];
-  const compared: Compared = (name, value, unit, goal, baseline = null) => {
-    report(measured(`${name} (goal ${goal})`, value, unit, baseline));
-    if (value > goal) missed.push(`${name}: ${value.toFixed(1)} ${unit}, the goal is ${goal}`);
-  };
-  await measurePreparation(compared, report, note);
-  await measurePublication(compared, report);
-  await measureMemory(compared, report, note);
-  note(missed.length === 0 ? 'every goal is met' : `goals missed:\n${missed.map((line) => `  ${line}`).join('\n')}`);
+  await measurePreparation(report, note);
+  await measurePublication(report);
+  await measureMemory(report, note);
 };
 
-/** Reports a figure that has a goal. */
-type Compared = (name: string, value: number, unit: string, goal: number, baseline?: number | null) => void;
-
-async function measurePreparation(
-  compared: Compared,
-  report: BenchOptions['report'],
-  note: BenchOptions['note'],
-): Promise<void> {
+async function measurePreparation(report: BenchOptions['report'], note: BenchOptions['note']): Promise<void> {
   const node = await ClaimNode.start();
   try {
     await node.hold(PRESENT);
     const { empty, prepare, again, release, api } = await node.calls(ROUNDS);
-    const [base, base99] = [percentile(empty, 0.5), percentile(empty, 0.99)];
-    report(measured('call without claims, median', base, 'ms'));
-    report(measured('call without claims, p99', base99, 'ms'));
-    compared('prepare a share, median', percentile(prepare, 0.5), 'ms', GOAL.median, base);
-    compared('prepare a share, p99', percentile(prepare, 0.99), 'ms', GOAL.p99, base99);
-    compared('prepare it again, median', percentile(again, 0.5), 'ms', GOAL.again, base);
-    report(measured('prepare it again, p99', percentile(again, 0.99), 'ms', base99));
-    report(measured('release it, median', percentile(release, 0.5), 'ms', base));
-    report(measured('release it, p99', percentile(release, 0.99), 'ms', base99));
+    for (const [label, part] of [
+      ['median', 0.5],
+      ['p99', 0.99],
+    ] as const)
+      for (let sample = 0; sample < SAMPLES; sample += 1) {
+        // Every third call: what else the machine does then is in all samples.
+        const of = (times: readonly number[]): number =>
+          percentile(
+            times.filter((_, at) => at % SAMPLES === sample),
+            part,
+          );
+        const base = of(empty);
+        report(measured(`call without claims, ${label}`, base, 'ms'));
+        report(measured(`prepare a share, ${label}`, of(prepare), 'ms', base));
+        report(measured(`prepare it again, ${label}`, of(again), 'ms', base));
+        report(measured(`release it, ${label}`, of(release), 'ms', base));
+      }
     await node.hold(RESTORED - PRESENT);
-    compared(`start with ${RESTORED} units`, await node.restart(), 'ms', GOAL.start);
+    report(measured(`start with ${RESTORED} units`, await node.restart(), 'ms', referenceMs()));
     note(
       `${PRESENT} units on the GPUs of pool ${POOL}, ${ROUNDS} rounds; the figures leave out the time in which the agent waited for the API server (prepare: median ${percentile(api, 0.5).toFixed(1)} ms, p99 ${percentile(api, 0.99).toFixed(1)} ms).`,
     );
@@ -85,7 +83,7 @@ async function measurePreparation(
  * GPUs are lost one right after another; from the loss, and from the agent's notice of it, to the taint at the API
  * server.
  */
-async function measurePublication(compared: Compared, report: BenchOptions['report']): Promise<void> {
+async function measurePublication(report: BenchOptions['report']): Promise<void> {
   const parsed = parseSimNode(cards(CHANGES));
   if (!parsed.ok) throw new Error(parsed.reason);
   const driver = new SimDriver(parsed.node);
@@ -114,7 +112,7 @@ async function measurePublication(compared: Compared, report: BenchOptions['repo
       leave();
     }
     report(measured('publish after a health change, median', median(times), 'ms'));
-    compared('publish after a health change, longest', Math.max(...times), 'ms', GOAL.publish);
+    report(measured('publish after a health change, longest', Math.max(...times), 'ms', WRITE_MS));
     report(measured('publish after the loss of a GPU, longest', Math.max(...all), 'ms'));
   } finally {
     await node.cluster.stop();
@@ -123,17 +121,11 @@ async function measurePublication(compared: Compared, report: BenchOptions['repo
 }
 
 /** Resident memory of an agent process that has just started, in both modes, in turn. */
-async function measureMemory(
-  compared: Compared,
-  report: BenchOptions['report'],
-  note: BenchOptions['note'],
-): Promise<void> {
-  const figures: Record<'plugin' | 'dra', number[]> = { plugin: [], dra: [] };
-  for (let round = 0; round < STARTS; round += 1)
-    for (const allocation of ['plugin', 'dra'] as const) figures[allocation].push(await residentAfterStart(allocation));
-  const [plugin, dra] = [median(figures.plugin), median(figures.dra)];
-  report(measured('memory with --allocation=dra', dra, 'MiB', plugin));
-  compared('memory beyond --allocation=plugin', dra - plugin, 'MiB', GOAL.memory);
+async function measureMemory(report: BenchOptions['report'], note: BenchOptions['note']): Promise<void> {
+  for (let round = 0; round < STARTS; round += 1) {
+    const plugin = await residentAfterStart('plugin');
+    report(measured('memory with --allocation=dra', await residentAfterStart('dra'), 'MiB', plugin));
+  }
   note(
     `memory: median of ${STARTS} agents in each mode, ${SETTLED_MS / 1_000} s after their start, without containers.`,
   );

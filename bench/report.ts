@@ -11,8 +11,8 @@ export interface Measurement {
   readonly ratio: number | null;
   /** The least and the largest value of several runs, of which `value` is the median; absent with one run. */
   readonly spread?: readonly [least: number, most: number];
-  /** Whether a larger or a smaller value is an improvement; absent: more for rates (`/s`), less for all others. */
-  readonly better?: 'more' | 'less';
+  /** The same for the ratio. */
+  readonly ratioSpread?: readonly [least: number, most: number];
 }
 
 /** The arguments of every benchmark. */

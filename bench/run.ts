@@ -3,9 +3,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { tableOf, type Bench, type Measurement } from './report.js';
 import { machineFacts } from './summary/machine.js';
+import { judge, missesText } from './summary/judgement.js';
+import { keepTogether, removeLeftovers } from './summary/leftovers.js';
 import { combined } from './summary/repeated-runs.js';
 import { compareReports, readReport, regressionText, type ReportDocument } from './summary/regressions.js';
 import { writeReport, type BenchResult } from './summary/report-file.js';
+import { standardRun } from './summary/standard-runs.js';
 
 const directory = fileURLToPath(new URL('.', import.meta.url));
 const SOURCES = fileURLToPath(new URL('../../bench', import.meta.url));
@@ -40,14 +43,15 @@ function help(): string {
       .split(/(?<=[.:;,]) /u, 1);
     return `  ${name.padEnd(18)}${sentence.replace(/[.:;,]$/u, '')}`;
   });
-  return `npm run bench                     all benchmarks, about half an hour; writes a report to bench/out
+  return `npm run bench                     all benchmarks, about 40 minutes on two cores; writes a report to bench/out
 npm run bench -- NAME [OPTION...] one of them
 npm run bench -- NAME --help      what it measures, and its options
 
-  --runs N       the medians of N runs, with their spread
+  --runs N       the medians of N runs, with their spread; without a NAME three of each that has a goal (bench/summary/goals.ts)
   --json         one line of JSON per figure
   --report DIR   writes the report to this folder
-  --compare FILE says which ratios are worse than in the JSON of an earlier report, and fails if one is by 20 %
+  --compare FILE says which ratios are worse by more than 20 % and more than noise than in the JSON of an earlier
+                 report, and fails if one of them has a goal
 
 ${lines.join('\n')}`;
 }
@@ -96,17 +100,31 @@ async function runRepeatedly(
   args: readonly string[],
 ): Promise<BenchResult[]> {
   const all: BenchResult[][] = [];
-  for (let run = 0; run < runs; run += 1) all.push(await runBench(name, json, args));
-  return runs === 1 ? all.flat() : combined(all);
+  for (let run = 0; run < runs; run += 1) {
+    try {
+      all.push(await runBench(name, json, args));
+    } finally {
+      const left = removeLeftovers();
+      if (left.length > 0) {
+        console.error(`${name} left behind, and the runner removed:\n${left.map((line) => `  ${line}`).join('\n')}`);
+        process.exitCode = 1;
+      }
+    }
+  }
+  return combined(all);
 }
 
-/** Runs every benchmark; one that fails does not keep the others from being reported. */
-async function runAll(runs: number, json: boolean): Promise<BenchResult[]> {
+/**
+ * Runs every benchmark, what has a goal three times unless `runs` says otherwise; one that fails does not keep the
+ * others from being reported.
+ */
+async function runAll(runs: number | null, json: boolean): Promise<BenchResult[]> {
   const results: BenchResult[] = [];
   for (const name of benchNames()) {
     const began = performance.now();
+    const standard = standardRun(name);
     try {
-      results.push(...(await runRepeatedly(name, runs, json, [])));
+      results.push(...(await runRepeatedly(name, runs ?? standard.runs, json, standard.args)));
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       console.error(`${name} failed: ${text}`);
@@ -122,7 +140,8 @@ async function runAll(runs: number, json: boolean): Promise<BenchResult[]> {
 function commonOptions(args: readonly string[]): {
   readonly directory: string | null;
   readonly earlier: ReportDocument | null;
-  readonly runs: number;
+  /** Null: as many as usual. */
+  readonly runs: number | null;
   readonly rest: readonly string[];
 } {
   const rest = [...args];
@@ -135,8 +154,10 @@ function commonOptions(args: readonly string[]): {
   };
   const directory = take('--report');
   const compare = take('--compare');
-  const runs = Number(take('--runs') ?? 1);
-  if (!Number.isInteger(runs) || runs < 1) throw new UsageError('--runs needs a whole number of at least 1');
+  const given = take('--runs');
+  const runs = given === null ? null : Number(given);
+  if (runs !== null && (!Number.isInteger(runs) || runs < 1))
+    throw new UsageError('--runs needs a whole number of at least 1');
   return { directory, earlier: compare === null ? null : earlierReport(compare), runs, rest };
 }
 
@@ -148,13 +169,15 @@ function earlierReport(path: string): ReportDocument {
   }
 }
 
-/** Prints what is worse than in the earlier report; a regression is the exit code 1. */
-function judge(earlier: ReportDocument | null, results: readonly BenchResult[]): void {
+/** Prints the goals that were missed, and what is worse than in the earlier report; a regression is the exit code 1. */
+function conclude(earlier: ReportDocument | null, results: readonly BenchResult[]): void {
+  const judged = judge(results);
+  if (judged.length > 0) console.error(missesText(judged));
   if (earlier === null) return;
   const compared = compareReports(earlier.results, results);
   console.error(`compared with ${earlier.commit ?? 'an earlier report'} of ${earlier.date}:`);
   console.error(regressionText(compared));
-  if (compared.some(({ regressed }) => regressed)) process.exitCode = 1;
+  if (compared.some(({ regressed, isJudged }) => regressed && isJudged)) process.exitCode = 1;
 }
 
 async function main(argv: readonly string[]): Promise<void> {
@@ -166,15 +189,16 @@ async function main(argv: readonly string[]): Promise<void> {
     console.log(help());
     return;
   }
+  keepTogether();
   const written = (name: string, introduction: string, results: readonly BenchResult[]): void =>
     console.error(
-      `written: ${writeReport(directory ?? REPORT_DIRECTORY, { name, introduction, runs, facts: machineFacts(), results })}`,
+      `written: ${writeReport(directory ?? REPORT_DIRECTORY, { name, introduction, facts: machineFacts(), results })}`,
     );
   if (first?.startsWith('-') === true && first !== '-o') throw new UsageError(`no option ${first}; see --help`);
   if (first === undefined || first === '-o') {
     const all = await runAll(runs, json);
     written('report', '', all);
-    judge(earlier, all);
+    conclude(earlier, all);
     return;
   }
   if (!benchNames().includes(first))
@@ -183,11 +207,12 @@ async function main(argv: readonly string[]): Promise<void> {
     console.log(helpOf(first));
     return;
   }
-  const results = await runRepeatedly(first, runs, json, others);
-  if (runs > 1 && !json)
-    for (const { bench, figures } of results) console.log(`== ${bench}, ${runs} runs\n${tableOf(figures)}`);
+  const times = runs ?? 1;
+  const results = await runRepeatedly(first, times, json, others);
+  if (times > 1 && !json)
+    for (const { bench, figures } of results) console.log(`== ${bench}, ${times} runs\n${tableOf(figures)}`);
   if (directory !== null) written(first, introductionOf(first), results);
-  judge(earlier, results);
+  conclude(earlier, results);
 }
 
 try {

@@ -4,9 +4,10 @@ import { rateOf, WARM_UP_MS, type RunningTenant, type ShareBench } from './measu
 
 /** The sampling interval, and how long after a change. */
 const LOOK_MS = 40;
-const WATCHED_MS = 2500;
+export const WATCHED_MS = 2500;
 /** A share is reached when the use over this period stays within so many percentage points of it. */
 const HOLDS_NS = 500e6;
+export const HOLDS_MS = HOLDS_NS / 1e6;
 const POINTS = 2;
 
 export interface Change {

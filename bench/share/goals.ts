@@ -1,3 +1,4 @@
+import { goalOf } from '../summary/goals.js';
 import type { GpuResult } from './measure.js';
 
 /** Goals of a row, in percentage points of a GPU. */
@@ -10,9 +11,31 @@ export interface Goals {
   readonly work: number | null;
 }
 
-export const LONELY: Goals = { points: 1, secondPoints: 3, work: null };
-export const NEIGHBOURS: Goals = { points: 2, secondPoints: null, work: 97 };
-export const REACHED_MS = 500;
+/** The names of the figures that are judged. */
+export const JUDGED = {
+  lonely: 'one container: largest error',
+  lonelySecond: 'one container: largest error in a second',
+  neighbours: 'two to four containers: largest error',
+  work: 'two to four containers of 100 together: least work',
+  soft: 'soft limits: largest error',
+  changes: 'changes: longest time until a share is reached',
+} as const;
+
+const percentOf = (figure: string): number => {
+  const { most, least } = goalOf('share', figure);
+  return 100 * (most ?? least ?? NaN);
+};
+
+export const LONELY: Goals = {
+  points: percentOf(JUDGED.lonely),
+  secondPoints: percentOf(JUDGED.lonelySecond),
+  work: null,
+};
+export const NEIGHBOURS: Goals = {
+  points: percentOf(JUDGED.neighbours),
+  secondPoints: null,
+  work: percentOf(JUDGED.work),
+};
 
 /** A goal that a row missed. */
 export interface Miss {

@@ -1,10 +1,10 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { memoryDirectory } from '../summary/leftovers.js';
 
 /** The libraries and programs of the native side. */
 export const BUILD_DIRECTORY = fileURLToPath(new URL('../../../native/build/', import.meta.url));
@@ -62,12 +62,7 @@ export class SimulatedMachine {
 
   static async open(gpus: number, { uuid, memoryMiB, contextMs }: Description = {}): Promise<SimulatedMachine> {
     if (!existsSync(join(BUILD_DIRECTORY, 'bench'))) throw new Error('the native side is not built: npm run native');
-    // The state is shared memory: on a memory file system it is never written to a disk.
-    const machine = new SimulatedMachine(
-      await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gm-bench-')),
-      gpus,
-      uuid ?? null,
-    );
+    const machine = new SimulatedMachine(memoryDirectory(), gpus, uuid ?? null);
     await mkdir(machine.statePath);
     const described = { gpus: Array.from({ length: gpus }, () => ({ uuid, memoryMiB })), simulation: { contextMs } };
     await writeFile(machine.nodePath, JSON.stringify(described));

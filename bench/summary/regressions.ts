@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { Measurement } from '../report.js';
+import { GOALS, type Goal } from './goals.js';
 import type { BenchResult } from './report-file.js';
 
 /** A ratio that is this much worse than before counts, unless the spread of the runs explains it. */
 export const WORSE_BY = 0.2;
 
-/** One judged figure in an earlier report and now. Only ratios are compared: times differ between machines. */
+/** One figure in an earlier report and now. Only ratios are compared: times differ between machines. */
 export interface Compared {
   readonly bench: string;
   readonly figure: string;
@@ -15,6 +16,8 @@ export interface Compared {
   readonly worse: number;
   /** Worse by more than `WORSE_BY`, and by more than the spread of the runs on either side. */
   readonly regressed: boolean;
+  /** It has a goal. */
+  readonly isJudged: boolean;
 }
 
 /** The document that `writeReport` puts beside the Markdown, for programs. */
@@ -57,7 +60,8 @@ export function compareReports(before: readonly BenchResult[], now: readonly Ben
 
 function comparedFigure(bench: string, before: Measurement, now: Measurement): readonly Compared[] {
   if (before.ratio === null || now.ratio === null || before.ratio <= 0 || now.ratio <= 0) return [];
-  const worse = moreIsBetter(now) ? before.ratio / now.ratio - 1 : now.ratio / before.ratio - 1;
+  const goal = GOALS.find((each) => each.bench === bench && each.figure === now.name);
+  const worse = moreIsBetter(now, goal) ? before.ratio / now.ratio - 1 : now.ratio / before.ratio - 1;
   return [
     {
       bench,
@@ -66,30 +70,31 @@ function comparedFigure(bench: string, before: Measurement, now: Measurement): r
       now: now.ratio,
       worse,
       regressed: worse > Math.max(WORSE_BY, noiseOf(before), noiseOf(now)),
+      isJudged: goal !== undefined,
     },
   ];
 }
 
-/** Half of the spread of the runs, as a fraction of their median; 0 for a single run. */
-function noiseOf({ value, spread }: Measurement): number {
-  return spread === undefined || value === 0 ? 0 : (spread[1] - spread[0]) / 2 / Math.abs(value);
+/** Half of the spread of the ratios, as a fraction of their median; 0 for a single run. */
+function noiseOf({ ratio, ratioSpread }: Measurement): number {
+  return ratioSpread === undefined || ratio === null ? 0 : (ratioSpread[1] - ratioSpread[0]) / 2 / Math.abs(ratio);
 }
 
-/** Rates grow when things get better; times, memory, errors and losses shrink. */
-function moreIsBetter({ unit, better }: Measurement): boolean {
-  return better === undefined ? /\/s$/u.test(unit) : better === 'more';
+/** What has a goal gets better towards it. Else rates grow when things get better; times, memory, errors, losses shrink. */
+function moreIsBetter({ unit }: Measurement, goal: Goal | undefined): boolean {
+  return goal === undefined ? /\/s$/u.test(unit) : goal.most === undefined;
 }
 
 const keyOf = (bench: string, { name, variant }: Measurement): string => JSON.stringify([bench, name, variant]);
 
-/** What got worse, a line each, and how many figures were compared. */
+/** What got worse, a line each, and how many figures were compared; what has no goal is only told. */
 export function regressionText(compared: readonly Compared[]): string {
   const regressed = compared.filter((figure) => figure.regressed);
   return [
     `${compared.length} ratios compared, ${regressed.length} worse by more than ${WORSE_BY * 100} % and more than noise`,
     ...regressed.map(
-      ({ bench, figure, before, now, worse }) =>
-        `  ${bench}: ${figure}: ${before.toFixed(3)} before, ${now.toFixed(3)} now (${(worse * 100).toFixed(0)} % worse)`,
+      ({ bench, figure, before, now, worse, isJudged }) =>
+        `  ${bench}: ${figure}: ${before.toFixed(3)} before, ${now.toFixed(3)} now (${(worse * 100).toFixed(0)} % worse${isJudged ? '' : ', no goal'})`,
     ),
   ].join('\n');
 }

@@ -3,7 +3,8 @@ import type { BenchResult } from './report-file.js';
 
 /**
  * Several runs of one benchmark as one: of each figure the median with its spread, the baseline and the ratio the
- * medians of their own; the notes are those of the last run. A figure that a run lacks counts in the others.
+ * medians of their own; the notes are those of the last run. A figure that a run lacks counts in the others, and one
+ * that a run reports several times counts as often.
  */
 export function combined(runs: readonly (readonly BenchResult[])[]): BenchResult[] {
   const last = runs.at(-1) ?? [];
@@ -11,7 +12,8 @@ export function combined(runs: readonly (readonly BenchResult[])[]): BenchResult
     const all = runs.flatMap((run) =>
       run.filter((result) => result.bench === bench).flatMap((result) => result.figures),
     );
-    return { bench, notes, figures: figures.map((figure) => ofRuns(all.filter((other) => isSame(figure, other)))) };
+    const once = figures.filter((figure, at) => figures.findIndex((other) => isSame(figure, other)) === at);
+    return { bench, notes, figures: once.map((figure) => ofRuns(all.filter((other) => isSame(figure, other)))) };
   });
 }
 
@@ -24,14 +26,17 @@ function ofRuns(figures: readonly Measurement[]): Measurement {
   const values = figures.map(({ value }) => value);
   const numbers = (all: readonly (number | null)[]): number[] => all.filter((value) => value !== null);
   const medianOrNull = (all: readonly number[]): number | null => (all.length === 0 ? null : median(all));
+  const ratios = numbers(figures.map(({ ratio }) => ratio));
   return {
     name: first.name,
     variant: first.variant,
     unit: first.unit,
     value: median(values),
     baseline: medianOrNull(numbers(figures.map(({ baseline }) => baseline))),
-    ratio: medianOrNull(numbers(figures.map(({ ratio }) => ratio))),
-    ...(first.better === undefined ? {} : { better: first.better }),
-    ...(figures.length > 1 ? { spread: [Math.min(...values), Math.max(...values)] as const } : {}),
+    ratio: medianOrNull(ratios),
+    ...(values.length > 1 ? { spread: spreadOf(values) } : {}),
+    ...(ratios.length > 1 ? { ratioSpread: spreadOf(ratios) } : {}),
   };
 }
+
+const spreadOf = (values: readonly number[]): readonly [number, number] => [Math.min(...values), Math.max(...values)];

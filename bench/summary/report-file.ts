@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { inDigits, type Measurement } from '../report.js';
 import { comparisonOf, comparisonTable } from './comparison.js';
 import type { MachineFacts } from './machine.js';
+import { judge, judgementTable, promisePictures } from './judgement.js';
 import { plotOf } from './plot.js';
 import type { ReportDocument } from './regressions.js';
 
@@ -20,13 +21,14 @@ export interface Report {
   readonly name: string;
   /** Markdown; may be empty. */
   readonly introduction: string;
-  /** How many runs the figures are medians of. */
-  readonly runs: number;
   readonly facts: MachineFacts;
   readonly results: readonly BenchResult[];
 }
 
-/** Writes `NAME.md`, `NAME.json` and a drawing for each benchmark into `directory`; returns the report's path. */
+/**
+ * Writes `NAME.md`, `NAME.json` and drawings into `directory`; returns the report's path. The first page has the goals:
+ * a table, and a drawing for each promise of the README; then comes a section for each benchmark.
+ */
 export function writeReport(directory: string, report: Report): string {
   const { name, results, facts } = report;
   mkdirSync(directory, { recursive: true });
@@ -47,13 +49,23 @@ export function writeReport(directory: string, report: Report): string {
     ].join('\n');
   });
   const path = join(directory, `${name}.md`);
-  writeFileSync(path, `${headOf(report)}\n${sections.join('\n')}`);
+  writeFileSync(path, [headOf(report), ...firstPage(directory, results), ...sections].join('\n'));
   const document: ReportDocument = { date: facts.date, commit: facts.commit, results };
   writeFileSync(join(directory, `${name}.json`), `${JSON.stringify(document, null, 1)}\n`);
   return path;
 }
 
-function headOf({ name, introduction, runs, facts }: Report): string {
+function firstPage(directory: string, results: readonly BenchResult[]): string[] {
+  const judged = judge(results);
+  if (judged.length === 0) return [];
+  const pictures = promisePictures(judged).map(({ promise, sentence, drawing }) => {
+    writeFileSync(join(directory, `promise-${promise}.svg`), drawing);
+    return `![${sentence}](promise-${promise}.svg)\n`;
+  });
+  return ['## Goals\n', judgementTable(judged), ...pictures];
+}
+
+function headOf({ name, introduction, facts }: Report): string {
   const { date, commit, processor, cores, memoryGib, kernel, node } = facts;
   const command = name === 'report' ? '`npm run bench`' : `\`npm run bench -- ${name}\``;
   return [
@@ -61,8 +73,8 @@ function headOf({ name, introduction, runs, facts }: Report): string {
     ...(introduction === '' ? [] : [`${introduction}\n`]),
     `Written by ${command} on ${date}${commit === null ? '' : `, commit ${commit}`}.`,
     `Machine: ${processor}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node ${node}.`,
-    ...(runs === 1 ? [] : [`Each figure is the median of ${runs} runs, with the least and the largest in brackets.`]),
-    'A baseline is measured in the same run unless its benchmark says otherwise. Times differ between machines; ratios',
+    'A figure with two numbers in brackets is the median of several runs, and these are the least and the largest. A',
+    'baseline is measured in the same run unless its benchmark says otherwise. Times differ between machines; ratios',
     'hardly do.\n',
   ].join('\n');
 }

@@ -27,7 +27,7 @@ test('a ratio that is a fifth worse than before is a regression, on any machine'
 });
 
 test('what the spread of the runs explains is no regression, and what is better never is', (t) => {
-  const noisy = { ...measured('start', 300, 'ms', 100), spread: [150, 450] as const };
+  const noisy = { ...measured('start', 300, 'ms', 100), ratioSpread: [1.5, 4.5] as const };
   t.notOk(compareReports(result(measured('start', 220, 'ms', 100)), result(noisy))[0]?.regressed);
   t.ok(
     (compareReports(result(measured('start', 300, 'ms', 100)), result(measured('start', 200, 'ms', 100)))[0]?.worse ??

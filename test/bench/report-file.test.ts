@@ -13,7 +13,7 @@ test('several runs are reported by the median of each figure and its spread', as
   ];
   const results = combined([run(12, 10), run(30, 10), run(11, 11)]);
   t.match(results, [{ figures: [{ value: 12, baseline: 10, spread: [11, 30] }], notes: ['run of 11'] }]);
-  const path = writeReport(t.testdir(), { name: 'cost', introduction: 'What it is.', runs: 3, facts, results });
+  const path = writeReport(t.testdir(), { name: 'cost', introduction: 'What it is.', facts, results });
   const text = await readFile(path, 'utf8');
   t.match(text, /^# Benchmark: cost\n\nWhat it is\.\n/);
   t.match(text, /\| launch \| 12 ns \(11 to 30\) \| 10 \| 1\.200 \|/);
@@ -45,7 +45,7 @@ test('variants stand side by side, and the picture has a dot for each', async (t
     },
   ];
   const directory = t.testdir();
-  const path = writeReport(directory, { name: 'share', introduction: '', runs: 1, facts, results });
+  const path = writeReport(directory, { name: 'share', introduction: '', facts, results });
   const text = await readFile(path, 'utf8');
   t.match(text, '|  | unit | baseline | ours | other |');
   t.match(text, '| 20 us @30 | % | 30 | 30.10 | 45 |');

@@ -1,10 +1,4 @@
-import { openSync, readSync } from 'node:fs';
-
-const schedstat = openSync('/proc/self/schedstat', 'r');
-const text = Buffer.alloc(64);
-/** A core of 2020 without other work needs this long for one round of the reference work. */
-const REFERENCE_MS = 10;
-const REFERENCE_ROUNDS = 8;
+import { REFERENCE_MS, referenceMs, threadCpuMs } from './reference-work.js';
 
 /**
  * Measures the longest turn of this process's event loop, in CPU time of its thread: neither other programs nor V8's
@@ -37,23 +31,4 @@ export class LoopMeter {
     this.#longestMs = Math.max(this.#longestMs, now - this.#lastCpuMs);
     this.#lastCpuMs = now;
   }
-}
-
-/** The CPU time of the reference work: objects, strings and JSON, which the programs handle too. */
-function referenceMs(): number {
-  const before = threadCpuMs();
-  for (let round = 0; round < REFERENCE_ROUNDS; round++) {
-    const pods = new Map<string, object>();
-    for (let at = 0; at < 5_000; at++)
-      pods.set(`pod-${at}`, { name: `pod-${at}`, labels: { app: `app-${at % 50}` }, cores: at % 100 });
-    const read = JSON.parse(JSON.stringify([...pods.values()])) as unknown[];
-    if (read.length !== pods.size) throw new Error('JSON lost a pod');
-  }
-  return (threadCpuMs() - before) / REFERENCE_ROUNDS;
-}
-
-/** The CPU time of the main thread, exact to a tick of the kernel; `process.threadCpuUsage` needs Node 23. */
-function threadCpuMs(): number {
-  readSync(schedstat, text, 0, text.length, 0);
-  return Number(text.toString('latin1', 0, text.indexOf(' '))) / 1e6;
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PLUGIN_SOCKET } from '../../../src/agent/device-plugin/plugin-server.js';
 import { KubeletEmulator } from '../../../src/simulation/kubelet/kubelet.js';
 import { LOOP_METER, longestTurn } from '../metered-program.js';
 import type { MachinePaths } from './tenant.js';
@@ -42,6 +43,11 @@ export class AgentProcess {
     this.logPath = at('agent.log');
     mkdirSync(options.directory, { recursive: true });
     this.kubelet = new KubeletEmulator({ directory: at('plugins'), podResourcesSocket: at('pod-resources.sock') });
+  }
+
+  /** The socket of the device plugin for cores. */
+  get pluginSocket(): string {
+    return join(this.#options.directory, 'plugins', PLUGIN_SOCKET.core);
   }
 
   get pid(): number {

@@ -1,0 +1,33 @@
+import { GOALS } from './goals.js';
+
+/** How `npm run bench` runs a benchmark. */
+export interface StandardRun {
+  readonly args: readonly string[];
+  readonly runs: number;
+}
+
+/** A figure with a goal is the median of so many samples. */
+const RUNS = 3;
+
+/**
+ * What differs from three runs of what has a goal, and one of the others: short variants where three whole runs would
+ * take many minutes, and one run of what takes its three samples by itself.
+ */
+const EXCEPTIONS: Readonly<Record<string, Partial<StandardRun>>> = {
+  agent: { runs: 1 },
+  display: { runs: 1 },
+  dra: { runs: 1 },
+  'launch-storm': { args: ['--quick'] },
+  oversubscription: { args: ['--quick'] },
+  priority: { args: ['--quick', 'alone', 'high beside low'] },
+  scheduler: { args: ['--short', '--nodes', '100', '--pods', '300'] },
+  'scheduler-groups': { runs: 1 },
+  service: { args: ['--quick'] },
+  share: { args: ['--quick'] },
+  start: { args: ['--quick'] },
+};
+
+export function standardRun(bench: string): StandardRun {
+  const isJudged = GOALS.some((goal) => goal.bench === bench);
+  return { args: [], runs: isJudged ? RUNS : 1, ...EXCEPTIONS[bench] };
+}
