@@ -1,14 +1,15 @@
 import type { Clock } from '../src/host/clock.js';
 
 interface Due {
-  readonly at: number;
+  at: number;
   readonly action: () => void;
 }
 
 /** A clock that a test moves by hand. */
 export class ManualClock implements Clock {
   #now: number;
-  #due: readonly Due[] = [];
+  /** In the order of the calls; of several at one time, the first is due first. */
+  readonly #due = new Set<Due>();
 
   constructor(now = 1_000_000) {
     this.#now = now;
@@ -20,34 +21,37 @@ export class ManualClock implements Clock {
 
   after(delayMs: number, action: () => void): () => void {
     const due = { at: this.#now + delayMs, action };
-    this.#due = [...this.#due, due];
-    return () => {
-      this.#due = this.#due.filter((other) => other !== due);
-    };
+    this.#due.add(due);
+    return () => void this.#due.delete(due);
   }
 
   every(periodMs: number, action: () => void): () => void {
-    let cancel = (): void => undefined;
-    const arm = (): void => {
-      cancel = this.after(periodMs, () => {
-        arm();
+    const due: Due = {
+      at: this.#now + periodMs,
+      action: () => {
+        due.at += periodMs;
+        this.#due.add(due);
         action();
-      });
+      },
     };
-    arm();
-    return () => cancel();
+    this.#due.add(due);
+    return () => void this.#due.delete(due);
   }
 
   /** Lets time pass; what falls due on the way happens in order, each at its own time. */
   advance(ms: number): void {
     const end = this.#now + ms;
-    for (;;) {
-      const next = this.#due.filter((due) => due.at <= end).sort((a, b) => a.at - b.at)[0];
-      if (next === undefined) break;
-      this.#due = this.#due.filter((due) => due !== next);
+    for (let next = this.#next(end); next !== null; next = this.#next(end)) {
+      this.#due.delete(next);
       this.#now = next.at;
       next.action();
     }
     this.#now = end;
+  }
+
+  #next(end: number): Due | null {
+    let next: Due | null = null;
+    for (const due of this.#due) if (due.at <= end && (next === null || due.at < next.at)) next = due;
+    return next;
   }
 }
