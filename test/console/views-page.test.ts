@@ -1,10 +1,10 @@
 import { test } from 'tap';
 import type { Browser, Page } from 'playwright-core';
 import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../page/browser.js';
-import { nodeObject } from './cluster-objects.js';
+import { nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole, type RunningConsole } from './fixture.js';
 import { fullCluster, GPU, LONG_GROUP } from './full-cluster.js';
-import { eventObject, groupObject } from './quota-objects.js';
+import { claimingPod, claimObject, eventObject, groupObject, serveClaims } from './quota-objects.js';
 
 const skip = noBrowser;
 /** One browser for all tests of this file. */
@@ -152,6 +152,25 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
       await page.locator('.wide-bars .track').nth(1).getAttribute('title'),
       /default\/notebook: 30 cores, claim shared/,
     );
+    t.same(complaints(), []);
+    await page.context().close();
+  });
+
+  t.test('pods that share a claim share its part of the bar of a GPU', async (t) => {
+    const console = await runningConsole(t, (server) => {
+      serveClaims(server);
+      server.seed('nodes', nodeObject('gpu-node-1', { gpus: 1 }));
+      const claim = { on: { node: 'gpu-node-1', gpu: 0 }, cores: 60, pods: ['one', 'two'] };
+      server.seed('resourceclaims', claimObject('shared', claim));
+      for (const name of claim.pods)
+        server.seed('pods', claimingPod(podObject(name, { node: 'gpu-node-1' }), 'shared'));
+    });
+    const { page, complaints } = await open(console, 'operator');
+    await page.locator('.bars .segment').nth(1).waitFor();
+    const widths = await page.evaluate(
+      `[...document.querySelectorAll('.bars .segment')].map(({ style }) => style.width)`,
+    );
+    t.same(widths, ['30%', '30%']);
     t.same(complaints(), []);
     await page.context().close();
   });

@@ -29,10 +29,12 @@ function bar(rows, gpu, kind, slices) {
     ].join('\n'),
   });
   let shown = 0;
-  for (const { pod, cores } of slices) {
+  const sharers = podsByClaim(slices);
+  for (const { pod, cores, claim } of slices) {
     const segment = h('span', { class: `segment ${rows.markOf(pod)}` });
-    setWidth(segment, cores);
-    shown += cores;
+    const part = cores / (sharers.get(claimOf(pod, claim))?.size ?? 1);
+    setWidth(segment, part);
+    shown += part;
     track.append(segment);
   }
   // Slices of namespaces that this reader does not see.
@@ -42,4 +44,16 @@ function bar(rows, gpu, kind, slices) {
     track.append(rest);
   }
   return track;
+}
+
+/** The pods that share a claim: each has its part of what the claim has. */
+function podsByClaim(slices) {
+  const pods = new Map();
+  for (const { pod, claim } of slices)
+    if (claim !== undefined) pods.set(claimOf(pod, claim), (pods.get(claimOf(pod, claim)) ?? new Set()).add(pod.uid));
+  return pods;
+}
+
+function claimOf({ namespace }, claim) {
+  return `${namespace}/${claim}`;
 }

@@ -26,7 +26,11 @@ function picture(rows, root, words) {
         linesOf,
         nothing: root === '' ? 'The cluster has no quota group.' : `The cluster has no quota group ${root}.`,
       }),
-      h('p', { class: 'quiet note' }, 'Used includes the groups below; itself does not.'),
+      h(
+        'p',
+        { class: 'quiet note' },
+        'Used is what the workloads of the group itself use, and what the groups below have.',
+      ),
     ),
   ].filter((part) => part !== null);
 }
@@ -50,8 +54,8 @@ function linesOf({ limits, hours }) {
 /** A budget's key, what is left of it, and how fast it is used. */
 function hoursOf({ key, left, rate, nextMs }) {
   const facts = [
-    ...(left === undefined ? [] : [`${left} left`]),
-    ...(rate === undefined ? [] : [`${rate} per hour now`]),
+    ...(left === undefined ? [] : [`${short(left)} left`]),
+    ...(rate === undefined ? [] : [`${short(rate)} per hour now`]),
     ...(nextMs === undefined ? [] : [`next grant ${moment(nextMs)}`]),
   ];
   return [`hours of ${key}`, facts.length === 0 ? null : h('span', { class: 'quiet' }, ` ${facts.join(', ')}`)];
@@ -60,9 +64,12 @@ function hoursOf({ key, left, rate, nextMs }) {
 function cells(name, { hard, used, selfUsed, part }) {
   return [
     h('th', { scope: 'row', class: 'limit-key' }, name),
-    h('td', {}, hard),
-    h('td', {}, used ?? '–'),
-    h('td', {}, selfUsed ?? '–'),
+    ...[hard, used, selfUsed].map((amount) => h('td', {}, amount === undefined ? '–' : short(amount))),
     meter(part, part >= 1),
   ];
+}
+
+/** An amount with two decimals at most. */
+function short(amount) {
+  return amount.replace(/(\.\d\d)\d+$/u, '$1');
 }
