@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { USAGE_FILE } from '../../src/abi/vgpu-abi.js';
 import { NODE, TestCluster } from './cluster.js';
+import { helm, onHostNetwork, simulatedValues } from './helm.js';
 import { importOwnImage } from './image.js';
 import { until } from '../harness/eventually.js';
 import { shareMounts } from './shared-mounts.js';
@@ -154,3 +155,57 @@ test('installed as docs/guides/install.md describes, two pods share a GPU within
   );
   t.match(written, /ENOSPC/, 'a container cannot fill the disk with the usage file');
 });
+
+/** What scripts/release published: names with digests. */
+interface Release {
+  readonly version: string;
+  readonly image: string;
+  readonly chart: string;
+}
+
+const releaseFile = process.env['GPU_MANAGER_RELEASE'];
+
+test(
+  'a published release is installed by one helm install of its chart, upgraded and removed, and nodes pull exactly its image',
+  { skip: releaseFile === undefined ? 'no release is at hand: npm run release:rehearse publishes one' : false },
+  async (t) => {
+    const { image, chart } = JSON.parse(readFileSync(releaseFile ?? '', 'utf8')) as Release;
+    const plain = /^oci:\/\/(?:127\.0\.0\.1|localhost):/.test(chart) ? ['--plain-http'] : [];
+    shareMounts('/etc/gpu-manager');
+    await cluster.kubectl('label', 'node', NODE, 'nvidia-device-enable=enable', '--overwrite');
+    t.teardown(() => cluster.kubectl('label', 'node', NODE, 'nvidia-device-enable-'));
+    await helm(cluster, 'install', 'gpu-manager', chart, ...plain, ...simulatedValues(cluster));
+    await onHostNetwork(cluster, 'gpu-manager');
+    const agent = async (): Promise<{ readonly image: string; readonly args: string }> => {
+      await system('rollout', 'status', 'daemonset/gpu-manager', '--timeout=180s');
+      const path = '{.items[0].status.containerStatuses[0].imageID} {.items[0].spec.containers[0].args}';
+      const [found = '', args = ''] = (
+        await system('get', 'pods', '-l', 'app.kubernetes.io/name=gpu-manager', '-o', `jsonpath=${path}`)
+      ).split(' ', 2);
+      return { image: found, args };
+    };
+    const cores = (): Promise<string> =>
+      cluster.kubectl('get', 'node', NODE, '-o', 'jsonpath={.status.allocatable.tencent\\.com/vcuda-core}');
+    await until('the node to offer its GPUs', async () => (await cores()) === '400');
+    const digest = image.slice(image.indexOf('@'));
+    t.ok((await agent()).image.endsWith(digest), `the agent runs ${image}`);
+
+    await helm(
+      cluster,
+      'upgrade',
+      'gpu-manager',
+      chart,
+      ...plain,
+      ...simulatedValues(cluster, 'agent.extraArgs={--v=4}'),
+    );
+    await onHostNetwork(cluster, 'gpu-manager');
+    await until('the agent with the new flag', async () => (await agent()).args.includes('--v=4'));
+    t.ok((await agent()).image.endsWith(digest));
+    await until('the node to offer its GPUs again', async () => (await cores()) === '400');
+
+    await helm(cluster, 'uninstall', 'gpu-manager', '--wait');
+    await until('the pods of the release to end', async () => (await system('get', 'pods', '-o', 'name')) === '');
+    for (const kind of ['daemonset', 'serviceaccount', 'configmap', 'networkpolicy'])
+      t.notMatch(await system('get', kind, '-o', 'name'), /gpu-manager/, kind);
+  },
+);

@@ -115,16 +115,16 @@ test('the manifest for krew names an archive of this version for each platform, 
 });
 
 test('the release builds the archives of all platforms, installs one by krew, and publishes them with the manifest', (t) => {
-  const release = read('.github/workflows/release.yml');
+  const release = read('scripts/release');
   const fetched = read('scripts/fetch-node');
   const [, platforms = ''] = /^for platform in (.*); do$/m.exec(fetched) ?? [];
   t.same(platforms.split(' '), ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']);
   t.match(fetched, /sha256sum --check/);
   const steps = [
-    'scripts/fetch-node build/node',
-    'scripts/krew.mjs build/krew',
-    'krew install --manifest',
-    'mv build/krew/*',
+    'scripts/fetch-node "$NODES"',
+    'scripts/krew.mjs "$directory"',
+    'kubectl-krew install --manifest',
+    'sha256sum -- *',
   ];
   const at = steps.map((step) => release.indexOf(step));
   t.ok(
@@ -136,7 +136,6 @@ test('the release builds the archives of all platforms, installs one by krew, an
     at,
     'in this order',
   );
-  t.ok((at.at(-1) ?? 0) < release.indexOf('sha256sum -- *'), 'checksums cover them');
   t.end();
 });
 

@@ -16,16 +16,41 @@ test('actionlint finds nothing in the workflows', { skip: missingProgram('action
   t.end();
 });
 
-test('a release names its registry once, builds both architectures, and pushes image and chart there', (t) => {
+test('a release names its registry once, and is one command that a rehearsal runs too', (t) => {
   const text = read(join(WORKFLOWS, 'release.yml'));
   t.equal(text.match(/vars\.REGISTRY/g)?.length, 1);
   const { env } = parse(text) as { readonly env: Readonly<Record<string, string>> };
   t.match(env['REGISTRY'], /vars\.REGISTRY/);
-  t.match(text, /--platform linux\/amd64,linux\/arm64/);
-  t.match(text, /helm push .*"oci:\/\/\$REGISTRY_PATH\/charts"/);
-  t.match(text, /scripts\/release-notes\.mjs/);
-  t.match(text, /sha256sum/);
-  t.ok(text.indexOf('demo --once') < text.indexOf('helm push'), 'the image is run before the chart names it');
+  t.match(text, /npm run release -- build\/release "\$REGISTRY_PATH"/);
+  t.match(read('scripts/rehearse-release'), /^scripts\/release "\$directory" "127\.0\.0\.1:\$port/m);
+  t.notMatch(text, /helm push|cosign sign|buildx build/, 'what the rehearsal does not run');
+  t.end();
+});
+
+test('a release pushes both architectures, runs the image before the chart names it, signs, and verifies', (t) => {
+  const [release, image] = [read('scripts/release'), read('scripts/release-image')];
+  t.match(image, /docker buildx build --push --platform linux\/amd64,linux\/arm64/);
+  t.match(image, /docker run --rm --pull always "\S+" demo --once/);
+  const steps = [
+    'node scripts/release-notes.mjs',
+    '$(scripts/release-image',
+    'node scripts/release-chart.mjs',
+    'helm push',
+    'cosign sign --recursive',
+    'sha256sum -- *',
+    'cosign verify-attestation',
+    'cosign verify-blob',
+  ];
+  const at = steps.map((step) => release.indexOf(step));
+  t.ok(
+    at.every((each) => each > 0),
+    `${steps.join(', ')}: ${at.join(', ')}`,
+  );
+  t.same(
+    [...at].sort((a, b) => a - b),
+    at,
+    'in this order',
+  );
   t.end();
 });
 
