@@ -25,19 +25,9 @@ export function size(bits: BitSet): number {
   return count;
 }
 
-/**
- * Calls `visit` with every subset of `among` that has `count` positions, in lexicographic order of their positions: the
- * set with the lowest positions comes first.
- */
-export function eachSubset(among: BitSet, count: number, visit: (subset: BitSet) => void): void {
-  const positions = positionsOf(among);
-  const choose = (from: number, left: number, chosen: BitSet): void => {
-    if (left === 0) {
-      visit(chosen);
-      return;
-    }
-    for (let at = from; at <= positions.length - left; at++)
-      choose(at + 1, left - 1, chosen | (1 << (positions[at] as number)));
-  };
-  if (count <= positions.length) choose(0, count, 0);
+/** The next larger number with as many bits: from `(1 << k) - 1` on, it goes through all sets of k positions. */
+export function nextOfSize(bits: BitSet): BitSet {
+  const low = bits & -bits;
+  const carried = bits + low;
+  return carried | (((bits ^ carried) >>> 2) / low);
 }

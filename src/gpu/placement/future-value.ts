@@ -1,4 +1,4 @@
-import { bitsOf, eachSubset, size, type BitSet } from './bit-set.js';
+import { bitsOf, lowest, nextOfSize, size, type BitSet } from './bit-set.js';
 import type { SetTable } from './set-table.js';
 
 /** Set sizes that jobs request, largest first: the scarcest size is preserved first. */
@@ -14,7 +14,7 @@ export class FutureValue {
   readonly #known = new Map<BitSet, readonly number[]>();
   /** GPUs that are interchangeable, as `prefixes[k]`: the k lowest of them. */
   readonly #twins: readonly { readonly all: BitSet; readonly prefixes: readonly BitSet[] }[];
-  #matchings: Float64Array | null = null;
+  #matchings: Int32Array | null = null;
 
   constructor(table: SetTable) {
     this.#table = table;
@@ -80,20 +80,25 @@ function twinsOf(table: SetTable): { all: BitSet; prefixes: BitSet[] }[] {
 /** All sets of one size, the most valuable first. */
 interface Ranking {
   readonly sets: Int32Array;
-  readonly values: Float64Array;
+  readonly values: Int32Array;
 }
 
 /** Sets have at most 16 bits, values less than 37: both fit in the 53 bits of one number, which sorts fast. */
 const SET_RANGE = 65_536;
 
 function rank(table: SetTable, jobSize: number): Ranking {
-  const keys: number[] = [];
-  eachSubset((1 << table.count) - 1, jobSize, (set) => keys.push(table.of(set) * SET_RANGE + set));
-  const sorted = Float64Array.from(keys).sort().reverse();
-  return {
-    sets: Int32Array.from(sorted, (key) => key % SET_RANGE),
-    values: sorted.map((key) => Math.floor(key / SET_RANGE)),
-  };
+  const all: BitSet[] = [];
+  for (let set = (1 << jobSize) - 1; set < 1 << table.count; set = nextOfSize(set)) all.push(set);
+  const keys = new Float64Array(all.length);
+  all.forEach((set, at) => (keys[at] = table.of(set) * SET_RANGE + set));
+  keys.sort();
+  const [sets, values] = [new Int32Array(keys.length), new Int32Array(keys.length)];
+  for (let at = 0; at < keys.length; at++) {
+    const key = keys[keys.length - 1 - at] as number;
+    sets[at] = key % SET_RANGE;
+    values[at] = key / SET_RANGE;
+  }
+  return { sets, values };
 }
 
 /**
@@ -121,15 +126,16 @@ function bestDisjoint(ranking: Ranking, among: BitSet, jobs: number): number {
 }
 
 /** For every set, the value of its best pairs; each GPU is in one pair at most. */
-function matchings(table: SetTable): Float64Array {
-  const best = new Float64Array(1 << table.count);
+function matchings(table: SetTable): Int32Array {
+  const best = new Int32Array(1 << table.count);
   for (let set = 3; set < best.length; set++) {
     const first = set & -set;
     const rest = set ^ first;
+    const pairs = table.pairsOf(lowest(first));
     let most = best[rest] as number;
     for (let others = rest; others !== 0; others &= others - 1) {
       const other = others & -others;
-      const sum = table.of(first | other) + (best[rest ^ other] as number);
+      const sum = (pairs[lowest(other)] as number) + (best[rest ^ other] as number);
       if (sum > most) most = sum;
     }
     best[set] = most;

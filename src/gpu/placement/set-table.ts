@@ -8,7 +8,7 @@ export class SetTable {
   /** How many GPUs the machine has. */
   readonly count: number;
   readonly #pairs: readonly (readonly number[])[];
-  readonly #values: Float64Array;
+  readonly #values: Int32Array;
 
   /** `weigh` returns the value of a pair: a whole number, the same in both orders. */
   constructor(count: number, weigh: (a: number, b: number) => number) {
@@ -24,6 +24,11 @@ export class SetTable {
     return this.#values[set] as number;
   }
 
+  /** The values of the pairs of one GPU, by the position of the other; 0 for the GPU itself. */
+  pairsOf(position: number): readonly number[] {
+    return this.#pairs[position] as readonly number[];
+  }
+
   /** True when the two GPUs are interchangeable: swapping them changes the value of no set. */
   areTwins(a: number, b: number): boolean {
     const [rowOfA, rowOfB] = [this.#pairs[a] as readonly number[], this.#pairs[b] as readonly number[]];
@@ -35,8 +40,8 @@ export class SetTable {
  * Computes the value of each set from smaller sets: the set without its first GPU, plus the set without its second,
  * minus the set without both, plus the pair of the two.
  */
-function setValues(pairs: readonly (readonly number[])[]): Float64Array {
-  const values = new Float64Array(1 << pairs.length);
+function setValues(pairs: readonly (readonly number[])[]): Int32Array {
+  const values = new Int32Array(1 << pairs.length);
   for (let set = 1; set < values.length; set++) {
     const first = set & -set;
     const rest = set ^ first;
