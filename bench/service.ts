@@ -1,10 +1,15 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { PEER_SHARINGS, servePeers } from './peers/service.js';
 import { measured, type BenchOptions } from './report.js';
 import { SteeringAgent } from './sim/agent.js';
 import { SimulatedMachine } from './sim/machine.js';
-import { serve, type Limits, type Neighbours } from './sim/neighbours.js';
+import { serve, type Limits, type Neighbours, type Served } from './sim/neighbours.js';
 
 const SECONDS = 20;
-const QUICK_SECONDS = 6;
+const QUICK_SECONDS = 8;
+/** The monitor of HAMi acts every five seconds. */
+const PEER_SECONDS = 16;
 /** Loads, in percent of the service's share of half the GPU. */
 const SHARE = 50;
 const LOADS = [30, 60, 80] as const;
@@ -31,12 +36,17 @@ const SHARINGS = {
 /**
  * What a service feels beside a training whose kernels take 20 ms, on one simulated GPU: latencies of requests that
  * arrive at random (Poisson), and of a decoder's tokens, each against the GPU without the training; and what the
- * training gets of the rest. With the driver's time slices alone, hard halves, equal shares and priority.
+ * training gets of the rest. With the driver's time slices alone, hard halves, equal shares and priority; and, as root,
+ * behind the libraries of other projects that `scripts/build-peers` made in DIR. Nothing interrupts a kernel: a request
+ * may wait for one of the training.
  *
- *     npm run bench -- service [--quick] [infer|decode]
+ *     npm run bench -- service [--quick] [--peers DIR] [infer|decode]
  */
 export async function run({ args, report, note }: BenchOptions): Promise<void> {
   const quick = args.includes('--quick');
+  const at = args.indexOf('--peers');
+  const peers = at < 0 ? null : resolve(args[at + 1] ?? '.');
+  if (peers !== null) note(readFileSync(join(peers, 'versions'), 'utf8').trim());
   const names = Object.keys(SERVICES) as (keyof typeof SERVICES)[];
   const wanted = names.filter((name) => args.includes(name));
   const machine = await SimulatedMachine.open(1);
@@ -44,18 +54,24 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
   try {
     for (const service of wanted.length === 0 ? names : wanted)
       for (const load of quick ? [JUDGED_LOAD] : LOADS) {
-        let exclusiveP99 = NaN;
-        for (const [sharing, limits] of Object.entries(SHARINGS)) {
-          const neighbours = { pattern: `${service}:${(load * SHARE) / 100}`, kernelMs: KERNEL_MS, ...limits };
-          const served = await serve(machine, agent, neighbours, quick ? QUICK_SECONDS : SECONDS);
+        let exclusiveP99: number | null = null;
+        const tell = (sharing: string, { p50Ms, p99Ms, batchPart }: Served): void => {
           const row = `${service} at ${load} % of its share, ${sharing}`;
-          const isAlone = limits.batch === 'none';
-          if (isAlone) exclusiveP99 = served.p99Ms;
-          report(measured(`${row}: p50`, served.p50Ms, 'ms'));
-          report(measured(`${row}: p99`, served.p99Ms, 'ms', isAlone ? null : exclusiveP99));
-          if (isAlone) continue;
-          report(measured(`${row}: the training's part of the rest`, 100 * served.batchPart, '%', 100));
+          report(measured(`${row}: p50`, p50Ms, 'ms'));
+          report(measured(`${row}: p99`, p99Ms, 'ms', exclusiveP99));
+          if (exclusiveP99 !== null)
+            report(measured(`${row}: the training's part of the rest`, 100 * batchPart, '%', 100));
+        };
+        const work = { pattern: `${service}:${(load * SHARE) / 100}`, kernelMs: KERNEL_MS };
+        const seconds = quick ? QUICK_SECONDS : SECONDS;
+        for (const [sharing, limits] of Object.entries(SHARINGS)) {
+          const served = await serve(machine, agent, { ...work, ...limits }, seconds);
+          tell(sharing, served);
+          exclusiveP99 ??= served.p99Ms;
         }
+        if (peers === null) continue;
+        for (const [sharing, how] of Object.entries(PEER_SHARINGS))
+          tell(sharing, await servePeers(peers, how, { ...work, share: SHARE }, Math.max(seconds, PEER_SECONDS)));
       }
   } finally {
     await agent.stop();

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { BUILD_DIRECTORY, SimulatedMachine, stop, type Description, type MachineStatus } from '../sim/machine.js';
-import { install, makeFolders, type Environment, type Library, type Limits } from './library.js';
+import { hamiRegion, install, makeFolders, type Environment, type Library, type Limits } from './library.js';
 
 const SCRIPT = fileURLToPath(new URL('../../../bench/peers/in-container.sh', import.meta.url));
 const AGENT = fileURLToPath(new URL('agent-process.js', import.meta.url));
-const PROGRAM = join(BUILD_DIRECTORY, 'bench', 'any_library');
+const PROGRAMS = join(BUILD_DIRECTORY, 'bench');
+const PROGRAM = join(PROGRAMS, 'any_library');
 const MIB = 2 ** 20;
 /** Not the default of zeros, which vgpu-manager takes for no GPU. */
 const GPU_UUID = 'GPU-12345678-0000-0000-0000-000000000001';
@@ -50,8 +51,8 @@ export class PeerMachine {
     return new PeerContainer(this, directory, environment);
   }
 
-  /** Starts `any_library` with the arguments in a container. */
-  start(directory: string, { preload, variables }: Environment, args: readonly string[]): ChildProcess {
+  /** Starts a program with its arguments in a container. */
+  start(directory: string, { preload, variables }: Environment, command: readonly string[]): ChildProcess {
     const env = {
       ...this.#machine.environment,
       ...variables,
@@ -60,8 +61,8 @@ export class PeerMachine {
       ...(preload === null ? {} : { PRELOAD: preload }),
     };
     // Neither unshare nor the script forks: the program keeps the process id.
-    const command = ['--mount', '--propagation', 'private', SCRIPT, directory, PROGRAM, ...args];
-    const child = spawn('unshare', command, { env, stdio: ['pipe', 'pipe', 'pipe'] });
+    const all = ['--mount', '--propagation', 'private', SCRIPT, directory, ...command];
+    const child = spawn('unshare', all, { env, stdio: ['pipe', 'pipe', 'pipe'] });
     // A program may end before its input does.
     child.stdin.on('error', () => undefined);
     this.#children.add(child);
@@ -112,8 +113,19 @@ export class PeerContainer {
     this.#environment = environment;
   }
 
+  /** Starts `any_library`. */
   start(...args: readonly string[]): ChildProcess {
-    return this.#machine.start(this.#directory, this.#environment, args);
+    return this.#machine.start(this.#directory, this.#environment, [PROGRAM, ...args]);
+  }
+
+  /** Starts another program of native/bench. */
+  startProgram(name: string, ...args: readonly string[]): ChildProcess {
+    return this.#machine.start(this.#directory, this.#environment, [join(PROGRAMS, name), ...args]);
+  }
+
+  /** The file that the programs of a container of HAMi share. */
+  get sharedRegion(): string {
+    return hamiRegion(this.#directory);
   }
 
   /** Runs a program to its end, or ends it after `timeoutMs`. */

@@ -27,6 +27,10 @@ export const LIMITERS = LIBRARIES.filter((library) => library !== 'none');
 export interface Limits {
   readonly share: number | null;
   readonly memoryMib: number | null;
+  /** Where others leave the GPU idle; absent: the share. Of vgpu-manager. */
+  readonly softLimit?: number;
+  /** Of HAMi-core; absent: none, and the share is enforced whatever others do. */
+  readonly priority?: 'high' | 'low';
 }
 
 /** What a program of the container gets, besides the container's folders. */
@@ -102,14 +106,19 @@ async function installOurs({ directory, gpuUuid, limits, slice }: Setup): Promis
   return { preload: null, variables: {} };
 }
 
+/** The file that the programs of a container share, and HAMi's monitor reads and writes. */
+export const hamiRegion = (directory: string): string => join(directory, 'cudevshr.cache');
+
 function hami({ directory, limits }: Setup, library: string): Environment {
   return {
     preload: library,
     variables: {
       CUDA_REDIRECT: library,
       LIBCUDA_LOG_LEVEL: '0',
-      CUDA_DEVICE_MEMORY_SHARED_CACHE: join(directory, 'cudevshr.cache'),
-      GPU_CORE_UTILIZATION_POLICY: 'FORCE',
+      CUDA_DEVICE_MEMORY_SHARED_CACHE: hamiRegion(directory),
+      ...(limits.priority === undefined
+        ? { GPU_CORE_UTILIZATION_POLICY: 'FORCE' }
+        : { CUDA_TASK_PRIORITY: limits.priority === 'high' ? '0' : '1' }),
       ...(limits.share === null ? {} : { CUDA_DEVICE_SM_LIMIT: String(limits.share) }),
       ...(limits.memoryMib === null ? {} : { CUDA_DEVICE_MEMORY_LIMIT_0: `${limits.memoryMib}m` }),
     },
@@ -142,7 +151,9 @@ async function vgpuManager(
       CUDA_SM_SHARED_BUCKET: 'true',
       CUDA_MEM_RATIO: '1.00',
       LOGGER_LEVEL: '0',
-      ...(share === null ? {} : { CUDA_CORE_LIMIT_0: share, CUDA_CORE_SOFT_LIMIT_0: share }),
+      ...(share === null
+        ? {}
+        : { CUDA_CORE_LIMIT_0: share, CUDA_CORE_SOFT_LIMIT_0: String(limits.softLimit ?? share) }),
       ...(limits.memoryMib === null ? {} : { CUDA_MEM_LIMIT_0: `${limits.memoryMib}m` }),
       ...(controller === null ? {} : { CUDA_SM_CONTROLLER: controller }),
     },

@@ -1,6 +1,7 @@
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SteeringAgent, SliceLimits } from './agent.js';
-import { stop, type SimulatedMachine } from './machine.js';
+import { stop, type MachineStatus, type SimulatedMachine } from './machine.js';
 
 /** For starting, and for learning the costs of launches; the service leaves out its first two seconds too. */
 const WARM_UP_S = 2;
@@ -34,46 +35,68 @@ export interface Served {
   readonly work: number;
 }
 
+/** Where the neighbours run, and how their programs start: `tenant` with these arguments. */
+export interface NeighbourPrograms {
+  readonly status: () => Promise<MachineStatus>;
+  readonly service: (args: readonly string[]) => ChildProcess;
+  /** Null: the service is alone. */
+  readonly batch: ((args: readonly string[]) => ChildProcess) | null;
+}
+
 /** Runs the neighbours on GPU 0 for this time, after a warm-up. */
 export async function serve(
   machine: SimulatedMachine,
   agent: SteeringAgent,
-  { pattern, service: serviceLimits, batch: batchLimits, kernelMs }: Neighbours,
+  { service, batch, ...work }: Neighbours,
   seconds: number,
 ): Promise<Served> {
-  const sliceOf = async (limits: Limits | 'none' | null): Promise<string | null> =>
-    limits === null || limits === 'none' ? null : agent.slice({ gpu: 0, ...limits });
-  const serviceSlice = await sliceOf(serviceLimits);
-  const batchSlice = await sliceOf(batchLimits);
+  const slices = new Map<Limits, string>();
+  for (const limits of [service, batch])
+    if (limits !== null && limits !== 'none') slices.set(limits, await agent.slice({ gpu: 0, ...limits }));
+  const starter =
+    (limits: Limits | null, output: 'pipe' | 'ignore') =>
+    (args: readonly string[]): ChildProcess =>
+      machine.start({
+        name: 'tenant',
+        args,
+        gpu: 0,
+        slice: limits === null ? null : (slices.get(limits) ?? null),
+        output,
+      });
+  try {
+    return await runNeighbours(
+      {
+        status: () => machine.status(),
+        service: starter(service, 'pipe'),
+        batch: batch === 'none' ? null : starter(batch, 'ignore'),
+      },
+      work,
+      seconds,
+    );
+  } finally {
+    for (const slice of slices.values()) await agent.remove(slice);
+  }
+}
+
+/** Runs both programs for this time, after a warm-up. */
+export async function runNeighbours(
+  programs: NeighbourPrograms,
+  { pattern, kernelMs }: Pick<Neighbours, 'pattern' | 'kernelMs'>,
+  seconds: number,
+): Promise<Served> {
   const total = seconds + WARM_UP_S;
-  const batch =
-    batchLimits === 'none'
-      ? null
-      : machine.start({
-          name: 'tenant',
-          args: [String(total + 60), `async:${kernelMs * 1000}`],
-          gpu: 0,
-          slice: batchSlice,
-        });
+  const batch = programs.batch?.([String(total + 60), `async:${kernelMs * 1000}`]) ?? null;
   await sleep(WARM_UP_S * 1000);
-  const service = machine.start({
-    name: 'tenant',
-    args: [String(total), pattern],
-    gpu: 0,
-    slice: serviceSlice,
-    output: 'pipe',
-  });
+  const service = programs.service([String(total), pattern]);
   let text = '';
   service.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
   const ended = new Promise((resolve) => service.on('close', resolve));
   await sleep(WARM_UP_S * 1000);
-  const before = await machine.status();
+  const before = await programs.status();
   await sleep((seconds - 1) * 1000);
-  const after = await machine.status();
+  const after = await programs.status();
   await ended;
   if (batch !== null) await stop(batch);
-  if (serviceSlice !== null) await agent.remove(serviceSlice);
-  if (batchSlice !== null) await agent.remove(batchSlice);
   const elapsedNs = after.nowNs - before.nowNs;
   const workOf = (pid: number | undefined): number =>
     pid === undefined ? 0 : ((after.workNs.get(pid) ?? 0) - (before.workNs.get(pid) ?? 0)) / elapsedNs;
