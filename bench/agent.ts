@@ -30,8 +30,8 @@ const QUICK_MEASURED_MS = 3_000;
  * while each of them works a hundredth of its time. Measured by /proc, all threads together: the simulated NVML runs in
  * the agent and checks whether the processes of its machine are alive, which costs more with each of them. The agents
  * of a load run side by side; started by root, they keep usage files in a tmpfs, as the DaemonSet has it. The baseline
- * of CPU time is a Node process beside them that wakes ten times a second, as the agent does, and does nothing. Also the
- * first answer of all of an agent that has just started.
+ * of CPU time is a Node process beside them that wakes ten times a second, as the agent does, and does nothing. Also
+ * the first answer of all of an agent that has just started.
  *
  *     npm run bench -- agent [--quick] [start | rest | work] [8 | 64 | 256]
  *

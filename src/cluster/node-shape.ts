@@ -13,8 +13,8 @@ export interface ShapeResult {
 
 /**
  * Reads nodes. The agent's inventory lists the GPUs. For a node without one (an older agent), equal GPUs are assumed:
- * its capacity of `vcuda-core` divided by 100, with equal parts of its memory blocks, as in the original's extender, and
- * of the model that its labels name.
+ * its capacity of `vcuda-core` divided by 100, with equal parts of its memory blocks, as in the original's extender,
+ * and of the model that its labels name.
  *
  * Nodes with equal topologies share one topology object, so that placement derives its tables once.
  */

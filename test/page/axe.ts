@@ -7,8 +7,8 @@ interface Violation {
 }
 
 /**
- * What axe-core finds wrong with the page as it is now: the rule, the element, and how to mend it. `rules` are the ids of
- * the rules to check; all of them by default.
+ * What axe-core finds wrong with the page as it is now: the rule, the element, and how to mend it. `rules` are the
+ * ids of the rules to check; all of them by default.
  */
 export async function violationsOn(page: Page, rules?: readonly string[]): Promise<readonly string[]> {
   await page.evaluate(`window.axe ??= (() => { ${axe.source}; return axe; })()`);

@@ -7,7 +7,9 @@ import { readState, type ClusterState } from './cluster-state.js';
 import { readObjects } from './object-file.js';
 import { explainIn, type WaitingAnswer } from './why-waiting.js';
 
-/** Explains where the pod of a file fits: in the cluster of the API server, or in the one that `stateFile` describes. */
+/**
+ * Explains where the pod of a file fits: in the cluster of the API server, or in the one that `stateFile` describes.
+ */
 export async function explainFile(options: {
   readonly podFile: string;
   readonly stateFile: string | null;
