@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const NO_DOMAIN = join(ROOT, 'scripts/no-domain.mjs');
+const TAP = join(ROOT, 'node_modules/tap/dist/esm/index.js');
 /** After a file's own limit, which names the test that hangs. */
 const KILLED_AFTER_SECONDS = 30;
 
@@ -111,7 +112,7 @@ export const compiledOf = (file) => join('dist', file.replace(/\.ts$/u, '.js'));
 async function buildQuickTap() {
   const directory = join(ROOT, 'dist/node_modules/tap');
   const { version } = JSON.parse(readFileSync(join(ROOT, 'node_modules/tap/package.json'), 'utf8'));
-  const builtOf = [version, ...[join(ROOT, '.taprc'), NO_DOMAIN].map((file) => readFileSync(file, 'utf8'))].join('\n');
+  const builtOf = [version, ...[join(ROOT, '.taprc'), TAP, NO_DOMAIN].map((file) => readFileSync(file, 'utf8'))].join('\n');
   const manifest = join(directory, 'package.json');
   // tap leaves out of stacks what lies in a folder of this name.
   const main = 'node_modules/@tapjs/tap.js';
@@ -119,7 +120,7 @@ async function buildQuickTap() {
   execute('tap', ['build']);
   const { build: bundle } = await import('esbuild');
   await bundle({
-    entryPoints: [join(ROOT, 'node_modules/tap/dist/esm/main.js')],
+    entryPoints: [TAP],
     outfile: join(directory, main),
     bundle: true,
     format: 'esm',
