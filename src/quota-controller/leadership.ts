@@ -131,7 +131,7 @@ export class Leadership {
   }
 
   #newAdmissionCheck(objects: KueueObjects): AdmissionCheckController {
-    const { api, engine, reader, reconciler, log, clusterClock: clock } = this.#options;
+    const { api, engine, reader, reconciler, waiting, log, clusterClock: clock } = this.#options;
     const { openGroups: isOpenByDefault = true, reservationMs = RESERVATION_MS } = this.#options;
     const access = new NamespaceAccess({ api, observed: (name) => reconciler.group(name), isOpenByDefault });
     return new AdmissionCheckController({
@@ -141,6 +141,7 @@ export class Leadership {
       reader,
       access,
       reconciler,
+      arbitrated: waiting,
       reservationMs,
       clock,
       log,
@@ -163,6 +164,7 @@ export class Leadership {
           ? null
           : new GroupArbitrator({
               ...{ api, engine, reconciler, waiting, podsOfWorkloads, events, log, metrics, clock },
+              takeBack: async (uid) => (await this.#admissionCheck?.takeBack(uid)) ?? false,
               mode: config.mode,
               policy: config.policy,
             }),

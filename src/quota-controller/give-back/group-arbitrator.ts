@@ -36,6 +36,8 @@ export interface GroupArbitratorOptions {
   readonly waiting: WaitingWorkloads;
   /** The uids of the pods of each charged workload, by `refKey`. */
   readonly podsOfWorkloads: () => ReadonlyMap<string, readonly string[]>;
+  /** Takes the quota of a Workload of Kueue back; false if that is not possible now. */
+  readonly takeBack: (uid: string) => Promise<boolean>;
   readonly events: EventRecorder;
   readonly log: StructuredLog;
   readonly metrics: Pick<ArbitratorMetrics, 'stopped'>;
@@ -288,6 +290,7 @@ export class GroupArbitrator {
       for (const pod of pods) if ((await evictor.evict(pod)) !== 'evicted') return false;
       return pods.length > 0;
     }
+    if (stop === 'take-back') return this.#options.takeBack(workload.uid);
     const replicas = stop === 'scale' ? await replicasOf(api, workload) : null;
     if (stop === 'scale' && (replicas === null || replicas === 0)) return false;
     const charge = engine.charges(workload.group).find(({ workload: key }) => key === workload.key);

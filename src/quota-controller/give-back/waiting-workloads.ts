@@ -89,23 +89,26 @@ export class WaitingWorkloads {
     return `RoomKept: ${taken}=${formatQuantity(taken, of(kept, taken))} is kept for workloads that waited before, such as ${first}; try again later`;
   }
 
-  /** Notes that a demand was refused for lack of quota, or of room that is not kept for others. */
-  refused(demand: Demand): void {
+  /**
+   * Notes that a demand was refused for lack of quota, or of room that is not kept for others. A queued workload waits
+   * from its first refusal on.
+   */
+  refused(demand: Demand, isQueued = false): void {
     const { clock, group, engine } = this.#options;
     if (!this.#isRecorded(demand.group)) return;
     const key = refKey(demand.workload);
     const now = clock.now();
     const known = group(demand.group)?.waiting.get(key);
     const before = this.#refusals.get(key);
-    const isRetry = before !== undefined && now - before.last < RETRY_WITHIN_MS;
-    const refusals: Refusals = isRetry ? before : { first: now, last: now, writtenAt: null };
+    const isAgain = before !== undefined && now - before.last < RETRY_WITHIN_MS;
+    const refusals: Refusals = isAgain ? before : { first: now, last: now, writtenAt: null };
     refusals.last = now;
     this.#refusals.delete(key);
     this.#refusals.set(key, refusals);
     if (this.#refusals.size > MAX_REMEMBERED)
       for (const oldest of this.#refusals.keys()) if (this.#refusals.delete(oldest)) break;
     const isRecent = now - (refusals.writtenAt ?? known?.asked ?? -Infinity) < REFRESH_MS;
-    if (isRecent || (known === undefined && !isRetry)) return;
+    if (isRecent || (known === undefined && !isAgain && !isQueued)) return;
     if (known === undefined && (group(demand.group)?.waiting.size ?? 0) >= MAX_WAITING) return;
     const { keys } = engine.explain(demand);
     const amounts = new Map(

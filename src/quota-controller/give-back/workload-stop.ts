@@ -1,6 +1,7 @@
 import { MERGE_PATCH, type KubeAnswer, type KubeApi } from '../../kube/client.js';
 import { record } from '../../kube/json.js';
 import { objectPath, readObject, type ServedKind } from '../kinds.js';
+import { WORKLOAD_KIND } from '../kueue/workload.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
 
 /** Kinds that stop when this field is true, by name with API group. */
@@ -27,8 +28,11 @@ const SCALED: ReadonlySet<string> = new Set([
   'LeaderWorkerSet.leaderworkerset.x-k8s.io',
 ]);
 
-/** How a kind of workloads is stopped: a pod is evicted, and its client creates it again. */
-export type Stop = 'evict' | 'suspend' | 'scale';
+/**
+ * How a kind of workloads is stopped: a pod is evicted, and its client creates it again; the quota of a Workload of Kueue
+ * is taken back, and Kueue asks again.
+ */
+export type Stop = 'evict' | 'suspend' | 'scale' | 'take-back';
 
 function nameOf({ evaluator: { apiGroup, kind } }: Pick<ServedKind, 'evaluator'>): string {
   return apiGroup === '' ? kind : `${kind}.${apiGroup}`;
@@ -38,6 +42,7 @@ function nameOf({ evaluator: { apiGroup, kind } }: Pick<ServedKind, 'evaluator'>
 export function stopOf(kind: Pick<ServedKind, 'evaluator'>): Stop | null {
   const name = nameOf(kind);
   if (name === 'Pod') return 'evict';
+  if (kind.evaluator === WORKLOAD_KIND) return 'take-back';
   if (Object.hasOwn(SUSPENDED, name)) return 'suspend';
   return SCALED.has(name) ? 'scale' : null;
 }

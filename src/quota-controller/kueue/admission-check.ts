@@ -7,6 +7,7 @@ import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { apiGroupOf, type Demand, type QuotaEngine } from '../../quota/index.js';
 import type { NamespaceAccess } from '../admission/namespace-access.js';
+import type { WaitingWorkloads } from '../give-back/waiting-workloads.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import { isKind, type WorkloadReader } from '../workload-reader.js';
 import type { KueueObjects } from './kueue-objects.js';
@@ -14,7 +15,6 @@ import {
   KUEUE,
   WORKLOAD_KIND,
   isDecidable,
-  podSetNames,
   readKueueWorkload,
   type CheckEntry,
   type CheckState,
@@ -29,6 +29,8 @@ export interface AdmissionCheckOptions {
   readonly reader: WorkloadReader;
   readonly access: NamespaceAccess;
   readonly reconciler: Pick<Reconciler, 'onChange' | 'admitted'>;
+  /** Records Workloads that wait, and keeps room for others; null without an arbitrator. */
+  readonly arbitrated: Pick<WaitingWorkloads, 'keptFrom' | 'refused' | 'admitted'> | null;
   /** How long an answer is reserved until it is observed. */
   readonly reservationMs: number;
   /** The engine's time. */
@@ -175,6 +177,21 @@ export class AdmissionCheckController {
     await this.#admit(key, waiting);
   }
 
+  /**
+   * Takes the quota of a running Workload back: Kueue stops its pods and asks again. It stays charged until Kueue begins.
+   * False if Kueue stops it already, or could not be told.
+   */
+  async takeBack(uid: string): Promise<boolean> {
+    const workload = this.#options.objects.workload(uid);
+    if (workload === null || !isDecidable(workload)) return false;
+    const ours = this.#ours(workload).filter(({ state }) => state === 'Ready');
+    if (ours.length === 0) return false;
+    const { podSets, chargedTo } = workload;
+    return (
+      await this.#write(workload, ours, 'Retry', 'its quota goes back to the group that lent it', podSets, chargedTo)
+    ).ok;
+  }
+
   /** Tries every waiting Workload, by priority and then by the time of Kueue's reservation. */
   async #admitWaiting(): Promise<void> {
     const { objects } = this.#options;
@@ -201,7 +218,7 @@ export class AdmissionCheckController {
 
   /** Answers Ready if the group has room, and else writes why the Workload waits. */
   async #attempt(uid: string, waiting: Waiting): Promise<void> {
-    const { engine, objects, reconciler, reservationMs } = this.#options;
+    const { engine, objects, reconciler, arbitrated, reservationMs } = this.#options;
     const workload = objects.workload(uid);
     const ours = workload === null ? [] : this.#ours(workload);
     if (workload?.generation !== waiting.generation || !isDecidable(workload)) return;
@@ -212,13 +229,21 @@ export class AdmissionCheckController {
       workload: { ...waiting.demand.workload, version: versionOf({ metadata: { resourceVersion } }) },
     };
     const { group } = demand;
+    const kept = (await arbitrated?.keptFrom(demand)) ?? null;
+    if (kept !== null) {
+      arbitrated?.refused(demand, true);
+      return this.#wait(uid, waiting, workload, ours, kept);
+    }
     const fit = await engine.admit(demand, { dryRun: true });
     const operation = `${uid}@${resourceVersion}`;
     const decision = fit.allowed
       ? await engine.execute({ type: 'reserve', ...demand, ttlMs: reservationMs, operation, actor: FIELD_MANAGER })
       : fit;
     if (decision.code === 'Conflict') throw new Error(decision.message);
-    if (!decision.allowed) return this.#wait(uid, waiting, workload, ours, decision.message);
+    if (!decision.allowed) {
+      if (decision.code === 'QuotaExceeded') arbitrated?.refused(demand, true);
+      return this.#wait(uid, waiting, workload, ours, decision.message);
+    }
     reconciler.admitted(uid);
     const answer = await this.#write(
       workload,
@@ -228,7 +253,10 @@ export class AdmissionCheckController {
       waiting.podSets,
       waiting.labels,
     );
-    if (answer.ok) return void this.#waiting.delete(uid);
+    if (answer.ok) {
+      arbitrated?.admitted(demand);
+      return void this.#waiting.delete(uid);
+    }
     // The same answer may be stored already, by an earlier attempt or by the leader before: then it needs the
     // reservation until it is observed. Without a clear refusal the Workload is read when the reservation expires.
     if (REFUSALS.has(answer.code) && (await this.#isCharged(workload)) === false)
@@ -300,7 +328,7 @@ export class AdmissionCheckController {
     if (demand === null) return { is: 'free', reason: `not charged: ${evaluation.reason}` };
     const owner = subject === null ? null : await this.#chargedOwner(subject, demand);
     if (owner !== null) return { is: 'free', reason: `not charged: its ${owner.kind} ${owner.name} is charged` };
-    return { is: 'charged', demand, podSets: podSetNames(object), labels };
+    return { is: 'charged', demand, podSets: workload.podSets, labels };
   }
 
   /** The object that a Workload stands for: its job, or the first pod of its group. Null for an unknown kind. */

@@ -50,6 +50,8 @@ export interface Workload {
   readonly isEvicted: boolean;
   readonly isFinished: boolean;
   readonly isTerminating: boolean;
+  /** Names of its pod sets. */
+  readonly podSets: readonly string[];
   /** Group and types that are charged for it, as labels; empty if it is not charged. */
   readonly chargedTo: Readonly<Record<string, string>>;
 }
@@ -104,10 +106,14 @@ export function readKueueWorkload(object: unknown): Workload | null {
     isEvicted: condition('Evicted')?.status === 'True',
     isFinished: condition('Finished')?.status === 'True',
     isTerminating: metadata.deletionTimestamp !== undefined,
+    podSets: (spec?.podSets ?? []).map(({ name: podSet }) => podSet),
   };
-  // The AdmissionCheck records in its answer what it has charged. Kueue clears the answer when it evicts the Workload.
+  // The AdmissionCheck records in its answer what it has charged, and keeps the record when it takes the Workload back.
+  // Kueue clears the answer when it evicts the Workload.
   const isHeld = workload.isReserved && !workload.isEvicted && !workload.isFinished && !workload.isTerminating;
-  const charged = isHeld ? (status?.admissionChecks ?? []).filter(({ state }) => state === 'Ready') : [];
+  const charged = isHeld
+    ? (status?.admissionChecks ?? []).filter(({ state }) => state === 'Ready' || state === 'Retry')
+    : [];
   const annotations = charged.flatMap(({ podSetUpdates = [] }) => podSetUpdates.map((update) => update.annotations));
   return { ...workload, chargedTo: Object.assign({}, ...annotations) as Readonly<Record<string, string>> };
 }
@@ -116,11 +122,6 @@ export function readKueueWorkload(object: unknown): Workload | null {
 export function isDecidable(workload: Workload): boolean {
   const { isActive, isReserved, isEvicted, isFinished, isTerminating } = workload;
   return isActive && isReserved && !isEvicted && !isFinished && !isTerminating;
-}
-
-/** Names of the pod sets of a Workload. */
-export function podSetNames(object: unknown): readonly string[] {
-  return ((object as WorkloadManifest).spec?.podSets ?? []).map(({ name }) => name);
 }
 
 /**
