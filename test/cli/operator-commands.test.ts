@@ -131,6 +131,13 @@ test('doctor passes a healthy node, and names the problems of another one with t
   t.match(good.out, /^ok +kubelet +pod-resources lists 0 containers/m);
   t.match(good.out, /^ok +agent +is running and can serve pods/m);
   t.equal(good.code, good.out.includes('FAILED') ? 1 : 0);
+  t.notMatch(good.out, /NVIDIA's device plugin/);
+  const both = { Data: { PodDeviceEntries: null, RegisteredDevices: { 'nvidia.com/gpu': ['GPU-a'] } } };
+  await writeFile(join(config.devicePluginPath, 'kubelet_internal_checkpoint'), JSON.stringify(both));
+  t.match(
+    (await command('doctor', ...flags)).out,
+    /^warning +kubelet +NVIDIA's device plugin offers nvidia\.com\/gpu here too/m,
+  );
   const nri = ['--nri', '--nri-socket', config.podResourcesSocket, '--cpu-affinity', 'prefer'];
   const manager = join(config.devicePluginPath, '../cpu_manager_state');
   t.match((await command('doctor', ...flags, ...nri)).out, /^warning +nri +.*cpu_manager_state cannot be read: /m);

@@ -167,7 +167,7 @@ export class TestCluster {
     await this.stop();
     if (options.keepState !== true) this.leftovers.removeState();
     mkdirSync(join(this.directory, 'processes'), { recursive: true });
-    this.#nameNode();
+    nameNode(NODE);
     this.#writeFiles(`https://127.0.0.1:${PORT.api}`, this.#tls.ca);
     const peer = `http://127.0.0.1:${PORT.etcdPeer}`;
     this.processes.start('etcd', 'etcd', [
@@ -295,12 +295,6 @@ export class TestCluster {
     }
   }
 
-  #nameNode(): void {
-    const hosts = readFileSync('/etc/hosts', 'utf8');
-    if (!new RegExp(`\\s${NODE}$`, 'm').test(hosts))
-      writeFileSync('/etc/hosts', `${hosts.trimEnd()}\n127.0.0.1 ${NODE}\n`);
-  }
-
   #writeFiles(api: string, ca: string): void {
     const at = (name: string): string => join(this.directory, name);
     const config = {
@@ -396,6 +390,13 @@ state = "${at('containerd-state')}"
     mkdirSync(kubelet.staticPodPath, { recursive: true });
     writeFileSync(join(this.directory, 'kubelet.yaml'), JSON.stringify(kubelet));
   }
+}
+
+/** Gives a node the address of loopback, by which the API server reaches its kubelet. */
+export function nameNode(name: string): void {
+  const hosts = readFileSync('/etc/hosts', 'utf8');
+  if (!new RegExp(`\\s${name}$`, 'm').test(hosts))
+    writeFileSync('/etc/hosts', `${hosts.trimEnd()}\n127.0.0.1 ${name}\n`);
 }
 
 /** True while a kubelet serves on this machine: two cannot share /var/lib/kubelet. */

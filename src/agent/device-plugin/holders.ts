@@ -8,6 +8,10 @@ import { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint, type CheckpointEntry } 
 import { PodResourcesClient, type ContainerDevices } from './pod-resources.js';
 import type { CallPatience } from '../../rpc/unary.js';
 
+/** What to do where NVIDIA's device plugin runs on the node too. */
+export const ONE_PLUGIN =
+  'a GPU may be given to two pods: set the node label nvidia.com/gpu.deploy.device-plugin=false, or remove nvidia-device-enable (docs/guides/gpu-operator.md)';
+
 /** Names and UIDs of pods: pod-resources names pods, the kubelet's checkpoint has UIDs. */
 export interface PodNames {
   uidOf(namespace: string, pod: string): string | null;
@@ -30,6 +34,7 @@ export class KubeletHolders {
   readonly #checkpointPath: string;
   readonly #pods: PodNames;
   readonly #log: Log;
+  #isShared = false;
 
   constructor(options: HoldersOptions) {
     this.#client = new PodResourcesClient(options.podResourcesSocket);
@@ -107,9 +112,15 @@ export class KubeletHolders {
 
   async #entries(): Promise<readonly CheckpointEntry[] | null> {
     const checkpoint = await readKubeletCheckpoint(this.#checkpointPath);
-    if (checkpoint.ok) return checkpoint.entries;
-    this.#log.warn({ reason: checkpoint.reason }, "the kubelet's checkpoint cannot be read");
-    return null;
+    if (!checkpoint.ok) {
+      this.#log.warn({ reason: checkpoint.reason }, "the kubelet's checkpoint cannot be read");
+      return null;
+    }
+    const { entries, ofNvidia } = checkpoint;
+    if (ofNvidia.length > 0 && !this.#isShared)
+      this.#log.warn({ resources: ofNvidia }, `NVIDIA's device plugin offers GPUs on this node too; ${ONE_PLUGIN}`);
+    this.#isShared = ofNvidia.length > 0;
+    return entries;
   }
 
   #fromListed(container: ContainerDevices, fromCheckpoint: ReadonlyMap<string, Holder>): Holder {

@@ -1,5 +1,5 @@
 export type { DeviceSource } from './devices.js';
-export type { PodNames } from './holders.js';
+export { ONE_PLUGIN, type PodNames } from './holders.js';
 export { KUBELET_CHECKPOINT_FILE, readKubeletCheckpoint } from './internal-checkpoint.js';
 export { kubeletFile } from './kubelet-file.js';
 export { openDevicePlugin, openHolders } from './open-kubelet.js';

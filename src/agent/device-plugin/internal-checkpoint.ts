@@ -13,9 +13,17 @@ export interface CheckpointEntry {
 }
 
 export type KubeletCheckpoint =
-  { readonly ok: true; readonly entries: readonly CheckpointEntry[] } | { readonly ok: false; readonly reason: string };
+  | {
+      readonly ok: true;
+      readonly entries: readonly CheckpointEntry[];
+      /** Resources of NVIDIA's device plugin that have devices on this node. */
+      readonly ofNvidia: readonly string[];
+    }
+  | { readonly ok: false; readonly reason: string };
 
 const VISIBLE_DEVICES = 'NVIDIA_VISIBLE_DEVICES';
+/** Names that NVIDIA's device plugin gives whole and shared GPUs. Instances of MIG may be ours. */
+const OF_NVIDIA = /^nvidia\.com\/gpu(\.shared)?$/;
 const GPU_PATH = /^\/dev\/nvidia\d+$/;
 
 export const KUBELET_CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
@@ -42,7 +50,11 @@ export function parseKubeletCheckpoint(text: string): KubeletCheckpoint {
     if (read === null) return { ok: false, reason: `malformed entry ${entries.length} of PodDeviceEntries` };
     entries.push(read);
   }
-  return { ok: true, entries };
+  const registered = isObject(data.RegisteredDevices) ? Object.entries(data.RegisteredDevices) : [];
+  const ofNvidia = registered.flatMap(([name, ids]) =>
+    OF_NVIDIA.test(name) && Array.isArray(ids) && ids.length > 0 ? name : [],
+  );
+  return { ok: true, entries, ofNvidia };
 }
 
 /**
@@ -53,7 +65,7 @@ export async function readKubeletCheckpoint(path: string): Promise<KubeletCheckp
   try {
     return parseKubeletCheckpoint(await readFile(path, 'utf8'));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ok: true, entries: [] };
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ok: true, entries: [], ofNvidia: [] };
     return { ok: false, reason: (error as Error).message };
   }
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import {
   KUBELET_CHECKPOINT_FILE,
+  ONE_PLUGIN,
   readKubeletCheckpoint,
   PodResourcesClient,
   kubeletFile,
@@ -175,9 +176,12 @@ async function examineKubelet(config: DoctorConfig): Promise<readonly Diagnosis[
     client.close();
   }
   const checkpoint = await readKubeletCheckpoint(join(config.devicePluginPath, KUBELET_CHECKPOINT_FILE));
-  if (checkpoint.ok)
-    results.push(ok('kubelet', `its checkpoint names ${checkpoint.entries.length} holders of devices`));
-  else
+  if (checkpoint.ok) {
+    const { entries, ofNvidia } = checkpoint;
+    results.push(ok('kubelet', `its checkpoint names ${entries.length} holders of devices`));
+    if (ofNvidia.length > 0)
+      results.push(warning('kubelet', `NVIDIA's device plugin offers ${ofNvidia.join(' and ')} here too`, ONE_PLUGIN));
+  } else
     results.push(
       warning(
         'kubelet',

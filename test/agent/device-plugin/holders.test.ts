@@ -1,5 +1,6 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import pino from 'pino';
 import { test, type Test } from 'tap';
 import { KubeletEmulator } from '../../../src/simulation/kubelet/kubelet.js';
 import { silentLog } from '../../../src/host/log.js';
@@ -51,4 +52,26 @@ test('cores that an init container and a later container hold in turn come with 
   await kubelet.inherit(batch, [...held('init', ['a-m0', 'a-m1']), ...held('main', ['a-m0'])]);
   t.same((await holders.holderOf('core', ['a-c0', 'a-c1']))?.memoryIds.toSorted(), ['a-m0', 'a-m1']);
   t.same((await holders.holderOf('memory', ['a-m0']))?.container.container, 'main');
+});
+
+test("a device plugin of NVIDIA's on the same node is reported once, until it has gone", async (t) => {
+  const directory = await scratchDirectory(t);
+  const lines: string[] = [];
+  const holders = new KubeletHolders({
+    podResourcesSocket: join(directory, 'none.sock'),
+    devicePluginDirectory: directory,
+    pods: { uidOf: () => null, nameOf: () => null },
+    log: pino({}, { write: (line: string) => lines.push(line) }),
+  });
+  t.teardown(() => holders.close());
+  const reports = async (ids: readonly string[]): Promise<number> => {
+    const checkpoint = { Data: { PodDeviceEntries: null, RegisteredDevices: { 'nvidia.com/gpu': ids } } };
+    await writeFile(join(directory, 'kubelet_internal_checkpoint'), JSON.stringify(checkpoint));
+    await holders.known();
+    return lines.filter((line) => line.includes("NVIDIA's device plugin offers GPUs on this node too")).length;
+  };
+  t.equal(await reports(['GPU-a']), 1);
+  t.equal(await reports(['GPU-a', 'GPU-b']), 1);
+  t.equal(await reports([]), 1);
+  t.equal(await reports(['GPU-a']), 2);
 });

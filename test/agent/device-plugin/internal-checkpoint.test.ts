@@ -56,6 +56,20 @@ test('a kubelet that never allocated a device has no entries', (t) => {
   t.same(parseKubeletCheckpoint('{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":0}'), {
     ok: true,
     entries: [],
+    ofNvidia: [],
+  });
+  t.end();
+});
+
+test("resources of NVIDIA's device plugin that have devices are named", (t) => {
+  const RegisteredDevices = {
+    'nvidia.com/gpu': ['GPU-a'],
+    'nvidia.com/gpu.shared': null,
+    'nvidia.com/mig-1g.10gb': ['MIG-a'],
+    'tencent.com/vcuda-core': ['a-c0'],
+  };
+  t.match(parseKubeletCheckpoint(JSON.stringify({ Data: { PodDeviceEntries: null, RegisteredDevices } })), {
+    ofNvidia: ['nvidia.com/gpu'],
   });
   t.end();
 });
