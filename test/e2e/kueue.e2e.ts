@@ -51,7 +51,10 @@ const replica = new QuotaProcess({
   kubeconfig: cluster.kubeconfig,
   url: balancer.url,
   directory: cluster.directory,
-  more: ['--kueue', '--refresh-period', '5'],
+  more: [
+    ...['--kueue', '--refresh-period', '5'],
+    ...['--arbitrator', 'on', '--arbitrator-grace', '2', '--arbitrator-cooldown', '1'],
+  ],
 });
 
 tap.teardown(async () => {
@@ -314,6 +317,62 @@ test('a finished Job gives back once', async (t) => {
   for (const job of ['second', 'third']) await remove(`${JOBS}/${job}`);
   await charges('vision', 0);
   t.pass();
+});
+
+test('a Job that waits is admitted when room appears', async (t) => {
+  const times: number[] = [];
+  await submit('room-0', { queue: 'checked', pods: 2, cores: 100, group: 'vision' });
+  await runs('room-0', 2);
+  for (const next of [1, 2, 3]) {
+    await submit(`room-${next}`, { queue: 'checked', pods: 2, cores: 100, group: 'vision' });
+    await waits(`room-${next}`);
+    const asked = performance.now();
+    await remove(`${JOBS}/room-${next - 1}`);
+    for (let isAdmitted = false; !isAdmitted; await delay(2))
+      isAdmitted = (await condition(`room-${next}`, 'Admitted'))?.status === 'True';
+    times.push(performance.now() - asked);
+    await runs(`room-${next}`, 2);
+  }
+  const [, median = 0] = times.sort((a, b) => a - b);
+  t.comment(`from the deletion of a Job to Admitted of the one that waits: ${Math.round(median)} ms, median of three`);
+  t.equal(times.length, 3);
+  await remove(`${JOBS}/room-3`);
+  await charges('vision', 0);
+});
+
+test('a group gets lent quota back from a running Job, which Kueue queues again', async (t) => {
+  const group = (name: string, cores: number, spec: object): object => ({
+    apiVersion: 'quota.gpu-manager.io/v1',
+    kind: 'BizGroupResourceQuota',
+    metadata: { name },
+    spec: { mode: 'elastic', hard: { [KEY]: cores }, ...spec },
+  });
+  await cluster.apply(
+    group('lab', 400, { namespaceSelector: {} }),
+    group('owner', 300, { parentBizGroup: 'lab', reclaim: 'Guaranteed' }),
+    group('borrower', 100, { parentBizGroup: 'lab' }),
+  );
+  await charges('borrower', 0);
+  for (const job of ['lent-1', 'lent-2']) {
+    await submit(job, { queue: 'checked', pods: 2, cores: 100, group: 'borrower' });
+    await runs(job, 2);
+  }
+  await submit('back', { queue: 'checked', pods: 2, cores: 100, group: 'owner' });
+  await runs('back', 2);
+  await charges('borrower', 200);
+  const counts = { 'lent-1': await running('lent-1'), 'lent-2': await running('lent-2') };
+  t.same(Object.values(counts).sort(), [0, 2], 'one whole Job was stopped');
+  const [stopped = '', other = ''] = Object.entries(counts)
+    .sort(([, a], [, b]) => a - b)
+    .map(([name]) => name);
+  t.match(await condition(stopped, 'Requeued'), { status: 'True' });
+  await until('it to wait with the reason', async () => /^waiting for quota: /.test((await check(stopped)).message));
+  await remove(`${JOBS}/back`);
+  await runs(stopped, 2);
+  await charges('borrower', 400);
+  t.equal(await running(other), 2);
+  for (const job of ['lent-1', 'lent-2']) await remove(`${JOBS}/${job}`);
+  await charges('borrower', 0);
 });
 
 test('a group of pods is charged once, and starts as a whole', async (t) => {
