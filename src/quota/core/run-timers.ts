@@ -16,11 +16,13 @@ export function runTimers(state: QuotaState, now: number): void {
   if (now > state.now) state.now = now;
 }
 
-/** Runs one timer at its own time, or now if that is past. `until` is the time to which the state advances. */
+/**
+ * Runs one timer at its own time, or now if that is past. `until` is the time to which the state will advance: not yet,
+ * because other due timers may follow.
+ */
 export function runTimerLate(state: QuotaState, timer: Timer, until: number): void {
   state.now = Math.max(state.now, timer.at);
   runTimer(state, timer, until);
-  if (until > state.now) state.now = until;
 }
 
 function runTimer(state: QuotaState, timer: Timer, until: number): void {

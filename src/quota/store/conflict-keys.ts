@@ -140,6 +140,8 @@ export function conflictKeysOfTimer(state: QuotaState, { kind, subject, group }:
     keys.loan(subject);
   } else if (state.group(group) === undefined) return null;
   keys.group(group);
+  // A grant changes the budget of the parent too. A timer that found this out only when it ran would run late.
+  if (kind === 'grantBegins' || kind === 'grantEnds') keys.group(state.group(group)?.parent);
   return keys.keys;
 }
 
