@@ -18,6 +18,8 @@ const WORK_MS = 75_000;
 /** So long a page may take to show figures that add up. */
 const PATIENCE_MS = 120_000;
 const SIZE = { width: 1280, height: 800 };
+/** Below the last element of a page. */
+const MARGIN = 32;
 /** A figure may differ so much from the sum of rounded ones. */
 const ROUNDING = 3;
 
@@ -55,6 +57,8 @@ async function picturesOfConsole(browser, address) {
   const page = await open(browser, address);
   await page.locator('.bars .segment').first().waitFor();
   await freeze(page, true);
+  const wrong = await page.evaluate(wrongBars);
+  if (wrong.length > 0) throw new Error(`no picture of the console: ${wrong.join('; ')}`);
   await inBothColours(page, 'console', 'console-dark');
   await page.evaluate(`location.hash = '#/quota'`);
   await page.locator('.quota .meter').first().waitFor();
@@ -70,11 +74,14 @@ async function picturesOfConsole(browser, address) {
 
 /** The screen of `gpu-manager top`, drawn with the colours of a terminal. */
 async function pictureOfTop(browser, socket) {
-  const [rows, columns] = [26, 112];
+  const [rows, columns] = [14, 112];
   const command = [process.execPath, `${ROOT}dist/src/cli/main.js`, 'top', '--display-socket', socket];
   const terminal = new PseudoTerminal(command, { rows, columns, environment: { NO_COLOR: undefined } });
   await terminal.until('several samples are shown', () => /▁|▂|▃|▄|▅|▆|▇|█/u.test(terminal.text));
   await delay(15_000);
+  await terminal.until('no container uses more than its share', () =>
+    [...terminal.text.matchAll(/(\d+)\/(\d+) %/gu)].every(([, used, most]) => Number(used) <= Number(most)),
+  );
   const page = await browser.newPage({ viewport: SIZE, deviceScaleFactor: 1 });
   await page.setContent(
     `<style>body{margin:0;background:#16181d}pre{display:inline-block;margin:0;padding:14px 18px;background:#16181d;color:#d6d8de;font:14px/1.35 "DejaVu Sans Mono",monospace}</style><pre></pre>`,
@@ -136,9 +143,14 @@ async function inBothColours(page, light, dark) {
   await freeze(page, false);
 }
 
+/** The page as far as it has content. */
 async function keep(page, name) {
   const path = `docs/${name}.png`;
-  await writeFile(`${ROOT}${path}`, await page.screenshot({ fullPage: true, timeout: PATIENCE_MS }));
+  const bottom = await page.evaluate(() =>
+    Math.max(...[...document.querySelectorAll('main *')].map((element) => element.getBoundingClientRect().bottom)),
+  );
+  const clip = { x: 0, y: 0, width: SIZE.width, height: Math.ceil(bottom + MARGIN) };
+  await writeFile(`${ROOT}${path}`, await page.screenshot({ fullPage: true, clip, timeout: PATIENCE_MS }));
   console.log(path);
 }
 
@@ -173,6 +185,15 @@ function seen() {
       wanted: Number.parseFloat(bar.style.width),
     })),
   }));
+}
+
+/** The bars of the console whose segments are not as long as what is allocated. Runs in the browser. */
+function wrongBars() {
+  return [...document.querySelectorAll('.bars .track')].flatMap((track) => {
+    const [, allocated] = /: ([\d.]+) of 100 cores/u.exec(track.title) ?? [];
+    const shown = [...track.querySelectorAll('.segment')].reduce((sum, { style }) => sum + parseFloat(style.width), 0);
+    return Math.abs(shown - Number(allocated)) > 0.5 ? [`${track.title}: the bar shows ${shown}`] : [];
+  });
 }
 
 /** Why figures of a page contradict each other: a share above its limit, a GPU unlike its containers, moving bars. */
