@@ -112,7 +112,9 @@ export const compiledOf = (file) => join('dist', file.replace(/\.ts$/u, '.js'));
 async function buildQuickTap() {
   const directory = join(ROOT, 'dist/node_modules/tap');
   const { version } = JSON.parse(readFileSync(join(ROOT, 'node_modules/tap/package.json'), 'utf8'));
-  const builtOf = [version, ...[join(ROOT, '.taprc'), TAP, NO_DOMAIN].map((file) => readFileSync(file, 'utf8'))].join('\n');
+  const builtOf = [version, ...[join(ROOT, '.taprc'), TAP, NO_DOMAIN].map((file) => readFileSync(file, 'utf8'))].join(
+    '\n',
+  );
   const manifest = join(directory, 'package.json');
   // tap leaves out of stacks what lies in a folder of this name.
   const main = 'node_modules/@tapjs/tap.js';
