@@ -14,9 +14,9 @@ import { podManifest } from './pods.js';
 import { SECOND_NODE, SecondNode } from './second-node.js';
 
 /**
- * The guide of the GPU Operator: NVIDIA's device plugin and GPU feature discovery on one node, our agent on another, and
- * a node that moves between them. A loop stands for the operator and for the DaemonSet controller: it runs on a node
- * what the labels say.
+ * The guide of the GPU Operator: NVIDIA's device plugin and GPU feature discovery on one node, our agent on another,
+ * and a node that moves between them. A loop stands for the operator and for the DaemonSet controller: it runs on a
+ * node what the labels say.
  */
 
 const NVIDIA = join(kubernetesHome(), 'engines/nvidia');

@@ -29,8 +29,8 @@ const SCALED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * How a kind of workloads is stopped: a pod is evicted, and its client creates it again; the quota of a Workload of Kueue
- * is taken back, and Kueue asks again.
+ * How a kind of workloads is stopped: a pod is evicted, and its client creates it again; the quota of a Workload of
+ * Kueue is taken back, and Kueue asks again.
  */
 export type Stop = 'evict' | 'suspend' | 'scale' | 'take-back';
 

@@ -178,8 +178,8 @@ export class AdmissionCheckController {
   }
 
   /**
-   * Takes the quota of a running Workload back: Kueue stops its pods and asks again. It stays charged until Kueue begins.
-   * False if Kueue stops it already, or could not be told.
+   * Takes the quota of a running Workload back: Kueue stops its pods and asks again. It stays charged until Kueue
+   * begins. False if Kueue stops it already, or could not be told.
    */
   async takeBack(uid: string): Promise<boolean> {
     const workload = this.#options.objects.workload(uid);
