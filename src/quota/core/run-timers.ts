@@ -17,8 +17,7 @@ export function runTimers(state: QuotaState, now: number): void {
 }
 
 /**
- * Runs one timer at its own time, or now if that is past. `until` is the time to which the state will advance: not yet,
- * because other due timers may follow.
+ * Runs one timer at its own time, or now if that is past. The caller advances the state to `until` after all due timers.
  */
 export function runTimerLate(state: QuotaState, timer: Timer, until: number): void {
   state.now = Math.max(state.now, timer.at);

@@ -229,6 +229,8 @@ export class OptimisticWriter implements Writer {
       else decisions.set(task, execute(fork, task.command, task.isInTime ? Math.max(task.at, fork.now) : task.at));
       events.set(task, told);
     }
+    // Only now: each timer runs at its own time.
+    for (const task of open) if (task.kind === 'due') fork.now = Math.max(fork.now, task.at);
     return { fork, changes, events, decisions };
   }
 
