@@ -17,7 +17,8 @@ export function runTimers(state: QuotaState, now: number): void {
 }
 
 /**
- * Runs one timer at its own time, or now if that is past. The caller advances the state to `until` after all due timers.
+ * Runs one timer at its own time, or now if that is past. The caller advances the state to `until` once all due timers
+ * have run.
  */
 export function runTimerLate(state: QuotaState, timer: Timer, until: number): void {
   state.now = Math.max(state.now, timer.at);
