@@ -2,7 +2,9 @@ import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 
 /** As often as the node's monitor of HAMi looks at all containers. */
 const PERIOD_MS = 5_000;
-/** Before the end of HAMi-core's shared region: utilization_switch, recent_kernel and priority, of four bytes each. */
+/** HAMi-core writes one byte behind its shared region, whose size is a multiple of eight. */
+const UNIT_BYTES = 8;
+/** Before the end of the region: utilization_switch, recent_kernel and priority, of four bytes each. */
 const FIELDS_BEFORE_END = 52;
 
 interface Region {
@@ -62,14 +64,18 @@ function openRegion(file: string): Region[] {
   } catch {
     return [];
   }
-  const at = fstatSync(fd).size - FIELDS_BEFORE_END;
+  const { size } = fstatSync(fd);
+  const at = size - (size % UNIT_BYTES) - FIELDS_BEFORE_END;
   const fields = Buffer.alloc(12);
   if (at < 0 || readSync(fd, fields, 0, fields.length, at) !== fields.length) {
     closeSync(fd);
     return [];
   }
-  const [utilizationSwitch, recentKernel, priority] = [0, 4, 8].map((offset) => fields.readInt32LE(offset));
-  return [
-    { fd, at, utilizationSwitch: utilizationSwitch ?? 0, recentKernel: recentKernel ?? 0, priority: priority ?? 0 },
+  const [utilizationSwitch, recentKernel, priority] = [0, 4, 8].map((offset) => fields.readInt32LE(offset)) as [
+    number,
+    number,
+    number,
   ];
+  if (priority !== 0 && priority !== 1) throw new Error(`${file}: expected the priority 0 or 1, found ${priority}`);
+  return [{ fd, at, utilizationSwitch, recentKernel, priority }];
 }
