@@ -80,10 +80,7 @@ function noiseOf({ ratio, ratioSpread }: Measurement): number {
   return ratioSpread === undefined || ratio === null ? 0 : (ratioSpread[1] - ratioSpread[0]) / 2 / Math.abs(ratio);
 }
 
-/**
- * What has a goal gets better towards it. Else rates grow when things get better; times, memory, errors, losses
- * shrink.
- */
+/** What has a goal gets better towards it; else rates grow when things get better, and times, memory, losses shrink. */
 function moreIsBetter({ unit }: Measurement, goal: Goal | undefined): boolean {
   return goal === undefined ? /\/s$/u.test(unit) : goal.most === undefined;
 }
