@@ -1,21 +1,20 @@
 import { execFile, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { Agent } from 'node:https';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { kubeconfig } from '../test/harness/api-server/kubeconfig.js';
 import { cpuSeconds, residentMib } from './agent/process-cost.js';
 import type { BareList } from './quota-start/bare-list.js';
 import { measured, type Bench } from './report.js';
 import { whenReady } from './webhook/ready.js';
 
-const MAIN = fileURLToPath(new URL('../src/cli/main.js', import.meta.url));
+const SERVICE = fileURLToPath(new URL('quota-start/service.js', import.meta.url));
 const API_SERVER = fileURLToPath(new URL('quota-start/api-server.js', import.meta.url));
 const BARE_LIST = fileURLToPath(new URL('quota-start/bare-list.js', import.meta.url));
+/** The options of Node.js that the manifests set. */
+const MANIFEST = fileURLToPath(new URL('../../etc/quota/deployment.yaml', import.meta.url));
 const PORT = 18_544;
 const WORKLOADS = 100_000;
 const GROUPS = 20;
@@ -33,62 +32,45 @@ interface Start {
 /**
  * How long `quota serve` takes until it is ready, and its memory, with 100,000 Deployments in 20 groups: once with
  * empty ledgers, as at the installation, and once as a restart. Baseline: a process that lists the Deployments in
- * pages and keeps nothing.
+ * pages and keeps nothing. Node.js runs with the options of the manifests unless others are given.
  *
  *     npm run bench -- quota-start [WORKLOADS] [NODE OPTION...]
  */
 export const run: Bench = async ({ args, report, note }) => {
   const workloads = Number(args[0] ?? WORKLOADS);
-  const directory = mkdtempSync(join(tmpdir(), 'gm-quota-start-'));
+  const nodeOptions = args.length > 1 ? args.slice(1) : manifestOptions();
   const server = fork(API_SERVER, [`${workloads}`, `${GROUPS}`], { execArgv: ['--max-old-space-size=8192'] });
   const agent = new Agent({ keepAlive: false, rejectUnauthorized: false });
   try {
     const [url] = (await once(server, 'message')) as [string];
-    const file = join(directory, 'kubeconfig');
-    writeFileSync(file, kubeconfig({ url }, {}));
     const { stdout } = await promisify(execFile)(process.execPath, [BARE_LIST, url]);
     const bare = JSON.parse(stdout) as BareList;
     if (bare.objects !== workloads) throw new Error(`the bare list has ${bare.objects} objects`);
     report(measured('bare list', bare.ms, 'ms'));
     report(measured('most resident memory of the bare list', bare.mostMib, 'MiB'));
     for (const variant of ['first start', 'restart']) {
-      const start = await startService(file, agent, args.slice(1));
+      const start = await startService(url, agent, nodeOptions);
       report(measured('ready', start.ms, 'ms', bare.ms, variant));
       report(measured('CPU until ready', start.cpuMs, 'ms', null, variant));
       report(measured('most resident memory until ready', start.mostMib, 'MiB', bare.mostMib, variant));
       report(measured(`resident memory ${SETTLED_MS / 1000} s later`, start.settledMib, 'MiB', bare.mostMib, variant));
     }
-    note(`${workloads} Deployments of 4 KB in ${GROUPS} groups; ratios are to the bare list`);
+    note(`${workloads} Deployments of 4 KB in ${GROUPS} groups, ${nodeOptions.join(' ')}; ratios are to the bare list`);
   } finally {
     agent.destroy();
     server.disconnect();
-    rmSync(directory, { recursive: true, force: true });
   }
 };
 
-async function startService(file: string, agent: Agent, nodeOptions: readonly string[]): Promise<Start> {
+function manifestOptions(): readonly string[] {
+  const [, options] = /name: NODE_OPTIONS, value: "?([^"}]+?)"? }/.exec(readFileSync(MANIFEST, 'utf8')) ?? [];
+  if (options === undefined) throw new Error(`${MANIFEST} sets no NODE_OPTIONS`);
+  return options.split(' ');
+}
+
+async function startService(url: string, agent: Agent, nodeOptions: readonly string[]): Promise<Start> {
   const startedAt = performance.now();
-  const service = spawn(
-    process.execPath,
-    [
-      ...nodeOptions,
-      MAIN,
-      'quota',
-      'serve',
-      '--kubeconfig',
-      file,
-      '--address',
-      '127.0.0.1',
-      '--port',
-      `${PORT}`,
-      '--no-register',
-      '--namespace',
-      'default',
-      '--log-level',
-      'error',
-    ],
-    { stdio: 'inherit' },
-  );
+  const service = spawn(process.execPath, [...nodeOptions, SERVICE, url, `${PORT}`], { stdio: 'inherit' });
   const { pid } = service;
   if (pid === undefined) throw new Error('the quota service did not start');
   const ended = once(service, 'exit');

@@ -6,7 +6,10 @@ import { WatchInformer, type Informer, type InformerOptions, type InformerTiming
 /** An API client whose collections can be watched. */
 export interface WatchableApi extends KubeApi {
   informer<T>(
-    options: Pick<InformerOptions<T>, 'path' | 'labelSelector' | 'fieldSelector' | 'isMetadataOnly' | 'keep'>,
+    options: Pick<
+      InformerOptions<T>,
+      'path' | 'labelSelector' | 'fieldSelector' | 'pageSize' | 'isMetadataOnly' | 'keep'
+    >,
   ): Informer<T>;
 }
 

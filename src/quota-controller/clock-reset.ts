@@ -35,8 +35,10 @@ export async function leaderOf(
 
 /** The latest time in any ledger; 0 without ledgers. */
 export async function ledgerTime(api: KubeApi, clock: Clock): Promise<number> {
-  const ledgers = await new LedgerObjects(api, clock).list();
-  return Math.max(0, ...ledgers.map(({ page }) => page?.head.now ?? 0));
+  let latest = 0;
+  for await (const { ledger } of new LedgerObjects(api, clock).list())
+    latest = Math.max(latest, ledger.page?.head.now ?? 0);
+  return latest;
 }
 
 /**
@@ -48,8 +50,8 @@ export async function resetClock(api: KubeApi, clock: Clock, now: number, reserv
   const objects = new LedgerObjects(api, clock);
   const before = await ledgerTime(api, clock);
   let ledgers = 0;
-  for (const found of await objects.list()) {
-    const ledger = await resolvePending(objects, found, clock);
+  for await (const found of objects.list()) {
+    const ledger = await resolvePending(objects, found.ledger, clock);
     if (ledger === null || ledger.page === null) continue;
     const written = await objects.put(ledger.group, ledger, pageAt(ledger.page, now, reservationMs), null);
     if (!written.ok)

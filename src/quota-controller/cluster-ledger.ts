@@ -14,8 +14,8 @@ export async function readClusterLedger(api: KubeApi, clock: Clock, policy: Part
   const restorer = new Restorer({ ...DEFAULT_POLICY, ...policy });
   const outcomes = new Map<string, Promise<Outcome | null>>();
   const pages: LedgerPage[] = [];
-  for (const found of await objects.list()) {
-    const page = await pageOf(objects, found, outcomes);
+  for await (const { ledger } of objects.list()) {
+    const page = await pageOf(objects, ledger, outcomes);
     if (page !== null) pages.push(page);
   }
   restorer.newDictionary();

@@ -15,12 +15,13 @@ export interface StoredLedger {
 
 /** Lists the ledgers. Rejects with a KubeError if the API server fails. */
 export async function storedLedgers(api: KubeApi, clock: Clock): Promise<readonly StoredLedger[]> {
-  const ledgers = await new LedgerObjects(api, clock).list();
-  return ledgers.flatMap(({ group, page }) => {
-    if (page === null) return [];
-    const { text, length, segments } = page.records;
-    return [{ group, object: text.length, all: length, segments: segments.size }];
-  });
+  const stored: StoredLedger[] = [];
+  for await (const { ledger } of new LedgerObjects(api, clock).list()) {
+    if (ledger.page === null) continue;
+    const { text, length, segments } = ledger.page.records;
+    stored.push({ group: ledger.group, object: text.length, all: length, segments: segments.size });
+  }
+  return stored;
 }
 
 /**
@@ -31,8 +32,8 @@ export async function storedLedgers(api: KubeApi, clock: Clock): Promise<readonl
 export async function mergeLedgers(api: KubeApi, clock: Clock): Promise<number> {
   const objects = new LedgerObjects(api, clock);
   let merged = 0;
-  for (const found of await objects.list()) {
-    const ledger = await resolvePending(objects, found, clock);
+  for await (const found of objects.list()) {
+    const ledger = await resolvePending(objects, found.ledger, clock);
     const { series, ids } = ledger?.page?.records.list ?? { series: '', ids: [] };
     if (ledger === null || ledger.page === null || series === '') continue;
     const page = { ...ledger.page, records: ledger.page.records.merged() };

@@ -39,9 +39,13 @@ const WEBHOOKS = 'gpu-manager-quota';
 const NAMES = { certificate: `${WEBHOOKS}-tls`, paths: `${WEBHOOKS}-webhook`, authority: WEBHOOKS };
 
 /** The composition root of `gpu-manager quota serve`: the parts in the order of their start. */
-export async function buildQuotaServe(config: QuotaServeConfig, log: Log): Promise<readonly Part[]> {
+export async function buildQuotaServe(
+  config: QuotaServeConfig,
+  log: Log,
+  connect = () => openKubeClient(config.kubeconfig, systemClock),
+): Promise<readonly Part[]> {
   const clock = systemClock;
-  const client = await openKubeClient(config.kubeconfig, clock);
+  const client = await connect();
   const api = watchableApi(client, clock, log, config.watchTiming);
   const { currentCertificate, callers, target } = webhookIdentity(config, NAMES, api, clock, log);
   const { address, port, probePort, namespace, unlabelled, kueue, refreshMs, leaseMs, arbitrator } = config;

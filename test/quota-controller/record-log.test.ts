@@ -43,7 +43,7 @@ class Stored {
     this.longest = Math.max(this.longest, text.length);
   }
 
-  read(known: RecordLog | null = null): ReturnType<typeof RecordLog.read> {
+  read(known?: RecordLog): ReturnType<typeof RecordLog.read> {
     return RecordLog.read(this.text, this.segments, known);
   }
 }

@@ -5,7 +5,7 @@ import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import type { EvaluationOptions } from '../../quota/index.js';
 import type { ServedKind } from '../kinds.js';
-import { readWorkloadObject, selectorOf, type WorkloadObject } from './workload-object.js';
+import { readWorkloadObject, selectorOf, WORKLOADS_PER_PAGE, type WorkloadObject } from './workload-object.js';
 
 export interface ListWorkloadsOptions {
   readonly api: KubeApi;
@@ -13,7 +13,6 @@ export interface ListWorkloadsOptions {
   readonly clock: Clock;
 }
 
-const PAGE_SIZE = '500';
 /** Attempts per page of the list. */
 const ATTEMPTS = 4;
 const FIRST_RETRY_MS = 50;
@@ -31,7 +30,7 @@ export async function* listWorkloads(
     const selector = selectorOf(kind, evaluation());
     const query = {
       ...(selector === undefined ? {} : { labelSelector: selector }),
-      limit: PAGE_SIZE,
+      limit: `${WORKLOADS_PER_PAGE}`,
       ...(next === '' ? {} : { continue: next }),
     };
     let answer = await api.request({ method: 'GET', path: kind.path, query });

@@ -18,7 +18,7 @@ import { GroupReconciler } from './group-reconciler.js';
 import { LedgerWatch } from './ledger-watch.js';
 import { listWorkloads } from './list-workloads.js';
 import { ReservationCheck } from './reservation-check.js';
-import { readWorkloadObject, selectorOf, type WorkloadObject } from './workload-object.js';
+import { readWorkloadObject, selectorOf, WORKLOADS_PER_PAGE, type WorkloadObject } from './workload-object.js';
 
 export interface ReconcilerOptions {
   readonly api: WatchableApi;
@@ -200,6 +200,7 @@ export class Reconciler {
         const informer = api.informer({
           path: kind.path,
           labelSelector: selectorOf(kind, evaluation()),
+          pageSize: WORKLOADS_PER_PAGE,
           keep: (object) => readWorkloadObject(kind, object, evaluation()),
         });
         informer.onChange(({ before, after }) => this.#workloadChanged(before, after));
@@ -441,9 +442,10 @@ export class Reconciler {
   /** The demand that is charged for the object itself; null for none. */
   async #ownDemand(object: WorkloadObject): Promise<Demand | null> {
     const { engine, ownership } = this.#options;
-    const { owner, namespace, labels, kind, uid } = object;
-    const demand = object.demand === null ? null : await ownership.beyondAdmitted(object, object.demand);
+    const { owner, labels, kind, uid, demand: whole } = object;
+    const demand = whole === null ? null : await ownership.beyondAdmitted(object, whole);
     if (demand === null || owner === null) return demand;
+    const { namespace } = object;
     const charge = await ownership.chargeOf({ kind: kind.evaluator.kind, namespace, labels, owner, demand });
     if (charge.kind === 'covered') return null;
     // An owner that was scaled to zero covered the object until now: a terminating object is not charged again. Its

@@ -38,6 +38,12 @@ export interface WorkloadObject {
   readonly refers: boolean;
 }
 
+/**
+ * Workloads on a page of a list: few enough to be garbage before the next page comes. The objects of larger pages are
+ * moved to the old generation, and collecting them there takes several times as long.
+ */
+export const WORKLOADS_PER_PAGE = 100;
+
 /** Selects the objects of a kind that may be charged. */
 export function selectorOf({ evaluator }: ServedKind, { groupLabel }: EvaluationOptions): string | undefined {
   return evaluator.labels === undefined ? (groupLabel ?? GROUP_LABEL) : undefined;

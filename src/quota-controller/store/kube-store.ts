@@ -106,10 +106,13 @@ export class KubeStore implements Store {
   }
 
   async load(sink: RecordSink): Promise<Loaded> {
-    for (const found of await this.#objects.list())
-      this.#keep(found.group, await resolvePending(this.#objects, found, this.#clock));
     sink.newDictionary();
-    for (const { page } of this.#ledgers.values()) for (const record of page?.records.values() ?? []) sink.add(record);
+    for await (const { ledger: found, changes } of this.#objects.list()) {
+      const ledger = await resolvePending(this.#objects, found, this.#clock);
+      this.#keep(found.group, ledger);
+      const records = ledger === found && changes !== null ? changes.values() : (ledger?.page?.records.values() ?? []);
+      for (const record of records) if (record.value !== null) sink.add(record);
+    }
     const revisions = [...this.#ledgers].filter(([group]) => group !== NO_GROUP);
     return {
       head: this.#head,

@@ -81,7 +81,8 @@ export class LedgerObjects {
     }
   }
 
-  async list(): Promise<readonly Ledger[]> {
+  /** All ledgers with their records, one after the other: the records of all would take too much memory. */
+  async *list(): AsyncGenerator<ReadLedger> {
     const texts = new Map<string, string>();
     const heads: unknown[] = [];
     for await (const object of this.#pages(LEDGERS_PATH)) {
@@ -93,14 +94,11 @@ export class LedgerObjects {
       const found = ids.map((id): [number, string | undefined] => [id, texts.get(segmentName(series, id))]);
       return found.every(([, text]) => text !== undefined) ? new Map(found as [number, string][]) : null;
     };
-    const ledgers: Ledger[] = [];
     for (const object of heads) {
-      const read = await readLedger(object, source);
       // The list is not of one moment: a ledger that was written meanwhile is read again.
-      const ledger = read?.ledger ?? (await this.get(groupOfLedger(object)?.group ?? ''))?.ledger;
-      if (ledger !== undefined) ledgers.push(ledger);
+      const read = (await readLedger(object, source)) ?? (await this.get(groupOfLedger(object)?.group ?? ''));
+      if (read !== null) yield read;
     }
-    return ledgers;
   }
 
   /** The groups whose ledgers wait for a transaction. */

@@ -158,7 +158,7 @@ export function ledgerObject(
 /** A ledger, and its changes compared with the known one. */
 export interface ReadLedger {
   readonly ledger: Ledger;
-  /** Changed records; null if the comparison is not possible. */
+  /** Changed records, without a known one all; null if the comparison is not possible. */
   readonly changes: Edits | null;
 }
 
@@ -185,10 +185,10 @@ export async function readLedger(
   const group = metadata.labels?.[LEDGER_GROUP_LABEL];
   if (group === undefined) throw new Error(`a ledger without the label ${LEDGER_GROUP_LABEL}`);
   const { page, pending } = spec;
-  const before = known?.uid === metadata.uid ? (known.page?.records ?? null) : null;
+  const before = known?.uid === metadata.uid ? known.page?.records : undefined;
   const read = page === undefined ? null : await readPage(page, source, before);
   if (page !== undefined && read === null) return null;
-  const log = read?.page.records ?? null;
+  const log = read?.page.records;
   const next = pending?.next === undefined ? null : await readPage(pending.next, source, log);
   if (pending?.next !== undefined && next === null) return null;
   const { uid, resourceVersion } = metadata;
@@ -218,7 +218,7 @@ function writePage({ group, parent, token, head, children, records }: LedgerPage
 async function readPage(
   { group = '', parent = '', token = '', head, children, records }: WrittenPage,
   source: SegmentSource,
-  known: RecordLog | null,
+  known?: RecordLog,
 ): Promise<{ readonly page: LedgerPage; readonly changes: Edits | null } | null> {
   const { series, ids } = RecordLog.listed(records);
   const base = known?.list.series === series ? known : null;

@@ -44,8 +44,9 @@ const LISTED = '//';
 const NO_RECORDS = writePiece([]);
 const NO_SEGMENTS: SegmentList = { series: '', ids: [], next: 0 };
 
+/** A workload's key is its record's key, so that ledger and engine share the text; no workload's key has a space. */
 export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): string {
-  return `${kind} ${key}`;
+  return kind === 'workload' ? key : `${kind} ${key}`;
 }
 
 /**
@@ -96,20 +97,20 @@ export class RecordLog {
   }
 
   /**
-   * Reads a text. `segments` has the text of each listed segment that `known`, an earlier state of the same log, lacks;
-   * with `known`, only new segments are parsed. Throws if the text is not valid.
+   * Reads a text. `segments` has the text of each listed segment that `known`, an earlier state of the same log, lacks:
+   * only new segments are parsed. Throws if the text is not valid.
    */
   static read(
     text: string,
     segments: ReadonlyMap<number, string> = new Map(),
-    known: RecordLog | null = null,
+    known = RecordLog.empty(),
   ): {
     readonly log: RecordLog;
     /** Changes since `known`; null if the comparison is not possible. */ readonly changes: Edits | null;
   } {
     const list = RecordLog.listed(text);
     const tail = tailOf(list.series === '' ? text : text.slice(text.indexOf(END) + 1));
-    const base = known !== null && continues(known.#list, list) ? known : RecordLog.empty().#startsAt(list);
+    const base = continues(known.#list, list) ? known : RecordLog.empty().#startsAt(list);
     const added = new Map<string, StoredRecord>();
     let log = base;
     for (const id of list.ids) {

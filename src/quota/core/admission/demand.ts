@@ -68,7 +68,7 @@ export function readDemand(shapes: RequestShapeTable, demand: Demand): ReadDeman
       uid: demand.workload.uid ?? '',
       group: demand.group,
       podSets,
-      countKey: demand.objects === undefined ? '' : `count/${demand.objects}`,
+      countKey: demand.objects === undefined ? '' : shapes.sharedText(`count/${demand.objects}`),
       heldReplicas: 0,
       version,
       isStale: false,

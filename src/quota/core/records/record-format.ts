@@ -164,7 +164,7 @@ export function readWorkload(
     uid: record.uid,
     group,
     podSets: dictionary.podSets(record.podSets, shapes),
-    countKey: record.countKey,
+    countKey: shapes.sharedText(record.countKey),
     heldReplicas: record.heldReplicas,
     version: record.version ?? 0,
     isStale: false,

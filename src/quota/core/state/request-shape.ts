@@ -197,9 +197,19 @@ const MAX_KNOWN = 4096;
 export class RequestShapeTable {
   readonly #families: readonly TypeFamily[];
   readonly #known = new Map<string, RequestShape>();
+  readonly #texts = new Map<string, string>();
 
   constructor(families: readonly TypeFamily[]) {
     this.#families = families;
+  }
+
+  /** Returns the equal text that other workloads have, such as the key that counts their kind. */
+  sharedText(text: string): string {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    if (this.#texts.size >= MAX_KNOWN) this.#texts.clear();
+    this.#texts.set(text, text);
+    return text;
   }
 
   find(signature: string): RequestShape | undefined {
