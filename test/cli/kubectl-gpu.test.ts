@@ -564,7 +564,7 @@ test('kubectl gpu completes for kubectl, and its help names the plugin', async (
   t.equal(execFileSync(process.execPath, [COMPLETE_MAIN, 'no'], { encoding: 'utf8' }), 'nodes\n:4\n');
   t.match((await run('__complete', 'limits', 'se')).out, 'set\n:4\n');
   t.match((await run('__complete', 'pods', '-o', '')).out, 'table\nwide\njson\nyaml\n:4\n');
-  t.match((await run('nods')).err, /unknown command 'nods'\n\(Did you mean one of nodes, pods\?\)/);
+  t.match((await run('nods')).err, /unknown command 'nods' \(Did you mean one of nodes, pods\?\)/);
   t.match((await run('--help')).out, /Usage: kubectl gpu \[options\]/);
   t.notMatch((await run('--help')).out, /__complete/);
 });

@@ -19,10 +19,10 @@ type Row = readonly [args: string, code: 1 | 2, message: RegExp, input?: string]
 
 /** Mistakes of users at a terminal; the files are those of the test. */
 const ROWS: readonly Row[] = [
-  ['usag', 2, /unknown command 'usag'\n\(Did you mean usage\?\)/],
+  ['usag', 2, /unknown command 'usag' \(Did you mean usage\?\)/],
   ['nonsense', 2, /unknown command 'nonsense'/],
   ['--nonsense', 2, /unknown option '--nonsense'/],
-  ['run --shar-mode', 2, /unknown option '--shar-mode'\n\(Did you mean --share-mode\?\)/],
+  ['run --shar-mode', 2, /unknown option '--shar-mode' \(Did you mean --share-mode\?\)/],
   ['run extra', 2, /too many arguments/],
   ['run --driver=amd', 2, /--driver: expected nvidia, sim or dummy \(got "amd"\)/],
   ['run --query-port=99999', 2, /--query-port: must be at most 65535/],
@@ -31,7 +31,7 @@ const ROWS: readonly Row[] = [
   ['run --wait-timeout=60', 2, /--wait-timeout: expected a duration such as 500ms, 5s or 1m/],
   ['run --audit-policy=kill', 2, /--audit-policy: .*report.*evict/],
   ['run --allocation=both', 2, /--allocation: .*plugin.*dra.*mixed/],
-  ['graph --extendd', 2, /unknown option '--extendd'\n\(Did you mean --extended\?\)/],
+  ['graph --extendd', 2, /unknown option '--extendd' \(Did you mean --extended\?\)/],
   ['graph -o xml', 2, /'xml' is invalid\. Expected table, wide, json, yaml, tkestack/],
   ['graph --display-socket', 2, /argument missing/],
   ['graph --display-socket ./none.sock', 1, /no agent answers at \.\/none\.sock: is it running\? \(--display-socket\)/],
@@ -98,7 +98,7 @@ const ROWS: readonly Row[] = [
   ['extender --explain ./none.yaml --state ./tree.yaml', 2, /none\.yaml/],
   ['plugin-proxy --agent-timeout never', 2, /Expected seconds from 0\.1 to 300/],
   ['quota', 2, /Usage: gpu-manager quota/],
-  ['quota tre', 2, /unknown command 'tre'\n\(Did you mean .*tree/],
+  ['quota tre', 2, /unknown command 'tre' \(Did you mean .*tree/],
   ['quota validate', 2, /missing required argument 'tree'/],
   ['quota validate ./none.yaml', 2, /quota: \.\/none\.yaml: there is no such file or directory/],
   ['quota validate -', 2, /quota: -: no groups; expected a list of groups, or BizGroupResourceQuota objects/, ''],
@@ -124,7 +124,7 @@ const ROWS: readonly Row[] = [
 
 /** Mistakes after `kubectl gpu`, without a kubeconfig. */
 const PLUGIN_ROWS: readonly Row[] = [
-  ['nods', 2, /unknown command 'nods'\n\(Did you mean one of nodes, pods\?\)/],
+  ['nods', 2, /unknown command 'nods' \(Did you mean one of nodes, pods\?\)/],
   ['--nonsense', 2, /unknown option '--nonsense'/],
   ['nodes', 2, /kubectl gpu: no kubeconfig: set KUBECONFIG, or give --kubeconfig/],
   ['nodes --kubeconfig ./none', 2, /--kubeconfig: .*none: there is no such file or directory/],
@@ -140,7 +140,7 @@ const PLUGIN_ROWS: readonly Row[] = [
   ['describe -l app=web', 2, /describe: -l does not apply: name one pod; kubectl gpu pods -l lists those with labels/],
   ['describe web -A', 2, /describe: -A does not apply: name one pod, and its namespace with -n/],
   ['limits', 2, /Usage: kubectl gpu limits/],
-  ['limits se', 2, /unknown command 'se'\n\(Did you mean .*set/],
+  ['limits se', 2, /unknown command 'se' \(Did you mean .*set/],
   ['limits set', 2, /missing required argument 'pod'/],
   ['limits set web', 2, /give at least one of --memory, --share, --soft and --priority/],
   ['limits set web --memory lots', 2, /Expected blocks of 256 MiB such as 16, or an amount with a unit/],
@@ -152,7 +152,7 @@ const PLUGIN_ROWS: readonly Row[] = [
   ['doctor', 2, /missing required argument 'node'/],
   ['doctor node1 -w', 2, /doctor: -w does not apply: it checks a node once; kubectl gpu nodes NODE -w follows it/],
   ['quota', 2, /Usage: kubectl gpu quota/],
-  ['quota tre', 2, /unknown command 'tre'\n\(Did you mean .*tree/],
+  ['quota tre', 2, /unknown command 'tre' \(Did you mean .*tree/],
   ['quota tree -l team=a', 2, /tree: -l does not apply: name a group to show its part of the tree/],
   ['quota top -l team=a', 2, /top: -l does not apply: name a group with --group/],
   ['quota explain web', 2, /quota: "web" is not kind\/name/],
