@@ -20,6 +20,8 @@ const KUBELET_RESTARTS = 20;
 const RUNNING_PODS = 10;
 const AGENT_RESTARTS = 10;
 const POD_PERIOD_MS = 100;
+/** Pods that have not ended, beyond which no more are created. */
+const MOST_WAITING = 40;
 
 const cluster = new TestCluster();
 const client = new KubeClient({
@@ -137,7 +139,12 @@ async function startBehindProxy(): Promise<AgentProcess> {
   return agent;
 }
 
-/** Creates a pod every 100 ms during `action`, waits until all have ended, and returns their failures. */
+const isEnded = ({ status }: ListedPod): boolean => status.phase === 'Succeeded' || status.phase === 'Failed';
+
+/**
+ * Creates a pod every 100 ms during `action`, unless too many have not ended, waits until all have, and returns their
+ * failures.
+ */
 async function podsDuring(
   prefix: string,
   node: string | null,
@@ -159,6 +166,13 @@ async function podsDuring(
       const answer = await client.request({ method: 'POST', path: '/api/v1/namespaces/default/pods', body });
       if (!answer.ok) throw new Error(answer.message);
       await next;
+      // A slow machine starts fewer pods than come.
+      if (created % 10 === 0)
+        await until(
+          'pods to end',
+          async () => isOver || created - (await pods()).filter(isEnded).length <= MOST_WAITING,
+          300_000,
+        );
     }
   })();
   try {
@@ -167,7 +181,6 @@ async function podsDuring(
     isOver = true;
     await creating;
   }
-  const isEnded = ({ status }: ListedPod): boolean => status.phase === 'Succeeded' || status.phase === 'Failed';
   const ended = await until(
     `${created} pods to end`,
     async () => {
