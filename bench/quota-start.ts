@@ -58,7 +58,9 @@ export const run: Bench = async ({ args, report, note }) => {
     note(`${workloads} Deployments of 4 KB in ${GROUPS} groups, ${nodeOptions.join(' ')}; ratios are to the bare list`);
   } finally {
     agent.destroy();
-    server.disconnect();
+    const ended = once(server, 'exit');
+    server.kill('SIGKILL');
+    await ended;
   }
 };
 
