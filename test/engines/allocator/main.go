@@ -88,7 +88,7 @@ func run() error {
 				continue
 			}
 			results[at] = append(results[at], &allocated[0])
-			book(state, allocated[0])
+			charge(state, allocated[0])
 		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(results)
@@ -104,8 +104,8 @@ func setDefaults(spec *resourceapi.ResourceClaimSpec) {
 	}
 }
 
-// book takes what a claim got from what the next ones may get.
-func book(state structured.AllocatedState, allocated resourceapi.AllocationResult) {
+// charge takes what a claim got from what the next ones may get.
+func charge(state structured.AllocatedState, allocated resourceapi.AllocationResult) {
 	for _, result := range allocated.Devices.Results {
 		device := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
 		if result.ShareID == nil {
