@@ -6,6 +6,7 @@ import { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import * as z from 'zod';
 import { scratchDirectory } from '../scratch.js';
+import { inOrder } from './in-order.js';
 import { missingProgram, read, ROOT } from './rendering.js';
 
 const REPOSITORY = 'https://example.com/me/gpu-manager';
@@ -126,16 +127,7 @@ test('the release builds the archives of all platforms, installs one by krew, an
     'kubectl-krew install --manifest',
     'sha256sum -- *',
   ];
-  const at = steps.map((step) => release.indexOf(step));
-  t.ok(
-    at.every((each) => each > 0),
-    `${steps.join(', ')}: ${at.join(', ')}`,
-  );
-  t.same(
-    [...at].sort((a, b) => a - b),
-    at,
-    'in this order',
-  );
+  inOrder(t, release, steps);
   t.end();
 });
 

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { parse } from 'yaml';
+import { inOrder } from './in-order.js';
 import { missingProgram, read, ROOT } from './rendering.js';
 
 const WORKFLOWS = '.github/workflows';
@@ -41,16 +42,7 @@ test('a release pushes both architectures, runs the image before the chart names
     'cosign verify-attestation',
     'cosign verify-blob',
   ];
-  const at = steps.map((step) => release.indexOf(step));
-  t.ok(
-    at.every((each) => each > 0),
-    `${steps.join(', ')}: ${at.join(', ')}`,
-  );
-  t.same(
-    [...at].sort((a, b) => a - b),
-    at,
-    'in this order',
-  );
+  inOrder(t, release, steps);
   t.end();
 });
 
