@@ -44,8 +44,9 @@ const LISTED = '//';
 const NO_RECORDS = writePiece([]);
 const NO_SEGMENTS: SegmentList = { series: '', ids: [], next: 0 };
 
+/** A workload's key is its record's key, so that ledger and engine share the text; no workload's key has a space. */
 export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): string {
-  return `${kind} ${key}`;
+  return kind === 'workload' ? key : `${kind} ${key}`;
 }
 
 /**
