@@ -10,7 +10,7 @@ import { generator } from '../generator.js';
 import { until } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
 import { timeLimit } from '../harness/time-factor.js';
-import { podOf, TkestackNode } from './tkestack-node.js';
+import { GPUS_UNDER_ONE_BRIDGE, NODE, podOf, seedNode, TkestackNode } from './tkestack-node.js';
 
 /** On a private node; run.ts starts it. Arguments: the folder of the original's programs, the folder of logs. */
 const [programs = '', logs = ''] = process.argv.slice(2);
@@ -18,9 +18,14 @@ const [programs = '', logs = ''] = process.argv.slice(2);
 tap.setTimeout(timeLimit(600_000));
 
 const PODS = 20;
+/** A node of one GPU for one pod at a time: the next one fits when the extender has seen that the last one is gone. */
+const GUARD_NODE = 'guard';
 
 interface Extender {
-  /** Whether the pod fits on the node; the extender then writes its choice of GPUs to the pod. */
+  /**
+   * Whether the pod fits on the node, once the extender has seen all earlier changes of pods; it then writes its choice
+   * of GPUs to the pod.
+   */
   choose(pod: EmulatedPod): Promise<boolean>;
   stop(): Promise<void>;
 }
@@ -34,25 +39,37 @@ async function startExtender(kind: 'gpu-admission' | 'ours', node: TkestackNode)
       ? [process.execPath, packageFile('dist/src/cli/main.js'), 'extender', ...common]
       : [join(programs, kind), ...common, `--pprofAddress=127.0.0.1:${await freePort()}`, '--logtostderr=true'];
   const child = spawn(program ?? '', args, { stdio: ['ignore', log, log] });
-  const ask = async (pod: EmulatedPod): Promise<boolean> => {
+  const ask = async (pod: EmulatedPod, nodeName: string): Promise<boolean> => {
     const answer = await fetch(`http://127.0.0.1:${port}/scheduler/predicates`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
         Pod: node.api.read('pods', pod.namespace, pod.name),
-        Nodes: { items: node.api.all('nodes') },
+        Nodes: { items: [node.api.read('nodes', '', nodeName)] },
         NodeNames: null,
       }),
     });
     const { Nodes: nodes } = (await answer.json()) as { Nodes?: { items?: readonly object[] } | null };
     return (nodes?.items ?? []).length > 0;
   };
-  const first = podOf(998, 'first', [['main', 10, 4]]);
-  node.submit(first, null);
-  await until(`${kind} to know the node`, () => ask(first));
-  node.api.remove('pods', first.namespace, first.name);
+  seedNode(node.api, GUARD_NODE, 1);
+  let guards = 0;
+  let guard = podOf(800, 'guard-0', [['main', 100, 0]]);
+  node.submit(guard, null);
+  await until(`${kind} to know the nodes`, () => ask(guard, GUARD_NODE));
+  /** A watch tells changes in their order. */
+  const seen = async (): Promise<void> => {
+    node.api.remove('pods', guard.namespace, guard.name);
+    guards += 1;
+    guard = podOf(800 + guards, `guard-${guards}`, [['main', 100, 0]]);
+    node.submit(guard, null);
+    await until(`${kind} to see the last changes`, () => ask(guard, GUARD_NODE));
+  };
   return {
-    choose: ask,
+    async choose(pod) {
+      await seen();
+      return ask(pod, NODE);
+    },
     async stop() {
       child.kill('SIGKILL');
       await once(child, 'exit');
@@ -74,7 +91,7 @@ function randomPods(): EmulatedPod[] {
 
 /** What became of each pod: the GPUs that it got, or that no extender found a place. */
 async function outcome(kind: 'gpu-admission' | 'ours'): Promise<readonly string[]> {
-  const node = new TkestackNode(programs, logs);
+  const node = new TkestackNode(programs, logs, GPUS_UNDER_ONE_BRIDGE);
   await node.start();
   await node.startDaemon('original');
   const extender = await startExtender(kind, node);

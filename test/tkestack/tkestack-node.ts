@@ -18,8 +18,13 @@ import { timeLimit } from '../harness/time-factor.js';
 export const NODE = 'node-1';
 export const CHECKPOINT = '/etc/gpu-manager/checkpoint/gpumanager_internal_checkpoint';
 export const KUBELET_CHECKPOINT = '/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint';
+interface SimulatedGpus {
+  readonly gpus: readonly { readonly memoryMiB: number }[];
+  readonly links: readonly (readonly string[])[];
+}
+
 /** Two pairs of GPUs of 16 GiB. */
-export const GPUS = {
+export const GPUS: SimulatedGpus = {
   gpus: [0, 1, 2, 3].map(() => ({ memoryMiB: 16_384 })),
   links: [
     ['X', 'PIX', 'PHB', 'PHB'],
@@ -27,6 +32,14 @@ export const GPUS = {
     ['PHB', 'PHB', 'X', 'PIX'],
     ['PHB', 'PHB', 'PIX', 'X'],
   ],
+};
+/**
+ * The same under one bridge. Of two pairs that are equally free the original takes either one, because it keeps the
+ * branches of its tree in a Go map. Of the GPUs of one branch it takes the lowest minor number.
+ */
+export const GPUS_UNDER_ONE_BRIDGE: SimulatedGpus = {
+  gpus: GPUS.gpus,
+  links: GPUS.links.map((row) => row.map((link) => (link === 'X' ? 'X' : 'PIX'))),
 };
 const SIMULATED_NODE = '/etc/simulated-gpus.json';
 const KUBECONFIG = '/etc/kubeconfig';
@@ -46,6 +59,21 @@ export function podOf(
     initContainers: [],
     containers: containers.map(([container, cores, memoryBlocks]) => ({ name: container, cores, memoryBlocks })),
   };
+}
+
+/** Creates a node with so many GPUs of 16 GiB. */
+export function seedNode(api: ApiServer, name: string, gpus: number): void {
+  const amounts = {
+    ...{ cpu: '64', memory: '256Gi', pods: '110' },
+    'tencent.com/vcuda-core': String(gpus * 100),
+    'tencent.com/vcuda-memory': String(gpus * 64),
+  };
+  api.seed('nodes', {
+    // The original panics on a node without labels.
+    metadata: { name, labels: { 'kubernetes.io/hostname': name } },
+    spec: {},
+    status: { capacity: amounts, allocatable: amounts },
+  });
 }
 
 interface RunningContainer {
@@ -70,6 +98,7 @@ export class TkestackNode {
   readonly api = new ApiServer();
   readonly #programs: string;
   readonly #logs: string;
+  readonly #gpus: SimulatedGpus;
   readonly #containers = new Map<string, RunningContainer>();
   readonly #processes = new Set<ChildProcess>();
   readonly #cri: UnixRpcServer;
@@ -79,9 +108,10 @@ export class TkestackNode {
   #port = 0;
 
   /** `programs` has the original's programs; logs are written to `logs`. */
-  constructor(programs: string, logs: string) {
+  constructor(programs: string, logs: string, gpus = GPUS) {
     this.#programs = programs;
     this.#logs = logs;
+    this.#gpus = gpus;
     mkdirSync(logs, { recursive: true });
     this.#cri = this.#runtime();
   }
@@ -95,16 +125,9 @@ export class TkestackNode {
     // Of an earlier node of the same test.
     for (const name of ['checkpoint', 'vm']) rmSync(`/etc/gpu-manager/${name}`, { recursive: true, force: true });
     await this.api.start();
-    const amounts = { cpu: '64', memory: '256Gi', pods: '110' };
-    const shared = { 'tencent.com/vcuda-core': '400', 'tencent.com/vcuda-memory': '256' };
-    this.api.seed('nodes', {
-      // The original panics on a node without labels.
-      metadata: { name: NODE, labels: { 'kubernetes.io/hostname': NODE } },
-      spec: {},
-      status: { capacity: { ...amounts, ...shared }, allocatable: { ...amounts, ...shared } },
-    });
+    seedNode(this.api, NODE, this.#gpus.gpus.length);
     writeFileSync(KUBECONFIG, kubeconfig({ url: this.api.url }, {}));
-    writeFileSync(SIMULATED_NODE, JSON.stringify(GPUS));
+    writeFileSync(SIMULATED_NODE, JSON.stringify(this.#gpus));
     // The original ends where it is missing.
     writeFileSync(KUBELET_CHECKPOINT, '{"Data":{"PodDeviceEntries":[],"RegisteredDevices":{}},"Checksum":0}');
     await this.#cri.start();
