@@ -1,11 +1,10 @@
 import { Turn } from '../../host/turn.js';
-import { type Demand, refOfKey, type QuotaEngine, type EvaluationOptions } from '../../quota/index.js';
+import type { QuotaEngine, EvaluationOptions } from '../../quota/index.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
-import { readObject, withReferences, type ServedKind } from '../kinds.js';
+import type { ServedKind } from '../kinds.js';
 import { Listeners } from '../../host/listeners.js';
-import type { KubeObject } from '../../kube/object.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { GROUPS_PATH } from '../../kube/quota/names.js';
 import type { Ownership } from '../ownership.js';
@@ -15,10 +14,12 @@ import { Pause } from '../../host/pause.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import { levelsOf } from './group-drift.js';
 import { GroupReconciler } from './group-reconciler.js';
+import { KnownWorkloads } from './known-workloads.js';
 import { LedgerWatch } from './ledger-watch.js';
 import { listWorkloads } from './list-workloads.js';
 import { ReservationCheck } from './reservation-check.js';
 import { readWorkloadObject, selectorOf, WORKLOADS_PER_PAGE, type WorkloadObject } from './workload-object.js';
+import { WorkloadReconciler } from './workload-reconciler.js';
 
 export interface ReconcilerOptions {
   readonly api: WatchableApi;
@@ -55,8 +56,8 @@ export class Reconciler {
   readonly #workloads = new Map<string, Informer<WorkloadObject>>();
   #kinds: readonly ServedKind[];
   readonly #ledgers: LedgerWatch;
-  readonly #workloadByKey = new Map<string, WorkloadObject>();
-  readonly #workloadByUid = new Map<string, WorkloadObject>();
+  readonly #known = new KnownWorkloads();
+  readonly #charges: WorkloadReconciler;
   /** Deleted objects that the ledger still has to release, with their last group. */
   readonly #deleted = new Map<string, WorkloadObject>();
   readonly #admitted = new Set<string>();
@@ -105,6 +106,11 @@ export class Reconciler {
       },
     });
     this.#kinds = kinds;
+    const { evaluation, ownership } = options;
+    this.#charges = new WorkloadReconciler({
+      ...{ api, engine, evaluation, ownership, log, known: this.#known },
+      kinds: () => this.#kinds,
+    });
     this.#reservations = new ReservationCheck({
       api,
       engine,
@@ -113,7 +119,7 @@ export class Reconciler {
       log,
       reservationMs: options.reservationMs,
       isOurs: (uid) => this.#admitted.has(uid),
-      found: (kind, object) => this.#reconcileRead(kind, object),
+      found: (kind, object) => this.#charges.reconcileRead(kind, object),
     });
     this.#watch(kinds);
   }
@@ -138,22 +144,22 @@ export class Reconciler {
 
   /** A workload by its `refKey`. */
   workload(key: string): WorkloadObject | null {
-    return this.#workloadByKey.get(key) ?? null;
+    return this.#known.named(key);
   }
 
   /** An existing workload by its uid. */
   workloadOf(uid: string): WorkloadObject | null {
-    return this.#workloadByUid.get(uid) ?? null;
+    return this.#known.withUid(uid);
   }
 
   workloads(): readonly WorkloadObject[] {
-    return [...this.#workloadByKey.values()];
+    return this.#known.values();
   }
 
   /** Reconciles a workload again if it exists: what is charged in its place changed. */
   reconsider(uid: string): void {
-    const object = this.#workloadByUid.get(uid);
-    if (object !== undefined && this.#synced) this.#queue.put(object.key, 0);
+    const object = this.#known.withUid(uid);
+    if (object !== null && this.#synced) this.#queue.put(object.key, 0);
   }
 
   /** Records that this process admitted an object. */
@@ -231,8 +237,8 @@ export class Reconciler {
     const there = await this.#relist();
     const gone = charged.filter(({ key, uid }) => there.get(key) !== uid);
     for (const { key, uid, group } of gone) {
-      if (this.#workloadByKey.get(key)?.uid === uid) this.#workloadByKey.delete(key);
-      await this.#observeDeleted(key, uid, group);
+      this.#known.unlisted(key, uid);
+      await this.#charges.release(key, uid, group);
     }
     if (gone.length > 0)
       log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
@@ -242,7 +248,7 @@ export class Reconciler {
   /** Compares the ledger with the first lists, which all have been reconciled: most starts need no second list. */
   async #compareInitially(): Promise<void> {
     await this.#options.engine.catchUp();
-    for (const { key, uid } of this.#charged()) if (this.#workloadByKey.get(key)?.uid !== uid) return this.compare();
+    for (const { key, uid } of this.#charged()) if (!this.#known.has(key, uid)) return this.compare();
     this.#queueGroups();
   }
 
@@ -266,19 +272,9 @@ export class Reconciler {
   async #relist(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<ReadonlyMap<string, string>> {
     const there = new Map<string, string>();
     for (const kind of this.#kinds.filter(isConcerned))
-      for await (const object of listWorkloads(kind, this.#options)) there.set(object.key, this.#listed(object));
+      for await (const object of listWorkloads(kind, this.#options)) there.set(object.key, this.#known.listed(object));
     for (const key of there.keys()) this.#queue.put(key, 0);
     return there;
-  }
-
-  /** Notes a listed workload; its uid. One that is known in this state stays, so that it is not in memory twice. */
-  #listed(object: WorkloadObject): string {
-    const { key, uid, version, charge } = object;
-    const named = this.#workloadByKey.get(key);
-    const same = named?.uid === uid && named.version === version && named.charge === charge ? named : object;
-    if (named === undefined || named.uid !== uid || named.version <= version) this.#workloadByKey.set(key, same);
-    this.#workloadByUid.set(same.uid, same);
-    return same.uid;
   }
 
   /** Resolves when all initial objects are in the ledger. */
@@ -297,7 +293,7 @@ export class Reconciler {
     await this.#untilSuccess(() => engine.catchUp());
     for (const level of levelsOf(this.groups()))
       await Promise.all(level.map(({ spec }) => this.#untilSuccess(() => this.#reconcile(groupKey(spec.name)))));
-    const keys = this.#workloadByKey.keys();
+    const keys = this.#known.keys();
     const turn = new Turn();
     const work = async (): Promise<void> => {
       for (const key of keys) {
@@ -346,16 +342,13 @@ export class Reconciler {
   #workloadChanged(before: WorkloadObject | null, after: WorkloadObject | null): void {
     const object = after ?? before;
     if (object === null) return;
-    if (after === null) this.#workloadByUid.delete(object.uid);
-    else this.#workloadByUid.set(after.uid, after);
     if (after === null) {
-      // A new object may have the same name already.
-      if (this.#workloadByKey.get(object.key)?.uid === object.uid) this.#workloadByKey.delete(object.key);
+      this.#known.ended(object);
       this.#deleted.set(deletedKey(object.uid), object);
       this.#enqueue(deletedKey(object.uid), object.uid);
       return;
     }
-    this.#workloadByKey.set(after.key, after);
+    this.#known.watched(after);
     this.#enqueue(after.key, after.uid);
   }
 
@@ -380,83 +373,14 @@ export class Reconciler {
   async #reconcile(key: string): Promise<void> {
     const gone = this.#deleted.get(key);
     if (gone !== undefined) {
-      await this.#observeDeleted(gone.key, gone.uid, gone.group);
+      await this.#charges.release(gone.key, gone.uid, gone.group);
       this.#deleted.delete(key);
       this.#admitted.delete(gone.uid);
       return;
     }
     if (key.startsWith(GROUP)) return this.#groups.reconcile(key.slice(GROUP.length));
-    const object = this.#workloadByKey.get(key);
-    if (object !== undefined) await this.#reconcileWorkload(object);
-  }
-
-  /** Evaluates a workload again with the objects that it references. */
-  async #withReferences(seen: WorkloadObject): Promise<WorkloadObject> {
-    if (!seen.refers) return seen;
-    const { api, evaluation } = this.#options;
-    const object = await readObject(api, seen.kind, seen.namespace, seen.name);
-    if (object === null) return seen;
-    const now = evaluation();
-    const options = await withReferences(api, this.#kinds, object, now);
-    const resolved = 'ok' in options || options === now ? null : readWorkloadObject(seen.kind, object, options);
-    if (resolved?.uid !== seen.uid) return seen;
-    if (this.#workloadByUid.get(seen.uid) === seen) this.#workloadByUid.set(seen.uid, resolved);
-    return resolved;
-  }
-
-  /** Charges an object that was read from the API server, which the watch may not have shown. */
-  async #reconcileRead(kind: ServedKind, object: KubeObject): Promise<boolean> {
-    const read = readWorkloadObject(kind, object, this.#options.evaluation());
-    if (read === null) {
-      const uid = object.metadata?.uid ?? '';
-      const known = this.#workloadByUid.get(uid);
-      if (known !== undefined) await this.#observeDeleted(known.key, uid, known.group);
-      return false;
-    }
-    const known = this.#workloadByUid.get(read.uid);
-    if (known === undefined || known.version <= read.version) this.#workloadByUid.set(read.uid, read);
-    const named = this.#workloadByKey.get(read.key);
-    if (named === undefined || named.version <= read.version) this.#workloadByKey.set(read.key, read);
-    await this.#reconcileWorkload(read);
-    return true;
-  }
-
-  async #reconcileWorkload(seen: WorkloadObject): Promise<void> {
-    const { engine, log } = this.#options;
-    const object = await this.#withReferences(seen);
-    const { key, uid, group } = object;
-    if (object.problem !== null) {
-      log.warn({ workload: key, group, problem: object.problem }, 'workload not charged: its requests cannot be read');
-      return;
-    }
-    const demand = await this.#ownDemand(object);
-    // It was deleted while its owner was read, and its deletion is observed by a run of its own.
-    if (!this.#workloadByUid.has(uid)) return;
-    if (demand === null) return this.#observeDeleted(key, uid, group);
-    const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
-    if (decision.code === 'Conflict') throw new Error(decision.message);
-    if (!decision.allowed)
-      log.warn({ workload: key, group, code: decision.code, reason: decision.message }, 'workload not charged');
-  }
-
-  /** The demand that is charged for the object itself; null for none. */
-  async #ownDemand(object: WorkloadObject): Promise<Demand | null> {
-    const { engine, ownership } = this.#options;
-    const { owner, labels, kind, uid, demand: whole } = object;
-    const demand = whole === null ? null : await ownership.beyondAdmitted(object, whole);
-    if (demand === null || owner === null) return demand;
-    const { namespace } = object;
-    const charge = await ownership.chargeOf({ kind: kind.evaluator.kind, namespace, labels, owner, demand });
-    if (charge.kind === 'covered') return null;
-    // An owner that was scaled to zero covered the object until now: a terminating object is not charged again. Its
-    // deletion may have begun while the owner was read.
-    const isTerminating = this.#workloadByUid.get(uid)?.terminating ?? object.terminating;
-    return isTerminating && !engine.isCharged(demand.workload) ? null : charge.demand;
-  }
-
-  async #observeDeleted(key: string, uid: string, group: string): Promise<void> {
-    const decision = await this.#options.engine.observe({ workload: { ...refOfKey(key), uid }, group, demand: null });
-    if (decision.code === 'Conflict') throw new Error(decision.message);
+    const object = this.#known.named(key);
+    if (object !== null) await this.#charges.reconcile(object);
   }
 }
 
