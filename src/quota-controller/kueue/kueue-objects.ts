@@ -69,6 +69,11 @@ export class KueueObjects {
     return this.#path;
   }
 
+  /** Path of a Workload at the API server. */
+  pathOf({ namespace, name }: Pick<Workload, 'namespace' | 'name'>): string {
+    return `${this.#path ?? ''}/namespaces/${encodeURIComponent(namespace)}/workloads/${encodeURIComponent(name)}`;
+  }
+
   /** Calls `listener` after each change of a Workload. Returns a function that ends this. */
   onChange(listener: (change: ObjectChange<Workload>) => void): () => void {
     return this.#changed.add(listener);
