@@ -1,8 +1,4 @@
 import type { Clock } from '../../host/clock.js';
-import type { StructuredLog } from '../../host/structured-log.js';
-import type { KubeApi } from '../../kube/client.js';
-import type { KubeFailureCode } from '../../kube/failure.js';
-import type { EventRecorder, EventSubject } from '../../kube/events.js';
 import type { GroupObject } from '../../kube/quota/group-object.js';
 import type { WaitingWorkload } from '../../kube/quota/waiting-workload.js';
 import {
@@ -20,27 +16,19 @@ import {
   type PlannedStart,
   type QuotaEngine,
 } from '../../quota/index.js';
-import type { ArbitratorMetrics } from '../arbitrator/arbitrator-metrics.js';
 import type { ClusterPod } from '../arbitrator/cluster-pod.js';
 import type { ClusterView } from '../arbitrator/cluster-view.js';
 import type { Evictor } from '../arbitrator/evictor.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
-import { numbers, RETRY_WITHIN_MS, type WaitingWorkloads } from './waiting-workloads.js';
-import { replicasOf, scale, stopOf, suspend } from './workload-stop.js';
+import { numbers, RETRY_WITHIN_MS } from './waiting-workloads.js';
+import { stopOf } from './workload-stop.js';
+import { WorkloadStopper, type WaitingInGroup, type WorkloadStopperOptions } from './workload-stopper.js';
 
-export interface GroupArbitratorOptions {
-  readonly api: KubeApi;
-  readonly engine: QuotaEngine;
+export interface GroupArbitratorOptions extends WorkloadStopperOptions {
   readonly reconciler: Pick<Reconciler, 'groups' | 'workload'>;
-  readonly waiting: WaitingWorkloads;
   /** The uids of the pods of each charged workload, by `refKey`. */
   readonly podsOfWorkloads: () => ReadonlyMap<string, readonly string[]>;
-  /** Takes the quota of a Workload of Kueue back; false if that is not possible now. */
-  readonly takeBack: (uid: string) => Promise<boolean>;
-  readonly events: EventRecorder;
-  readonly log: StructuredLog;
-  readonly metrics: Pick<ArbitratorMetrics, 'stopped'>;
   readonly clock: Clock;
   /** `plan`: the plan is only logged. */
   readonly mode: 'plan' | 'on';
@@ -56,14 +44,6 @@ const DEFERRED_MS = 15_000;
 /** Planning uses at most this part of the time: large cohorts are planned less often. */
 const CPU_PART = 0.05;
 
-/** Failures after which a workload has surely not been changed. */
-const REFUSED: ReadonlySet<KubeFailureCode> = new Set<KubeFailureCode>([
-  'forbidden',
-  'invalid',
-  'not-found',
-  'conflict',
-]);
-
 interface Mark {
   readonly leavingUntil: number;
   readonly deferredUntil: number;
@@ -77,12 +57,6 @@ interface Cluster {
   readonly now: number;
 }
 
-/** A recorded workload with its group. */
-interface Waiting extends WaitingWorkload {
-  readonly key: string;
-  readonly group: string;
-}
-
 /**
  * Gives groups back what they lend: plans with the engine's charges and the waiting workloads, stops whole workloads of
  * borrowers, marks the room that is kept, and starts stopped workloads again when they fit. The groups' objects hold
@@ -90,6 +64,7 @@ interface Waiting extends WaitingWorkload {
  */
 export class GroupArbitrator {
   readonly #options: GroupArbitratorOptions;
+  readonly #stopper: WorkloadStopper;
   #memories = new Map<string, ArbitratorMemory>();
   readonly #marks = new Map<string, Mark>();
   #notBefore = 0;
@@ -97,6 +72,7 @@ export class GroupArbitrator {
 
   constructor(options: GroupArbitratorOptions) {
     this.#options = options;
+    this.#stopper = new WorkloadStopper(options);
   }
 
   /** One period. Rejects if the API server fails. */
@@ -126,9 +102,9 @@ export class GroupArbitrator {
   }
 
   /** The waiting workloads, without those whose clients have stopped trying. */
-  async #waitingNow(groups: readonly GroupObject[], now: number): Promise<readonly Waiting[]> {
+  async #waitingNow(groups: readonly GroupObject[], now: number): Promise<readonly WaitingInGroup[]> {
     const { reconciler, waiting } = this.#options;
-    const all: Waiting[] = [];
+    const all: WaitingInGroup[] = [];
     for (const { spec, waiting: entries, terminating } of groups) {
       const gone = new Map<string, null>();
       for (const [key, entry] of entries) {
@@ -151,7 +127,7 @@ export class GroupArbitrator {
   #plan(
     groups: readonly GroupObject[],
     members: readonly GroupObject[],
-    waiting: readonly Waiting[],
+    waiting: readonly WaitingInGroup[],
     cluster: Cluster,
   ): ReadonlyMap<string, ArbitrationPlan> {
     const { engine, policy } = this.#options;
@@ -176,7 +152,7 @@ export class GroupArbitrator {
   /** Stops workloads, marks the room that is kept, and starts stopped workloads that fit. */
   async #carryOut(
     plans: ReadonlyMap<string, ArbitrationPlan>,
-    waiting: readonly Waiting[],
+    waiting: readonly WaitingInGroup[],
     cluster: Cluster,
   ): Promise<void> {
     const { now } = cluster;
@@ -239,7 +215,7 @@ export class GroupArbitrator {
   /** Stops the victims of each start; returns the starts whose victims have all been stopped. */
   async #execute(
     starts: readonly PlannedStart[],
-    waiting: readonly Waiting[],
+    waiting: readonly WaitingInGroup[],
     cluster: Cluster,
   ): Promise<readonly PlannedStart[]> {
     const executed: PlannedStart[] = [];
@@ -255,7 +231,7 @@ export class GroupArbitrator {
 
   async #stopAll(
     victims: readonly Eviction[],
-    beneficiary: Waiting,
+    beneficiary: WaitingInGroup,
     { pods, evictor, now }: Cluster,
   ): Promise<boolean> {
     const { reconciler, podsOfWorkloads } = this.#options;
@@ -271,89 +247,28 @@ export class GroupArbitrator {
       return false;
     }
     for (const [index, workload] of found.entries()) {
-      const isStopped = await this.#stop(workload, podsOf(workload), evictor, now);
+      const isStopped = await this.#stopper.stop(workload, podsOf(workload), evictor, now);
       this.#marks.set(workload.key, {
         leavingUntil: isStopped ? now + LEAVING_MS : 0,
         deferredUntil: isStopped ? 0 : now + DEFERRED_MS,
       });
       if (!isStopped) return false;
-      this.#reportStop(workload, victims[index] as Eviction, beneficiary);
+      this.#stopper.report(workload, victims[index] as Eviction, beneficiary);
     }
     return true;
   }
 
-  /** Stops a workload. It is recorded first, so that no failure loses the number of its replicas. */
-  async #stop(workload: WorkloadObject, pods: readonly ClusterPod[], evictor: Evictor, now: number): Promise<boolean> {
-    const { api, waiting, log, engine } = this.#options;
-    const stop = stopOf(workload.kind);
-    if (stop === 'evict') {
-      for (const pod of pods) if ((await evictor.evict(pod)) !== 'evicted') return false;
-      return pods.length > 0;
-    }
-    if (stop === 'take-back') return this.#options.takeBack(workload.uid);
-    const replicas = stop === 'scale' ? await replicasOf(api, workload) : null;
-    if (stop === 'scale' && (replicas === null || replicas === 0)) return false;
-    const charge = engine.charges(workload.group).find(({ workload: key }) => key === workload.key);
-    const entry: WaitingWorkload = {
-      amounts: numbers(charge?.amounts ?? new Map<string, bigint>()),
-      since: now,
-      asked: now,
-      room: null,
-      stopped: replicas === null ? {} : { replicas },
-    };
-    if (!(await waiting.write(workload.group, new Map([[workload.key, entry]])))) return false;
-    const answer = stop === 'scale' ? await scale(api, workload, 0) : await suspend(api, workload, true);
-    if (answer.ok) return true;
-    log.warn({ workload: workload.key, code: answer.code, reason: answer.message }, 'stopping a workload failed');
-    // After any other failure it may have stopped.
-    if (REFUSED.has(answer.code)) await waiting.write(workload.group, new Map([[workload.key, null]]));
-    return false;
-  }
-
-  /** Starts a stopped workload. The quota webhook decides as for any other client, and removes the record. */
-  async #resume({ key, group, stopped }: Waiting, now: number): Promise<void> {
-    const { api, reconciler, waiting, log, metrics, events } = this.#options;
-    const workload = reconciler.workload(key);
+  /** Starts a stopped workload, unless that failed a moment ago. */
+  async #resume(entry: WaitingInGroup, now: number): Promise<void> {
+    const { key } = entry;
+    const workload = this.#options.reconciler.workload(key);
     if (workload === null || now < (this.#marks.get(key)?.deferredUntil ?? 0)) return;
-    const replicas = stopped?.replicas ?? null;
-    // Another client has scaled it meanwhile: it is no longer the arbitrator's to start.
-    const isOurs = replicas === null || (await replicasOf(api, workload)) === 0;
-    const answer = !isOurs
-      ? null
-      : replicas === null
-        ? await suspend(api, workload, false)
-        : await scale(api, workload, replicas);
-    if (answer?.ok === false) {
-      this.#marks.set(key, { leavingUntil: 0, deferredUntil: now + DEFERRED_MS });
-      log.info({ workload: key, group, code: answer.code, reason: answer.message }, 'a stopped workload waits on');
-      return;
-    }
-    await waiting.write(group, new Map([[key, null]]));
-    this.#marks.delete(key);
-    if (answer === null) return;
-    metrics.stopped('resumed');
-    log.info({ workload: key, group }, 'workload started again');
-    events.record(subjectOf(workload), {
-      type: 'Normal',
-      reason: 'Resumed',
-      message: `started again: group ${group} has room for it`,
-    });
-  }
-
-  #reportStop(workload: WorkloadObject, { resource }: Eviction, { key: starts, group: beneficiary }: Waiting): void {
-    const { log, metrics, events } = this.#options;
-    const { key, group } = workload;
-    metrics.stopped('stopped');
-    log.info({ workload: key, group, resource, for: beneficiary, starts }, 'workload stopped');
-    events.record(subjectOf(workload), {
-      type: 'Warning',
-      reason: 'Reclaimed',
-      message: `stopped: group ${group} borrows ${resource} that group ${beneficiary} needs for ${starts}; it is started again when there is room`,
-    });
+    if (await this.#stopper.resume(workload, entry)) this.#marks.delete(key);
+    else this.#marks.set(key, { leavingUntil: 0, deferredUntil: now + DEFERRED_MS });
   }
 
   /** Writes which room is kept for which workloads. */
-  async #mark(waiting: readonly Waiting[], firm: ReadonlySet<string>, next: ReadonlySet<string>): Promise<void> {
+  async #mark(waiting: readonly WaitingInGroup[], firm: ReadonlySet<string>, next: ReadonlySet<string>): Promise<void> {
     const changes = new Map<string, Map<string, WaitingWorkload>>();
     for (const { key, group, ...entry } of waiting) {
       const room = firm.has(key) ? 'Kept' : next.has(key) ? 'Next' : null;
@@ -398,9 +313,4 @@ function arbitratedGroup(
     weight,
     reclaim,
   };
-}
-
-function subjectOf({ kind, namespace, name, uid }: WorkloadObject): EventSubject {
-  const apiVersion = kind.path.startsWith('/apis/') ? kind.path.split('/').slice(2, 4).join('/') : 'v1';
-  return { apiVersion, kind: kind.evaluator.kind, namespace, name, uid };
 }
