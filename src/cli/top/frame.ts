@@ -1,7 +1,7 @@
 import { gib, printable } from '../terminal-text.js';
 import { gpuPanel, nodePanel, trailOf } from './panel.js';
 import { windowStart } from './list.js';
-import type { SliceRow, SortKey } from './sample.js';
+import type { SliceRow } from './sample.js';
 import {
   listOf,
   podOf,
@@ -11,10 +11,10 @@ import {
   type OpenSlice,
   type ProcessRow,
   type Targets,
-  type TitleTarget,
   type TopState,
 } from './state.js';
-import { columnsOf, cut, cutLine, cutMiddle, fillLine, padEnd, padStart, wrap, type Line, type Span } from './text.js';
+import { lineOf, tableOf, titlesOf, type Column, type Table, type Titles } from './table.js';
+import { columnsOf, cut, cutLine, cutMiddle, fillLine, padEnd, wrap, type Line, type Span } from './text.js';
 
 /** Size of a terminal. */
 export interface Size {
@@ -80,7 +80,7 @@ export function frameOf(state: TopState, size: Size): Frame {
 /** The lines between the head and the last line. */
 interface Body {
   readonly above: readonly Line[];
-  readonly titles: { readonly line: Line; readonly targets: readonly TitleTarget[] } | null;
+  readonly titles: Titles | null;
   /** Only those in the window are drawn. */
   readonly rows: readonly { readonly key: string | null; readonly draw: () => Line }[];
   readonly below: readonly Line[];
@@ -148,14 +148,6 @@ function hiddenName(state: TopState, key: string): string {
 
 function quiet(text: string): Line {
   return [{ text, style: 'quiet' }];
-}
-
-/** A column of a table. */
-interface Column {
-  readonly title: string;
-  readonly width: number;
-  readonly left?: true;
-  readonly sort?: SortKey;
 }
 
 const GPU: Column = { title: 'GPU', width: 4, sort: 'gpu' };
@@ -329,54 +321,6 @@ function processCells({ process }: ProcessRow): readonly string[] {
 
 function commandOf({ command }: ProcessRow['process']): string {
   return printable(command ?? '-');
-}
-
-/** Columns with their places: the flexible one takes the remaining width, at the left or the right end. */
-interface Table {
-  readonly columns: readonly Column[];
-  /** Position of the cell that is given first. */
-  readonly flexible: number;
-}
-
-function tableOf(flexible: Column, all: readonly Column[], columns: number, atEnd = false): Table {
-  const takenBy = (some: readonly Column[]): number => some.reduce((sum, { width }) => sum + width + 1, 0);
-  const count = all.findLastIndex((_, at) => columns - takenBy(all.slice(0, at + 1)) >= flexible.width) + 1;
-  const fixed = all.slice(0, count);
-  const wide: Column = { ...flexible, width: Math.max(1, columns - takenBy(fixed)) };
-  return atEnd ? { columns: [...fixed, wide], flexible: count } : { columns: [wide, ...fixed], flexible: 0 };
-}
-
-/** A line of the table; the flexible cell is given first, and cells without a column are left out. */
-function lineOf({ columns, flexible }: Table, [first = '', ...rest]: readonly (string | Span)[]): Line {
-  const cells = flexible === 0 ? [first, ...rest] : [...rest.slice(0, flexible), first];
-  return columns.flatMap((column, at): Line => {
-    const cell = cells[at] ?? '';
-    const span: Span = typeof cell === 'string' ? { text: cell } : cell;
-    const isName = at === flexible && flexible === 0;
-    const fitting = isName ? cutMiddle(span.text, column.width) : cut(span.text, column.width);
-    const text = column.left === true ? padEnd(fitting, column.width) : padStart(fitting, column.width);
-    return [...(at === 0 ? [] : [{ text: ' ' }]), { ...span, text }];
-  });
-}
-
-function titlesOf(table: Table, { sort, reversed, open }: TopState): Body['titles'] {
-  const spans: Span[] = [];
-  const targets: TitleTarget[] = [];
-  let from = 0;
-  for (const column of table.columns) {
-    if (from > 0) {
-      spans.push({ text: ' ' });
-      from += 1;
-    }
-    const isSort = open === null && column.sort === sort;
-    const arrow = isSort ? (reversed ? '▲' : '▼') : '';
-    const title = cut(`${column.title}${arrow}`, column.width);
-    const text = column.left === true ? padEnd(title, column.width) : padStart(title, column.width);
-    spans.push({ text, style: isSort ? 'strong' : 'quiet' });
-    if (column.sort !== undefined) targets.push({ from, to: from + column.width, sort: column.sort });
-    from += column.width;
-  }
-  return { line: spans, targets };
 }
 
 const HELP: readonly (readonly [keys: string, meaning: string])[] = [
