@@ -56,10 +56,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'cluster/placement': PURE,
   cluster: [...PURE, 'host', 'kube', 'cluster/placement'],
   'cluster/explain': [...PURE, 'host', 'kube', 'cluster', 'cluster/placement'],
+  'cluster/shapes': [...PURE, 'host', 'kube', 'quota'],
   scheduler: [...PROGRAM, 'cluster', 'cluster/placement'],
-  'quota-controller': PROGRAM,
+  'quota-controller': [...PROGRAM, 'cluster/shapes'],
   'claim-webhook': PROGRAM,
-  console: [...PROGRAM, 'cluster/explain'],
+  console: [...PROGRAM, 'cluster/explain', 'cluster/shapes'],
   // The simulated node runs the real agent, and the simulated cluster the other programs.
   simulation: [...PROGRAM, 'cluster/explain', 'agent', ...AGENT_FLOORS.flat(), 'quota-controller', 'console'],
   cli: [

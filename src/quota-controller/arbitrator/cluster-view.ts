@@ -19,13 +19,13 @@ import { toleratesAll } from '../../manifests/taint.js';
 import { ALLOCATIONS_PATH, CONSUMERS_PATH } from '../../kube/quota/names.js';
 import type { KubeObject } from '../../kube/object.js';
 import { readAllocation, type AllocationObject } from '../../kube/quota/allocation-object.js';
-import { clusterShapes, type ClusterNode } from './cluster-shapes.js';
+import { clusterShapes, readClusterNode, type ClusterNode } from '../../cluster/shapes/cluster-shapes.js';
+import { fitsOnGpus, type GpuHolding } from '../../cluster/shapes/gpu-holding.js';
 import { readClusterPod, type ClusterPod } from './cluster-pod.js';
 import { readConsumer, type ConsumerObject } from '../../kube/quota/consumer-object.js';
 import { readDisruptionBudget, type DisruptionBudget } from '../../kube/disruption-budget.js';
-import { fitsOnGpus, inventoryOf, type GpuHolding } from './gpu-holding.js';
 import { KnownObjects } from './known-objects.js';
-import { readNode, type Node } from '../../kube/node.js';
+import type { Node } from '../../kube/node.js';
 import { readResourceQuota, type NamespaceQuota } from './resource-quota.js';
 import type { ServedPolicy } from './served-policy.js';
 import { readVolumeClaim, type VolumeClaim } from './volume-claim.js';
@@ -34,11 +34,6 @@ import { readVolumeClaim, type VolumeClaim } from './volume-claim.js';
 export interface PodMark {
   readonly isLeaving: boolean;
   readonly isProtected: boolean;
-}
-
-function readClusterNode(object: unknown): ClusterNode | null {
-  const node = readNode(object);
-  return node === null ? null : { ...node, inventory: inventoryOf(node.annotations) };
 }
 
 /** The fields of a namespace that the arbitrator keeps. */

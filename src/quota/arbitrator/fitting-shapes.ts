@@ -12,8 +12,8 @@ export interface Shape {
 export interface Place {
   readonly name: string;
   readonly free: Quantities;
-  /** Whether several of a shape fit where sums are not enough, as on GPUs; called only where the sums suffice. */
-  readonly holds?: ((shape: Shape, copies: number) => boolean) | undefined;
+  /** How many of a shape fit, at most `limit`, where sums are not enough, as on GPUs; the sums allow `limit`. */
+  readonly copies?: ((shape: Shape, limit: number) => number) | undefined;
 }
 
 /** How often a shape still fits. */
@@ -46,21 +46,14 @@ export function fittingShapes(places: readonly Place[], shapes: readonly Shape[]
   });
 }
 
-function fitIn({ free, holds }: Place, shape: Shape): { readonly copies: number; readonly lacks: readonly string[] } {
+function fitIn(
+  { free, copies: placed }: Place,
+  shape: Shape,
+): { readonly copies: number; readonly lacks: readonly string[] } {
   const uses = [...shape.uses].filter(([, amount]) => amount > 0);
   const most = Math.min(...uses.map(([key, amount]) => Math.floor(Math.max(0, of(free, key)) / amount)));
   if (most === Infinity) return { copies: 0, lacks: [] };
-  let copies = most;
-  if (holds !== undefined) {
-    // The largest number that holds: more copies never fit where fewer do not.
-    let [low, high] = [0, most];
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if (holds(shape, middle)) low = middle;
-      else high = middle - 1;
-    }
-    copies = low;
-  }
+  const copies = most === 0 || placed === undefined ? most : placed(shape, most);
   const lacks = uses.flatMap(([key, amount]) => (of(free, key) < (copies + 1) * amount ? [key] : []));
   return { copies, lacks: lacks.length > 0 ? lacks : [PLACEMENT] };
 }

@@ -37,7 +37,7 @@ test('a shape fits as often as its scarcest resource allows, and that resource b
 test('where the sums suffice and the pieces do not, the placement blocks', (t) => {
   // Two GPUs with 50 of 100 cores free each.
   const halves: Partial<Place> = {
-    holds: ({ uses }, copies) => copies <= 2 * Math.floor(50 / (uses.get('core') ?? 1)),
+    copies: ({ uses }, limit) => Math.min(limit, 2 * Math.floor(50 / (uses.get('core') ?? 1))),
   };
   const [small, large] = fittingShapes(
     [place('n1', { core: 100 }, halves)],
@@ -57,13 +57,13 @@ test('in random places the number equals that of adding one after the other', (t
     const given = place(
       'n1',
       { a: below(40), b: below(40) },
-      below(2) === 0 ? { holds: (_, copies) => copies <= most } : {},
+      below(2) === 0 ? { copies: (_, limit) => Math.min(limit, most) } : {},
     );
     const asked = shape('s', { a: 1 + below(6), b: below(6) });
     let copies = 0;
     const fits = (count: number): boolean =>
       [...asked.uses].every(([key, amount]) => amount * count <= (given.free.get(key) ?? 0)) &&
-      (given.holds?.(asked, count) ?? true);
+      (given.copies?.(asked, count) ?? count) === count;
     while (fits(copies + 1)) copies++;
     const [found] = fittingShapes([given], [asked]);
     if (found?.fits !== copies) t.fail(`seed ${seed}: ${found?.fits}, expected ${copies}`);

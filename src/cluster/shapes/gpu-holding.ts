@@ -46,13 +46,19 @@ export function readGpuHolding({ containers, annotations }: Pod): GpuHolding {
  * Whether the GPU requests of a pod fit on a node beside the requests of `others`, as the node agent places them. False
  * if the GPUs of another pod are unknown: it may be on any GPU.
  */
-export function fitsOnGpus(
+export function fitsOnGpus(inventory: NodeInventory, { requests }: GpuHolding, others: readonly GpuHolding[]): boolean {
+  return copiesOnGpus(inventory, requests, others, 1) === 1;
+}
+
+/** How many times the requests of a pod fit, one copy after the other, at most `limit`; as `fitsOnGpus`. */
+export function copiesOnGpus(
   { gpus, topology }: NodeInventory,
-  { requests }: GpuHolding,
+  requests: readonly GpuRequest[],
   others: readonly GpuHolding[],
-): boolean {
-  if (requests.length === 0) return true;
-  if (others.some((other) => other.requests.length > 0 && other.indexes === null)) return false;
+  limit: number,
+): number {
+  if (requests.length === 0) return limit;
+  if (others.some((other) => other.requests.length > 0 && other.indexes === null)) return 0;
   const slots = gpus.map(({ gpu, healthy, foreign }): GpuSlot => ({
     gpu,
     freeCores: CORES_PER_GPU,
@@ -72,13 +78,17 @@ export function fitsOnGpus(
     }
   };
   for (const { requests: held, indexes } of others) held.forEach((request, at) => take(request, indexes?.[at] ?? []));
-  return requests.every((request) => {
-    const placed = place(topology, slots, request);
-    if (placed.ok)
-      take(
-        request,
-        placed.gpus.map(({ index }) => index),
-      );
-    return placed.ok;
-  });
+  const placesAll = (): boolean =>
+    requests.every((request) => {
+      const placed = place(topology, slots, request);
+      if (placed.ok)
+        take(
+          request,
+          placed.gpus.map(({ index }) => index),
+        );
+      return placed.ok;
+    });
+  let copies = 0;
+  while (copies < limit && placesAll()) copies++;
+  return copies;
 }

@@ -2,13 +2,19 @@ import { fittingShapes, type FittingShape, type Place, type Shape } from '../../
 import { of } from '../../manifests/quantities.js';
 import { formatQuantity } from '../../manifests/quantity.js';
 import type { NodeInventory } from '../../gpu/node-inventory.js';
-import type { Node } from '../../kube/node.js';
-import type { ClusterPod } from './cluster-pod.js';
-import { fitsOnGpus, type GpuRequest } from './gpu-holding.js';
+import { readNode, type Node } from '../../kube/node.js';
+import { copiesOnGpus, inventoryOf, type GpuHolding, type GpuRequest } from './gpu-holding.js';
+import type { ShapedPod } from './shaped-pod.js';
 
 /** A node with the GPUs that its agent reports. */
 export interface ClusterNode extends Node {
   readonly inventory: NodeInventory | null;
+}
+
+/** Null for an object that is no node. */
+export function readClusterNode(object: unknown): ClusterNode | null {
+  const node = readNode(object);
+  return node === null ? null : { ...node, inventory: inventoryOf(node.annotations) };
 }
 
 /** A node admits so many pods; counted as a resource of each shape. */
@@ -26,36 +32,59 @@ interface PodShape extends Shape {
  */
 export function clusterShapes(
   nodes: readonly ClusterNode[],
-  pods: readonly ClusterPod[],
+  pods: readonly ShapedPod[],
   most: number,
 ): readonly FittingShape[] {
   const shapes = shapesOf(pods).slice(0, most);
   const requests = new Map(shapes.map(({ name, requests: asked }) => [name, asked]));
+  // Placing on GPUs takes long, and most nodes are like others.
+  const known = new Map<string, number>();
+  const staying = new Map<string | null, ShapedPod[]>();
+  for (const pod of pods) {
+    if (pod.isLeaving) continue;
+    const known = staying.get(pod.node);
+    if (known === undefined) staying.set(pod.node, [pod]);
+    else known.push(pod);
+  }
   return fittingShapes(
-    nodes.filter(({ takesPods }) => takesPods).map((node) => placeOf(node, pods, requests)),
+    nodes
+      .filter(({ takesPods }) => takesPods)
+      .map((node) => placeOf(node, staying.get(node.name) ?? [], requests, known)),
     shapes,
   );
 }
 
 function placeOf(
   { name, allocatable, podSlots, inventory }: ClusterNode,
-  pods: readonly ClusterPod[],
+  staying: readonly ShapedPod[],
   requests: ReadonlyMap<string, readonly GpuRequest[]>,
+  known: Map<string, number>,
 ): Place {
-  const staying = pods.filter(({ node, isLeaving }) => node === name && !isLeaving);
   const free = new Map([...allocatable, [POD_SLOTS, podSlots - staying.length]]);
   for (const { uses } of staying)
     for (const [resource, amount] of uses) free.set(resource, of(free, resource) - amount);
   if (inventory === null) return { name, free };
   const holdings = staying.map(({ gpus }) => gpus);
-  const holds = (shape: Shape, copies: number): boolean => {
-    const asked = Array.from({ length: copies }, () => requests.get(shape.name) ?? []).flat();
-    return fitsOnGpus(inventory, { requests: asked, indexes: null }, holdings);
+  let state: string | null = null;
+  const copies = (shape: Shape, limit: number): number => {
+    state ??= stateOf(inventory, holdings);
+    const key = `${limit} ${shape.name} ${state}`;
+    const found = known.get(key) ?? copiesOnGpus(inventory, requests.get(shape.name) ?? [], holdings, limit);
+    known.set(key, found);
+    return found;
   };
-  return { name, free, holds };
+  return { name, free, copies };
 }
 
-function shapesOf(pods: readonly ClusterPod[]): readonly PodShape[] {
+/** Equal for nodes whose GPUs take the same requests. */
+function stateOf({ gpus, topology }: NodeInventory, holdings: readonly GpuHolding[]): string {
+  const parts = gpus.map(({ gpu: { index, model, memoryBytes, numaNode }, healthy, foreign }) => {
+    return [index, model, memoryBytes, numaNode, healthy, foreign];
+  });
+  return JSON.stringify([parts, topology, holdings.map((holding) => JSON.stringify(holding)).sort()]);
+}
+
+function shapesOf(pods: readonly ShapedPod[]): readonly PodShape[] {
   const known = new Map<string, PodShape>();
   for (const { uses, gpus, node, isLeaving } of pods) {
     if (isLeaving || uses.size === 0) continue;

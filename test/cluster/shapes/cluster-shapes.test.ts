@@ -1,10 +1,12 @@
 import { test } from 'tap';
-import { uniformTopology } from '../../src/gpu/topology/topology.js';
-import { readPod } from '../../src/kube/pod.js';
-import { readClusterPod } from '../../src/quota-controller/arbitrator/cluster-pod.js';
-import { clusterShapes } from '../../src/quota-controller/arbitrator/cluster-shapes.js';
-import { readNode } from '../../src/kube/node.js';
-import { fitsOnGpus, readGpuHolding } from '../../src/quota-controller/arbitrator/gpu-holding.js';
+import { nodeObject, podObject } from '../../console/cluster-objects.js';
+import { generator } from '../../generator.js';
+import { uniformTopology } from '../../../src/gpu/topology/topology.js';
+import { readPod } from '../../../src/kube/pod.js';
+import { clusterShapes, readClusterNode } from '../../../src/cluster/shapes/cluster-shapes.js';
+import { readNode } from '../../../src/kube/node.js';
+import { fitsOnGpus, readGpuHolding } from '../../../src/cluster/shapes/gpu-holding.js';
+import { shapedPod } from '../../../src/cluster/shapes/shaped-pod.js';
 
 const GIB = 2 ** 30;
 const inventory = {
@@ -65,19 +67,22 @@ test('free GPUs in pieces that are too small block a request that would fit by t
     },
   });
   const pod = (name: string, cores: number, gpu: string | null) =>
-    readClusterPod({
-      metadata: {
-        ...{ name, uid: name, namespace: 'a' },
-        annotations: gpu === null ? {} : { 'tencent.com/predicate-gpu-idx-0': gpu, 'tencent.com/gpu-assigned': 'true' },
-      },
-      spec: {
-        ...(gpu === null ? {} : { nodeName: 'n1' }),
-        containers: [
-          { name: 'main', resources: { limits: { 'tencent.com/vcuda-core': cores, 'tencent.com/vcuda-memory': 8 } } },
-        ],
-      },
-      status: { phase: gpu === null ? 'Pending' : 'Running' },
-    });
+    shapedPod(
+      readPod({
+        metadata: {
+          ...{ name, uid: name, namespace: 'a' },
+          annotations:
+            gpu === null ? {} : { 'tencent.com/predicate-gpu-idx-0': gpu, 'tencent.com/gpu-assigned': 'true' },
+        },
+        spec: {
+          ...(gpu === null ? {} : { nodeName: 'n1' }),
+          containers: [
+            { name: 'main', resources: { limits: { 'tencent.com/vcuda-core': cores, 'tencent.com/vcuda-memory': 8 } } },
+          ],
+        },
+        status: { phase: gpu === null ? 'Pending' : 'Running' },
+      }),
+    );
   const pods = [pod('p1', 60, '0'), pod('p2', 60, '1'), pod('p3', 50, null), pod('p4', 20, null)];
   const found = clusterShapes(
     node === null ? [] : [{ ...node, inventory }],
@@ -98,5 +103,36 @@ test('free GPUs in pieces that are too small block a request that would fit by t
     9,
   );
   t.equal(unknown?.fits, 4, 'without an agent only the sums are known; a pod without a node takes nothing');
+  t.end();
+});
+
+test('of many nodes, equal ones too, the numbers are those of each node alone', (t) => {
+  const random = generator(7);
+  const below = (limit: number): number => Math.floor(random() * limit);
+  const nodes = Array.from({ length: 24 }, (_, at) =>
+    readClusterNode(nodeObject(`n${at}`, { gpus: 1 + below(2), unhealthy: below(4) === 0 ? { 0: 'broken' } : {} })),
+  ).flatMap((node) => node ?? []);
+  const pods = Array.from({ length: 60 }, (_, at) =>
+    podObject(`p${at}`, {
+      cores: [20, 50, 60, 100][below(4)],
+      blocks: [8, 80][below(2)],
+      ...(below(4) === 0 ? {} : { node: `n${below(24)}`, ...(below(9) === 0 ? {} : { gpus: [0] }) }),
+    }),
+  ).flatMap((pod) => shapedPod(readPod(pod)) ?? []);
+  const alone = nodes.map((node) => clusterShapes([node], pods, 20));
+  for (const [at, { shape, fits, where, blockedBy }] of clusterShapes(nodes, pods, 20).entries()) {
+    const each = alone.flatMap((shapes) => shapes[at] ?? []);
+    t.equal(
+      fits,
+      each.reduce((sum, one) => sum + one.fits, 0),
+      shape.name,
+    );
+    t.same(
+      [...where],
+      each.flatMap((one) => [...one.where]),
+    );
+    const lacks = each.flatMap((one) => [...one.blockedBy]);
+    for (const [key, places] of blockedBy) t.equal(places, lacks.filter(([name]) => name === key).length, key);
+  }
   t.end();
 });
