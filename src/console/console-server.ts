@@ -12,6 +12,7 @@ import type { Explanations } from './explanations.js';
 import type { History } from './history.js';
 import type { NodeDocuments } from './node-documents.js';
 import type { Reader, Readers } from './readers.js';
+import type { Shapes } from './shapes.js';
 import { isBlind, sees, type Scope } from './scope.js';
 
 export interface ConsoleServerOptions {
@@ -22,6 +23,7 @@ export interface ConsoleServerOptions {
   readonly readers: Readers;
   readonly documents: NodeDocuments;
   readonly explanations: Explanations;
+  readonly shapes: Shapes;
   /** Null without Prometheus. */
   readonly history: History | null;
   readonly notReady: () => readonly string[];
@@ -68,7 +70,7 @@ export class ConsoleServer {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { model, feed, page, documents, explanations, history } = this.#options;
+    const { model, feed, page, documents, explanations, shapes, history } = this.#options;
     return new Map([
       ...pageRoutes(page),
       this.#data('/api/cluster', async (scope) => jsonText(await feed.rows(scope))),
@@ -92,6 +94,14 @@ export class ConsoleServer {
         if (pod === null || !sees(scope, 'pods', pod.namespace))
           return plain(404, 'no pod that you may see has this UID');
         return json(await explanations.read(pod.namespace, pod.name, scope));
+      }),
+      this.#data('/api/shapes', async (scope, _reader, { query }) => {
+        const group = query.get('group');
+        const unseen = (['nodes', 'pods', 'groups'] as const).filter((table) => !sees(scope, table, null));
+        const needed = group === null ? ['nodes', 'pods'] : ['groups'];
+        if (unseen.some((table) => needed.includes(table)))
+          return json({ ok: false, reason: `you may not list all ${needed.join(' and ')}` });
+        return json(await (group === null ? shapes.ofCluster() : shapes.ofGroup(group)));
       }),
       this.#data('/api/history', async (scope, _reader, { query }) => {
         if (history === null) return plain(404, 'the console has no Prometheus: give it --prometheus-url');

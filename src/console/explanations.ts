@@ -7,6 +7,7 @@ import { explainWaiting } from '../cluster/explain/explain-waiting.js';
 import { readState, type ClusterState } from '../cluster/explain/cluster-state.js';
 import { gangText, noGpuText } from '../cluster/explain/waiting-text.js';
 import { asksForGpus, type NearestFit, type WaitingAnswer } from '../cluster/explain/why-waiting.js';
+import { KeptReading } from './kept-reading.js';
 import { sees, type Scope } from './scope.js';
 
 /** Why a pod waits, as far as its reader may see it. */
@@ -55,13 +56,14 @@ const MOST_PODS = 20;
  */
 export class Explanations {
   readonly #options: ExplanationsOptions;
-  #state: { readonly untilMs: number; readonly read: Promise<ClusterState> } | null = null;
+  readonly #state: KeptReading<ClusterState>;
   readonly #answers = new Map<string, { readonly untilMs: number; readonly answer: Promise<WaitingAnswer> }>();
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
   constructor(options: ExplanationsOptions) {
     this.#options = options;
+    this.#state = new KeptReading(() => readState(options.api), options.clock, STATE_MS);
   }
 
   /** Explains a pod to a reader who may see it. Never rejects. */
@@ -95,24 +97,7 @@ export class Explanations {
     const { api } = this.#options;
     const found = await api.request({ method: 'GET', path: podPath(namespace, name) });
     if (!found.ok) throw new KubeError(`pod ${namespace}/${name}`, found);
-    return explainWaiting(api, await this.#read(), readPod(found.body));
-  }
-
-  #read(): Promise<ClusterState> {
-    const { api, clock } = this.#options;
-    if (this.#state === null || clock.now() >= this.#state.untilMs) {
-      const read = readState(api);
-      const state = { untilMs: clock.now() + STATE_MS, read };
-      this.#state = state;
-      read.catch(() => {
-        if (this.#state === state) this.#state = null;
-      });
-      // Beyond its time it is of use to nobody, and large.
-      clock.after(STATE_MS, () => {
-        if (this.#state === state) this.#state = null;
-      });
-    }
-    return this.#state.read;
+    return explainWaiting(api, await this.#state.read(), readPod(found.body));
   }
 }
 

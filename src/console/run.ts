@@ -22,6 +22,7 @@ import { History } from './history.js';
 import { NodeDocuments } from './node-documents.js';
 import { Prometheus, type PrometheusOptions } from './prometheus.js';
 import { ClusterReaders, OPEN_READERS } from './readers.js';
+import { Shapes, type ShapesOptions } from './shapes.js';
 
 export interface ConsoleConfig {
   readonly address: string;
@@ -49,6 +50,7 @@ const CONSOLE_PAGE = packageFile('src/console/page/');
 export async function buildConsole(
   config: ConsoleConfig,
   log: Log,
+  readLedger: ShapesOptions['readLedger'],
 ): Promise<{ readonly parts: readonly Part[]; readonly port: () => number }> {
   const { address, port, tokenReview, isSimulated = false } = config;
   if (!tokenReview && !isLoopback(address) && !isSimulated)
@@ -74,6 +76,7 @@ export async function buildConsole(
       agentOf: (node) => model.agentOf(node),
     }),
     explanations: new Explanations({ api: client, clock }),
+    shapes: new Shapes({ api: client, clock, readLedger }),
     history:
       config.prometheus === null ? null : new History({ prometheus: new Prometheus(config.prometheus), model, clock }),
     readers: tokenReview ? new ClusterReaders(api, clock, () => model.namespaces()) : OPEN_READERS,

@@ -218,6 +218,10 @@ export class DemoCluster {
         ...{ clusterName: 'demo', agentNamespace: 'kube-system', isSimulated: true },
       },
       log,
+      async () => {
+        if (this.#quota === null) throw new Error('the simulated cluster has no quota yet');
+        return this.#quota.ledger;
+      },
     );
     const lifecycle = new Lifecycle(parts, log);
     await lifecycle.start();

@@ -46,6 +46,10 @@ export class DemoQuota {
     return new DemoQuota(engine, objects);
   }
 
+  get ledger(): Pick<QuotaEngine, 'groups' | 'status' | 'charges'> {
+    return this.#engine;
+  }
+
   close(): Promise<void> {
     return this.#engine.close();
   }

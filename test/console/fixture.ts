@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buildConsole, type ConsoleConfig } from '../../src/console/run.js';
 import { Lifecycle } from '../../src/host/lifecycle.js';
+import { readClusterLedger } from '../../src/quota-controller/cluster-ledger.js';
 import { silentLog } from '../../src/host/log.js';
 import { ApiServer, type ApiServerOptions } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
@@ -69,6 +70,7 @@ export async function runningConsole(
       ...config,
     },
     log,
+    readClusterLedger,
   );
   const lifecycle = new Lifecycle(parts, log);
   await lifecycle.start();

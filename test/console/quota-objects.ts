@@ -10,6 +10,8 @@ export function serveQuota(server: ApiServer): void {
     ['bizgroupresourcequotas', 'BizGroupResourceQuota'],
     ['consumers', 'Consumer'],
     ['allocations', 'Allocation'],
+    ['bizgroupledgers', 'BizGroupLedger'],
+    ['bizgrouptransactions', 'BizGroupTransaction'],
   ] as const)
     server.define({ group: API_GROUP, version: 'v1', plural, kind, namespaced: false, custom: true });
 }

@@ -175,6 +175,24 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     await page.context().close();
   });
 
+  t.test('what still fits: of the cluster beside the waiting pods, of a group below its quota', async (t) => {
+    const console = await runningConsole(t, (server) => {
+      fullCluster(server);
+      server.seed('nodes', nodeObject('gpu-node-2', { gpus: 1 }));
+      server.seed('pods', podObject('next', { cores: 100, blocks: 0 }));
+    });
+    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/waiting');
+    const cells = page.locator('.shapes tr', { hasText: 'vcuda-core=100' }).locator('td');
+    await cells.first().waitFor();
+    t.match(await cells.allTextContents(), ['1', '2', /gpu-node-[12] \(1\), /, /tencent\.com\/vcuda-core on 2 nodes/]);
+    await show(page, 'quota');
+    t.equal(await page.locator('.shapes').count(), 0);
+    await page.locator('.quota .branch', { hasText: 'research' }).click();
+    await page.locator('.shapes p', { hasText: 'No workload requests anything.' }).waitFor();
+    t.same(complaints(), []);
+    await page.context().close();
+  });
+
   t.test('a view that a user or a cluster does not have is hidden, and the overview says why', async (t) => {
     const console = await runningConsole(t, (server) => server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 })));
     const { page, complaints } = await open(console, 'technician', DESKTOP, '/');

@@ -1,14 +1,21 @@
 import { h } from './dom.js';
 import { count, moment } from './format.js';
 import { wordsOf } from './rows.js';
+import { shapesView } from './shapes-view.js';
 import { meter, treeTable } from './tree-table.js';
 
 /** The quota tree: limits and use of groups, and the hours of their budgets. With a group, only what is below it. */
 export function quotaView(rows, root, filterText) {
-  const element = h('div', {});
-  const draw = () => element.replaceChildren(...picture(rows, root, wordsOf(filterText())));
+  const tree = h('div', {});
+  const draw = () => tree.replaceChildren(...picture(rows, root, wordsOf(filterText())));
   draw();
-  return { element, tables: ['groups'], draw };
+  const shapes = root === '' ? null : shapesView(root);
+  return {
+    element: h('div', {}, tree, shapes?.element ?? ''),
+    tables: ['groups'],
+    draw,
+    close: () => shapes?.close(),
+  };
 }
 
 function picture(rows, root, words) {

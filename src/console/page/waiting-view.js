@@ -3,6 +3,7 @@ import { eventLog } from './events.js';
 import { matchesEvent } from './filter.js';
 import { podTable } from './pod-table.js';
 import { wordsOf } from './rows.js';
+import { shapesView } from './shapes-view.js';
 
 /** Reports of workloads whose pods the API server refused; the controllers of Kubernetes write them. */
 const REFUSED = 'FailedCreate';
@@ -34,5 +35,11 @@ export function waitingView(rows, filterText) {
     );
   };
   draw();
-  return { element: h('div', {}, pods, refused), tables: ['pods', 'events'], draw };
+  const shapes = shapesView();
+  return {
+    element: h('div', {}, pods, refused, shapes.element),
+    tables: ['pods', 'events'],
+    draw,
+    close: shapes.close,
+  };
 }

@@ -1,0 +1,99 @@
+import { h } from './dom.js';
+import { count, moment } from './format.js';
+import { read } from './stream.js';
+
+const PERIOD_MS = 10_000;
+
+/**
+ * How often requests still fit, and what blocks the next: of pods on the nodes of the cluster, or with a group, of the
+ * workloads of the group and the groups below it.
+ */
+export function shapesView(group = '') {
+  const body = h('div', {}, h('p', { class: 'quiet' }, 'Counting…'));
+  const element = h('section', { class: 'shapes' }, h('h2', {}, 'What still fits'), body);
+  const path = group === '' ? 'api/shapes' : `api/shapes?group=${encodeURIComponent(group)}`;
+  let timer = null;
+  let closed = false;
+
+  async function ask() {
+    try {
+      const told = await read(path);
+      if (!closed) body.replaceChildren(...picture(told, group !== ''));
+    } catch {
+      // What was seen last stays; the line at the top says if the console is away.
+    }
+    if (!closed) timer = setTimeout(ask, PERIOD_MS);
+  }
+
+  void ask();
+  return {
+    element,
+    close() {
+      closed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+function picture(told, isOfGroup) {
+  if (!told.ok) return [h('p', { class: 'quiet' }, `Not shown: ${told.reason}.`)];
+  const { shapes, more, atMs } = told;
+  const what = isOfGroup ? 'workload' : 'pod';
+  if (shapes.length === 0) return [h('p', { class: 'quiet' }, `No ${what} requests anything.`)];
+  const columns = isOfGroup
+    ? ['Request', 'Group', 'Workloads', 'Fits', 'The next lacks']
+    : ['Request', 'Pods', 'Fits', 'On', 'The next lacks'];
+  const table = h(
+    'table',
+    { class: 'quota' },
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        columns.map((name) => h('th', { scope: 'col' }, name)),
+      ),
+    ),
+    h(
+      'tbody',
+      {},
+      shapes.map((shape) =>
+        h(
+          'tr',
+          { class: shape.fits === 0 ? 'overused' : null },
+          h('th', { scope: 'row', class: 'limit-key' }, shape.request),
+          (isOfGroup
+            ? [shape.group, shape.count, shape.fits, lacks(shape, false)]
+            : [shape.count, shape.fits, where(shape), lacks(shape, true)]
+          ).map((cell) => h('td', {}, typeof cell === 'number' ? cell.toLocaleString('en') : cell)),
+        ),
+      ),
+    ),
+  );
+  table.style.setProperty('--columns', String(columns.length - 1));
+  return [
+    h('div', { class: 'tree' }, table),
+    h(
+      'p',
+      { class: 'quiet note' },
+      [
+        ...(more === 0 ? [] : [`${count(more, 'more request')} not shown.`]),
+        'Each request is counted alone.',
+        isOfGroup
+          ? 'Quota only: the nodes may have less room.'
+          : 'Selectors are not looked at. Placement: the sums suffice, but GPUs are free in pieces that are too small.',
+        `As of ${moment(atMs)}.`,
+      ].join(' '),
+    ),
+  ];
+}
+
+function where({ where: best, places }) {
+  const named = best.map(({ name, fits }) => `${name} (${fits.toLocaleString('en')})`).join(', ');
+  return places > best.length ? `${named} and ${count(places - best.length, 'more node')}` : named || '–';
+}
+
+function lacks({ blockedBy }, showsPlaces) {
+  return blockedBy.map(({ key, places }) => (showsPlaces ? `${key} on ${count(places, 'node')}` : key)).join(', ');
+}

@@ -1,0 +1,129 @@
+import { clusterShapes, readClusterNode } from '../cluster/shapes/cluster-shapes.js';
+import { shapedPod } from '../cluster/shapes/shaped-pod.js';
+import type { Clock } from '../host/clock.js';
+import { ALL_NODES, ALL_PODS } from '../kube/api-path.js';
+import type { KubeApi } from '../kube/client.js';
+import { listKept } from '../kube/list-all.js';
+import { readPod } from '../kube/pod.js';
+import type { FittingShape, GroupStatus, Quota } from '../quota/index.js';
+import { statusesOf } from '../quota-command/replay.js';
+import { topShapes } from '../quota-command/top.js';
+import { subtreeOf } from '../quota-command/tree-order.js';
+import { KeptReading } from './kept-reading.js';
+
+/** A request of pods or workloads, and how often it still fits. */
+export interface ShapeRow {
+  /** The quota group; absent for the nodes of the cluster. */
+  readonly group?: string;
+  readonly request: string;
+  /** How many pods or workloads have this request. */
+  readonly count: number;
+  readonly fits: number;
+  /** The places where it fits most often, and how many places there are. */
+  readonly where: readonly { readonly name: string; readonly fits: number }[];
+  readonly places: number;
+  /** What the next one lacks, and in how many places. */
+  readonly blockedBy: readonly { readonly key: string; readonly places: number }[];
+}
+
+export type ShapesAnswer =
+  | { readonly ok: true; readonly atMs: number; readonly shapes: readonly ShapeRow[]; readonly more: number }
+  | { readonly ok: false; readonly reason: string };
+
+/** What the shapes of groups are read from. */
+export type GroupLedger = Pick<Quota, 'groups' | 'status' | 'charges'>;
+
+export interface ShapesOptions {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  /** Reads the quota ledgers, which are larger than all else that the console reads. */
+  readonly readLedger: (api: KubeApi, clock: Clock) => Promise<GroupLedger>;
+}
+
+const CLUSTER_MS = 10_000;
+const LEDGER_MS = 30_000;
+/** Requests of the cluster, as many as the metrics have. */
+const MOST_OF_CLUSTER = 20;
+const MOST_OF_GROUP = 100;
+const MOST_PLACES = 5;
+
+interface Kept<T> {
+  readonly atMs: number;
+  readonly value: T;
+}
+
+/** How often requests still fit, and what blocks the next, as `quota top shapes` and the arbitrator's metrics tell. */
+export class Shapes {
+  readonly #cluster: KeptReading<Kept<readonly FittingShape[]>>;
+  readonly #groups: KeptReading<Kept<GroupShapes>>;
+
+  constructor({ api, clock, readLedger }: ShapesOptions) {
+    const dated = async <T>(value: Promise<T>): Promise<Kept<T>> => ({ atMs: clock.now(), value: await value });
+    this.#cluster = new KeptReading(() => dated(readCluster(api)), clock, CLUSTER_MS);
+    this.#groups = new KeptReading(() => dated(readLedger(api, clock).then(groupShapes(clock))), clock, LEDGER_MS);
+  }
+
+  /** The requests of pods on the nodes of the cluster. Never rejects. */
+  ofCluster(): Promise<ShapesAnswer> {
+    return answered(this.#cluster, (shapes) => shapes.map((fitting) => shapeRow(fitting)), MOST_OF_CLUSTER);
+  }
+
+  /** The requests of the workloads of a group and of the groups below it, the scarcest first. Never rejects. */
+  ofGroup(root: string): Promise<ShapesAnswer> {
+    const rows = ({ statuses, shapes }: GroupShapes): readonly ShapeRow[] => {
+      const names = new Set(subtreeOf(statuses, root).map(({ name }) => name));
+      return shapes
+        .filter(({ group }) => names.has(group))
+        .map(({ group, fitting }) => ({ group, ...shapeRow(fitting) }));
+    };
+    return answered(this.#groups, rows, MOST_OF_GROUP);
+  }
+}
+
+interface GroupShapes {
+  readonly statuses: readonly GroupStatus[];
+  readonly shapes: ReturnType<typeof topShapes>;
+}
+
+const groupShapes =
+  (clock: Clock) =>
+  (ledger: GroupLedger): GroupShapes => {
+    const statuses = statusesOf(ledger, null, clock.now());
+    const charges = statuses.flatMap(({ name }) => ledger.charges(name));
+    return { statuses, shapes: topShapes(statuses, charges, null) };
+  };
+
+async function readCluster(api: KubeApi): Promise<readonly FittingShape[]> {
+  const [nodes, pods] = await Promise.all([
+    listKept(api, 'the nodes', ALL_NODES, readClusterNode),
+    listKept(api, 'the pods', ALL_PODS, (object) => shapedPod(readPod(object))),
+  ]);
+  return clusterShapes(
+    nodes.flatMap((node) => node ?? []),
+    pods.flatMap((pod) => pod ?? []),
+    MOST_OF_CLUSTER,
+  );
+}
+
+async function answered<T>(
+  reading: KeptReading<Kept<T>>,
+  rowsOf: (value: T) => readonly ShapeRow[],
+  most: number,
+): Promise<ShapesAnswer> {
+  try {
+    const { atMs, value } = await reading.read();
+    const rows = rowsOf(value);
+    return { ok: true, atMs, shapes: rows.slice(0, most), more: Math.max(0, rows.length - most) };
+  } catch (error) {
+    return { ok: false, reason: (error as Error).message };
+  }
+}
+
+function shapeRow({ shape, fits, where, blockedBy }: FittingShape): ShapeRow {
+  const best = [...where].sort(([, a], [, b]) => b - a).slice(0, MOST_PLACES);
+  return {
+    ...{ request: shape.name, count: shape.count, fits, places: where.size },
+    where: best.map(([name, copies]) => ({ name, fits: copies })),
+    blockedBy: [...blockedBy].sort(([, a], [, b]) => b - a).map(([key, places]) => ({ key, places })),
+  };
+}
