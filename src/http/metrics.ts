@@ -55,9 +55,9 @@ export function histogram<L extends string>({ name, help, labels, buckets }: His
 export type MetricsPart = () => string[] | Promise<string[]>;
 
 /** Prints every row of a table from one snapshot of the source. */
-export function readAt<S>(table: readonly Metric<S>[], source: () => S): MetricsPart {
-  return () => {
-    const moment = source();
+export function readAt<S>(table: readonly Metric<S>[], source: () => S | Promise<S>): MetricsPart {
+  return async () => {
+    const moment = await source();
     const labelText = labelTexts();
     return table.map((metric) => {
       // Two subjects may have equal labels, for example while a container replaces another of its name, but a sample

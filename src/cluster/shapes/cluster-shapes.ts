@@ -1,5 +1,6 @@
-import { fittingShapes, type FittingShape, type Place, type Shape } from '../../quota/index.js';
+import { FittingCounts, type FittingShape, type Place, type Shape } from '../../quota/index.js';
 import { of } from '../../manifests/quantities.js';
+import { Turn } from '../../host/turn.js';
 import { formatQuantity } from '../../manifests/quantity.js';
 import type { NodeInventory } from '../../gpu/node-inventory.js';
 import { readNode, type Node } from '../../kube/node.js';
@@ -28,52 +29,60 @@ interface PodShape extends Shape {
 /**
  * How often the requests that pods make still fit on the nodes that accept pods: at most `most` shapes, those of
  * waiting pods first, then the most frequent ones. Selectors are not looked at. On nodes with an agent, GPUs are placed
- * as the agent would place them.
+ * as the agent would place them. Takes seconds for thousands of nodes, in short turns of the event loop.
  */
-export function clusterShapes(
+export async function clusterShapes(
   nodes: readonly ClusterNode[],
   pods: readonly ShapedPod[],
   most: number,
-): readonly FittingShape[] {
+): Promise<readonly FittingShape[]> {
   const shapes = shapesOf(pods).slice(0, most);
   const requests = new Map(shapes.map(({ name, requests: asked }) => [name, asked]));
   // Placing on GPUs takes long, and most nodes are like others.
-  const known = new Map<string, number>();
+  const known = new Map<string, Map<string, number>>();
   const staying = new Map<string | null, ShapedPod[]>();
   for (const pod of pods) {
     if (pod.isLeaving) continue;
-    const known = staying.get(pod.node);
-    if (known === undefined) staying.set(pod.node, [pod]);
-    else known.push(pod);
+    const others = staying.get(pod.node);
+    if (others === undefined) staying.set(pod.node, [pod]);
+    else others.push(pod);
   }
-  return fittingShapes(
-    nodes
-      .filter(({ takesPods }) => takesPods)
-      .map((node) => placeOf(node, staying.get(node.name) ?? [], requests, known)),
-    shapes,
-  );
+  const counts = new FittingCounts(shapes);
+  const turn = new Turn();
+  for (const node of nodes) {
+    if (!node.takesPods) continue;
+    counts.add(placeOf(node, staying.get(node.name) ?? [], requests, known));
+    await turn.pass();
+  }
+  return counts.all;
 }
 
 function placeOf(
   { name, allocatable, podSlots, inventory }: ClusterNode,
   staying: readonly ShapedPod[],
   requests: ReadonlyMap<string, readonly GpuRequest[]>,
-  known: Map<string, number>,
+  known: Map<string, Map<string, number>>,
 ): Place {
   const free = new Map([...allocatable, [POD_SLOTS, podSlots - staying.length]]);
   for (const { uses } of staying)
     for (const [resource, amount] of uses) free.set(resource, of(free, resource) - amount);
   if (inventory === null) return { name, free };
   const holdings = staying.map(({ gpus }) => gpus);
-  let state: string | null = null;
+  let equal: Map<string, number> | null = null;
   const copies = (shape: Shape, limit: number): number => {
-    state ??= stateOf(inventory, holdings);
-    const key = `${limit} ${shape.name} ${state}`;
-    const found = known.get(key) ?? copiesOnGpus(inventory, requests.get(shape.name) ?? [], holdings, limit);
-    known.set(key, found);
+    equal ??= entryOf(known, stateOf(inventory, holdings));
+    const key = `${limit} ${shape.name}`;
+    const found = equal.get(key) ?? copiesOnGpus(inventory, requests.get(shape.name) ?? [], holdings, limit);
+    equal.set(key, found);
     return found;
   };
   return { name, free, copies };
+}
+
+function entryOf(known: Map<string, Map<string, number>>, state: string): Map<string, number> {
+  const found = known.get(state) ?? new Map<string, number>();
+  known.set(state, found);
+  return found;
 }
 
 /** Equal for nodes whose GPUs take the same requests. */

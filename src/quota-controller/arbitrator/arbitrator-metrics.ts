@@ -80,13 +80,15 @@ const CYCLES = {
   buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
 } as const;
 
+type ShapesReader = () => readonly FittingShape[] | Promise<readonly FittingShape[]>;
+
 export class ArbitratorMetrics {
   readonly #overused = counter(OVERUSED);
   readonly #evictions = counter(EVICTIONS);
   readonly #stops = counter(STOPS);
   readonly #cycles = histogram(CYCLES);
   #allocations: Allocations = [];
-  #shapes: () => readonly FittingShape[] = () => [];
+  #shapes: ShapesReader = () => [];
 
   readonly parts: readonly MetricsPart[] = [
     readAt(AMOUNTS, () => this.#allocations),
@@ -100,7 +102,7 @@ export class ArbitratorMetrics {
   }
 
   /** Sets the reader of the shapes of pods, which a scrape calls. */
-  readShapes(shapes: () => readonly FittingShape[]): void {
+  readShapes(shapes: ShapesReader): void {
     this.#shapes = shapes;
   }
 

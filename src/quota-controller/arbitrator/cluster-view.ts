@@ -250,7 +250,7 @@ export class ClusterView {
   }
 
   /** How often the requests that pods make still fit; at most `most` of them. */
-  fittingShapes(most: number): readonly FittingShape[] {
+  fittingShapes(most: number): Promise<readonly FittingShape[]> {
     return clusterShapes(this.#nodes.values(), this.#pods.values(), most);
   }
 

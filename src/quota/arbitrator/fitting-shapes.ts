@@ -35,15 +35,36 @@ export const PLACEMENT = 'placement';
  * too small. Each shape is counted alone. O(shapes x places x keys).
  */
 export function fittingShapes(places: readonly Place[], shapes: readonly Shape[]): readonly FittingShape[] {
-  return shapes.map((shape) => {
-    const [where, blockedBy] = [new Map<string, number>(), new Map<string, number>()];
-    for (const place of places) {
-      const { copies, lacks } = fitIn(place, shape);
-      if (copies > 0) where.set(place.name, copies);
-      for (const key of lacks) blockedBy.set(key, of(blockedBy, key) + 1);
+  const counts = new FittingCounts(shapes);
+  for (const place of places) counts.add(place);
+  return counts.all;
+}
+
+/** The same, place by place, for callers that leave the event loop to others between two places. */
+export class FittingCounts {
+  readonly #counts: readonly (FittingShape & {
+    fits: number;
+    readonly where: Map<string, number>;
+    readonly blockedBy: Map<string, number>;
+  })[];
+
+  constructor(shapes: readonly Shape[]) {
+    this.#counts = shapes.map((shape) => ({ shape, fits: 0, where: new Map(), blockedBy: new Map() }));
+  }
+
+  get all(): readonly FittingShape[] {
+    return this.#counts;
+  }
+
+  /** O(shapes x keys). */
+  add(place: Place): void {
+    for (const count of this.#counts) {
+      const { copies, lacks } = fitIn(place, count.shape);
+      if (copies > 0) count.where.set(place.name, copies);
+      count.fits += copies;
+      for (const key of lacks) count.blockedBy.set(key, of(count.blockedBy, key) + 1);
     }
-    return { shape, fits: [...where.values()].reduce((sum, copies) => sum + copies, 0), where, blockedBy };
-  });
+  }
 }
 
 function fitIn(

@@ -58,7 +58,7 @@ test('whole GPUs must be free, and pods on unknown GPUs may be on any GPU', (t) 
   t.end();
 });
 
-test('free GPUs in pieces that are too small block a request that would fit by the sums', (t) => {
+test('free GPUs in pieces that are too small block a request that would fit by the sums', async (t) => {
   const node = readNode({
     metadata: { name: 'n1' },
     status: {
@@ -84,7 +84,7 @@ test('free GPUs in pieces that are too small block a request that would fit by t
       }),
     );
   const pods = [pod('p1', 60, '0'), pod('p2', 60, '1'), pod('p3', 50, null), pod('p4', 20, null)];
-  const found = clusterShapes(
+  const found = await clusterShapes(
     node === null ? [] : [{ ...node, inventory }],
     pods.flatMap((each) => each ?? []),
     2,
@@ -97,16 +97,15 @@ test('free GPUs in pieces that are too small block a request that would fit by t
     ],
     'shapes of waiting pods come first',
   );
-  const [unknown] = clusterShapes(
+  const [unknown] = await clusterShapes(
     node === null ? [] : [{ ...node, inventory: null }],
     [pods[2]].flatMap((p) => p ?? []),
     9,
   );
   t.equal(unknown?.fits, 4, 'without an agent only the sums are known; a pod without a node takes nothing');
-  t.end();
 });
 
-test('of many nodes, equal ones too, the numbers are those of each node alone', (t) => {
+test('of many nodes, equal ones too, the numbers are those of each node alone', async (t) => {
   const random = generator(7);
   const below = (limit: number): number => Math.floor(random() * limit);
   const nodes = Array.from({ length: 24 }, (_, at) =>
@@ -119,8 +118,8 @@ test('of many nodes, equal ones too, the numbers are those of each node alone', 
       ...(below(4) === 0 ? {} : { node: `n${below(24)}`, ...(below(9) === 0 ? {} : { gpus: [0] }) }),
     }),
   ).flatMap((pod) => shapedPod(readPod(pod)) ?? []);
-  const alone = nodes.map((node) => clusterShapes([node], pods, 20));
-  for (const [at, { shape, fits, where, blockedBy }] of clusterShapes(nodes, pods, 20).entries()) {
+  const alone = await Promise.all(nodes.map((node) => clusterShapes([node], pods, 20)));
+  for (const [at, { shape, fits, where, blockedBy }] of (await clusterShapes(nodes, pods, 20)).entries()) {
     const each = alone.flatMap((shapes) => shapes[at] ?? []);
     t.equal(
       fits,
@@ -134,5 +133,27 @@ test('of many nodes, equal ones too, the numbers are those of each node alone', 
     const lacks = each.flatMap((one) => [...one.blockedBy]);
     for (const [key, places] of blockedBy) t.equal(places, lacks.filter(([name]) => name === key).length, key);
   }
-  t.end();
+});
+
+test('other work of the program waits for few nodes only, not for all', async (t) => {
+  const nodes = Array.from({ length: 400 }, (_, at) => readClusterNode(nodeObject(`n${at}`, { gpus: 8 }))).flatMap(
+    (node) => node ?? [],
+  );
+  const pods = Array.from({ length: 2_000 }, (_, at) =>
+    podObject(`p${at}`, {
+      cores: 10 + 10 * (at % 5),
+      blocks: 1 + (at % 7),
+      ...(at % 9 === 0 ? {} : { node: `n${at % 399}`, gpus: [at % 8] }),
+    }),
+  ).flatMap((pod) => shapedPod(readPod(pod)) ?? []);
+  let turns = 0;
+  let counts = true;
+  const next = (): void => {
+    turns += 1;
+    if (counts) setImmediate(next);
+  };
+  setImmediate(next);
+  await clusterShapes(nodes, pods, 20);
+  counts = false;
+  t.ok(turns > 2, `${turns} turns of the event loop`);
 });
