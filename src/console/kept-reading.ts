@@ -1,6 +1,8 @@
 import type { Clock } from '../host/clock.js';
 
-/** A reading of the cluster that serves all readers until a time after its end, and is dropped then: it may be large. */
+/**
+ * A reading of the cluster that serves all readers until a time after its end, and is dropped then: it may be large.
+ */
 export class KeptReading<T> {
   readonly #read: () => Promise<T>;
   readonly #clock: Clock;
