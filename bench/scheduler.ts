@@ -13,11 +13,13 @@ import { WaitingPods, type Binding, type Program } from './scheduler/waiting-pod
  * and once with its default (`--offer=all`). Etcd, API server, scheduler and extender share this machine. The parts of
  * the extender's CPU time are from a further run with Node's profiler.
  *
- *     npm run bench -- scheduler [--kubernetes VERSION] [--nodes 500] [--pods 1000] [--own-core] [--short]
+ *     npm run bench -- scheduler [--kubernetes VERSION] [--nodes 500] [--pods 1000] [--own-core]
+ *                                [--short | --claims [--profile FILE]]
  *
  * With `--own-core` the extender has a processor for itself, and all other programs share the others in every run.
- * `--short` only compares the extender with none. It needs root and a built Kubernetes (`npm run kubernetes -- build
- * VERSION`), by default the newest one.
+ * `--short` only compares the extender with none, `--claims` only claims with none of both; `--profile` writes the
+ * scheduler's CPU profile of 60 seconds with claims, for `go tool pprof`. It needs root and a built Kubernetes (`npm run
+ * kubernetes -- build VERSION`), by default the newest one.
  */
 export const run: Bench = async ({ args, report, note }) => {
   const { values } = parseArgs({
@@ -28,6 +30,8 @@ export const run: Bench = async ({ args, report, note }) => {
       pods: { type: 'string', default: '1000' },
       'own-core': { type: 'boolean', default: false },
       short: { type: 'boolean', default: false },
+      claims: { type: 'boolean', default: false },
+      profile: { type: 'string' },
     },
   });
   const [nodes, pods, hasOwnCore] = [Number(values.nodes), Number(values.pods), values['own-core']];
@@ -43,8 +47,14 @@ export const run: Bench = async ({ args, report, note }) => {
   try {
     await waiting.start();
     const without = await waiting.bindAll('resources', null);
-    const beside = await waiting.bindAll('resources', { offer: 'best', isProfiled: false });
     const setting = `Kubernetes ${version.name}: ${pods} waiting pods of ${SHARE.cores} cores on ${nodes} simulated nodes of ${GPUS} GPUs${hasOwnCore ? ', the extender on a processor of its own' : ''}; all pods wait when the scheduler starts, and it may make 2,000 requests a second.`;
+    if (values.claims) {
+      reportBinding('without the extender', without, null, report);
+      await reportClaims(version, waiting, without, values.profile ?? null, report, note);
+      note(setting);
+      return;
+    }
+    const beside = await waiting.bindAll('resources', { offer: 'best', isProfiled: false });
     reportBinding('without the extender', without, null, report);
     reportBinding('with the extender', beside, without, report);
     report(measured('the extender: from its start to ready', beside.readySeconds, 's'));
@@ -60,19 +70,43 @@ export const run: Bench = async ({ args, report, note }) => {
     reportBinding('with the extender, --offer=all', all, without, report);
     report(measured("the extender's CPU time for a pod, --offer=all", cpuMsOf(all, 'extender'), 'ms'));
     reportExtender(without, beside, profiled, report);
-    if (version.atLeast(36)) {
-      await waiting.publishClaims();
-      const claims = await waiting.bindAll('claims', null);
-      reportBinding('with claims', claims, without, report);
-      note(
-        `With claims only the scheduler decides, and no program of ours runs. CPU time for a pod in ms: ${inWords(claims)}.`,
-      );
-    } else note('claims are left out: shares of GPUs need Kubernetes 1.36.');
+    await reportClaims(version, waiting, without, values.profile ?? null, report, note);
     note(setting);
   } finally {
     await waiting.stop();
   }
 };
+
+/** `profile`: the file of the scheduler's CPU profile meanwhile; null: none is made. */
+async function reportClaims(
+  version: KubernetesVersion,
+  waiting: WaitingPods,
+  without: Binding,
+  profile: string | null,
+  report: BenchOptions['report'],
+  note: BenchOptions['note'],
+): Promise<void> {
+  if (!version.atLeast(36)) {
+    note('claims are left out: shares of GPUs need Kubernetes 1.36.');
+    return;
+  }
+  await waiting.publishGpus();
+  await waiting.renewClaims();
+  const all = await waiting.bindAll('claims', null, { profile });
+  await waiting.renewClaims();
+  const some = await waiting.bindAll('claims', null, { looksAt: 'some nodes' });
+  const schedulerMs = cpuMsOf(without, 'scheduler');
+  for (const [how, binding] of [
+    ['with claims', all],
+    ["with claims, kube-scheduler's own number of nodes", some],
+  ] as const) {
+    reportBinding(how, binding, without, report);
+    report(measured(`the scheduler's CPU time for a pod ${how}`, cpuMsOf(binding, 'scheduler'), 'ms', schedulerMs));
+  }
+  note(
+    `With claims only the scheduler decides, and no program of ours runs. CPU time for a pod in ms: ${inWords(all)}; without claims: ${inWords(without)}.`,
+  );
+}
 
 function reportBinding(how: string, binding: Binding, baseline: Binding | null, report: BenchOptions['report']): void {
   report(measured(`all pods bound ${how}`, binding.seconds, 's', baseline?.seconds));

@@ -1,13 +1,14 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { systemClock } from '../../src/host/clock.js';
 import { packageFile } from '../../src/host/package-files.js';
 import { ALL_NODES, ALL_RESOURCE_SLICES, podsPath, resourceClaimsPath } from '../../src/kube/api-path.js';
-import type { KubeClient } from '../../src/kube/client.js';
+import { MERGE_PATCH, type KubeClient, type KubeRequest } from '../../src/kube/client.js';
 import { openKubeClient } from '../../src/kube/open-client.js';
 import type { Offer } from '../../src/scheduler/extender-service.js';
 import { TestCluster } from '../../test/e2e/cluster.js';
@@ -18,12 +19,15 @@ import { splitOf, type CpuSplit } from './cpu-split.js';
 import { claimObject, memberObject, nodeObject, podObject, resourceSlice, type Way } from './simulated-objects.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+const execute = promisify(execFile);
 const NAMESPACE = 'default';
 /** Requests at a time that create or delete objects. */
 const WRITERS = 8;
 const LONGEST_MS = 180_000;
 /** Pods before the measured ones: the first wait for the scheduler's start. */
 const WARM_UP = 5;
+const PROFILE_PORT = 10259;
+const PROFILE_SECONDS = 60;
 /** Where the extender runs if it has a processor for itself, and where all else runs. */
 const OWN_PROCESSOR = String(availableParallelism() - 1);
 const OTHER_PROCESSORS = availableParallelism() > 2 ? `0-${availableParallelism() - 2}` : '0';
@@ -67,6 +71,14 @@ export interface ExtenderRun {
   readonly isProfiled: boolean;
 }
 
+/** All nodes, as the shipped configuration has it, or as many as kube-scheduler does by default. */
+export type LooksAt = 'all nodes' | 'some nodes';
+
+export interface SchedulerRun {
+  readonly looksAt?: LooksAt;
+  readonly profile?: string | null;
+}
+
 /** Etcd, API server and simulated nodes, on which schedulers bind pods that wait for them, one scheduler at a time. */
 export class WaitingPods {
   readonly #cluster: TestCluster;
@@ -105,15 +117,33 @@ export class WaitingPods {
     await this.#cluster.stop();
   }
 
-  /** Adds the GPUs of the nodes and one claim for each pod; call it before pods with claims. */
-  async publishClaims(): Promise<void> {
+  /** Adds the GPUs of the nodes; call it before pods with claims. */
+  async publishGpus(): Promise<void> {
     await this.#cluster.kubectl('apply', '-f', packageFile('etc/dra/device-classes.yaml'));
     await this.#create(ALL_RESOURCE_SLICES, this.#names.map(resourceSlice));
-    await this.#create(resourceClaimsPath(NAMESPACE), this.#pods.map(claimObject));
   }
 
-  /** Creates the pods, starts a scheduler, waits until it has bound all, and removes pods and scheduler. */
-  async bindAll(way: Way, extender: ExtenderRun | null): Promise<Binding> {
+  /** Adds a claim that is not allocated for each pod, in place of those of an earlier run. */
+  async renewClaims(): Promise<void> {
+    const path = resourceClaimsPath(NAMESPACE);
+    const { items } = (await this.#get(path)) as { readonly items: readonly { readonly metadata: { name: string } }[] };
+    // No controller runs that would let go of a claim.
+    await this.#forEach(items, ({ metadata: { name } }) => [
+      { method: 'PATCH', path: `${path}/${name}`, body: { metadata: { finalizers: null } }, contentType: MERGE_PATCH },
+      { method: 'DELETE', path: `${path}/${name}` },
+    ]);
+    await this.#create(path, this.#pods.map(claimObject));
+  }
+
+  /**
+   * Creates the pods, starts a scheduler, waits until it has bound all, and removes pods and scheduler. `profile`: the
+   * file for the scheduler's CPU profile.
+   */
+  async bindAll(
+    way: Way,
+    extender: ExtenderRun | null,
+    { looksAt = 'all nodes', profile = null }: SchedulerRun = {},
+  ): Promise<Binding> {
     const { processes } = this.#cluster;
     const profiles = join(this.#cluster.directory, `profile-${performance.now()}`);
     await this.#create(
@@ -125,8 +155,8 @@ export class WaitingPods {
     const before = this.#cpuSeconds();
     const mainBefore = this.#mainSeconds();
     const started = monotonicMs();
-    this.#startScheduler(extender !== null);
-    const times = await bound;
+    this.#startScheduler(this.#schedulerConfig(extender !== null, looksAt), profile !== null);
+    const [times] = await Promise.all([bound, profile === null ? null : fetchSchedulerProfile(profile)]);
     const extenderMib = processes.isAlive('extender') ? residentMib(processes.pidOf('extender')) : NaN;
     const used = new Map([...this.#cpuSeconds()].map(([name, total]) => [name, total - (before.get(name) ?? 0)]));
     const helperSeconds = (used.get('extender') ?? NaN) - (this.#mainSeconds() - mainBefore);
@@ -153,7 +183,7 @@ export class WaitingPods {
   async bindOneByOne(extender: ExtenderRun | null, members: number | null): Promise<readonly number[]> {
     const { processes } = this.#cluster;
     if (extender !== null) await this.#startExtender(extender, '');
-    this.#startScheduler(extender !== null);
+    this.#startScheduler(this.#schedulerConfig(extender !== null, 'all nodes'));
     // No controller runs that would end the deletion of a group, so each has a name of its own.
     if (members !== null) await this.#createGroup(`group-${(this.#groups += 1)}`, members);
     const times: number[] = [];
@@ -207,8 +237,11 @@ export class WaitingPods {
     return (monotonicMs() - started) / 1_000;
   }
 
-  #startScheduler(hasExtender: boolean): void {
-    this.#cluster.startScheduler([`--config=${this.#schedulerConfig(hasExtender)}`, ...this.#gates]);
+  #startScheduler(config: string, isProfiled = false): void {
+    this.#cluster.startScheduler(
+      [`--config=${config}`, ...this.#gates],
+      isProfiled ? [`--secure-port=${PROFILE_PORT}`, '--authorization-always-allow-paths=/debug/pprof/*'] : undefined,
+    );
     this.#pin('scheduler');
   }
 
@@ -262,7 +295,7 @@ export class WaitingPods {
   }
 
   /** The shipped configuration, or one without the extender, with limits that do not slow the scheduler down. */
-  #schedulerConfig(hasExtender: boolean): string {
+  #schedulerConfig(hasExtender: boolean, looksAt: LooksAt): string {
     const path = join(this.#cluster.directory, 'scheduler.yaml');
     const shipped = readFileSync(packageFile('etc/extender/scheduler-config.yaml'), 'utf8');
     const text = hasExtender ? shipped : shipped.slice(0, shipped.indexOf('extenders:'));
@@ -270,6 +303,7 @@ export class WaitingPods {
       path,
       text
         .replace('/etc/kubernetes/scheduler.conf', `${this.#cluster.kubeconfig}\n  qps: 2000\n  burst: 2000`)
+        .replace(/^percentageOfNodesToScore.*\n/m, looksAt === 'all nodes' ? '$&' : '')
         .concat('leaderElection:\n  leaderElect: false\n'),
     );
     return path;
@@ -291,12 +325,18 @@ export class WaitingPods {
   }
 
   async #create(path: string, objects: readonly object[]): Promise<void> {
-    const left = [...objects];
+    await this.#forEach(objects, (body) => [{ method: 'POST', path, body }]);
+  }
+
+  /** Sends the requests for each of these, several at a time. */
+  async #forEach<T>(all: readonly T[], requests: (one: T) => readonly KubeRequest[]): Promise<void> {
+    const left = [...all];
     const write = async (): Promise<void> => {
-      for (let body = left.pop(); body !== undefined; body = left.pop()) {
-        const answer = await this.#opened.request({ method: 'POST', path, body });
-        if (!answer.ok) throw new Error(`POST ${path}: ${answer.message}`);
-      }
+      for (let one = left.pop(); one !== undefined; one = left.pop())
+        for (const request of requests(one)) {
+          const answer = await this.#opened.request(request);
+          if (!answer.ok) throw new Error(`${request.method} ${request.path}: ${answer.message}`);
+        }
     };
     await Promise.all(Array.from({ length: WRITERS }, write));
   }
@@ -310,6 +350,25 @@ export class WaitingPods {
     if (this.#client === null) throw new Error('the cluster is not started');
     return this.#client;
   }
+}
+
+/** Writes the CPU profile of a running scheduler's next seconds, for `go tool pprof`. */
+async function fetchSchedulerProfile(file: string): Promise<void> {
+  const url = `https://127.0.0.1:${PROFILE_PORT}/debug/pprof/profile?seconds=${PROFILE_SECONDS}`;
+  await execute('curl', [
+    '--silent',
+    '--show-error',
+    '--fail',
+    '--insecure',
+    '--retry',
+    '20',
+    '--retry-connrefused',
+    '--retry-delay',
+    '1',
+    '--output',
+    file,
+    url,
+  ]);
 }
 
 function pinTo(processors: string, pid: number): void {

@@ -148,11 +148,11 @@ export class TestCluster {
     ]);
   }
 
-  /** Starts the scheduler with these arguments; a running one must have been stopped. */
-  startScheduler(args: readonly string[]): void {
+  /** Starts the scheduler with these arguments, by default without its server; a running one must have been stopped. */
+  startScheduler(args: readonly string[], server: readonly string[] = [this.noPort]): void {
     this.processes.start('scheduler', this.version.program('kube-scheduler'), [
       ...args,
-      this.noPort,
+      ...server,
       '--bind-address=127.0.0.1',
     ]);
   }
