@@ -18,8 +18,8 @@ import { WaitingPods, type Binding, type Program } from './scheduler/waiting-pod
  *
  * With `--own-core` the extender has a processor for itself, and all other programs share the others in every run.
  * `--short` only compares the extender with none, `--claims` only claims with none of both; `--profile` writes the
- * scheduler's CPU profile of 60 seconds with claims, for `go tool pprof`. It needs root and a built Kubernetes (`npm run
- * kubernetes -- build VERSION`), by default the newest one.
+ * scheduler's CPU profile of 60 seconds with claims, for `go tool pprof`. It needs root and a built Kubernetes
+ * (`npm run kubernetes -- build VERSION`), by default the newest one.
  */
 export const run: Bench = async ({ args, report, note }) => {
   const { values } = parseArgs({
