@@ -2,6 +2,9 @@ import type { AllocationResult, ResourceClaim } from '../gpu/claims/resource-cla
 import { list, record, text, texts, type JsonRecord } from './json.js';
 import { wholeQuantity } from '../manifests/quantity.js';
 
+/** The annotation of claims that were made from a template. */
+const NAME_IN_POD_KEY = 'resource.kubernetes.io/pod-claim-name';
+
 /**
  * Reads a ResourceClaim of resource.k8s.io/v1; null for any other object. An invalid result or amount makes the whole
  * object invalid: a claim must get exactly what the scheduler allocated.
@@ -23,6 +26,7 @@ export function readResourceClaim(object: unknown): ResourceClaim | null {
       text(record(entry).resource) === 'pods' ? [{ uid: text(record(entry).uid), name: text(record(entry).name) }] : [],
     ),
     isOfPod: list(metadata.ownerReferences).some((owner) => text(record(owner).kind) === 'Pod'),
+    nameInPod: texts(metadata.annotations)[NAME_IN_POD_KEY] ?? null,
     annotations: new Map(Object.entries(texts(metadata.annotations)).filter(([key]) => key.startsWith('tencent.com/'))),
   };
 }

@@ -69,6 +69,11 @@ test('a share claim is prepared as a slice with its limits, device node and CDI 
   });
   t.same(limitsOnDisk(), ['30/16']);
   t.equal(specFiles().length, 1);
+  const directory = '/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/g';
+  const metadata = await cluster.kubectl(
+    ...['exec', 'share', '--', 'cat', `${directory}/gpu/gpu.tencent.com-metadata.json`],
+  );
+  t.match(metadata, /"pool": "[^"]+\/vcuda"/, 'the container can read what its device is');
   await remove('share');
   await until('all allocations to be released', async () => limitsOnDisk().length === 0 && specFiles().length === 0);
 });

@@ -115,11 +115,9 @@ async function strayFiles(node: FaultNode, ledger: LedgerReport): Promise<string
   ]);
   const directories = (await readdir(config.virtualManagerPath)).filter((name) => name !== '.claims');
   const records = await readdir(join(config.virtualManagerPath, '.claims')).catch((): string[] => []);
-  const units = new Set(ledger.units.map(({ id }) => id));
-  faults.push(
-    ...records.filter((id) => !units.has(id)).map((id) => `the record of claim unit ${id} belongs to nobody`),
-  );
-  faults.push(...[...units].filter((id) => !records.includes(id)).map((id) => `claim unit ${id} has no record`));
+  const wanted = new Set(ledger.units.flatMap(({ id }) => [id, `${id}.metadata.json`]));
+  faults.push(...records.filter((name) => !wanted.has(name)).map((name) => `.claims/${name} belongs to no claim unit`));
+  faults.push(...[...wanted].filter((name) => !records.includes(name)).map((name) => `.claims/${name} is missing`));
   faults.push(...directories.filter((name) => !known.has(name)).map((name) => `directory ${name} belongs to nobody`));
   faults.push(...[...known].filter((id) => !directories.includes(id)).map((id) => `allocation ${id} has no directory`));
   return [...faults, ...(await straySockets(node, ['kubelet.sock', 'vcore.sock', 'vmemory.sock']))];

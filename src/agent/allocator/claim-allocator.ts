@@ -5,6 +5,7 @@ import { keptFromPlugin } from '../../gpu/ledger/hand-over.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
 import { refuse, type RequestRefusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, memoryBlocks } from '../../gpu/resources.js';
+import { deviceMetadata, deviceMetadataPath, type AttributesOf } from '../../gpu/claims/device-metadata.js';
 import { isUserOf, type ClaimUser } from '../../gpu/claims/claim-units.js';
 import { Listeners } from '../../host/listeners.js';
 import type { Log } from '../../host/log.js';
@@ -18,6 +19,7 @@ export interface ClaimAllocatorOptions {
   readonly slices: SliceStore;
   readonly specs: UnitSpecs;
   readonly records: UnitRecords;
+  readonly attributesOf: AttributesOf;
   readonly files: NodeFiles;
   /** Whether a process of the slice's containers still runs. */
   readonly isInUse: (slice: string) => boolean;
@@ -281,8 +283,12 @@ export class ClaimAllocator {
     return { slice: first.slice, gpus, ...this.#editsOf(first).shared };
   }
 
-  #writeSpec(unit: ClaimUnit): Promise<readonly string[]> {
-    return this.#options.specs.writeUnit(unit.id, this.#editsOf(unit));
+  async #writeSpec(unit: ClaimUnit): Promise<readonly string[]> {
+    const { specs, records, attributesOf } = this.#options;
+    const hostPath = await records.writeMetadata(unit.id, deviceMetadata(unit, attributesOf));
+    const { shared, devices } = this.#editsOf(unit);
+    const mount = { hostPath, containerPath: deviceMetadataPath(unit), writable: false };
+    return specs.writeUnit(unit.id, { shared: { ...shared, mounts: [...shared.mounts, mount] }, devices });
   }
 
   #editsOf(unit: ClaimUnit): UnitEdits {

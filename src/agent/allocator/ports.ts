@@ -71,6 +71,8 @@ export interface UnitSpecs {
 /** Records of prepared claim units, which outlive the checkpoint. */
 export interface UnitRecords {
   write(unit: ClaimUnit): Promise<void>;
+  /** Writes what containers can read about a unit's devices; returns the path of the file. */
+  writeMetadata(unitId: string, text: string): Promise<string>;
   remove(unitId: string): Promise<void>;
 }
 

@@ -9,12 +9,14 @@ import type { SliceStore } from '../slices/ports.js';
 
 /** Directory in `--virtual-manager-path`, beside the slices. */
 export const CLAIM_RECORDS_DIRECTORY = '.claims';
-const RECORD_NAME = /^[0-9a-f]{16}$/;
+/** The record of a unit, and what its containers can read about its devices. */
+const FILE_NAME = /^([0-9a-f]{16})(\.metadata\.json)?$/;
 
 /**
  * A record of each prepared claim unit beside the slices: what the ledger has of it, in the format of the checkpoint.
  * A record outlives the checkpoint, so that a unit keeps its amounts, its slice and its containers when the checkpoint
  * is lost, even while the API server is away. A record is not synced to the disk: after a power loss no container runs.
+ * Beside it is what the unit's containers can read about their devices.
  */
 export class ClaimRecords implements UnitRecords {
   readonly #directory: string;
@@ -29,7 +31,8 @@ export class ClaimRecords implements UnitRecords {
   async read(log: Log): Promise<readonly ClaimUnit[]> {
     await removeHalfWritten(this.#directory).catch(() => undefined);
     const units: ClaimUnit[] = [];
-    for (const id of await this.list()) {
+    for (const id of await this.#names()) {
+      if (FILE_NAME.exec(id)?.[1] !== id) continue;
       const text = await readFile(this.#path(id), 'utf8').catch((error: Error) => error);
       const decoded = typeof text === 'string' ? decodeCheckpoint(text) : { ok: false as const, reason: text.message };
       const unit = decoded.ok && decoded.format === 'current' ? decoded.content.units[0] : undefined;
@@ -54,22 +57,37 @@ export class ClaimRecords implements UnitRecords {
     this.#written.set(unit.id, text);
   }
 
+  async writeMetadata(unitId: string, text: string): Promise<string> {
+    const path = this.#metadataPath(unitId);
+    await mkdir(this.#directory, { recursive: true, mode: 0o750 });
+    await writeFileAtomically(path, text, { mode: 0o644, durable: false });
+    return path;
+  }
+
   async remove(unitId: string): Promise<void> {
     this.#written.delete(unitId);
     await rm(this.#path(unitId), { force: true });
+    await rm(this.#metadataPath(unitId), { force: true });
   }
 
-  /** Ids of the units that have a record. */
+  /** Ids of the units that have a file. */
   async list(): Promise<readonly string[]> {
-    const names = await readdir(this.#directory).catch((error: NodeJS.ErrnoException) => {
+    return [...new Set((await this.#names()).flatMap((name) => FILE_NAME.exec(name)?.[1] ?? []))];
+  }
+
+  async #names(): Promise<readonly string[]> {
+    return readdir(this.#directory).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return [];
       throw error;
     });
-    return names.filter((name) => RECORD_NAME.test(name));
   }
 
   #path(unitId: string): string {
     return join(this.#directory, unitId);
+  }
+
+  #metadataPath(unitId: string): string {
+    return join(this.#directory, `${unitId}.metadata.json`);
   }
 }
 

@@ -1,5 +1,6 @@
 import { deviceName, poolName } from '../../gpu/claims/names.js';
 import {
+  ALL_FEATURES,
   publishedDevices,
   type KeptFeatures,
   type PublishedDevice,
@@ -92,10 +93,15 @@ export interface Dra {
 export function buildDra(options: DraOptions): Dra {
   const { config, client, allocator, health, clock, log } = options;
   const pool = poolName(config.nodeName);
-  const claims = new ClaimAllocator({ ...options, ledger: allocator.ledger });
   const reader = new ClaimReader(client);
   const annotations = new ClaimAnnotations({ client, clock, log });
   const roots = new PcieRoots();
+  const attributes = new DeviceAttributes(() => devicesOf(options, roots, () => true, ALL_FEATURES));
+  const claims = new ClaimAllocator({
+    ...options,
+    ledger: allocator.ledger,
+    attributesOf: (device) => attributes.of(device),
+  });
   const listeners = new Listeners();
   const offered = (uuid: string): boolean => isOffered(allocator.state, uuid, 'claims');
   const publisher = new SlicePublisher({
@@ -168,6 +174,7 @@ export function buildDra(options: DraOptions): Dra {
     restore: {
       name: 'claims',
       async start() {
+        await roots.read(health.inventory.gpus.map(({ pciBusId }) => pciBusId));
         const { evidence, specs } = options;
         const { state } = allocator;
         const { virtualManagerPath } = config;
@@ -189,7 +196,6 @@ export function buildDra(options: DraOptions): Dra {
     serve: {
       name: 'dra',
       async start() {
-        await roots.read(health.inventory.gpus.map(({ pciBusId }) => pciBusId));
         await modes.turn();
         await plugin.serve();
         healthService.start();
@@ -199,6 +205,7 @@ export function buildDra(options: DraOptions): Dra {
         cancels.push(
           claims.onChanged(follow),
           allocator.onDevicesChanged(() => {
+            attributes.forget();
             publisher.publish();
             listeners.emit();
           }),
@@ -242,6 +249,25 @@ class PcieRoots {
 
   of(busId: string): string | null {
     return this.#roots.get(busId) ?? null;
+  }
+}
+
+/** Attributes of the node's devices by name, which are searched for anew only after a change of the GPUs. */
+class DeviceAttributes {
+  readonly #devices: () => readonly PublishedDevice[];
+  #byName: ReadonlyMap<string, PublishedDevice['attributes']> | null = null;
+
+  constructor(devices: () => readonly PublishedDevice[]) {
+    this.#devices = devices;
+  }
+
+  of(device: string): PublishedDevice['attributes'] {
+    this.#byName ??= new Map(this.#devices().map(({ name, attributes }) => [name, attributes]));
+    return this.#byName.get(device) ?? {};
+  }
+
+  forget(): void {
+    this.#byName = null;
   }
 }
 

@@ -61,6 +61,7 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
     units.push({
       id,
       claim: { uid, namespace, name: claimName },
+      ...(claim.nameInPod === null ? {} : { nameInPod: claim.nameInPod }),
       request,
       devices,
       admin: results.every(({ adminAccess }) => adminAccess),

@@ -38,6 +38,8 @@ export interface ResourceClaim extends ClaimRef {
   readonly pods: readonly { readonly uid: string; readonly name: string }[];
   /** Whether it was made from a template for one pod, and ends with it. */
   readonly isOfPod: boolean;
+  /** Its name in the pod's `spec.resourceClaims` if it was made from a template; null for any other claim. */
+  readonly nameInPod: string | null;
   /** Annotations with a key of tencent.com. */
   readonly annotations: ReadonlyMap<string, string>;
 }

@@ -20,6 +20,8 @@ export interface ClaimUnit {
   /** See `unitId`. */
   readonly id: string;
   readonly claim: ClaimRef;
+  /** Name of the claim in the pod's `spec.resourceClaims`; absent unless it was made from a template. */
+  readonly nameInPod?: string;
   /** Name of the main request. */
   readonly request: string;
   readonly devices: readonly UnitDevice[];

@@ -32,6 +32,8 @@ export interface ClaimOptions {
   readonly adminAccess?: boolean;
   readonly configs?: readonly object[];
   readonly pods?: readonly string[];
+  /** Name of the claim in the manifest of its pod, for a claim from a template. */
+  readonly nameInPod?: string;
   /** A part of another GPU in the same claim, by a request of its own. */
   readonly second?: { readonly cores: number; readonly memory: string; readonly device: number };
 }
@@ -87,12 +89,26 @@ export class DraNode {
   /** A claim of one request that the scheduler allocated; absent amounts mean the whole GPU. */
   allocate(
     name: string,
-    { cores, memory = '4Gi', device = 0, adminAccess = false, configs = [], pods = [], second }: ClaimOptions = {},
+    {
+      cores,
+      memory = '4Gi',
+      device = 0,
+      adminAccess = false,
+      configs = [],
+      pods = [],
+      nameInPod,
+      second,
+    }: ClaimOptions = {},
   ): void {
     const capacity =
       cores === undefined ? {} : { consumedCapacity: { cores: String(cores), memory }, shareID: `share-${name}` };
     this.cluster.server.seed('resourceclaims', {
-      metadata: { name, namespace: 'team', uid: `uid-${name}` },
+      metadata: {
+        name,
+        namespace: 'team',
+        uid: `uid-${name}`,
+        ...(nameInPod === undefined ? {} : { annotations: { 'resource.kubernetes.io/pod-claim-name': nameInPod } }),
+      },
       spec: {},
       status: {
         reservedFor: pods.map((uid) => ({ resource: 'pods', name: uid, uid })),

@@ -1,13 +1,16 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { decodeLimits } from '../../../src/abi/limits-file.js';
 import { eventually } from '../../harness/eventually.js';
-import { startedDraNode, type DraNode } from './dra-node.js';
+import { kubernetesHome } from '../../e2e/kubernetes-version.js';
+import { DEVICE, POOL, startedDraNode, type DraNode } from './dra-node.js';
 
 const BLOCK = 268_435_456;
+const ALLOCATOR_PROGRAM = join(kubernetesHome(), 'engines/allocator/allocator');
 
 const isSlice = (name: string): boolean => /^[0-9a-f]{16}$/.test(name);
 
@@ -28,10 +31,14 @@ async function limits(node: DraNode): Promise<string[]> {
   return found.sort();
 }
 
+interface DeviceMetadata {
+  readonly requests: readonly { readonly devices: readonly object[] }[];
+}
+
 interface Spec {
   readonly containerEdits: {
     readonly env: readonly string[];
-    readonly mounts: readonly { readonly containerPath: string }[];
+    readonly mounts: readonly { readonly containerPath: string; readonly hostPath: string }[];
   };
   readonly devices: readonly {
     readonly name: string;
@@ -124,6 +131,33 @@ test('a whole GPU has no limits, admin access has no slice, and the parameters o
     ],
   });
   t.match(await node.given('wrong'), /claim team\/wrong, config 1: softLimit: 120 is not a whole number from 1 to 100/);
+});
+
+test('a container finds the attributes of its devices in a file, until its claim is released', async (t) => {
+  const node = await startedDraNode(t);
+  node.allocate('team-x7k2p', { cores: 30, device: 1, nameInPod: 'gpu' });
+  await node.given('team-x7k2p');
+  const path =
+    '/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/gpu/gpu/gpu.tencent.com-metadata.json';
+  const [spec] = await specs(node);
+  const file = spec?.containerEdits.mounts.find(({ containerPath }) => containerPath === path)?.hostPath ?? '';
+  const text = await readFile(file, 'utf8');
+  const [metadata] = text.split(/(?<=^\}\n)/m).map((part) => JSON.parse(part) as DeviceMetadata);
+  const [slice] = node.cluster.server.all('resourceslices') as unknown as readonly {
+    readonly spec: { readonly devices: readonly { readonly name: string; readonly attributes: object }[] };
+  }[];
+  const published = slice?.spec.devices.find(({ name }) => name === DEVICE(1));
+  t.same(metadata?.requests[0]?.devices, [
+    { driver: 'gpu.tencent.com', pool: POOL, name: DEVICE(1), attributes: published?.attributes },
+  ]);
+  t.equal((await stat(file)).mode & 0o777, 0o644, 'programs of every user can read it');
+  if (existsSync(ALLOCATOR_PROGRAM)) {
+    const { stdout, stderr } = spawnSync(ALLOCATOR_PROGRAM, ['metadata'], { input: text, encoding: 'utf8' });
+    t.equal(stderr, '');
+    t.match(JSON.parse(stdout), metadata, "Kubernetes' own library reads it");
+  } else t.comment(`no ${ALLOCATOR_PROGRAM}: run scripts/build-engines allocator`);
+  await node.unprepare('team-x7k2p');
+  t.notOk(existsSync(file));
 });
 
 test('claims that cannot be satisfied are refused one by one, with the reason', async (t) => {

@@ -199,7 +199,10 @@ test('after the kubelet lost its claims, units stay while their claims are alloc
   await startWithoutCheckpoint(claims, loseKubelet);
   t.same(node.booked(), ['30/16'], 'a claim that is deleted leaves the ledger, the other one stays');
   t.notOk(existsSync(join(node.node.config.virtualManagerPath, unitId('uid-b', 'gpu'))));
-  t.same(await readdir(join(node.node.config.virtualManagerPath, '.claims')), [unitId('uid-a', 'gpu')]);
+  t.same(await readdir(join(node.node.config.virtualManagerPath, '.claims')), [
+    unitId('uid-a', 'gpu'),
+    `${unitId('uid-a', 'gpu')}.metadata.json`,
+  ]);
 });
 
 test('records that are damaged, or of an earlier allocation, count as lost', async (t) => {

@@ -1,6 +1,9 @@
 // Allocates claims with the allocator of kube-scheduler. Reads one JSON document from standard input, and writes the results of its cases
 // as a JSON list: for each claim of a case in turn the devices that it gets, or null if the node has none for it. Claims of one case see
 // the devices and the capacity that those before them got.
+//
+// With the argument `metadata` it reads the file that a container finds about its devices as Kubernetes' own library does, and writes what
+// that found in it, or why it is not valid.
 package main
 
 import (
@@ -14,7 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/devicemetadata"
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
@@ -46,10 +51,27 @@ func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 var features = structured.Features{AdminAccess: true, PrioritizedList: true, DeviceTaints: true, ConsumableCapacity: true}
 
 func main() {
-	if err := run(); err != nil {
+	read := run
+	if len(os.Args) > 1 && os.Args[1] == "metadata" {
+		read = readMetadata
+	}
+	if err := read(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func readMetadata() error {
+	var found v1beta1.DeviceMetadata
+	var invalid error
+	validated := devicemetadata.DecodeMetadataWithValidationResult(&invalid)
+	if err := devicemetadata.DecodeMetadataFromStream(json.NewDecoder(os.Stdin), &found, validated); err != nil {
+		return err
+	}
+	if invalid != nil {
+		return invalid
+	}
+	return json.NewEncoder(os.Stdout).Encode(found)
 }
 
 func run() error {

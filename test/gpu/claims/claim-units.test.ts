@@ -47,6 +47,7 @@ const claim = (name: string, ...results: readonly AllocationResult[]): ResourceC
   allocation: { results, configs: [] },
   pods: [],
   isOfPod: false,
+  nameInPod: null,
   annotations: new Map(),
 });
 
