@@ -83,7 +83,8 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     sample: (slice) => slices.sampleNow(slice),
   });
   const wholeInstances = () => allocator.wholeInstances();
-  const plugin = await openDevicePlugin({ ...common, devices: record.timed(allocation.devices), wholeInstances });
+  const devices = record.timed(allocation.devices);
+  const plugin = await openDevicePlugin({ ...common, devices, preview: allocation.preview, wholeInstances });
 
   const parts = { record, gpus, apiServer, slices, allocation, claimGpus, claims, nri, plugin, notices };
   const node = await openNode({ ...common, ...parts });

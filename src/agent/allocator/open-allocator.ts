@@ -1,4 +1,5 @@
 import type { ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
+import { prefer } from '../../gpu/ledger/prefer.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { DeviceSource } from '../device-plugin/index.js';
@@ -59,6 +60,8 @@ export interface Allocation {
   readonly files: NodeFiles;
   /** The allocator for the device plugin. */
   readonly devices: DeviceSource;
+  /** Decides about preferred ids without effect, and without knowledge of pods. */
+  readonly preview: DeviceSource['preferred'];
   readonly reconciler: LedgerReconciler;
   readonly resizes: Resizes;
 }
@@ -80,6 +83,8 @@ export async function openAllocator(needs: AllocatorNeeds): Promise<Allocation> 
       specs === null || config.interposition !== 'cdi'
         ? allocator
         : throughCdi(allocator, { specs, kubeletVersion: needs.kubeletVersion, log }),
+    preview: async (kind, available, mustInclude, size) =>
+      prefer(allocator.state, { kind, available, mustInclude, size, pending: null }),
     resizes: new Resizes({
       ledger: allocator.ledger,
       isAllowed: config.allowResize,

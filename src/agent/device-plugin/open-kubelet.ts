@@ -5,6 +5,7 @@ import type { DeviceSource } from './devices.js';
 import { KubeletHolders, type PodNames } from './holders.js';
 import { callsOf } from './plugin-calls.js';
 import { DevicePlugin } from './plugin.js';
+import { REHEARSAL_DELAY_MS, rehearse } from './rehearsal.js';
 import { instanceResources, type WholeInstances } from './whole-instances.js';
 
 /** The flags of the agent that concern the kubelet. */
@@ -40,6 +41,8 @@ export async function openHolders({ config, pods, log }: HoldersNeeds): Promise<
 export interface DevicePluginNeeds {
   readonly config: KubeletConfig;
   readonly devices: DeviceSource;
+  /** Decides as `devices` does, without effect. */
+  readonly preview: DeviceSource['preferred'];
   /** The MIG instances that are given whole, by profile. */
   readonly wholeInstances: WholeInstances;
   readonly clock: Clock;
@@ -48,12 +51,17 @@ export interface DevicePluginNeeds {
 
 /** The device plugin of cores and memory, and of each profile of MIG instances that are given whole. */
 export async function openDevicePlugin(needs: DevicePluginNeeds): Promise<DevicePlugin> {
-  const { config, devices, wholeInstances, clock, log } = needs;
+  const { config, devices, preview, wholeInstances, clock, log } = needs;
+  const rehearsed = { ...devices, preferred: preview };
   return new DevicePlugin({
     directory: config.pluginProxyPath ?? config.devicePluginPath,
     calls: { core: callsOf('core', devices), memory: callsOf('memory', devices) },
     others: () => instanceResources(wholeInstances, devices),
     clock,
     log,
+    onRegistered: (registered) => {
+      // A node without a free core refuses, which rehearses as well.
+      if (registered) clock.after(REHEARSAL_DELAY_MS, () => void rehearse(rehearsed).catch(() => undefined));
+    },
   });
 }
