@@ -1,29 +1,27 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { cp, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { test } from 'tap';
+import tap, { test } from 'tap';
 import { printable, table } from '../../src/cli/terminal-text.js';
 import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
 import { scratchDirectory } from '../scratch.js';
+import { Commands, type Ended } from './commands.js';
 import { mirrorIn, noMirror } from './mirror.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+const commands = new Commands();
 
-async function command(
-  ...args: string[]
-): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
-  try {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args]);
-    return { code: 0, out: stdout, err: stderr };
-  } catch (error) {
-    const failed = error as { code: number; stdout: string; stderr: string };
-    return { code: failed.code, out: failed.stdout, err: failed.stderr };
-  }
-}
+tap.teardown(() => commands.close());
+
+const command = (...args: string[]): Promise<Ended> =>
+  commands.run({
+    program: 'gpu-manager',
+    args,
+    env: process.env as Record<string, string>,
+    directory: process.cwd(),
+    input: '',
+  });
 
 test('the node commands print for people and for programs', async (t) => {
   const agent = await startedNode(t, { knowsPods: true });

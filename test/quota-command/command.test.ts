@@ -1,29 +1,21 @@
-import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { test } from 'tap';
+import tap, { test } from 'tap';
+import { Commands, type Ended } from '../cli/commands.js';
 import { scratchDirectory } from '../scratch.js';
 
-const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+const commands = new Commands();
 
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
+tap.teardown(() => commands.close());
 
-function run(directory: string, args: readonly string[], input = ''): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [command, 'quota', ...args], { cwd: directory });
-    const texts = { out: '', err: '' };
-    child.stdout.on('data', (chunk: Buffer) => (texts.out += chunk.toString()));
-    child.stderr.on('data', (chunk: Buffer) => (texts.err += chunk.toString()));
-    child.stdin.end(input);
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, ...texts }));
+const run = (directory: string, args: readonly string[], input = ''): Promise<Ended> =>
+  commands.run({
+    program: 'gpu-manager',
+    args: ['quota', ...args],
+    env: { PATH: process.env.PATH ?? '' },
+    directory,
+    input,
   });
-}
 
 const TREE = 'groups: [{name: g, hard: {limits.cpu: 4, limits.cpu.A4: 9}}]';
 const SCRIPT =
