@@ -131,10 +131,12 @@ test('the engine package installs offline, passes the type check, and runs its s
   writeFileSync(join(home, 'store.ts'), CUSTOM_STORE);
   writeFileSync(join(home, 'store.test.ts'), RUN);
   const check = (...flags: string[]): void => {
-    const common = ['--strict', '--target', 'es2022', '--typeRoots', join(ROOT, 'node_modules/@types')];
+    // TypeScript's own declarations take a third of the time.
+    const common = ['--strict', '--skipDefaultLibCheck', '--target', 'es2022'];
+    const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'];
     const outcome = (() => {
       try {
-        return execFileSync(process.execPath, [TSC, ...common, '--types', 'node', ...flags], {
+        return execFileSync(process.execPath, [TSC, ...common, ...types, ...flags], {
           cwd: home,
           encoding: 'utf8',
         });
