@@ -79,6 +79,8 @@ export class QuotaCluster {
       readonly refreshMs?: number;
       readonly reservationMs?: number;
       readonly kindsMs?: number;
+      readonly leaseMs?: number;
+      readonly retryMs?: number;
       readonly clock?: Clock;
       readonly audited?: (event: QuotaEvent) => void;
       readonly openGroups?: boolean;
