@@ -50,31 +50,25 @@ export async function serve(
   { service, batch, ...work }: Neighbours,
   seconds: number,
 ): Promise<Served> {
-  const slices = new Map<Limits, string>();
-  for (const limits of [service, batch])
-    if (limits !== null && limits !== 'none') slices.set(limits, await agent.slice({ gpu: 0, ...limits }));
-  const starter =
-    (limits: Limits | null, output: 'pipe' | 'ignore') =>
-    (args: readonly string[]): ChildProcess =>
-      machine.start({
-        name: 'tenant',
-        args,
-        gpu: 0,
-        slice: limits === null ? null : (slices.get(limits) ?? null),
-        output,
-      });
+  // Each in a slice of its own, also where both have the same limits.
+  const slices: string[] = [];
+  const starter = async (limits: Limits | null, output: 'pipe' | 'ignore') => {
+    const slice = limits === null ? null : await agent.slice({ gpu: 0, ...limits });
+    if (slice !== null) slices.push(slice);
+    return (args: readonly string[]): ChildProcess => machine.start({ name: 'tenant', args, gpu: 0, slice, output });
+  };
   try {
     return await runNeighbours(
       {
         status: () => machine.status(),
-        service: starter(service, 'pipe'),
-        batch: batch === 'none' ? null : starter(batch, 'ignore'),
+        service: await starter(service, 'pipe'),
+        batch: batch === 'none' ? null : await starter(batch, 'ignore'),
       },
       work,
       seconds,
     );
   } finally {
-    for (const slice of slices.values()) await agent.remove(slice);
+    for (const slice of slices) await agent.remove(slice);
   }
 }
 
