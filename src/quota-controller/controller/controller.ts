@@ -63,6 +63,7 @@ export class Controller {
   /** By group: cancels the timer for the next level of a budget. Time alone reaches a level, without an event. */
   readonly #levels = new Map<string, () => void>();
   #endTicks: () => void = () => undefined;
+  #stopped = false;
 
   constructor(options: ControllerOptions) {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
@@ -159,6 +160,7 @@ export class Controller {
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true;
     this.#unsubscribe();
     this.#endTicks();
     for (const end of this.#levels.values()) end();
@@ -168,7 +170,7 @@ export class Controller {
   async #refreshAll(): Promise<void> {
     const { engine, store, reconciler, log, clock, refreshed } = this.#options;
     try {
-      await reconciler.compare();
+      if (!(await reconciler.compare(() => !this.#stopped))) return;
       const { drift, workloads } = engine.refresh();
       refreshed(drift.length);
       if (drift.length > 0)

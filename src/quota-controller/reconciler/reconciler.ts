@@ -228,27 +228,34 @@ export class Reconciler {
     await this.#queue.stop();
   }
 
-  /** Compares the ledger with freshly listed objects: releases charges without an object, and reconciles all others. */
-  async compare(): Promise<void> {
+  /**
+   * Compares the ledger with freshly listed objects: releases charges without an object, and reconciles all others.
+   * False if `goesOn` ended it: a large cluster takes a minute, and its caller may have to stop.
+   */
+  async compare(goesOn: () => boolean): Promise<boolean> {
     const { engine, log } = this.#options;
     await engine.catchUp();
     // The charges are read before the objects: a charged object that is missing in the list was therefore deleted.
     const charged = [...this.#charged()];
-    const there = await this.#relist();
+    const there = await this.#relist(() => true, goesOn);
+    if (there === null) return false;
     const gone = charged.filter(({ key, uid }) => there.get(key) !== uid);
     for (const { key, uid, group } of gone) {
+      if (!goesOn()) return false;
       this.#known.unlisted(key, uid);
       await this.#charges.release(key, uid, group);
     }
     if (gone.length > 0)
       log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
     this.#queueGroups();
+    return true;
   }
 
   /** Compares the ledger with the first lists, which all have been reconciled: most starts need no second list. */
   async #compareInitially(): Promise<void> {
     await this.#options.engine.catchUp();
-    for (const { key, uid } of this.#charged()) if (!this.#known.has(key, uid)) return this.compare();
+    for (const { key, uid } of this.#charged())
+      if (!this.#known.has(key, uid)) return void (await this.compare(() => !this.#stopped));
     this.#queueGroups();
   }
 
@@ -265,14 +272,22 @@ export class Reconciler {
 
   /** Lists workloads of the affected kinds, and charges them as they are evaluated now. */
   async reread(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<void> {
-    if (this.#synced && !this.#stopped) await this.#relist(isConcerned);
+    if (this.#synced && !this.#stopped) await this.#relist(isConcerned, () => !this.#stopped);
   }
 
-  /** Lists workloads, and queues each of them with its newest known state; their uids by key. */
-  async #relist(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<ReadonlyMap<string, string>> {
+  /**
+   * Lists workloads, and queues each of them with its newest known state; their uids by key. Null if `goesOn` ended it.
+   */
+  async #relist(
+    isConcerned: (kind: ServedKind) => boolean,
+    goesOn: () => boolean,
+  ): Promise<ReadonlyMap<string, string> | null> {
     const there = new Map<string, string>();
     for (const kind of this.#kinds.filter(isConcerned))
-      for await (const object of listWorkloads(kind, this.#options)) there.set(object.key, this.#known.listed(object));
+      for await (const object of listWorkloads(kind, this.#options)) {
+        if (!goesOn()) return null;
+        there.set(object.key, this.#known.listed(object));
+      }
     for (const key of there.keys()) this.#queue.put(key, 0);
     return there;
   }
