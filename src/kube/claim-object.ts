@@ -2,8 +2,10 @@ import type { AllocationResult, ResourceClaim } from '../gpu/claims/resource-cla
 import { list, record, text, texts, type JsonRecord } from './json.js';
 import { wholeQuantity } from '../manifests/quantity.js';
 
-/** The annotation of claims that were made from a template. */
+/** The annotation of claims that were made from a template; every user of the namespace can write it. */
 const NAME_IN_POD_KEY = 'resource.kubernetes.io/pod-claim-name';
+/** What names in a pod's `spec.resourceClaims` are made of. */
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /**
  * Reads a ResourceClaim of resource.k8s.io/v1; null for any other object. An invalid result or amount makes the whole
@@ -26,7 +28,7 @@ export function readResourceClaim(object: unknown): ResourceClaim | null {
       text(record(entry).resource) === 'pods' ? [{ uid: text(record(entry).uid), name: text(record(entry).name) }] : [],
     ),
     isOfPod: list(metadata.ownerReferences).some((owner) => text(record(owner).kind) === 'Pod'),
-    nameInPod: texts(metadata.annotations)[NAME_IN_POD_KEY] ?? null,
+    nameInPod: DNS_LABEL.exec(texts(metadata.annotations)[NAME_IN_POD_KEY] ?? '')?.[0] ?? null,
     annotations: new Map(Object.entries(texts(metadata.annotations)).filter(([key]) => key.startsWith('tencent.com/'))),
   };
 }
