@@ -1,6 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { timeLimit } from './time-factor.js';
 
+/** Pauses between two queries: at first, and at most. */
+const SHORTEST_MS = 3;
+const LONGEST_MS = 25;
+/** A pause is this part of the time that was waited: a long wait needs few queries, and ends little later. */
+const PAUSE_PART = 0.05;
+
 /**
  * Waits until `condition` returns a value other than false, null and undefined, and returns it. A generous limit turns
  * a hang into a failure; no result depends on the speed.
@@ -10,12 +16,13 @@ export async function eventually<T>(
   what = 'the condition',
   limitMs = 120_000,
 ): Promise<Exclude<T, false | null | undefined>> {
-  const deadline = performance.now() + timeLimit(limitMs);
+  const began = performance.now();
   for (;;) {
     const value = await condition();
     if (value !== false && value !== null && value !== undefined) return value as Exclude<T, false | null | undefined>;
-    if (performance.now() > deadline) throw new Error(`${what} did not come true within ${timeLimit(limitMs)} ms`);
-    await delay(3);
+    const waitedMs = performance.now() - began;
+    if (waitedMs > timeLimit(limitMs)) throw new Error(`${what} did not come true within ${timeLimit(limitMs)} ms`);
+    await delay(Math.min(LONGEST_MS, Math.max(SHORTEST_MS, PAUSE_PART * waitedMs)));
   }
 }
 
