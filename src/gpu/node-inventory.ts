@@ -1,3 +1,4 @@
+import { NODE_INVENTORY_KEY } from './annotations.js';
 import type { Gpu, MigInstance } from './gpu.js';
 import { isInstance } from './mig.js';
 import { CORES_PER_GPU } from './resources.js';
@@ -77,6 +78,13 @@ export function encodeInventory(inventory: NodeInventory): string {
     levels: triangle((a, b) => levelBetween(inventory.topology, a, b)),
     nvlinks: triangle((a, b) => linksBetween(inventory.topology, a, b)),
   });
+}
+
+/** The GPUs that the annotations of a node name; null without an agent, and where they cannot be read. */
+export function inventoryOf(annotations: Readonly<Record<string, string>>): NodeInventory | null {
+  const text = annotations[NODE_INVENTORY_KEY];
+  const decoded = text === undefined ? null : decodeInventory(text);
+  return decoded?.ok === true ? decoded.inventory : null;
 }
 
 /** Reads the annotation. Never throws: returns a consistent inventory, or a refusal that names the first problem. */

@@ -3,7 +3,7 @@ import { claimFacts, devicesOf, type ClaimFacts, type LocateDevice } from '../..
 import type { ClaimDevice } from '../../console/rows.js';
 import { NODE_INVENTORY_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
 import { deviceName, poolName } from '../../gpu/claims/names.js';
-import { decodeInventory, type InventoryGpu } from '../../gpu/node-inventory.js';
+import { inventoryOf, type InventoryGpu } from '../../gpu/node-inventory.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { systemClock } from '../../host/clock.js';
 import { agentPods, type AgentPod } from '../../kube/agent-pods.js';
@@ -185,7 +185,7 @@ export class GpuCluster {
   /** Finds devices by what the agents published on their nodes. Rejects with a `KubeError`. */
   async locator(): Promise<LocateDevice> {
     const nodes = (await listAll(this.api, 'the nodes', ALL_NODES)).flatMap((object) => readNode(object) ?? []);
-    return locatorOf(new Map(nodes.map((node) => [node.name, inventoryOf(node).map(({ gpu }) => gpu)])));
+    return locatorOf(new Map(nodes.map((node) => [node.name, gpusOf(node).map(({ gpu }) => gpu)])));
   }
 
   async #claimsOr(problems: Map<string, string>, namespace: string | null): Promise<readonly ClaimFacts[]> {
@@ -199,7 +199,7 @@ export class GpuCluster {
   }
 
   async #node(node: Node, agent: AgentPod | null): Promise<GpuNode> {
-    return { node, agent, inventory: inventoryOf(node), ...(await this.#ask(agent)) };
+    return { node, agent, inventory: gpusOf(node), ...(await this.#ask(agent)) };
   }
 
   async #ask(agent: AgentPod | null): Promise<Pick<GpuNode, 'snapshot' | 'problem'>> {
@@ -241,9 +241,8 @@ function locatorOf(nodes: ReadonlyMap<string, readonly KnownGpu[]>): LocateDevic
   };
 }
 
-function inventoryOf({ annotations }: Node): readonly InventoryGpu[] {
-  const published = decodeInventory(annotations[NODE_INVENTORY_KEY] ?? '');
-  return published.ok ? published.inventory.gpus : [];
+function gpusOf({ annotations }: Node): readonly InventoryGpu[] {
+  return inventoryOf(annotations)?.gpus ?? [];
 }
 
 function hasGpus({ allocatable, annotations }: Node): boolean {

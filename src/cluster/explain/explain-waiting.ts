@@ -7,7 +7,7 @@ import {
 import { consumedOf } from '../../gpu/claims/claim-units.js';
 import { deviceName, DRIVER_NAME, poolName } from '../../gpu/claims/names.js';
 import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
-import { decodeInventory, encodeInventory, THROUGH_CLAIMS, type NodeInventory } from '../../gpu/node-inventory.js';
+import { encodeInventory, inventoryOf, THROUGH_CLAIMS, type NodeInventory } from '../../gpu/node-inventory.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import { ALL_RESOURCE_CLAIMS, resourceClaimPath } from '../../kube/api-path.js';
 import { readResourceClaim } from '../../kube/claim-object.js';
@@ -34,7 +34,7 @@ export async function explainWaiting(api: KubeApi, state: ClusterState, pod: Pod
 
 /** The cluster as claims see it: GPUs that nodes give through claims, and each allocated device as a pod on them. */
 async function claimState(api: KubeApi, { nodes, pods }: ClusterState): Promise<ClusterState> {
-  const inventories = new Map(nodes.map((node) => [node.name, inventoryOf(node)]));
+  const inventories = new Map(nodes.map((node) => [node.name, inventoryOf(node.annotations)]));
   const nodeOf = new Map([...inventories.keys()].map((name) => [poolName(name), name]));
   const locate = (pool: string, device: string): { readonly node: string; readonly gpu: number } | null => {
     const node = nodeOf.get(pool) ?? '';
@@ -57,11 +57,6 @@ async function claimState(api: KubeApi, { nodes, pods }: ClusterState): Promise<
     nodes: nodes.map((node) => withClaimGpus(node, inventories.get(node.name) ?? null)),
     pods: [...pods, ...held.flat()],
   };
-}
-
-function inventoryOf({ annotations }: Node): NodeInventory | null {
-  const read = decodeInventory(annotations[NODE_INVENTORY_KEY] ?? '');
-  return read.ok ? read.inventory : null;
 }
 
 /** The node with the GPUs alone that claims get, all of them free. */

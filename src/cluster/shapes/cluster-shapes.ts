@@ -2,9 +2,9 @@ import { FittingCounts, type FittingShape, type Place, type Shape } from '../../
 import { of } from '../../manifests/quantities.js';
 import { Turn } from '../../host/turn.js';
 import { formatQuantity } from '../../manifests/quantity.js';
-import type { NodeInventory } from '../../gpu/node-inventory.js';
+import { inventoryOf, type NodeInventory } from '../../gpu/node-inventory.js';
 import { readNode, type Node } from '../../kube/node.js';
-import { copiesOnGpus, inventoryOf, type GpuHolding, type GpuRequest } from './gpu-holding.js';
+import { copiesOnGpus, type GpuHolding, type GpuRequest } from './gpu-holding.js';
 import type { ShapedPod } from './shaped-pod.js';
 
 /** A node with the GPUs that its agent reports. */

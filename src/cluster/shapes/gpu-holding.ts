@@ -1,5 +1,5 @@
-import { NODE_INVENTORY_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
-import { decodeInventory, type NodeInventory } from '../../gpu/node-inventory.js';
+import { predicateGpuIndexKey } from '../../gpu/annotations.js';
+import type { NodeInventory } from '../../gpu/node-inventory.js';
 import { place } from '../../gpu/placement/place.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../gpu/resources.js';
@@ -16,13 +16,6 @@ export interface GpuHolding {
   readonly requests: readonly GpuRequest[];
   /** Indexes of the GPUs, one list per request; null while they are unknown. */
   readonly indexes: readonly (readonly number[])[] | null;
-}
-
-/** The GPUs that a node's agent reports; null without an agent, and where the annotation cannot be read. */
-export function inventoryOf(annotations: Readonly<Record<string, string>>): NodeInventory | null {
-  const text = annotations[NODE_INVENTORY_KEY];
-  const decoded = text === undefined ? null : decodeInventory(text);
-  return decoded?.ok === true ? decoded.inventory : null;
 }
 
 /** Reads the GPU requests of a pod. Its annotations name the GPUs once the agent or the extender has chosen them. */
