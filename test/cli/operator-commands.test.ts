@@ -1,7 +1,9 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { cp, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import { printable, table } from '../../src/cli/terminal-text.js';
 import { runPod, startedNode } from '../agent/node.js';
@@ -22,6 +24,18 @@ const command = (...args: string[]): Promise<Ended> =>
     directory: process.cwd(),
     input: '',
   });
+
+/** In a process of its own, since doctor loads the driver's libraries and starts processes with them. */
+async function doctor(...args: string[]): Promise<Ended> {
+  const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+  try {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [main, 'doctor', ...args]);
+    return { code: 0, out: stdout, err: stderr };
+  } catch (error) {
+    const failed = error as { code: number; stdout: string; stderr: string };
+    return { code: failed.code, out: failed.stdout, err: failed.stderr };
+  }
+}
 
 test('the node commands print for people and for programs', async (t) => {
   const agent = await startedNode(t, { knowsPods: true });
@@ -124,7 +138,7 @@ test('doctor passes a healthy node, and names the problems of another one with t
     '--pod-resources-socket',
     config.podResourcesSocket,
   ];
-  const good = await command('doctor', ...flags);
+  const good = await doctor(...flags);
   t.match(good.out, /^ok +driver +sim .*1 GPUs/m);
   t.match(good.out, /^ok +kubelet +pod-resources lists 0 containers/m);
   t.match(good.out, /^ok +agent +is running and can serve pods/m);
@@ -132,25 +146,21 @@ test('doctor passes a healthy node, and names the problems of another one with t
   t.notMatch(good.out, /NVIDIA's device plugin/);
   const both = { Data: { PodDeviceEntries: null, RegisteredDevices: { 'nvidia.com/gpu': ['GPU-a'] } } };
   await writeFile(join(config.devicePluginPath, 'kubelet_internal_checkpoint'), JSON.stringify(both));
-  t.match(
-    (await command('doctor', ...flags)).out,
-    /^warning +kubelet +NVIDIA's device plugin offers nvidia\.com\/gpu here too/m,
-  );
+  t.match((await doctor(...flags)).out, /^warning +kubelet +NVIDIA's device plugin offers nvidia\.com\/gpu here too/m);
   const nri = ['--nri', '--nri-socket', config.podResourcesSocket, '--cpu-affinity', 'prefer'];
   const manager = join(config.devicePluginPath, '../cpu_manager_state');
-  t.match((await command('doctor', ...flags, ...nri)).out, /^warning +nri +.*cpu_manager_state cannot be read: /m);
+  t.match((await doctor(...flags, ...nri)).out, /^warning +nri +.*cpu_manager_state cannot be read: /m);
   for (const [policy, line] of [
     ['static', /^warning +nri +.* policy static: --cpu-affinity=prefer binds nothing/m],
     ['none', /^ok +nri +.* policy none/m],
   ] as const) {
     await writeFile(manager, JSON.stringify({ policyName: policy }));
-    const { out } = await command('doctor', ...flags, ...nri);
+    const { out } = await doctor(...flags, ...nri);
     t.match(out, line);
     t.match(out, /^ok +nri +listens at /m);
   }
   const directory = await scratchDirectory(t);
-  const bad = await command(
-    'doctor',
+  const bad = await doctor(
     '-o',
     'json',
     '--driver',
@@ -188,8 +198,7 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
   Object.assign(process.env, environment);
   t.teardown(() => Object.keys(environment).forEach((name) => Reflect.deleteProperty(process.env, name)));
   const look = async () => {
-    const { out } = await command(
-      'doctor',
+    const { out } = await doctor(
       '-o',
       'json',
       '--driver',

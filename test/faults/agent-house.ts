@@ -38,6 +38,10 @@ export class AgentHouse {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   /** Resolves with the agent's answer; rejects if the agent fails or its process ends first. */
   ask(agent: string, order: Order): Promise<unknown> {
     const id = (this.#letters += 1);

@@ -178,7 +178,7 @@ export class History {
       this.node.server?.clearFaults();
       this.#apiServerIsBroken = false;
       await this.#start(null);
-      this.#violated(await halfWritten(this.node));
+      this.#violated(await halfWritten(this.node, house.pid));
       await this.#compare();
       this.#note('every pod ends');
       this.#endOld();

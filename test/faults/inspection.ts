@@ -123,14 +123,17 @@ async function strayFiles(node: FaultNode, ledger: LedgerReport): Promise<string
   return [...faults, ...(await straySockets(node, ['kubelet.sock', 'vcore.sock', 'vmemory.sock']))];
 }
 
-/** Files that a killed agent was writing, or whose disk failed; the next agent has to remove them. */
-export async function halfWritten({ config }: FaultNode): Promise<string[]> {
+/**
+ * Files that a killed agent was writing, or whose disk failed; the next agent has to remove them. The agents that live
+ * in process `pid` may be writing at this moment.
+ */
+export async function halfWritten({ config }: FaultNode, pid: number): Promise<string[]> {
   const names = await Promise.all(
     [config.virtualManagerPath, config.checkpointPath].map((directory) => readdir(directory, { recursive: true })),
   );
   return names
     .flat()
-    .filter((name) => name.endsWith('.tmp'))
+    .filter((name) => name.endsWith('.tmp') && !name.endsWith(`.${pid}.tmp`))
     .map((name) => `half-written ${name} was left behind`);
 }
 
