@@ -11,6 +11,8 @@ const CASH = 'cash/requests.tencent.com/vcuda-core';
 const OWN = 30;
 const SHARED = 100;
 const POOLS = ['pool-0', 'pool-1'];
+/** A status with new hours and nothing else that is new is written once in this time: a report of a moment stays. */
+const OFTEN = { refreshMs: 100 };
 const text = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
 const devices = (cores: number) => ({
@@ -48,7 +50,7 @@ async function cluster(t: Test): Promise<QuotaCluster> {
     metadata: { name: 'share', namespace: 'default' },
     spec: { spec: devices(OWN) },
   });
-  await on.join();
+  await on.join(OFTEN);
   await on.createGroup('team', { 'requests.tencent.com/vcuda-core': 100_000, [CASH]: 1_000_000 });
   for (const name of POOLS)
     on.server.seed('resourceclaims', {
@@ -204,15 +206,15 @@ test('over random histories with outages the hours of claims are the integral of
         await leaveAll(on);
         isLed = false;
       } else if (!isLed) {
-        await on.join();
+        await on.join(OFTEN);
         isLed = true;
       }
     }
-    if (!isLed) await on.join();
+    if (!isLed) await on.join(OFTEN);
     await eventually(() => amount(on, 'burnRate') === rateOf(pods), `seed ${seed}: a rate of ${rateOf(pods)}`);
     // Another leader charges nothing twice.
     await leaveAll(on);
-    await on.join({ refreshMs: 100 });
+    await on.join(OFTEN);
     await eventually(() => amount(on, 'burnRate') === rateOf(pods), `seed ${seed}: the rate to stay`);
     await eventually(
       () => isCharged(on, pods),
@@ -236,7 +238,7 @@ test('possible use of a shared claim while no replica led is reported as uncerta
     ...lease,
     spec: { ...(lease.spec as object), renewTime: text(now - 5 * HOUR) },
   }));
-  await on.join();
+  await on.join(OFTEN);
   // Charged until a leader watched last, and from the next pod on; the use between them is unknown.
   await eventually(() => Math.abs(amount(on, 'used') - (5 + 2) * SHARED) < 1, 'seven hours to be charged');
   t.ok(Math.abs(amount(on, 'uncertain') - 3 * SHARED) < 1, `${amount(on, 'uncertain')} core-hours are uncertain`);
