@@ -34,7 +34,14 @@ export {
   type Reclaim,
   type RefusedWorkload,
 } from './cohort-situation.js';
-export { FittingCounts, fittingShapes, PLACEMENT, type FittingShape, type Place, type Shape } from './fitting-shapes.js';
+export {
+  FittingCounts,
+  fittingShapes,
+  PLACEMENT,
+  type FittingShape,
+  type Place,
+  type Shape,
+} from './fitting-shapes.js';
 export { keptKey, type KeptRoom } from './kept-room.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerContext } from './consumer.js';
 export { fairShares, type ShareRequest, type FairShares, type FairShareOptions } from './fair-share.js';
