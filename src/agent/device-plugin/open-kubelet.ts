@@ -52,7 +52,7 @@ export interface DevicePluginNeeds {
 /** The device plugin of cores and memory, and of each profile of MIG instances that are given whole. */
 export async function openDevicePlugin(needs: DevicePluginNeeds): Promise<DevicePlugin> {
   const { config, devices, preview, wholeInstances, clock, log } = needs;
-  const rehearsed = { ...devices, preferred: preview };
+  const rehearsed: DeviceSource = { ...devices, devices: (kind) => devices.devices(kind), preferred: preview };
   return new DevicePlugin({
     directory: config.pluginProxyPath ?? config.devicePluginPath,
     calls: { core: callsOf('core', devices), memory: callsOf('memory', devices) },
