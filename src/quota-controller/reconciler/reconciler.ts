@@ -57,7 +57,7 @@ export class Reconciler {
   #kinds: readonly ServedKind[];
   readonly #ledgers: LedgerWatch;
   readonly #known = new KnownWorkloads();
-  readonly #charges: WorkloadReconciler;
+  readonly #workloadReconciler: WorkloadReconciler;
   /** Deleted objects that the ledger still has to release, with their last group. */
   readonly #deleted = new Map<string, WorkloadObject>();
   readonly #admitted = new Set<string>();
@@ -107,7 +107,7 @@ export class Reconciler {
     });
     this.#kinds = kinds;
     const { evaluation, ownership } = options;
-    this.#charges = new WorkloadReconciler({
+    this.#workloadReconciler = new WorkloadReconciler({
       ...{ api, engine, evaluation, ownership, log, known: this.#known },
       kinds: () => this.#kinds,
     });
@@ -119,7 +119,7 @@ export class Reconciler {
       log,
       reservationMs: options.reservationMs,
       isOurs: (uid) => this.#admitted.has(uid),
-      found: (kind, object) => this.#charges.reconcileRead(kind, object),
+      found: (kind, object) => this.#workloadReconciler.reconcileRead(kind, object),
     });
     this.#watch(kinds);
   }
@@ -243,7 +243,7 @@ export class Reconciler {
     for (const { key, uid, group } of gone) {
       if (!goesOn()) return false;
       this.#known.unlisted(key, uid);
-      await this.#charges.release(key, uid, group);
+      await this.#workloadReconciler.release(key, uid, group);
     }
     if (gone.length > 0)
       log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
@@ -388,14 +388,14 @@ export class Reconciler {
   async #reconcile(key: string): Promise<void> {
     const gone = this.#deleted.get(key);
     if (gone !== undefined) {
-      await this.#charges.release(gone.key, gone.uid, gone.group);
+      await this.#workloadReconciler.release(gone.key, gone.uid, gone.group);
       this.#deleted.delete(key);
       this.#admitted.delete(gone.uid);
       return;
     }
     if (key.startsWith(GROUP)) return this.#groups.reconcile(key.slice(GROUP.length));
     const object = this.#known.named(key);
-    if (object !== null) await this.#charges.reconcile(object);
+    if (object !== null) await this.#workloadReconciler.reconcile(object);
   }
 }
 
