@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,9 +27,15 @@ const command = (...args: string[]): Promise<Ended> =>
 
 /** In a process of its own, since doctor loads the driver's libraries and starts processes with them. */
 async function doctor(...args: string[]): Promise<Ended> {
+  return doctorBelow([], args);
+}
+
+/** Doctor started by another program. */
+async function doctorBelow(starter: readonly string[], args: readonly string[]): Promise<Ended> {
   const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+  const [program = '', ...rest] = [...starter, process.execPath, main, 'doctor', ...args];
   try {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [main, 'doctor', ...args]);
+    const { stdout, stderr } = await promisify(execFile)(program, rest);
     return { code: 0, out: stdout, err: stderr };
   } catch (error) {
     const failed = error as { code: number; stdout: string; stderr: string };
@@ -192,6 +198,33 @@ test('doctor passes a healthy node, and names the problems of another one with t
   );
 });
 
+const mayMount = spawnSync('unshare', ['-m', 'true']).status === 0;
+
+test(
+  'doctor tries a limit where the mirror lies below /etc, as it does on a node',
+  { skip: noMirror || (mayMount ? false : 'mounts need CAP_SYS_ADMIN') },
+  async (t) => {
+    const directory = await scratchDirectory(t);
+    const { config, environment } = await mirrorIn(directory);
+    // Any folder of /etc takes the mirror's place, for doctor and its children only.
+    const [folder = ''] = (await readdir('/etc', { withFileTypes: true })).flatMap((entry) =>
+      entry.isDirectory() ? [join('/etc', entry.name)] : [],
+    );
+    await writeFile(config, (await readFile(config, 'utf8')).replaceAll(directory, folder));
+    const starter = ['unshare', '-m', 'sh', '-c', 'mount --bind "$1" "$2" && shift 2 && exec "$@"', 'sh'];
+    const args = ['-o', 'json', '--driver', 'sim', '--volume-config', config];
+    const { out } = await doctorBelow(['env', ...assigned(environment), ...starter, directory, folder], args);
+    t.match(
+      (JSON.parse(out) as { check: string }[]).find(({ check }) => check === 'enforcement'),
+      { state: 'ok', what: 'a program limited to 2048 MiB sees 2048 MiB and is refused more (CUresult 2)' },
+    );
+  },
+);
+
+function assigned(environment: Readonly<Record<string, string>>): string[] {
+  return Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+}
+
 test('doctor tries the mirror in a process of its own', { skip: noMirror }, async (t) => {
   const directory = await scratchDirectory(t);
   const { libraries, config, environment } = await mirrorIn(directory);
@@ -216,7 +249,6 @@ test('doctor tries the mirror in a process of its own', { skip: noMirror }, asyn
       enforcement: found.find(({ check }) => check === 'enforcement'),
     };
   };
-  const mayMount = spawnSync('unshare', ['-m', 'true']).status === 0;
   const good = await look();
   t.match(good.interposition, { state: 'ok', what: /loads the control library, which reports CUDA 13\.0 with 2 GPUs/ });
   t.match(

@@ -4,8 +4,8 @@
  * `interposition-probe.js` runs as a process without limits; `interposition-probe.js DIRECTORY` runs as a process of a
  * container whose /etc/vcuda is DIRECTORY and needs CAP_SYS_ADMIN.
  */
-import { mkdirSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import koffi, { type LibraryHandle } from 'koffi';
 import { CONTAINER_SLICE_DIRECTORY } from '../../gpu/container-edits.js';
 
@@ -41,11 +41,13 @@ const NOT_TRIED = -1;
 /** linux/sched.h, linux/mount.h */
 const CLONE_NEWNS = 0x20000;
 const MS_BIND = 0x1000;
+const MS_BIND_ALL = 0x5000;
 const MS_REC_PRIVATE = 0x44000;
 
 /**
  * Mounts a directory at /etc/vcuda for this process only, in a private /etc: the machine's /etc has no such folder, and
- * every program with the library would see one that was created. Returns the error, or null.
+ * every program with the library would see one that was created. Everything else of /etc stays where it was, by links:
+ * the mirror usually lies there. Returns the error, or null.
  */
 function moveIn(directory: string): string | null {
   const libc = koffi.load('libc.so.6');
@@ -54,10 +56,15 @@ function moveIn(directory: string): string | null {
     'int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)',
   ) as (...args: unknown[]) => number;
   const failed = (what: string): string => `${what}: errno ${koffi.errno()}`;
+  const above = dirname(CONTAINER_SLICE_DIRECTORY);
+  const before = `${directory}-etc`;
+  mkdirSync(before);
   if (unshare(CLONE_NEWNS) !== 0) return failed('unshare');
   if (mount('none', '/', null, MS_REC_PRIVATE, null) !== 0) return failed('mount of /');
-  const above = dirname(CONTAINER_SLICE_DIRECTORY);
+  if (mount(above, before, null, MS_BIND_ALL, null) !== 0) return failed(`mount at ${before}`);
   if (mount('none', above, 'tmpfs', 0, null) !== 0) return failed(`mount at ${above}`);
+  for (const name of readdirSync(before))
+    if (name !== basename(CONTAINER_SLICE_DIRECTORY)) symlinkSync(join(before, name), join(above, name));
   mkdirSync(CONTAINER_SLICE_DIRECTORY);
   return mount(directory, CONTAINER_SLICE_DIRECTORY, null, MS_BIND, null) === 0
     ? null
