@@ -140,7 +140,7 @@ SIM_API CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v2
 }
 
 SIM_API CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *described) {
-  ENTER();
+  ENTER_NARROW();
   NEED(described != NULL);
   CUDA_ARRAY3D_DESCRIPTOR_v2 wide = {.Width = described->Width,
                                      .Height = described->Height,
@@ -152,7 +152,7 @@ SIM_API CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v
 }
 
 SIM_API CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *described) {
-  ENTER();
+  ENTER_NARROW();
   NEED(described != NULL);
   CUDA_ARRAY3D_DESCRIPTOR_v2 wide = {.Width = described->Width,
                                      .Height = described->Height,

@@ -168,7 +168,7 @@ QUEUED(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy), (copy), peer_box(s
 
 static CUresult rows(CUstream handle, const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes, size_t count,
                      size_t *failed) {
-  NEED(to != NULL && from != NULL && sizes != NULL && count > 0);
+  NEED(to != NULL && from != NULL && sizes != NULL && count > 0 && stream_is_not_legacy(handle));
   for (size_t i = 0; i < count; i++) {
     CUresult result = row(handle, to[i], from[i], sizes[i], false);
     if (result != CUDA_SUCCESS && failed != NULL) *failed = i;
@@ -217,7 +217,7 @@ static CUresult operands(CUstream handle, const CUDA_MEMCPY3D_BATCH_OP *one) {
 }
 
 static CUresult each_of(CUstream handle, const CUDA_MEMCPY3D_BATCH_OP *list, size_t count, size_t *failed) {
-  NEED(list != NULL && count > 0);
+  NEED(list != NULL && count > 0 && stream_is_not_legacy(handle));
   for (size_t i = 0; i < count; i++) {
     CUresult result = operands(handle, &list[i]);
     if (result != CUDA_SUCCESS && failed != NULL) *failed = i;

@@ -93,6 +93,20 @@ static inline CUresult driver_current(CUcontext *context) {
 
 #define NEED(condition) TRY((condition) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)
 
+/* First version of contexts with 64-bit addresses and sizes, as cuCtxGetApiVersion shows it. */
+enum { API_VERSION_WIDE = 3020 };
+
+/* At the start of the calls of CUDA 2 that use memory: contexts of later versions refuse them. */
+#define ENTER_NARROW()                                                                                                 \
+  ENTER();                                                                                                             \
+  TRY(driver_narrow())
+
+static inline CUresult driver_narrow(void) {
+  CUcontext context;
+  TRY(driver_current(&context));
+  return context->api_version >= API_VERSION_WIDE ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
 static inline const struct sim_gpu *driver_gpu(CUdevice device) {
   return &driver.machine->node.gpus[driver.gpus[device]];
 }

@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "module.h"
 #include "paging.h"
 
 #include <ctype.h>
@@ -106,6 +107,8 @@ CUresult kernel_prepare(struct kernel_launch *launch, CUcontext context, CUfunct
                         const unsigned int grid[3], const unsigned int block[3], unsigned int shared, void **parameters,
                         void **extra, bool cooperative) {
   TRY(kernel_check(function));
+  CUcontext loaded_in = function->module->context;
+  if (loaded_in != NULL && loaded_in != context) return CUDA_ERROR_INVALID_HANDLE;
   NEED(is_possible(grid, block, shared));
   NEED(parameters == NULL || extra == NULL);
   uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2], sms = context->board->model.sms;

@@ -30,6 +30,7 @@ static unsigned int narrow(size_t value) {
 
 SIM_API CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total) {
   size_t free_wide, total_wide;
+  ENTER_NARROW();
   NEED(free_bytes != NULL && total != NULL);
   TRY(cuMemGetInfo_v2(&free_wide, &total_wide));
   *free_bytes = narrow(free_wide);
@@ -60,7 +61,7 @@ SIM_API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size) {
 
 /* The calls of CUDA 2 have 32-bit addresses, and no memory of this process has such an address. */
 SIM_API CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int size) {
-  ENTER();
+  ENTER_NARROW();
   NEED(pointer != NULL && size > 0);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -81,7 +82,7 @@ SIM_API CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t 
 
 SIM_API CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned int width, unsigned int height,
                                  unsigned int element) {
-  ENTER();
+  ENTER_NARROW();
   NEED(pointer != NULL && pitch != NULL && width > 0 && height > 0 && element > 0);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -4,7 +4,7 @@
  * and fills always fail. Calls that allocate or query are defined next to their successors. */
 #define NARROW(name, ...)                                                                                              \
   SIM_API CUresult name(__VA_ARGS__) {                                                                                 \
-    ENTER();                                                                                                           \
+    ENTER_NARROW();                                                                                                    \
     return CUDA_ERROR_INVALID_VALUE;                                                                                   \
   }
 

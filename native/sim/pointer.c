@@ -156,7 +156,7 @@ static CUresult prefetch_all(const CUdeviceptr *pointers, const size_t *sizes, s
                              const CUmemLocation *locations, const size_t *first_of_location, size_t location_count,
                              CUstream stream) {
   NEED(pointers != NULL && sizes != NULL && count > 0 && locations != NULL && first_of_location != NULL);
-  NEED(location_count > 0 && location_count <= count && first_of_location[0] == 0);
+  NEED(location_count > 0 && location_count <= count && first_of_location[0] == 0 && stream_is_not_legacy(stream));
   for (size_t i = 0, location = 0; i < count; i++) {
     while (location + 1 < location_count && first_of_location[location + 1] <= i)
       location++;

@@ -30,6 +30,11 @@ struct CUstream_st {
 /* Resolves a stream argument in the current context, which must not have failed. */
 CUresult stream_resolve(CUstream handle, CUstream *stream);
 
+/* Whether a handle is not the legacy default stream, which batches of copies and prefetches refuse. */
+static inline bool stream_is_not_legacy(CUstream handle) {
+  return handle != NULL && handle != CU_STREAM_LEGACY;
+}
+
 /* Opens an internal stream that callers do not see. */
 CUresult stream_open(CUcontext context, unsigned int flags, int priority, CUstream *stream);
 void stream_close(CUstream stream);

@@ -19,7 +19,7 @@ static void open_gpu(int gpu) {
   CUmodule module;
   OK(cuCtxCreate_v2(&contexts[gpu], 0, gpu));
   OK(cuStreamCreate(&streams[gpu], CU_STREAM_NON_BLOCKING));
-  OK(cuModuleLoadData(&module, gpu_kernels));
+  OK(cuModuleLoadData(&module, gpu_kernels()));
   OK(cuModuleGetFunction(&functions[gpu], module, "busy_ms_2"));
 }
 
@@ -119,7 +119,7 @@ int main(void) {
   for (int gpu = 0; gpu < 2; gpu++)
     open_gpu(gpu);
   CUlibrary library;
-  OK(cuLibraryLoadData(&library, gpu_kernels, NULL, NULL, 0, NULL, NULL, 0));
+  OK(cuLibraryLoadData(&library, gpu_kernels(), NULL, NULL, 0, NULL, NULL, 0));
   OK(cuLibraryGetKernel(&kernel, library, "busy_ms_2"));
   for (unsigned where = 1; where <= 3; where++)
     for (enum node kind = FUNCTION; kind <= CAPTURED; kind++)

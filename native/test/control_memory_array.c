@@ -25,15 +25,6 @@ int main(void) {
   CHECK_EQ(gpu_held(), 6 * MIB);
   OK(cuArrayDestroy(array));
 
-  CUDA_ARRAY_DESCRIPTOR_v1 narrow = {1024, 1024, CU_AD_FORMAT_HALF, 2};
-  OK(cuArrayCreate(&array, &narrow));
-  CHECK_EQ(gpu_held(), 4 * MIB);
-  OK(cuArrayDestroy(array));
-  CUDA_ARRAY3D_DESCRIPTOR_v1 narrow_cube = {64, 64, 64, CU_AD_FORMAT_FLOAT, 1, 0};
-  OK(cuArray3DCreate(&array, &narrow_cube));
-  CHECK_EQ(gpu_held(), MIB);
-  OK(cuArrayDestroy(array));
-
   CUmipmappedArray mipmap, second;
   CUDA_ARRAY3D_DESCRIPTOR image = {8192, 8192, 0, CU_AD_FORMAT_FLOAT, 1, 0};
   OK(cuMipmappedArrayCreate(&mipmap, &image, 3));

@@ -89,19 +89,21 @@ int main(void) {
   OK(cuMemPrefetchAsync_v2_ptsz(beyond, 20 * MIB, gpu, 0, NULL));
   /* The driver rejects a GPU that does not exist, so success shows that the hook does not pass this memory to it. */
   CUmemLocation nowhere = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 99};
+  CUstream stream; /* batches refuse the legacy default stream */
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   CUdeviceptr ranges[] = {more, beyond};
   size_t sizes[] = {12 * MIB, 20 * MIB}, first_of_location[] = {0};
-  OK(cuMemPrefetchBatchAsync(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, NULL));
-  OK(cuMemPrefetchBatchAsync_ptsz(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, NULL));
-  OK(cuMemDiscardAndPrefetchBatchAsync(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, NULL));
-  OK(cuMemDiscardAndPrefetchBatchAsync_ptsz(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, NULL));
+  OK(cuMemPrefetchBatchAsync(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, stream));
+  OK(cuMemPrefetchBatchAsync_ptsz(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, stream));
+  OK(cuMemDiscardAndPrefetchBatchAsync(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, stream));
+  OK(cuMemDiscardAndPrefetchBatchAsync_ptsz(ranges, sizes, 2, &nowhere, first_of_location, 1, 0, stream));
   CUdeviceptr managed;
   OK(cuMemAllocManaged(&managed, MIB, CU_MEM_ATTACH_GLOBAL));
   CUdeviceptr mixed[] = {more, managed};
   size_t mixed_sizes[] = {12 * MIB, MIB};
-  CHECK_EQ(cuMemPrefetchBatchAsync(mixed, mixed_sizes, 2, &nowhere, first_of_location, 1, 0, NULL),
+  CHECK_EQ(cuMemPrefetchBatchAsync(mixed, mixed_sizes, 2, &nowhere, first_of_location, 1, 0, stream),
            CUDA_ERROR_INVALID_VALUE);
-  OK(cuMemPrefetchBatchAsync(mixed, mixed_sizes, 2, &gpu, first_of_location, 1, 0, NULL));
+  OK(cuMemPrefetchBatchAsync(mixed, mixed_sizes, 2, &gpu, first_of_location, 1, 0, stream));
   OK(cuMemFree_v2(managed));
   CHECK_EQ(preferred_location(more), CU_DEVICE_CPU);
 

@@ -56,7 +56,6 @@ int main(void) {
 
   void *function = (void *)1;
   CHECK(cuGetProcAddress("cuNothingOfThisName", &function, 12000, 0) != CUDA_SUCCESS);
-  CHECK(cuGetProcAddress(NULL, &function, 12000, 0) != CUDA_SUCCESS);
 
   CUresult (*allocate)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))second("cuMemAlloc", 12000, 0);
   CUdeviceptr pointer;

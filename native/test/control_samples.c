@@ -27,7 +27,10 @@ int main(void) {
   CUcontext first, second;
   OK(cuCtxGetCurrent(&first));
   OK(cuCtxCreate_v2(&second, 0, 0));
-  CUfunction other = gpu_kernel("busy_us_20");
+  CUmodule module;
+  CUfunction other;
+  OK(cuModuleLoadData(&module, gpu_kernels()));
+  OK(cuModuleGetFunction(&other, module, "busy_us_20"));
   for (unsigned shape = 1001; shape < 1101; shape++)
     OK(gpu_launch(other, shape, NULL));
   OK(cuCtxDestroy_v2(second));

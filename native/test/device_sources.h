@@ -51,11 +51,7 @@ static CUmemcpyAttributes *const attributes;
 static size_t count = COUNT, first;
 static const CUDA_ARRAY_DESCRIPTOR flat = {
     .Width = 1024, .Height = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-static const CUDA_ARRAY_DESCRIPTOR_v1 narrow_flat = {
-    .Width = 1024, .Height = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 static const CUDA_ARRAY3D_DESCRIPTOR deep = {
-    .Width = 64, .Height = 64, .Depth = 128, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-static const CUDA_ARRAY3D_DESCRIPTOR_v1 narrow_deep = {
     .Width = 64, .Height = 64, .Depth = 128, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 
 /* The driver closes the descriptor of memory that it has imported. */
@@ -175,7 +171,7 @@ static void open_gpu(int gpu) {
   CUmodule module;
   OK(cuCtxCreate_v2(&a->context, 0, gpu));
   OK(cuStreamCreate(&a->stream, CU_STREAM_NON_BLOCKING));
-  OK(cuModuleLoadData(&module, gpu_kernels));
+  OK(cuModuleLoadData(&module, gpu_kernels()));
   OK(cuModuleGetFunction(&a->kernel, module, "busy_us_1"));
   a->parameters[0] = &a->us;
   OK(cuMemAlloc_v2(&a->to, BYTES));
@@ -302,9 +298,18 @@ static void check_trial(struct trial trial, const char *stream) {
              (unsigned long long)trial.charged[0], (unsigned long long)trial.charged[1]);
 }
 
+/* The driver accepts only explicit streams in some calls. Those that end in "_ptsz" take NULL for that of the thread.
+ */
 static bool takes_null_stream(const struct row *row) {
-  /* The driver accepts only explicit streams here. */
-  return strcmp(row->symbol, "cuLaunchCooperativeKernelMultiDevice") != 0;
+  static const char *const explicit[] = {"cuLaunchCooperativeKernelMultiDevice", "cuMemcpyBatchAsync",
+                                         "cuMemcpyBatchAsync_v2", "cuMemcpy3DBatchAsync", "cuMemcpy3DBatchAsync_v2"};
+  for (size_t i = 0; i < sizeof explicit / sizeof *explicit; i++)
+    if (strcmp(row->symbol, explicit[i]) == 0) return false;
+  return true;
+}
+
+static bool takes_legacy_stream(const struct row *row) {
+  return strstr(row->symbol, "BatchAsync") == NULL || strstr(row->symbol, "Fabric") != NULL;
 }
 
 static void check_row(const struct row *row, int gpu, int current) {
@@ -321,8 +326,10 @@ static void check_row(const struct row *row, int gpu, int current) {
   if (!takes_null_stream(row) || (row->source == NAMED && current == NOWHERE)) return;
   trial.stream = NULL;
   check_trial(trial, "NULL");
-  trial.stream = CU_STREAM_LEGACY;
-  check_trial(trial, "legacy");
+  if (takes_legacy_stream(row)) {
+    trial.stream = CU_STREAM_LEGACY;
+    check_trial(trial, "legacy");
+  }
   trial.stream = CU_STREAM_PER_THREAD;
   check_trial(trial, "per thread");
 }
