@@ -2,9 +2,12 @@
  * A load generator for a real GPU: launches kernels of a given duration as fast as the library lets it, and prints the
  * number of kernels per second.
  *
- *     spin SECONDS KERNEL_US [sync]
+ *     spin SECONDS KERNEL_US|mixed [sync]
+ *
+ * `mixed`: one function whose kernels take 50 us to 3 ms, as those of an inference service do.
  */
 #include "cuda_abi.h"
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,29 +42,54 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void launch(uint64_t rounds) {
+static void launch_grid(uint64_t rounds, unsigned int blocks, unsigned int threads) {
   void *arguments[] = {&rounds, &out};
-  ok(cuLaunchKernel(kernel, (unsigned int)multiprocessors * 8, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL), "launch");
+  ok(cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, NULL, arguments, NULL), "launch");
 }
 
-/* Number of rounds that take about `microseconds` on this GPU when no other process uses it. */
-static uint64_t calibrate(double microseconds) {
-  const char *given = getenv("SPIN_ROUNDS_PER_MS");
-  if (given != NULL) return (uint64_t)(strtod(given, NULL) * microseconds / 1000);
+static void launch(uint64_t rounds) {
+  launch_grid(rounds, (unsigned int)multiprocessors * 8, 256);
+}
+
+/* Rounds in a millisecond of a grid, when no other process uses the GPU. */
+static double measure_rounds(unsigned int blocks, unsigned int threads) {
   uint64_t rounds = 200000;
-  launch(1000);
+  launch_grid(1000, blocks, threads);
   ok(cuCtxSynchronize(), "synchronize");
   double from = now();
-  launch(rounds);
+  launch_grid(rounds, blocks, threads);
   ok(cuCtxSynchronize(), "synchronize");
-  double per_ms = (double)rounds / ((now() - from) * 1000);
-  fprintf(stderr, "rounds_per_ms %.0f\n", per_ms);
-  return (uint64_t)(per_ms * microseconds / 1000);
+  return (double)rounds / ((now() - from) * 1000);
+}
+
+/* Number of rounds in a microsecond. Without SPIN_ROUNDS_PER_MS it is measured, and printed for later runs; so is that
+ * of the grids of the conduct tests (test/gpu.h). */
+static double rounds_per_us(void) {
+  const char *given = getenv("SPIN_ROUNDS_PER_MS");
+  if (given != NULL) return strtod(given, NULL) / 1000;
+  double per_ms = measure_rounds((unsigned int)multiprocessors * 8, 256);
+  fprintf(stderr, "rounds_per_ms %.0f\ntest_rounds_per_ms %.0f\n", per_ms, measure_rounds(80, 128));
+  return per_ms / 1000;
+}
+
+/* The next of the durations of `mixed`, in microseconds: each power of two of the range is equally frequent. */
+static double mixed_us(void) {
+  static uint32_t state = 1;
+  state = state * 1664525u + 1013904223u;
+  double us = 50 * (1 + (state >> 8 & 0xffff) / 65536.0);
+  us *= 1u << (state >> 24) % 6;
+  return us < 3000 ? us : 3000;
+}
+
+/* Kernels that are launched between two waits: of 50 ms, and 64 at most. */
+static uint64_t batch_of(double kernel_us) {
+  double kernels = 50000 / kernel_us;
+  return kernels < 1 ? 1 : kernels < 64 ? (uint64_t)kernels : 64;
 }
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: spin SECONDS KERNEL_US [sync]\n");
+    fprintf(stderr, "usage: spin SECONDS KERNEL_US|mixed [sync]\n");
     return 2;
   }
   double seconds = atof(argv[1]);
@@ -76,19 +104,24 @@ int main(int argc, char **argv) {
   ok(cuModuleLoadData(&module, ptx), "module");
   ok(cuModuleGetFunction(&kernel, module, "spin"), "kernel");
   ok(cuMemAlloc_v2(&out, 4096), "memory");
-  uint64_t rounds = calibrate(atof(argv[2]));
-  /* During the first second the library learns what a launch costs. */
-  double start = now(), counted_from = start + 1, end = counted_from + seconds;
-  uint64_t done = 0, pending = 0;
-  while (now() < end) {
-    launch(rounds);
-    pending++;
-    if (synchronous || pending == 64) {
-      ok(cuCtxSynchronize(), "synchronize");
-      if (now() > counted_from) done += pending;
-      pending = 0;
-    }
+  bool mixed = strcmp(argv[2], "mixed") == 0;
+  double per_us = rounds_per_us();
+  uint64_t rounds = (uint64_t)(per_us * atof(argv[2]));
+  /* During the first second the library learns what a launch costs. The rate counts from one wait for the GPU to
+   * another, so that the kernels that were not complete at the end do not matter. */
+  double start = now(), learned_at = start + 1, end = learned_at + seconds, counted_from = 0, last = start;
+  uint64_t done = 0, pending = 0, batch = batch_of(mixed ? 800 : atof(argv[2]));
+  while (last < end) {
+    launch(mixed ? (uint64_t)(per_us * mixed_us()) : rounds);
+    if (++pending < (synchronous ? 1 : batch)) continue;
+    ok(cuCtxSynchronize(), "synchronize");
+    last = now();
+    if (counted_from > 0)
+      done += pending;
+    else if (last >= learned_at)
+      counted_from = last;
+    pending = 0;
   }
-  printf("%.3f\n", (double)done / seconds);
+  if (done > 0) printf("%.3f\n", (double)done / (last - counted_from));
   return 0;
 }

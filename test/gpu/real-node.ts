@@ -1,0 +1,106 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageFile } from '../../src/host/package-files.js';
+import { KubeletEmulator } from '../../src/simulation/kubelet/kubelet.js';
+import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
+import { Container } from './container.js';
+
+/** `gpu-manager run --driver=nvidia` on this machine's GPUs, with an emulated kubelet and without an API server. */
+export class RealNode {
+  readonly kubelet: KubeletEmulator;
+  readonly logPath: string;
+  readonly #directory: string;
+  readonly #port: number;
+  readonly #flags: readonly string[];
+  #agent: ChildProcess | null = null;
+  #pods = 0;
+
+  /** Files lie in `directory`, whose path must be short because sockets are in it. */
+  constructor(directory: string, port: number, flags: readonly string[] = []) {
+    const at = (name: string): string => join(directory, name);
+    mkdirSync(directory, { recursive: true });
+    this.#directory = directory;
+    this.#port = port;
+    this.#flags = flags;
+    this.logPath = at('agent.log');
+    this.kubelet = new KubeletEmulator({ directory: at('plugins'), podResourcesSocket: at('pod-resources.sock') });
+  }
+
+  /** The flags that tell commands of this node from those of the machine. */
+  get flags(): readonly string[] {
+    const at = (name: string): string => join(this.#directory, name);
+    return [
+      '--driver=nvidia',
+      '--standalone=true',
+      '--share-mode=true',
+      '--hostname-override=real',
+      `--volume-config=${packageFile('etc/volume.conf')}`,
+      `--virtual-manager-path=${at('vm')}`,
+      `--device-plugin-path=${at('plugins')}`,
+      `--pod-resources-socket=${at('pod-resources.sock')}`,
+      `--checkpoint-path=${at('checkpoint')}`,
+      `--display-socket=${at('display.sock')}`,
+      `--query-port=${this.#port}`,
+      ...this.#flags,
+    ];
+  }
+
+  /** Starts the agent, and resolves when the kubelet has both resources. */
+  async start(): Promise<void> {
+    await this.kubelet.start();
+    const log = openSync(this.logPath, 'a');
+    this.#agent = spawn(process.execPath, [packageFile('dist/src/cli/main.js'), 'run', ...this.flags], {
+      stdio: ['ignore', log, log],
+    });
+    closeSync(log);
+    await this.kubelet.ready(60_000);
+  }
+
+  /** Admits a pod of one container, and starts it. */
+  async run(
+    cores: number,
+    memoryBlocks: number,
+    annotations: Readonly<Record<string, string>> = {},
+  ): Promise<Container> {
+    this.#pods += 1;
+    const name = `pod-${this.#pods}`;
+    const container = { name: 'main', cores, memoryBlocks };
+    const pod: EmulatedPod = {
+      uid: `uid-${name}`,
+      namespace: 'default',
+      name,
+      annotations,
+      initContainers: [],
+      containers: [container],
+    };
+    const admission = await this.kubelet.admit(pod);
+    if (!admission.ok) throw new Error(`${name} was refused: ${admission.message}`);
+    await this.kubelet.startContainer(pod.uid, container.name);
+    const [given] = admission.containers;
+    if (given === undefined) throw new Error(`${name} was given nothing`);
+    return new Container(name, given);
+  }
+
+  /** Ends a pod whose processes have ended. */
+  remove({ pod }: Container): void {
+    this.kubelet.remove(`uid-${pod}`);
+  }
+
+  /** What the agent's HTTP server answers. */
+  async page(path: string): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.#port}${path}`)).text();
+  }
+
+  async stop(): Promise<void> {
+    const agent = this.#agent;
+    this.#agent = null;
+    if (agent !== null && agent.exitCode === null && agent.signalCode === null) {
+      const gone = once(agent, 'exit');
+      agent.kill('SIGTERM');
+      await gone;
+    }
+    await this.kubelet.stop();
+  }
+}
