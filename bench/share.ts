@@ -3,9 +3,9 @@ import { measured, type BenchOptions } from './report.js';
 import { SteeringAgent } from './sim/agent.js';
 import { SimulatedMachine } from './sim/machine.js';
 import { HOLDS_MS, resized, visited, WATCHED_MS } from './share/change.js';
-import { JUDGED, LONELY, missesOf, NEIGHBOURS, type Goals } from './share/goals.js';
+import { JUDGED, LONELY, missesOf, NEIGHBOURS, VARIED, type Goals } from './share/goals.js';
 import { ShareBench, type GpuResult } from './share/measure.js';
-import { lonely, neighbours, soft, type GpuRow, type Round } from './share/rows.js';
+import { lonely, neighbours, soft, varied, type GpuRow, type Round } from './share/rows.js';
 
 const SECONDS = 10;
 const QUICK_SECONDS = 3;
@@ -16,7 +16,7 @@ const ATTEMPTS = 3;
 /**
  * How exactly containers get their share of a simulated GPU, by the GPU's own counters: one container on a GPU and two
  * to four, with kernels from 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait;
- * under soft limits; while shares change and neighbours come and go; with the agent, without it, and on GPUs whose NVML
+ * under soft limits; with durations that vary; while shares change and neighbours come and go; with the agent, without it, and on GPUs whose NVML
  * reports nothing. The baseline of a share is the requested share.
  *
  * A program that does not run launches nothing, whatever its share. So a witness measures how long the machine kept
@@ -89,6 +89,9 @@ export async function run({ args, report, note }: BenchOptions): Promise<void> {
     }
     const lent = (await measure(soft(quick), NEIGHBOURS)).flatMap(({ tenants }) => tenants);
     if (lent.length > 0) reportError(JUDGED.soft, largestError(lent));
+
+    const changing = (await measure(varied(), VARIED)).flatMap(({ tenants }) => tenants);
+    if (changing.length > 0) reportError(JUDGED.varied, largestError(changing));
 
     if (wanted.length === 0 || wanted.includes('changes')) {
       const changes = [...(await resized(bench)), ...(await visited(bench, 30, 90, 70))];

@@ -18,6 +18,7 @@ export const JUDGED = {
   neighbours: 'two to four containers: largest error',
   work: 'two to four containers of 100 together: least work',
   soft: 'soft limits: largest error',
+  varied: 'varying durations beside others: largest error',
   changes: 'changes: longest time until a share is reached',
 } as const;
 
@@ -36,6 +37,8 @@ export const NEIGHBOURS: Goals = {
   secondPoints: null,
   work: percentOf(JUDGED.work),
 };
+
+export const VARIED: Goals = { points: percentOf(JUDGED.varied), secondPoints: null, work: null };
 
 /** A goal that a row missed. */
 export interface Miss {

@@ -102,6 +102,22 @@ export function neighbours(quick: boolean): Round[] {
   return steerings.flatMap((steering) => parts.map((gpus): Round => ({ steering, gpus })));
 }
 
+/** Kernels of one function whose durations vary, beside a container that time slices interrupt them for. */
+export function varied(): Round[] {
+  const manner = 'varied:50:3000';
+  return [
+    {
+      steering: 'agent',
+      gpus: [
+        side({ manner, share: 20 }, { manner: 'async:20000', share: 50 }),
+        side({ manner, share: 50 }, { manner: 'async:20000', share: 20 }),
+        side({ manner, share: 50 }, { manner: 'async:200', share: 50 }),
+        side({ manner, share: 30 }, { manner, share: 50 }),
+      ],
+    },
+  ];
+}
+
 const SOFT: readonly GpuRow[] = [
   side({ manner: 'async:200', share: 30, softLimit: 90, due: 90 }, { manner: 'idle', share: 70, due: 0 }),
   side({ manner: 'async:200', share: 30, softLimit: 90 }, { manner: 'async:2000', share: 70 }),

@@ -11,6 +11,7 @@
  *     cooperative:US      cooperative launches over the whole GPU
  *     burst:US:WORK:REST  WORK ms of kernels at once, then idle for REST ms
  *     shapes              kernels of 20 us, 200 us and 2 ms in turn
+ *     varied:LEAST:MOST   one stream, never waiting; kernels of one shape of LEAST to MOST us (log-uniform)
  *     grid:US:BLOCKS      one stream, kernels of BLOCKS blocks
  *     idle                one kernel of 200 us, then idle
  *     serve:US:KERNELS:LOAD  requests of KERNELS kernels with random arrival times (Poisson) that keep the GPU busy for
@@ -149,6 +150,16 @@ static unsigned int next_between(unsigned int least, unsigned int most) {
   return least + (unsigned int)(next_uniform() * (most - least + 1));
 }
 
+static uint64_t next_log_uniform(unsigned int least, unsigned int most) {
+  return (uint64_t)(least * pow((double)most / least, next_uniform()));
+}
+
+static void run_varied(unsigned int least, unsigned int most, double end) {
+  CUstream stream = stream_of_its_own();
+  while (now() < end)
+    launch(next_log_uniform(least, most), multiprocessors, 128, stream);
+}
+
 #define MOST_KERNELS 1024
 
 /* Kernels that are launched one after another; a step is waited for before the next one begins. */
@@ -167,7 +178,7 @@ static void uniform_request(struct request *request, unsigned int us, unsigned i
 static void inference_request(struct request *request) {
   *request = (struct request){.steps = 1, .kernels = next_between(20, 60)};
   for (unsigned int i = 0; i < request->kernels; i++)
-    request->us[i] = (uint64_t)(50 * pow(3000.0 / 50, next_uniform()));
+    request->us[i] = next_log_uniform(50, 3000);
 }
 
 static void decoder_request(struct request *request) {
@@ -238,6 +249,7 @@ int main(int argc, char **argv) {
   double end = now() + atof(argv[1]);
   if (strcmp(manner, "async") == 0) run_async(a, multiprocessors, end);
   if (strcmp(manner, "grid") == 0) run_async(a, b, end);
+  if (strcmp(manner, "varied") == 0) run_varied(a, b, end);
   if (strcmp(manner, "sync") == 0) run_sync(a, end);
   if (strcmp(manner, "mixed") == 0) run_mixed(a, b, end);
   if (strcmp(manner, "graph") == 0) run_graph(a, b, end);

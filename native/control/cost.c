@@ -9,6 +9,8 @@
  * enough to follow changes. */
 #define TIME_EVERY_NS 2000000ull
 #define LONGEST_INTERVAL 1024u
+/* So much more often while others use the GPU and it is not known whether the duration varies. */
+#define OFTEN 8u
 #define MOST_DOUBTS 4u
 /* Charge before anything was learned: the duration of a small kernel. */
 #define FIRST_GUESS_NS 20000ull
@@ -17,6 +19,7 @@ _Static_assert(COST_SETS == 1u << 12, "cost_set takes 12 bits");
 
 struct cost costs[COST_SETS][COST_WAYS] __attribute__((aligned(64)));
 static struct estimate estimates[COST_SETS * COST_WAYS];
+static struct estimate_sums sums;
 static struct lock lock; /* protects everything except reads of a published cost */
 static uint8_t oldest[COST_SETS];
 static uint64_t typical_ns; /* moving mean over all learned launches */
@@ -71,14 +74,25 @@ static uint32_t next_countdown(uint32_t interval) {
   return interval / 2 + (uint32_t)((uint64_t)turn * (interval + 1) >> 32);
 }
 
+static uint64_t value_of(const struct estimate *estimate, uint32_t others_ppm) {
+  uint64_t value = estimate_value(estimate, others_ppm);
+  uint64_t least = others_ppm == 0 ? 0 : estimate_least(estimate, &sums);
+  return value > least ? value : least;
+}
+
 void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, uint64_t now) {
   lock_take(&lock);
   if (cost->key == key && !is_doubtful(cost, timing)) {
     struct estimate *estimate = estimate_of(cost);
-    estimate_learn(estimate, timing->sample_ns, timing->disturbed ? OTHERS_UNKNOWN : timing->others_ppm, now);
-    uint64_t value = estimate_value(estimate, timing->others_ppm);
+    uint32_t others_ppm = timing->others_ppm;
+    estimate_learn(estimate, timing->sample_ns, timing->disturbed ? OTHERS_UNKNOWN : others_ppm, now);
+    /* Beside others, a launch on an idle stream may have waited for its first time slice. */
+    bool informs = !timing->disturbed && (others_ppm == 0 || timing->queued);
+    if (informs) estimate_learn_running(estimate, &sums, timing->sample_ns, others_ppm, cost->interval + 1);
+    uint64_t value = value_of(estimate, others_ppm);
     /* The first launches of a kernel are all timed, because a single sample may be wrong. */
     cost->interval = estimate->samples < 4 ? 0 : interval_of(value);
+    if (informs && others_ppm != 0 && !estimate_is_settled(estimate)) cost->interval /= OFTEN;
     if (cost->countdown / 2 > cost->interval) cost->countdown = next_countdown(cost->interval);
     typical_ns = typical_ns == 0 ? value : typical_ns - typical_ns / 16 + value / 16;
     __atomic_store_n(&cost->cost_ns, value, __ATOMIC_RELAXED);

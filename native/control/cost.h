@@ -44,6 +44,7 @@ struct timing {
   uint32_t others_ppm; /* see others.h */
   /* the host was delayed or loaded the kernel, so the sample may be too long regardless of other containers */
   bool disturbed;
+  bool queued; /* behind earlier work of its stream */
 };
 
 /* Learns from a timed launch. Does nothing if the entry was reused for another key. */

@@ -1,7 +1,6 @@
 #include "estimate.h"
 #include "others.h"
 #include "vgpu_abi.h"
-#include <stdbool.h>
 
 /* A sample belongs to the cluster if it exceeds the lowest sample by at most this part and at most this time. A wider
  * cluster would include samples that were interrupted for less than a time slice. */
@@ -13,6 +12,14 @@
 #define QUARTILE_LEAST_PPM 250000u
 #define QUARTILE_OVER 64
 #define MEAN_OVER 16
+/* Number of samples in the means without waits. */
+#define OWN_OVER 64
+#define SUMS_OVER 2048
+/* The least time slice of GPUs. */
+#define SLICE_LEAST_NS 1500000u
+/* A duration varies if more samples than interruptions explain, by this part, lie far above the lowest one. The fewer
+ * samples, the more of them it takes. */
+#define VARIES_PPM 45000u
 /* Upper bound for the share of other processes during a launch. */
 #define OTHERS_MOST_PPM 950000u
 
@@ -68,9 +75,15 @@ static uint64_t cluster_value(const struct estimate *estimate) {
   return estimate->quartile_ppm >= QUARTILE_LEAST_PPM ? estimate->quartile_ns : estimate->cluster_ns;
 }
 
-static void learn_mean(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm) {
+static uint64_t own_part(uint64_t sample_ns, uint32_t others_ppm) {
+  /* Unknown: as much as of one other container that never waits. */
+  if (others_ppm == OTHERS_UNKNOWN) return sample_ns / 2;
   uint64_t own_ppm = VGPU_PPM_WHOLE - (others_ppm < OTHERS_MOST_PPM ? others_ppm : OTHERS_MOST_PPM);
-  uint64_t own_ns = (uint64_t)((double)sample_ns * (double)own_ppm / VGPU_PPM_WHOLE);
+  return (uint64_t)((double)sample_ns * (double)own_ppm / VGPU_PPM_WHOLE);
+}
+
+static void learn_mean(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm) {
+  uint64_t own_ns = own_part(sample_ns, others_ppm);
   /* The first samples have equal weight, as in a plain mean. */
   if (estimate->mean_of < MEAN_OVER) estimate->mean_of++;
   estimate->mean_ns = towards(estimate->mean_ns, own_ns > 0 ? own_ns : 1, estimate->mean_of);
@@ -85,6 +98,32 @@ void estimate_learn(struct estimate *estimate, uint64_t sample_ns, uint32_t othe
   if (estimate->lowest_ns[0] == 0 || sample_ns < estimate->lowest_ns[0]) estimate->lowest_ns[0] = sample_ns;
   learn_cluster(estimate, sample_ns);
   if (uses_mean(estimate, others_ppm)) learn_mean(estimate, sample_ns, others_ppm);
+}
+
+void estimate_learn_running(struct estimate *estimate, struct estimate_sums *sums, uint64_t sample_ns,
+                            uint32_t others_ppm, uint32_t launches) {
+  uint64_t low = lowest(estimate), own_ns = own_part(sample_ns, others_ppm);
+  if (estimate->own_of < OWN_OVER) estimate->own_of++;
+  estimate->own_ns = towards(estimate->own_ns, own_ns, estimate->own_of);
+  estimate->beyond_ppm =
+      (uint32_t)towards(estimate->beyond_ppm, sample_ns > low + low / 2 ? VGPU_PPM_WHOLE : 0, estimate->own_of);
+  sums->own_ns = towards(sums->own_ns, own_ns * launches, SUMS_OVER);
+  sums->cluster_ns = towards(sums->cluster_ns, cluster_value(estimate) * launches, SUMS_OVER);
+}
+
+bool estimate_is_settled(const struct estimate *estimate) {
+  return estimate->own_of == OWN_OVER;
+}
+
+static bool varies(const struct estimate *estimate, const struct estimate_sums *sums) {
+  uint64_t of = estimate->own_of;
+  if (of == 0 || sums->own_ns <= sums->cluster_ns + sums->cluster_ns / 2) return false;
+  uint64_t interrupted_ppm = lowest(estimate) * VGPU_PPM_WHOLE / SLICE_LEAST_NS;
+  return estimate->beyond_ppm > interrupted_ppm + VARIES_PPM * (OWN_OVER / of) * (OWN_OVER / of);
+}
+
+uint64_t estimate_least(const struct estimate *estimate, const struct estimate_sums *sums) {
+  return varies(estimate, sums) ? estimate->own_ns : 0;
 }
 
 uint64_t estimate_value(const struct estimate *estimate, uint32_t others_ppm) {

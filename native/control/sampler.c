@@ -201,6 +201,7 @@ static void apply(struct sample *sample, float took_ms, uint64_t now) {
   const struct timing timing = {
       .sample_ns = took_ns,
       .others_ppm = others_ppm(request->device),
+      .queued = !sample->idle,
       .disturbed = is_delayed(calls_ns) && calls_ns > took_ns / DISTURBED_PART,
   };
   learn_usual_calls(calls_ns);

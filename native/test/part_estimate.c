@@ -1,6 +1,7 @@
 #include "estimate.h"
 #include "others.h"
 #include "tap.h"
+#include <stdbool.h>
 
 static uint32_t seed = 12345;
 static uint32_t draw(uint32_t below) {
@@ -17,6 +18,32 @@ static uint64_t contended(uint64_t cost, uint32_t others) {
 
 static void check_near(uint64_t value, uint64_t truth, double part) {
   CHECK_BETWEEN((double)value / (double)truth, 1 - part, 1 + part);
+}
+
+enum { KINDS = 4 };
+
+/* 50 us to 3 ms, two modes, two modes of which one is rare, and a mode that seldom returns at once. */
+static uint64_t duration(unsigned kind) {
+  switch (kind) {
+  case 0:
+    return (50000ull << draw(6)) * (1000 + draw(1000)) / 1000;
+  case 1:
+    return draw(100) < 20 ? 3000000 : 60000;
+  case 2:
+    return draw(100) < 5 ? 3000000 : 50000;
+  default:
+    return draw(200) == 0 ? 5000 : 700000;
+  }
+}
+
+/* The charge of a launch beside `others` containers, after its sample. */
+static uint64_t charge_of(struct estimate *estimate, struct estimate_sums *sums, uint64_t sample_ns, uint32_t others,
+                          uint64_t now) {
+  uint32_t others_ppm = others * 1000000 / (others + 1);
+  estimate_learn(estimate, sample_ns, others_ppm, now);
+  estimate_learn_running(estimate, sums, sample_ns, others_ppm, 1);
+  uint64_t value = estimate_value(estimate, others_ppm), least = estimate_least(estimate, sums);
+  return value > least ? value : least;
 }
 
 int main(void) {
@@ -66,6 +93,72 @@ int main(void) {
   for (int i = 0; i < 200; i++)
     estimate_learn(&brief, contended(20000, 3), 750000, (uint64_t)i * 1000000);
   check_near(estimate_value(&brief, 750000), 20000, 0.03);
+
+  /* Queued launches of a constant duration are charged it, whatever part of them is interrupted. */
+  static const uint64_t constants[] = {5000, 60000, 700000, 1300000};
+  for (unsigned c = 0; c < 4; c++)
+    for (uint32_t others = 1; others <= 3; others++) {
+      struct estimate constant = {.samples = 0};
+      struct estimate_sums sums = {0, 0};
+      double sum = 0;
+      for (int i = 0; i < 4000; i++) {
+        uint64_t charge = charge_of(&constant, &sums, contended(constants[c], others), others, (uint64_t)i * 2000000);
+        sum += (double)charge / (double)constants[c];
+      }
+      CHECK_BETWEEN(sum / 4000, 0.97, 1.03);
+    }
+
+  /* In a fixed order of kernels, always the same one may be interrupted: 20 us, 200 us and 2 ms in turn. */
+  static const uint64_t order[] = {20000, 200000, 2000000};
+  static const uint32_t timed_each[] = {100, 10, 1}; /* fewer, the shorter they are */
+  for (uint32_t others = 1; others <= 3; others++) {
+    struct estimate ordered[3] = {{.samples = 0}};
+    struct estimate_sums ordered_sums = {0, 0};
+    uint32_t others_ppm = others * 1000000 / (others + 1);
+    double first_charge = 0;
+    for (uint32_t turn = 1; turn <= 40000; turn++)
+      for (unsigned k = 0; k < 3; k++) {
+        if (turn % timed_each[k] != 0) continue;
+        bool interrupted = draw(10) < (k == 0 ? 6 : k == 1 ? 1 : 4);
+        uint64_t sample = order[k] + (interrupted ? others * 2000000ull : 0);
+        estimate_learn(&ordered[k], sample, others_ppm, turn * 4000000ull);
+        estimate_learn_running(&ordered[k], &ordered_sums, sample, others_ppm, timed_each[k]);
+        if (k > 0 || turn <= 4000) continue;
+        uint64_t value = estimate_value(&ordered[k], others_ppm), least = estimate_least(&ordered[k], &ordered_sums);
+        first_charge += (double)(value > least ? value : least) / 360;
+      }
+    check_near((uint64_t)first_charge, order[0], 0.1);
+  }
+
+  /* A duration that varies is charged its mean, and at least so much of it that the agent can correct the rest. */
+  for (unsigned kind = 0; kind < KINDS; kind++)
+    for (uint32_t others = 1; others <= 3; others++) {
+      struct estimate varied = {.samples = 0};
+      struct estimate_sums sums = {0, 0};
+      double truth = 0, charged = 0;
+      for (int i = 0; i < 20000; i++) {
+        uint64_t cost = duration(kind);
+        uint64_t charge = charge_of(&varied, &sums, contended(cost, others), others, (uint64_t)i * 2000000);
+        if (i < 100) continue;
+        truth += (double)cost;
+        charged += (double)charge;
+      }
+      CHECK_BETWEEN(charged / truth, kind == 2 ? 0.4 : 0.85, 1.15);
+    }
+
+  /* While the share of others is not known, it counts as one other container that never waits. */
+  struct estimate unknown = {.samples = 0};
+  struct estimate_sums unknown_sums = {0, 0};
+  double unknown_charge = 0, unknown_truth = 0;
+  for (int i = 0; i < 20000; i++) {
+    uint64_t cost = duration(0), sample = contended(cost, 1);
+    estimate_learn(&unknown, sample, OTHERS_UNKNOWN, (uint64_t)i * 2000000);
+    estimate_learn_running(&unknown, &unknown_sums, sample, OTHERS_UNKNOWN, 1);
+    if (i < 100) continue;
+    unknown_truth += (double)cost;
+    unknown_charge += (double)estimate_least(&unknown, &unknown_sums);
+  }
+  CHECK_BETWEEN(unknown_charge / unknown_truth, 0.85, 1.15);
 
   struct estimate once = {.samples = 0};
   CHECK_EQ(estimate_value(&once, OTHERS_UNKNOWN), 0);
