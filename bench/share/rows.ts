@@ -92,6 +92,7 @@ const NEIGHBOURS: readonly GpuRow[] = [
     { manner: 'shapes', share: 40 },
   ),
   side({ manner: 'async:200', share: 40, processes: 4 }, { manner: 'async:2000', share: 60 }),
+  side({ manner: 'async:20000', share: 20 }, { manner: 'async:200', share: 80 }),
 ];
 
 /** Two to four containers on a GPU. */

@@ -2,7 +2,7 @@ import { NO_SLICES, steer, stepCorrection, withCorrection, type SteeringState } 
 import type { GpuSample } from '../../../gpu/sample.js';
 import { GpuSampler, type GpuSource } from '../../gpus/index.js';
 import type { ProcessOwners } from '../process-owners.js';
-import { partByOwner, unsteeredPpm, type SampledProcesses } from './sampled-processes.js';
+import { partByOwner, unsteeredUse, type SampledProcesses } from './sampled-processes.js';
 import { GpuSlice } from './gpu-slice.js';
 import type { Slice } from '../slice.js';
 
@@ -28,7 +28,7 @@ export class GpuMonitor {
   #gpuSlices: readonly GpuSlice[] = [];
   #steering: SteeringState = NO_SLICES;
   #state: GpuState | null = null;
-  #unsteeredPpm = 0;
+  #unsteered = { foreignPpm: 0, foreignProcesses: 0 };
   #tickAtNs: bigint | null = null;
   #sampledAtNs: bigint | null = null;
   #accountMs = 0;
@@ -130,7 +130,7 @@ export class GpuMonitor {
     const { state, decisions } = steer(this.#steering, {
       elapsedNs,
       slices: ticks.map(({ tick }) => tick),
-      foreignPpm: this.#unsteeredPpm,
+      ...this.#unsteered,
     });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
@@ -177,7 +177,7 @@ export class GpuMonitor {
     for (const [gpuSlice, held] of heldAfter)
       gpuSlice.chargeOverhead((heldBefore ?? heldAfter).get(gpuSlice) ?? null, held);
     for (const gpuSlice of limited) if (!heldAfter.has(gpuSlice)) gpuSlice.watchOverhead();
-    this.#unsteeredPpm = unsteeredPpm(parted.unsteered, this.#state?.unsteered ?? []);
+    this.#unsteered = unsteeredUse(parted.unsteered, this.#state?.unsteered ?? []);
     this.#state = { ...parted, sample: { ...sample, atMs: nowMs() }, processMemoryBytes };
     this.#accountMs += elapsedNs / 1e6;
     if (this.#accountMs >= ACCOUNT_MS) this.#closeAccounts();

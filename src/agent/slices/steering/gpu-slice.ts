@@ -195,6 +195,8 @@ export class GpuSlice {
     this.#readAtNs = nowNs;
     if (this.#counters === null) return null;
     const { share, softLimit, priority = 'normal' } = this.live;
+    const reportedPpm = this.#reportedPpm;
+    const tick = { id: this.slice.id, share, softLimit, priority, reportedPpm, processes: this.processes.length };
     const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
     if (anew || before === null) {
       // Earlier launches may still run.
@@ -205,15 +207,7 @@ export class GpuSlice {
         unknownLaunches,
         elapsedNs: 0,
       });
-      return {
-        id: this.slice.id,
-        share,
-        softLimit,
-        priority,
-        chargedNs: null,
-        waiting: owes,
-        reportedPpm: this.#reportedPpm,
-      };
+      return { ...tick, chargedNs: null, waiting: owes };
     }
     const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
     const waiting = owes || this.#counters.waits !== before.waits;
@@ -225,7 +219,7 @@ export class GpuSlice {
       elapsedNs,
     });
     this.#note(chargedNs, launches, waiting, elapsedNs);
-    return { id: this.slice.id, share, softLimit, priority, chargedNs, waiting, reportedPpm: this.#reportedPpm };
+    return { ...tick, chargedNs, waiting };
   }
 
   /**

@@ -54,15 +54,19 @@ export function partByOwner(
 }
 
 /**
- * GPU time of processes that no slice has, in ppm of the GPU. Counts only processes that the previous sample had too: a
- * container's own process may seem foreign in one sample before its greeting arrives, and in one sample after its slice
- * was removed; both samples would count all of its GPU time.
+ * GPU time of processes that no slice has, in ppm of the GPU, and how many use it. Counts only processes that the
+ * previous sample had too: a container's own process may seem foreign in one sample before its greeting arrives, and in
+ * one sample after its slice was removed; both samples would count all of its GPU time.
  */
-export function unsteeredPpm(processes: readonly GpuProcess[], before: readonly GpuProcess[]): number {
+export function unsteeredUse(
+  processes: readonly GpuProcess[],
+  before: readonly GpuProcess[],
+): { readonly foreignPpm: number; readonly foreignProcesses: number } {
   const known = new Set(before.map(({ pid }) => pid));
-  const percent = processes.reduce(
-    (sum, { pid, utilizationPercent }) => sum + (known.has(pid) ? (utilizationPercent ?? 0) : 0),
-    0,
-  );
-  return Math.min(1_000_000, percent * 10_000);
+  const used = processes.map(({ pid, utilizationPercent }) => (known.has(pid) ? (utilizationPercent ?? 0) : 0));
+  const percent = used.reduce((sum, part) => sum + part, 0);
+  return {
+    foreignPpm: Math.min(1_000_000, percent * 10_000),
+    foreignProcesses: used.filter((part) => part > 0).length,
+  };
 }

@@ -25,6 +25,8 @@ export interface SliceTick {
   readonly waiting: boolean;
   /** Upper bound of its use that the driver reports, in ppm of the GPU; null or absent if it reports none. */
   readonly reportedPpm?: number | null;
+  /** Number of its processes on this GPU; absent: one. */
+  readonly processes?: number;
 }
 
 /** One tick of one GPU. */
@@ -34,6 +36,8 @@ export interface GpuTick {
   readonly slices: readonly SliceTick[];
   /** GPU time of foreign processes, which cannot be lent. */
   readonly foreignPpm: number;
+  /** Number of processes that use it; absent: one, if there is any use. */
+  readonly foreignProcesses?: number;
 }
 
 /** State of a container between ticks. */
@@ -65,7 +69,7 @@ export interface Decision {
   readonly correctionPpm: number;
   /** No other container used the GPU in the tick. */
   readonly alone: boolean;
-  /** Recent use by all others: this part of a long launch's time belongs to them. */
+  /** Recent use by all others, as far as they can use it beside a launch: this part of a long launch's time is theirs. */
   readonly othersPpm: number;
   /** It used the GPU in the tick or shortly before. */
   readonly active: boolean;
@@ -108,10 +112,15 @@ export function steer(
   const grants = divideByPriority(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
   const creditedPpm = seen.reduce((sum, slice) => sum + slice.creditedPpm, tick.foreignPpm);
-  const decisions = seen.map(({ slice, usedPpm, demandPpm, correctionPpm, ...own }, index) => {
+  const processesOf = ({ slice, demandPpm }: (typeof seen)[number]): number =>
+    demandPpm > 0 ? Math.max(1, slice.processes ?? 1) : 0;
+  const foreignProcesses = tick.foreignPpm > 0 ? Math.max(1, tick.foreignProcesses ?? 1) : 0;
+  const processes = seen.reduce((sum, one) => sum + processesOf(one), foreignProcesses);
+  const decisions = seen.map((one, index) => {
+    const { slice, usedPpm, demandPpm, correctionPpm } = one;
     const active = demandPpm > 0;
     const alone = activeCount - (active ? 1 : 0) === 0 && tick.foreignPpm === 0;
-    const othersPpm = Math.min(PPM_WHOLE, creditedPpm - own.creditedPpm);
+    const othersPpm = Math.min(creditedPpm - one.creditedPpm, mostBesidePpm(processes - processesOf(one)));
     return {
       id: slice.id,
       grantPpm: isSoft(slice) ? (grants[index] ?? null) : null,
@@ -132,6 +141,12 @@ export function steer(
     decisions,
   };
 }
+
+/**
+ * The part of the GPU that so many processes have at most while another one works: the GPU gives all that have work time
+ * slices of the same length. They may use more of it over a longer time, in which the other one pauses.
+ */
+const mostBesidePpm = (processes: number): number => Math.floor((PPM_WHOLE * processes) / (processes + 1));
 
 const isSoft = (slice: SliceTick): boolean =>
   slice.softLimit !== null && slice.softLimit > slice.share && slice.share < 100;

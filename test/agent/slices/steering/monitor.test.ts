@@ -264,7 +264,7 @@ test('use by a process of no container counts against others from its second obs
   t.equal(company, false, 'the process was ending, or had not greeted yet');
   node.run(listed(PID_A, MIB, 30), listed(FOREIGN, MIB, 60));
   await node.ticks(30, work);
-  t.match(container.told(0).steering, { alone: false, othersPpm: 600_000 });
+  t.match(container.told(0).steering, { alone: false, othersPpm: 500_000 });
 });
 
 test('steering is renewed while a container works, and expires when it stops', async (t) => {

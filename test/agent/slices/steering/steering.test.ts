@@ -127,7 +127,7 @@ test('in a first tick only waiting counts: earlier usage is unknown', (t) => {
     { usedPpm: 0, othersPpm: 300_000, active: true },
   ]);
   const second = decide([soft, slice('owner', { share: 70, chargedNs: 0.7 * TICK_NS, waiting: true })], first.state);
-  t.match(second.decisions, [{ othersPpm: 700_000 }, { usedPpm: 700_000 }]);
+  t.match(second.decisions, [{ othersPpm: 500_000 }, { usedPpm: 700_000 }]);
   t.end();
 });
 
@@ -298,7 +298,14 @@ test('on a model of a GPU, charges that are wrong for a long time are corrected 
 });
 
 test('every container gets the recent usage of all others, foreign processes included, and never its own', (t) => {
-  const a = (chargedNs: number): SliceTick => ({ id: 'a', share: 60, softLimit: null, chargedNs, waiting: true });
+  const a = (chargedNs: number): SliceTick => ({
+    id: 'a',
+    share: 60,
+    softLimit: null,
+    chargedNs,
+    waiting: true,
+    processes: 2,
+  });
   const b: SliceTick = { id: 'b', share: 20, softLimit: null, chargedNs: 0.2 * TICK_NS, waiting: true };
   const first = steer(NO_SLICES, { elapsedNs: TICK_NS, slices: [a(0.6 * TICK_NS), b], foreignPpm: 50_000 });
   t.same(
@@ -334,6 +341,20 @@ test('every container gets the recent usage of all others, foreign processes inc
     ),
     'a container counts with its grant',
   );
+  t.end();
+});
+
+test('what others use counts as far as they can use it beside a launch: by equal time slices', (t) => {
+  const busy = (id: string, share: number): SliceTick => slice(id, { share, chargedNs: share * 1e6, waiting: true });
+  const othersOf = (all: readonly SliceTick[], foreignPpm = 0, foreignProcesses = 1): number | undefined =>
+    steer(NO_SLICES, { elapsedNs: TICK_NS, slices: all, foreignPpm, foreignProcesses }).decisions[0]?.othersPpm;
+  t.equal(othersOf([busy('a', 10), busy('b', 40)]), 400_000);
+  t.equal(othersOf([busy('a', 10), busy('b', 90)]), 500_000);
+  t.equal(othersOf([busy('a', 10), busy('b', 60), slice('idle', { share: 30 })]), 500_000);
+  t.equal(othersOf([busy('a', 10), busy('b', 60), busy('c', 30)]), 666_666);
+  t.equal(othersOf([busy('a', 10), { ...busy('b', 90), processes: 3 }]), 750_000);
+  t.equal(othersOf([busy('a', 10)], 990_000), 500_000);
+  t.equal(othersOf([busy('a', 10)], 990_000, 2), 666_666);
   t.end();
 });
 
