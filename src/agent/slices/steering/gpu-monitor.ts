@@ -1,4 +1,4 @@
-import { NO_SLICES, steer, stepCorrection, withCorrection, type SteeringState } from './steering.js';
+import { agreedCorrection, NO_SLICES, steer, withCorrection, type SteeringState } from './steering.js';
 import type { GpuSample } from '../../../gpu/sample.js';
 import { GpuSampler, type GpuSource } from '../../gpus/index.js';
 import type { ProcessOwners } from '../process-owners.js';
@@ -186,10 +186,11 @@ export class GpuMonitor {
   #closeAccounts(): void {
     this.#accountMs = 0;
     for (const gpuSlice of this.#gpuSlices) {
-      const account = gpuSlice.closeAccount();
+      const accounts = gpuSlice.closeAccount();
       const before = this.#steering.get(gpuSlice.slice.id);
-      if (account === null || before === undefined) continue;
-      this.#steering = withCorrection(this.#steering, gpuSlice.slice.id, stepCorrection(before.correctionPpm, account));
+      if (accounts === null || before === undefined) continue;
+      const correctionPpm = agreedCorrection(before.correctionPpm, ...accounts);
+      this.#steering = withCorrection(this.#steering, gpuSlice.slice.id, correctionPpm);
     }
   }
 }

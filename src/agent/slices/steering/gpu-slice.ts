@@ -94,6 +94,8 @@ export class GpuSlice {
   #toldAtNs = 0n;
   #toldOthersPpm = 0;
   #evidence: Evidence = { ...NO_EVIDENCE };
+  /** The last one; null if it had too little evidence. */
+  #account: Account | null = null;
   #controlErrorPpm: number | null = null;
   #driftPpm: number | null = null;
   #uncorrectablePpm: number | null = null;
@@ -271,6 +273,7 @@ export class GpuSlice {
     // were charged at once.
     if (appeared) {
       this.#evidence = { ...NO_EVIDENCE };
+      this.#account = null;
       return;
     }
     const evidence = this.#evidence;
@@ -334,10 +337,17 @@ export class GpuSlice {
   }
 
   /**
-   * The charges and reports since the last result; null if they are too few or the driver reports nothing. Also updates
-   * control error and drift.
+   * The charges and reports of the last two accounts; null if there are too few, or the driver reports nothing. Also
+   * updates control error and drift.
    */
-  closeAccount(): Account | null {
+  closeAccount(): readonly [Account, Account] | null {
+    const before = this.#account;
+    const last = this.#nextAccount();
+    this.#account = last;
+    return before === null || last === null ? null : [before, last];
+  }
+
+  #nextAccount(): Account | null {
     if (this.#evidence.elapsedNs < MIN_ACCOUNT_NS) return null;
     const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs, unexplainedNs } = this.#evidence;
     const reportedNs =

@@ -246,10 +246,10 @@ export interface Account {
   readonly launches: number;
 }
 
-/** Less GPU time than this is no evidence. */
+/** Less GPU time than this, charged and reported, is no evidence. */
 export const MIN_EVIDENCE_NS = 500_000_000;
 /** A correction moves this part of the way to the measured ratio. */
-const CORRECTION_GAIN = 0.25;
+const CORRECTION_GAIN = 0.5;
 /**
  * Drivers report whole percents of a second, and late: this alone may cause differences within these bounds, absolute
  * and relative.
@@ -269,13 +269,24 @@ const REPORT_WINDOW_NS = 1e9 / 6;
 export function stepCorrection(correctionPpm: number, account: Account): number {
   const { chargedNs, reportedNs, elapsedNs } = account;
   if (!Object.values(account).every(Number.isFinite)) return correctionPpm;
-  if (chargedNs < MIN_EVIDENCE_NS || reportedNs <= 0 || elapsedNs <= 0) return correctionPpm;
+  if (Math.max(chargedNs, reportedNs) < MIN_EVIDENCE_NS) return correctionPpm;
+  if (chargedNs <= 0 || reportedNs <= 0 || elapsedNs <= 0) return correctionPpm;
   const tolerated = (REPORT_ERROR_PPM / PPM_WHOLE) * elapsedNs + REPORT_ERROR_PART * chargedNs + scatterNs(account);
   const difference = reportedNs - chargedNs;
   const beyond = Math.sign(difference) * Math.max(0, Math.abs(difference) - tolerated);
-  const wanted = PPM_WHOLE * (1 + beyond / chargedNs);
-  const next = correctionPpm + (wanted - correctionPpm) * CORRECTION_GAIN;
-  return Math.round(Math.min(CORRECTION_MAX_PPM, Math.max(CORRECTION_MIN_PPM, next)));
+  const ratio = PPM_WHOLE * (1 + beyond / chargedNs);
+  const wanted = Math.min(CORRECTION_MAX_PPM, Math.max(CORRECTION_MIN_PPM, ratio));
+  return Math.round(correctionPpm + (wanted - correctionPpm) * CORRECTION_GAIN);
+}
+
+/**
+ * The factor after two accounts in a row. It moves only as far as both show: one of them alone may tell of the moments
+ * in which the library did not know a neighbour or the costs of launches yet.
+ */
+export function agreedCorrection(correctionPpm: number, before: Account, last: Account): number {
+  const [a, b] = [before, last].map((account) => stepCorrection(correctionPpm, account) - correctionPpm);
+  if (a === undefined || b === undefined || a * b <= 0) return correctionPpm;
+  return correctionPpm + (Math.abs(a) < Math.abs(b) ? a : b);
 }
 
 /**

@@ -318,6 +318,8 @@ test('charges that contradict the driver for a long time are corrected, and the 
     container.count(0, { chargedNs: tick * 40_000_000, launches: tick * 200, waits: tick });
   };
   await node.ticks(70, work);
+  t.equal(node.device(A).correctionPpm, 1_000_000, 'after one account');
+  await node.ticks(50, work);
   const first = node.device(A).correctionPpm;
   t.ok(first > 1_100_000, `${first}`);
   t.ok(Math.abs((node.device(A).controlErrorPpm ?? 0) + 400_000) < 50_000, `${node.device(A).controlErrorPpm}`);

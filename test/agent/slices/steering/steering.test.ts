@@ -3,6 +3,7 @@ import { test } from 'tap';
 import { PPM_WHOLE } from '../../../../src/abi/vgpu-abi.js';
 import { CORRECTION_MAX_PPM, CORRECTION_MIN_PPM } from '../../../../src/gpu/share-law.js';
 import {
+  agreedCorrection,
   MIN_EVIDENCE_NS,
   NO_SLICES,
   steer,
@@ -204,6 +205,26 @@ test('a correction applies where the report of the driver clearly differs, and b
   t.end();
 });
 
+test('a container that is charged little, and far less than it uses, is corrected', (t) => {
+  let correction = PPM_WHOLE;
+  for (let step = 0; step < 8; step += 1)
+    correction = stepCorrection(correction, { ...ofBriefLaunches, chargedNs: 0.25e9, reportedNs: 1e9 });
+  t.ok(correction > 3_500_000, `${correction}`);
+  t.end();
+});
+
+test('a correction moves only as far as two accounts in a row show', (t) => {
+  const wrong = { ...ofBriefLaunches, chargedNs: 1.5e9, reportedNs: 3e9 };
+  const worse = { ...wrong, reportedNs: 4.5e9 };
+  const right = { ...wrong, reportedNs: 1.5e9 };
+  const step = stepCorrection(PPM_WHOLE, wrong);
+  t.equal(agreedCorrection(PPM_WHOLE, wrong, worse), step);
+  t.equal(agreedCorrection(PPM_WHOLE, worse, wrong), step);
+  t.equal(agreedCorrection(PPM_WHOLE, wrong, right), PPM_WHOLE);
+  t.equal(agreedCorrection(PPM_WHOLE, wrong, { ...wrong, reportedNs: 0.5e9 }), PPM_WHOLE);
+  t.end();
+});
+
 test('a report that the rounding to whole percents explains corrects nothing', (t) => {
   for (const used of [0.1, 0.157, 0.3, 0.5, 0.999]) {
     const reportedNs = Math.floor(used * 100) * 5e7;
@@ -214,9 +235,10 @@ test('a report that the rounding to whole percents explains corrects nothing', (
 
 test('without a report, or with little evidence, a correction stays as it is', (t) => {
   t.equal(
-    stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: MIN_EVIDENCE_NS - 1, reportedNs: 5e9 }),
+    stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: 1e8, reportedNs: MIN_EVIDENCE_NS - 1 }),
     1_200_000,
   );
+  t.equal(stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: 0, reportedNs: 5e9 }), 1_200_000);
   for (const reportedNs of [0, Number.NaN, -1])
     t.equal(stepCorrection(1_200_000, { ...ofBriefLaunches, chargedNs: 1e9, reportedNs }), 1_200_000);
   t.end();
