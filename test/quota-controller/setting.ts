@@ -9,6 +9,7 @@ import type { KubeApi } from '../../src/kube/client.js';
 import { ApiServer, type ApiServerOptions } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -41,7 +42,8 @@ function openAccess(url: string): Credentials {
 }
 
 export function clientTo(url: string): KubeClient {
-  return new KubeClient({ credentials: openAccess(url), clock: systemClock, userAgent: 'test', timeoutMs: 10_000 });
+  const timeoutMs = timeLimit(60_000);
+  return new KubeClient({ credentials: openAccess(url), clock: systemClock, userAgent: 'test', timeoutMs });
 }
 
 /** A real API server and its client, if `KUBECONFIG_E2E` names one. */
