@@ -25,3 +25,12 @@ export class Turn {
     if (this.isOver()) await nextTurn();
   }
 }
+
+/** Takes steps to their end, and leaves the event loop to others between them. */
+export async function inTurns<T>(steps: Iterator<unknown, T>): Promise<T> {
+  const turn = new Turn();
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value;
+    if (turn.isOver()) await turn.pass();
+  }
+}

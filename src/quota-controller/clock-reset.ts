@@ -5,7 +5,7 @@ import { declaredId, type GroupRecord, type StoredRecord } from '../quota/index.
 import { QUOTA_LEASE } from '../kube/quota/names.js';
 import { LedgerObjects } from './store/ledger-objects.js';
 import type { LedgerPage } from './store/ledger.js';
-import { recordKey } from './store/record-log.js';
+import { recordKey } from './store/tail.js';
 import { resolvePending } from './store/transaction.js';
 
 /** Result of a reset of the ledgers' time. */

@@ -2,8 +2,9 @@ import { inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import { test } from 'tap';
 import type { StoredRecord } from '../../src/quota/index.js';
-import { RecordLog, recordKey } from '../../src/quota-controller/store/record-log.js';
+import { RecordLog } from '../../src/quota-controller/store/record-log.js';
 import { writePiece } from '../../src/quota-controller/store/record-text.js';
+import { recordKey } from '../../src/quota-controller/store/tail.js';
 
 /** A workload with one of a few shapes. */
 function record(name: string, cores: number | null): StoredRecord {

@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 /** Keys in a bucket before the index gets more buckets. */
 const MOST_PER_BUCKET = 32;
 const MIN_BUCKETS = 16;
+const EDITS_PER_STEP = 4096;
 
 /** Changes of an index; null removes a key. */
 export type IndexEdits = ReadonlyMap<string, number | null>;
@@ -27,12 +28,14 @@ export class KeyIndex {
     return this.#buckets[crc32(key) % this.#buckets.length]?.get(key);
   }
 
-  with(edits: IndexEdits): KeyIndex {
+  /** The changed copy; yields after some thousand changes, for callers that leave the event loop to others. */
+  *with(edits: IndexEdits): Generator<void, KeyIndex> {
     if (edits.size === 0) return this;
     const known = this.#resized(this.size + edits.size);
     const buckets = [...known];
-    let size = this.size;
+    let [size, count] = [this.size, 0];
     for (const [key, value] of edits) {
+      if (++count % EDITS_PER_STEP === 0) yield;
       const at = crc32(key) % buckets.length;
       const shared = known[at];
       let bucket = buckets[at] as Map<string, number> | undefined;

@@ -16,8 +16,9 @@ import {
 import type { KubeApi } from '../../kube/client.js';
 import { NO_GROUP, type Ledger } from './ledger.js';
 import { LedgerObjects } from './ledger-objects.js';
-import { RecordLog, recordKey, type Edits } from './record-log.js';
+import { RecordLog } from './record-log.js';
 import { dropCleaned, sealDrafts, sweepSegments } from './segments.js';
+import { recordKey, type Edits } from './tail.js';
 import { resolvePending, write, type Draft } from './transaction.js';
 
 export interface KubeStoreOptions {

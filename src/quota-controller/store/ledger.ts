@@ -1,6 +1,8 @@
+import { inTurns } from '../../host/turn.js';
 import type { StateHead } from '../../quota/index.js';
 import { API_VERSION, LEDGER_GROUP_LABEL, LEDGER_KIND } from '../../kube/quota/names.js';
-import { RecordLog, type Edits, type Segment, type SegmentList } from './record-log.js';
+import { RecordLog, type Segment, type SegmentList } from './record-log.js';
+import type { Edits } from './tail.js';
 
 /** Content of a ledger: all records of one group. */
 export interface LedgerPage {
@@ -225,6 +227,6 @@ async function readPage(
   const missing = ids.filter((id) => base?.segments.has(id) !== true);
   const texts = missing.length === 0 ? new Map<number, string>() : await source(series, missing);
   if (texts === null) return null;
-  const { log, changes } = RecordLog.read(records, texts, known);
+  const { log, changes } = await inTurns(RecordLog.reading(records, texts, known));
   return { page: { group, parent, token, head, children: new Map(Object.entries(children)), records: log }, changes };
 }

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { ShapeRecord, StoredRecord } from '../../quota/index.js';
+import type { StoredRecord } from '../../quota/index.js';
 import { KeyIndex } from './key-index.js';
 import { readPiece, writePiece } from './record-text.js';
-
-/** New records by their `recordKey`; null for a deleted record. */
-export type Edits = ReadonlyMap<string, StoredRecord>;
+import { byKey, recordKey, Tail, type Edits } from './tail.js';
 
 /** An immutable part of a log, in an object of its own. */
 export interface Segment {
@@ -24,6 +22,13 @@ export interface SegmentList {
   readonly next: number;
 }
 
+/** A log that was read. */
+export interface ReadLog {
+  readonly log: RecordLog;
+  /** Changes since the known log; null if the comparison is not possible. */
+  readonly changes: Edits | null;
+}
+
 /** The tail is moved into segments when its text is longer. */
 const MAX_TAIL_CHARS = 4096;
 /** A shorter tail stays: the record of a group with many grants may be long itself. */
@@ -40,14 +45,7 @@ const CLEANED_AT_ONCE = 2;
 const END = '.';
 /** Earlier versions fail to read a text with this prefix, because `//` is not a deflate stream. */
 const LISTED = '//';
-/** Not empty: some API servers store an empty text in a custom resource as null, and then reject it. */
-const NO_RECORDS = writePiece([]);
 const NO_SEGMENTS: SegmentList = { series: '', ids: [], next: 0 };
-
-/** A workload's key is its record's key, so that ledger and engine share the text; no workload's key has a space. */
-export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): string {
-  return kind === 'workload' ? key : `${kind} ${key}`;
-}
 
 /**
  * An immutable set of records in two parts: a tail of recent changes, which the ledger object holds, and segments,
@@ -57,8 +55,7 @@ export function recordKey({ kind, key }: Pick<StoredRecord, 'kind' | 'key'>): st
  * segment has is written with a value of null. See docs/design/ledger.md.
  */
 export class RecordLog {
-  /** The records of the tail by `recordKey`, with values of null for deleted ones that segments have. */
-  readonly tail: Edits;
+  readonly #tail: Tail;
   readonly segments: ReadonlyMap<number, string>;
   /** For each record of a segment the newest segment that has it, plus one; negative if that deletes it. */
   readonly #index: KeyIndex;
@@ -69,13 +66,13 @@ export class RecordLog {
   #text: string | null = null;
 
   private constructor(
-    tail: Edits,
+    tail: Tail,
     segments: ReadonlyMap<number, string>,
     index: KeyIndex,
     list: SegmentList,
     counts: { readonly written: number; readonly live: number },
   ) {
-    this.tail = tail;
+    this.#tail = tail;
     this.segments = segments;
     this.#index = index;
     this.#list = list;
@@ -84,7 +81,7 @@ export class RecordLog {
   }
 
   static empty(): RecordLog {
-    return new RecordLog(new Map(), new Map(), KeyIndex.empty(), NO_SEGMENTS, { written: 0, live: 0 });
+    return new RecordLog(Tail.EMPTY, new Map(), KeyIndex.empty(), NO_SEGMENTS, { written: 0, live: 0 });
   }
 
   /** The segments that a ledger's text lists. Throws on an unknown form. */
@@ -100,39 +97,45 @@ export class RecordLog {
    * Reads a text. `segments` has the text of each listed segment that `known`, an earlier state of the same log, lacks:
    * only new segments are parsed. Throws if the text is not valid.
    */
-  static read(
+  static read(text: string, segments: ReadonlyMap<number, string> = new Map(), known = RecordLog.empty()): ReadLog {
+    return atOnce(RecordLog.reading(text, segments, known));
+  }
+
+  /** The same, segment by segment, for callers that leave the event loop to others between two segments. */
+  static *reading(
     text: string,
-    segments: ReadonlyMap<number, string> = new Map(),
+    segments: ReadonlyMap<number, string>,
     known = RecordLog.empty(),
-  ): {
-    readonly log: RecordLog;
-    /** Changes since `known`; null if the comparison is not possible. */ readonly changes: Edits | null;
-  } {
+  ): Generator<void, ReadLog> {
     const list = RecordLog.listed(text);
-    const tail = tailOf(list.series === '' ? text : text.slice(text.indexOf(END) + 1));
     const base = continues(known.#list, list) ? known : RecordLog.empty().#startsAt(list);
     const added = new Map<string, StoredRecord>();
-    let log = base;
-    for (const id of list.ids) {
-      if (base.segments.has(id)) continue;
-      const piece = segments.get(id);
-      if (piece === undefined) throw new Error(`segment ${id} of a ledger is missing`);
-      const records = readPiece(piece);
-      for (const record of records) added.set(recordKey(record), record);
-      log = log.#withSegment({ id, text: piece }, records);
-    }
+    const parsed = function* (): Generator<readonly [Segment, readonly StoredRecord[]]> {
+      for (const id of list.ids) {
+        if (base.segments.has(id)) continue;
+        const piece = segments.get(id);
+        if (piece === undefined) throw new Error(`segment ${id} of a ledger is missing`);
+        const records = readPiece(piece);
+        for (const record of records) added.set(recordKey(record), record);
+        yield [{ id, text: piece }, records];
+      }
+    };
+    let log = yield* base.#withSegments(parsed());
     const kept = new Set(list.ids);
     for (const id of base.segments.keys()) if (!kept.has(id)) log = log.#without(id);
+    const complete = log;
+    const tailText = list.series === '' ? text : text.slice(text.indexOf(END) + 1);
+    const tail = Tail.read(tailText, base.#tail, (key) => complete.#isInSegment(key));
     log = log.#copy({ tail, list });
-    return { log, changes: base === known ? changesOf(base.tail, added, tail) : null };
+    return { log, changes: base === known ? changesOf(base.#tail.records, added, tail.records) : null };
   }
 
   /** The text for the ledger object: the list of segments, if there are any, and the tail. */
   get text(): string {
     if (this.#text !== null) return this.#text;
     const { series, next, ids } = this.#list;
-    const tail = this.tail.size === 0 ? NO_RECORDS : writePiece(this.tail.values());
-    this.#text = series === '' ? tail : `${LISTED}${series}:${next}:${rangesOf(ids)}${END}${tail}`;
+    const { text } = this.#tail;
+    this.#text = series === '' ? text : `${LISTED}${series}:${next}:${rangesOf(ids)}${END}${text}`;
     return this.#text;
   }
 
@@ -150,30 +153,28 @@ export class RecordLog {
   /** Whether the next write should move the tail into segments, because its text is longer than `chars`. */
   isLong(chars = MAX_TAIL_CHARS): boolean {
     const least = chars < MAX_TAIL_CHARS ? 1 : MIN_SEALED;
-    return this.tail.size >= least && this.text.length > chars;
+    return this.#tail.records.size >= least && this.text.length > chars;
   }
 
   has(key: string): boolean {
-    const recent = this.tail.get(key);
-    return recent === undefined ? (this.#index.get(key) ?? 0) > 0 : recent.value !== null;
+    const recent = this.#tail.records.get(key);
+    return recent === undefined ? this.#isInSegment(key) : recent.value !== null;
+  }
+
+  #isInSegment(key: string): boolean {
+    return (this.#index.get(key) ?? 0) > 0;
   }
 
   /** All records; those of the tail first. Parses all segments. */
   *values(): IterableIterator<StoredRecord> {
-    for (const record of this.tail.values()) if (record.value !== null) yield record;
+    for (const record of this.#tail.records.values()) if (record.value !== null) yield record;
     for (const [id, text] of this.segments) for (const record of this.#liveOf(id, text)) yield record;
   }
 
   /** Returns a log with changed records. */
   with(edits: Edits): RecordLog {
     if (edits.size === 0) return this;
-    const tail = new Map(this.tail);
-    for (const [key, record] of edits) {
-      // A record moves to the end of the tail with each change.
-      tail.delete(key);
-      if (record.value !== null || (this.#index.get(key) ?? 0) > 0) tail.set(key, record);
-    }
-    return this.#copy({ tail });
+    return this.#copy({ tail: this.#tail.with(edits, (key) => this.#isInSegment(key)) });
   }
 
   /**
@@ -182,28 +183,25 @@ export class RecordLog {
    */
   sealed(): { readonly log: RecordLog; readonly created: readonly Segment[] } {
     const cleaned = this.#cleaned();
-    const { tail } = cleaned;
+    const tail = cleaned.#tail.records;
     const isSealed = ({ kind }: StoredRecord): boolean => kind !== 'group' && kind !== 'reservation';
     const rest = writePiece([...tail.values()].filter((record) => !isSealed(record)));
     const moved = [...tail.values()].filter(
       (record) => isSealed(record) || (rest.length > MAX_TAIL_CHARS && record.kind === 'reservation'),
     );
-    const created: Segment[] = [];
-    let log = cleaned.#startsAt({ ...cleaned.#list, series: cleaned.#list.series || newSeries() });
-    for (const [text, records] of pieces(moved)) {
-      const segment = { id: log.#list.next, text };
-      created.push(segment);
-      log = log.#withSegment(segment, records);
-    }
+    const begun = cleaned.#startsAt({ ...cleaned.#list, series: cleaned.#list.series || newSeries() });
+    const parts = [...pieces(moved)].map(
+      ([text, records], at) => [{ id: begun.#list.next + at, text }, records] as const,
+    );
+    const log = atOnce(begun.#withSegments(parts));
     const left = new Map(tail);
     for (const record of moved) left.delete(recordKey(record));
-    return { log: log.#copy({ tail: left }), created };
+    return { log: log.#copy({ tail: new Tail(left) }), created: parts.map(([segment]) => segment) };
   }
 
   /** All records in the text itself, as earlier versions write and read them. */
   merged(): RecordLog {
-    const tail = new Map([...this.values()].map((record) => [recordKey(record), record]));
-    return RecordLog.empty().#copy({ tail });
+    return RecordLog.empty().#copy({ tail: new Tail(byKey(this.values())) });
   }
 
   /** The log without its oldest segments, whose records that count are in the tail. */
@@ -215,46 +213,49 @@ export class RecordLog {
 
   /** The log without its oldest segment, whose records that count are in the tail. */
   #unlisted([id, text]: readonly [number, string]): RecordLog {
-    const tail = new Map(this.#liveOf(id, text).map((record) => [recordKey(record), record]));
-    for (const [key, record] of this.tail) {
+    const tail = byKey(this.#liveOf(id, text));
+    for (const [key, record] of this.#tail.records) {
       tail.delete(key);
       tail.set(key, record);
     }
     const shorter = this.#without(id);
     // A deletion must be kept only while an older segment has the record, and no segment is older than the oldest.
     for (const [key, { value }] of tail) if (value === null && shorter.#index.get(key) === undefined) tail.delete(key);
-    return shorter.#copy({ tail });
+    return shorter.#copy({ tail: new Tail(tail) });
   }
 
   /** Records of a segment that neither a later segment nor the tail replaces. */
   #liveOf(id: number, text: string): readonly StoredRecord[] {
     return readPiece(text).filter((record) => {
       const key = recordKey(record);
-      return this.#index.get(key) === id + 1 && !this.tail.has(key);
+      return this.#index.get(key) === id + 1 && !this.#tail.records.has(key);
     });
   }
 
-  #withSegment({ id, text }: Segment, records: readonly StoredRecord[]): RecordLog {
-    let live = this.#live;
-    const edits = new Map<string, number>();
-    for (const record of records) {
-      const key = recordKey(record);
-      if ((this.#index.get(key) ?? 0) > 0) live--;
-      if (record.value !== null) live++;
-      edits.set(key, record.value === null ? -(id + 1) : id + 1);
+  /** The log with further segments and their records, one after the other. */
+  *#withSegments(added: Iterable<readonly [Segment, readonly StoredRecord[]]>): Generator<void, RecordLog> {
+    const [segments, ids, edits] = [new Map(this.segments), [...this.#list.ids], new Map<string, number>()];
+    let [written, live, { next }] = [this.#written, this.#live, this.#list];
+    for (const [{ id, text }, records] of added) {
+      for (const record of records) {
+        const key = recordKey(record);
+        if ((edits.get(key) ?? this.#index.get(key) ?? 0) > 0) live--;
+        if (record.value !== null) live++;
+        edits.set(key, record.value === null ? -(id + 1) : id + 1);
+      }
+      segments.set(id, text);
+      ids.push(id);
+      next = Math.max(next, id + 1);
+      written += records.length;
+      yield;
     }
-    const { series, ids, next } = this.#list;
-    return this.#copy({
-      segments: new Map(this.segments).set(id, text),
-      index: this.#index.with(edits),
-      list: { series, ids: [...ids, id], next: Math.max(next, id + 1) },
-      counts: { written: this.#written + records.length, live },
-    });
+    const list = { series: this.#list.series, ids, next };
+    return this.#copy({ segments, index: yield* this.#index.with(edits), list, counts: { written, live } });
   }
 
   #without(id: number): RecordLog {
     const segments = new Map(this.segments);
-    const records = readPiece(segments.get(id) ?? NO_RECORDS);
+    const records = readPiece(segments.get(id) as string);
     segments.delete(id);
     let live = this.#live;
     const edits = new Map<string, null>();
@@ -267,7 +268,7 @@ export class RecordLog {
     }
     return this.#copy({
       segments,
-      index: this.#index.with(edits),
+      index: atOnce(this.#index.with(edits)),
       list: { ...this.#list, ids: this.#list.ids.filter((other) => other !== id) },
       counts: { written: this.#written - records.length, live },
     });
@@ -278,41 +279,31 @@ export class RecordLog {
   }
 
   #copy(changed: {
-    readonly tail?: Edits;
+    readonly tail?: Tail;
     readonly segments?: ReadonlyMap<number, string>;
     readonly index?: KeyIndex;
     readonly list?: SegmentList;
     readonly counts?: { readonly written: number; readonly live: number };
   }): RecordLog {
-    const { tail = this.tail, segments = this.segments, index = this.#index, list = this.#list } = changed;
+    const { tail = this.#tail, segments = this.segments, index = this.#index, list = this.#list } = changed;
     return new RecordLog(tail, segments, index, list, changed.counts ?? { written: this.#written, live: this.#live });
   }
 }
 
-/** The records of a text: one piece, or several of which later ones replace records of earlier ones. */
-function tailOf(text: string): Edits {
-  const shapes: ShapeRecord[] = [];
-  const tail = new Map<string, StoredRecord>();
-  const pieces = text === '' ? [] : text.split(END);
-  for (const piece of pieces)
-    for (const record of readPiece(piece, shapes)) {
-      const key = recordKey(record);
-      // Earlier versions write several pieces and no segments.
-      if (record.value === null && pieces.length > 1) tail.delete(key);
-      else tail.set(key, record);
-    }
-  return tail;
+/** The differences between two states; the later one has new segments with the records `added`. */
+function changesOf(before: Edits, added: Map<string, StoredRecord>, tail: Edits): Edits {
+  const removed = [...before].filter(([key, { value }]) => value !== null && !tail.has(key) && !added.has(key));
+  for (const [key, record] of tail)
+    if (added.has(key) || !isDeepStrictEqual(before.get(key), record)) added.set(key, record);
+  for (const [key, record] of removed) added.set(key, { ...record, value: null });
+  return added;
 }
 
-/** The differences between two states; the later one has new segments with the records `added`. */
-function changesOf(before: Edits, added: Edits, tail: Edits): Edits {
-  const changes = new Map(added);
-  for (const [key, record] of tail) {
-    if (added.has(key) || !isDeepStrictEqual(before.get(key), record)) changes.set(key, record);
+function atOnce<T>(steps: Iterator<void, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
   }
-  for (const [key, record] of before)
-    if (record.value !== null && !tail.has(key) && !added.has(key)) changes.set(key, { ...record, value: null });
-  return changes;
 }
 
 /** Whether a list is a later state of another one. */

@@ -5,26 +5,30 @@ import type { PodRecord, ReservationRecord, ShapeRecord, StoredRecord, WorkloadR
 type ShapeRef = ShapeRecord | number;
 
 /** Shorter pieces are not compressed. */
-const MIN_COMPRESSED_BYTES = 2048;
+const MIN_COMPRESSED_BYTES = 1024;
 const PLAIN = '-';
 
 /** A small state and output: the library would clear a quarter of a megabyte for each piece. */
 const DEFLATE = { level: 1, memLevel: 6, windowBits: 13, chunkSize: 4096 };
 
-/** Writes records as one piece of text: a JSON array in base64, compressed unless the text begins with `-`. */
-export function writePiece(records: Iterable<StoredRecord>): string {
-  const indexes = new Map<string, number>();
+/**
+ * Writes records as one piece of text: a JSON array in base64, compressed unless the text begins with `-`. `shapes` holds
+ * the shapes of earlier pieces of the same text, and gets those of this one.
+ */
+export function writePiece(records: Iterable<StoredRecord>, shapes: ShapeRecord[] = []): string {
+  const numbers = new Map(shapes.map(({ signature }, number) => [signature, number]));
   const written = (shape: ShapeRecord): string => {
-    const number = indexes.get(shape.signature);
+    const number = numbers.get(shape.signature);
     if (number !== undefined) return `${number}`;
-    indexes.set(shape.signature, indexes.size);
+    numbers.set(shape.signature, shapes.length);
+    shapes.push(shape);
     return JSON.stringify(shape);
   };
   const parts: string[] = [];
   for (const record of records) {
-    const { between, shapes } = textOf(record);
+    const { between, shapes: own } = textOf(record);
     let text = between[0] as string;
-    shapes.forEach((shape, index) => (text += written(shape) + (between[index + 1] as string)));
+    own.forEach((shape, index) => (text += written(shape) + (between[index + 1] as string)));
     parts.push(text);
   }
   const json = Buffer.from(`[${parts.join()}]`);
