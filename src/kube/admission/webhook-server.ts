@@ -2,7 +2,7 @@ import type { Clock } from '../../host/clock.js';
 import { LimitedLog } from '../../host/limited-log.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { ListenerLimits } from '../../http/limits.js';
-import { Listener, type Route } from '../../http/listener.js';
+import { Listener } from '../../http/listener.js';
 import type { Metrics } from '../../http/metrics.js';
 import { probeListener } from '../../http/probe-listener.js';
 import { metricsRoute } from '../../http/probe-routes.js';
@@ -67,7 +67,7 @@ export class WebhookServer {
       limits: LIMITS,
       notReady,
       access: options.readers ?? null,
-      route: (path): Route | null => (path === '/metrics' ? metrics : openRoute(reviewRoute(path))),
+      route: (path) => (path === '/metrics' ? metrics : reviewRoute(path)),
       log,
     });
     this.#probes = probePort === null ? null : probeListener({ address, port: probePort, notReady, log });
@@ -115,9 +115,4 @@ export class WebhookServer {
     await this.#server.stop();
     await this.#probes?.stop(0);
   }
-}
-
-/** API servers have no token: the callers of reviews are checked by their path or certificate. */
-function openRoute(route: Route | null): Route | null {
-  return route === null ? null : { ...route, isOpen: true };
 }
