@@ -63,28 +63,60 @@ export interface TopShape {
  */
 export function topShapes(
   statuses: readonly GroupStatus[],
-  charges: readonly Charge[],
+  charges: Iterable<Charge>,
   by: Key | null,
 ): readonly TopShape[] {
-  const rows = statuses.flatMap((status): readonly TopShape[] => {
-    const shapes = new Map<string, Shape & { readonly example: string }>();
-    for (const { group, workload, amounts } of charges) {
-      if (group !== status.name || (by !== null && !amounts.has(by))) continue;
-      const name = [...amounts].map(([key, amount]) => `${key}=${formatAmount(key, amount)}`).join(' ');
-      const { count = 0, example = workload } = shapes.get(name) ?? {};
-      const uses = new Map([...amounts].map(([key, amount]) => [key, Number(amount)]));
-      for (const key of spentBy(status)) if (uses.has(key)) uses.set(`cash/${key}`, 1);
-      if (uses.size > 0) shapes.set(name, { name, uses, count: count + 1, example });
-    }
-    const free = new Map([...status.room].map(([key, amount]) => [key, Number(amount)]));
-    const known = [...shapes.values()];
-    return fittingShapes([{ name: status.name, free }], known).map((fitting, index) => ({
-      group: status.name,
-      example: known[index]?.example ?? '',
-      fitting,
-    }));
-  });
-  return rows.sort((a, b) => a.fitting.fits - b.fitting.fits || order(a.group, b.group) || order(a.example, b.example));
+  const counts = new ShapeCounts(by);
+  for (const charge of charges) counts.add(charge);
+  return counts.top(statuses);
+}
+
+interface CountedShape {
+  readonly example: string;
+  readonly amounts: ReadonlyMap<Key, bigint>;
+  count: number;
+}
+
+/** The same, charge by charge, for callers that leave the event loop to others between two charges. */
+export class ShapeCounts {
+  readonly #by: Key | null;
+  readonly #ofGroup = new Map<string, Map<string, CountedShape>>();
+
+  constructor(by: Key | null) {
+    this.#by = by;
+  }
+
+  add({ group, workload, amounts }: Charge): void {
+    if (amounts.size === 0 || (this.#by !== null && !amounts.has(this.#by))) return;
+    const shapes = this.#ofGroup.get(group) ?? new Map<string, CountedShape>();
+    this.#ofGroup.set(group, shapes);
+    const signature = [...amounts].join(' ');
+    const known = shapes.get(signature);
+    if (known === undefined) shapes.set(signature, { example: workload, amounts, count: 1 });
+    else known.count++;
+  }
+
+  top(statuses: readonly GroupStatus[]): readonly TopShape[] {
+    const rows = statuses.flatMap((status): readonly TopShape[] => {
+      const known = [...(this.#ofGroup.get(status.name)?.values() ?? [])];
+      const free = new Map([...status.room].map(([key, amount]) => [key, Number(amount)]));
+      const shapes = known.map((shape) => shapeIn(status, shape));
+      return fittingShapes([{ name: status.name, free }], shapes).map((fitting, index) => ({
+        group: status.name,
+        example: known[index]?.example ?? '',
+        fitting,
+      }));
+    });
+    return rows.sort(
+      (a, b) => a.fitting.fits - b.fitting.fits || order(a.group, b.group) || order(a.example, b.example),
+    );
+  }
+}
+
+function shapeIn(status: GroupStatus, { amounts, count }: CountedShape): Shape {
+  const uses = new Map([...amounts].map(([key, amount]) => [key, Number(amount)]));
+  for (const key of spentBy(status)) if (uses.has(key)) uses.set(`cash/${key}`, 1);
+  return { name: [...amounts].map(([key, amount]) => `${key}=${formatAmount(key, amount)}`).join(' '), uses, count };
 }
 
 /** Keys whose budgets are used up: nothing that charges them is admitted. */

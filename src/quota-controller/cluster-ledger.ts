@@ -1,5 +1,6 @@
-import { DEFAULT_POLICY, type Policy, Quota, Restorer, latestHead } from '../quota/index.js';
+import { DEFAULT_POLICY, type Policy, Quota, Restorer, latestHead, type StateHead } from '../quota/index.js';
 import type { Clock } from '../host/clock.js';
+import { inTurns, Turn } from '../host/turn.js';
 import type { KubeApi } from '../kube/client.js';
 import type { Ledger, LedgerPage } from './store/ledger.js';
 import { LedgerObjects, type Outcome } from './store/ledger-objects.js';
@@ -13,17 +14,19 @@ export async function readClusterLedger(api: KubeApi, clock: Clock, policy: Part
   const objects = new LedgerObjects(api, clock);
   const restorer = new Restorer({ ...DEFAULT_POLICY, ...policy });
   const outcomes = new Map<string, Promise<Outcome | null>>();
-  const pages: LedgerPage[] = [];
-  for await (const { ledger } of objects.list()) {
-    const page = await pageOf(objects, ledger, outcomes);
-    if (page !== null) pages.push(page);
-  }
+  const turn = new Turn();
+  let head: StateHead = { revision: 0, now: 0, lives: 0 };
   restorer.newDictionary();
-  for (const { records } of pages) for (const record of records.values()) restorer.add(record);
-  return new Quota({
-    clock: () => clock.now(),
-    state: restorer.finish(pages.map(({ head }) => head).reduce(latestHead, { revision: 0, now: 0, lives: 0 })),
-  });
+  for await (const { ledger, changes } of objects.list()) {
+    const page = await pageOf(objects, ledger, outcomes);
+    if (page === null) continue;
+    head = latestHead(head, page.head);
+    for (const record of page === ledger.page && changes !== null ? changes.values() : page.records.values()) {
+      if (record.value !== null) restorer.add(record);
+      if (turn.isOver()) await turn.pass();
+    }
+  }
+  return new Quota({ clock: () => clock.now(), state: await inTurns(restorer.finishing(head)) });
 }
 
 async function pageOf(

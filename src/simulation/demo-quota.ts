@@ -6,7 +6,7 @@ import { readConsumer } from '../kube/quota/consumer-object.js';
 import { readGroup } from '../kube/quota/group-object.js';
 import { allocationReport } from '../quota-controller/arbitrator/allocation-report.js';
 import { groupReport } from '../quota-controller/controller/group-report.js';
-import { arbitrate, createEngine, NO_MEMORY, type Decision, type QuotaEngine } from '../quota/index.js';
+import { arbitrate, createEngine, NO_MEMORY, type Decision, type Quota, type QuotaEngine } from '../quota/index.js';
 import type { ApiObjects } from './api-objects.js';
 import { requestsOf, type DemoWorkload } from './demo-workloads.js';
 
@@ -46,8 +46,14 @@ export class DemoQuota {
     return new DemoQuota(engine, objects);
   }
 
-  get ledger(): Pick<QuotaEngine, 'groups' | 'status' | 'charges'> {
-    return this.#engine;
+  /** What the console reads; few workloads, all of which are charged at one moment. */
+  get ledger(): Pick<Quota, 'groups' | 'status' | 'eachCharge'> {
+    const engine = this.#engine;
+    return {
+      groups: () => engine.groups(),
+      status: (name, at) => engine.status(name, at),
+      eachCharge: (name) => engine.charges(name),
+    };
   }
 
   close(): Promise<void> {

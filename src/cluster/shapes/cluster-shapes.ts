@@ -23,7 +23,8 @@ const POD_SLOTS = 'pods';
 
 interface PodShape extends Shape {
   readonly requests: readonly GpuRequest[];
-  readonly waits: number;
+  count: number;
+  waits: number;
 }
 
 /**
@@ -36,22 +37,25 @@ export async function clusterShapes(
   pods: readonly ShapedPod[],
   most: number,
 ): Promise<readonly FittingShape[]> {
-  const shapes = shapesOf(pods).slice(0, most);
-  const requests = new Map(shapes.map(({ name, requests: asked }) => [name, asked]));
-  // Placing on GPUs takes long, and most nodes are like others.
-  const known = new Map<string, Map<string, number>>();
+  const turn = new Turn();
+  const known = new Map<string, PodShape>();
   const staying = new Map<string | null, ShapedPod[]>();
   for (const pod of pods) {
+    if (turn.isOver()) await turn.pass();
     if (pod.isLeaving) continue;
+    count(known, pod);
     const others = staying.get(pod.node);
     if (others === undefined) staying.set(pod.node, [pod]);
     else others.push(pod);
   }
+  const shapes = inOrder(known.values()).slice(0, most);
+  const requests = new Map(shapes.map(({ name, requests: asked }) => [name, asked]));
+  // Placing on GPUs takes long, and most nodes are like others.
+  const likeOthers = new Map<string, Map<string, number>>();
   const counts = new FittingCounts(shapes);
-  const turn = new Turn();
   for (const node of nodes) {
     if (!node.takesPods) continue;
-    counts.add(placeOf(node, staying.get(node.name) ?? [], requests, known));
+    counts.add(placeOf(node, staying.get(node.name) ?? [], requests, likeOthers));
     await turn.pass();
   }
   return counts.all;
@@ -93,18 +97,19 @@ function stateOf({ gpus, topology }: NodeInventory, holdings: readonly GpuHoldin
   return JSON.stringify([parts, topology, holdings.map((holding) => JSON.stringify(holding)).sort()]);
 }
 
-function shapesOf(pods: readonly ShapedPod[]): readonly PodShape[] {
-  const known = new Map<string, PodShape>();
-  for (const { uses, gpus, node, isLeaving } of pods) {
-    if (isLeaving || uses.size === 0) continue;
-    const { requests } = gpus;
-    const parts = requests.length > 1 ? ` in ${requests.length} containers` : '';
-    const name = `${[...uses]
-      .map(([resource, amount]) => `${resource}=${formatQuantity(resource, amount)}`)
-      .sort()
-      .join(' ')}${parts}`;
-    const shape = known.get(name) ?? { name, uses: new Map([...uses, [POD_SLOTS, 1]]), count: 0, waits: 0, requests };
-    known.set(name, { ...shape, count: shape.count + 1, waits: shape.waits + (node === null ? 1 : 0) });
-  }
-  return [...known.values()].sort((a, b) => b.waits - a.waits || b.count - a.count || (a.name < b.name ? -1 : 1));
+function count(known: Map<string, PodShape>, { uses, gpus: { requests }, node }: ShapedPod): void {
+  if (uses.size === 0) return;
+  const parts = requests.length > 1 ? ` in ${requests.length} containers` : '';
+  const name = `${[...uses]
+    .map(([resource, amount]) => `${resource}=${formatQuantity(resource, amount)}`)
+    .sort()
+    .join(' ')}${parts}`;
+  const shape = known.get(name) ?? { name, uses: new Map([...uses, [POD_SLOTS, 1]]), count: 0, waits: 0, requests };
+  known.set(name, shape);
+  shape.count += 1;
+  if (node === null) shape.waits += 1;
+}
+
+function inOrder(shapes: Iterable<PodShape>): PodShape[] {
+  return [...shapes].sort((a, b) => b.waits - a.waits || b.count - a.count || (a.name < b.name ? -1 : 1));
 }

@@ -159,6 +159,14 @@ export class Quota {
 
   /** The charges of the workloads of a group; empty if there is no such group. */
   charges(name: string): readonly Charge[] {
+    return [...this.eachCharge(name)];
+  }
+
+  /**
+   * The same, one after the other, for callers that leave the event loop to others in between; valid while nothing
+   * changes.
+   */
+  eachCharge(name: string): Iterable<Charge> {
     const group = this.#state.group(name);
     return group === undefined ? [] : chargesOf(this.#state, group);
   }

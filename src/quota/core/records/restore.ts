@@ -27,6 +27,8 @@ export interface StateHead {
   readonly lives: number;
 }
 
+const WORKLOADS_PER_STEP = 4096;
+
 /** The later of two heads of one state. */
 export function latestHead(a: StateHead, b: StateHead): StateHead {
   return { revision: Math.max(a.revision, b.revision), now: Math.max(a.now, b.now), lives: Math.max(a.lives, b.lives) };
@@ -86,13 +88,24 @@ export class Restorer {
 
   /** Returns the state after all records were added. */
   finish(head: StateHead): QuotaState {
+    const steps = this.finishing(head);
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+    }
+  }
+
+  /** The same; yields after some thousand workloads, for callers that leave the event loop to others. */
+  *finishing(head: StateHead): Generator<void, QuotaState> {
     const state = this.#state;
     Object.assign(state, head);
     this.#addGroups();
-    state.workloads.forEach((workload) => {
+    let count = 0;
+    for (const [, workload] of state.workloads.entries()) {
       const group = state.group(workload.group);
       if (group !== undefined) listsOf(group).workloads.enter(workload, null);
-    });
+      if (++count % WORKLOADS_PER_STEP === 0) yield;
+    }
     for (const [, reservation] of [...state.reservations.entries()]) {
       const group = state.group(reservation.group);
       if (group === undefined) continue;
@@ -101,7 +114,8 @@ export class Restorer {
         state.timers.push({ at: expiresAt, kind: 'reservation', subject: id, group: group.name });
     }
     this.#addPods();
-    this.#count();
+    yield;
+    yield* this.#count();
     this.#addDates();
     return state;
   }
@@ -140,7 +154,7 @@ export class Restorer {
   }
 
   /** Computes from the leaves to the roots, because lending and spilling of children count in their parents. */
-  #count(): void {
+  *#count(): Generator<void> {
     const state = this.#state;
     const groups = [...state.groups.entries()].map(([, group]) => group).sort((a, b) => b.depth - a.depth);
     for (const group of groups) {
@@ -156,6 +170,7 @@ export class Restorer {
         parent.amounts.addLent(above, lends);
         parent.amounts.addSpilled(above, spills);
       });
+      yield;
     }
     state.structure++;
   }

@@ -18,27 +18,24 @@ export interface Charge {
   readonly amounts: Amounts;
 }
 
-/** The charges of a group's workloads, including reserved charges. O(workloads of the group). */
-export function chargesOf(state: QuotaState, group: Group): readonly Charge[] {
-  const charges: Charge[] = [];
-  const add = (workload: string, entry: Workload | undefined, pods: number): void => {
+/**
+ * The charges of a group's workloads, including reserved charges, one after the other; valid while nothing changes.
+ * O(workloads of the group).
+ */
+export function* chargesOf(state: QuotaState, group: Group): Generator<Charge> {
+  const charge = (workload: string, entry: Workload | undefined, pods: number): readonly Charge[] => {
     const vector = chargeOf(state, group, workload, entry);
-    if (vector !== null)
-      charges.push({
-        workload,
-        group: group.name,
-        pods,
-        isReserved: entry === undefined,
-        amounts: amountsOf(group, vector),
-      });
+    if (vector === null) return [];
+    const isReserved = entry === undefined;
+    return [{ workload, group: group.name, pods, isReserved, amounts: amountsOf(group, vector) }];
   };
-  group.workloads.forEach(state.workloads, (entry) => add(entry.key, entry, podsOf(entry)));
+  for (const entry of group.workloads.values(state.workloads)) yield* charge(entry.key, entry, podsOf(entry));
   for (const [key] of group.reserved.entries()) {
     const reservation = state.reservations.get(key);
     if (reservation === undefined || state.workloads.get(reservation.workload)?.group === group.name) continue;
-    add(reservation.workload, undefined, Math.max(...reservation.candidates.map(({ workload }) => podsOf(workload))));
+    const pods = Math.max(...reservation.candidates.map(({ workload }) => podsOf(workload)));
+    yield* charge(reservation.workload, undefined, pods);
   }
-  return charges;
 }
 
 function podsOf(workload: Workload): number {

@@ -53,7 +53,7 @@ export interface Group {
   /** In a fork, whether the lists are those of the original: most copies only get other amounts. */
   sharesLists: boolean;
   /** The lists, for reading; for changing, see `listsOf`. */
-  workloads: Pick<GroupWorkloads, 'size' | 'forEach'>;
+  workloads: Pick<GroupWorkloads, 'size' | 'forEach' | 'values'>;
   reserved: Pick<LayeredMap<string, true>, 'size' | 'has' | 'entries' | 'forEach'>;
   pods: Pick<LayeredMap<string, true>, 'size' | 'has' | 'entries' | 'forEach'>;
 }

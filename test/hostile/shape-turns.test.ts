@@ -1,0 +1,119 @@
+/**
+ * The console and the arbitrator count shapes of 100,000 workloads or pods beside reviews, pages and probes: no turn of
+ * the event loop may take long.
+ */
+import { test } from 'tap';
+import { clusterShapes, type ClusterNode } from '../../src/cluster/shapes/cluster-shapes.js';
+import type { ShapedPod } from '../../src/cluster/shapes/shaped-pod.js';
+import { Shapes } from '../../src/console/shapes.js';
+import { systemClock } from '../../src/host/clock.js';
+import type { KubeApi } from '../../src/kube/client.js';
+import { readNode } from '../../src/kube/node.js';
+import { LEDGERS_PATH } from '../../src/kube/quota/names.js';
+import { Quota, toRecord, type StoredRecord } from '../../src/quota/index.js';
+import { readClusterLedger } from '../../src/quota-controller/cluster-ledger.js';
+import { ledgerObject, segmentObject } from '../../src/quota-controller/store/ledger.js';
+import { RecordLog } from '../../src/quota-controller/store/record-log.js';
+import { recordKey } from '../../src/quota-controller/store/tail.js';
+import { LoopMeter } from '../harness/loop-meter.js';
+import { holdsTurns } from '../harness/turn-limit.js';
+
+const COUNT = 100_000;
+const NODES = 1_000;
+const GROUP = 'team';
+const PAGE = 200;
+
+async function longestTurn(work: () => Promise<unknown>): Promise<number> {
+  const meter = new LoopMeter();
+  meter.start();
+  return work().then(
+    () => meter.stop(),
+    (error: unknown) => {
+      meter.stop();
+      throw error;
+    },
+  );
+}
+
+/** An object as an API server returns it. */
+function stored(object: unknown): unknown {
+  const sent = object as { readonly metadata: object };
+  return { ...sent, metadata: { ...sent.metadata, uid: 'ledger' } };
+}
+
+/** The ledger of one group, with all its workloads in segments, read in pages. */
+function ledgerApi(): KubeApi {
+  const edits = new Map<string, StoredRecord>();
+  const quota = new Quota({ clock: () => 0 });
+  quota.onChange((change) => {
+    const record = toRecord(change, null);
+    edits.set(recordKey(record), record);
+  });
+  quota.createGroup({ name: GROUP, hard: { 'limits.cpu': 10 * COUNT } });
+  for (let at = 0; at < COUNT; at++)
+    quota.admit({
+      workload: { kind: 'Job.batch', namespace: `space-${at % 50}`, name: `w${at}`, uid: `uid-${at}` },
+      group: GROUP,
+      podSets: [{ count: 1, limits: { cpu: 1 + (at % 40) / 10 } }],
+    });
+  const { log, created } = RecordLog.empty().with(edits).sealed();
+  const head = { revision: COUNT, now: 1, lives: 1 };
+  const page = { group: GROUP, parent: '', token: '', head, children: new Map<string, string>(), records: log };
+  const texts = [
+    stored(ledgerObject(GROUP, '1', page, null)),
+    ...created.map((each) => segmentObject(GROUP, log.list.series, each)),
+  ].map((object) => JSON.stringify(object));
+  return {
+    request: async ({ path, query }) => {
+      // As an answer of a server, it comes in another turn.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (path !== LEDGERS_PATH) return { ok: true, body: { items: [] } };
+      const from = Number(query?.['continue'] ?? 0);
+      const items = texts.slice(from, from + PAGE).map((text) => JSON.parse(text) as unknown);
+      const next = from + PAGE < texts.length ? { continue: `${from + PAGE}` } : {};
+      return { ok: true, body: { items, metadata: next } };
+    },
+  };
+}
+
+test('the shapes of 100,000 workloads of a group are counted in short turns', async (t) => {
+  const api = ledgerApi();
+  await holdsTurns(t, 'shapes of a group', () =>
+    longestTurn(async () => {
+      const answer = await new Shapes({ api, clock: systemClock, readLedger: readClusterLedger }).ofGroup(GROUP);
+      if (!answer.ok) throw new Error(answer.reason);
+      t.equal(
+        answer.shapes.reduce((sum, { count }) => sum + count, 0),
+        COUNT,
+      );
+    }),
+  );
+});
+
+test('the shapes of 100,000 pods on 1,000 nodes are counted in short turns', async (t) => {
+  const nodes = Array.from({ length: NODES }, (_, at) => {
+    const node = readNode({
+      metadata: { name: `node-${at}`, uid: `node-${at}` },
+      status: { allocatable: { cpu: '64', memory: '256Gi', pods: '110' } },
+    });
+    return { ...node, inventory: null } as ClusterNode;
+  });
+  const pods = Array.from({ length: COUNT }, (_, at): ShapedPod => ({
+    node: at % 10 === 0 ? null : `node-${at % NODES}`,
+    uses: new Map([
+      ['cpu', 100 + (at % 40)],
+      ['memory', 2 ** 30],
+    ]),
+    gpus: { requests: [], indexes: null },
+    isLeaving: false,
+  }));
+  await holdsTurns(t, 'shapes of the cluster', () =>
+    longestTurn(async () => {
+      const shapes = await clusterShapes(nodes, pods, 100);
+      t.equal(
+        shapes.reduce((sum, { shape: { count } }) => sum + count, 0),
+        COUNT,
+      );
+    }),
+  );
+});
