@@ -12,8 +12,8 @@ const PLAIN = '-';
 const DEFLATE = { level: 1, memLevel: 6, windowBits: 13, chunkSize: 4096 };
 
 /**
- * Writes records as one piece of text: a JSON array in base64, compressed unless the text begins with `-`. `shapes` holds
- * the shapes of earlier pieces of the same text, and gets those of this one.
+ * Writes records as one piece of text: a JSON array in base64, compressed unless the text begins with `-`. `shapes`
+ * holds the shapes of earlier pieces of the same text, and gets those of this one.
  */
 export function writePiece(records: Iterable<StoredRecord>, shapes: ShapeRecord[] = []): string {
   const numbers = new Map(shapes.map(({ signature }, number) => [signature, number]));
