@@ -16,8 +16,8 @@ const ATTEMPTS = 3;
 /**
  * How exactly containers get their share of a simulated GPU, by the GPU's own counters: one container on a GPU and two
  * to four, with kernels from 20 us to 20 ms, several streams, graphs, cooperative launches, bursts and launch-and-wait;
- * under soft limits; with durations that vary; while shares change and neighbours come and go; with the agent, without it, and on GPUs whose NVML
- * reports nothing. The baseline of a share is the requested share.
+ * under soft limits; with durations that vary; while shares change and neighbours come and go; with the agent, without
+ * it, and on GPUs whose NVML reports nothing. The baseline of a share is the requested share.
  *
  * A program that does not run launches nothing, whatever its share. So a witness measures how long the machine kept
  * each program from running, and a row that misses a goal while its programs were delayed for longer than that goal

@@ -69,7 +69,7 @@ export interface Decision {
   readonly correctionPpm: number;
   /** No other container used the GPU in the tick. */
   readonly alone: boolean;
-  /** Recent use by all others, as far as they can use it beside a launch: this part of a long launch's time is theirs. */
+  /** Recent use by all others, as far as they can use it beside a launch: their part of a long launch's time. */
   readonly othersPpm: number;
   /** It used the GPU in the tick or shortly before. */
   readonly active: boolean;
@@ -143,8 +143,8 @@ export function steer(
 }
 
 /**
- * The part of the GPU that so many processes have at most while another one works: the GPU gives all that have work time
- * slices of the same length. They may use more of it over a longer time, in which the other one pauses.
+ * The part of the GPU that so many processes have at most while another one works: the GPU gives time slices of the
+ * same length to all that have work. They may use more of it over a longer time, in which the other one pauses.
  */
 const mostBesidePpm = (processes: number): number => Math.floor((PPM_WHOLE * processes) / (processes + 1));
 
