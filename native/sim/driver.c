@@ -32,7 +32,7 @@ static uint32_t enumerated(uint32_t gpu) {
   const struct sim_node *node = &driver.machine->node;
   if (!node->gpus[gpu].mig) return gpu;
   for (uint32_t i = node->count; i < node->boards; i++)
-    if (node->gpus[i].parent == (int32_t)gpu) return i;
+    if (node->gpus[i].parent == (int32_t)gpu && node->gpus[i].computes) return i;
   return UINT32_MAX;
 }
 
@@ -58,6 +58,7 @@ static bool adds(const char *word, size_t length, uint32_t *gpu) {
   }
   for (uint32_t i = 0; i < node->boards; i++) {
     const struct sim_gpu *one = &node->gpus[i];
+    if (!sim_gpu_runs(one)) continue;
     if (strncmp(one->uuid, text, length) != 0 && !(one->parent >= 0 && names_by_parent(text, one))) continue;
     *gpu = enumerated(i);
     return *gpu != UINT32_MAX;

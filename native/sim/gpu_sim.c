@@ -127,6 +127,7 @@ static int status(struct sim_machine *machine) {
          machine->node.driver_version, machine->node.cuda_version, clocks[machine->clock],
          (unsigned long long)sim_now(machine), atomic_load(&machine->fault_count));
   for (uint32_t i = 0; i < machine->node.boards; i++) {
+    if (machine->node.gpus[i].parent == SIM_NO_BOARD) continue;
     sim_model_enter(machine, i);
     const struct sim_board *board = &machine->boards[i];
     printf("{\"gpu\":%u,\"uuid\":", i);

@@ -68,6 +68,16 @@ static enum sim_clock wanted_clock(void) {
   return SIM_CLOCK_REAL;
 }
 
+void sim_machine_begin_board(struct sim_machine *machine, uint32_t index) {
+  const struct sim_node *node = &machine->node;
+  struct sim_board *board = &machine->boards[index];
+  sim_lock_take(&board->lock);
+  memset(&board->model.usage, 0, sizeof board->model.usage);
+  board->model.switches = 0;
+  sim_model_begin(&board->model, index, node->gpus[index].sms, node->slice_ns, node->switch_ns, sim_now(machine));
+  sim_lock_give(&board->lock);
+}
+
 static void begin(struct sim_machine *machine, const struct sim_node *node, uint64_t node_hash) {
   machine->clock = wanted_clock();
   machine->size = sizeof *machine;
@@ -77,12 +87,12 @@ static void begin(struct sim_machine *machine, const struct sim_node *node, uint
   uint64_t now = sim_now(machine);
   machine->epoch_ns = sim_wall_clock_ns() - now;
   sim_lock_begin(&machine->lock);
-  for (uint32_t i = 0; i < node->boards; i++) {
-    struct sim_board *board = &machine->boards[i];
-    sim_lock_begin(&board->lock);
-    sim_lock_begin(&board->memory_lock);
-    sim_model_begin(&board->model, i, node->gpus[i].sms, node->slice_ns, node->switch_ns, now);
+  for (uint32_t i = 0; i < SIM_MAX_BOARDS; i++) {
+    sim_lock_begin(&machine->boards[i].lock);
+    sim_lock_begin(&machine->boards[i].memory_lock);
   }
+  for (uint32_t i = 0; i < node->boards; i++)
+    sim_machine_begin_board(machine, i);
   machine->version = SIM_MACHINE_VERSION;
   machine->magic = SIM_MACHINE_MAGIC;
 }

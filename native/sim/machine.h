@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 enum {
-  SIM_MACHINE_VERSION = 4,
+  SIM_MACHINE_VERSION = 5,
   SIM_MAX_FAULTS = 64,
   SIM_FAULT_NAME = 56,
   SIM_NVML_EVENTS = 256,
@@ -119,6 +119,9 @@ struct sim_machine {
  * `why` is the reason. */
 struct sim_machine *sim_machine_open(char *why, size_t size);
 void sim_machine_close(struct sim_machine *machine);
+
+/* Starts the memory and the time model of a described board, which no process uses. */
+void sim_machine_begin_board(struct sim_machine *machine, uint32_t board);
 
 /* The folder of the machine. */
 void sim_machine_folder(char *folder, size_t size);

@@ -40,11 +40,15 @@ static bool may_start(const struct sim_mig_profile *profile, uint32_t start) {
   return start % profile->memory_slices == 0 && start + profile->memory_slices <= MEMORY_SLICES;
 }
 
+static uint32_t slices_of(uint32_t start, uint32_t count) {
+  return ((1u << count) - 1) << start;
+}
+
 /* Places the profiles in the memory slices; the first possible placement is used. */
 static bool fit(const struct sim_mig_profile *const *profiles, uint32_t count, uint32_t taken, uint32_t *starts) {
   if (count == 0) return true;
   for (uint32_t start = 0; start < MEMORY_SLICES; start++) {
-    uint32_t slices = ((1u << profiles[0]->memory_slices) - 1) << start;
+    uint32_t slices = slices_of(start, profiles[0]->memory_slices);
     if (!may_start(profiles[0], start) || (taken & slices) != 0) continue;
     starts[0] = start;
     if (fit(profiles + 1, count - 1, taken | slices, starts + 1)) return true;
@@ -66,20 +70,47 @@ static uint32_t id_of(const struct sim_mig_profile *profile, uint32_t start) {
   }
 }
 
-/* Changes the first group of digits of the GPU's UUID, so that instances are easy to tell apart. */
-static void name_instance(struct sim_gpu *instance, const char *gpu_uuid) {
-  unsigned int first = 0;
-  sscanf(gpu_uuid, "GPU-%8x", &first);
-  snprintf(instance->uuid, sizeof instance->uuid, "MIG-%08x%.35s", first ^ (instance->gpu_instance + 1) << 24,
-           strlen(gpu_uuid) > 12 ? gpu_uuid + 12 : "");
+void sim_mig_name(struct sim_gpu *instance, const struct sim_gpu *gpu, uint64_t birth) {
+  unsigned int first = 0, second = 0;
+  sscanf(gpu->uuid, "GPU-%8x-%4x", &first, &second);
+  snprintf(instance->uuid, sizeof instance->uuid, "MIG-%08x-%04x%.30s", first ^ (instance->gpu_instance + 1) << 24,
+           (second ^ (unsigned int)birth) & 0xffff, strlen(gpu->uuid) > 17 ? gpu->uuid + 17 : "");
 }
 
-static void add_instance(struct sim_node *node, uint32_t index, const struct sim_mig_profile *profile, uint32_t start) {
-  const struct sim_gpu gpu = node->gpus[index];
-  struct sim_gpu *instance = &node->gpus[node->boards++];
-  *instance = gpu;
+const struct sim_mig_profile *sim_mig_profile(const struct sim_gpu *gpu, uint32_t id) {
+  size_t count;
+  const struct sim_mig_profile *known = sim_mig_profiles(gpu, &count);
+  for (size_t i = 0; i < count; i++)
+    if (known[i].id == id) return &known[i];
+  return NULL;
+}
+
+uint32_t sim_mig_starts(const struct sim_mig_profile *profile, uint32_t starts[MEMORY_SLICES]) {
+  uint32_t count = 0;
+  for (uint32_t start = 0; start < MEMORY_SLICES; start++)
+    if (may_start(profile, start)) starts[count++] = start;
+  return count;
+}
+
+bool sim_mig_fits(const struct sim_node *node, uint32_t gpu, const struct sim_mig_profile *profile, uint32_t start) {
+  for (uint32_t i = node->count; i < node->boards; i++) {
+    const struct sim_gpu *other = &node->gpus[i];
+    if (other->parent == (int32_t)gpu &&
+        (slices_of(other->start, other->memory_slices) & slices_of(start, profile->memory_slices)) != 0)
+      return false;
+  }
+  return true;
+}
+
+bool sim_mig_describe(const struct sim_node *node, uint32_t gpu, const struct sim_mig_profile *profile, uint32_t start,
+                      struct sim_gpu *instance, uint32_t *board) {
+  *board = node->count;
+  while (*board < node->boards && node->gpus[*board].parent != SIM_NO_BOARD)
+    ++*board;
+  if (*board >= SIM_MAX_BOARDS) return false;
+  *instance = node->gpus[gpu];
   instance->mig = false;
-  instance->parent = (int32_t)index;
+  instance->parent = (int32_t)gpu;
   instance->gpu_instance = id_of(profile, start);
   instance->profile = profile->id;
   instance->start = start;
@@ -87,8 +118,19 @@ static void add_instance(struct sim_node *node, uint32_t index, const struct sim
   instance->memory_slices = profile->memory_slices;
   instance->memory_bytes = (uint64_t)profile->memory_mib << 20;
   instance->sms = profile->sms;
-  snprintf(instance->model, sizeof instance->model, "%.70s MIG %s", gpu.model, profile->name);
-  name_instance(instance, gpu.uuid);
+  instance->uuid[0] = 0;
+  snprintf(instance->model, sizeof instance->model, "%.70s MIG %s", node->gpus[gpu].model, profile->name);
+  return true;
+}
+
+static void add_instance(struct sim_node *node, uint32_t index, const struct sim_mig_profile *profile, uint32_t start) {
+  struct sim_gpu instance;
+  uint32_t board;
+  if (!sim_mig_describe(node, index, profile, start, &instance, &board)) return;
+  instance.computes = true;
+  sim_mig_name(&instance, &node->gpus[index], 0);
+  node->gpus[board] = instance;
+  node->boards = board + 1;
 }
 
 const char *sim_mig_divide(struct sim_node *node, uint32_t index, const char (*names)[SIM_PROFILE_NAME],

@@ -19,7 +19,7 @@ static void default_gpu(struct sim_gpu *gpu, uint32_t index) {
   gpu->minor = index;
   gpu->pci_bus = 4 + index;
   gpu->numa_node = -1;
-  gpu->parent = -1;
+  gpu->parent = SIM_IS_GPU;
 }
 
 static void defaults(struct sim_node *node) {

@@ -31,15 +31,24 @@ struct sim_gpu {
   int32_t numa_node; /* -1: unknown */
   bool mig;          /* MIG is enabled: programs run only on its instances */
   /* Fields of an instance. */
-  int32_t parent; /* index of its GPU; -1: this is a GPU */
+  int32_t parent; /* index of its GPU; SIM_IS_GPU: this is a GPU; SIM_NO_BOARD: its instance was destroyed */
   uint32_t gpu_instance, profile, start, compute_slices, memory_slices;
+  uint32_t computes; /* a GPU instance has its compute instance; programs and MIG device handles need one */
 };
+
+enum { SIM_IS_GPU = -1, SIM_NO_BOARD = -2 };
+
+/* True for a GPU, and for a GPU instance with its compute instance. */
+static inline bool sim_gpu_runs(const struct sim_gpu *gpu) {
+  return gpu->parent == SIM_IS_GPU || (gpu->parent >= 0 && gpu->computes);
+}
 
 struct sim_node {
   char driver_version[32];
   int32_t cuda_version;
   uint32_t count;  /* number of GPUs */
-  uint32_t boards; /* number of GPUs and MIG instances, in this order; each has its own time model and memory */
+  uint32_t boards; /* number of GPUs and MIG instances, in this order; each has its own time model and memory. The place
+                    * of a destroyed instance is used again */
   struct sim_gpu gpus[SIM_MAX_BOARDS];
   uint8_t level[SIM_MAX_GPUS][SIM_MAX_GPUS]; /* enum sim_level */
   uint16_t nvlinks[SIM_MAX_GPUS][SIM_MAX_GPUS];

@@ -29,7 +29,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index
   /* Instances are numbered within their GPU. */
   if (nvml_is_instance(gpu)) *index = 0;
   for (uint32_t i = nvml.machine->node.count; nvml_is_instance(gpu) && i < gpu; i++)
-    *index += nvml_gpu(i)->parent == nvml_gpu(gpu)->parent;
+    *index += nvml_gpu(i)->parent == nvml_gpu(gpu)->parent && nvml_gpu(i)->computes;
   return NVML_SUCCESS;
 }
 

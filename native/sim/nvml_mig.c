@@ -1,5 +1,5 @@
-/* MIG in NVML: the mode of a GPU, and its instances. Each simulated instance is one GPU instance with one compute
- * instance. */
+/* MIG in NVML: the mode of a GPU, and its instances as devices. Each is one GPU instance with one compute instance;
+ * nvml_partition.c creates and destroys them. */
 #include "mig.h"
 #include "nvml.h"
 
@@ -26,7 +26,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, un
   NVML_NEED(mig != NULL && index < INSTANCES_OF_GPU);
   if (nvml_gpu(gpu)->major < 8) return NVML_ERROR_NOT_SUPPORTED;
   for (uint32_t i = nvml.machine->node.count; i < nvml.machine->node.boards; i++) {
-    if (nvml_gpu(i)->parent != (int32_t)gpu || index-- > 0) continue;
+    if (nvml_gpu(i)->parent != (int32_t)gpu || !nvml_gpu(i)->computes || index-- > 0) continue;
     *mig = nvml_handle(i);
     return NVML_SUCCESS;
   }
@@ -82,31 +82,4 @@ SIM_API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceA
                                          .computeInstanceSliceCount = described->compute_slices,
                                          .memorySizeMB = described->memory_bytes >> 20};
   return NVML_SUCCESS;
-}
-
-/* Maps NVML's profile numbers to rows of the tables; variants with media engines are not simulated. */
-SIM_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
-                                                         nvmlGpuInstanceProfileInfo_t *info) {
-  static const uint32_t ids[] = {
-      [NVML_GPU_INSTANCE_PROFILE_1_SLICE] = 19,      [NVML_GPU_INSTANCE_PROFILE_2_SLICE] = 14,
-      [NVML_GPU_INSTANCE_PROFILE_3_SLICE] = 9,       [NVML_GPU_INSTANCE_PROFILE_4_SLICE] = 5,
-      [NVML_GPU_INSTANCE_PROFILE_7_SLICE] = 0,       [NVML_GPU_INSTANCE_PROFILE_8_SLICE] = 99,
-      [NVML_GPU_INSTANCE_PROFILE_6_SLICE] = 99,      [NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1] = 99,
-      [NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1] = 99, [NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2] = 15};
-  size_t count;
-  ENTER_GPU(device);
-  NVML_NEED(info != NULL && profile < sizeof ids / sizeof ids[0]);
-  const struct sim_mig_profile *known = sim_mig_profiles(nvml_gpu(gpu), &count);
-  if (!nvml_gpu(gpu)->mig) return NVML_ERROR_NOT_SUPPORTED;
-  for (size_t i = 0; i < count; i++) {
-    if (known[i].id != ids[profile]) continue;
-    *info = (nvmlGpuInstanceProfileInfo_t){.id = known[i].id,
-                                           .sliceCount = known[i].compute_slices,
-                                           .instanceCount = known[i].most,
-                                           .multiprocessorCount = known[i].sms,
-                                           .copyEngineCount = known[i].compute_slices,
-                                           .memorySizeMB = known[i].memory_mib};
-    return NVML_SUCCESS;
-  }
-  return NVML_ERROR_NOT_SUPPORTED;
 }

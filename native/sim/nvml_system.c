@@ -28,6 +28,7 @@ nvmlReturn_t nvml_enter_device(const char *call, nvmlDevice_t device, uint32_t *
   if (atomic_load(&nvml.references) == 0) return NVML_ERROR_UNINITIALIZED;
   if (device < nvml.devices || device >= nvml.devices + nvml.machine->node.boards) return NVML_ERROR_INVALID_ARGUMENT;
   *gpu = device->gpu;
+  NVML_NEED(sim_gpu_runs(nvml_gpu(*gpu)));
   if (atomic_load(&nvml.machine->fault_count) != 0) NVML_TRY((nvmlReturn_t)sim_fault_of(nvml.machine, call, (int)*gpu));
   return atomic_load(&nvml.machine->boards[*gpu].lost) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
@@ -210,7 +211,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *d
   ENTER();
   NVML_NEED(uuid != NULL && device != NULL);
   for (uint32_t i = 0; i < nvml.machine->node.boards; i++)
-    if (strcmp(nvml_gpu(i)->uuid, uuid) == 0) return give(__func__, i, device);
+    if (sim_gpu_runs(nvml_gpu(i)) && strcmp(nvml_gpu(i)->uuid, uuid) == 0) return give(__func__, i, device);
   return NVML_ERROR_NOT_FOUND;
 }
 
@@ -223,7 +224,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevi
   for (uint32_t i = 0; i < nvml.machine->node.boards; i++) {
     unsigned char bytes[sizeof uuid->value.bytes];
     sim_gpu_uuid(nvml_gpu(i), bytes);
-    if (memcmp(bytes, uuid->value.bytes, sizeof bytes) == 0) return give(__func__, i, device);
+    if (sim_gpu_runs(nvml_gpu(i)) && memcmp(bytes, uuid->value.bytes, sizeof bytes) == 0) return give(__func__, i, device);
   }
   return NVML_ERROR_NOT_FOUND;
 }
