@@ -64,10 +64,17 @@ export function nodeObject(name: string): object {
 export function resourceSlice(node: string): object {
   const gpus = gpusOf(node);
   const devices = publishedDevices(
-    { gpus, topology: TOPOLOGY, wholeInstances: false, driverVersion: '580.95.05', cudaVersion: 13_000 },
+    {
+      gpus,
+      topology: TOPOLOGY,
+      wholeInstances: false,
+      divided: [],
+      driverVersion: '580.95.05',
+      cudaVersion: 13_000,
+    },
     () => true,
   );
-  const [write] = planSlices(node, devices, []).writes;
+  const [write] = planSlices(node, { devices, counterSets: [] }, []).writes;
   if (write === undefined) throw new Error('a node without a ResourceSlice');
   return sliceObject(write.slice, { name: node, uid: `uid-${node}` }, null);
 }

@@ -6,7 +6,7 @@ enum { PROFILES = 6, SLICES = 8 };
 static const struct {
   unsigned int id, size;
   const char *name;
-} profiles[PROFILES] = {{19, 1, "1g.5gb"},  {15, 2, "1g.10gb"}, {14, 2, "2g.10gb"},
+} profiles[PROFILES] = {{19, 1, "1g.5gb"}, {15, 2, "1g.10gb"}, {14, 2, "2g.10gb"},
                         {9, 4, "3g.20gb"}, {5, 4, "4g.20gb"},  {0, 8, "7g.40gb"}};
 
 static nvmlDevice_t gpu;
@@ -164,9 +164,10 @@ static void lasts_in_the_machine(void) {
 int main(void) {
   nvmlGpuInstance_t instance;
   TEST_BEGIN("GPU instances and compute instances are created and destroyed by the rules of MIG");
-  sim_describe("{\"gpus\": [{\"model\": \"NVIDIA A100-SXM4-40GB\", \"memoryMiB\": 40960, \"computeCapability\": \"8.0\","
-               " \"multiprocessors\": 108, \"mig\": []}, {\"model\": \"NVIDIA A100-SXM4-40GB\", \"memoryMiB\": 40960,"
-               " \"computeCapability\": \"8.0\"}]}");
+  sim_describe(
+      "{\"gpus\": [{\"model\": \"NVIDIA A100-SXM4-40GB\", \"memoryMiB\": 40960, \"computeCapability\": \"8.0\","
+      " \"multiprocessors\": 108, \"mig\": []}, {\"model\": \"NVIDIA A100-SXM4-40GB\", \"memoryMiB\": 40960,"
+      " \"computeCapability\": \"8.0\"}]}");
   NVML_OK(nvmlInit_v2());
   gpu = sim_device(0);
   shows_profiles_and_places();

@@ -67,6 +67,14 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
     throw new StartupError(
       '--mig-strategy=whole: the device plugin proxy serves cores and memory only; give no --plugin-proxy-path, or use shared',
     );
+  if (config.migStrategy === 'dynamic' && config.allocation !== 'dra')
+    throw new StartupError(
+      `--mig-strategy=dynamic: instances are created for resource claims; give --allocation=dra instead of ${config.allocation}`,
+    );
+  if (config.migStrategy === 'dynamic' && config.driver === 'sim' && config.simStatePath === null)
+    throw new StartupError(
+      '--mig-strategy=dynamic: GPUs that only the agent knows cannot be divided; give --sim-state as well',
+    );
   if (config.probes !== null && config.probes.port !== 0 && config.probes.port === config.queryPort)
     throw new StartupError(`--probe-port: ${config.probes.port} is the --query-port already; probes need their own`);
   if (config.allocation !== 'plugin' && config.standalone)

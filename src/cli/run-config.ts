@@ -94,7 +94,7 @@ const SCHEMA = z.object({
   'checkpoint-path': needed,
   'usage-tmpfs': bool,
   'share-mode': bool,
-  'mig-strategy': z.enum(MIG_STRATEGIES, 'expected none, shared or whole'),
+  'mig-strategy': z.enum(MIG_STRATEGIES, 'expected none, shared, whole or dynamic'),
   allocation: z.enum(ALLOCATION_MODES, 'expected plugin, dra or mixed'),
   'dra-gpus': z.string().transform((text) => new Set(text.split(',').filter((uuid) => uuid !== ''))),
   'dra-evict-failed': bool,

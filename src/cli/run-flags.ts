@@ -35,7 +35,7 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         name: 'mig-strategy',
         value: 'strategy',
         default: 'none',
-        help: 'GPUs that MIG divides: none (left out), shared (each instance is a GPU of 100 cores), or whole (each instance is one tencent.com/mig-<profile>)',
+        help: 'GPUs that MIG divides: none (left out), shared (each instance is a GPU of 100 cores), whole (each instance is one tencent.com/mig-<profile>), or dynamic (instances are created for resource claims and destroyed afterwards)',
       },
       { name: 'sample-period', value: 'seconds', default: '1', help: 'polling interval of the GPU driver' },
       {

@@ -30,6 +30,8 @@ export interface MigInstance {
   /** Ids of the GPU instance on that GPU, and of the compute instance in it. */
   readonly gpuInstance: number;
   readonly computeInstance: number;
+  /** Where it is on the GPU; only on a GPU that the agent divides as claims need it. */
+  readonly placement?: { readonly profileId: number; readonly start: number };
   /** SMs; null where the driver does not say. */
   readonly multiprocessors: number | null;
 }

@@ -4,8 +4,9 @@ import { CORE_RESOURCE } from './resources.js';
 /**
  * How the agent uses GPUs that are partitioned by MIG. `none`: it excludes them. `shared`: each instance is a GPU with
  * 100 cores and its own memory. `whole`: each instance is one unit of a resource that is named after its profile.
+ * `dynamic`: it creates instances for resource claims, and destroys them when the claims are released.
  */
-export const MIG_STRATEGIES = ['none', 'shared', 'whole'] as const;
+export const MIG_STRATEGIES = ['none', 'shared', 'whole', 'dynamic'] as const;
 export type MigStrategy = (typeof MIG_STRATEGIES)[number];
 
 /** True for a GPU that is an instance. */

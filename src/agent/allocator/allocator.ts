@@ -94,6 +94,7 @@ export class Allocator {
         legacy: restored.legacy,
         units: new Map(restored.units.map((unit) => [unit.id, unit])),
         modes: restored.modes,
+        instances: new Map(restored.instances.map((instance) => [instance.device, instance])),
       },
       options,
     );

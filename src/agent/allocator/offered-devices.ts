@@ -27,7 +27,8 @@ export function offeredDevices(state: LedgerState, kind: ResourceKind): OfferedD
 export function offeredInstances(state: LedgerState): ReadonlyMap<string, readonly OfferedDevice[]> {
   const byProfile = new Map<string, OfferedDevice[]>();
   for (const { gpu, usable } of state.node.gpus) {
-    if (gpu.instance === undefined || !isGivenWhole(state.node, gpu)) continue;
+    // Claims alone get instances that the agent creates.
+    if (gpu.instance === undefined || gpu.instance.placement !== undefined || !isGivenWhole(state.node, gpu)) continue;
     const known = byProfile.get(gpu.instance.profile) ?? [];
     byProfile.set(gpu.instance.profile, known);
     if (isOffered(state, gpu.uuid, 'plugin'))

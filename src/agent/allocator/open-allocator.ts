@@ -101,6 +101,6 @@ export async function openAllocator(needs: AllocatorNeeds): Promise<Allocation> 
 async function nodeFiles({ config, gpus, libraries }: AllocatorNeeds): Promise<NodeFiles> {
   const extraNodes = await readExtraNodes(config.extraConfigPath);
   return config.driver === 'sim'
-    ? simulatedDeviceFiles(config.simDevicePath, gpus.inventory.gpus, extraNodes, libraries.mounts)
+    ? simulatedDeviceFiles(config.simDevicePath, gpus.inventory, extraNodes, libraries.mounts)
     : deviceFiles(config.hostRoot, extraNodes, libraries.mounts);
 }

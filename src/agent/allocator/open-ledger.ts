@@ -31,7 +31,7 @@ export async function openLedger({ config, gpus, log }: LedgerNeeds): Promise<Re
   const { shareMode, migStrategy } = config;
   const node = ledgerNode(
     gpus.inventory,
-    { shareMode, wholeInstances: migStrategy === 'whole' },
+    { shareMode, wholeInstances: migStrategy === 'whole' || migStrategy === 'dynamic' },
     gpus.health.unusable(),
   );
   return { node, checkpoint, restored: await restoredCheckpoint(checkpoint, node, log) };

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { decodeLimits } from '../../abi/limits-file.js';
 import { LIMITS_FILE } from '../../abi/vgpu-abi.js';
 import { sliceUnits, unitsOfAllocation, type ClaimUser } from '../../gpu/claims/claim-units.js';
-import { deviceName, DRIVER_NAME, mainRequest, unitId } from '../../gpu/claims/names.js';
+import { deviceNameOf, DRIVER_NAME, mainRequest, unitId } from '../../gpu/claims/names.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import type { ClaimUnit, UnitDevice } from '../../gpu/ledger/claim-unit.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
@@ -112,7 +112,7 @@ async function unitsOnNode(
   { claim, devices }: KubeletClaim,
   { state, specs, virtualManagerPath, clock }: AdoptionOptions,
 ): Promise<readonly ClaimUnit[]> {
-  const byDevice = new Map(state.node.gpus.map(({ gpu }) => [deviceName(gpu.uuid), gpu]));
+  const byDevice = new Map(state.node.gpus.map(({ gpu }) => [deviceNameOf(gpu), gpu]));
   const units = new Map<string, ClaimUnit>();
   for (const { pool, device, shareId, requests } of devices) {
     const gpu = byDevice.get(device);

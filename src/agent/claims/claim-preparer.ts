@@ -5,10 +5,20 @@ import { describeClaim, sameDevices, type ClaimUnit } from '../../gpu/ledger/cla
 import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
 import type { Log } from '../../host/log.js';
-import type { ClaimHandler, ClaimPods, ClaimRefusals, ClaimSource, PreparedClaim, UnitAllocator } from './ports.js';
+import type {
+  ClaimHandler,
+  ClaimPods,
+  ClaimRefusals,
+  ClaimSource,
+  InstanceSource,
+  InstanceUse,
+  PreparedClaim,
+  UnitAllocator,
+} from './ports.js';
 
 export interface ClaimPreparerOptions {
   readonly allocator: UnitAllocator;
+  readonly instances: InstanceSource;
   readonly claims: ClaimSource;
   readonly pods: ClaimPods;
   readonly notices: ClaimRefusals;
@@ -56,7 +66,20 @@ export class ClaimPreparer implements ClaimHandler {
   }
 
   async prepare(claims: readonly ClaimRef[], givenUp: () => boolean): Promise<ReadonlyMap<string, PreparedClaim>> {
-    const looked = await Promise.all(claims.map((claim) => this.#look(claim)));
+    const use = this.#options.instances.use();
+    try {
+      return await this.#prepare(claims, use, givenUp);
+    } finally {
+      await use.end();
+    }
+  }
+
+  async #prepare(
+    claims: readonly ClaimRef[],
+    use: InstanceUse,
+    givenUp: () => boolean,
+  ): Promise<ReadonlyMap<string, PreparedClaim>> {
+    const looked = await Promise.all(claims.map((claim) => this.#look(claim, use)));
     const users = await this.#users(new Set(looked.flatMap((entry) => (entry.ok ? entry.pods : []))));
     const sliced = this.#slice(
       looked.flatMap((entry) => (entry.ok ? entry.units : [])),
@@ -86,9 +109,10 @@ export class ClaimPreparer implements ClaimHandler {
 
   async unprepare(claim: ClaimRef): Promise<void> {
     await this.#options.allocator.release(claim.uid);
+    await this.#options.instances.destroyUnused();
   }
 
-  async #look(claim: ClaimRef): Promise<ReadClaim> {
+  async #look(claim: ClaimRef, use: InstanceUse): Promise<ReadClaim> {
     const { allocator, claims, pool, clock } = this.#options;
     const known = unitsOfClaim(allocator.state, claim.uid).filter(({ phase }) => phase === 'prepared');
     const read = await claims.read(claim, known.length > 0 ? this.#patience.rereadMs : this.#patience.readMs);
@@ -102,6 +126,8 @@ export class ClaimPreparer implements ClaimHandler {
         return { ok: false, reason: `${describeClaim(claim)} cannot be read: ${read.reason}; the kubelet retries` };
       return { ok: true, units: known, pods: known.flatMap(({ consumers }) => consumers.map(({ podUid }) => podUid)) };
     }
+    const made = await use.ensure(read.claim);
+    if (!made.ok) return made;
     const { gpus } = allocator.state.node;
     const units = unitsOfAllocation(read.claim, { pool, gpus: gpus.map(({ gpu }) => gpu), now: clock.now() });
     if (!units.ok) return units;

@@ -50,7 +50,8 @@ export class ClaimRecords implements UnitRecords {
 
   async write(unit: ClaimUnit): Promise<void> {
     const { units: _, ...others } = EMPTY_CHECKPOINT;
-    const text = encodeCheckpoint({ ...others, allocations: new Map(), units: new Map([[unit.id, unit]]) });
+    const maps = { allocations: new Map(), instances: new Map(), units: new Map([[unit.id, unit]]) };
+    const text = encodeCheckpoint({ ...others, ...maps });
     if (this.#written.get(unit.id) === text) return;
     await mkdir(this.#directory, { recursive: true, mode: 0o750 });
     await writeFileAtomically(this.#path(unit.id), text, { durable: false });

@@ -1,11 +1,15 @@
-import { deviceName, poolName } from '../../gpu/claims/names.js';
+import { deviceNameOf, poolName } from '../../gpu/claims/names.js';
 import {
   ALL_FEATURES,
+  publishedCounterSets,
   publishedDevices,
   type KeptFeatures,
   type PublishedDevice,
   type PublishedGpu,
+  type PublishedNode,
+  type PublishedPool,
 } from '../../gpu/claims/published-device.js';
+import type { Gpu } from '../../gpu/gpu.js';
 import { isOffered, configuredMode, type ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
 import type { Clock } from '../../host/clock.js';
 import type { Part } from '../../host/lifecycle.js';
@@ -35,7 +39,8 @@ import { KUBELET_CLAIMS_FILE } from './kubelet-claims.js';
 import { KubeletPlugin } from './kubelet-plugin.js';
 import type { ClaimHandler, ClaimPods, ClaimRefusals, ClaimSource, DeviceHealth } from './ports.js';
 import { SlicePublisher } from './slice-publisher.js';
-import { type HealthMonitor, modelName } from '../gpus/index.js';
+import { type GpuDetails, type HealthMonitor, type MigPartitioner, modelName } from '../gpus/index.js';
+import { MigInstances } from './mig-instances.js';
 import { kubeletFile } from '../device-plugin/index.js';
 import { GpuModeKeeper } from './gpu-mode-keeper.js';
 import type { CdiSpecs } from '../libraries/index.js';
@@ -68,6 +73,7 @@ export interface DraOptions {
   /** Wraps the handler of the kubelet's calls, to measure them. */
   readonly timed: (handler: ClaimHandler) => ClaimHandler;
   readonly health: HealthMonitor;
+  readonly partitioner: MigPartitioner | null;
   readonly label: (labels: ReadonlyMap<string, string | null>) => void;
   /** Time limits of the preparation; absent: the defaults. */
   readonly patience?: Partial<Patience>;
@@ -96,18 +102,28 @@ export function buildDra(options: DraOptions): Dra {
   const reader = new ClaimReader(client);
   const annotations = new ClaimAnnotations({ client, clock, log });
   const roots = new PcieRoots();
-  const attributes = new DeviceAttributes(() => devicesOf(options, roots, () => true, ALL_FEATURES));
+  const instances = new MigInstances({ ...options, pool });
+  const poolOf = (offered: (uuid: string) => boolean, features: KeptFeatures): PublishedPool => {
+    const node = publishedNode(options, roots, instances);
+    return {
+      devices: publishedDevices(node, offered, features),
+      counterSets: publishedCounterSets(node, features),
+    };
+  };
+  const attributes = new DeviceAttributes(() => poolOf(() => true, ALL_FEATURES).devices);
   const claims = new ClaimAllocator({
     ...options,
     ledger: allocator.ledger,
     attributesOf: (device) => attributes.of(device),
   });
   const listeners = new Listeners();
-  const offered = (uuid: string): boolean => isOffered(allocator.state, uuid, 'claims');
+  const isDivided = (uuid: string): boolean =>
+    (health.inventory.partitionable ?? []).some(({ gpu }) => gpu.uuid === uuid);
+  const offered = (uuid: string): boolean => isOffered(allocator.state, uuid, 'claims') || isDivided(uuid);
   const publisher = new SlicePublisher({
     client,
     nodeName: config.nodeName,
-    devices: (features) => devicesOf(options, roots, offered, features),
+    content: (features) => poolOf(offered, features),
     onRefused: (reason) =>
       options.events.record(clusterSubject('Node', config.nodeName), {
         type: 'Warning',
@@ -136,6 +152,7 @@ export function buildDra(options: DraOptions): Dra {
   const preparer = new ClaimPreparer({
     ...options,
     allocator: claims,
+    instances,
     claims: source,
     pods,
     notices,
@@ -174,7 +191,8 @@ export function buildDra(options: DraOptions): Dra {
     restore: {
       name: 'claims',
       async start() {
-        await roots.read(health.inventory.gpus.map(({ pciBusId }) => pciBusId));
+        const { gpus, partitionable = [] } = health.inventory;
+        await roots.read([...gpus, ...partitionable.map(({ gpu }) => gpu)].map(({ pciBusId }) => pciBusId));
         const { evidence, specs } = options;
         const { state } = allocator;
         const { virtualManagerPath } = config;
@@ -190,6 +208,7 @@ export function buildDra(options: DraOptions): Dra {
           clock,
         });
         await claims.restore(({ claim }) => uids.has(claim.uid), adopted);
+        await instances.restore();
       },
       stop: async () => client.close(),
     },
@@ -212,7 +231,10 @@ export function buildDra(options: DraOptions): Dra {
           claims.onReleased(() => void modes.turn().catch(failed)),
           clock.every(config.allocationCheckPeriodMs, () => {
             modes.turn().catch(failed);
-            claims.freeOver(() => false).catch(failed);
+            claims
+              .freeOver(() => false)
+              .then(() => instances.destroyUnused())
+              .catch(failed);
             sweep.confirm().catch(failed);
             if (sweep.isSuspicious) sweep.turn().catch(failed);
           }),
@@ -271,18 +293,16 @@ class DeviceAttributes {
   }
 }
 
-function devicesOf(
+function publishedNode(
   { allocator, health, config }: DraOptions,
   roots: PcieRoots,
-  offered: (uuid: string) => boolean,
-  features: KeptFeatures,
-): PublishedDevice[] {
+  instances: MigInstances,
+): PublishedNode {
   const { inventory } = health;
   const { node } = allocator.state;
   const details = new Map(inventory.gpus.map((gpu) => [gpu.uuid, gpu]));
   const unusable = health.unusable();
-  const gpus = node.gpus.map(({ gpu }): PublishedGpu => {
-    const known = details.get(gpu.uuid);
+  const published = (gpu: Gpu, known: GpuDetails | undefined): PublishedGpu => {
     const status = known === undefined || health.outage !== null ? 'lost' : health.health(gpu.uuid).status;
     const evict = config.draEvictFailed && health.outage === null && (status === 'failed' || status === 'lost');
     return {
@@ -292,18 +312,19 @@ function devicesOf(
       pcieRoot: roots.of(gpu.pciBusId),
       illness: unusable.has(gpu.uuid) ? { status, evict } : null,
     };
-  });
-  return publishedDevices(
-    {
-      gpus,
-      topology: node.topology,
-      wholeInstances: node.wholeInstances,
-      driverVersion: inventory.driverVersion,
-      cudaVersion: inventory.cudaVersion,
-    },
-    offered,
-    features,
-  );
+  };
+  return {
+    gpus: node.gpus.map(({ gpu }) => published(gpu, details.get(gpu.uuid))),
+    topology: node.topology,
+    wholeInstances: node.wholeInstances,
+    divided: (inventory.partitionable ?? []).map((one) => ({
+      ...one,
+      gpu: published(one.gpu, one.gpu),
+      foreign: one.found.filter((found) => !instances.isOwn(one.gpu.uuid, found)),
+    })),
+    driverVersion: inventory.driverVersion,
+    cudaVersion: inventory.cudaVersion,
+  };
 }
 
 function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): DeviceHealth[] {
@@ -312,7 +333,7 @@ function healthOf(allocator: Allocator, health: HealthMonitor, pool: string): De
     .filter(({ gpu }) => configuredMode(allocator.state.claimGpus, gpu.uuid) === 'claims')
     .map(({ gpu }) => ({
       pool,
-      device: deviceName(gpu.uuid),
+      device: deviceNameOf(gpu),
       healthy: !unusable.has(gpu.uuid),
       message: unusable.get(gpu.uuid) ?? '',
     }));

@@ -44,6 +44,7 @@ export async function openClaimFiles({ config, restored, log }: ClaimFilesNeeds)
     claimGpus !== 'none' ||
     restored.units.length > 0 ||
     [...restored.modes.values()].includes('claims') ||
+    restored.instances.length > 0 ||
     evidence.kubelet.length + evidence.records.length > 0;
   const specs = config.interposition === 'cdi' || served ? new CdiSpecs(config.cdiPath) : null;
   await specs?.open();
@@ -65,7 +66,7 @@ export interface ClaimsNeeds extends Pick<DraOptions, 'notices' | 'timed'> {
   readonly store: SliceStore;
   readonly slices: Pick<Vgpu, 'isInUse' | 'liveLimit' | 'sharing'>;
   readonly apiServer: NodeKube | null;
-  readonly gpus: Pick<Gpus, 'health'>;
+  readonly gpus: Pick<Gpus, 'driver' | 'health'>;
   /** Time limits of the preparation; absent: the defaults. */
   readonly claimPatience?: Partial<Patience>;
   readonly clock: Clock;
@@ -94,6 +95,7 @@ export async function openClaims(needs: ClaimsNeeds): Promise<Dra | null> {
     notices,
     timed,
     health: gpus.health,
+    partitioner: gpus.driver.partitioner,
     patience: needs.claimPatience,
     clock,
     log,

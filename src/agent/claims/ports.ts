@@ -24,6 +24,21 @@ export interface UnitAllocator {
   onReleased(listener: () => void): () => void;
 }
 
+/** MIG instances that exist while claims have them. */
+export interface InstanceSource {
+  /** For one call that prepares claims. */
+  use(): InstanceUse;
+  /** Destroys the instances that no claim has. */
+  destroyUnused(): Promise<void>;
+}
+
+export interface InstanceUse {
+  /** Creates the instances of a claim's allocation that do not exist yet. They stay at least until `end`. */
+  ensure(claim: ResourceClaim): Promise<{ readonly ok: true } | { readonly ok: false; readonly reason: string }>;
+  /** Destroys what no unit of the ledger has. */
+  end(): Promise<void>;
+}
+
 /** The containers of a pod with the claims that they use; null for a pod that is not known (yet). */
 export interface ClaimPods {
   claimUsers(podUid: string): readonly ClaimUser[] | null;

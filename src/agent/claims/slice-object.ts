@@ -2,10 +2,12 @@ import { MEMORY_CAPACITY } from '../../gpu/claims/claim-units.js';
 import { DRIVER_NAME } from '../../gpu/claims/names.js';
 import type {
   AttributeValue,
+  CounterSet,
   DeviceCapacity,
   DeviceTaint,
   PublishedDevice,
 } from '../../gpu/claims/published-device.js';
+import type { Counters } from '../../gpu/mig-partition.js';
 import type { ObservedSlice, WantedSlice } from '../../gpu/claims/slice-plan.js';
 import { list, record, text } from '../../kube/json.js';
 import { wholeQuantity } from '../../manifests/quantity.js';
@@ -28,16 +30,26 @@ export function sliceObject(
       driver: DRIVER_NAME,
       nodeName: owner.name,
       pool: { name: slice.pool, generation: slice.generation, resourceSliceCount: slice.sliceCount },
-      devices: slice.devices.map(deviceObject),
+      // A slice may have one of them only.
+      ...(slice.counterSets.length === 0
+        ? { devices: slice.devices.map(deviceObject) }
+        : { sharedCounters: slice.counterSets.map(({ name, counters }) => ({ name, counters: amounts(counters) })) }),
     },
   };
 }
 
-function deviceObject({ name, attributes, capacity, shared, taints }: PublishedDevice): object {
+function amounts(counters: Counters): object {
+  return Object.fromEntries(Object.entries(counters).map(([name, value]) => [name, { value: String(value) }]));
+}
+
+function deviceObject({ name, attributes, capacity, shared, taints, consumes }: PublishedDevice): object {
   return {
     name,
     attributes,
     capacity: Object.fromEntries(Object.entries(capacity).map(([key, entry]) => [key, capacityObject(key, entry)])),
+    ...(consumes === undefined
+      ? {}
+      : { consumesCounters: [{ counterSet: consumes.name, counters: amounts(consumes.counters) }] }),
     ...(shared ? { allowMultipleAllocations: true } : {}),
     ...(taints.length === 0
       ? {}
@@ -76,11 +88,21 @@ export function readSlice(object: unknown, node: string): ObservedSlice | null {
     generation: typeof pool.generation === 'number' ? pool.generation : 0,
     sliceCount: typeof pool.resourceSliceCount === 'number' ? pool.resourceSliceCount : 0,
     devices: list(spec.devices).map(readDevice),
+    counterSets: list(spec.sharedCounters).map((set) => readCounters(record(set).name, set)),
+  };
+}
+
+function readCounters(name: unknown, set: unknown): CounterSet {
+  const counters = Object.entries(record(record(set).counters));
+  return {
+    name: text(name),
+    counters: Object.fromEntries(counters.map(([counter, entry]) => [counter, amount(record(entry).value)])),
   };
 }
 
 function readDevice(device: unknown): PublishedDevice {
   const fields = record(device);
+  const [consumed] = list(fields.consumesCounters);
   return {
     name: text(fields.name),
     attributes: record(record(device).attributes) as Readonly<Record<string, AttributeValue>>,
@@ -88,6 +110,7 @@ function readDevice(device: unknown): PublishedDevice {
       Object.entries(record(record(device).capacity)).map(([key, entry]) => [key, readCapacity(entry)]),
     ),
     shared: fields.allowMultipleAllocations === true,
+    ...(consumed === undefined ? {} : { consumes: readCounters(record(consumed).counterSet, consumed) }),
     taints: list(fields.taints).map((taint): DeviceTaint => {
       const { key, value, effect, timeAdded } = record(taint);
       return {

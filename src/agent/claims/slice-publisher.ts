@@ -1,9 +1,9 @@
 import { DRIVER_NAME } from '../../gpu/claims/names.js';
-import { ALL_FEATURES, type KeptFeatures, type PublishedDevice } from '../../gpu/claims/published-device.js';
+import { ALL_FEATURES, type KeptFeatures, type PublishedPool } from '../../gpu/claims/published-device.js';
 import {
   keptFeatures,
   planSlices,
-  sameDevices,
+  sameContent,
   type ObservedSlice,
   type WantedSlice,
 } from '../../gpu/claims/slice-plan.js';
@@ -18,8 +18,8 @@ import { readSlice, sliceObject } from './slice-object.js';
 export interface SlicePublisherOptions {
   readonly client: KubeClient;
   readonly nodeName: string;
-  /** The devices that the node offers now, with the features that the API server stores. */
-  readonly devices: (features: KeptFeatures) => readonly PublishedDevice[];
+  /** What the node offers now, with the features that the API server stores. */
+  readonly content: (features: KeptFeatures) => PublishedPool;
   /** Called when the API server begins or ceases to store features. */
   readonly onFeatures?: (features: KeptFeatures) => void;
   /** Called when the API server begins to refuse the slices, for example by a policy. */
@@ -42,10 +42,7 @@ export class SlicePublisher {
   readonly #options: SlicePublisherOptions;
   readonly #watch: WatchInformer<ObservedSlice>;
   /** By slice: the last write and the object that the server stored from it. The server may drop fields of a write. */
-  readonly #written = new Map<
-    string,
-    { readonly sent: readonly PublishedDevice[]; readonly resourceVersion: string }
-  >();
+  readonly #written = new Map<string, { readonly sent: PublishedPool; readonly resourceVersion: string }>();
   #features: KeptFeatures = ALL_FEATURES;
   #nodeUid: string | null = null;
   #errors = 0;
@@ -134,8 +131,9 @@ export class SlicePublisher {
   }
 
   async #compare(): Promise<KubeFailure | null> {
-    const { nodeName, devices, clock } = this.#options;
-    const wanted = devices(this.#features);
+    const { nodeName, content, clock } = this.#options;
+    const features = this.#features;
+    const wanted = content(features);
     const observed = this.#watch.values();
     const plan = planSlices(nodeName, wanted, observed);
     const writes = plan.writes.filter(({ slice, replaces }) => !this.#isWritten(slice, replaces));
@@ -148,6 +146,8 @@ export class SlicePublisher {
     for (const { slice, replaces } of writes) {
       const failure = await this.#write(slice, replaces);
       if (failure !== null) return failure;
+      // The pool stays incomplete until it is written with the features that the server stores.
+      if (this.#features !== features) return null;
     }
     for (const slice of plan.removals) {
       const failure = await this.#remove(slice);
@@ -163,7 +163,7 @@ export class SlicePublisher {
       last !== undefined &&
       observed !== null &&
       last.resourceVersion === observed.resourceVersion &&
-      sameDevices(last.sent, slice.devices)
+      sameContent(last.sent, slice)
     );
   }
 
@@ -186,16 +186,22 @@ export class SlicePublisher {
     if (!answer.ok) {
       // The node object was created again meanwhile: its UID must be read again.
       if (answer.code === 'invalid') this.#nodeUid = null;
+      // Kubernetes 1.34 keeps counters in the slices of the devices.
+      if (answer.code === 'invalid' && this.#features.counters && /counter/iu.test(answer.message)) {
+        log.warn({ reason: answer.message }, 'the API server refuses counter sets');
+        this.#learn({ ...ALL_FEATURES, counters: false });
+        return null;
+      }
       return answer;
     }
     const stored = readSlice(answer.body, nodeName);
     if (stored === null) return null;
-    this.#written.set(slice.name, { sent: slice.devices, resourceVersion: stored.resourceVersion });
+    this.#written.set(slice.name, { sent: slice, resourceVersion: stored.resourceVersion });
     log.info(
       { slice: slice.name, devices: stored.devices.length, generation: slice.generation },
       'ResourceSlice written',
     );
-    this.#learn(keptFeatures(slice.devices, stored.devices));
+    this.#learn(keptFeatures(slice, stored));
     return null;
   }
 
@@ -204,8 +210,10 @@ export class SlicePublisher {
     const features: KeptFeatures = {
       shares: this.#features.shares && kept.shares,
       taints: this.#features.taints && kept.taints,
+      counters: this.#features.counters && kept.counters,
     };
-    if (features.shares === this.#features.shares && features.taints === this.#features.taints) return;
+    const isSame = (['shares', 'taints', 'counters'] as const).every((name) => features[name] === this.#features[name]);
+    if (isSame) return;
     if (this.#features.shares && !features.shares)
       log.warn(
         'consumable capacity is disabled at this API server: claims get whole GPUs (feature gate DRAConsumableCapacity)',
@@ -213,6 +221,10 @@ export class SlicePublisher {
     if (this.#features.taints && !features.taints)
       log.warn(
         'device taints are disabled at this API server: unhealthy GPUs are left out of the ResourceSlice (feature gate DRADeviceTaints)',
+      );
+    if (this.#features.counters && !features.counters)
+      log.warn(
+        'shared counters are disabled at this API server: the GPUs of --mig-strategy=dynamic are left out of the ResourceSlices (Kubernetes 1.36, or the feature gate DRAPartitionableDevices)',
       );
     this.#features = features;
     onFeatures?.(features);

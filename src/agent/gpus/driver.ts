@@ -1,4 +1,5 @@
 import type { Gpu } from '../../gpu/gpu.js';
+import type { FoundInstance, MigPlace, PartitionableGpu } from '../../gpu/mig-partition.js';
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { Topology } from '../../gpu/topology/topology.js';
 
@@ -28,6 +29,8 @@ export interface Inventory {
   /** Position i of `topology` is `gpus[i]`. */
   readonly topology: Topology;
   readonly excluded: readonly ExcludedGpu[];
+  /** GPUs in MIG mode that the agent divides; they are excluded, and their instances are among `gpus`. Absent: none. */
+  readonly partitionable?: readonly PartitionableGpu<GpuDetails>[];
   /** Notes for operators: unequal GPUs, and values that the driver does not report with their consequences. */
   readonly notes: readonly string[];
 }
@@ -61,6 +64,22 @@ export class DriverError extends Error {
   }
 }
 
+/** What became of an instance that was to be destroyed. */
+export type Destroyed = 'destroyed' | 'missing' | 'in-use' | 'foreign';
+
+/** Creates and destroys MIG instances. After a change the driver reports `changed`. */
+export interface MigPartitioner {
+  /** The instances that a GPU has at this moment. */
+  instances(gpuUuid: string): Promise<readonly FoundInstance[]>;
+  /** Creates an instance with one compute instance; returns its UUID. Leaves nothing after a failure. */
+  create(place: MigPlace): Promise<string>;
+  /**
+   * Destroys the instance at a place unless a process uses it. `foreign`: it has another UUID than `uuid`, and stays.
+   * `uuid` null: whatever is there.
+   */
+  destroy(place: MigPlace, uuid: string | null): Promise<Destroyed>;
+}
+
 /**
  * The GPUs of this machine. Each vendor has one implementation in a separate folder; `contract.test.ts` tests all of
  * them. GPUs are named by UUID, because indexes change when a GPU is added or removed. Every call rejects with a
@@ -69,6 +88,8 @@ export class DriverError extends Error {
 export interface Driver {
   /** Name on the command line: `nvidia`, `sim`, `dummy`. */
   readonly name: string;
+  /** Null if the driver cannot divide GPUs. */
+  readonly partitioner: MigPartitioner | null;
   inventory(): Promise<Inventory>;
   sample(uuid: string): Promise<GpuSample>;
   processes(uuid: string): Promise<readonly GpuProcess[]>;

@@ -37,20 +37,26 @@ export interface HostLibraries {
   find(soname: string): Promise<string | null>;
 }
 
+const MIG_USE = { none: 'excluded', shared: 'instances', whole: 'instances', dynamic: 'partitioned' } as const;
+
 /** Opens the driver that `--driver` names. */
 export async function openDriver(config: DriverConfig, host: HostLibraries, clock: Clock, log: Log): Promise<Driver> {
-  const migInstances = config.migStrategy !== 'none';
+  const { migStrategy } = config;
   switch (config.driver) {
     case 'dummy':
       return new DummyDriver();
     case 'sim':
       return config.simStatePath === null
-        ? new SimDriver(simNode(await descriptionText(config.simNodePath), config.simNodePath), clock, migInstances)
+        ? new SimDriver(
+            simNode(await descriptionText(config.simNodePath), config.simNodePath),
+            clock,
+            migStrategy !== 'none',
+          )
         : simMachine(config, config.simStatePath, clock, log);
     case 'nvidia':
       return new NvidiaDriver({
         clock,
-        migInstances,
+        mig: MIG_USE[migStrategy],
         libraryPaths: await nvmlPaths(config, host),
         report: (note) => log.warn({ note }, 'NVIDIA driver note'),
       });
@@ -84,7 +90,7 @@ async function simMachine(config: DriverConfig, statePath: string, clock: Clock,
     libraryPath,
     nodePath: config.simNodePath,
     statePath,
-    migInstances: config.migStrategy !== 'none',
+    mig: MIG_USE[config.migStrategy],
     clock,
     report: (note) => log.warn({ note }, 'simulated driver note'),
   });

@@ -175,9 +175,10 @@ export class HealthMonitor {
     });
   }
 
-  /** Keeps the health of GPUs that remain; a GPU that is new or was reinserted starts healthy. */
+  /** Keeps the health of GPUs that remain, also of those that the agent divides; a GPU that is new or was reinserted starts healthy. */
   #keep(inventory: Inventory): void {
-    const present = new Set(inventory.gpus.map((gpu) => gpu.uuid));
+    const divided = (inventory.partitionable ?? []).map(({ gpu }) => gpu);
+    const present = new Set([...inventory.gpus, ...divided].map((gpu) => gpu.uuid));
     for (const uuid of [...this.#health.keys()]) if (!present.has(uuid)) this.#health.delete(uuid);
     for (const uuid of present) if (!this.#health.has(uuid)) this.#health.set(uuid, freshHealth(this.#clock.now()));
     this.#wake();

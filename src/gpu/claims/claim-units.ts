@@ -3,7 +3,7 @@ import type { ClaimUnit, UnitDevice } from '../ledger/claim-unit.js';
 import { describeClaim } from '../ledger/claim-unit.js';
 import type { Gpu } from '../gpu.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
-import { deviceName, DRIVER_NAME, mainRequest, unitId } from './names.js';
+import { deviceName, deviceNameOf, DRIVER_NAME, mainRequest, unitId } from './names.js';
 import type { AllocationResult, ResourceClaim } from './resource-claim.js';
 import { settingsOf } from './slice-config.js';
 
@@ -32,7 +32,7 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
   const wrong = (reason: string): ReadUnits => ({ ok: false, reason: `${name}${reason}` });
   if (claim.allocation === null) return wrong(' is not allocated');
   const ours = claim.allocation.results.filter(({ driver }) => driver === DRIVER_NAME);
-  const byDevice = new Map(gpus.map((gpu) => [deviceName(gpu.uuid), gpu]));
+  const byDevice = new Map(gpus.map((gpu) => [deviceNameOf(gpu), gpu]));
   const requests = new Map<string, AllocationResult[]>();
   for (const result of ours) {
     if (result.pool !== pool)

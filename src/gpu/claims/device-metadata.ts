@@ -34,11 +34,12 @@ export function deviceMetadata(unit: Described, attributesOf: AttributesOf): str
       requests: [
         {
           name: devices[0]?.request ?? request,
-          devices: devices.map(({ pool, device }) => ({
+          devices: devices.map(({ pool, device, gpuUuid }) => ({
             driver: DRIVER_NAME,
             pool,
             name: device,
-            attributes: attributesOf(device),
+            // The published device of a MIG instance that is created for the claim has no UUID.
+            attributes: { uuid: { string: gpuUuid }, ...attributesOf(device) },
           })),
         },
       ],

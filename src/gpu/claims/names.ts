@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { Gpu } from '../gpu.js';
+import type { MigPlace } from '../mig-partition.js';
 
 /** The DRA driver's name in ResourceSlices, in the results of claims, and in the paths of its sockets. */
 export const DRIVER_NAME = 'gpu.tencent.com';
@@ -24,6 +26,19 @@ export function poolName(node: string): string {
 export function deviceName(gpuUuid: string): string {
   const [, kind = 'gpu', id = gpuUuid] = /^(GPU|MIG)-(.*)$/u.exec(gpuUuid) ?? [];
   return `${kind}-${id}`.toLowerCase();
+}
+
+/** Device name of a place at which the agent creates MIG instances: it outlives the instances there. */
+export function placeName(gpuUuid: string, profile: string, { profileId, start }: Omit<MigPlace, 'gpuUuid'>): string {
+  const printable = profile.replaceAll(/[^0-9a-z]+/giu, '-').toLowerCase();
+  return `${deviceName(gpuUuid)}-${printable}-${profileId}-${start}`;
+}
+
+/** Device name of a GPU of the node: of its place, if the agent creates the instances there. */
+export function deviceNameOf({ uuid, instance }: Pick<Gpu, 'uuid' | 'instance'>): string {
+  return instance?.placement === undefined
+    ? deviceName(uuid)
+    : placeName(instance.parentUuid, instance.profile, instance.placement);
 }
 
 /**

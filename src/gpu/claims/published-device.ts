@@ -1,9 +1,17 @@
-import type { Gpu } from '../gpu.js';
+import type { Gpu, MigInstance } from '../gpu.js';
+import {
+  countersOf,
+  countersOfGpu,
+  placesOf,
+  type Counters,
+  type FoundInstance,
+  type PartitionableGpu,
+} from '../mig-partition.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
 import { subTopology, type Topology } from '../topology/topology.js';
 import { CORES_CAPACITY, MEMORY_CAPACITY } from './claim-units.js';
 import { LINK_GROUP_SIZES, linkDomains, linkGroups, takingOrder } from './linked-sets.js';
-import { deviceName, HEALTH_TAINT_KEY } from './names.js';
+import { deviceName, deviceNameOf, HEALTH_TAINT_KEY } from './names.js';
 
 /** A GPU with the attributes that are only published. */
 export interface PublishedGpu extends Gpu {
@@ -17,12 +25,19 @@ export interface PublishedGpu extends Gpu {
   readonly illness: { readonly status: string; readonly evict: boolean } | null;
 }
 
+/** A GPU that the agent divides, with its instances that somebody else created. */
+export interface PublishedPartition extends PartitionableGpu<PublishedGpu> {
+  readonly foreign: readonly FoundInstance[];
+}
+
 export interface PublishedNode {
   /** Position i of `topology` is `gpus[i]`. */
   readonly gpus: readonly PublishedGpu[];
   readonly topology: Topology;
   /** MIG instances are given whole. */
   readonly wholeInstances: boolean;
+  /** GPUs that the agent divides. */
+  readonly divided: readonly PublishedPartition[];
   readonly driverVersion: string | null;
   /** 1000 x major + 10 x minor. */
   readonly cudaVersion: number | null;
@@ -39,6 +54,20 @@ export interface PublishedDevice {
   /** Whether several claims may share it, each with part of its capacity. */
   readonly shared: boolean;
   readonly taints: readonly DeviceTaint[];
+  /** What it takes of a counter set of the pool; absent: nothing. */
+  readonly consumes?: CounterSet;
+}
+
+/** The counters of a GPU that the agent divides, or what a device takes of them. */
+export interface CounterSet {
+  readonly name: string;
+  readonly counters: Counters;
+}
+
+/** What the slices of a node's pool hold. */
+export interface PublishedPool {
+  readonly devices: readonly PublishedDevice[];
+  readonly counterSets: readonly CounterSet[];
 }
 
 /** An amount in cores or bytes. */
@@ -69,9 +98,11 @@ export interface KeptFeatures {
   /** Parts of a GPU: `allowMultipleAllocations` and request policies. */
   readonly shares: boolean;
   readonly taints: boolean;
+  /** Counter sets, and devices that take from them. */
+  readonly counters: boolean;
 }
 
-export const ALL_FEATURES: KeptFeatures = { shares: true, taints: true };
+export const ALL_FEATURES: KeptFeatures = { shares: true, taints: true, counters: true };
 
 const MAX_STRING = 64;
 
@@ -98,10 +129,54 @@ export function publishedDevices(
   });
   // The smallest first: larger ones serve more claims.
   const instances = node.gpus
-    .filter((gpu) => gpu.instance !== undefined && published(gpu))
+    .filter((gpu) => gpu.instance !== undefined && gpu.instance.placement === undefined && published(gpu))
     .sort((a, b) => a.memoryBytes - b.memoryBytes || a.index - b.index);
   const shares = features.shares && !node.wholeInstances;
-  return [...gpus, ...instances.map((gpu) => deviceOf(node, gpu, instanceAttributes(gpu), { ...features, shares }))];
+  const places = features.counters
+    ? node.divided.flatMap((divided) => (published(divided.gpu) ? placeDevices(node, divided, features) : []))
+    : [];
+  return [
+    ...gpus,
+    ...instances.map((gpu) => deviceOf(node, gpu, instanceAttributes(gpu), { ...features, shares })),
+    ...places,
+  ];
+}
+
+/** The counter sets of the GPUs that the agent divides; an ill GPU keeps its set, since claims hold some of it. */
+export function publishedCounterSets(
+  { divided }: Pick<PublishedNode, 'divided'>,
+  { counters }: KeptFeatures = ALL_FEATURES,
+): CounterSet[] {
+  if (!counters) return [];
+  return divided.map((one) => ({
+    name: deviceName(one.gpu.uuid),
+    counters: countersOfGpu(one, (instance) => one.foreign.includes(instance)),
+  }));
+}
+
+/** A device for each place at which an instance can be created. */
+function placeDevices(node: PublishedNode, divided: PublishedPartition, features: KeptFeatures): PublishedDevice[] {
+  const { gpu } = divided;
+  return placesOf(divided).map(({ profile, start }) => {
+    const { id: profileId, name, memoryBytes, multiprocessors } = profile;
+    const instance: MigInstance = {
+      profile: name,
+      parentUuid: gpu.uuid,
+      // Unknown before it is created, and not published.
+      gpuInstance: 0,
+      computeInstance: 0,
+      multiprocessors,
+      placement: { profileId, start },
+    };
+    const described = { ...gpu, memoryBytes, instance };
+    const device = deviceOf(node, described, instanceAttributes(described), { ...features, shares: false });
+    const { uuid: _, ...attributes } = device.attributes;
+    return {
+      ...device,
+      attributes,
+      consumes: { name: deviceName(gpu.uuid), counters: countersOf(profile, start) },
+    };
+  });
 }
 
 function instanceAttributes({ instance }: PublishedGpu): [string, AttributeValue][] {
@@ -151,7 +226,7 @@ function deviceOf(
       : ([['resource.kubernetes.io/numaNode', { int: gpu.numaNode }]] as [string, AttributeValue][])),
   ];
   return {
-    name: deviceName(gpu.uuid),
+    name: deviceNameOf(gpu),
     attributes: Object.fromEntries(attributes),
     capacity: {
       [CORES_CAPACITY]: capacity(CORES_PER_GPU, 1, features),

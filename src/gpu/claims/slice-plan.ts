@@ -1,9 +1,18 @@
 import { createHash } from 'node:crypto';
 import { DRIVER_NAME, poolName } from './names.js';
-import { ALL_FEATURES, type DeviceTaint, type KeptFeatures, type PublishedDevice } from './published-device.js';
+import {
+  ALL_FEATURES,
+  type CounterSet,
+  type DeviceTaint,
+  type KeptFeatures,
+  type PublishedDevice,
+  type PublishedPool,
+} from './published-device.js';
 
-/** The API allows this many devices in a slice if one of them has a taint. */
+/** The API allows this many devices in a slice if one of them has a taint or takes from counters. */
 const DEVICES_PER_SLICE = 64;
+/** A slice holds devices, or at most this many counter sets. */
+const COUNTER_SETS_PER_SLICE = 8;
 const MAX_NAME = 253;
 
 /** A ResourceSlice of this driver as the API server has it. */
@@ -15,6 +24,7 @@ export interface ObservedSlice {
   readonly generation: number;
   readonly sliceCount: number;
   readonly devices: readonly PublishedDevice[];
+  readonly counterSets: readonly CounterSet[];
 }
 
 /** One slice as it should be. */
@@ -24,6 +34,7 @@ export interface WantedSlice {
   readonly generation: number;
   readonly sliceCount: number;
   readonly devices: readonly PublishedDevice[];
+  readonly counterSets: readonly CounterSet[];
 }
 
 export interface SlicePlan {
@@ -33,11 +44,19 @@ export interface SlicePlan {
 }
 
 /**
- * The device lists of a pool's slices; one empty slice if there are no devices, so that the pool is known to be empty.
+ * What each slice of a pool holds: counter sets first, so that the API server's answer tells whether it stores them. One
+ * empty slice if there are no devices, so that the pool is known to be empty.
  */
-function parts(devices: readonly PublishedDevice[]): PublishedDevice[][] {
-  const count = Math.max(1, Math.ceil(devices.length / DEVICES_PER_SLICE));
-  return Array.from({ length: count }, (_, at) => devices.slice(at * DEVICES_PER_SLICE, (at + 1) * DEVICES_PER_SLICE));
+function parts({ devices, counterSets }: PublishedPool): PublishedPool[] {
+  return [
+    ...chunks(counterSets, COUNTER_SETS_PER_SLICE).map((sets) => ({ devices: [], counterSets: sets })),
+    ...(devices.length === 0 ? [{ devices: [], counterSets: [] }] : []),
+    ...chunks(devices, DEVICES_PER_SLICE).map((list) => ({ devices: list, counterSets: [] })),
+  ];
+}
+
+function chunks<T>(list: readonly T[], size: number): (readonly T[])[] {
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, at) => list.slice(at * size, (at + 1) * size));
 }
 
 /**
@@ -52,17 +71,13 @@ export function sliceName(node: string, at: number): string {
 }
 
 /**
- * The writes that bring the API server's slices to these devices. A single changed slice is updated in place. If
+ * The writes that bring the API server's slices to this content. A single changed slice is updated in place. If
  * several slices or their number change, all get a new generation: the scheduler ignores a pool until it is complete
  * again.
  */
-export function planSlices(
-  node: string,
-  devices: readonly PublishedDevice[],
-  observed: readonly ObservedSlice[],
-): SlicePlan {
+export function planSlices(node: string, wanted: PublishedPool, observed: readonly ObservedSlice[]): SlicePlan {
   const pool = poolName(node);
-  const lists = parts(devices);
+  const lists = parts(wanted);
   const byName = new Map(observed.map((slice) => [slice.name, slice]));
   const names = lists.map((_, at) => sliceName(node, at));
   const removals = observed.filter(({ name }) => !names.includes(name));
@@ -74,7 +89,7 @@ export function planSlices(
       known.pool !== pool ||
       known.sliceCount !== lists.length ||
       known.generation !== newest ||
-      !sameDevices(list, known.devices)
+      !sameContent(list, known)
     );
   });
   const changes = differs.filter(Boolean).length;
@@ -91,7 +106,8 @@ export function planSlices(
       pool,
       generation,
       sliceCount: lists.length,
-      devices: list.map((device) => keepTimes(device, replaces)),
+      devices: list.devices.map((device) => keepTimes(device, replaces)),
+      counterSets: list.counterSets,
     };
     return [{ slice, replaces }];
   });
@@ -110,30 +126,38 @@ function keepTimes(device: PublishedDevice, before: ObservedSlice | null): Publi
   return { ...device, taints: dated };
 }
 
-/** True when both lists have equal devices in the same order; the times of taints are ignored. */
-export function sameDevices(a: readonly PublishedDevice[], b: readonly PublishedDevice[]): boolean {
-  return JSON.stringify(a.map(canonical)) === JSON.stringify(b.map(canonical));
+/** True when both have equal devices and counter sets in the same order; the times of taints are ignored. */
+export function sameContent(a: PublishedPool, b: PublishedPool): boolean {
+  const text = ({ devices, counterSets }: PublishedPool): string =>
+    JSON.stringify([devices.map(canonical), counterSets.map(canonicalSet)]);
+  return text(a) === text(b);
 }
 
-function canonical({ name, attributes, capacity, shared, taints }: PublishedDevice): unknown {
-  const sorted = <T>(record: Readonly<Record<string, T>>): (readonly [string, T])[] =>
-    Object.entries(record).sort(([x], [y]) => (x < y ? -1 : 1));
+const sorted = <T>(record: Readonly<Record<string, T>>): (readonly [string, T])[] =>
+  Object.entries(record).sort(([x], [y]) => (x < y ? -1 : 1));
+
+const canonicalSet = ({ name, counters }: CounterSet): unknown => [name, sorted(counters)];
+
+function canonical({ name, attributes, capacity, shared, taints, consumes }: PublishedDevice): unknown {
   const amounts = sorted(capacity).map(([key, { value, policy }]) => [
     key,
     value,
     policy === null ? null : [policy.default, policy.min, policy.max, policy.step],
   ]);
-  return [name, sorted(attributes), amounts, shared, taints.map(({ key, value, effect }) => [key, value, effect])];
+  const marks = taints.map(({ key, value, effect }) => [key, value, effect]);
+  return [name, sorted(attributes), amounts, shared, marks, consumes === undefined ? null : canonicalSet(consumes)];
 }
 
 /** The features that the API server kept from the last write; a feature that was not sent counts as stored. */
-export function keptFeatures(sent: readonly PublishedDevice[], stored: readonly PublishedDevice[]): KeptFeatures {
-  const byName = new Map(stored.map((device) => [device.name, device]));
+export function keptFeatures(sent: PublishedPool, stored: PublishedPool): KeptFeatures {
+  const byName = new Map(stored.devices.map((device) => [device.name, device]));
   let { shares, taints } = ALL_FEATURES;
-  for (const device of sent) {
+  let counters = stored.counterSets.length === sent.counterSets.length;
+  for (const device of sent.devices) {
     const kept = byName.get(device.name);
     if (device.shared && kept?.shared !== true) shares = false;
     if (device.taints.length > 0 && (kept?.taints ?? []).length === 0) taints = false;
+    if (device.consumes !== undefined && kept?.consumes === undefined) counters = false;
   }
-  return { shares, taints };
+  return { shares, taints, counters };
 }

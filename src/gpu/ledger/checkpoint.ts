@@ -3,6 +3,7 @@ import { compactIds, expandIds, type CompactIds } from '../device-id.js';
 import type { Allocation, ContainerRef, Part } from './allocation.js';
 import type { ClaimUnit } from './claim-unit.js';
 import type { GpuMode } from './gpu-mode.js';
+import type { MadeInstance } from './made-instance.js';
 import type { LegacyHolding, OriginalAllocation } from './legacy-holding.js';
 import type { LedgerState, MemoryHalf } from './state.js';
 
@@ -20,6 +21,7 @@ export interface CheckpointContent {
   readonly legacy: readonly LegacyHolding[];
   readonly units: readonly ClaimUnit[];
   readonly modes: ReadonlyMap<string, GpuMode>;
+  readonly instances: readonly MadeInstance[];
 }
 
 export const EMPTY_CHECKPOINT: CheckpointContent = {
@@ -28,6 +30,7 @@ export const EMPTY_CHECKPOINT: CheckpointContent = {
   legacy: [],
   units: [],
   modes: new Map(),
+  instances: [],
 };
 
 export type DecodedCheckpoint =
@@ -56,11 +59,13 @@ interface StoredState {
   /** Absent from checkpoints that were written before resource claims existed. */
   units?: readonly Omit<ClaimUnit, 'missingSince'>[];
   doors?: Readonly<Record<string, GpuMode>>;
+  /** Absent where the agent never created one. */
+  instances?: readonly MadeInstance[];
 }
 
 /** The checkpoint as text: versioned, and with a checksum over the state exactly as it is written. */
 export function encodeCheckpoint(
-  state: Pick<LedgerState, 'allocations' | 'halves' | 'legacy' | 'units' | 'modes'>,
+  state: Pick<LedgerState, 'allocations' | 'halves' | 'legacy' | 'units' | 'modes' | 'instances'>,
 ): string {
   const stored: StoredState = {
     allocations: [...state.allocations.values()].map((allocation) => ({
@@ -86,6 +91,7 @@ export function encodeCheckpoint(
     })),
     units: [...state.units.values()].map(({ missingSince: _, ...unit }) => unit),
     doors: Object.fromEntries(state.modes),
+    ...(state.instances.size === 0 ? {} : { instances: [...state.instances.values()] }),
   };
   const text = JSON.stringify(stored);
   return `{"version":${VERSION},"checksum":"${checksum(text)}","state":${text}}\n`;
@@ -135,6 +141,7 @@ function readState(stored: StoredState): CheckpointContent {
     legacy: stored.legacy.map((holding) => ({ ...holding, missingSince: null })),
     units: (stored.units ?? []).map((unit) => ({ ...unit, missingSince: null })),
     modes: new Map(Object.entries(stored.doors ?? {})),
+    instances: stored.instances ?? [],
   };
 }
 

@@ -82,6 +82,8 @@ export function sameDevices(a: ClaimUnit, b: ClaimUnit): boolean {
         device.request,
         device.pool,
         device.device,
+        // A MIG instance that was created again has the same name.
+        device.gpuUuid,
         device.shareId,
         device.cores,
         device.memoryBlocks,

@@ -8,6 +8,7 @@ import type { Allocation } from './allocation.js';
 import type { ClaimUnit } from './claim-unit.js';
 import { isOffered, type ClaimGpus, type GpuMode } from './gpu-mode.js';
 import type { LegacyHolding } from './legacy-holding.js';
+import type { MadeInstance } from './made-instance.js';
 
 /** The node as the ledger sees it. Replaced as a whole when GPUs are added or removed or change their health. */
 export interface LedgerNode {
@@ -97,6 +98,8 @@ export interface LedgerState {
   readonly modes: ReadonlyMap<string, GpuMode>;
   /** GPUs that the configuration gives to claims. */
   readonly claimGpus: ClaimGpus;
+  /** MIG instances that the agent created, by device name. */
+  readonly instances: ReadonlyMap<string, MadeInstance>;
 }
 
 export function emptyLedger(node: LedgerNode, claimGpus: ClaimGpus = 'none'): LedgerState {
@@ -108,6 +111,7 @@ export function emptyLedger(node: LedgerNode, claimGpus: ClaimGpus = 'none'): Le
     legacy: [],
     units: new Map(),
     modes: new Map(),
+    instances: new Map(),
     claimGpus,
   };
 }

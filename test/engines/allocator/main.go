@@ -48,7 +48,7 @@ func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
 }
 
 // What API server and scheduler of Kubernetes 1.37 have on by default, as far as our claims use it.
-var features = structured.Features{AdminAccess: true, PrioritizedList: true, DeviceTaints: true, ConsumableCapacity: true}
+var features = structured.Features{AdminAccess: true, PrioritizedList: true, DeviceTaints: true, ConsumableCapacity: true, PartitionableDevices: true}
 
 func main() {
 	read := run

@@ -4,8 +4,15 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import { sliceObject } from '../../../src/agent/claims/slice-object.js';
 import { deviceName } from '../../../src/gpu/claims/names.js';
-import type { PublishedDevice } from '../../../src/gpu/claims/published-device.js';
+import {
+  publishedCounterSets,
+  publishedDevices,
+  type CounterSet,
+  type PublishedDevice,
+  type PublishedPartition,
+} from '../../../src/gpu/claims/published-device.js';
 import { planSlices } from '../../../src/gpu/claims/slice-plan.js';
+import { uniformTopology } from '../../../src/gpu/topology/topology.js';
 import { kubernetesHome } from '../../e2e/kubernetes-version.js';
 import { gpuAt, T4 } from '../topology/machines.js';
 import { allocated, documentsOf, linkedClaim, MACHINES, published, subsetsOf } from './linked-machines.js';
@@ -34,8 +41,9 @@ interface Case {
 function allocate(
   devices: readonly PublishedDevice[],
   cases: readonly Case[],
+  counterSets: readonly CounterSet[] = [],
 ): readonly (readonly (Result | null)[])[] {
-  const { writes } = planSlices('n', devices, []);
+  const { writes } = planSlices('n', { devices, counterSets }, []);
   const { stdout, stderr, status } = spawnSync(PROGRAM, {
     input: JSON.stringify({
       node: 'n',
@@ -146,5 +154,77 @@ test('a GPU with the taint of our health is not allocated', { skip }, (t) => {
   const [results = []] = allocate([{ ...ill, taints: [taint] }, well], [{ claims }]);
   t.equal(results[0]?.devices.results[0]?.device, well.name);
   t.equal(results[1], null);
+  t.end();
+});
+
+/** An A100 of 40 GB that the agent divides, as NVML describes it; `at` is its number. */
+function divided(at: number): PublishedPartition {
+  const profile = (id: number, name: string, gib: number, multiprocessors: number, size: number, starts: number[]) => ({
+    ...{ id, name, multiprocessors, size, starts },
+    memoryBytes: gib * 2 ** 30,
+    engines: { 'copy-engines': multiprocessors / 14 },
+  });
+  return {
+    gpu: { ...gpuAt(at), modelName: 'A100', computeCapability: '8.0', pcieRoot: null, illness: null },
+    profiles: [
+      profile(19, '1g.5gb', 4.75, 14, 1, [0, 1, 2, 3, 4, 5, 6]),
+      profile(15, '1g.10gb', 9.75, 14, 2, [0, 2, 4, 6]),
+      profile(14, '2g.10gb', 9.75, 28, 2, [0, 2, 4]),
+      profile(9, '3g.20gb', 19.625, 42, 4, [0, 4]),
+      profile(5, '4g.20gb', 19.625, 56, 4, [0]),
+      profile(0, '7g.40gb', 39.5, 98, 8, [0]),
+    ],
+    found: [],
+    foreign: [],
+  };
+}
+
+/** The profiles that claims for them get in turn on GPUs that the agent divides; null where there is no room. */
+function cut(gpus: number, profiles: readonly string[]): readonly (string | null)[] {
+  const node = {
+    gpus: [],
+    topology: uniformTopology(0),
+    wholeInstances: true,
+    divided: Array.from({ length: gpus }, (_, at) => divided(at)),
+    driverVersion: null,
+    cudaVersion: null,
+  };
+  const devices = publishedDevices(node, () => true);
+  const claims = profiles.map((profile) => ({
+    devices: {
+      requests: [
+        {
+          name: 'gpu',
+          exactly: {
+            deviceClassName: 'mig.tencent.com',
+            selectors: [{ cel: { expression: `device.attributes['gpu.tencent.com'].profile == '${profile}'` } }],
+          },
+        },
+      ],
+    },
+  }));
+  const [results = []] = allocate(devices, [{ claims }], publishedCounterSets(node));
+  return results.map((result) => {
+    const device = devices.find(({ name }) => name === result?.devices.results[0]?.device);
+    return (device?.attributes['profile'] as { readonly string: string } | undefined)?.string ?? null;
+  });
+}
+
+test('claims for MIG profiles get what fits on a GPU by its counters, and no more', { skip }, (t) => {
+  const seven = new Array<string>(7).fill('1g.5gb');
+  t.same(cut(1, [...seven, '1g.5gb']), [...seven, null]);
+  t.same(cut(1, ['3g.20gb', '4g.20gb', '1g.5gb']), ['3g.20gb', '4g.20gb', null]);
+  t.same(cut(1, ['4g.20gb', '4g.20gb', '3g.20gb']), ['4g.20gb', null, '3g.20gb']);
+  t.same(cut(1, ['3g.20gb', '3g.20gb', '1g.5gb']), ['3g.20gb', '3g.20gb', null]);
+  t.same(cut(1, ['7g.40gb', '1g.5gb']), ['7g.40gb', null]);
+  t.same(cut(1, ['1g.10gb', '1g.10gb', '1g.10gb', '1g.10gb', '1g.10gb']).filter(Boolean).length, 4);
+  t.same(cut(2, ['7g.40gb', '2g.10gb', '7g.40gb', '4g.20gb']), ['7g.40gb', '2g.10gb', null, '4g.20gb']);
+  t.end();
+});
+
+test('small instances are taken where they leave room for large ones', { skip }, (t) => {
+  t.same(cut(1, ['1g.5gb', '1g.5gb', '1g.5gb', '4g.20gb']), ['1g.5gb', '1g.5gb', '1g.5gb', '4g.20gb']);
+  t.same(cut(1, ['2g.10gb', '1g.5gb', '4g.20gb']), ['2g.10gb', '1g.5gb', '4g.20gb']);
+  t.same(cut(1, ['3g.20gb', '4g.20gb']), ['3g.20gb', '4g.20gb']);
   t.end();
 });

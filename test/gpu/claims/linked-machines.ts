@@ -32,7 +32,7 @@ export function published(topology: Topology): readonly PublishedDevice[] {
     illness: null,
     numaNode: levels.findIndex((level, other) => other === index || level !== 'SYS'),
   }));
-  const node = { gpus, topology, wholeInstances: false, driverVersion: null, cudaVersion: null };
+  const node = { gpus, topology, wholeInstances: false, divided: [], driverVersion: null, cudaVersion: null };
   return publishedDevices(node, () => true);
 }
 

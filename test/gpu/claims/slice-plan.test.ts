@@ -1,14 +1,16 @@
 import { test } from 'tap';
 import {
+  ALL_FEATURES,
   publishedDevices,
   semanticVersion,
+  type CounterSet,
   type PublishedDevice,
   type PublishedGpu,
 } from '../../../src/gpu/claims/published-device.js';
 import {
   keptFeatures,
   planSlices,
-  sameDevices,
+  sameContent,
   sliceName,
   type ObservedSlice,
   type SlicePlan,
@@ -30,22 +32,24 @@ const gpu = (index: number, illness: PublishedGpu['illness'] = null): PublishedG
   illness,
 });
 
-const devices = (
-  count: number,
-  illness: PublishedGpu['illness'] = null,
-  features = { shares: true, taints: true },
-): PublishedDevice[] =>
+const devices = (count: number, illness: PublishedGpu['illness'] = null, features = ALL_FEATURES): PublishedDevice[] =>
   publishedDevices(
     {
       gpus: Array.from({ length: count }, (_, index) => gpu(index, index === 0 ? illness : null)),
       topology: uniformTopology(count),
       wholeInstances: false,
+      divided: [],
       driverVersion: '580.95.05',
       cudaVersion: 13_000,
     },
     () => true,
     features,
   );
+
+const pool = (of: readonly PublishedDevice[], counterSets: readonly CounterSet[] = []) => ({
+  devices: of,
+  counterSets,
+});
 
 /** What exists after a plan was carried out. */
 function after(plan: SlicePlan, before: readonly ObservedSlice[] = []): ObservedSlice[] {
@@ -61,7 +65,7 @@ test('up to 64 GPUs need one slice and more GPUs need two, and no GPU is in both
     [64, 1],
     [65, 2],
   ] as const) {
-    const { writes } = planSlices('node', devices(count), []);
+    const { writes } = planSlices('node', pool(devices(count)), []);
     t.equal(writes.length, slices, `${count} GPUs`);
     t.equal(new Set(writes.flatMap(({ slice }) => slice.devices.map(({ name }) => name))).size, count);
     t.ok(writes.every(({ slice }) => slice.sliceCount === slices && slice.generation === 1));
@@ -70,33 +74,33 @@ test('up to 64 GPUs need one slice and more GPUs need two, and no GPU is in both
 });
 
 test('the plan does not write unchanged slices again', (t) => {
-  const present = after(planSlices('node', devices(65), []));
-  t.same(planSlices('node', devices(65), present), { writes: [], removals: [] });
+  const present = after(planSlices('node', pool(devices(65)), []));
+  t.same(planSlices('node', pool(devices(65)), present), { writes: [], removals: [] });
   t.end();
 });
 
 test('a single changed slice is updated in place, and all slices get a new generation when their number changes', (t) => {
-  const one = after(planSlices('node', devices(8), []));
-  const ill = planSlices('node', devices(8, { status: 'failed', evict: false }), one);
+  const one = after(planSlices('node', pool(devices(8)), []));
+  const ill = planSlices('node', pool(devices(8, { status: 'failed', evict: false })), one);
   t.match(ill.writes, [{ slice: { generation: 1 }, replaces: { name: sliceName('node', 0) } }]);
-  const more = planSlices('node', devices(65), one);
+  const more = planSlices('node', pool(devices(65)), one);
   t.same(
     more.writes.map(({ slice }) => slice.generation),
     [2, 2],
   );
-  const fewer = planSlices('node', devices(8), after(more, one));
+  const fewer = planSlices('node', pool(devices(8)), after(more, one));
   t.same(
     fewer.writes.map(({ slice }) => slice.generation),
     [3],
   );
   t.equal(fewer.removals.length, 1);
-  t.same(planSlices('node', devices(8), after(fewer, after(more, one))), { writes: [], removals: [] });
+  t.same(planSlices('node', pool(devices(8)), after(fewer, after(more, one))), { writes: [], removals: [] });
   t.end();
 });
 
 test('an unchanged taint keeps its time', (t) => {
   const ill = devices(2, { status: 'failed', evict: true });
-  const [slice] = after(planSlices('node', ill, []));
+  const [slice] = after(planSlices('node', pool(ill), []));
   const stamped = {
     ...slice,
     devices: ill.map((device) => ({
@@ -104,8 +108,8 @@ test('an unchanged taint keeps its time', (t) => {
       taints: device.taints.map((taint) => ({ ...taint, timeAdded: '2026-01-01T00:00:00Z' })),
     })),
   } as ObservedSlice;
-  t.ok(sameDevices(ill, stamped.devices));
-  const changed = planSlices('node', devices(3, { status: 'failed', evict: true }), [stamped]);
+  t.ok(sameContent(pool(ill), stamped));
+  const changed = planSlices('node', pool(devices(3, { status: 'failed', evict: true })), [stamped]);
   const taints = changed.writes[0]?.slice.devices.flatMap(({ taints: of }) => of);
   t.match(taints, [
     { key: 'gpu.tencent.com/health', value: 'failed', effect: 'NoExecute', timeAdded: '2026-01-01T00:00:00Z' },
@@ -116,11 +120,40 @@ test('an unchanged taint keeps its time', (t) => {
 test('the plan notices features that the API server drops, and works without them', (t) => {
   const sent = devices(2, { status: 'failed', evict: false });
   const cut = sent.map((device) => ({ ...device, shared: false, taints: [] }));
-  t.same(keptFeatures(sent, cut), { shares: false, taints: false });
-  t.same(keptFeatures(sent, sent), { shares: true, taints: true });
-  const without = devices(2, { status: 'failed', evict: false }, { shares: false, taints: false });
+  t.same(keptFeatures(pool(sent), pool(cut)), { shares: false, taints: false, counters: true });
+  t.same(keptFeatures(pool(sent), pool(sent)), ALL_FEATURES);
+  const without = devices(2, { status: 'failed', evict: false }, { ...ALL_FEATURES, shares: false, taints: false });
   t.equal(without.length, 1, 'the slice leaves out the unhealthy GPU');
   t.same(without[0]?.capacity.cores, { value: 100, policy: null });
+  t.end();
+});
+
+test('counter sets have slices of their own before those of the devices, and a server that drops them is noticed', (t) => {
+  const sets = Array.from({ length: 9 }, (_, at) => ({ name: `gpu-${at}`, counters: { multiprocessors: 98 } }));
+  const taking = devices(65).map((device) => ({
+    ...device,
+    consumes: { name: 'gpu-0', counters: { multiprocessors: 14 } },
+  }));
+  const { writes } = planSlices('node', pool(taking, sets), []);
+  t.same(
+    writes.map(({ slice }) => [slice.counterSets.length, slice.devices.length, slice.sliceCount]),
+    [
+      [8, 0, 4],
+      [1, 0, 4],
+      [0, 64, 4],
+      [0, 1, 4],
+    ],
+  );
+  const present = after({ writes, removals: [] });
+  t.same(planSlices('node', pool(taking, sets), present), { writes: [], removals: [] });
+  const less = planSlices(
+    'node',
+    pool(taking, [{ name: 'gpu-0', counters: { multiprocessors: 1 } }, ...sets.slice(1)]),
+    present,
+  );
+  t.match(less.writes, [{ slice: { name: sliceName('node', 0), generation: 1 } }]);
+  t.same(keptFeatures(pool([], sets), pool([])), { ...ALL_FEATURES, counters: false });
+  t.same(keptFeatures(pool(taking), pool(devices(65))), { ...ALL_FEATURES, counters: false });
   t.end();
 });
 

@@ -36,6 +36,8 @@ const unit: ClaimUnit = {
   bookedAt: 7,
   missingSince: null,
 };
+const made = { device: 'gpu-2-1g-10gb-19-0', gpuUuid: 'GPU-2', profileId: 19, start: 0, uuid: null };
+
 const state = {
   allocations: new Map([[allocation.id, allocation]]),
   halves: [{ memoryIds: ['a-m1', 'a-m2'], takenAt: 5 }],
@@ -45,6 +47,7 @@ const state = {
     ['GPU-1', 'plugin'],
     ['GPU-2', 'claims'],
   ] as const),
+  instances: new Map([['gpu-2-1g-10gb-19-0', made]]),
 };
 
 test('a checkpoint returns what was written', (t) => {
@@ -56,6 +59,7 @@ test('a checkpoint returns what was written', (t) => {
     t.same(decoded.content.legacy, [legacy]);
     t.same(decoded.content.units, [unit]);
     t.same(decoded.content.modes, state.modes);
+    t.same(decoded.content.instances, [made]);
   }
   t.end();
 });

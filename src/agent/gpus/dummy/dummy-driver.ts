@@ -5,6 +5,7 @@ import { inventoryNotes } from '../notes.js';
 /** A machine without GPUs: the agent runs and registers, but has no devices. */
 export class DummyDriver implements Driver {
   readonly name = 'dummy';
+  readonly partitioner = null;
 
   async inventory(): Promise<Inventory> {
     return {

@@ -41,7 +41,8 @@ export async function instanceUuids(nvml: Nvml, parent: NvmlGpu): Promise<readon
   return uuids;
 }
 
-async function instanceHandles(nvml: Nvml, { target, handle }: NvmlGpu): Promise<readonly Handle[]> {
+/** Its MIG devices: compute instances with their GPU instances. */
+export async function instanceHandles(nvml: Nvml, { target, handle }: NvmlGpu): Promise<readonly Handle[]> {
   const most = (await optional(nvml.ask(target, mostInstances(handle)))) ?? 0;
   const handles: Handle[] = [];
   for (let index = 0; index < most; index++) {
@@ -96,15 +97,19 @@ function profileOf(model: string | null, attributes: Attributes | null, gpuBytes
   const named = /\bMIG (\S+)$/u.exec(model ?? '')?.[1];
   if (named !== undefined) return named;
   if (attributes === null) return 'unknown';
-  const { gpuSlices, computeSlices, memoryMib } = attributes;
-  const part = Math.ceil(((memoryMib * 1024 ** 2) / gpuBytes) * EIGHTHS) / EIGHTHS;
+  return profileName(attributes.computeSlices, attributes.gpuSlices, attributes.memoryMib * 1024 ** 2, gpuBytes);
+}
+
+/** NVIDIA's name of a profile by its sizes. */
+export function profileName(computeSlices: number, gpuSlices: number, bytes: number, gpuBytes: number): string {
+  const part = Math.ceil((bytes / gpuBytes) * EIGHTHS) / EIGHTHS;
   const size = `${gpuSlices}g.${Math.round(part * Math.ceil(gpuBytes / GIB))}gb`;
   return computeSlices === gpuSlices ? size : `${computeSlices}c.${size}`;
 }
 
 const mostInstances = (gpu: Handle): Question<number> => number('nvmlDeviceGetMaxMigDeviceCount', gpu);
-const gpuInstanceId = (mig: Handle): Question<number> => number('nvmlDeviceGetGpuInstanceId', mig);
-const computeInstanceId = (mig: Handle): Question<number> => number('nvmlDeviceGetComputeInstanceId', mig);
+export const gpuInstanceId = (mig: Handle): Question<number> => number('nvmlDeviceGetGpuInstanceId', mig);
+export const computeInstanceId = (mig: Handle): Question<number> => number('nvmlDeviceGetComputeInstanceId', mig);
 
 function number(name: string, handle: Handle): Question<number> {
   return filling({ feature: null, names: [name], inputs: [['handle', handle]], sizes: [4], read: uint });

@@ -1,16 +1,24 @@
 import type { GpuProcess, GpuSample } from '../../../gpu/sample.js';
 import { systemClock, type Clock } from '../../../host/clock.js';
 import { Listeners } from '../../../host/listeners.js';
-import { DriverError, type Driver, type DriverEvent, type DriverListener, type Inventory } from '../driver.js';
+import {
+  DriverError,
+  type Driver,
+  type DriverEvent,
+  type DriverListener,
+  type Inventory,
+  type MigPartitioner,
+} from '../driver.js';
 import { CallGate } from './call-gate.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { memory, type MemoryInfo } from './identity.js';
 import { kernelDriver, type KernelDriver } from './kernel-driver.js';
 import { LIBRARY_PATHS, Library } from './library.js';
 import { energy, power, temperature, utilization } from './load.js';
+import { askPartition, createInstance, destroyInstance } from './mig-partition.js';
 import { Nvml } from './nvml.js';
 import { askProcesses } from './processes.js';
-import { closeSession, openSession, surveyMachine, type Session } from './session.js';
+import { closeSession, openSession, surveyMachine, type MigUse, type Session } from './session.js';
 import { Watch } from './watch.js';
 
 export interface NvidiaOptions {
@@ -19,8 +27,8 @@ export interface NvidiaOptions {
   /** Paths of libnvidia-ml, tried in this order. */
   readonly libraryPaths?: readonly string[];
   readonly kernel?: KernelDriver;
-  /** True: each MIG instance counts as a separate GPU. False: GPUs that MIG divides are excluded. */
-  readonly migInstances?: boolean;
+  /** Absent: GPUs that MIG divides are excluded. */
+  readonly mig?: MigUse;
   readonly clock?: Clock;
   /** Called once for each thing that this driver or a GPU does not support, and for actions on missing modules. */
   readonly report?: (note: string) => void;
@@ -52,9 +60,30 @@ interface Connection {
  */
 export class NvidiaDriver implements Driver {
   readonly name: string;
+  readonly partitioner: MigPartitioner = {
+    instances: (gpuUuid) =>
+      this.#onGpu(gpuUuid, async ({ session }, gpu) => {
+        const partition = await askPartition(session.nvml, gpu);
+        if (partition === null)
+          throw new DriverError('failed', `${gpu.target}: the driver does not list its MIG instances`);
+        return partition.found;
+      }),
+    create: async (place) => {
+      const uuid = await this.#onGpu(place.gpuUuid, ({ session }, gpu) => createInstance(session.nvml, gpu, place));
+      await this.#renew();
+      return uuid;
+    },
+    destroy: async (place, uuid) => {
+      const result = await this.#onGpu(place.gpuUuid, ({ session }, gpu) =>
+        destroyInstance(session.nvml, gpu, place, uuid),
+      );
+      if (result === 'destroyed') await this.#renew();
+      return result;
+    },
+  };
   readonly #paths: readonly string[];
   readonly #kernel: KernelDriver;
-  readonly #migInstances: boolean;
+  readonly #mig: MigUse;
   readonly #clock: Clock;
   readonly #tickMs: number;
   readonly #report: (note: string) => void;
@@ -78,7 +107,7 @@ export class NvidiaDriver implements Driver {
     this.name = options.name ?? 'nvidia';
     this.#paths = options.libraryPaths ?? LIBRARY_PATHS;
     this.#kernel = options.kernel ?? kernelDriver();
-    this.#migInstances = options.migInstances ?? false;
+    this.#mig = options.mig ?? 'excluded';
     this.#clock = options.clock ?? systemClock;
     this.#tickMs = options.tickMs ?? 1_000;
     this.#report = options.report ?? (() => undefined);
@@ -170,7 +199,7 @@ export class NvidiaDriver implements Driver {
       if (done !== null) this.#note(done);
       this.#library ??= Library.open(this.#paths);
       const nvml = new Nvml(this.#library, this.#gate, (note) => this.#note(note));
-      const session = await openSession(nvml, this.#kernel, this.#migInstances);
+      const session = await openSession(nvml, this.#kernel, this.#mig);
       const connection = { session, watch: new Watch(session) };
       this.#connection = connection;
     } catch (error) {
@@ -201,6 +230,19 @@ export class NvidiaDriver implements Driver {
     if (this.#connection !== connection) return;
     this.#connection = null;
     await closeSession(connection.session);
+  }
+
+  /** Reads the machine again. NVML stays initialised meanwhile, so that other calls go on. */
+  async #renew(): Promise<void> {
+    const before = this.#connection;
+    this.#connection = null;
+    try {
+      await this.#connected();
+    } finally {
+      // A running tick uses the events of the earlier session.
+      await this.#ticking;
+      if (before !== null) await closeSession(before.session);
+    }
   }
 
   async #onGpu<T>(uuid: string, work: (connection: Connection, gpu: NvmlGpu) => Promise<T>): Promise<T> {

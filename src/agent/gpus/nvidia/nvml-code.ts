@@ -15,7 +15,9 @@ export const NVML = {
   GPU_IS_LOST: 15,
   RESET_REQUIRED: 16,
   LIB_RM_VERSION_MISMATCH: 18,
+  IN_USE: 19,
   NO_DATA: 21,
+  INSUFFICIENT_RESOURCES: 23,
   ARGUMENT_VERSION_MISMATCH: 25,
   DEPRECATED: 26,
   GPU_NOT_FOUND: 28,
@@ -33,6 +35,8 @@ const MEANING: Readonly<Record<number, string>> = {
   [NVML.GPU_IS_LOST]: 'the GPU has fallen off the bus',
   [NVML.RESET_REQUIRED]: 'the GPU needs a reset',
   [NVML.LIB_RM_VERSION_MISMATCH]: 'library and kernel driver have different versions',
+  [NVML.IN_USE]: 'in use',
+  [NVML.INSUFFICIENT_RESOURCES]: 'insufficient resources',
   [NVML.GPU_NOT_FOUND]: 'no such GPU',
 };
 

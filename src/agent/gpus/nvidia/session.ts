@@ -1,5 +1,6 @@
 import { levelBetween, linksBetween, topologyOfPairs, type Topology } from '../../../gpu/topology/topology.js';
-import { DriverError, type ExcludedGpu, type Inventory } from '../driver.js';
+import type { PartitionableGpu } from '../../../gpu/mig-partition.js';
+import { DriverError, type ExcludedGpu, type GpuDetails, type Inventory } from '../driver.js';
 import { inventoryNotes } from '../notes.js';
 import { DRIVER_TARGET } from './call-gate.js';
 import { describeGpu, optional, type NvmlGpu } from './nvidia-gpu.js';
@@ -14,6 +15,7 @@ import {
 import * as identity from './identity.js';
 import type { KernelDriver } from './kernel-driver.js';
 import { describeInstances, instanceUuids, type Instances } from './mig-instance.js';
+import { askPartition } from './mig-partition.js';
 import type { Nvml } from './nvml.js';
 import type { Handle } from './question.js';
 import { askTopology } from './topology.js';
@@ -33,26 +35,33 @@ export interface Session {
   readonly events: Handle | null;
   /** UUIDs of the GPUs that report both kinds of errors, XIDs and memory errors, as events. */
   readonly reporting: ReadonlySet<string>;
-  /** Each MIG instance counts as a separate GPU. */
-  readonly migInstances: boolean;
+  readonly mig: MigUse;
   /** Equal in a later survey unless the machine has changed. */
   readonly fingerprint: string;
 }
 
 /**
+ * What the session does with GPUs in MIG mode: `excluded`; `instances`: each instance counts as a separate GPU;
+ * `partitioned`: the same, and it reads how the GPUs can be divided.
+ */
+export type MigUse = 'excluded' | 'instances' | 'partitioned';
+
+/**
  * Initialises NVML and reads everything that stays the same. Rejects if the driver does not answer; a GPU that does not
  * answer is left out and reported.
  */
-export async function openSession(nvml: Nvml, kernel: KernelDriver, migInstances: boolean): Promise<Session> {
+export async function openSession(nvml: Nvml, kernel: KernelDriver, mig: MigUse): Promise<Session> {
   await nvml.require(DRIVER_TARGET, identity.init());
   try {
     const total = await countGpus(nvml, kernel);
     const { gpus: found, silent } = await describeGpus(nvml, kernel);
     const divided = found.filter((gpu) => gpu.details.mig === true);
-    const instances = migInstances ? await allInstances(nvml, divided, found.length + silent.size) : NO_INSTANCES;
+    const listed = mig === 'excluded' ? NO_INSTANCES : await allInstances(nvml, divided, found.length + silent.size);
+    const partitionable = mig === 'partitioned' ? await partitions(nvml, divided) : [];
+    const instances = { ...listed, usable: listed.usable.map((gpu) => placed(gpu, partitionable)) };
     const shared = [...found.filter((gpu) => gpu.details.mig !== true), ...instances.usable];
     const excluded: ExcludedGpu[] = [
-      ...divided.map((gpu) => ({ gpu: gpu.details, reason: exclusion(gpu, instances.usable, migInstances) })),
+      ...divided.map((gpu) => ({ gpu: gpu.details, reason: exclusion(gpu, instances.usable, partitionable, mig) })),
       ...instances.excluded,
     ];
     const gpus = shared.map((gpu) => gpu.details);
@@ -65,12 +74,13 @@ export async function openSession(nvml: Nvml, kernel: KernelDriver, migInstances
         gpus,
         topology: topologyOf(shared, found, await askTopology(nvml, found)),
         excluded,
+        partitionable,
         notes: [...inventoryNotes(gpus, excluded), ...silent.values()],
       },
       ...(await listenForErrors(nvml, found)),
       silent: [...silent.keys()],
-      migInstances,
-      fingerprint: total + (await modesOf(nvml, found, migInstances)),
+      mig,
+      fingerprint: total + (await modesOf(nvml, found, mig)),
     };
   } catch (error) {
     await nvml.ask(DRIVER_TARGET, identity.shutdown()).catch(() => null);
@@ -98,7 +108,7 @@ export async function surveyMachine(session: Session, kernel: KernelDriver): Pro
     const answers = await nvml.ask(`GPU ${index}`, identity.handleByIndex(index)).catch(() => null);
     return answers === null ? '' : `; ${index} answers`;
   });
-  const modes = await modesOf(nvml, await Promise.all(known), session.migInstances);
+  const modes = await modesOf(nvml, await Promise.all(known), session.mig);
   return total + modes + (await Promise.all(back)).join('');
 }
 
@@ -109,14 +119,16 @@ async function countGpus(nvml: Nvml, kernel: KernelDriver): Promise<string> {
   return `${count} GPUs, kernel ${held?.join(' ') ?? 'silent'}`;
 }
 
-async function modesOf(nvml: Nvml, gpus: readonly NvmlGpu[], migInstances: boolean): Promise<string> {
+async function modesOf(nvml: Nvml, gpus: readonly NvmlGpu[], use: MigUse): Promise<string> {
   const modes = gpus.map(async (gpu) => {
     const { index, uuid, mig } = gpu.details;
-    const listed = migInstances && mig === true ? await instanceUuids(nvml, gpu).catch(() => []) : [];
+    const listed = use !== 'excluded' && mig === true ? await instanceUuids(nvml, gpu).catch(() => []) : [];
     return `; ${index} ${uuid} ${mig} ${listed.join()}`;
   });
   return (await Promise.all(modes)).join('');
 }
+
+type Partitionable = PartitionableGpu<GpuDetails>;
 
 const NO_INSTANCES: Instances = { usable: [], excluded: [] };
 
@@ -162,8 +174,38 @@ async function describeGpus(
   return { gpus, silent };
 }
 
-function exclusion({ details }: NvmlGpu, instances: readonly NvmlGpu[], migInstances: boolean): string {
-  if (!migInstances) return 'it is partitioned into MIG instances; --mig-strategy=shared or whole offers them';
+/** How the driver can divide these GPUs; a GPU that does not tell is left out. */
+async function partitions(nvml: Nvml, divided: readonly NvmlGpu[]): Promise<readonly Partitionable[]> {
+  const all: Partitionable[] = [];
+  for (const gpu of divided) {
+    const partition = await askPartition(nvml, gpu);
+    if (partition !== null) all.push(partition);
+  }
+  return all;
+}
+
+/** The instance with its placement, if the agent divides its GPU. */
+function placed(instance: NvmlGpu, partitionable: readonly Partitionable[]): NvmlGpu {
+  const { details } = instance;
+  if (details.instance === undefined) return instance;
+  const gpu = partitionable.find((one) => one.gpu.uuid === details.instance?.parentUuid);
+  const found = gpu?.found.find(({ uuids }) => uuids.includes(details.uuid));
+  if (found === undefined) return instance;
+  const { profileId, start } = found;
+  return { ...instance, details: { ...details, instance: { ...details.instance, placement: { profileId, start } } } };
+}
+
+function exclusion(
+  { details }: NvmlGpu,
+  instances: readonly NvmlGpu[],
+  partitionable: readonly Partitionable[],
+  mig: MigUse,
+): string {
+  if (mig === 'excluded')
+    return 'it is partitioned into MIG instances; --mig-strategy=shared, whole or dynamic offers them';
+  if (partitionable.some(({ gpu }) => gpu.uuid === details.uuid)) return 'claims get its MIG instances';
+  if (mig === 'partitioned')
+    return 'the driver does not list its MIG profiles and instances; the agent needs root and the capability mig/config';
   const own = instances.filter((instance) => instance.details.instance?.parentUuid === details.uuid).length;
   return own === 0 ? 'MIG is on, and it has no instance' : 'its MIG instances are offered';
 }

@@ -4,7 +4,7 @@ import { NvidiaDriver, type NvidiaOptions } from '../nvidia/nvidia-driver.js';
 
 export interface SimLibraryOptions extends Pick<
   NvidiaOptions,
-  'clock' | 'report' | 'callTimeoutMs' | 'tickMs' | 'migInstances'
+  'clock' | 'report' | 'callTimeoutMs' | 'tickMs' | 'mig'
 > {
   /** The simulated libnvidia-ml.so.1 of native/sim. */
   readonly libraryPath: string;

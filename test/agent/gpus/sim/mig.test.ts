@@ -31,7 +31,7 @@ const MACHINE = new SimulatedMachine(
 const [parent = '', whole = ''] = MACHINE.node.gpus.map((gpu) => gpu.uuid);
 
 const inProcess = async (): Promise<Driver> => new SimDriver(MACHINE.node, systemClock, true);
-const throughNvml = async (): Promise<Driver> => MACHINE.open({ migInstances: true });
+const throughNvml = async (): Promise<Driver> => MACHINE.open({ mig: 'instances' });
 
 driverContract('sim with a divided GPU', inProcess);
 if (skip === false) driverContract('NVML of a divided GPU', throughNvml);
@@ -118,7 +118,7 @@ test(
   'an error of the GPU is an error of all its instances, and an error of one instance is its own',
   { skip },
   async (t) => {
-    const driver = MACHINE.open({ migInstances: true, tickMs: 20 });
+    const driver = MACHINE.open({ mig: 'instances', tickMs: 20 });
     t.teardown(() => driver.close());
     const { gpus } = await driver.inventory();
     const instances = gpus.flatMap(({ uuid, instance }) => (instance === undefined ? [] : uuid));

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { parseSimNode, printSimNode, type SimNode } from '../../../../src/agent/gpus/sim/node.js';
 import { simLibraryDriver } from '../../../../src/agent/gpus/sim/library-driver.js';
 import type { Driver } from '../../../../src/agent/gpus/driver.js';
+import type { MigUse } from '../../../../src/agent/gpus/nvidia/session.js';
 
 const built = fileURLToPath(new URL('../../../../../native/build/sim', import.meta.url));
 export const libraryPath = join(built, 'libnvidia-ml.so.1');
@@ -39,9 +40,7 @@ export class SimulatedMachine {
     process.on('exit', () => rmSync(this.#directory, { recursive: true, force: true }));
   }
 
-  open(
-    options: { readonly callTimeoutMs?: number; readonly tickMs?: number; readonly migInstances?: boolean } = {},
-  ): Driver {
+  open(options: { readonly callTimeoutMs?: number; readonly tickMs?: number; readonly mig?: MigUse } = {}): Driver {
     return simLibraryDriver({ libraryPath, nodePath: this.nodePath, statePath: this.statePath, ...options });
   }
 

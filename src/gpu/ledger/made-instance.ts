@@ -1,0 +1,33 @@
+import type { MigPlace } from '../mig-partition.js';
+import type { LedgerState } from './state.js';
+
+/**
+ * A MIG instance that the agent created for a claim. It is recorded before it is created, and until it is destroyed, so
+ * that no crash leaves an instance that nobody destroys.
+ */
+export interface MadeInstance extends MigPlace {
+  /** Name of the published device. */
+  readonly device: string;
+  /** Null while it is being created. */
+  readonly uuid: string | null;
+}
+
+export function withInstance(state: LedgerState, instance: MadeInstance): LedgerState {
+  return { ...state, instances: new Map(state.instances).set(instance.device, instance) };
+}
+
+/** Forgets a destroyed instance, and the modes of instances that no longer exist. */
+export function withoutInstance(state: LedgerState, { device, uuid }: MadeInstance): LedgerState {
+  const instances = new Map(state.instances);
+  instances.delete(device);
+  const present = new Set(state.node.gpus.map(({ gpu }) => gpu.uuid));
+  const modes = [...state.modes].filter(([gpu]) => gpu !== uuid && (!gpu.startsWith('MIG-') || present.has(gpu)));
+  return { ...state, instances, modes: new Map(modes) };
+}
+
+/** True while a claim has the instance, or processes of a released claim still run on it. */
+export function isHeld({ units }: Pick<LedgerState, 'units'>, { device, uuid }: MadeInstance): boolean {
+  return [...units.values()].some(({ devices }) =>
+    devices.some((held) => held.device === device || held.gpuUuid === uuid),
+  );
+}
