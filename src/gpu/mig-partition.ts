@@ -24,6 +24,17 @@ export interface MigPlace {
   readonly start: number;
 }
 
+/**
+ * A MIG instance that the agent created for a claim. It is recorded before it is created, and until it is destroyed, so
+ * that no crash leaves an instance that nobody destroys.
+ */
+export interface MadeInstance extends MigPlace {
+  /** Name of the published device. */
+  readonly device: string;
+  /** Null while it is being created. */
+  readonly uuid: string | null;
+}
+
 /** A GPU instance that exists. */
 export interface FoundInstance {
   readonly profileId: number;

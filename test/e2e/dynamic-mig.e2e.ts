@@ -8,7 +8,8 @@ import { AgentProcess } from './agent-process.js';
 import { ClaimPods, single, specFiles, template } from './claims.js';
 import { TestCluster } from './cluster.js';
 
-// The agent divides a GPU as pods with claims come and go: scheduler, kubelet, runtime and agent are real, the driver is simulated.
+// The agent divides a GPU as pods with claims come and go. Scheduler, kubelet, runtime and agent are real, the driver
+// is simulated.
 
 const H100 = { model: 'NVIDIA H100 80GB HBM3', memoryMiB: 81_920, multiprocessors: 132, computeCapability: '9.0' };
 

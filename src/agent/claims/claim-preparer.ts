@@ -1,7 +1,7 @@
 import { sliceUnits, unitsOfAllocation, type ClaimUser } from '../../gpu/claims/claim-units.js';
 import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
 import { unitsOfClaim, unitsOn } from '../../gpu/ledger/book-unit.js';
-import { describeClaim, sameDevices, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
+import { describeClaim, sameDevices, type ClaimUnit, type UnitDevice } from '../../gpu/ledger/claim-unit.js';
 import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
 import type { Log } from '../../host/log.js';
@@ -122,7 +122,10 @@ export class ClaimPreparer implements ClaimHandler {
         reason: `${describeClaim(claim)}: not found with UID ${claim.uid} (was it deleted and created again?)`,
       };
     if (read.kind === 'unknown') {
-      if (known.length === 0)
+      // A reboot removes MIG instances: only the claim's allocation says which are to be created again.
+      const isGone = ({ device, gpuUuid }: UnitDevice): boolean =>
+        allocator.state.instances.has(device) && !allocator.state.node.gpus.some(({ gpu }) => gpu.uuid === gpuUuid);
+      if (known.length === 0 || known.some(({ devices }) => devices.some(isGone)))
         return { ok: false, reason: `${describeClaim(claim)} cannot be read: ${read.reason}; the kubelet retries` };
       return { ok: true, units: known, pods: known.flatMap(({ consumers }) => consumers.map(({ podUid }) => podUid)) };
     }

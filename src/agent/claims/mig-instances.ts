@@ -1,13 +1,19 @@
 import { DRIVER_NAME, placeName } from '../../gpu/claims/names.js';
 import type { ResourceClaim } from '../../gpu/claims/resource-claim.js';
 import { describeClaim } from '../../gpu/ledger/claim-unit.js';
-import { isHeld, withInstance, withoutInstance, type MadeInstance } from '../../gpu/ledger/made-instance.js';
-import { overlap, type FoundInstance, type MigPlace, type MigProfile } from '../../gpu/mig-partition.js';
+import { isHeld, withInstance, withoutInstance } from '../../gpu/ledger/made-instance.js';
+import {
+  overlap,
+  type FoundInstance,
+  type MadeInstance,
+  type MigPlace,
+  type MigProfile,
+} from '../../gpu/mig-partition.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { wait } from '../../host/pause.js';
 import type { Allocator } from '../allocator/index.js';
-import type { HealthMonitor, MigPartitioner } from '../gpus/index.js';
+import { DriverError, type HealthMonitor, type MigPartitioner } from '../gpus/index.js';
 import type { InstanceSource, InstanceUse } from './ports.js';
 
 export interface MigInstancesOptions {
@@ -179,12 +185,33 @@ export class MigInstances implements InstanceSource {
           isBusy: false,
           reason: `${what} is not created, because the checkpoint cannot be written; see the log of the agent`,
         };
-      const uuid = await partitioner.create(wanted);
+      const uuid = await this.#create(wanted, partitioner);
       await this.#record({ device, gpuUuid, profileId, start, uuid });
       log.info({ gpu: gpuUuid, profile: profile.name, start, uuid }, 'MIG instance created');
       return { uuid };
     } catch (error) {
       return { isBusy: false, reason: `cannot create ${what}: ${(error as Error).message}` };
+    }
+  }
+
+  /** A refusal of the driver leaves no record: what is at the place then belongs to somebody else. */
+  async #create(wanted: Wanted, partitioner: MigPartitioner): Promise<string> {
+    const { ledger } = this.#options.allocator;
+    try {
+      return await partitioner.create(wanted);
+    } catch (error) {
+      const { gpuUuid, profileId, start, device } = wanted;
+      const left = await partitioner.instances(gpuUuid).catch(() => null);
+      const isHalfMade = (one: FoundInstance): boolean =>
+        one.profileId === profileId && one.start === start && one.uuids.length === 0;
+      // A call that timed out may still create the instance.
+      const isRefused = error instanceof DriverError && error.code === 'failed';
+      const record = ledger.state.instances.get(device);
+      if (isRefused && left !== null && !left.some(isHalfMade) && record !== undefined) {
+        ledger.state = withoutInstance(ledger.state, record);
+        await ledger.save();
+      }
+      throw error;
     }
   }
 

@@ -175,7 +175,10 @@ export class HealthMonitor {
     });
   }
 
-  /** Keeps the health of GPUs that remain, also of those that the agent divides; a GPU that is new or was reinserted starts healthy. */
+  /**
+   * Keeps the health of GPUs that remain, also of those that the agent divides; a GPU that is new or was reinserted
+   * starts healthy.
+   */
   #keep(inventory: Inventory): void {
     const divided = (inventory.partitionable ?? []).map(({ gpu }) => gpu);
     const present = new Set([...inventory.gpus, ...divided].map((gpu) => gpu.uuid));

@@ -75,7 +75,11 @@ export class GpuWatch implements Part {
         );
         break;
       case 'inventory':
-        log.warn({ gpus: news.inventory.gpus.map((gpu) => gpu.uuid) }, 'the GPUs of this node changed');
+        // Instances that the agent creates come and go with claims.
+        log[(news.inventory.partitionable ?? []).length > 0 ? 'info' : 'warn'](
+          { gpus: news.inventory.gpus.map((gpu) => gpu.uuid) },
+          'the GPUs of this node changed',
+        );
         break;
     }
     this.#renew();

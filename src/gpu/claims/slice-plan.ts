@@ -44,8 +44,8 @@ export interface SlicePlan {
 }
 
 /**
- * What each slice of a pool holds: counter sets first, so that the API server's answer tells whether it stores them. One
- * empty slice if there are no devices, so that the pool is known to be empty.
+ * What each slice of a pool holds: counter sets first, so that the API server's answer tells whether it stores them.
+ * One empty slice if there are no devices, so that the pool is known to be empty.
  */
 function parts({ devices, counterSets }: PublishedPool): PublishedPool[] {
   return [

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { MadeInstance } from '../mig-partition.js';
 import { compactIds, expandIds, type CompactIds } from '../device-id.js';
 import type { Allocation, ContainerRef, Part } from './allocation.js';
 import type { ClaimUnit } from './claim-unit.js';
 import type { GpuMode } from './gpu-mode.js';
-import type { MadeInstance } from './made-instance.js';
 import type { LegacyHolding, OriginalAllocation } from './legacy-holding.js';
 import type { LedgerState, MemoryHalf } from './state.js';
 

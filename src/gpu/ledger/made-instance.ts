@@ -1,16 +1,5 @@
-import type { MigPlace } from '../mig-partition.js';
+import type { MadeInstance } from '../mig-partition.js';
 import type { LedgerState } from './state.js';
-
-/**
- * A MIG instance that the agent created for a claim. It is recorded before it is created, and until it is destroyed, so
- * that no crash leaves an instance that nobody destroys.
- */
-export interface MadeInstance extends MigPlace {
-  /** Name of the published device. */
-  readonly device: string;
-  /** Null while it is being created. */
-  readonly uuid: string | null;
-}
 
 export function withInstance(state: LedgerState, instance: MadeInstance): LedgerState {
   return { ...state, instances: new Map(state.instances).set(instance.device, instance) };

@@ -1,5 +1,6 @@
 import type { DeviceIds } from '../device-id.js';
 import type { Gpu } from '../gpu.js';
+import type { MadeInstance } from '../mig-partition.js';
 import { isInstance } from '../mig.js';
 import type { GpuSlot } from '../placement/slot.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
@@ -8,7 +9,6 @@ import type { Allocation } from './allocation.js';
 import type { ClaimUnit } from './claim-unit.js';
 import { isOffered, type ClaimGpus, type GpuMode } from './gpu-mode.js';
 import type { LegacyHolding } from './legacy-holding.js';
-import type { MadeInstance } from './made-instance.js';
 
 /** The node as the ledger sees it. Replaced as a whole when GPUs are added or removed or change their health. */
 export interface LedgerNode {

@@ -197,6 +197,47 @@ test(
   },
 );
 
+test('after a reboot, which removes all instances, a claim gets its instance anew', { skip }, async (t) => {
+  const admin = administrator(t);
+  const node = await started(t);
+  node.allocate('kept', { device: place(SMALL, 5) });
+  t.type(await node.given('kept'), Array);
+  const [before] = await admin.instances(GPU);
+  await node.recordClaims('kept');
+  await node.node.stopAgent();
+  await admin.destroy({ gpuUuid: GPU, profileId: SMALL, start: 5 }, null);
+  await node.node.startAgent();
+  t.same(await present(admin), []);
+  const away = node.cluster.server.inject({ resource: 'resourceclaims', verb: 'get' }, { do: 'answer', code: 503 });
+  t.match(await node.given('kept'), /cannot be read/u, 'nothing tells that the instance is still wanted');
+  away.remove();
+  t.type(await node.given('kept'), Array);
+  const [after] = await admin.instances(GPU);
+  t.not(after?.uuids[0], before?.uuids[0]);
+  const [unit, ...others] = [...node.agent.allocator.state.units.values()];
+  t.same([unit?.devices.map(({ gpuUuid }) => gpuUuid), others], [after?.uuids, []]);
+  await node.unprepare('kept');
+  t.same(await present(admin), []);
+});
+
+test(
+  'an instance that somebody else created at the same moment stays, and the claim is refused',
+  { skip },
+  async (t) => {
+    const admin = administrator(t);
+    const node = await started(t);
+    await MACHINE.order('fault', 'nvmlDeviceCreateGpuInstanceWithPlacement', '23', '--times', '1');
+    node.allocate('late', { device: place(SMALL, 5) });
+    const answer = node.given('late');
+    t.match(await answer, /cannot create MIG instance 1g.5gb at memory slice 5 of .*insufficient resources/u);
+    t.equal(node.agent.allocator.state.instances.size, 0, 'no record, by which the next start would destroy it');
+    await admin.create({ gpuUuid: GPU, profileId: SMALL, start: 5 });
+    await node.unprepare('late');
+    t.same(await present(admin), ['19@5']);
+    await admin.destroy({ gpuUuid: GPU, profileId: SMALL, start: 5 }, null);
+  },
+);
+
 test(
   'an instance of somebody else is never destroyed: its counters are gone, and a claim for its place is refused',
   { skip },
