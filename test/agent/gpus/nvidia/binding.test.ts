@@ -162,7 +162,7 @@ test('a GPU that is divided by MIG is left out and reported', { skip }, async (t
   t.equal(topology.levels.length, 2);
   t.ok(
     notes.includes(
-      `GPU 1 (${uuid(1)}) is excluded: it is partitioned into MIG instances; --mig-strategy=shared or whole offers them`,
+      `GPU 1 (${uuid(1)}) is excluded: it is partitioned into MIG instances; --mig-strategy=shared, whole or dynamic offers them`,
     ),
   );
 });
