@@ -88,7 +88,8 @@ void cost_learn(struct cost *cost, uint64_t key, const struct timing *timing, ui
     estimate_learn(estimate, timing->sample_ns, timing->disturbed ? OTHERS_UNKNOWN : others_ppm, now);
     /* Beside others, a launch on an idle stream may have waited for its first time slice. */
     bool informs = !timing->disturbed && (others_ppm == 0 || timing->queued);
-    if (informs) estimate_learn_running(estimate, &sums, timing->sample_ns, others_ppm, cost->interval + 1);
+    if (informs) estimate_learn_running(estimate, timing->sample_ns, others_ppm);
+    if (!timing->disturbed) estimate_sum(&sums, estimate, timing->sample_ns, others_ppm, cost->interval + 1);
     uint64_t value = value_of(estimate, others_ppm);
     /* The first launches of a kernel are all timed, because a single sample may be wrong. */
     cost->interval = estimate->samples < 4 ? 0 : interval_of(value);

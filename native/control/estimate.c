@@ -100,14 +100,17 @@ void estimate_learn(struct estimate *estimate, uint64_t sample_ns, uint32_t othe
   if (uses_mean(estimate, others_ppm)) learn_mean(estimate, sample_ns, others_ppm);
 }
 
-void estimate_learn_running(struct estimate *estimate, struct estimate_sums *sums, uint64_t sample_ns,
-                            uint32_t others_ppm, uint32_t launches) {
-  uint64_t low = lowest(estimate), own_ns = own_part(sample_ns, others_ppm);
+void estimate_learn_running(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm) {
+  uint64_t low = lowest(estimate);
   if (estimate->own_of < OWN_OVER) estimate->own_of++;
-  estimate->own_ns = towards(estimate->own_ns, own_ns, estimate->own_of);
+  estimate->own_ns = towards(estimate->own_ns, own_part(sample_ns, others_ppm), estimate->own_of);
   estimate->beyond_ppm =
       (uint32_t)towards(estimate->beyond_ppm, sample_ns > low + low / 2 ? VGPU_PPM_WHOLE : 0, estimate->own_of);
-  sums->own_ns = towards(sums->own_ns, own_ns * launches, SUMS_OVER);
+}
+
+void estimate_sum(struct estimate_sums *sums, const struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm,
+                  uint32_t launches) {
+  sums->own_ns = towards(sums->own_ns, own_part(sample_ns, others_ppm) * launches, SUMS_OVER);
   sums->cluster_ns = towards(sums->cluster_ns, cluster_value(estimate) * launches, SUMS_OVER);
 }
 

@@ -37,7 +37,7 @@ struct estimate {
   uint32_t own_of;
 };
 
-/* Over the same samples of all launches of a process. */
+/* Over the samples of all launches of a process. */
 struct estimate_sums {
   uint64_t own_ns;     /* what the means of their samples say */
   uint64_t cluster_ns; /* what the lowest of their samples say */
@@ -46,13 +46,16 @@ struct estimate_sums {
 /* `others_ppm`: what other processes used of the GPU during the sample; 0: nothing, OTHERS_UNKNOWN: not known. */
 void estimate_learn(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm, uint64_t now);
 
-/* The same sample, which stands for this many launches, if it cannot include the wait for a first time slice: no other
- * container uses the GPU, or the launch was queued behind earlier work of its stream. */
-void estimate_learn_running(struct estimate *estimate, struct estimate_sums *sums, uint64_t sample_ns,
-                            uint32_t others_ppm, uint32_t launches);
+/* The same sample, if it cannot include the wait for a first time slice: no other container uses the GPU, or the launch
+ * was queued behind earlier work of its stream. */
+void estimate_learn_running(struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm);
 
 /* Whether there are enough such samples. */
 bool estimate_is_settled(const struct estimate *estimate);
+
+/* Adds a sample, which stands for this many launches. */
+void estimate_sum(struct estimate_sums *sums, const struct estimate *estimate, uint64_t sample_ns, uint32_t others_ppm,
+                  uint32_t launches);
 
 /* The estimated cost of the launch, given what other processes use now. 0 while there is no sample. */
 uint64_t estimate_value(const struct estimate *estimate, uint32_t others_ppm);

@@ -41,7 +41,8 @@ static uint64_t charge_of(struct estimate *estimate, struct estimate_sums *sums,
                           uint64_t now) {
   uint32_t others_ppm = others * 1000000 / (others + 1);
   estimate_learn(estimate, sample_ns, others_ppm, now);
-  estimate_learn_running(estimate, sums, sample_ns, others_ppm, 1);
+  estimate_learn_running(estimate, sample_ns, others_ppm);
+  estimate_sum(sums, estimate, sample_ns, others_ppm, 1);
   uint64_t value = estimate_value(estimate, others_ppm), least = estimate_least(estimate, sums);
   return value > least ? value : least;
 }
@@ -122,7 +123,8 @@ int main(void) {
         bool interrupted = draw(10) < (k == 0 ? 6 : k == 1 ? 1 : 4);
         uint64_t sample = order[k] + (interrupted ? others * 2000000ull : 0);
         estimate_learn(&ordered[k], sample, others_ppm, turn * 4000000ull);
-        estimate_learn_running(&ordered[k], &ordered_sums, sample, others_ppm, timed_each[k]);
+        estimate_learn_running(&ordered[k], sample, others_ppm);
+        estimate_sum(&ordered_sums, &ordered[k], sample, others_ppm, timed_each[k]);
         if (k > 0 || turn <= 4000) continue;
         uint64_t value = estimate_value(&ordered[k], others_ppm), least = estimate_least(&ordered[k], &ordered_sums);
         first_charge += (double)(value > least ? value : least) / 360;
@@ -153,7 +155,8 @@ int main(void) {
   for (int i = 0; i < 20000; i++) {
     uint64_t cost = duration(0), sample = contended(cost, 1);
     estimate_learn(&unknown, sample, OTHERS_UNKNOWN, (uint64_t)i * 2000000);
-    estimate_learn_running(&unknown, &unknown_sums, sample, OTHERS_UNKNOWN, 1);
+    estimate_learn_running(&unknown, sample, OTHERS_UNKNOWN);
+    estimate_sum(&unknown_sums, &unknown, sample, OTHERS_UNKNOWN, 1);
     if (i < 100) continue;
     unknown_truth += (double)cost;
     unknown_charge += (double)estimate_least(&unknown, &unknown_sums);
