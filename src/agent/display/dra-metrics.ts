@@ -24,7 +24,7 @@ export const DRA_METRICS: readonly NodeMetric[] = [
   {
     name: 'gpu_dra_feature',
     type: 'gauge',
-    help: 'With claims: 1 if the API server stores the feature of devices (shares, taints), 0 if its feature gate is off',
+    help: 'With claims: 1 if the API server stores the feature of devices (shares, taints, counters), 0 if its feature gate is off',
     labels: ['feature'],
     read: ({ counts: { dra } }) =>
       dra === null
