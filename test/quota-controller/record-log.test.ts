@@ -50,50 +50,57 @@ class Stored {
 }
 
 test('a log is read as it was written, in full or from an earlier state with its changes', (t) => {
-  const edits = fc.array(
-    fc.tuple(
-      fc.nat(30).map((index) => `w${index}`),
-      fc.option(fc.nat(1000)),
-    ),
-    { minLength: 1, maxLength: 12 },
-  );
+  const names = [...Array(31).keys()].map((index) => `w${index}`);
+  // After 26 times, segments hold nearly as many replaced records as it takes to clean the oldest one, which has ten
+  // records that count.
+  const rewritten = fc.constantFrom(0, 26);
+  const edits = fc.array(fc.tuple(fc.constantFrom(...names), fc.option(fc.nat(1000))), { minLength: 1, maxLength: 12 });
   fc.assert(
-    fc.property(fc.array(fc.tuple(edits, fc.boolean()), { maxLength: 40 }), fc.nat(39), (steps, from) => {
-      const expected = new Map<string, StoredRecord>();
-      const stored = new Stored();
-      let log = RecordLog.empty();
-      let known = log;
-      for (const [index, [step, isSealed]] of steps.entries()) {
-        if (index === from) known = log;
-        const some = editsOf(step);
-        for (const [key, each] of some) {
-          if (each.value === null) expected.delete(key);
-          else expected.set(key, each);
+    fc.property(
+      fc.array(fc.tuple(edits, fc.boolean()), { maxLength: 40 }),
+      fc.nat(39),
+      rewritten,
+      (steps, from, rewrites) => {
+        const expected = new Map<string, StoredRecord>();
+        const stored = new Stored();
+        let log = RecordLog.empty();
+        const write = (some: ReadonlyMap<string, StoredRecord>, isSealed: boolean): void => {
+          for (const [key, each] of some) {
+            if (each.value === null) expected.delete(key);
+            else expected.set(key, each);
+          }
+          log = stored.write(log.with(some), isSealed);
+        };
+        for (let cores = 1; cores <= rewrites; cores++)
+          write(editsOf(names.slice(cores === 1 ? 0 : 10).map((name) => [name, cores])), true);
+        let known = log;
+        for (const [index, [step, isSealed]] of steps.entries()) {
+          if (index === from) known = log;
+          write(editsOf(step), isSealed);
         }
-        log = stored.write(log.with(some), isSealed);
-      }
-      const content = contentOf(expected.values());
-      const late = stored.read(known);
-      // The changes bring an engine that knows the earlier state to the later one.
-      const told = new Map([...known.values()].map((each) => [recordKey(each), each]));
-      for (const [key, each] of late.changes ?? []) {
-        if (each.value === null) told.delete(key);
-        else told.set(key, each);
-      }
-      const has = [...Array(31).keys()].every((index) => {
-        const key = recordKey(record(`w${index}`, 1));
-        return log.has(key) === expected.has(key) && late.log.has(key) === expected.has(key);
-      });
-      const next = editsOf([['next', 1]]);
-      return (
-        has &&
-        late.changes !== null &&
-        [log.values(), stored.read().log.values(), late.log.values(), told.values(), log.merged().values()].every(
-          (records) => contentOf(records) === content,
-        ) &&
-        late.log.with(next).text === log.with(next).text
-      );
-    }),
+        const content = contentOf(expected.values());
+        const late = stored.read(known);
+        // The changes bring an engine that knows the earlier state to the later one.
+        const told = new Map([...known.values()].map((each) => [recordKey(each), each]));
+        for (const [key, each] of late.changes ?? []) {
+          if (each.value === null) told.delete(key);
+          else told.set(key, each);
+        }
+        const has = names.every((name) => {
+          const key = recordKey(record(name, 1));
+          return log.has(key) === expected.has(key) && late.log.has(key) === expected.has(key);
+        });
+        const next = editsOf([['next', 1]]);
+        return (
+          has &&
+          late.changes !== null &&
+          [log.values(), stored.read().log.values(), late.log.values(), told.values(), log.merged().values()].every(
+            (records) => contentOf(records) === content,
+          ) &&
+          late.log.with(next).text === log.with(next).text
+        );
+      },
+    ),
     { numRuns: 500 },
   );
   t.end();

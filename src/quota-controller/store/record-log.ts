@@ -122,12 +122,24 @@ export class RecordLog {
     };
     let log = yield* base.#withSegments(parsed());
     const kept = new Set(list.ids);
-    for (const id of base.segments.keys()) if (!kept.has(id)) log = log.#without(id);
+    const before = [...base.#tail.records.values()];
+    for (const [id, piece] of base.segments) {
+      if (kept.has(id)) continue;
+      before.push(...base.#liveOf(id, piece));
+      log = log.#without(id);
+    }
     const complete = log;
     const tailText = list.series === '' ? text : text.slice(text.indexOf(END) + 1);
     const tail = Tail.read(tailText, base.#tail, (key) => complete.#isInSegment(key));
     log = log.#copy({ tail, list });
-    return { log, changes: base === known ? changesOf(base.#tail.records, added, tail.records) : null };
+    if (base !== known) return { log, changes: null };
+    for (const [key, record] of tail.records)
+      if (added.has(key) || !isDeepStrictEqual(base.#tail.records.get(key), record)) added.set(key, record);
+    // A segment that was cleaned meanwhile takes the deletions of its records with it.
+    for (const record of before)
+      if (record.value !== null && !log.has(recordKey(record)))
+        added.set(recordKey(record), { ...record, value: null });
+    return { log, changes: added };
   }
 
   /** The text for the ledger object: the list of segments, if there are any, and the tail. */
@@ -288,15 +300,6 @@ export class RecordLog {
     const { tail = this.#tail, segments = this.segments, index = this.#index, list = this.#list } = changed;
     return new RecordLog(tail, segments, index, list, changed.counts ?? { written: this.#written, live: this.#live });
   }
-}
-
-/** The differences between two states; the later one has new segments with the records `added`. */
-function changesOf(before: Edits, added: Map<string, StoredRecord>, tail: Edits): Edits {
-  const removed = [...before].filter(([key, { value }]) => value !== null && !tail.has(key) && !added.has(key));
-  for (const [key, record] of tail)
-    if (added.has(key) || !isDeepStrictEqual(before.get(key), record)) added.set(key, record);
-  for (const [key, record] of removed) added.set(key, { ...record, value: null });
-  return added;
 }
 
 function atOnce<T>(steps: Iterator<void, T>): T {
