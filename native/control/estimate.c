@@ -20,6 +20,9 @@
 /* A duration varies if more samples than interruptions explain, by this part, lie far above the lowest one. The fewer
  * samples, the more of them it takes. */
 #define VARIES_PPM 45000u
+/* All samples of a kernel that fills a time slice may be interrupted. Its duration varies if its mean is so many times
+ * its lowest samples, which is more than others can lengthen it and than the agent can correct. */
+#define VARIES_TIMES 4u
 /* Upper bound for the share of other processes during a launch. */
 #define OTHERS_MOST_PPM 950000u
 
@@ -122,6 +125,8 @@ static bool varies(const struct estimate *estimate, const struct estimate_sums *
   uint64_t of = estimate->own_of;
   if (of == 0 || sums->own_ns <= sums->cluster_ns + sums->cluster_ns / 2) return false;
   uint64_t interrupted_ppm = lowest(estimate) * VGPU_PPM_WHOLE / SLICE_LEAST_NS;
+  if (interrupted_ppm + VARIES_PPM >= VGPU_PPM_WHOLE)
+    return estimate_is_settled(estimate) && estimate->own_ns / VARIES_TIMES > cluster_value(estimate);
   return estimate->beyond_ppm > interrupted_ppm + VARIES_PPM * (OWN_OVER / of) * (OWN_OVER / of);
 }
 
