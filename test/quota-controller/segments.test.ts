@@ -191,3 +191,28 @@ test('a ledger of an earlier version is taken over in place', async (t) => {
   const merged = await replica(client, 4096);
   t.equal(contentOf(merged.engine.records()), contentOf(fresh.engine.records()));
 });
+
+test('a ledger that was set back to an earlier state is read by a replica that knows a later one', async (t) => {
+  const { server, client } = await place(t);
+  const { engine, store } = await replica(client);
+  await engine.createGroup({ name: 'g', hard: { 'limits.cpu': HARD } });
+  const add = async (name: string): Promise<void> => {
+    const demand = demandOf(name, 1, 1);
+    await engine.observe({ workload: demand.workload, group: 'g', demand });
+  };
+  for (const name of ['a', 'b', 'c']) await add(name);
+  const path = `${LEDGERS_PATH}/g`;
+  const before = await client.request({ method: 'GET', path });
+  if (!before.ok) throw new Error('no ledger');
+  for (const name of ['d', 'e', 'f']) await add(name);
+  const later = server.all('bizgroupledgers').find(({ metadata }) => metadata.name === 'g');
+  const body = { ...(before.body as object), metadata: later?.metadata };
+  t.equal((await client.request({ method: 'PUT', path, body })).ok, true);
+  const [image] = await store.read(['g']);
+  const workloads = [...(image?.records ?? [])].filter(({ kind }) => kind === 'workload').map(({ key }) => key);
+  t.same(
+    workloads.sort(),
+    ['a', 'b', 'c'].map((name) => `Job.batch/ns/${name}`),
+  );
+  await engine.close();
+});

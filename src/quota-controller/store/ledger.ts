@@ -222,10 +222,8 @@ async function readPage(
   source: SegmentSource,
   known?: RecordLog,
 ): Promise<{ readonly page: LedgerPage; readonly changes: Edits | null } | null> {
-  const { series, ids } = RecordLog.listed(records);
-  const base = known?.list.series === series ? known : null;
-  const missing = ids.filter((id) => base?.segments.has(id) !== true);
-  const texts = missing.length === 0 ? new Map<number, string>() : await source(series, missing);
+  const { series, ids } = RecordLog.lacking(records, known);
+  const texts = ids.length === 0 ? new Map<number, string>() : await source(series, ids);
   if (texts === null) return null;
   const { log, changes } = await inTurns(RecordLog.reading(records, texts, known));
   return { page: { group, parent, token, head, children: new Map(Object.entries(children)), records: log }, changes };

@@ -93,9 +93,16 @@ export class RecordLog {
     return { series, next: Number(next), ids: [...idsOf(ranges)] };
   }
 
+  /** The segments that a text lists and `known` lacks, or all of them if the text is no later state of `known`. */
+  static lacking(text: string, known = RecordLog.empty()): SegmentList {
+    const list = RecordLog.listed(text);
+    const isLater = continues(known.#list, list);
+    return { ...list, ids: list.ids.filter((id) => !isLater || !known.segments.has(id)) };
+  }
+
   /**
-   * Reads a text. `segments` has the text of each listed segment that `known`, an earlier state of the same log, lacks:
-   * only new segments are parsed. Throws if the text is not valid.
+   * Reads a text. `segments` has the text of each segment that `known`, a state of the same log, lacks: only new segments
+   * are parsed. Throws if the text is not valid.
    */
   static read(text: string, segments: ReadonlyMap<number, string> = new Map(), known = RecordLog.empty()): ReadLog {
     return atOnce(RecordLog.reading(text, segments, known));
