@@ -101,8 +101,8 @@ export class RecordLog {
   }
 
   /**
-   * Reads a text. `segments` has the text of each segment that `known`, a state of the same log, lacks: only new segments
-   * are parsed. Throws if the text is not valid.
+   * Reads a text. `segments` has the text of each segment that `known`, a state of the same log, lacks: only new
+   * segments are parsed. Throws if the text is not valid.
    */
   static read(text: string, segments: ReadonlyMap<number, string> = new Map(), known = RecordLog.empty()): ReadLog {
     return atOnce(RecordLog.reading(text, segments, known));
