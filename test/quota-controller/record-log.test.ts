@@ -1,9 +1,9 @@
 import { inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import { test } from 'tap';
-import type { StoredRecord } from '../../src/quota/index.js';
+import type { ShapeRecord, StoredRecord } from '../../src/quota/index.js';
 import { RecordLog } from '../../src/quota-controller/store/record-log.js';
-import { writePiece } from '../../src/quota-controller/store/record-text.js';
+import { readPiece, writePiece } from '../../src/quota-controller/store/record-text.js';
 import { recordKey } from '../../src/quota-controller/store/tail.js';
 
 /** A workload with one of a few shapes. */
@@ -47,6 +47,17 @@ class Stored {
   read(known?: RecordLog): ReturnType<typeof RecordLog.read> {
     return RecordLog.read(this.text, this.segments, known);
   }
+
+  /** Writes the tail as another version does: in one piece, or in several of which one repeats all records. */
+  rewrite(pieces: 1 | 3): void {
+    const at = this.text.startsWith('//') ? this.text.indexOf('.') + 1 : 0;
+    const [list, tail] = [this.text.slice(0, at), this.text.slice(at)];
+    const shapes: ShapeRecord[] = [];
+    const all = tail.split('.').flatMap((piece) => readPiece(piece, shapes));
+    const records = [...new Map(all.map((each) => [recordKey(each), each])).values()];
+    const again = pieces === 1 ? [] : [tail, writePiece([], shapes)];
+    this.text = `${list}${[...again, writePiece(records, pieces === 1 ? [] : shapes)].join('.')}`;
+  }
 }
 
 test('a log is read as it was written, in full or from an earlier state with its changes', (t) => {
@@ -55,9 +66,11 @@ test('a log is read as it was written, in full or from an earlier state with its
   // records that count.
   const rewritten = fc.constantFrom(0, 26);
   const edits = fc.array(fc.tuple(fc.constantFrom(...names), fc.option(fc.nat(1000))), { minLength: 1, maxLength: 12 });
+  // The writer of a step is the last one, a process that has just started, or one that read what another version wrote.
+  const writers = fc.constantFrom<'last' | 'new' | 1 | 3>('last', 'last', 'new', 1, 3);
   fc.assert(
     fc.property(
-      fc.array(fc.tuple(edits, fc.boolean()), { maxLength: 40 }),
+      fc.array(fc.tuple(edits, fc.boolean(), writers), { maxLength: 40 }),
       fc.nat(39),
       rewritten,
       (steps, from, rewrites) => {
@@ -74,8 +87,10 @@ test('a log is read as it was written, in full or from an earlier state with its
         for (let cores = 1; cores <= rewrites; cores++)
           write(editsOf(names.slice(cores === 1 ? 0 : 10).map((name) => [name, cores])), true);
         let known = log;
-        for (const [index, [step, isSealed]] of steps.entries()) {
+        for (const [index, [step, isSealed, writer]] of steps.entries()) {
           if (index === from) known = log;
+          if (typeof writer === 'number') stored.rewrite(writer);
+          if (writer !== 'last') log = stored.read(writer === 'new' ? undefined : log).log;
           write(editsOf(step), isSealed);
         }
         const content = contentOf(expected.values());
