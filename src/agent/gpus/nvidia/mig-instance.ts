@@ -2,7 +2,7 @@ import type { MigInstance } from '../../../gpu/gpu.js';
 import type { ExcludedGpu, GpuDetails } from '../driver.js';
 import * as identity from './identity.js';
 import { NVML } from './nvml-code.js';
-import { optional, type NvmlGpu } from './nvidia-gpu.js';
+import { optional, settled, type NvmlGpu } from './nvidia-gpu.js';
 import type { Nvml } from './nvml.js';
 import { filling, uint, type Handle, type Question } from './question.js';
 
@@ -20,9 +20,12 @@ const UUID_PATTERN = /^MIG-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
  * sensors with its GPU.
  */
 export async function describeInstances(nvml: Nvml, parent: NvmlGpu, firstIndex: number): Promise<Instances> {
-  const handles = await instanceHandles(nvml, parent);
-  const found: NvmlGpu[] = [];
-  for (const handle of handles) found.push(await describeInstance(nvml, parent, handle, firstIndex + found.length));
+  const found = await settled(async () => {
+    const all: NvmlGpu[] = [];
+    for (const handle of await instanceHandles(nvml, parent))
+      all.push(await describeInstance(nvml, parent, handle, firstIndex + all.length));
+    return all;
+  });
   const reasons = new Map(found.map((gpu) => [gpu, exclusion(gpu, found)]));
   return {
     usable: found.filter((gpu) => reasons.get(gpu) === null),

@@ -2,7 +2,7 @@ import type { FoundInstance, MigPlace, MigProfile, PartitionableGpu } from '../.
 import { DriverError, type Destroyed, type GpuDetails } from '../driver.js';
 import * as identity from './identity.js';
 import { gpuInstanceId, instanceHandles, profileName } from './mig-instance.js';
-import { optional, type NvmlGpu } from './nvidia-gpu.js';
+import { optional, settled, type NvmlGpu } from './nvidia-gpu.js';
 import { NVML } from './nvml-code.js';
 import type { Nvml } from './nvml.js';
 import { command, filling, listing, textAt, type Handle, type Listed, type Question } from './question.js';
@@ -29,18 +29,28 @@ export async function askPartition(nvml: Nvml, gpu: NvmlGpu): Promise<Partitiona
   return found === null ? null : { gpu: gpu.details, profiles, found: found.map(({ handle: _, ...one }) => one) };
 }
 
+type Found = FoundInstance & { readonly handle: Handle };
+
 /** The GPU instances of these profiles; null if the driver does not list them. */
-export async function foundInstances(
+export function foundInstances(
   nvml: Nvml,
   gpu: NvmlGpu,
   profiles: readonly Pick<MigProfile, 'id'>[],
-): Promise<readonly (FoundInstance & { readonly handle: Handle })[] | null> {
+): Promise<readonly Found[] | null> {
+  return settled(() => readInstances(nvml, gpu, profiles));
+}
+
+async function readInstances(
+  nvml: Nvml,
+  gpu: NvmlGpu,
+  profiles: readonly Pick<MigProfile, 'id'>[],
+): Promise<readonly Found[] | null> {
   const uuids = new Map<number, string[]>();
   for (const handle of await instanceHandles(nvml, gpu)) {
     const id = await nvml.require(gpu.target, gpuInstanceId(handle));
     uuids.set(id, [...(uuids.get(id) ?? []), await nvml.require(gpu.target, identity.uuid(handle))]);
   }
-  const found: (FoundInstance & { readonly handle: Handle })[] = [];
+  const found: Found[] = [];
   for (const { id: profileId } of profiles) {
     const listed = await nvml.ask(gpu.target, gpuInstances(gpu.handle, profileId));
     if (listed === null || !('entries' in listed)) return null;

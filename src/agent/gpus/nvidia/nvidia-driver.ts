@@ -68,18 +68,18 @@ export class NvidiaDriver implements Driver {
           throw new DriverError('failed', `${gpu.target}: the driver does not list its MIG instances`);
         return partition.found;
       }),
-    create: async (place) => {
-      const uuid = await this.#onGpu(place.gpuUuid, ({ session }, gpu) => createInstance(session.nvml, gpu, place));
-      await this.#renew();
-      return uuid;
-    },
-    destroy: async (place, uuid) => {
-      const result = await this.#onGpu(place.gpuUuid, ({ session }, gpu) =>
-        destroyInstance(session.nvml, gpu, place, uuid),
-      );
-      if (result === 'destroyed') await this.#renew();
-      return result;
-    },
+    create: (place) =>
+      this.#divide(
+        place.gpuUuid,
+        ({ session }, gpu) => createInstance(session.nvml, gpu, place),
+        () => true,
+      ),
+    destroy: (place, uuid) =>
+      this.#divide(
+        place.gpuUuid,
+        ({ session }, gpu) => destroyInstance(session.nvml, gpu, place, uuid),
+        (result) => result === 'destroyed',
+      ),
   };
   readonly #paths: readonly string[];
   readonly #kernel: KernelDriver;
@@ -101,6 +101,8 @@ export class NvidiaDriver implements Driver {
   #stopTicking: (() => void) | null = null;
   #ticking: Promise<void> | null = null;
   #ticks = 0;
+  /** Number of running changes of MIG instances. */
+  #dividing = 0;
   #closed = false;
 
   constructor(options: NvidiaOptions = {}) {
@@ -232,17 +234,36 @@ export class NvidiaDriver implements Driver {
     await closeSession(connection.session);
   }
 
+  /**
+   * Changes the MIG instances of a GPU, and reads the machine again. Surveys wait meanwhile: they would find half of the
+   * change.
+   */
+  async #divide<T>(
+    gpuUuid: string,
+    change: (connection: Connection, gpu: NvmlGpu) => Promise<T>,
+    isChanged: (result: T) => boolean,
+  ): Promise<T> {
+    this.#dividing += 1;
+    try {
+      const result = await this.#onGpu(gpuUuid, change);
+      if (isChanged(result)) await this.#renew();
+      return result;
+    } finally {
+      this.#dividing -= 1;
+    }
+  }
+
   /** Reads the machine again. NVML stays initialised meanwhile, so that other calls go on. */
   async #renew(): Promise<void> {
+    // A connection that is being made may have read the machine too early.
+    await this.#connecting?.catch(() => undefined);
     const before = this.#connection;
     this.#connection = null;
-    try {
-      await this.#connected();
-    } finally {
-      // A running tick uses the events of the earlier session.
-      await this.#ticking;
-      if (before !== null) await closeSession(before.session);
-    }
+    // The listeners hear of a failure, and later calls and ticks connect again.
+    await this.#connected().catch(() => undefined);
+    // A running tick uses the events of the earlier session.
+    await this.#ticking;
+    if (before !== null) await closeSession(before.session);
   }
 
   async #onGpu<T>(uuid: string, work: (connection: Connection, gpu: NvmlGpu) => Promise<T>): Promise<T> {
@@ -281,10 +302,10 @@ export class NvidiaDriver implements Driver {
       const everyone = tick % TICKS_PER_ROUND === 0;
       const [news, found] = await Promise.all([
         watch.visited(everyone),
-        everyone ? surveyMachine(session, this.#kernel) : session.fingerprint,
+        everyone && this.#dividing === 0 ? surveyMachine(session, this.#kernel) : session.fingerprint,
       ]);
       this.#emit(...news);
-      if (found !== session.fingerprint) {
+      if (found !== session.fingerprint && this.#dividing === 0) {
         await this.#disconnect(connection);
         await this.#connected();
       }

@@ -47,3 +47,13 @@ export async function optional<T>(answer: Promise<T | null>): Promise<T | null> 
     throw error;
   }
 }
+
+/** Reads again after a failure, since somebody may have destroyed a MIG instance meanwhile. */
+export async function settled<T>(read: () => Promise<T>): Promise<T> {
+  for (let left = 2; ; left--)
+    try {
+      return await read();
+    } catch (error) {
+      if (left === 0 || !(error instanceof DriverError) || error.code !== 'failed') throw error;
+    }
+}

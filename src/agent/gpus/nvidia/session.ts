@@ -1,5 +1,5 @@
 import { levelBetween, linksBetween, topologyOfPairs, type Topology } from '../../../gpu/topology/topology.js';
-import type { PartitionableGpu } from '../../../gpu/mig-partition.js';
+import type { FoundInstance, PartitionableGpu } from '../../../gpu/mig-partition.js';
 import { DriverError, type ExcludedGpu, type GpuDetails, type Inventory } from '../driver.js';
 import { inventoryNotes } from '../notes.js';
 import { DRIVER_TARGET } from './call-gate.js';
@@ -15,7 +15,7 @@ import {
 import * as identity from './identity.js';
 import type { KernelDriver } from './kernel-driver.js';
 import { describeInstances, instanceUuids, type Instances } from './mig-instance.js';
-import { askPartition } from './mig-partition.js';
+import { askPartition, foundInstances } from './mig-partition.js';
 import type { Nvml } from './nvml.js';
 import type { Handle } from './question.js';
 import { askTopology } from './topology.js';
@@ -80,7 +80,7 @@ export async function openSession(nvml: Nvml, kernel: KernelDriver, mig: MigUse)
       ...(await listenForErrors(nvml, found)),
       silent: [...silent.keys()],
       mig,
-      fingerprint: total + (await modesOf(nvml, found, mig)),
+      fingerprint: [total, ...found.map((gpu) => knownMode(gpu, listed, partitionable))].join(''),
     };
   } catch (error) {
     await nvml.ask(DRIVER_TARGET, identity.shutdown()).catch(() => null);
@@ -108,8 +108,8 @@ export async function surveyMachine(session: Session, kernel: KernelDriver): Pro
     const answers = await nvml.ask(`GPU ${index}`, identity.handleByIndex(index)).catch(() => null);
     return answers === null ? '' : `; ${index} answers`;
   });
-  const modes = await modesOf(nvml, await Promise.all(known), session.mig);
-  return total + modes + (await Promise.all(back)).join('');
+  const modes = (await Promise.all(known)).map((gpu) => presentMode(session, gpu));
+  return [total, ...(await Promise.all([...modes, ...back]))].join('');
 }
 
 /** The number of GPUs according to NVML and to the kernel. */
@@ -119,13 +119,34 @@ async function countGpus(nvml: Nvml, kernel: KernelDriver): Promise<string> {
   return `${count} GPUs, kernel ${held?.join(' ') ?? 'silent'}`;
 }
 
-async function modesOf(nvml: Nvml, gpus: readonly NvmlGpu[], use: MigUse): Promise<string> {
-  const modes = gpus.map(async (gpu) => {
-    const { index, uuid, mig } = gpu.details;
-    const listed = use !== 'excluded' && mig === true ? await instanceUuids(nvml, gpu).catch(() => []) : [];
-    return `; ${index} ${uuid} ${mig} ${listed.join()}`;
-  });
-  return (await Promise.all(modes)).join('');
+/** The mode of a GPU and its instances, to be compared. */
+function modeOf(
+  { details: { index, uuid, mig } }: NvmlGpu,
+  instances: readonly string[],
+  found?: readonly FoundInstance[] | null,
+): string {
+  const places = found?.map(({ profileId, start, uuids }) => [profileId, start, ...uuids].join(':'));
+  return `; ${index} ${uuid} ${mig} ${[...instances].sort().join()} ${places?.join() ?? 'unknown'}`;
+}
+
+function knownMode(gpu: NvmlGpu, { usable, excluded }: Instances, partitionable: readonly Partitionable[]): string {
+  const { uuid } = gpu.details;
+  const instances = [...usable.map(({ details }) => details), ...excluded.map((one) => one.gpu)];
+  return modeOf(
+    gpu,
+    instances.filter(({ instance }) => instance?.parentUuid === uuid).map((one) => one.uuid),
+    partitionable.find((one) => one.gpu.uuid === uuid)?.found,
+  );
+}
+
+async function presentMode({ nvml, mig, inventory }: Session, gpu: NvmlGpu): Promise<string> {
+  if (mig === 'excluded' || gpu.details.mig !== true) return modeOf(gpu, []);
+  const listed = await instanceUuids(nvml, gpu).catch(() => []);
+  if (mig === 'instances') return modeOf(gpu, listed);
+  const known = inventory.partitionable?.find((one) => one.gpu.uuid === gpu.details.uuid);
+  const ask = async () =>
+    known === undefined ? (await askPartition(nvml, gpu))?.found : foundInstances(nvml, gpu, known.profiles);
+  return modeOf(gpu, listed, await ask().catch(() => null));
 }
 
 type Partitionable = PartitionableGpu<GpuDetails>;

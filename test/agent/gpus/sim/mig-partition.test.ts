@@ -10,6 +10,7 @@ import {
   type MigProfile,
   type PartitionableGpu,
 } from '../../../../src/gpu/mig-partition.js';
+import { eventually } from '../../../harness/eventually.js';
 import { notBuilt, SimulatedMachine } from './simulated-machine.js';
 
 const skip = notBuilt;
@@ -160,3 +161,67 @@ test(
     await driver.close();
   },
 );
+
+/** Opens the machine with a short interval of its surveys; records what listeners hear. */
+async function surveyed(t: { teardown(action: () => Promise<void>): void }, tickMs: number) {
+  const driver = MACHINE.open({ mig: 'partitioned', tickMs });
+  t.teardown(() => driver.close());
+  const heard: string[] = [];
+  driver.subscribe(({ kind }) => heard.push(kind));
+  const { partitioner } = driver;
+  const [one] = (await driver.inventory()).partitionable ?? [];
+  if (partitioner === null || one === undefined) throw new Error('the simulated libraries divide GPUs');
+  const small = (start: number) => ({ gpuUuid: one.gpu.uuid, profileId: 19, start });
+  const found = async () => (await driver.inventory()).partitionable?.[0]?.found ?? [];
+  return { driver, heard, partitioner, small, found };
+}
+
+test('a created instance is reported also if the machine cannot be read afterwards', { skip }, async (t) => {
+  const { partitioner, small, found, heard } = await surveyed(t, 60_000);
+  await MACHINE.order('fault', 'nvmlDeviceGetCount_v2', 'unknown', '--times', '1');
+  const uuid = await partitioner.create(small(2));
+  t.match(await found(), [{ profileId: 19, start: 2, uuids: [uuid] }]);
+  t.same(heard, ['unreachable', 'reachable', 'changed'], 'the next call reads it');
+  t.equal(await partitioner.destroy(small(2), uuid), 'destroyed');
+});
+
+test('surveys during the own changes cause no outage, and hide no instance', { skip }, async (t) => {
+  const { driver, partitioner, small, heard, found } = await surveyed(t, 1);
+  for (let round = 0; round < 40; round++) {
+    const uuid = await partitioner.create(small(1));
+    const { gpus } = await driver.inventory();
+    if (!gpus.some((gpu) => gpu.uuid === uuid)) t.fail(`round ${round}: the created instance is not listed`);
+    await partitioner.destroy(small(1), uuid);
+    if ((await found()).some(({ start }) => start === 1)) t.fail(`round ${round}: the destroyed instance is listed`);
+  }
+  t.same(
+    heard.filter((kind) => kind !== 'changed'),
+    [],
+  );
+});
+
+test('a survey finds a GPU instance without compute instance', { skip }, async (t) => {
+  const { found, heard } = await surveyed(t, 1);
+  const admin = await surveyed(t, 60_000);
+  await MACHINE.order('fault', 'nvmlGpuInstanceCreateComputeInstance', 'unknown', '--times', '1');
+  await MACHINE.order('fault', 'nvmlGpuInstanceDestroy', 'unknown', '--times', '1');
+  await t.rejects(admin.partitioner.create(admin.small(4)));
+  await eventually(() => heard.includes('changed'), 'the change');
+  t.match(await found(), [{ start: 4, uuids: [] }]);
+  t.equal(await admin.partitioner.destroy(admin.small(4), null), 'destroyed');
+});
+
+test('an instance that vanishes while it is read is read again', { skip }, async (t) => {
+  const admin = await surveyed(t, 60_000);
+  const uuid = await admin.partitioner.create(admin.small(4));
+  for (const call of ['nvmlDeviceGetGpuInstanceId', 'nvmlGpuInstanceGetInfo', 'nvmlDeviceGetUUID']) {
+    await MACHINE.order('fault', call, 'unknown', '--times', '1');
+    t.match(await admin.partitioner.instances(admin.small(4).gpuUuid), [{ start: 4, uuids: [uuid] }], call);
+  }
+  for (const call of ['nvmlDeviceGetGpuInstanceId', 'nvmlDeviceGetComputeInstanceId', 'nvmlGpuInstanceGetInfo']) {
+    await MACHINE.order('fault', call, 'unknown', '--times', '1');
+    const other = await surveyed(t, 60_000);
+    t.match((await other.driver.inventory()).gpus, [{ uuid, instance: { placement: { start: 4 } } }], call);
+  }
+  t.equal(await admin.partitioner.destroy(admin.small(4), uuid), 'destroyed');
+});
