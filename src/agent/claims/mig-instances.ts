@@ -13,7 +13,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { wait } from '../../host/pause.js';
 import type { Allocator } from '../allocator/index.js';
-import { DriverError, type HealthMonitor, type MigPartitioner } from '../gpus/index.js';
+import { type Destroyed, DriverError, type HealthMonitor, type MigPartitioner } from '../gpus/index.js';
 import type { InstanceSource, InstanceUse } from './ports.js';
 
 export interface MigInstancesOptions {
@@ -162,22 +162,18 @@ export class MigInstances implements InstanceSource {
       for (const other of found.filter((one) => overlap(one, { start, size: profile.size }))) {
         const owner = this.#ownerOf(gpuUuid, other);
         const [uuid] = other.uuids;
-        if (owner?.device === device && uuid !== undefined) {
-          if (owner.uuid === null) await this.#record({ ...owner, uuid });
-          return { uuid };
-        }
+        if (owner?.device === device && owner.uuid === uuid && uuid !== undefined) return { uuid };
         const label = uuid ?? `GPU instance ${other.gpuInstance}`;
-        if (owner === undefined)
+        if (owner !== undefined && owner.device !== device && this.#isInUse(owner))
+          return { isBusy: true, reason: `cannot create ${what}: ${label} is there, and its claim is not released` };
+        const result = owner === undefined ? 'foreign' : await destroyMade(partitioner, owner);
+        if (result === 'in-use') return { isBusy: true, reason: `cannot create ${what}: processes still use ${label}` };
+        if (owner !== undefined) await this.#forget(owner);
+        if (result === 'foreign')
           return {
             isBusy: false,
             reason: `cannot create ${what}: ${label} is there, which this agent did not create; destroy it with nvidia-smi mig, or leave this GPU out of --mig-strategy=dynamic by turning its MIG mode off`,
           };
-        const isHalfMade = owner.device === device;
-        if (!isHalfMade && this.#isInUse(owner))
-          return { isBusy: true, reason: `cannot create ${what}: ${label} is there, and its claim is not released` };
-        if ((await partitioner.destroy(owner, owner.uuid)) === 'in-use')
-          return { isBusy: true, reason: `cannot create ${what}: processes still use ${label}` };
-        ledger.state = withoutInstance(ledger.state, owner);
       }
       await this.#record({ device, gpuUuid, profileId, start, uuid: null });
       if (ledger.unsaved)
@@ -207,10 +203,7 @@ export class MigInstances implements InstanceSource {
       // A call that timed out may still create the instance.
       const isRefused = error instanceof DriverError && error.code === 'failed';
       const record = ledger.state.instances.get(device);
-      if (isRefused && left !== null && !left.some(isHalfMade) && record !== undefined) {
-        ledger.state = withoutInstance(ledger.state, record);
-        await ledger.save();
-      }
+      if (isRefused && left !== null && !left.some(isHalfMade) && record !== undefined) await this.#forget(record);
       throw error;
     }
   }
@@ -221,6 +214,14 @@ export class MigInstances implements InstanceSource {
     const { uuid } = instance;
     if (uuid !== null) ledger.state = { ...ledger.state, modes: new Map(ledger.state.modes).set(uuid, 'claims') };
     await ledger.save();
+  }
+
+  /** What is at its place afterwards is published as somebody else's. */
+  async #forget(instance: MadeInstance): Promise<void> {
+    const { allocator } = this.#options;
+    allocator.ledger.state = withoutInstance(allocator.ledger.state, instance);
+    await allocator.ledger.save();
+    allocator.devicesChanged();
   }
 
   /** The record of an instance if the agent created it. */
@@ -251,12 +252,11 @@ export class MigInstances implements InstanceSource {
 
   /** Runs in the ledger's queue. */
   async #destroy(made: MadeInstance): Promise<void> {
-    const { allocator, partitioner, log } = this.#options;
-    const { ledger } = allocator;
+    const { partitioner, log } = this.#options;
     const { gpuUuid, uuid, device } = made;
     if (partitioner === null) return;
     try {
-      const result = await partitioner.destroy(made, uuid);
+      const result = await destroyMade(partitioner, made);
       if (result === 'in-use') {
         if (!this.#used.has(device))
           log.warn({ gpu: gpuUuid, uuid, device }, 'processes still use a MIG instance: it is destroyed when they end');
@@ -264,13 +264,21 @@ export class MigInstances implements InstanceSource {
         return;
       }
       this.#used.delete(device);
-      ledger.state = withoutInstance(ledger.state, made);
-      await ledger.save();
+      await this.#forget(made);
       if (result === 'foreign')
-        log.warn({ gpu: gpuUuid, uuid, device }, 'a MIG instance was replaced by somebody else; the new one stays');
+        log.warn({ gpu: gpuUuid, uuid, device }, 'somebody else created the MIG instance at this place: it stays');
       else log.info({ gpu: gpuUuid, uuid, device }, 'MIG instance destroyed');
     } catch (error) {
       log.error({ err: error, gpu: gpuUuid, uuid, device }, 'a MIG instance cannot be destroyed; retrying');
     }
   }
+}
+
+/**
+ * Destroys the instance of a record. One without a recorded UUID was never given to a claim: if a process uses what is
+ * there, somebody else created it in the meantime.
+ */
+async function destroyMade(partitioner: MigPartitioner, made: MadeInstance): Promise<Destroyed> {
+  const result = await partitioner.destroy(made, made.uuid);
+  return result === 'in-use' && made.uuid === null ? 'foreign' : result;
 }

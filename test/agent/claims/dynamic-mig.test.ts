@@ -300,3 +300,42 @@ test(
     t.same(await present(admin), []);
   },
 );
+
+test(
+  'an instance that a process uses is not destroyed for a record without UUID: somebody else created it',
+  { skip: skip === false ? noCompiler : skip },
+  async (t) => {
+    const admin = administrator(t);
+    const node = await started(t);
+    const made = { gpuUuid: GPU, profileId: SMALL, start: 3 };
+    const uuid = await admin.create(made);
+    const program = MACHINE.startProgram(t, { CUDA_VISIBLE_DEVICES: uuid });
+    const uses = async (): Promise<boolean> => (await MACHINE.order('status')).includes('"process":');
+    await eventually(uses, 'the program');
+    const device = place(SMALL, 3);
+    const record = async (): Promise<void> => {
+      const { ledger } = node.agent.allocator;
+      await ledger.run(async () => {
+        ledger.state = { ...ledger.state, instances: new Map([[device, { ...made, device, uuid: null }]]) };
+        await ledger.save();
+      });
+    };
+    await record();
+    node.allocate('late', { device });
+    t.match(await node.given('late'), new RegExp(`${uuid} is there, which this agent did not create`, 'u'));
+    t.equal(node.agent.allocator.state.instances.size, 0);
+    await record();
+    await node.node.stopAgent();
+    await node.node.startAgent();
+    t.equal(node.agent.allocator.state.instances.size, 0);
+    await eventually(
+      () => slices(node)[0]?.sharedCounters?.[0]?.counters['memory-slice-3']?.value === '0',
+      'its counters are taken off',
+    );
+    program.kill('SIGKILL');
+    await eventually(async () => !(await uses()), 'the end of the program');
+    await node.unprepare('late');
+    t.same(await present(admin), ['19@3']);
+    await admin.destroy(made, uuid);
+  },
+);
