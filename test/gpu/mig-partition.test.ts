@@ -1,6 +1,8 @@
 import { test } from 'tap';
 import { placeName } from '../../src/gpu/claims/names.js';
+import { ALL_FEATURES, publishedDevices } from '../../src/gpu/claims/published-device.js';
 import { countersOf, countersOfGpu, overlap, placesOf, type MigProfile } from '../../src/gpu/mig-partition.js';
+import { uniformTopology } from '../../src/gpu/topology/topology.js';
 
 // What NVML of driver 580.159 reports about an H200, a GPU with media engines.
 const engines = (copy: number, decoders: number, jpeg: number, ofa: number) => ({
@@ -94,5 +96,34 @@ test('what somebody else created is taken off, and what is ours is not', (t) => 
     'memory-slice-4': 0,
     'memory-slice-7': 0,
   });
+  t.end();
+});
+
+test('an ill instance makes its place ill, and no other', (t) => {
+  const described = { ...GPU, modelName: 'H200', computeCapability: '9.0', pcieRoot: null, illness: null };
+  const instance = {
+    ...{ profile: '1g.18gb', parentUuid: GPU.uuid, gpuInstance: 9, computeInstance: 0, multiprocessors: 16 },
+    placement: { profileId: 19, start: 3 },
+  };
+  const ill = { ...described, uuid: 'MIG-0', instance, illness: { status: 'failed', evict: true } };
+  const node = {
+    gpus: [ill],
+    topology: uniformTopology(1),
+    wholeInstances: true,
+    divided: [{ ...WHOLE, gpu: described, foreign: [] }],
+    driverVersion: null,
+    cudaVersion: null,
+  };
+  const name = placeName(GPU.uuid, '1g.18gb', { profileId: 19, start: 3 });
+  const all = publishedDevices(node, () => true);
+  t.match(
+    all.filter(({ taints }) => taints.length > 0),
+    [{ name, taints: [{ value: 'failed', effect: 'NoExecute' }] }],
+  );
+  const untainted = publishedDevices(node, () => true, { ...ALL_FEATURES, taints: false });
+  t.same(
+    all.map((device) => device.name).filter((one) => !untainted.some((other) => other.name === one)),
+    [name],
+  );
   t.end();
 });

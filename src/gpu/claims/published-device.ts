@@ -133,7 +133,7 @@ export function publishedDevices(
     .sort((a, b) => a.memoryBytes - b.memoryBytes || a.index - b.index);
   const shares = features.shares && !node.wholeInstances;
   const places = features.counters
-    ? node.divided.flatMap((divided) => (published(divided.gpu) ? placeDevices(node, divided, features) : []))
+    ? node.divided.flatMap((one) => (isOffered(one.gpu.uuid) ? placeDevices(node, one, features) : []))
     : [];
   return [
     ...gpus,
@@ -154,10 +154,11 @@ export function publishedCounterSets(
   }));
 }
 
-/** A device for each place at which an instance can be created. */
+/** A device for each place at which an instance can be created; it is ill if the instance that is there is. */
 function placeDevices(node: PublishedNode, divided: PublishedPartition, features: KeptFeatures): PublishedDevice[] {
   const { gpu } = divided;
-  return placesOf(divided).map(({ profile, start }) => {
+  const made = new Map(node.gpus.map((one) => [deviceNameOf(one), one]));
+  return placesOf(divided).flatMap(({ profile, start }) => {
     const { id: profileId, name, memoryBytes, multiprocessors } = profile;
     const instance: MigInstance = {
       profile: name,
@@ -168,7 +169,9 @@ function placeDevices(node: PublishedNode, divided: PublishedPartition, features
       multiprocessors,
       placement: { profileId, start },
     };
-    const described = { ...gpu, memoryBytes, instance };
+    const illness = gpu.illness ?? made.get(deviceNameOf({ ...gpu, instance }))?.illness ?? null;
+    if (illness !== null && !features.taints) return [];
+    const described = { ...gpu, memoryBytes, instance, illness };
     const device = deviceOf(node, described, instanceAttributes(described), { ...features, shares: false });
     const { uuid: _, ...attributes } = device.attributes;
     return {
