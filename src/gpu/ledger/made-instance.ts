@@ -14,9 +14,17 @@ export function withoutInstance(state: LedgerState, { device, uuid }: MadeInstan
   return { ...state, instances, modes: new Map(modes) };
 }
 
-/** True while a claim has the instance, or processes of a released claim still run on it. */
-export function isHeld({ units }: Pick<LedgerState, 'units'>, { device, uuid }: MadeInstance): boolean {
-  return [...units.values()].some(({ devices }) =>
-    devices.some((held) => held.device === device || held.gpuUuid === uuid),
+/**
+ * True while a claim has the instance, or processes of a released claim still run on it, or a pod of the device plugin
+ * has it after a change of the strategy.
+ */
+export function isHeld(
+  { units, allocations }: Pick<LedgerState, 'units' | 'allocations'>,
+  { device, uuid }: MadeInstance,
+): boolean {
+  return (
+    [...units.values()].some(({ devices }) =>
+      devices.some((held) => held.device === device || held.gpuUuid === uuid),
+    ) || [...allocations.values()].some(({ parts }) => parts.some(({ gpuUuid }) => gpuUuid === uuid))
   );
 }
