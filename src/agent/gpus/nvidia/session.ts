@@ -211,9 +211,12 @@ function placed(instance: NvmlGpu, partitionable: readonly Partitionable[]): Nvm
   if (details.instance === undefined) return instance;
   const gpu = partitionable.find((one) => one.gpu.uuid === details.instance?.parentUuid);
   const found = gpu?.found.find(({ uuids }) => uuids.includes(details.uuid));
-  if (found === undefined) return instance;
+  const profile = gpu?.profiles.find(({ id }) => id === found?.profileId);
+  if (found === undefined || profile === undefined) return instance;
   const { profileId, start } = found;
-  return { ...instance, details: { ...details, instance: { ...details.instance, placement: { profileId, start } } } };
+  // The name by which the place is published.
+  const at = { ...details.instance, profile: profile.name, placement: { profileId, start } };
+  return { ...instance, details: { ...details, instance: at } };
 }
 
 function exclusion(

@@ -225,3 +225,13 @@ test('an instance that vanishes while it is read is read again', { skip }, async
   }
   t.equal(await admin.partitioner.destroy(admin.small(4), uuid), 'destroyed');
 });
+
+test('an instance has the profile name of its place, whatever the product is called', { skip }, async (t) => {
+  const admin = await surveyed(t, 60_000);
+  const uuid = await admin.partitioner.create(admin.small(4));
+  for (const call of ['nvmlDeviceGetName', 'nvmlDeviceGetAttributes_v2']) await MACHINE.order('fault', call, 'unknown');
+  const other = await surveyed(t, 60_000);
+  await MACHINE.order('clear');
+  t.match((await other.driver.inventory()).gpus, [{ uuid, instance: { profile: '1g.5gb' } }]);
+  t.equal(await admin.partitioner.destroy(admin.small(4), uuid), 'destroyed');
+});
