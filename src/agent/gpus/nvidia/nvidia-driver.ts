@@ -235,8 +235,8 @@ export class NvidiaDriver implements Driver {
   }
 
   /**
-   * Changes the MIG instances of a GPU, and reads the machine again. Surveys wait meanwhile: they would find half of the
-   * change.
+   * Changes the MIG instances of a GPU, and reads the machine again. Surveys wait meanwhile: they would find half of
+   * the change.
    */
   async #divide<T>(
     gpuUuid: string,
