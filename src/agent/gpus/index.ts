@@ -1,4 +1,11 @@
-export { type Destroyed, type Driver, DriverError, type GpuDetails, type Inventory, type MigPartitioner } from './driver.js';
+export {
+  type Destroyed,
+  type Driver,
+  DriverError,
+  type GpuDetails,
+  type Inventory,
+  type MigPartitioner,
+} from './driver.js';
 export { type DriverConfig, openDriver } from './drivers.js';
 export type { GpuHealthFile } from './gpu-health-file.js';
 export { GpuSampler, type GpuSource } from './gpu-sampler.js';
