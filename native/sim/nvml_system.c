@@ -224,7 +224,8 @@ SIM_API nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevi
   for (uint32_t i = 0; i < nvml.machine->node.boards; i++) {
     unsigned char bytes[sizeof uuid->value.bytes];
     sim_gpu_uuid(nvml_gpu(i), bytes);
-    if (sim_gpu_runs(nvml_gpu(i)) && memcmp(bytes, uuid->value.bytes, sizeof bytes) == 0) return give(__func__, i, device);
+    if (sim_gpu_runs(nvml_gpu(i)) && memcmp(bytes, uuid->value.bytes, sizeof bytes) == 0)
+      return give(__func__, i, device);
   }
   return NVML_ERROR_NOT_FOUND;
 }
