@@ -190,10 +190,10 @@ try {
   );
   await Promise.all(
     ['train', 'graphs', 'triton', 'jax', 'nvml', 'pools'].map((program) =>
-      check(`program ${program}`, () => runs(16, 48, ['python3', packageFile('test/gpu/programs.py'), program])),
+      check(`program ${program}`, () => runs(16, 48, ['python3', packageFile('test/real-gpu/programs.py'), program])),
     ),
   );
-  await check('program killed', () => runs(16, 48, ['python3', packageFile('test/gpu/programs.py'), 'killed']));
+  await check('program killed', () => runs(16, 48, ['python3', packageFile('test/real-gpu/programs.py'), 'killed']));
   await check('a whole GPU', async () => {
     const done = await inSlice(100, 0, ['python3', tenant, 'cupy', '1000']);
     const shown = Number(/shows as (\d+) MiB/.exec(done.stdout)?.[1]);
