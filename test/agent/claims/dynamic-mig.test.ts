@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'tap';
 import { placeName } from '../../../src/gpu/claims/names.js';
+import type { MadeInstance } from '../../../src/gpu/mig-partition.js';
 import { packageFile } from '../../../src/host/package-files.js';
 import type { MigPartitioner } from '../../../src/agent/gpus/driver.js';
 import { eventually } from '../../harness/eventually.js';
@@ -41,6 +42,18 @@ function administrator(t: Teardown): MigPartitioner {
 async function present(admin: MigPartitioner): Promise<readonly string[]> {
   const found = await admin.instances(GPU);
   return found.map(({ profileId, start }) => `${profileId}@${start}`).sort();
+}
+
+/** Whether any process has a context on the machine. */
+const isUsed = async (): Promise<boolean> => (await MACHINE.order('status')).includes('"process":');
+
+/** Writes the checkpoint of an agent that has created this instance alone. */
+async function recordInstance(node: DraNode, instance: MadeInstance): Promise<void> {
+  const { ledger } = node.agent.allocator;
+  await ledger.run(async () => {
+    ledger.state = { ...ledger.state, instances: new Map([[instance.device, instance]]) };
+    await ledger.save();
+  });
 }
 
 const started = (t: Teardown): Promise<DraNode> =>
@@ -180,15 +193,7 @@ test(
     for (const record of [true, false]) {
       const made = { gpuUuid: GPU, profileId: SMALL, start: 3 };
       const uuid = await admin.create(made);
-      const { ledger } = node.agent.allocator;
-      const device = place(SMALL, 3);
-      await ledger.run(async () => {
-        ledger.state = {
-          ...ledger.state,
-          instances: new Map([[device, { ...made, device, uuid: record ? uuid : null }]]),
-        };
-        await ledger.save();
-      });
+      await recordInstance(node, { ...made, device: place(SMALL, 3), uuid: record ? uuid : null });
       await node.node.stopAgent();
       await node.node.startAgent();
       t.same(await present(admin), []);
@@ -284,8 +289,7 @@ test(
     t.type(await node.given('busy'), Array);
     const [instance] = await admin.instances(GPU);
     const program = MACHINE.startProgram(t, { CUDA_VISIBLE_DEVICES: instance?.uuids[0] });
-    const uses = async (): Promise<boolean> => (await MACHINE.order('status')).includes('"process":');
-    await eventually(uses, 'the program');
+    await eventually(isUsed, 'the program');
     await node.unprepare('busy');
     t.same(await present(admin), ['19@6']);
     node.allocate('next', { device: place(14, 4) });
@@ -293,7 +297,7 @@ test(
     t.type(await node.given('next'), Array, 'another place of the GPU');
     await node.unprepare('next');
     program.kill('SIGKILL');
-    await eventually(async () => !(await uses()), 'the end of the program');
+    await eventually(async () => !(await isUsed()), 'the end of the program');
     t.type(await node.given('over'), Array, 'the place is free for another profile');
     t.same(await present(admin), ['9@4']);
     await node.unprepare('over');
@@ -310,16 +314,9 @@ test(
     const made = { gpuUuid: GPU, profileId: SMALL, start: 3 };
     const uuid = await admin.create(made);
     const program = MACHINE.startProgram(t, { CUDA_VISIBLE_DEVICES: uuid });
-    const uses = async (): Promise<boolean> => (await MACHINE.order('status')).includes('"process":');
-    await eventually(uses, 'the program');
+    await eventually(isUsed, 'the program');
     const device = place(SMALL, 3);
-    const record = async (): Promise<void> => {
-      const { ledger } = node.agent.allocator;
-      await ledger.run(async () => {
-        ledger.state = { ...ledger.state, instances: new Map([[device, { ...made, device, uuid: null }]]) };
-        await ledger.save();
-      });
-    };
+    const record = (): Promise<void> => recordInstance(node, { ...made, device, uuid: null });
     await record();
     node.allocate('late', { device });
     t.match(await node.given('late'), new RegExp(`${uuid} is there, which this agent did not create`, 'u'));
@@ -333,7 +330,7 @@ test(
       'its counters are taken off',
     );
     program.kill('SIGKILL');
-    await eventually(async () => !(await uses()), 'the end of the program');
+    await eventually(async () => !(await isUsed()), 'the end of the program');
     await node.unprepare('late');
     t.same(await present(admin), ['19@3']);
     await admin.destroy(made, uuid);
