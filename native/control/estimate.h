@@ -7,8 +7,8 @@
  * - If the share of other containers is known and the kernel is longer than a time slice, the mean of the samples with
  *   that share subtracted.
  * - Otherwise the cluster of samples next to the lowest: some samples of a short kernel fall between two foreign time
- *   slices. If the duration varies by itself, at least the mean with their share subtracted; half of it, if the share
- * is not known.
+ *   slices. If the duration varies by itself, at least the mean with their share subtracted; half of it, if the
+ *   share is not known.
  */
 #ifndef VGPU_ESTIMATE_H
 #define VGPU_ESTIMATE_H

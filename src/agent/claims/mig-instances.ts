@@ -216,7 +216,7 @@ export class MigInstances implements InstanceSource {
     await ledger.save();
   }
 
-  /** What is at its place afterwards is published as somebody else's. */
+  /** Drops a record. The counters then leave out whatever instance is at its place, like those of other owners. */
   async #forget(instance: MadeInstance): Promise<void> {
     const { allocator } = this.#options;
     allocator.ledger.state = withoutInstance(allocator.ledger.state, instance);
