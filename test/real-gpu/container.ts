@@ -23,7 +23,7 @@ export class Container {
   }
 
   /** Starts a program; `unshare` replaces itself by it, so that its pid is the program's. */
-  start(command: readonly string[], environment: Readonly<Record<string, string>> = {}): ChildProcess {
+  start(command: readonly string[]): ChildProcess {
     const mounts = this.given.mounts.map(({ hostPath, containerPath, readOnly }) => {
       const isDirectory = statSync(hostPath).isDirectory();
       const create = isDirectory
@@ -34,18 +34,14 @@ export class Container {
     });
     const script = [...mounts, 'exec "$@"'].join(' && ');
     return spawn('unshare', ['--mount', '--propagation=private', 'sh', '-c', script, 'container', ...command], {
-      env: { ...process.env, ...this.given.environment, ...environment },
+      env: { ...process.env, ...this.given.environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
   }
 
   /** Runs a program to its end, or to the limit. */
-  async finish(
-    command: readonly string[],
-    seconds = 120,
-    environment: Readonly<Record<string, string>> = {},
-  ): Promise<Outcome> {
-    return outcome(this.start(command, environment), seconds);
+  async finish(command: readonly string[], seconds: number): Promise<Outcome> {
+    return outcome(this.start(command), seconds);
   }
 }
 

@@ -13,17 +13,15 @@ export class RealNode {
   readonly logPath: string;
   readonly #directory: string;
   readonly #port: number;
-  readonly #flags: readonly string[];
   #agent: ChildProcess | null = null;
   #pods = 0;
 
   /** Files lie in `directory`, whose path must be short because sockets are in it. */
-  constructor(directory: string, port: number, flags: readonly string[] = []) {
+  constructor(directory: string, port: number) {
     const at = (name: string): string => join(directory, name);
     mkdirSync(directory, { recursive: true });
     this.#directory = directory;
     this.#port = port;
-    this.#flags = flags;
     this.logPath = at('agent.log');
     this.kubelet = new KubeletEmulator({ directory: at('plugins'), podResourcesSocket: at('pod-resources.sock') });
   }
@@ -43,7 +41,6 @@ export class RealNode {
       `--checkpoint-path=${at('checkpoint')}`,
       `--display-socket=${at('display.sock')}`,
       `--query-port=${this.#port}`,
-      ...this.#flags,
     ];
   }
 
