@@ -32,18 +32,19 @@ static const struct sim_mig_profile *numbered(uint32_t gpu, unsigned int number)
   return sim_mig_profile(nvml_gpu(gpu), ids[number]);
 }
 
+/* What both versions of the description of a profile have. */
+#define PROFILE_FIELDS(profile)                                                                                        \
+  .id = (profile)->id, .sliceCount = (profile)->compute_slices, .instanceCount = (profile)->most,                      \
+  .multiprocessorCount = (profile)->sms, .copyEngineCount = (profile)->compute_slices,                                 \
+  .memorySizeMB = (profile)->memory_mib
+
 SIM_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int number,
                                                          nvmlGpuInstanceProfileInfo_t *info) {
   ENTER_GPU(device);
   NVML_NEED(info != NULL);
   const struct sim_mig_profile *profile = numbered(gpu, number);
   if (profile == NULL) return NVML_ERROR_NOT_SUPPORTED;
-  *info = (nvmlGpuInstanceProfileInfo_t){.id = profile->id,
-                                         .sliceCount = profile->compute_slices,
-                                         .instanceCount = profile->most,
-                                         .multiprocessorCount = profile->sms,
-                                         .copyEngineCount = profile->compute_slices,
-                                         .memorySizeMB = profile->memory_mib};
+  *info = (nvmlGpuInstanceProfileInfo_t){PROFILE_FIELDS(profile)};
   return NVML_SUCCESS;
 }
 
@@ -54,13 +55,7 @@ SIM_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, u
   if (info->version != nvmlGpuInstanceProfileInfo_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   const struct sim_mig_profile *profile = numbered(gpu, number);
   if (profile == NULL) return NVML_ERROR_NOT_SUPPORTED;
-  *info = (nvmlGpuInstanceProfileInfo_v2_t){.version = info->version,
-                                            .id = profile->id,
-                                            .sliceCount = profile->compute_slices,
-                                            .instanceCount = profile->most,
-                                            .multiprocessorCount = profile->sms,
-                                            .copyEngineCount = profile->compute_slices,
-                                            .memorySizeMB = profile->memory_mib};
+  *info = (nvmlGpuInstanceProfileInfo_v2_t){.version = info->version, PROFILE_FIELDS(profile)};
   snprintf(info->name, sizeof info->name, "MIG %s", profile->name);
   return NVML_SUCCESS;
 }
