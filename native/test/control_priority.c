@@ -39,11 +39,11 @@ int main(void) {
   pid_t lower = slices_run(&low, batch);
   pid_t nothing = slices_run(&high, idle);
   slices_pass(300);
-  double beside_idle = slices_used(&low, 1000);
+  double beside_idle = slices_settled(&low, 1000, SHARE - 15, SHARE + 3);
   uint64_t preempted = low.usage->devices[0].preempted_ns;
   pid_t higher = slices_run(&high, serve);
   slices_pass(300);
-  double beside_busy = slices_used(&low, 2000);
+  double beside_busy = slices_settled(&low, 2000, 2, 14);
   printf("beside an idle high slice %.1f, beside a busy one %.1f\n", beside_idle, beside_busy);
   CHECK_BETWEEN(beside_idle, SHARE - 15, SHARE + 3);
   CHECK_BETWEEN(beside_busy, 2, 14);

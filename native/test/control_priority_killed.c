@@ -23,12 +23,8 @@ static bool claims(const struct slice *slice) {
   return false;
 }
 
-/* Whether the slice is charged more than that many cores of the GPU in at least one of several windows. In the other
- * windows its program may wait for a CPU. */
 static bool receives(const struct slice *slice, double hundredths) {
-  for (int window = 0; window < 20; window++)
-    if (slices_used(slice, 500) > hundredths) return true;
-  return false;
+  return slices_settled(slice, 500, hundredths, 100) >= hundredths;
 }
 
 int main(void) {

@@ -87,13 +87,41 @@ __attribute__((unused)) static void slices_pass(uint64_t ms) {
   }
 }
 
-/* The compute share, in cores, that the slice is charged over `ms` milliseconds. */
-__attribute__((unused)) static double slices_used(const struct slice *slice, uint64_t ms) {
-  uint64_t charged = __atomic_load_n(&slice->usage->devices[0].charged_ns, __ATOMIC_RELAXED);
+/* The compute shares, in cores, that each of `count` slices is charged over the same `ms` milliseconds. */
+__attribute__((unused)) static void slices_all_used(const struct slice *const slices[], double used[], int count,
+                                                    uint64_t ms) {
+  uint64_t before[VGPU_MAX_DEVICES];
+  REQUIRE(count <= (int)VGPU_MAX_DEVICES);
+  for (int i = 0; i < count; i++)
+    before[i] = __atomic_load_n(&slices[i]->usage->devices[0].charged_ns, __ATOMIC_RELAXED);
   uint64_t at = slices_now();
   slices_pass(ms);
-  uint64_t more = __atomic_load_n(&slice->usage->devices[0].charged_ns, __ATOMIC_RELAXED) - charged;
-  return 100.0 * (double)more / (double)(slices_now() - at);
+  double passed = (double)(slices_now() - at);
+  for (int i = 0; i < count; i++) {
+    uint64_t after = __atomic_load_n(&slices[i]->usage->devices[0].charged_ns, __ATOMIC_RELAXED);
+    used[i] = 100.0 * (double)(after - before[i]) / passed;
+  }
+}
+
+/* The compute share, in cores, that the slice is charged over `ms` milliseconds. */
+__attribute__((unused)) static double slices_used(const struct slice *slice, uint64_t ms) {
+  double used;
+  slices_all_used(&slice, &used, 1, ms);
+  return used;
+}
+
+#define SLICES_WINDOWS 20
+
+/* Measures one window after the other until the slice is charged between `least` and `most` cores, and returns the
+ * last window's share. A program may wait for a CPU of the host in any window, but not in twenty. */
+__attribute__((unused)) static double slices_settled(const struct slice *slice, uint64_t ms, double least,
+                                                     double most) {
+  double used = 0;
+  for (int window = 0; window < SLICES_WINDOWS; window++) {
+    used = slices_used(slice, ms);
+    if (used >= least && used <= most) break;
+  }
+  return used;
 }
 
 #endif
