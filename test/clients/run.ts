@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { Command } from 'commander';
 import { packageFile } from '../../src/host/package-files.js';
 import type { Client, Program } from './client.js';
 import { ClientMachine, whyNoMachine, type Run } from './machine.js';
@@ -11,24 +11,26 @@ import { InstallationTimedOut, NotInstallable, Workshop } from './workshop.js';
 const LIMIT_MIB = 1_000;
 const SHARE = 20;
 
-/**
- * Runs programs of other projects, alone on the simulated driver and in a slice of it, and reports the differences: all
- * programs, those whose folder is named, or with `--quick` the fast ones. A program that cannot be installed is skipped
- * with the reason. `--verbose` prints the programs' output; `--table` writes the latest results into
- * docs/reference/compatibility.md instead.
- */
-async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      quick: { type: 'boolean', default: false },
-      verbose: { type: 'boolean', default: false },
-      table: { type: 'boolean', default: false },
-    },
-  });
-  const workshop = new Workshop({ quick: values.quick });
+const command = new Command('npm run test:clients --')
+  .description(
+    'Runs programs of other projects, alone on the simulated driver and in a slice of it, and reports the differences. ' +
+      'A program that cannot be installed is skipped with the reason.',
+  )
+  .argument('[clients...]', 'folders of test/clients (default: all)')
+  .option('--quick', 'only the fast programs')
+  .option('--verbose', "print the programs' output")
+  .option('--table', 'run nothing; write the latest results into docs/reference/compatibility.md')
+  .parse();
+
+async function main(names: readonly string[]): Promise<number> {
+  const {
+    quick = false,
+    verbose = false,
+    table = false,
+  } = command.opts<{ quick?: boolean; verbose?: boolean; table?: boolean }>();
+  const workshop = new Workshop({ quick: quick });
   const results = new ResultsFile(workshop.resultsPath);
-  if (values.table) {
+  if (table) {
     writeTable(packageFile('docs/reference/compatibility.md'), results.read());
     return 0;
   }
@@ -37,9 +39,9 @@ async function main(): Promise<number> {
     console.log(`clients skipped: ${reason}`);
     return 0;
   }
-  const clients = await loadClients(positionals, values.quick);
+  const clients = await loadClients(names, quick);
   if (clients.length === 0) {
-    console.error(`no client is called ${positionals.join(' or ')}; expected one of the folders of test/clients`);
+    console.error(`no client is called ${names.join(' or ')}; expected one of the folders of test/clients`);
     return 2;
   }
   const machine = new ClientMachine({ limitMib: LIMIT_MIB, share: SHARE });
@@ -64,7 +66,7 @@ async function main(): Promise<number> {
       }
       const done: ProgramResult[] = [];
       for (const program of programs) {
-        const result = await runProgram(machine, program, values.verbose);
+        const result = await runProgram(machine, program, verbose);
         done.push(result);
         for (const fault of result.alone) console.log(`# ${program.name}, alone: ${fault}`);
         for (const fault of result.inSlice) console.log(`# ${program.name}, in a slice: ${fault}`);
@@ -153,4 +155,4 @@ function faultsOfEnd({ outputs }: Run): string[] {
     });
 }
 
-process.exitCode = await main();
+process.exitCode = await main(command.args);

@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { Argument, Command } from 'commander';
 import { Workshop } from '../clients/workshop.js';
 import { cdiCheck } from './cdi-check.js';
 import { BRANCH_CHECKS, doctorCheck, type Check } from './checks.js';
@@ -8,28 +8,25 @@ import { BRANCH_NAMES, DriverPackages, NotAvailable, type Branch } from './packa
 /** These need a kernel of the node's kind only once, not for each branch. */
 const CHECKS: readonly Check[] = [...BRANCH_CHECKS, cdiCheck, doctorCheck];
 
-/**
- * Runs the control library in front of NVIDIA's own libraries: those of all branches, or of the named ones. Packages
- * come from Debian's archive into a folder outside of this repository; branches and programs that cannot be had are
- * skipped with the reason. Output is TAP.
- */
-async function main(): Promise<number> {
-  const { positionals } = parseArgs({ allowPositionals: true });
+const command = new Command('npm run test:drivers --')
+  .description(
+    "Runs the control library in front of NVIDIA's own libraries. Packages come from Debian's archive into a folder " +
+      'outside of this repository; branches and programs that cannot be had are skipped with the reason. Output is TAP.',
+  )
+  .addArgument(new Argument('[branches...]', 'only these (default: all)').choices(BRANCH_NAMES))
+  .parse();
+
+async function main(branches: readonly string[]): Promise<number> {
   const reason = DriverPackages.whyNone() ?? whyNoMachine();
   if (reason !== null) {
     console.log(`1..0 # SKIP drivers: ${reason}`);
     return 0;
   }
-  const unknown = positionals.filter((name) => !BRANCH_NAMES.includes(name));
-  if (unknown.length > 0) {
-    console.error(`no branch is called ${unknown.join(' or ')}; expected some of ${BRANCH_NAMES.join(', ')}`);
-    return 2;
-  }
   const report = new Report();
   const packages = new DriverPackages();
   const workshop = new Workshop({ quick: false });
   try {
-    for (const name of positionals.length > 0 ? positionals : BRANCH_NAMES) {
+    for (const name of branches.length > 0 ? branches : BRANCH_NAMES) {
       const branch = fetch(packages, name, report);
       if (branch !== null) await examine(branch, workshop, report);
     }
@@ -91,4 +88,4 @@ class Report {
   }
 }
 
-process.exitCode = await main();
+process.exitCode = await main(command.args);

@@ -1,27 +1,26 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { Command } from 'commander';
 import { kubeletIsRunning, TestCluster, whyNoCluster } from './cluster.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { builtVersions, chosenVersion, KubernetesVersion, VERSION_VARIABLE } from './kubernetes-version.js';
 
-/**
- * Runs every *.e2e.js, or those whose names begin with one of the given words, each on an empty real cluster.
- * `--kubernetes VERSION`: the version (default: the newest with a build); `--all-versions`: all versions with a build,
- * one after another. `--seconds`: duration of the faults. Without the means for a cluster it says so and succeeds.
- */
-async function main(): Promise<number> {
-  const { values, positionals: wanted } = parseArgs({
-    allowPositionals: true,
-    options: {
-      seconds: { type: 'string' },
-      kubernetes: { type: 'string' },
-      'all-versions': { type: 'boolean', default: false },
-    },
-  });
-  const versions = values['all-versions'] ? builtVersions() : [];
-  const { kubernetes } = values;
+const command = new Command('npm run test:e2e --')
+  .description('Runs each end-to-end file on an empty real cluster. Without the means for one it says so and succeeds.')
+  .argument('[files...]', 'how the names of files of test/e2e begin (default: all)')
+  .option('--kubernetes <version>', 'a version with a build (default: the newest)')
+  .option('--all-versions', 'all versions with a build, one after another')
+  .option('--seconds <count>', 'duration of the faults', Number, 0)
+  .parse();
+
+async function main(wanted: readonly string[]): Promise<number> {
+  const { kubernetes, allVersions, seconds } = command.opts<{
+    kubernetes?: string;
+    allVersions?: boolean;
+    seconds: number;
+  }>();
+  const versions = allVersions ? builtVersions() : [];
   const find = kubernetes === undefined ? chosenVersion : () => new KubernetesVersion(kubernetes);
   const reason = whyNoCluster(find) ?? otherKubelet(find());
   if (reason !== null) {
@@ -35,8 +34,7 @@ async function main(): Promise<number> {
   }
   const failed: string[] = [];
   for (const version of versions.length > 0 ? versions : [find()])
-    for (const file of files)
-      if (!(await passes(version, file, Number(values.seconds ?? 0)))) failed.push(`${file} on ${version.name}`);
+    for (const file of files) if (!(await passes(version, file, seconds))) failed.push(`${file} on ${version.name}`);
   for (const line of failed) console.log(`# failed: ${line}`);
   const total = files.length * Math.max(1, versions.length);
   console.log(`# end-to-end: ${total - failed.length} of ${total} files passed`);
@@ -81,4 +79,4 @@ async function passes(version: KubernetesVersion, file: string, seconds: number)
   }
 }
 
-process.exitCode = await main();
+process.exitCode = await main(command.args);

@@ -1,34 +1,39 @@
 import { mkdtempSync, existsSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { Command, InvalidArgumentError } from 'commander';
 import { runHistories } from './campaign.js';
 
-/**
- * `npm run test:faults -- --seed N --runs 1000`: kills so many agents; `--only N`: repeats one history of that seed.
- */
+const command = new Command('npm run test:faults --')
+  .description('Kills agents at any step of random histories, and checks what is left of each.')
+  .option('--seed <number>', 'of the histories (default: another each time)', whole)
+  .option('--runs <count>', 'agents that are killed', whole, 1_000)
+  .option('--only <history>', 'repeats one history of the seed', whole)
+  .option('--together <count>', 'histories at once', whole, 20)
+  .option('--kills <count>', 'agents killed in one history', whole, 4)
+  .parse();
+
+function whole(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new InvalidArgumentError('Expected a whole number.');
+  return value;
+}
+
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-      runs: { type: 'string', default: '1000' },
-      only: { type: 'string' },
-      together: { type: 'string', default: '20' },
-      kills: { type: 'string', default: '4' },
-    },
-  });
-  const [seed, runs, together, kills] = [values.seed, values.runs, values.together, values.kills].map(Number) as [
-    number,
-    number,
-    number,
-    number,
-  ];
-  if (![seed, runs, together, kills, Number(values.only ?? 0)].every(Number.isSafeInteger))
-    throw new Error('--seed, --runs, --only, --together and --kills are whole numbers');
-  const indexes =
-    values.only === undefined
-      ? Array.from({ length: Math.ceil(runs / kills) }, (_, index) => index)
-      : [Number(values.only)];
+  const {
+    seed = Date.now() % 1_000_000,
+    runs,
+    only,
+    together,
+    kills,
+  } = command.opts<{
+    seed?: number;
+    runs: number;
+    only?: number;
+    together: number;
+    kills: number;
+  }>();
+  const indexes = only === undefined ? Array.from({ length: Math.ceil(runs / kills) }, (_, index) => index) : [only];
   const directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gmf-'));
   const begun = performance.now();
   try {

@@ -3,31 +3,29 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { Argument, Command } from 'commander';
 import { packageFile } from '../../src/host/package-files.js';
 import { timeLimit } from '../harness/time-factor.js';
 
 const CANNOT_BUILD = 3;
 const TESTS = ['upgrade', 'mixed'] as const;
 
-/**
- * Runs the tests with the real daemon of tkestack on private nodes of this machine. `--gpu-manager` and
- * `--gpu-admission`: folders or git repositories with their sources, where Go's module proxy does not have them.
- * Names of tests run only these; `--record` writes recorded.json. Without the means it says so and succeeds. Output is
- * TAP.
- */
-function main(): number {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      'gpu-manager': { type: 'string', default: '' },
-      'gpu-admission': { type: 'string', default: '' },
-      record: { type: 'boolean', default: false },
-      logs: { type: 'string' },
-    },
-  });
+const command = new Command('npm run test:tkestack --')
+  .description(
+    'Runs the tests with the real daemon of tkestack on private nodes of this machine. Without the means it says so ' +
+      'and succeeds. Output is TAP.',
+  )
+  .addArgument(new Argument('[tests...]', 'only these (default: all)').choices(TESTS))
+  .option('--gpu-manager <folder>', "folder or git repository of its sources, where Go's module proxy lacks them")
+  .option('--gpu-admission <folder>', "folder or git repository of its sources, where Go's module proxy lacks them")
+  .option('--record', 'write recorded.json')
+  .option('--logs <folder>', 'keep the logs of the nodes here')
+  .parse();
+
+function main(names: readonly string[]): number {
+  const values = command.opts<{ gpuManager?: string; gpuAdmission?: string; record?: boolean; logs?: string }>();
   const programs = process.env['TKESTACK_CACHE'] ?? join(homedir(), '.cache/gpu-manager-tkestack');
-  const reason = whyNone() ?? build(programs, values['gpu-manager'], values['gpu-admission']);
+  const reason = whyNone() ?? build(programs, values.gpuManager ?? '', values.gpuAdmission ?? '');
   if (reason !== null) {
     console.log(`1..0 # SKIP tkestack: ${reason}`);
     return values.record ? 1 : 0;
@@ -37,9 +35,7 @@ function main(): number {
   const volumes = join(work, 'volume.conf');
   writeFileSync(volumes, VOLUME_CONF);
   try {
-    const chosen = values.record
-      ? ['upgrade']
-      : TESTS.filter((name) => positionals.length === 0 || positionals.includes(name));
+    const chosen = values.record ? ['upgrade'] : TESTS.filter((name) => names.length === 0 || names.includes(name));
     const failed = chosen.filter((name) => {
       console.log(`# ${name}`);
       // The test has a limit of its own; this one also ends a node whose test ended and whose processes did not.
@@ -99,4 +95,4 @@ function build(directory: string, ...sources: readonly string[]): string | null 
   throw new Error(`scripts/build-tkestack ended with ${String(status)}`);
 }
 
-process.exitCode = main();
+process.exitCode = main(command.args);
