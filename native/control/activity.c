@@ -15,6 +15,9 @@
 /* A thread that waits for the GPU cannot renew the claim, so the claim exceeds the predicted end by this and by the
  * remaining time: work takes longer while other processes use the GPU. */
 #define WAIT_MORE_NS 50000000ull
+/* A program that launches again within this time of a wait works in steps, as a decoder does token by token: a kernel
+ * of a low slice that begins between two steps delays the second one. */
+#define PAUSE_MOST_NS 5000000ull
 
 uint32_t activity_on;
 
@@ -27,15 +30,17 @@ static struct {
   struct lock lock;
   struct vgpu_activity *file;
   uint64_t launches;
-  uint64_t until_ns; /* predicted end of all launches */
-  uint32_t waiting;  /* threads that wait for the GPU */
+  uint64_t until_ns;    /* predicted end of all launches */
+  uint64_t ended_at_ns; /* when a wait showed that all launches are complete; 0: they are not, or none was seen */
+  uint64_t pause_ns;    /* how long the program pauses between such a wait and its next launch */
+  uint32_t waiting;     /* threads that wait for the GPU */
   uint32_t count;
   bool more; /* there were more streams than entries */
   struct busy_stream streams[STREAMS];
 } here;
 
 static uint64_t claim_of(uint64_t now) {
-  if (here.count == 0 && !here.more) return 0;
+  if (here.count == 0 && !here.more) return here.ended_at_ns == 0 ? 0 : here.ended_at_ns + 2 * here.pause_ns;
   uint64_t left = here.until_ns > now ? here.until_ns - now : 0;
   if (here.waiting > 0) left = 2 * left + WAIT_MORE_NS;
   if (left == 0) return 0;
@@ -52,6 +57,16 @@ static void clear(void) {
   here.count = 0;
   here.more = false;
   here.until_ns = 0;
+}
+
+/* The longest of the last few pauses, if they are short. */
+static void learn_pause(uint64_t took_ns) {
+  if (took_ns > PAUSE_MOST_NS)
+    here.pause_ns /= 2;
+  else if (took_ns > here.pause_ns)
+    here.pause_ns = took_ns;
+  else
+    here.pause_ns -= (here.pause_ns - took_ns) / 2;
 }
 
 /* Containers created by an older agent have no such file and publish no claims. */
@@ -94,6 +109,8 @@ void activity_launch(CUstream stream, uint64_t gpu_ns) {
   lock_take(&here.lock);
   /* Streams whose work must be complete by now, although no wait showed it, do not extend the next claim. */
   if (here.waiting == 0 && here.until_ns + WAIT_MORE_NS < now) clear();
+  if (here.ended_at_ns != 0) learn_pause(now - here.ended_at_ns);
+  here.ended_at_ns = 0;
   here.launches++;
   note_stream(stream);
   here.until_ns = (here.until_ns > now ? here.until_ns : now) + gpu_ns;
@@ -112,8 +129,12 @@ uint64_t activity_wait(void) {
 
 static void end_wait(void) {
   if (here.waiting > 0) here.waiting--;
-  if (here.count == 0 && !here.more) here.until_ns = 0;
-  publish(os_now_ns());
+  uint64_t now = os_now_ns();
+  if (here.count == 0 && !here.more) {
+    if (here.ended_at_ns == 0) here.ended_at_ns = now;
+    here.until_ns = 0;
+  }
+  publish(now);
 }
 
 void activity_waited(uint64_t mark) {

@@ -1,7 +1,7 @@
 /*
  * Publishes what this process of a high slice has queued on the GPU, for low slices to read: a claim in the slice's
- * activity file (see vgpu_abi.h). The claim lasts as long as the launches cost, and ends at once when a wait shows that
- * they are complete.
+ * activity file (see vgpu_abi.h). The claim lasts as long as the launches cost. When a wait shows that they are
+ * complete, it ends at once, or after as short a pause as the program made lately before it launched again.
  */
 #ifndef VGPU_ACTIVITY_H
 #define VGPU_ACTIVITY_H

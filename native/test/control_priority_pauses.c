@@ -1,0 +1,45 @@
+#include "slices.h"
+
+/* Launches that take 20 ms each. */
+static void batch(void) {
+  CUfunction kernel = gpu_kernel("busy_ms_20");
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (;;)
+    OK(gpu_launch(kernel, 80, stream));
+}
+
+/* Steps of 1 ms, each of which is waited for, with a short pause before the next one. */
+static void decoder(void) {
+  CUfunction kernel = gpu_kernel("busy_us_200");
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (;;) {
+    for (int i = 0; i < 5; i++)
+      OK(gpu_launch(kernel, 80, stream));
+    OK(cuStreamSynchronize(stream));
+    nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
+  }
+}
+
+int main(void) {
+  TEST_BEGIN("a low slice does not begin a kernel in the short pauses of a high slice that works in steps");
+  TEST_NOT_WRAPPED("it measures time");
+  struct slice high = slices_make("high", VGPU_PRIORITY_HIGH, 90);
+  struct slice low = slices_make("low", VGPU_PRIORITY_LOW, 80);
+  slices_link(&low, &high, 100);
+  pid_t lower = slices_run(&low, batch);
+  slices_pass(300);
+  pid_t upper = slices_run(&high, decoder);
+  slices_pass(700);
+  /* The low slice has a floor of 5. A program that gets no CPU for long makes longer pauses, so windows are repeated.
+   */
+  double got = slices_used(&low, 1000);
+  for (int window = 0; window < 4 && got >= 15; window++)
+    got = slices_used(&low, 1000);
+  printf("beside steps: %.1f\n", got);
+  CHECK_BETWEEN(got, 1, 15);
+  slices_end(upper);
+  slices_end(lower);
+  return TEST_END;
+}
