@@ -4,7 +4,7 @@ import { generator } from '../../generator.js';
 import { SimulatedQuota } from './simulated-quota.js';
 
 const CPU = 'limits.cpu';
-const SITUATIONS = Number(process.env['GPU_MANAGER_COHORTS'] ?? 60);
+const SITUATIONS = Number(process.env['GPU_MANAGER_COHORTS'] ?? 20);
 const STEP_MS = 15_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -282,7 +282,7 @@ function randomCluster(seed: number): { readonly cluster: SimulatedCluster; read
   return { cluster, templates };
 }
 
-const SITUATIONS = 270;
+const SITUATIONS = Number(process.env['GPU_MANAGER_COHORTS'] ?? 90);
 const STEP_MS = 5_000;
 const MINUTE_MS = 60_000;
 
