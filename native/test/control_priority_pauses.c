@@ -32,11 +32,8 @@ int main(void) {
   slices_pass(300);
   pid_t upper = slices_run(&high, decoder);
   slices_pass(700);
-  /* The low slice has a floor of 5. A program that gets no CPU for long makes longer pauses, so windows are repeated.
-   */
-  double got = slices_used(&low, 1000);
-  for (int window = 0; window < 4 && got >= 15; window++)
-    got = slices_used(&low, 1000);
+  /* The low slice has a floor of 5. */
+  double got = slices_settled(&low, 1000, 1, 15);
   printf("beside steps: %.1f\n", got);
   CHECK_BETWEEN(got, 1, 15);
   slices_end(upper);
