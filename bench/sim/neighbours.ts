@@ -4,7 +4,7 @@ import type { SteeringAgent, SliceLimits } from './agent.js';
 import { stop, type MachineStatus, type SimulatedMachine } from './machine.js';
 
 /** For starting, and for learning the costs of launches; the service leaves out its first two seconds too. */
-const WARM_UP_S = 2;
+export const WARM_UP_S = 2;
 
 export type Limits = Omit<SliceLimits, 'gpu'>;
 

@@ -19,7 +19,7 @@
  * of a low slice that begins between two steps delays the second one. */
 #define PAUSE_MOST_NS 5000000ull
 
-uint32_t activity_on;
+uint32_t activity_now;
 
 struct busy_stream {
   CUstream stream;
@@ -78,17 +78,20 @@ static void map_file(void) {
   here.file = os_map_file(path, sizeof *here.file, true, &error);
 }
 
-void activity_set(bool high) {
+void activity_set(enum activity activity) {
   lock_take(&here.lock);
-  if (high) map_file();
-  bool on = high && here.file != NULL;
-  if (!on && activity_is_on()) {
+  if (activity != ACTIVITY_NONE) map_file();
+  if (here.file == NULL) activity = ACTIVITY_NONE;
+  if (activity == ACTIVITY_NONE && activity_is_on()) {
     clear();
+    here.ended_at_ns = 0;
     publish(os_now_ns());
   }
-  /* Launches whose tokens come from a thread's credit must claim too, so all launches take the slow path. */
-  if (on != activity_is_on()) atomic_fetch_add_explicit(&gate.slow_path_reasons, on ? 1 : -1u, memory_order_relaxed);
-  __atomic_store_n(&activity_on, on, __ATOMIC_RELAXED);
+  /* Launches of a high slice whose tokens come from a thread's credit claim too, so all launches take the slow path. */
+  bool slow = activity == ACTIVITY_OF_LAUNCHES;
+  if (slow != activity_is_of(ACTIVITY_OF_LAUNCHES))
+    atomic_fetch_add_explicit(&gate.slow_path_reasons, slow ? 1 : -1u, memory_order_relaxed);
+  __atomic_store_n(&activity_now, activity, __ATOMIC_RELAXED);
   lock_release(&here.lock);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Publishes what this process of a high slice has queued on the GPU, for low slices to read: a claim in the slice's
+ * Publishes what this process has queued on the GPU, for slices that give way to it (yield.h): a claim in the slice's
  * activity file (see vgpu_abi.h). The claim lasts as long as the launches cost. When a wait shows that they are
  * complete, it ends at once, or after as short a pause as the program made lately before it launched again.
  */
@@ -10,17 +10,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern uint32_t activity_on __attribute__((visibility("hidden")));
+enum activity {
+  ACTIVITY_NONE = 0,
+  ACTIVITY_OF_TOKENS,   /* claims when a thread takes tokens, for all launches that these are for */
+  ACTIVITY_OF_LAUNCHES, /* claims at each launch: a high slice */
+};
 
-/* Whether the slice has high priority and publishes claims. Costs a load. */
+extern uint32_t activity_now __attribute__((visibility("hidden")));
+
+/* Whether the slice publishes claims. Costs a load. */
 static inline bool activity_is_on(void) {
-  return __builtin_expect(__atomic_load_n(&activity_on, __ATOMIC_RELAXED) != 0, 0);
+  return __builtin_expect(__atomic_load_n(&activity_now, __ATOMIC_RELAXED) != ACTIVITY_NONE, 0);
+}
+
+static inline bool activity_is_of(enum activity activity) {
+  return __builtin_expect(__atomic_load_n(&activity_now, __ATOMIC_RELAXED) == (uint32_t)activity, 0);
 }
 
 /* Starts or stops publishing. Called after the limits were read. */
-void activity_set(bool high);
+void activity_set(enum activity activity);
 
-/* Called before a launch that takes `gpu_ns`. */
+/* Called before launches that take `gpu_ns`. */
 void activity_launch(CUstream stream, uint64_t gpu_ns);
 
 /* Called before a thread waits for the GPU. Returns a mark for the end of the wait. */

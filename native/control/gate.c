@@ -25,13 +25,16 @@ void gate_refresh(void) {
   const struct vgpu_limits_header *header = &control.limits->header;
   uint32_t sequence = __atomic_load_n(&header->sequence, __ATOMIC_ACQUIRE);
   uint32_t limited = 0;
-  bool high = false;
+  enum activity activity = ACTIVITY_NONE;
   for (uint32_t i = 0; i < header->device_count; i++) {
     struct vgpu_device_live live;
     limits_read(control.limits, i, &live);
     if (!limits_share_is_limited(&live)) continue;
     limited |= 1u << i;
-    high |= live.priority == VGPU_PRIORITY_HIGH;
+    if (live.priority == VGPU_PRIORITY_HIGH)
+      activity = ACTIVITY_OF_LAUNCHES;
+    else if (activity == ACTIVITY_NONE && limits_share_is_lent(&live))
+      activity = ACTIVITY_OF_TOKENS;
   }
   atomic_store_explicit(&gate.open_at, NEVER_OPEN, memory_order_relaxed);
   atomic_store_explicit(&gate.limited, limited, memory_order_relaxed);
@@ -39,7 +42,7 @@ void gate_refresh(void) {
   atomic_store_explicit(&gate.sequence, sequence, memory_order_release);
   atomic_store_explicit(&gate.sequence_at, &header->sequence, memory_order_release);
   if (limited == 0) atomic_store_explicit(&gate.open_at, sequence, memory_order_release);
-  activity_set(high);
+  activity_set(activity);
   control_renew_session();
 }
 
@@ -81,7 +84,8 @@ static void charge(uint32_t device, CUstream stream, uint64_t cost_ns) {
     count_launches(device);
     uint64_t gpu_ns = sampler_overlapped(device, take);
     bucket_take(device, gpu_ns, sampler_collect);
-    if (yield_to_high(device, stream, gpu_ns, sampler_collect) > 0) bucket_resume(device, gpu_ns);
+    if (yield_to_others(device, stream, gpu_ns, sampler_collect) > 0) bucket_resume(device, gpu_ns);
+    if (activity_is_of(ACTIVITY_OF_TOKENS) && yield_is_within_share(device)) activity_launch(stream, gpu_ns);
     *credit += (int64_t)take;
   }
   *credit -= (int64_t)cost_ns;
@@ -158,7 +162,7 @@ void gate_enter_on(struct launch *launch, int on) {
   launch->charged_ns = known_ns != 0 ? known_ns : cost_guess();
   if (known_ns == 0) usage_count(&control.ledger.usage->devices[device].unknown_launches, 1);
   charge(device, launch->stream, launch->charged_ns);
-  if (activity_is_on()) activity_launch(launch->stream, launch->charged_ns);
+  if (activity_is_of(ACTIVITY_OF_LAUNCHES)) activity_launch(launch->stream, launch->charged_ns);
   uint32_t countdown = __atomic_load_n(&cost->countdown, __ATOMIC_RELAXED);
   bool soft = soft_sample_is_due(device);
   if (known_ns != 0 && countdown != 0 && !soft && !sampler_times_every_launch()) {

@@ -45,6 +45,12 @@ static inline uint64_t limits_budget_now(const struct vgpu_limits *file, uint32_
 /* Whether launches on this device must be paced. */
 bool limits_share_is_limited(const struct vgpu_device_live *live);
 
+/* Whether the slice returns what it uses beyond its share to others on this GPU that left it, and gets back what it
+ * left to them: a soft limit beside other slices with one. */
+static inline bool limits_share_is_lent(const struct vgpu_device_live *live) {
+  return live->soft_limit > live->share && live->high_count > 0 && live->priority != VGPU_PRIORITY_LOW;
+}
+
 /* Whether the agent's last steering values for this device are recent enough to be used. */
 bool limits_steering_is_fresh(const struct vgpu_device_live *live, uint64_t now);
 

@@ -30,10 +30,24 @@ uint64_t law_gpu_ns(uint64_t wall_ns, uint32_t share_ppm) {
   return (uint64_t)((double)wall_ns * (double)share_ppm / VGPU_PPM_WHOLE);
 }
 
-uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t held_up_ns) {
-  uint64_t credit = LAW_CREDIT_NS + (held_up_ns < LAW_HELD_UP_MOST_NS ? held_up_ns : LAW_HELD_UP_MOST_NS);
-  uint64_t oldest = now > credit ? now - credit : 0;
+static uint64_t charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t credit_ns) {
+  uint64_t oldest = now > credit_ns ? now - credit_ns : 0;
   return saturating_add(level_at > oldest ? level_at : oldest, wall_ns);
+}
+
+uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t more_credit_ns) {
+  uint64_t more = more_credit_ns < LAW_HELD_UP_MOST_NS ? more_credit_ns : LAW_HELD_UP_MOST_NS;
+  return charge(level_at, now, wall_ns, LAW_CREDIT_NS + more);
+}
+
+uint64_t law_lent(uint64_t level_at, uint64_t now, uint64_t wall_ns) {
+  uint64_t after = charge(level_at == 0 ? now : level_at, now, wall_ns, LAW_LENT_MOST_NS);
+  uint64_t latest = saturating_add(now, LAW_BORROWED_MOST_NS);
+  return after < latest ? after : latest;
+}
+
+int law_borrows(uint64_t level_at, uint64_t now) {
+  return level_at > saturating_add(now, LAW_BORROWED_LEAST_NS);
 }
 
 uint64_t law_held_up_ns(uint64_t level_at, uint64_t now, uint64_t held_up_ns) {

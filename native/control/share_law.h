@@ -17,6 +17,12 @@
 /* Upper bound of the additional credit after a late wake-up. A container keeps its share if its thread gets no CPU
  * after a sleep, for example for two periods of an exhausted CPU quota. */
 #define LAW_HELD_UP_MOST_NS 200000000ull
+/* Containers with soft limits owe each other what one of them used beyond its share, up to this much of its time. */
+#define LAW_BORROWED_MOST_NS 500000000ull
+/* What a container left to others counts up to this much: as much as its bucket may keep. */
+#define LAW_LENT_MOST_NS (LAW_CREDIT_NS + LAW_HELD_UP_MOST_NS)
+/* A debt to the others below this is none: launches are paced only so exactly. */
+#define LAW_BORROWED_LEAST_NS 5000000ull
 /* Launches may run this far ahead of the bucket, so that the GPU has work until the next sleep ends. */
 #define LAW_AHEAD_NS 1000000ull
 /* A correction factor outside these bounds comes from a wrong measurement. It is clamped. */
@@ -33,8 +39,16 @@ uint64_t law_wall_ns(uint64_t cost_ns, uint32_t share_ppm, uint32_t correction_p
 /* GPU time that takes `wall_ns` of wall time at `share_ppm`. */
 uint64_t law_gpu_ns(uint64_t wall_ns, uint32_t share_ppm);
 
-/* The level after a charge of `wall_ns`. Credit older than LAW_CREDIT_NS plus `held_up_ns` expires. */
-uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t held_up_ns);
+/* The level after a charge of `wall_ns`. Credit older than LAW_CREDIT_NS plus `more_credit_ns`, which counts up to
+ * LAW_HELD_UP_MOST_NS, expires. */
+uint64_t law_charge(uint64_t level_at, uint64_t now, uint64_t wall_ns, uint64_t more_credit_ns);
+
+/* The same for a container with a soft limit at its own share, whatever it is granted: a level before now is time that
+ * it left to others, after now time that it borrowed. A level of 0 is none yet. */
+uint64_t law_lent(uint64_t level_at, uint64_t now, uint64_t wall_ns);
+
+/* Whether the container used more than its own share, so that others may have the time back. */
+int law_borrows(uint64_t level_at, uint64_t now);
 
 /* The part of `held_up_ns` that is still valid at this level: 0 as soon as the container has used the share that it
  * missed. */

@@ -1,10 +1,12 @@
 #include "yield.h"
+#include "activity.h"
 #include "capture.h"
 #include "control.h"
 #include "directory.h"
 #include "driver.h"
 #include "fork.h"
 #include "os.h"
+#include "share_law.h"
 #include "vgpu_abi.h"
 #include <string.h>
 
@@ -62,7 +64,7 @@ static bool is_believed(uint32_t device, uint32_t number, uint64_t now) {
   return !is_spent && believed_of(device, number) > 0;
 }
 
-/* Bit mask of the high slices that have work and whose claims are accepted. */
+/* Bit mask of the slices that have work and whose claims are accepted. */
 static uint32_t claimants(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
   uint32_t count = live->high_count < VGPU_MAX_HIGH ? live->high_count : VGPU_MAX_HIGH;
   uint32_t found = 0;
@@ -90,8 +92,28 @@ static bool has_work(CUstream stream) {
   return captures == 0 && driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
 }
 
+static bool is_low(const struct vgpu_device_live *live) {
+  return live->priority == VGPU_PRIORITY_LOW;
+}
+
 static bool gives_way(const struct vgpu_device_live *live) {
-  return live->priority == VGPU_PRIORITY_LOW && live->high_count > 0 && limits_share_is_limited(live);
+  return limits_share_is_limited(live) && (is_low(live) ? live->high_count > 0 : limits_share_is_lent(live));
+}
+
+/* Whether its floor, or what it has left to others, allows a launch in any case. */
+static bool is_due(const struct vgpu_device_usage *usage, const struct vgpu_device_live *live, uint64_t now) {
+  if (is_low(live)) return now >= __atomic_load_n(&usage->floor_at_ns, __ATOMIC_RELAXED);
+  return !law_borrows(__atomic_load_n(&usage->lent_at_ns, __ATOMIC_RELAXED), now);
+}
+
+static void charge_own_share(struct vgpu_device_usage *usage, const struct vgpu_device_live *live, uint64_t gpu_ns,
+                             uint64_t now) {
+  uint32_t correction = limits_steering_is_fresh(live, now) ? live->correction_ppm : 0;
+  uint64_t wall = law_wall_ns(gpu_ns, law_effective_ppm(live->share, 0, 0), correction);
+  uint64_t level = __atomic_load_n(&usage->lent_at_ns, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&usage->lent_at_ns, &level, law_lent(level, now, wall), false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
 }
 
 static void set_floor(struct vgpu_device_usage *usage, const struct vgpu_device_live *live, uint64_t gpu_ns,
@@ -100,7 +122,7 @@ static void set_floor(struct vgpu_device_usage *usage, const struct vgpu_device_
   __atomic_store_n(&usage->floor_at_ns, now + gpu_ns * VGPU_FLOOR_WHOLE / floor, __ATOMIC_RELAXED);
 }
 
-uint64_t yield_to_high(uint32_t device, CUstream stream, uint64_t gpu_ns, void (*waiting)(void)) {
+uint64_t yield_to_others(uint32_t device, CUstream stream, uint64_t gpu_ns, void (*waiting)(void)) {
   struct vgpu_device_usage *usage = &control.ledger.usage->devices[device];
   struct vgpu_device_live live;
   limits_read(control.limits, device, &live);
@@ -109,10 +131,12 @@ uint64_t yield_to_high(uint32_t device, CUstream stream, uint64_t gpu_ns, void (
   uint64_t now = began_at;
   uint64_t claimed_at = 0;
   while (gives_way(&live)) {
+    bool due = is_due(usage, &live, now);
+    if (due && !is_low(&live)) break;
     uint32_t found = claimants(device, &live, now);
     if (found != 0) {
       claimed_at = now;
-      if (now >= __atomic_load_n(&usage->floor_at_ns, __ATOMIC_RELAXED)) break;
+      if (due) break;
     } else if (claimed_at == 0 || now - claimed_at > DRAIN_MOST_NS || !has_work(stream)) {
       break;
     }
@@ -123,11 +147,22 @@ uint64_t yield_to_high(uint32_t device, CUstream stream, uint64_t gpu_ns, void (
     charge_claimants(device, found, from, now);
     limits_read(control.limits, device, &live);
   }
-  set_floor(usage, &live, gpu_ns, now);
+  if (is_low(&live))
+    set_floor(usage, &live, gpu_ns, now);
+  else if (activity_is_on())
+    charge_own_share(usage, &live, gpu_ns, now);
   if (now == began_at) return 0;
   usage_count(&usage->preempted_ns, now - began_at);
   usage_count(&usage->throttled_ns, now - began_at);
   return now - began_at;
+}
+
+bool yield_is_within_share(uint32_t device) {
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  const struct vgpu_device_usage *usage = &control.ledger.usage->devices[device];
+  return limits_share_is_lent(&live) &&
+         !law_borrows(__atomic_load_n(&usage->lent_at_ns, __ATOMIC_RELAXED), os_now_ns());
 }
 
 static void forget(void) {

@@ -18,13 +18,14 @@
 #define VGPU_USAGE_FILE "usage/vgpu.usage"
 #define VGPU_SOCKET_FILE "vcuda.sock"
 #define VGPU_ACTIVITY_FILE "usage/vgpu.activity"
-/* Links to the activity files of high slices on the same GPU: position of the GPU and number, "00.0". */
+/* Links to the activity files of the slices on the same GPU to which this one gives way: position of the GPU and
+ * number, "00.0". */
 #define VGPU_HIGH_DIRECTORY "high"
 
 #define VGPU_ABI_VERSION 1u
 #define VGPU_MAX_DEVICES 16u
 #define VGPU_MAX_PROCESSES 512u
-#define VGPU_MAX_HIGH 8u /* high slices on a GPU to which a low slice gives way */
+#define VGPU_MAX_HIGH 8u /* slices on a GPU to which another one gives way */
 
 /* "VGPULIMT", "VGPUUSED", "VGPUHELO" read as little endian numbers. */
 #define VGPU_LIMITS_MAGIC 0x544d494c55504756ull
@@ -78,7 +79,8 @@ struct vgpu_limits_header {
 struct vgpu_device_identity {
   char uuid[64];       /* as NVML prints it: "GPU-..." or "MIG-..." */
   char pci_bus_id[32]; /* "00000000:3B:00.0"; used when the UUID is not available */
-  /* not an identity, changed in place: per high slice, hundredths of the time for which its claims are believed */
+  /* not an identity, changed in place: per slice that this one gives way to, hundredths of the time for which its
+   * claims are believed */
   uint8_t high_believed[VGPU_MAX_HIGH];
   uint8_t reserved[24];
 };
@@ -99,8 +101,10 @@ struct vgpu_device_live {
   uint32_t generation;     /* counts changes of memory_limit_bytes, share and soft_limit */
   uint32_t others_ppm;     /* recent use of this GPU by everything else; 0 without VGPU_LIVE_ALONE: unknown */
   uint8_t priority;        /* enum vgpu_priority */
-  uint8_t high_count;      /* of a low slice: number of high slices on this GPU that it gives way to */
-  uint16_t low_floor;      /* of a low slice: share in ten-thousandths of the GPU while a high slice has work; 0: 500 */
+  /* of a low slice: number of high slices on this GPU that it gives way to; of another one with a soft limit: number of
+   * slices that get back from it what it uses beyond its share */
+  uint8_t high_count;
+  uint16_t low_floor; /* of a low slice: share in ten-thousandths of the GPU while a high slice has work; 0: 500 */
   uint64_t host_backed_limit_bytes; /* bytes that may be held on the host beyond the memory limit; 0: none */
 };
 
@@ -111,12 +115,12 @@ struct vgpu_limits {
 };
 
 /*
- * ---- vgpu.activity: written by the processes of one slice, read by low slices on the same GPU ----
+ * ---- vgpu.activity: written by the processes of one slice, read by slices that give way on the same GPU ----
  *
  * A claim is a lease: a process of a high slice publishes the time until which it has work on the GPU, computed from
- * the cost of its launches. It extends the claim while it launches and waits, and clears it when its work is complete.
- * The claim of a killed process expires. Readers do not trust claims: one that lies further ahead than
- * VGPU_CLAIM_MOST_NS is ignored.
+ * the cost of its launches. So does a slice that gives way itself, while it uses no more than its share. It extends the
+ * claim while it launches and waits, and clears it when its work is complete. The claim of a killed process expires.
+ * Readers do not trust claims: one that lies further ahead than VGPU_CLAIM_MOST_NS is ignored.
  */
 #define VGPU_CLAIM_MOST_NS 1000000000ull
 
@@ -225,7 +229,7 @@ struct vgpu_device_usage {
   uint64_t samples; /* timed launches */
   uint64_t sampled_ns;
   uint64_t unknown_launches; /* launches charged a guess because their cost was not learned yet */
-  uint64_t reserved2;
+  uint64_t lent_at_ns;       /* of a slice that gets back what it lends: see law_lent; 0: it does not */
   uint64_t denied[VGPU_DENIED_KINDS];
   uint64_t denied_bytes;
   uint64_t peak_bytes;

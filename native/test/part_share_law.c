@@ -6,6 +6,8 @@ static uint64_t evaluate(const char *function, const uint64_t *a) {
   if (strcmp(function, "effective_ppm") == 0) return law_effective_ppm((uint32_t)a[0], (uint32_t)a[1], (uint32_t)a[2]);
   if (strcmp(function, "wall_ns") == 0) return law_wall_ns(a[0], (uint32_t)a[1], (uint32_t)a[2]);
   if (strcmp(function, "charge") == 0) return law_charge(a[0], a[1], a[2], a[3]);
+  if (strcmp(function, "lent") == 0) return law_lent(a[0], a[1], a[2]);
+  if (strcmp(function, "borrows") == 0) return (uint64_t)law_borrows(a[0], a[1]);
   if (strcmp(function, "held_up_ns") == 0) return law_held_up_ns(a[0], a[1], a[2]);
   if (strcmp(function, "wait_ns") == 0) return law_wait_ns(a[0], a[1]);
   if (strcmp(function, "soft_grant_ppm") == 0)

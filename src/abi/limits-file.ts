@@ -54,13 +54,14 @@ export interface DeviceLimit {
   readonly priority?: keyof typeof PRIORITY;
 }
 
-/** Published data about the high slices on a low slice's GPU. */
+/**
+ * Published data about the slices to which a slice gives way: for a low slice the high ones of its GPU; for another
+ * slice with a soft limit those that get back from it what it uses beyond its share.
+ */
 export interface GivesWay {
-  /**
-   * By high slice, in the order of the links: the most time, in hundredths, for which the low slice gives way to it.
-   */
+  /** By slice, in the order of the links: the most time, in hundredths, for which this slice gives way to it. */
   readonly believed: readonly number[];
-  /** Ten-thousandths of the GPU that the low slice gets beside them. */
+  /** Ten-thousandths of the GPU that this slice gets beside them. */
   readonly floor: number;
 }
 
@@ -69,7 +70,7 @@ export interface LiveLimit extends DeviceLimit {
   /** Memory for contexts and modules that the driver uses for the container, in bytes: it counts towards the limit. */
   readonly driverOverheadBytes: number;
   readonly steering: Steering | null;
-  /** For a low slice: the high slices that have precedence. Absent: none. */
+  /** Absent: it gives way to none. */
   readonly givesWay?: GivesWay;
   /** Number of changes of memory limit, share or soft limit. */
   readonly generation: number;

@@ -36,6 +36,11 @@ export interface DeviceUsage {
    * Time at which the token bucket is level, CLOCK_MONOTONIC in ns; it is in the future while launches are throttled.
    */
   readonly levelAtNs: bigint;
+  /**
+   * The same for what the container lends and borrows: in the future while it has used more than its own share. 0: it
+   * does neither.
+   */
+  readonly lentAtNs: bigint;
   readonly launches: number;
   /** GPU time charged for launches, before correction. */
   readonly chargedNs: number;
@@ -103,6 +108,7 @@ function readDevice(buffer: Buffer, offset: number): DeviceUsage {
   const denials = offset + DEVICE_USAGE.denied;
   return {
     levelAtNs: buffer.readBigUInt64LE(offset + DEVICE_USAGE.levelAtNs),
+    lentAtNs: buffer.readBigUInt64LE(offset + DEVICE_USAGE.lentAtNs),
     launches: readCounter(buffer, offset + DEVICE_USAGE.launches),
     chargedNs: readCounter(buffer, offset + DEVICE_USAGE.chargedNs),
     throttledNs: readCounter(buffer, offset + DEVICE_USAGE.throttledNs),

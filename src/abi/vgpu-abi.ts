@@ -109,6 +109,7 @@ export const DEVICE_USAGE = {
   samples: 96,
   sampledNs: 104,
   unknownLaunches: 112,
+  lentAtNs: 120,
   denied: 128,
   deniedBytes: 256,
   peakBytes: 264,

@@ -6,6 +6,8 @@ import { PPM_WHOLE } from '../abi/vgpu-abi.js';
 
 /** Launches may start while the bucket's debt is at most this long, in nanoseconds. */
 export const AHEAD_NS = 1_000_000n;
+/** A container owes others what it used beyond its share if that is longer than this, in nanoseconds. */
+export const BORROWED_LEAST_NS = 5_000_000n;
 export const CORRECTION_MIN_PPM = 250_000;
 export const CORRECTION_MAX_PPM = 4_000_000;
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { test } from 'tap';
 import { effectivePpm } from '../../src/gpu/share-law.js';
-import { CREDIT_NS, charge, heldUpNs, softGrantPpm, waitNs, wallNs } from './token-bucket.js';
+import { borrows, CREDIT_NS, charge, heldUpNs, lent, softGrantPpm, waitNs, wallNs } from './token-bucket.js';
 
 const vectors = fileURLToPath(new URL('../../../native/test/share_law.vectors', import.meta.url));
 
@@ -17,6 +17,10 @@ function evaluate(name: string, a: readonly bigint[]): bigint {
       return wallNs(big(0), number(1), number(2));
     case 'charge':
       return charge(big(0), big(1), big(2), big(3));
+    case 'lent':
+      return lent(big(0), big(1), big(2));
+    case 'borrows':
+      return borrows(big(0), big(1)) ? 1n : 0n;
     case 'held_up_ns':
       return heldUpNs(big(0), big(1), big(2));
     case 'wait_ns':

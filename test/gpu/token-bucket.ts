@@ -7,12 +7,21 @@
  * nanoseconds as bigint, shares hundredths of a GPU, `ppm` parts per million of a GPU.
  */
 import { PPM_WHOLE } from '../../src/abi/vgpu-abi.js';
-import { AHEAD_NS, CORRECTION_MAX_PPM, CORRECTION_MIN_PPM, effectivePpm } from '../../src/gpu/share-law.js';
+import {
+  AHEAD_NS,
+  BORROWED_LEAST_NS,
+  CORRECTION_MAX_PPM,
+  CORRECTION_MIN_PPM,
+  effectivePpm,
+} from '../../src/gpu/share-law.js';
 
 /** An idle container keeps this much credit, in wall time. */
 export const CREDIT_NS = 50_000_000n;
-/** A late wake-up adds at most this much to the credit. */
+/** A late wake-up, or what a container left to others, adds at most this much to the credit. */
 const HELD_UP_MOST_NS = 200_000_000n;
+/** What a container used beyond its share, and what it left to others, counts up to this much of its time. */
+const BORROWED_MOST_NS = 500_000_000n;
+const LENT_MOST_NS = CREDIT_NS + HELD_UP_MOST_NS;
 const SOFT_STEP_PPM = 200_000;
 const MAX_COST_NS = 3_600_000_000_000n;
 const MAX_NS = 2n ** 64n - 1n;
@@ -26,12 +35,27 @@ export function wallNs(costNs: bigint, sharePpm: number, correctionPpm: number):
   return (cost * BigInt(correction)) / BigInt(share);
 }
 
-/** The level after a charge: credit older than `CREDIT_NS` and `heldUp` is lost. */
-export function charge(levelAt: bigint, now: bigint, wall: bigint, heldUp: bigint): bigint {
-  const credit = CREDIT_NS + (heldUp < HELD_UP_MOST_NS ? heldUp : HELD_UP_MOST_NS);
+/** The level after a charge: credit older than `CREDIT_NS` and `moreCredit` is lost. */
+export function charge(levelAt: bigint, now: bigint, wall: bigint, moreCredit: bigint): bigint {
+  return chargeFrom(levelAt, now, wall, CREDIT_NS + (moreCredit < HELD_UP_MOST_NS ? moreCredit : HELD_UP_MOST_NS));
+}
+
+function chargeFrom(levelAt: bigint, now: bigint, wall: bigint, credit: bigint): bigint {
   const oldest = now > credit ? now - credit : 0n;
   const level = (levelAt > oldest ? levelAt : oldest) + wall;
   return level > MAX_NS ? MAX_NS : level;
+}
+
+/** The level of a container that lends and borrows, at its own share; 0 is none yet. */
+export function lent(levelAt: bigint, now: bigint, wall: bigint): bigint {
+  const after = chargeFrom(levelAt === 0n ? now : levelAt, now, wall, LENT_MOST_NS);
+  const latest = now + BORROWED_MOST_NS > MAX_NS ? MAX_NS : now + BORROWED_MOST_NS;
+  return after < latest ? after : latest;
+}
+
+/** Whether the container used more than its own share, so that others may have the time back. */
+export function borrows(levelAt: bigint, now: bigint): boolean {
+  return levelAt > now + BORROWED_LEAST_NS;
 }
 
 /** The part of `heldUp` that still applies at this level: 0 once the delay has been made up. */

@@ -222,7 +222,7 @@ export class Slice {
     return (this.#usage.ok ? this.#usage.reader.cut() : null) ?? activity;
   }
 
-  /** Publishes, by position of the GPU, the data about high slices that a low slice needs; undefined: there is none. */
+  /** Publishes, by position of the GPU, the data about slices to which this one gives way; undefined: there are none. */
   tellPrecedence(precedence: readonly (GivesWay | undefined)[]): void {
     this.#limits.publish(
       this.#limits.live.map((live, at) => {

@@ -1,5 +1,5 @@
 import type { LiveLimit, Steering } from '../../../abi/limits-file.js';
-import { AHEAD_NS, effectivePpm } from '../../../gpu/share-law.js';
+import { AHEAD_NS, BORROWED_LEAST_NS, effectivePpm } from '../../../gpu/share-law.js';
 import type { Account, Decision, SliceTick } from './steering.js';
 import { UnchargedTime } from './uncharged-time.js';
 import type { UsageCounters } from '../usage/usage-counters.js';
@@ -198,7 +198,11 @@ export class GpuSlice {
     if (this.#counters === null) return null;
     const { share, softLimit, priority = 'normal' } = this.live;
     const reportedPpm = this.#reportedPpm;
-    const tick = { id: this.slice.id, share, softLimit, priority, reportedPpm, processes: this.processes.length };
+    const { lentAtNs } = this.#counters;
+    const givesWay = this.live.givesWay !== undefined && priority !== 'low' && lentAtNs > 0n;
+    const claims = priority === 'high' || (givesWay && lentAtNs <= nowNs + BORROWED_LEAST_NS);
+    const processes = this.processes.length;
+    const tick = { id: this.slice.id, share, softLimit, priority, reportedPpm, processes, givesWay, claims };
     const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
     if (anew || before === null) {
       // Earlier launches may still run.

@@ -2,7 +2,7 @@ import type { Clock } from '../../../host/clock.js';
 import type { Log } from '../../../host/log.js';
 import { Rounds } from '../../../host/rounds.js';
 import type { ActivityFiles } from '../usage/activity-files.js';
-import { precedenceOf, type Precedence } from './precedence.js';
+import { mayGiveWay, precedenceOf, type Precedence } from './precedence.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 
@@ -19,13 +19,12 @@ export interface PrecedenceKeeperOptions {
 const ROUND_MS = 1_000;
 
 /**
- * Publishes to low slices which high slices have precedence: links to the activity files of the high slices, and their
- * priority data.
+ * Publishes to slices to which others they give way: links to the activity files of those, and data about them.
  */
 export class PrecedenceKeeper {
   readonly #options: PrecedenceKeeperOptions;
   readonly #rounds: Rounds;
-  /** Last published text, by allocation of the low slice; a slice that restarts gets it again. */
+  /** Last published text, by allocation; a slice that restarts gets it again. */
   readonly #told = new Map<string, { readonly slice: Slice; readonly text: string }>();
 
   #leave: () => void = () => undefined;
@@ -71,17 +70,14 @@ export class PrecedenceKeeper {
         await this.#tell(slice, wanted.get(slice.id) ?? []);
       } catch (error) {
         this.#told.delete(slice.id);
-        log.error(
-          { err: error, allocation: slice.id },
-          'the precedence of high slices could not be published to a low slice',
-        );
+        log.error({ err: error, allocation: slice.id }, 'a slice could not be told to which others it gives way');
       }
     }
   }
 
   #anyGivesWay(): boolean {
     for (const { limits } of this.#options.slices.started.values())
-      if (limits.live.some(({ priority, givesWay }) => priority === 'low' || givesWay !== undefined)) return true;
+      if (limits.live.some((live) => live.givesWay !== undefined || mayGiveWay(live))) return true;
     return false;
   }
 
@@ -94,9 +90,9 @@ export class PrecedenceKeeper {
     );
     if (holds && (precedence.length === 0 || (told?.slice === slice && told.text === text))) return;
     // The links are created first, so that a slice can read them when it is notified.
-    await this.#options.activity.linkHigh(
+    await this.#options.activity.linkClaimants(
       slice.id,
-      precedence.map((one) => one?.high ?? []),
+      precedence.map((one) => one?.before ?? []),
     );
     slice.tellPrecedence(precedence.map((one) => one?.givesWay));
     this.#told.set(slice.id, { slice, text });

@@ -1,20 +1,22 @@
-/** Decides which high slices have precedence over which low ones. Pure. Only slices on the same GPU compete. */
+/**
+ * Decides which slices give way to which: low slices to high ones, and slices that may borrow idle time to those from
+ * which they borrow. Pure. Only slices on the same GPU compete.
+ */
 import type { GivesWay, LiveLimit } from '../../../abi/limits-file.js';
 import { FLOOR_WHOLE, MAX_HIGH } from '../../../abi/vgpu-abi.js';
 import { CORES_PER_GPU } from '../../../gpu/resources.js';
 
+type Limit = Pick<LiveLimit, 'share' | 'softLimit' | 'priority'>;
+
 /** A slice and its GPUs, in the order of their positions in the slice. */
 export interface Contender {
   readonly allocation: string;
-  readonly devices: readonly (Pick<LiveLimit, 'share' | 'softLimit' | 'priority'> & { readonly uuid: string })[];
+  readonly devices: readonly (Limit & { readonly uuid: string })[];
 }
 
-/**
- * The precedence of high slices over a low slice on one GPU: the allocations of the high slices, and the published data
- * about them.
- */
+/** The slices to which one gives way on one GPU: their allocations, and the published data about them. */
 export interface Precedence {
-  readonly high: readonly string[];
+  readonly before: readonly string[];
   readonly givesWay: GivesWay;
 }
 
@@ -22,42 +24,65 @@ export interface Precedence {
 export const DEFAULT_LOW_FLOOR = 5;
 
 /**
- * A low slice gives way to a high slice for at most twice the share of the high slice: beside other slices, a launch
- * takes longer than it costs.
+ * A slice gives way to another for at most twice the share of that one: beside other slices, a launch takes longer than
+ * it costs.
  */
 const BELIEVED_TIMES = 2;
 
+/** A slice that publishes when it has work. */
+interface Claimant {
+  readonly allocation: string;
+  readonly isHigh: boolean;
+  readonly believed: number;
+}
+
+const isLimited = ({ share }: Limit): boolean => share < CORES_PER_GPU;
+/** It may use idle time of others. */
+const borrows = ({ share, softLimit, priority = 'normal' }: Limit): boolean =>
+  softLimit !== null && softLimit > share && priority === 'normal';
+
+/** Whether a slice with these limits may give way to others on its GPU. */
+export const mayGiveWay = (limit: Limit): boolean => isLimited(limit) && (limit.priority === 'low' || borrows(limit));
+
 /**
- * The precedence for every low slice that shares a GPU with a high slice, by allocation and position of the GPU; null
- * at positions without a high slice.
+ * For every slice that gives way to others on its GPU, by allocation and position of the GPU, to which; null at positions
+ * where it gives way to none.
  */
 export function precedenceOf(
   contenders: readonly Contender[],
   lowFloor = DEFAULT_LOW_FLOOR,
 ): ReadonlyMap<string, readonly (Precedence | null)[]> {
-  const high = new Map<string, { allocation: string; believed: number }[]>();
+  const claimants = new Map<string, Claimant[]>();
   const lowShares = new Map<string, number>();
   for (const { allocation, devices } of contenders) {
-    for (const { uuid, share, softLimit, priority } of devices) {
-      if (share >= CORES_PER_GPU) continue;
+    for (const device of devices.filter(isLimited)) {
+      const { uuid, share, softLimit, priority } = device;
+      const isHigh = priority === 'high';
       if (priority === 'low') lowShares.set(uuid, (lowShares.get(uuid) ?? 0) + share);
-      if (priority !== 'high') continue;
-      const believed = Math.min(100, BELIEVED_TIMES * (softLimit ?? share));
-      high.set(uuid, [...(high.get(uuid) ?? []), { allocation, believed }]);
+      if (!isHigh && !borrows(device)) continue;
+      // Of a high slice the claims count for all that it may use, of another one only for its share.
+      const believed = Math.min(100, BELIEVED_TIMES * (isHigh ? (softLimit ?? share) : share));
+      claimants.set(uuid, [...(claimants.get(uuid) ?? []), { allocation, isHigh, believed }]);
     }
   }
   const found = new Map<string, readonly (Precedence | null)[]>();
   for (const { allocation, devices } of contenders) {
-    const precedence = devices.map(({ uuid, share, priority }): Precedence | null => {
-      const before = (high.get(uuid) ?? []).filter((other) => other.allocation !== allocation).slice(0, MAX_HIGH);
-      if (priority !== 'low' || share >= CORES_PER_GPU || before.length === 0) return null;
-      // Low slices of one GPU divide the floor in proportion to their shares.
-      const part = share / (lowShares.get(uuid) ?? share);
+    const precedence = devices.map((device): Precedence | null => {
+      if (!mayGiveWay(device)) return null;
+      const { uuid, share, priority } = device;
+      const isLow = priority === 'low';
+      const before = (claimants.get(uuid) ?? [])
+        .filter((other) => other.allocation !== allocation && (other.isHigh || !isLow))
+        .toSorted((a, b) => Number(b.isHigh) - Number(a.isHigh))
+        .slice(0, MAX_HIGH);
+      if (before.length === 0) return null;
+      // Low slices of one GPU divide the floor in proportion to their shares; others keep their share.
+      const cores = isLow ? lowFloor * (share / (lowShares.get(uuid) ?? share)) : share;
       return {
-        high: before.map((other) => other.allocation),
+        before: before.map((other) => other.allocation),
         givesWay: {
           believed: before.map(({ believed }) => believed),
-          floor: Math.max(1, Math.round((lowFloor / 100) * FLOOR_WHOLE * part)),
+          floor: Math.max(1, Math.round((cores / CORES_PER_GPU) * FLOOR_WHOLE)),
         },
       };
     });

@@ -27,6 +27,10 @@ export interface SliceTick {
   readonly reportedPpm?: number | null;
   /** Number of its processes on this GPU; absent: one. */
   readonly processes?: number;
+  /** While it is beyond its share, it gives way at each launch to containers that claim. */
+  readonly givesWay?: boolean;
+  /** It claims what it lent to others, because it has used no more than its share. */
+  readonly claims?: boolean;
 }
 
 /** One tick of one GPU. */
@@ -46,6 +50,8 @@ export interface SliceState {
    * GPU time that it would use without a limit: the whole GPU while it is throttled. Rises at once and falls slowly.
    */
   readonly demandPpm: number;
+  /** The part of this demand that must be left to it by those that give way to its claims. */
+  readonly reservedPpm: number;
   /** Factor on its charges. */
   readonly correctionPpm: number;
   /**
@@ -59,7 +65,13 @@ export interface SliceState {
 
 export type SteeringState = ReadonlyMap<string, SliceState>;
 export const NO_SLICES: SteeringState = new Map();
-const NEW_SLICE: SliceState = { demandPpm: 0, correctionPpm: PPM_WHOLE, meanUsedPpm: null, grantPpm: null };
+const NEW_SLICE: SliceState = {
+  demandPpm: 0,
+  reservedPpm: 0,
+  correctionPpm: PPM_WHOLE,
+  meanUsedPpm: null,
+  grantPpm: null,
+};
 
 /** The decision for one container. */
 export interface Decision {
@@ -106,10 +118,11 @@ export function steer(
       meanUsedPpm,
       creditedPpm: creditedOf(slice, meanUsedPpm, before.grantPpm),
       demandPpm: demandOf(slice, usedPpm, before.demandPpm),
+      reservedPpm: demandOf(slice, slice.claims === true ? 0 : usedPpm, before.reservedPpm),
       correctionPpm: before.correctionPpm,
     };
   });
-  const grants = divideByPriority(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
+  const grants = divideByView(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
   const creditedPpm = seen.reduce((sum, slice) => sum + slice.creditedPpm, tick.foreignPpm);
   const processesOf = ({ slice, demandPpm }: (typeof seen)[number]): number =>
@@ -133,9 +146,15 @@ export function steer(
   });
   return {
     state: new Map(
-      seen.map(({ slice, demandPpm, correctionPpm, meanUsedPpm }, index) => [
+      seen.map(({ slice, demandPpm, reservedPpm, correctionPpm, meanUsedPpm }, index) => [
         slice.id,
-        { demandPpm, correctionPpm, meanUsedPpm, grantPpm: isSoft(slice) ? (grants[index] ?? null) : null },
+        {
+          demandPpm,
+          reservedPpm,
+          correctionPpm,
+          meanUsedPpm,
+          grantPpm: isSoft(slice) ? (grants[index] ?? null) : null,
+        },
       ]),
     ),
     decisions,
@@ -180,33 +199,43 @@ function demandOf(slice: SliceTick, usedPpm: number, beforePpm: number): number 
 /** The part of their demand that low slices always keep beside high ones. */
 const LOW_NEED_PPM = 50_000;
 
+/** How a slice sees the demand of the others: by its priority, or as one that has borrowed from them. */
+type View = Priority | 'borrower';
+
+const viewOf = (slice: SliceTick): View =>
+  slice.givesWay === true && slice.claims !== true ? 'borrower' : (slice.priority ?? 'normal');
+
+/** The demand of a container as slices of this view see it. */
+function demandFor(view: View, { slice, demandPpm, reservedPpm }: Claim): number {
+  if (view === 'high' && slice.priority === 'low') return Math.min(demandPpm, LOW_NEED_PPM);
+  if (view === 'low' && slice.priority === 'high') return 0;
+  if (view === 'borrower' && slice.claims === true) return reservedPpm;
+  return demandPpm;
+}
+
 /**
- * Like `divide`, with priorities: high slices leave low ones only their floor, and low ones may use all that the high
- * ones leave. Low slices wait at each launch, so no time is reserved for high ones.
+ * Like `divide`, where some wait for others at each launch, so that no time is reserved for those: high slices leave low
+ * ones only their floor, and low ones may use all that the high ones leave. Slices that have borrowed may use all that
+ * others do not claim.
  */
-function divideByPriority(claims: readonly Claim[], capacityPpm: number): number[] {
-  const priorities = claims.map(({ slice }) => slice.priority ?? 'normal');
-  if (!priorities.includes('high') || !priorities.includes('low')) return divide(claims, capacityPpm);
-  const seenBy = (priority: Priority, { slice, demandPpm }: Claim): Claim => {
-    if (priority === 'high' && slice.priority === 'low') return { slice, demandPpm: Math.min(demandPpm, LOW_NEED_PPM) };
-    if (priority === 'low' && slice.priority === 'high') return { slice, demandPpm: 0 };
-    return { slice, demandPpm };
-  };
+function divideByView(claims: readonly Claim[], capacityPpm: number): number[] {
+  const views = claims.map(({ slice }) => viewOf(slice));
   const grants = new Map(
-    [...new Set(priorities)].map((priority) => [
-      priority,
+    [...new Set(views)].map((view) => [
+      view,
       divide(
-        claims.map((claim) => seenBy(priority, claim)),
+        claims.map((claim) => ({ ...claim, demandPpm: demandFor(view, claim) })),
         capacityPpm,
       ),
     ]),
   );
-  return priorities.map((priority, at) => grants.get(priority)?.[at] ?? 0);
+  return views.map((view, at) => grants.get(view)?.[at] ?? 0);
 }
 
 interface Claim {
   readonly slice: SliceTick;
   readonly demandPpm: number;
+  readonly reservedPpm: number;
 }
 
 /**

@@ -26,7 +26,7 @@ const MOST_BYTES = 2 ** 16;
 
 /**
  * The activity file of each slice, which its container may write, and a directory of links to the activity files of the
- * high slices to which it gives way. The container may only read these. `directoryOf` names the directory of a slice.
+ * slices to which it gives way. The container may only read these. `directoryOf` names the directory of a slice.
  *
  * In memory (`tmpfs`), all of them are on one small file system, since a link cannot lead to another one. The file and
  * the directory of a slice are then mounted separately into the slice's directory.
@@ -34,7 +34,7 @@ const MOST_BYTES = 2 ** 16;
 export class ActivityFiles {
   readonly #directoryOf: (allocation: string) => string;
   readonly #tmpfs: string | null;
-  /** Files that low slices read, open for writing: this keeps containers from taking a lease on them. */
+  /** Files that other slices read, open for writing: this keeps containers from taking a lease on them. */
   readonly #open = new Map<string, number>();
 
   constructor(directoryOf: (allocation: string) => string, tmpfs: string | null) {
@@ -60,7 +60,7 @@ export class ActivityFiles {
   }
 
   /**
-   * With `anew`, the file is emptied: it claims nothing. The file itself is kept, because low slices have links to it.
+   * With `anew`, the file is emptied: it claims nothing. The file itself is kept, because other slices have links to it.
    */
   async make(allocation: string, anew: boolean): Promise<void> {
     const path = this.pathOf(allocation);
@@ -88,8 +88,8 @@ export class ActivityFiles {
   }
 
   /**
-   * Empties the file, because the processes of the slice have ended. Low slices with a link to the file stop giving
-   * way.
+   * Empties the file, because the processes of the slice have ended. Slices with a link to the file stop giving way to
+   * it.
    */
   clear(allocation: string): void {
     if (this.#open.has(allocation)) this.#write(allocation, writeEmpty);
@@ -112,7 +112,7 @@ export class ActivityFiles {
   }
 
   /**
-   * Null where it cannot be opened now: its container has a lease on it, which low slices do not wait for either, or
+   * Null where it cannot be opened now: its container has a lease on it, which other slices do not wait for either, or
    * the agent has no descriptor left.
    */
   #openFile(allocation: string): number | null {
@@ -147,10 +147,10 @@ export class ActivityFiles {
   }
 
   /** Links a slice to those to which it gives way: for each of its GPUs their allocations in order, and no others. */
-  async linkHigh(allocation: string, high: readonly (readonly string[])[]): Promise<void> {
+  async linkClaimants(allocation: string, claimants: readonly (readonly string[])[]): Promise<void> {
     const directory = this.#linksOf(allocation);
     const wanted = new Map(
-      high.flatMap((others, gpu) => others.map((id, number) => [linkName(gpu, number), id] as const)),
+      claimants.flatMap((others, gpu) => others.map((id, number) => [linkName(gpu, number), id] as const)),
     );
     for (const name of await readdir(directory)) if (!wanted.has(name)) await rm(join(directory, name));
     for (const [name, id] of wanted) {

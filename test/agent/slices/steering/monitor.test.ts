@@ -299,6 +299,30 @@ test('a container that waits because of the debt of a long kernel counts as wait
   t.match(soft.told(0).steering, { grantPpm: 900_000, alone: false });
 });
 
+test('a container that returns what it borrows at each launch may use all that another one claims', async (t) => {
+  const node = await monitored(t);
+  const soft = { share: 50, softLimit: 100 };
+  const service = await node.start(A, { devices: [gpuLimits(0, soft)] });
+  const batch = await node.start(B, { devices: [gpuLimits(0, soft)] });
+  for (const id of [A, B]) node.node.slices.started.get(id)?.tellPrecedence([{ believed: [100], floor: 5000 }]);
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.ticks(12);
+  let tick = 0;
+  const work = (borrowedNs: bigint | null): void => {
+    tick += 1;
+    service.count(0, { chargedNs: tick * 30_000_000, lentAtNs: node.nowNs() - 100_000_000n });
+    const lentAtNs = borrowedNs === null ? 0n : node.nowNs() + borrowedNs;
+    batch.count(0, { chargedNs: tick * 60_000_000, waits: tick, lentAtNs });
+  };
+  await node.ticks(10, () => work(200_000_000n));
+  t.match(batch.told(0).steering, { grantPpm: 1_000_000 });
+  await node.ticks(2, () => work(-1_000_000n));
+  t.match(batch.told(0).steering, { grantPpm: 630_000 }, 'within its share it gives way to nobody');
+  await node.ticks(10, () => work(200_000_000n));
+  await node.ticks(2, () => work(null));
+  t.match(batch.told(0).steering, { grantPpm: 630_000 }, 'a library of an earlier version returns nothing');
+});
+
 test('without driver reports on single processes charges are kept, and usage is the charged time', async (t) => {
   const node = await monitored(t);
   const container = await node.start(A, { devices: [gpuLimits(0, { share: 40 })] });

@@ -63,6 +63,28 @@ test('a low slice is linked to the high slice of its GPU and notified of it, unt
   t.equal((await limitsOf(node, LOW))?.givesWay, undefined);
 });
 
+test('slices that may borrow from each other are linked to each other, until one of them may no longer', async (t) => {
+  const node = await openSlices(t);
+  const keeper = keeperOf(node);
+  for (const allocation of [HIGH, LOW])
+    await node.slices.start(sliceSpec({ allocation, devices: [gpuLimits(0, { share: 30, softLimit: 90 })] }));
+  await keeper.round();
+  for (const [one, other] of [
+    [HIGH, LOW],
+    [LOW, HIGH],
+  ] as const) {
+    const link = await stat(at(node, one, `${HIGH_DIRECTORY}/00.0`));
+    t.equal(link.ino, (await stat(at(node, other, ACTIVITY_FILE))).ino);
+    t.same((await limitsOf(node, one))?.givesWay, { believed: [60], floor: 3000 });
+  }
+  node.slices.started.get(HIGH)?.resize([{ memoryBytes: 1024, share: 30, softLimit: null }]);
+  await keeper.round();
+  for (const one of [HIGH, LOW]) {
+    t.same(await readdir(at(node, one, HIGH_DIRECTORY)), []);
+    t.equal((await limitsOf(node, one))?.givesWay, undefined);
+  }
+});
+
 test('a low slice is told of a high slice when that starts and ends, without waiting for a period', async (t) => {
   const node = await openSlices(t);
   const keeper = keeperOf(node, new ManualClock());
@@ -118,7 +140,7 @@ test('in memory, links are read-only and survive the agent', { skip: noMounts },
   });
   await first.make(HIGH);
   await first.make(LOW);
-  await first.activity.linkHigh(LOW, [[HIGH]]);
+  await first.activity.linkClaimants(LOW, [[HIGH]]);
   const link = join(base, LOW, HIGH_DIRECTORY, '00.0');
   await writeFile(join(base, HIGH, ACTIVITY_FILE), Buffer.alloc(ACTIVITY.structSize, 5), { flag: 'r+' });
   t.equal(readFileSync(link)[9], 5, 'the low slice reads what the high slice writes');
@@ -131,7 +153,7 @@ test('in memory, links are read-only and survive the agent', { skip: noMounts },
   t.equal(readFileSync(link)[9], 5, 'the next agent keeps the link');
   await second.make(HIGH, true);
   t.equal(readFileSync(link)[9], 0);
-  await second.activity.linkHigh(LOW, [[]]);
+  await second.activity.linkClaimants(LOW, [[]]);
   t.same(await readdir(join(base, LOW, HIGH_DIRECTORY)), []);
   await second.remove(HIGH);
   t.same((await readdir(join(base, '.activity'))).sort(), ['.mounted', LOW]);

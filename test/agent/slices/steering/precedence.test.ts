@@ -15,8 +15,8 @@ test('low slices yield to high slices of their GPU, and divide the floor by thei
     contender('elsewhere', 20, 'high', ['GPU-1']),
   ]);
   t.same([...found.keys()], ['low-a', 'low-b']);
-  t.same(found.get('low-a'), [{ high: ['high'], givesWay: { believed: [80], floor: 375 } }]);
-  t.same(found.get('low-b'), [{ high: ['high'], givesWay: { believed: [80], floor: 125 } }]);
+  t.same(found.get('low-a'), [{ before: ['high'], givesWay: { believed: [80], floor: 375 } }]);
+  t.same(found.get('low-b'), [{ before: ['high'], givesWay: { believed: [80], floor: 125 } }]);
   t.end();
 });
 
@@ -35,15 +35,34 @@ test('a claim is valid for twice the time that its slice may use the GPU, soft l
 
 test('at most as many high slices count as a limits file has room for, and a slice of several GPUs yields on each', (t) => {
   const many = Array.from({ length: 11 }, (_, index) => contender(`high-${index}`, 5, 'high'));
-  t.equal(precedenceOf([...many, contender('low', 30, 'low')]).get('low')?.[0]?.high.length, 8);
+  t.equal(precedenceOf([...many, contender('low', 30, 'low')]).get('low')?.[0]?.before.length, 8);
   const found = precedenceOf([
     contender('low', 30, 'low', ['GPU-0', 'GPU-1', 'GPU-2']),
     contender('high', 40, 'high', ['GPU-1', 'GPU-2']),
   ]);
   t.same(
-    found.get('low')?.map((one) => one?.high ?? null),
+    found.get('low')?.map((one) => one?.before ?? null),
     [null, ['high'], ['high']],
   );
   t.equal(precedenceOf([contender('low', 100, 'low'), contender('high', 40, 'high')]).size, 0, 'whole GPUs');
+  t.end();
+});
+
+test('a normal slice that may borrow gives way to those that lend, up to its own share, and to high ones first', (t) => {
+  const soft = (allocation: string, share: number, priority: Priority): Contender => ({
+    allocation,
+    devices: [{ uuid: 'GPU-0', share, softLimit: 100, priority }],
+  });
+  const found = precedenceOf([
+    soft('service', 20, 'normal'),
+    soft('batch', 30, 'normal'),
+    contender('hard', 10, 'normal'),
+    soft('low', 10, 'low'),
+    soft('high', 10, 'high'),
+  ]);
+  t.same([...found.keys()], ['service', 'batch', 'low'], 'hard shares and high slices give way to none');
+  t.same(found.get('batch'), [{ before: ['high', 'service'], givesWay: { believed: [100, 40], floor: 3000 } }]);
+  t.same(found.get('low'), [{ before: ['high'], givesWay: { believed: [100], floor: 500 } }]);
+  t.equal(precedenceOf([soft('alone', 20, 'normal'), contender('hard', 10, 'normal')]).size, 0);
   t.end();
 });

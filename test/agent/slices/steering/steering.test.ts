@@ -414,3 +414,35 @@ test('low slices may use what high slices leave, and high slices all but the flo
   t.ok((three.get('low') ?? 0) <= 700_000, 'a low slice leaves a normal one its share, too');
   t.end();
 });
+
+test('a container that has borrowed may use all that others do not claim, and leaves them their share when they need it', (t) => {
+  const soft = (id: string, state: Partial<SliceTick>): SliceTick => ({
+    id,
+    share: 50,
+    softLimit: 100,
+    chargedNs: 0,
+    waiting: false,
+    givesWay: true,
+    ...state,
+  });
+  const batch = soft('batch', { chargedNs: 0.6 * TICK_NS, waiting: true });
+  const grant = (service: Partial<SliceTick>): number | null | undefined =>
+    steer(NO_SLICES, { elapsedNs: TICK_NS, slices: [soft('service', service), batch], foreignPpm: 0 }).decisions[1]
+      ?.grantPpm;
+  t.equal(
+    grant({ chargedNs: 0.3 * TICK_NS, claims: true }),
+    1_000_000,
+    'it gets back what it claims, launch by launch',
+  );
+  t.equal(grant({ chargedNs: 0.3 * TICK_NS }), 630_000, 'a container that claims nothing needs its use');
+  t.equal(grant({ chargedNs: 0.5 * TICK_NS, claims: true, waiting: true }), 500_000, 'it has used up what it lent');
+  t.equal(grant({ chargedNs: 0.3 * TICK_NS, claims: true, givesWay: false }), 1_000_000, 'a high one lends nothing');
+  const unaware = { ...batch, givesWay: false };
+  const beside = [soft('service', { chargedNs: 0.3 * TICK_NS, claims: true }), unaware];
+  t.equal(
+    steer(NO_SLICES, { elapsedNs: TICK_NS, slices: beside, foreignPpm: 0 }).decisions[1]?.grantPpm,
+    630_000,
+    'the library of an earlier version returns nothing launch by launch',
+  );
+  t.end();
+});

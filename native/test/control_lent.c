@@ -1,0 +1,86 @@
+#include "slices.h"
+
+#define BURSTS 15
+
+static uint64_t *took; /* by burst; shared with the program that measures */
+
+static void batch(void) {
+  CUfunction kernel = gpu_kernel("busy_ms_20");
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (;;)
+    OK(gpu_launch(kernel, 80, stream));
+}
+
+/* Bursts of 40 ms, less than a third of the time. */
+static void service(void) {
+  CUfunction kernel = gpu_kernel("busy_us_200");
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (int burst = -3; burst < BURSTS; burst++) {
+    uint64_t at = slices_now();
+    for (int i = 0; i < 200; i++)
+      OK(gpu_launch(kernel, 80, stream));
+    OK(cuStreamSynchronize(stream));
+    if (burst >= 0) took[burst] = slices_now() - at; /* the first ones are not known yet, and are charged a guess */
+    slices_pass(101 + (uint64_t)burst);
+  }
+}
+
+static int compare(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* The median of its bursts, in ms. */
+static double run_service(const struct slice *slice) {
+  pid_t program = slices_run(slice, service);
+  int status;
+  REQUIRE(waitpid(program, &status, 0) == program && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  qsort(took, BURSTS, sizeof *took, compare);
+  return (double)took[BURSTS / 2] / 1e6;
+}
+
+static struct slice soft(const char *name) {
+  struct slice slice = slices_make(name, VGPU_PRIORITY_NORMAL, 50);
+  struct vgpu_device_live live = slice.limits->live[slice.limits->header.sequence & 1][0];
+  live.soft_limit = 100;
+  sandbox_publish(slice.limits, 0, live);
+  return slice;
+}
+
+/* Whether the slice gives way to the one that it is linked to. */
+static void give_way(const struct slice *slice, bool gives_way) {
+  struct vgpu_device_live live = slice->limits->live[slice->limits->header.sequence & 1][0];
+  live.high_count = gives_way ? 1 : 0;
+  sandbox_publish(slice->limits, 0, live);
+}
+
+int main(void) {
+  TEST_BEGIN("a service within its share gets back at once, for a burst, what a batch borrowed from it");
+  TEST_NOT_WRAPPED("it measures time");
+  took = mmap(NULL, BURSTS * sizeof *took, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(took != MAP_FAILED);
+  struct slice served = soft("service"), batched = soft("batch");
+  slices_link(&served, &batched, 100);
+  slices_link(&batched, &served, 100);
+  double alone = run_service(&served);
+  pid_t program = slices_run(&batched, batch);
+  slices_pass(500);
+  double plain = 0, lent = 1;
+  /* A program that gets no CPU does nothing, so windows are repeated. */
+  for (int window = 0; window < 6 && lent > 0.85 * plain; window++) {
+    give_way(&served, false);
+    give_way(&batched, false);
+    plain = run_service(&served);
+    give_way(&served, true);
+    give_way(&batched, true);
+    slices_pass(1000); /* the batch uses what the service leaves */
+    lent = run_service(&served);
+    printf("a burst takes %.1f ms alone, %.1f beside the batch, %.1f if that returns what it borrowed\n", alone, plain,
+           lent);
+  }
+  CHECK(lent <= 0.85 * plain);
+  slices_end(program);
+  return TEST_END;
+}
