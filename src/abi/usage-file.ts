@@ -60,6 +60,12 @@ export interface DeviceUsage {
   readonly reclaimedBytes: number;
 }
 
+/** The counters that steering reads in every tick. */
+export type PaceUsage = Pick<
+  DeviceUsage,
+  'levelAtNs' | 'lentAtNs' | 'launches' | 'chargedNs' | 'throttledNs' | 'waits' | 'unknownLaunches'
+>;
+
 /** One process in its own words. */
 export interface ProcessSlot {
   /** Index of its slot in the file, which its greeting on `vcuda.sock` names. */
@@ -104,8 +110,7 @@ function readCounter(buffer: Buffer, offset: number): number {
 const saturatingSum = (a: number, b: number): number => Math.min(a + b, Number.MAX_SAFE_INTEGER);
 
 /** Fields are listed one by one for speed: this runs for every active container ten times a second. */
-function readDevice(buffer: Buffer, offset: number): DeviceUsage {
-  const denials = offset + DEVICE_USAGE.denied;
+function readPace(buffer: Buffer, offset: number): PaceUsage {
   return {
     levelAtNs: buffer.readBigUInt64LE(offset + DEVICE_USAGE.levelAtNs),
     lentAtNs: buffer.readBigUInt64LE(offset + DEVICE_USAGE.lentAtNs),
@@ -113,9 +118,16 @@ function readDevice(buffer: Buffer, offset: number): DeviceUsage {
     chargedNs: readCounter(buffer, offset + DEVICE_USAGE.chargedNs),
     throttledNs: readCounter(buffer, offset + DEVICE_USAGE.throttledNs),
     waits: readCounter(buffer, offset + DEVICE_USAGE.waits),
+    unknownLaunches: readCounter(buffer, offset + DEVICE_USAGE.unknownLaunches),
+  };
+}
+
+function readDevice(buffer: Buffer, offset: number): DeviceUsage {
+  const denials = offset + DEVICE_USAGE.denied;
+  return {
+    ...readPace(buffer, offset),
     samples: readCounter(buffer, offset + DEVICE_USAGE.samples),
     sampledNs: readCounter(buffer, offset + DEVICE_USAGE.sampledNs),
-    unknownLaunches: readCounter(buffer, offset + DEVICE_USAGE.unknownLaunches),
     denied: {
       alloc: readCounter(buffer, denials),
       pitch: readCounter(buffer, denials + 8),
@@ -141,6 +153,11 @@ function readDevice(buffer: Buffer, offset: number): DeviceUsage {
  */
 export function decodeDeviceUsage(bytes: Buffer): DeviceUsage {
   return readDevice(bytes, 0);
+}
+
+/** The same for `PaceUsage`. */
+export function decodePaceUsage(bytes: Buffer): PaceUsage {
+  return readPace(bytes, 0);
 }
 
 /** A part of the file. */
@@ -240,9 +257,12 @@ export function slotsRange(slots: number): FileRange {
 
 /** Reads process slots from `bytes`, which begin with the first slot; free slots are left out. */
 export function decodeSlots(bytes: Buffer): ProcessSlot[] {
-  return Array.from({ length: Math.floor(bytes.length / PROCESS_SLOT.structSize) }, (_, slot) =>
-    readSlot(bytes, slot * PROCESS_SLOT.structSize, slot),
-  ).flatMap((one) => one ?? []);
+  const slots: ProcessSlot[] = [];
+  for (let slot = 0; (slot + 1) * PROCESS_SLOT.structSize <= bytes.length; slot += 1) {
+    const one = readSlot(bytes, slot * PROCESS_SLOT.structSize, slot);
+    if (one !== null) slots.push(one);
+  }
+  return slots;
 }
 
 function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | null {

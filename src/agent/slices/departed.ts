@@ -2,6 +2,8 @@ import type { ProcessSlot } from '../../abi/usage-file.js';
 import { processStat } from '../../host/process-stat.js';
 import type { Session } from './session.js';
 
+const NONE: ReadonlySet<number> = new Set();
+
 /**
  * Processes of one container that sent a greeting and closed their connection. A process that died leaves its slot in
  * the usage file, with the memory that it held, until another process of the container clears it; the agent ignores it
@@ -25,8 +27,8 @@ export class DepartedProcesses {
    * process left.
    */
   deadSlots(slots: () => readonly ProcessSlot[]): ReadonlySet<number> {
+    if (this.#sessions.size === 0) return NONE;
     const dead = new Set<number>();
-    if (this.#sessions.size === 0) return dead;
     const owners = new Map(slots().map((slot) => [slot.slot, slot]));
     for (const [slot, session] of this.#sessions) {
       const owner = owners.get(slot);

@@ -156,7 +156,7 @@ export function observeGpus(gpus: readonly GpuMonitor[]): GpuObservation[] {
 }
 
 /** By allocation, in the order of its GPUs, without GPUs that have left the machine. */
-function gpuSlicesOf(gpus: readonly GpuMonitor[]): ReadonlyMap<string, readonly GpuSlice[]> {
+export function gpuSlicesOf(gpus: readonly GpuMonitor[]): ReadonlyMap<string, readonly GpuSlice[]> {
   const gpuSlices = new Map<string, GpuSlice[]>();
   for (const { gpuSlices: here } of gpus) {
     for (const gpuSlice of here) {

@@ -24,10 +24,12 @@ export async function askProcesses(nvml: Nvml, gpu: NvmlGpu, sinceMs: number): P
     for (const { pid, usedMemoryBytes } of running) memory.set(pid, larger(memory.get(pid) ?? null, usedMemoryBytes));
   }
   const shares = await askList(nvml, gpu, sharesOf, answers.at(-1) as Promise<Listed<ProcessShare> | null>);
-  return [...memory].map(([pid, usedMemoryBytes]) => ({
+  const percents = new Map<number, number>();
+  for (const { pid, utilizationPercent } of shares ?? []) if (!percents.has(pid)) percents.set(pid, utilizationPercent);
+  return Array.from(memory, ([pid, usedMemoryBytes]) => ({
     pid,
     usedMemoryBytes,
-    utilizationPercent: shares === null ? null : (shares.find((share) => share.pid === pid)?.utilizationPercent ?? 0),
+    utilizationPercent: shares === null ? null : (percents.get(pid) ?? 0),
   }));
 }
 

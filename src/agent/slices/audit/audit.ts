@@ -232,9 +232,10 @@ const SELF_TEST_FAILURES: Readonly<Record<keyof SelfTest, string | null>> = {
   eventsWork: null,
 };
 
-function auditSessions(view: AuditView): Finding[] {
-  const evidence = view.devices.flatMap((device) => evidenceOn(device));
-  return view.sessions.flatMap((session) => auditSession(session, evidence));
+const SELF_TESTS = Object.keys(SELF_TEST_FAILURES) as (keyof SelfTest)[];
+
+function auditSessions({ devices, sessions }: AuditView): Finding[] {
+  return sessions.flatMap((session) => auditSession(session, devices));
 }
 
 /** Memory and time that the driver counts on a GPU and the slice does not: proof of use past the control library. */
@@ -248,7 +249,7 @@ function evidenceOn(device: AuditedDevice): string[] {
   return evidence;
 }
 
-function auditSession({ pid, slot, onGpu }: AuditedSession, evidence: readonly string[]): Finding[] {
+function auditSession({ pid, slot, onGpu }: AuditedSession, devices: readonly AuditedDevice[]): Finding[] {
   const subject = String(pid ?? '?');
   if (slot === null) {
     return [
@@ -260,12 +261,11 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, evidence: readonly s
       },
     ];
   }
-  const failures = (Object.keys(SELF_TEST_FAILURES) as (keyof SelfTest)[]).flatMap((test) =>
-    slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? []),
-  );
+  const failures = SELF_TESTS.flatMap((test) => (slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? [])));
   // The process may never call such a function, or the function may do nothing that limits apply to.
   if (slot.unhooked > 0) failures.push(`handed out ${slot.unhooked} functions of the driver that it does not limit`);
   if (failures.length === 0 || !onGpu) return [];
+  const evidence = devices.flatMap(evidenceOn);
   return [
     {
       code: 'not-enforcing',

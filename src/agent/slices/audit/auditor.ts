@@ -12,6 +12,7 @@ import { advance, NO_FINDINGS, reportedFindings, type AuditPolicy, type FindingS
 import type { Clock } from '../../../host/clock.js';
 import type { Log } from '../../../host/log.js';
 import { namespacePids, processStat } from '../../../host/process-stat.js';
+import { gpuSlicesOf } from '../observation.js';
 import type { GpuMonitor } from '../steering/gpu-monitor.js';
 import type { Evictor, SliceNotices } from '../ports.js';
 import type { MappedLibraries } from './mapped-libraries.js';
@@ -161,10 +162,7 @@ export class Auditor {
 
   #auditAll(): void {
     const { slices, gpus } = this.#options;
-    const gpuSlices = new Map<string, GpuSlice[]>();
-    for (const gpu of gpus())
-      for (const gpuSlice of gpu.gpuSlices)
-        gpuSlices.set(gpuSlice.slice.id, [...(gpuSlices.get(gpuSlice.slice.id) ?? []), gpuSlice]);
+    const gpuSlices = gpuSlicesOf(gpus());
     const idle = new Set(
       gpus()
         .filter((gpu) => gpu.idle)
@@ -207,7 +205,7 @@ export class Auditor {
     const sampledUse = this.#sampledUseOf(slice);
     const present = !sampledUse.isEmpty || gpuSlices.some((gpuSlice) => gpuSlice.present) || usesOfOtherGpus.length > 0;
     const found = audit(
-      present ? { ...this.#view(slice, gpuSlices, sampledUse), usesOfOtherGpus } : this.#viewOfAbsent(slice, gpuSlices),
+      present ? this.#view(slice, gpuSlices, sampledUse, usesOfOtherGpus) : this.#viewOfAbsent(slice, gpuSlices),
     );
     if (found.length === 0 && before === undefined) return;
     const news = advance(before ?? NO_FINDINGS, found, this.#options.policy);
@@ -245,16 +243,19 @@ export class Auditor {
   }
 
   #usesOfOtherGpus(slice: Slice): AuditView['usesOfOtherGpus'] {
-    return this.#options
-      .gpus()
-      .flatMap(({ uuid, state }) =>
-        (state?.processesOfOtherGpus ?? [])
-          .filter(({ allocation }) => allocation === slice.id)
-          .map(({ pid }) => ({ gpuUuid: uuid, process: { pid, name: nameOf(pid) } })),
-      );
+    const uses: AuditView['usesOfOtherGpus'][number][] = [];
+    for (const { uuid, state } of this.#options.gpus())
+      for (const { allocation, pid } of state?.processesOfOtherGpus ?? [])
+        if (allocation === slice.id) uses.push({ gpuUuid: uuid, process: { pid, name: nameOf(pid) } });
+    return uses;
   }
 
-  #view(slice: Slice, gpuSlices: readonly GpuSlice[], sampledUse: SampledUse): Omit<AuditView, 'usesOfOtherGpus'> {
+  #view(
+    slice: Slice,
+    gpuSlices: readonly GpuSlice[],
+    sampledUse: SampledUse,
+    usesOfOtherGpus: AuditView['usesOfOtherGpus'],
+  ): AuditView {
     const { usage } = slice;
     const { slices: all, clock } = this.#options;
     const slots = usage.ok ? (usage.reader.processes() ?? []) : [];
@@ -266,6 +267,7 @@ export class Auditor {
     const onGpu = new Set(processes.map(({ pid }) => pid));
     return {
       unenforced: slice.unenforced,
+      usesOfOtherGpus,
       processes,
       sessions: [...slice.sessions].map(({ pid, greeting }): AuditedSession => {
         const slot = slots.find(
@@ -273,10 +275,7 @@ export class Auditor {
         );
         return { pid, slot: slot ?? null, onGpu: pid !== null && onGpu.has(pid) };
       }),
-      devices: gpuSlices.map((gpuSlice) => ({
-        ...deviceOf(gpuSlice, sampled.peakBytes.get(gpuSlice.gpuUuid)),
-        unchargedPercent: sampled.unchargedPercent.get(gpuSlice.gpuUuid) ?? null,
-      })),
+      devices: gpuSlices.map((gpuSlice) => deviceOf(gpuSlice, sampled)),
       ...this.#outside(slice),
     };
   }
@@ -286,8 +285,10 @@ export class Auditor {
    * every process of the container can write.
    */
   #viewOfAbsent(slice: Slice, gpuSlices: readonly GpuSlice[]): AuditView {
-    const devices = gpuSlices.map((gpuSlice) => ({
-      ...limitsOf(gpuSlice),
+    const devices = gpuSlices.map(({ gpuUuid, live }) => ({
+      gpuUuid,
+      memoryLimitBytes: live.memoryBytes,
+      share: live.share,
       usedMemoryBytes: null,
       launches: 0,
       samples: 0,
@@ -301,15 +302,16 @@ export class Auditor {
 
   /** The processes of the last sample that have a session; `sampled` keeps the others. */
   #greetedProcesses(gpuSlices: readonly GpuSlice[]): AuditedProcess[] {
-    const pids = new Set(gpuSlices.flatMap(({ processes }) => processes.map(({ pid }) => pid)));
-    return [...pids].flatMap((pid): AuditedProcess[] => {
+    const greeted: AuditedProcess[] = [];
+    for (const pid of new Set(gpuSlices.flatMap(({ processes }) => processes.map((process) => process.pid)))) {
       const session = this.#options.slices.sessionOf(pid);
-      if (session === null) return [];
+      if (session === null) continue;
       const library = this.#libraryOf(pid, session.startTicks ?? processStat(pid)?.startTicks ?? null);
       // Only a process that greeted and lacks the library becomes a finding, so only it needs a name.
       const name = library === false ? nameOf(pid) : '';
-      return [{ pid, name, greeted: true, claimed: false, active: true, library }];
-    });
+      greeted.push({ pid, name, greeted: true, claimed: false, active: true, library });
+    }
+    return greeted;
   }
 
   /** `startTicks`: null if unknown. */
@@ -366,23 +368,29 @@ function printable(name: string): string {
   return name.replace(/[^\x20-\x7e]/g, '?');
 }
 
-function limitsOf({ live, gpuUuid }: GpuSlice): Pick<AuditedDevice, 'gpuUuid' | 'memoryLimitBytes' | 'share'> {
-  return { gpuUuid, memoryLimitBytes: live.memoryBytes, share: live.share };
-}
-
-function deviceOf(gpuSlice: GpuSlice, peakBytes: number | undefined): AuditedDevice {
+/** Spreads of other objects would take more time than all the rest: a device is audited every few seconds. */
+function deviceOf(
+  gpuSlice: GpuSlice,
+  { peakBytes, unchargedPercent }: Pick<ReturnType<SampledUse['take']>, 'peakBytes' | 'unchargedPercent'>,
+): AuditedDevice {
   const counters = gpuSlice.readCounters();
-  const { timePpm, uncorrectableTimePpm, memoryBytes } = gpuSlice.drift;
+  const { live, gpuUuid } = gpuSlice;
+  const { timePpm, uncorrectableTimePpm } = gpuSlice.timeDrift;
   return {
-    ...limitsOf(gpuSlice),
-    usedMemoryBytes: peakBytes ?? gpuSlice.usedMemoryBytes,
+    gpuUuid,
+    memoryLimitBytes: live.memoryBytes,
+    share: live.share,
+    usedMemoryBytes: peakBytes.get(gpuUuid) ?? gpuSlice.usedMemoryBytes,
     usedPercent: gpuSlice.reportedPercent,
-    // The driver's count includes the overhead that is published for it.
-    uncountedMemoryBytes: memoryBytes === null ? null : memoryBytes + gpuSlice.live.driverOverheadBytes,
+    /** Read only beside a session with a finding. */
+    get uncountedMemoryBytes() {
+      return gpuSlice.uncountedMemoryBytes;
+    },
     unchargedTimePpm: timePpm,
     uncorrectableTimePpm,
     launches: counters?.launches ?? 0,
     samples: counters?.samples ?? 0,
     wentBack: gpuSlice.takeWentBack(),
+    unchargedPercent: unchargedPercent.get(gpuUuid) ?? null,
   };
 }

@@ -1,4 +1,4 @@
-import { agreedCorrection, NO_SLICES, steer, withCorrection, type SteeringState } from './steering.js';
+import { agreedCorrection, NO_SLICES, steer, withCorrection, type SliceTick, type SteeringState } from './steering.js';
 import type { GpuSample } from '../../../gpu/sample.js';
 import { GpuSampler, type GpuSource } from '../../gpus/index.js';
 import type { ProcessOwners } from '../process-owners.js';
@@ -26,6 +26,8 @@ export class GpuMonitor {
   readonly #sampler: GpuSampler;
   readonly #owners: ProcessOwners;
   #gpuSlices: readonly GpuSlice[] = [];
+  /** Their allocations. */
+  #here: ReadonlySet<string> = new Set();
   #steering: SteeringState = NO_SLICES;
   #state: GpuState | null = null;
   #unsteered = { foreignPpm: 0, foreignProcesses: 0 };
@@ -91,8 +93,7 @@ export class GpuMonitor {
     if (processes === null) return false;
     const paced = this.#gpuSlices.filter((gpuSlice) => gpuSlice.present && gpuSlice.paced);
     if (paced.length > 0 && this.#sampledAtNs !== null) {
-      const here = new Set(paced.map(({ slice }) => slice.id));
-      const { byAllocation } = partByOwner(processes, this.#owners, this.uuid, here);
+      const { byAllocation } = partByOwner(processes, this.#owners, this.uuid, this.#here);
       const elapsedNs = Number(nowNs() - this.#sampledAtNs);
       for (const gpuSlice of paced) gpuSlice.updateBetween(byAllocation.get(gpuSlice.slice.id) ?? [], elapsedNs);
     }
@@ -110,6 +111,7 @@ export class GpuMonitor {
       gpuSlices.push(gpuSlice?.index === index ? gpuSlice : new GpuSlice(slice, index));
     }
     this.#gpuSlices = gpuSlices;
+    this.#here = new Set(gpuSlices.map(({ slice }) => slice.id));
   }
 
   /** Steers. `nowNs` is CLOCK_MONOTONIC; the next tick is `nextMs` later at the earliest. */
@@ -123,18 +125,18 @@ export class GpuMonitor {
       this.#steering = NO_SLICES;
       return;
     }
-    const ticks = present.flatMap((gpuSlice) => {
+    const read: GpuSlice[] = [];
+    const slices: SliceTick[] = [];
+    for (const gpuSlice of present) {
       const tick = gpuSlice.tick(nowNs);
-      return tick === null ? [] : [{ gpuSlice, tick }];
-    });
-    const { state, decisions } = steer(this.#steering, {
-      elapsedNs,
-      slices: ticks.map(({ tick }) => tick),
-      ...this.#unsteered,
-    });
+      if (tick === null) continue;
+      read.push(gpuSlice);
+      slices.push(tick);
+    }
+    const { state, decisions } = steer(this.#steering, { elapsedNs, slices, ...this.#unsteered });
     this.#steering = state;
     this.#busy = decisions.some(({ active }) => active);
-    decisions.forEach((decision, at) => ticks[at]?.gpuSlice.publish(decision, nowNs, nextMs));
+    decisions.forEach((decision, at) => read[at]?.publish(decision, nowNs, nextMs));
   }
 
   /**
@@ -168,8 +170,7 @@ export class GpuMonitor {
     const atNs = nowNs();
     const elapsedNs = this.#sampledAtNs === null ? 0 : Number(atNs - this.#sampledAtNs);
     this.#sampledAtNs = atNs;
-    const here = new Set(this.#gpuSlices.map(({ slice }) => slice.id));
-    const parted = partByOwner(processes, this.#owners, this.uuid, here);
+    const parted = partByOwner(processes, this.#owners, this.uuid, this.#here);
     // A busy GPU without processes: this driver, or this agent, does not see the processes.
     const lists = processes.length > 0 || sample.utilizationPercent === 0;
     for (const gpuSlice of this.#gpuSlices)

@@ -3,7 +3,7 @@ import { AHEAD_NS, BORROWED_LEAST_NS, effectivePpm } from '../../../gpu/share-la
 import type { Account, Decision, SliceTick } from './steering.js';
 import { UnchargedTime } from './uncharged-time.js';
 import type { UsageCounters } from '../usage/usage-counters.js';
-import type { DeviceUsage } from '../../../abi/usage-file.js';
+import type { DeviceUsage, PaceUsage } from '../../../abi/usage-file.js';
 import { CounterTotal } from '../usage/counter-total.js';
 import type { GpuProcess } from '../../../gpu/sample.js';
 
@@ -85,10 +85,11 @@ export class GpuSlice {
   #processes: readonly GpuProcess[] | null = null;
   readonly #counterTotal: CounterTotal;
   #reader: UsageReader | null = null;
+  #usedMemoryBytes: number | null = 0;
   /** Percent of the GPU that the driver reported for its processes in the last samples; null if it reported none. */
-  #reports: readonly (number | null)[] = [null];
+  readonly #reports: (number | null)[] = [null];
   /** The state at the last steering tick. */
-  #counters: DeviceUsage | null = null;
+  #counters: PaceUsage | null = null;
   #readAtNs = 0n;
   #published: Decision | null = null;
   #toldAtNs = 0n;
@@ -138,7 +139,7 @@ export class GpuSlice {
 
   /** Reads its counters; null if they cannot be read. */
   readCounters(): DeviceUsage | null {
-    return this.#counterTotal.read(this.#openReader());
+    return this.#counterTotal.readAll(this.#openReader());
   }
 
   /**
@@ -178,54 +179,50 @@ export class GpuSlice {
 
   /** The differences as of the last sample and account. */
   get drift(): Drift {
-    const [used, held] = [this.#processes === null ? null : this.usedMemoryBytes, this.held()];
-    return {
-      timePpm: this.#driftPpm,
-      uncorrectableTimePpm: this.#uncorrectablePpm,
-      memoryBytes: used === null || held === null ? null : used - held - this.live.driverOverheadBytes,
-    };
+    const { timeDrift, uncountedMemoryBytes: uncounted } = this;
+    return { ...timeDrift, memoryBytes: uncounted === null ? null : uncounted - this.live.driverOverheadBytes };
+  }
+
+  get timeDrift(): Omit<Drift, 'memoryBytes'> {
+    return { timePpm: this.#driftPpm, uncorrectableTimePpm: this.#uncorrectablePpm };
+  }
+
+  /** Memory that the driver counts and its processes do not, in bytes; null if one of the two is unknown. */
+  get uncountedMemoryBytes(): number | null {
+    const used = this.#processes === null ? null : this.usedMemoryBytes;
+    const held = used === null ? null : this.held();
+    return used === null || held === null ? null : used - held;
   }
 
   /** Reads its counters; null if they cannot be read. The first tick says only whether it is throttled. */
   tick(nowNs: bigint): SliceTick | null {
     const reader = this.#openReader();
-    const before = this.#counters;
+    const before = reader === this.#reader ? this.#counters : null;
     const elapsedNs = Number(nowNs - this.#readAtNs);
-    const anew = reader !== this.#reader;
+    const now = this.#counterTotal.read(reader);
     this.#reader = reader;
-    this.#counters = this.#counterTotal.read(reader);
+    this.#counters = now;
     this.#readAtNs = nowNs;
-    if (this.#counters === null) return null;
+    if (now === null) return null;
+    const owes = now.levelAtNs > nowNs + AHEAD_NS;
+    const waiting = owes || (before !== null && now.waits !== before.waits);
+    const chargedNs = before === null ? null : Math.max(0, now.chargedNs - before.chargedNs);
+    if (before === null || chargedNs === null) this.#noteFirst(now);
+    else this.#note(before, now, chargedNs, waiting, elapsedNs);
     const { share, softLimit, priority = 'normal' } = this.live;
-    const reportedPpm = this.#reportedPpm;
-    const { lentAtNs } = this.#counters;
-    const givesWay = this.live.givesWay !== undefined && priority !== 'low' && lentAtNs > 0n;
-    const claims = priority === 'high' || (givesWay && lentAtNs <= nowNs + BORROWED_LEAST_NS);
-    const processes = this.processes.length;
-    const tick = { id: this.slice.id, share, softLimit, priority, reportedPpm, processes, givesWay, claims };
-    const owes = this.#counters.levelAtNs > nowNs + AHEAD_NS;
-    if (anew || before === null) {
-      // Earlier launches may still run.
-      const { chargedNs, launches, unknownLaunches } = this.#counters;
-      this.#uncharged.tick({
-        chargedNs: Math.min(chargedNs, MOST_CHARGED_BEFORE_NS),
-        launches,
-        unknownLaunches,
-        elapsedNs: 0,
-      });
-      return { ...tick, chargedNs: null, waiting: owes };
-    }
-    const chargedNs = Math.max(0, this.#counters.chargedNs - before.chargedNs);
-    const waiting = owes || this.#counters.waits !== before.waits;
-    const launches = Math.max(0, this.#counters.launches - before.launches);
-    this.#evidence.unexplainedNs += this.#uncharged.tick({
+    const givesWay = this.live.givesWay !== undefined && priority !== 'low' && now.lentAtNs > 0n;
+    return {
+      id: this.slice.id,
+      share,
+      softLimit,
+      priority,
+      reportedPpm: this.#reportedPpm,
+      processes: this.processes.length,
+      givesWay,
+      claims: priority === 'high' || (givesWay && now.lentAtNs <= nowNs + BORROWED_LEAST_NS),
       chargedNs,
-      launches,
-      unknownLaunches: Math.max(0, this.#counters.unknownLaunches - before.unknownLaunches),
-      elapsedNs,
-    });
-    this.#note(chargedNs, launches, waiting, elapsedNs);
-    return { ...tick, chargedNs, waiting };
+      waiting,
+    };
   }
 
   /**
@@ -270,8 +267,11 @@ export class GpuSlice {
   update(processes: readonly GpuProcess[], elapsedNs: number, lists = true): void {
     const appeared = this.processes.length === 0 && processes.length > 0;
     const percent = sumKnown(processes.map(({ utilizationPercent }) => utilizationPercent));
-    this.#reports = [...(appeared ? [null] : this.#reports), lists ? percent : null].slice(-REPORTS);
+    if (appeared) this.#reports.fill(null);
+    this.#reports.push(lists ? percent : null);
+    if (this.#reports.length > REPORTS) this.#reports.shift();
     this.#processes = processes;
+    this.#usedMemoryBytes = sumKnown(processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
     this.#uncharged.report({ percent, elapsedNs, isSample: true });
     // Reports cover windows that have ended: the first moments of a process have no report, while its first launches
     // were charged at once.
@@ -300,7 +300,7 @@ export class GpuSlice {
 
   /** Bytes that its processes use, as the driver counts them; null if it does not. */
   get usedMemoryBytes(): number | null {
-    return sumKnown(this.processes.map(({ usedMemoryBytes }) => usedMemoryBytes));
+    return this.#usedMemoryBytes;
   }
 
   /**
@@ -372,9 +372,12 @@ export class GpuSlice {
 
   /** The highest recent report; null unless all recent samples have one. */
   get #reportedPpm(): number | null {
-    return this.#reports.reduce((most: number | null, percent) => {
-      return most === null || percent === null ? null : Math.max(most, percent * 10_000);
-    }, 0);
+    let most = 0;
+    for (const percent of this.#reports) {
+      if (percent === null) return null;
+      most = Math.max(most, percent * 10_000);
+    }
+    return most;
   }
 
   #openReader(): UsageReader | null {
@@ -382,7 +385,16 @@ export class GpuSlice {
     return usage.ok ? usage.reader : null;
   }
 
-  #note(chargedNs: number, launches: number, waiting: boolean, elapsedNs: number): void {
+  #noteFirst({ chargedNs, launches, unknownLaunches }: PaceUsage): void {
+    // Earlier launches may still run.
+    const mostNs = Math.min(chargedNs, MOST_CHARGED_BEFORE_NS);
+    this.#uncharged.tick({ chargedNs: mostNs, launches, unknownLaunches, elapsedNs: 0 });
+  }
+
+  #note(before: PaceUsage, now: PaceUsage, chargedNs: number, waiting: boolean, elapsedNs: number): void {
+    const launches = Math.max(0, now.launches - before.launches);
+    const unknownLaunches = Math.max(0, now.unknownLaunches - before.unknownLaunches);
+    this.#evidence.unexplainedNs += this.#uncharged.tick({ chargedNs, launches, unknownLaunches, elapsedNs });
     const { share, softLimit } = this.live;
     const asked = effectivePpm(share, softLimit ?? 0, this.#published?.grantPpm ?? 0) / 1e6;
     this.#evidence.elapsedNs += elapsedNs;
@@ -395,5 +407,10 @@ export class GpuSlice {
 
 /** The sum; null if one value is unknown. */
 function sumKnown(values: readonly (number | null)[]): number | null {
-  return values.reduce((sum: number | null, value) => (sum === null || value === null ? null : sum + value), 0);
+  let sum = 0;
+  for (const value of values) {
+    if (value === null) return null;
+    sum += value;
+  }
+  return sum;
 }

@@ -36,8 +36,13 @@ export function partByOwner(
   for (const process of processes) {
     const allocation = owners.ownerOf(process.pid)?.allocation;
     // A process of a container without an allocation here is a foreign process on this GPU.
-    if (allocation === undefined || !here.has(allocation)) unsteered.push(process);
-    else byAllocation.set(allocation, [...(byAllocation.get(allocation) ?? []), process]);
+    if (allocation === undefined || !here.has(allocation)) {
+      unsteered.push(process);
+      continue;
+    }
+    const known = byAllocation.get(allocation);
+    if (known === undefined) byAllocation.set(allocation, [process]);
+    else known.push(process);
   }
   const foreignProcesses: GpuProcess[] = [];
   const adoptedProcesses: AdoptedProcess[] = [];

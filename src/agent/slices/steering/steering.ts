@@ -122,43 +122,26 @@ export function steer(
       correctionPpm: before.correctionPpm,
     };
   });
-  const grants = divideByView(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm));
+  // Only grants of soft slices are published.
+  const grants = tick.slices.some(isSoft) ? divideByView(seen, Math.max(0, PPM_WHOLE - tick.foreignPpm)) : [];
   const activeCount = seen.reduce((count, { demandPpm }) => count + (demandPpm > 0 ? 1 : 0), 0);
   const creditedPpm = seen.reduce((sum, slice) => sum + slice.creditedPpm, tick.foreignPpm);
   const processesOf = ({ slice, demandPpm }: (typeof seen)[number]): number =>
     demandPpm > 0 ? Math.max(1, slice.processes ?? 1) : 0;
   const foreignProcesses = tick.foreignPpm > 0 ? Math.max(1, tick.foreignProcesses ?? 1) : 0;
   const processes = seen.reduce((sum, one) => sum + processesOf(one), foreignProcesses);
+  const after = new Map<string, SliceState>();
   const decisions = seen.map((one, index) => {
-    const { slice, usedPpm, demandPpm, correctionPpm } = one;
+    const { slice, usedPpm, demandPpm, reservedPpm, correctionPpm, meanUsedPpm } = one;
+    const { id } = slice;
+    const grantPpm = isSoft(slice) ? (grants[index] ?? null) : null;
     const active = demandPpm > 0;
     const alone = activeCount - (active ? 1 : 0) === 0 && tick.foreignPpm === 0;
     const othersPpm = Math.min(creditedPpm - one.creditedPpm, mostBesidePpm(processes - processesOf(one)));
-    return {
-      id: slice.id,
-      grantPpm: isSoft(slice) ? (grants[index] ?? null) : null,
-      correctionPpm,
-      alone,
-      othersPpm,
-      active,
-      usedPpm,
-    };
+    after.set(id, { demandPpm, reservedPpm, correctionPpm, meanUsedPpm, grantPpm });
+    return { id, grantPpm, correctionPpm, alone, othersPpm, active, usedPpm };
   });
-  return {
-    state: new Map(
-      seen.map(({ slice, demandPpm, reservedPpm, correctionPpm, meanUsedPpm }, index) => [
-        slice.id,
-        {
-          demandPpm,
-          reservedPpm,
-          correctionPpm,
-          meanUsedPpm,
-          grantPpm: isSoft(slice) ? (grants[index] ?? null) : null,
-        },
-      ]),
-    ),
-    decisions,
-  };
+  return { state: after, decisions };
 }
 
 /**

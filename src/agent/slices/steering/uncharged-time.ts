@@ -45,33 +45,35 @@ const MOST_REPORTS = 4;
  * which has read the charges of its time.
  */
 export class UnchargedTime {
-  #burst: ChargedTick[] = [];
+  readonly #burst: ChargedTick[] = [];
   #mostNs = 0;
   #mostBeforeNs = 0;
   /** Charged time of long launches that no report has shown yet. */
   #owedNs = 0;
   #guessedNs = 0;
   #unjudgedNs = 0;
-  #reports: readonly Report[] = [];
+  readonly #reports: Report[] = [];
   #found: number | null = null;
 
   /** Returns the reported time since the last tick, in ns, that no launch explains. */
   tick(tick: ChargedTick): number {
     this.#burst.push(tick);
-    while (sum(this.#burst.slice(1), 'elapsedNs') >= BURST_NS) this.#burst.shift();
+    while (sum(this.#burst, 'elapsedNs', 1) >= BURST_NS) this.#burst.shift();
     this.#mostNs = Math.max(this.#mostNs, sum(this.#burst, 'chargedNs'));
     if (tick.launches > 0 && tick.chargedNs / tick.launches >= LONG_LAUNCH_NS)
       this.#owedNs += LONG_LAUNCH_FACTOR * tick.chargedNs;
     this.#guessedNs = tick.unknownLaunches > 0 ? GUESSED_NS : Math.max(0, this.#guessedNs - tick.elapsedNs);
     this.#unjudgedNs = Math.max(0, this.#unjudgedNs - tick.elapsedNs / 60);
     const mostNs = Math.max(this.#mostNs, this.#mostBeforeNs);
-    const unexplainedNs = this.#reports.reduce((ns, report) => ns + this.#judge(report, mostNs), 0);
-    this.#reports = [];
+    let unexplainedNs = 0;
+    for (const report of this.#reports) unexplainedNs += this.#judge(report, mostNs);
+    this.#reports.length = 0;
     return unexplainedNs;
   }
 
   report(report: Report): void {
-    this.#reports = [...this.#reports, report].slice(-MOST_REPORTS);
+    this.#reports.push(report);
+    if (this.#reports.length > MOST_REPORTS) this.#reports.shift();
   }
 
   /** `mostNs`: charges of the busiest moment that may be in the report. */
@@ -95,6 +97,8 @@ export class UnchargedTime {
   }
 }
 
-function sum(ticks: readonly ChargedTick[], name: 'chargedNs' | 'elapsedNs'): number {
-  return ticks.reduce((total, tick) => total + tick[name], 0);
+function sum(ticks: readonly ChargedTick[], name: 'chargedNs' | 'elapsedNs', from = 0): number {
+  let total = 0;
+  for (let at = from; at < ticks.length; at += 1) total += ticks[at]?.[name] ?? 0;
+  return total;
 }

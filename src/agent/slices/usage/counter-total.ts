@@ -1,20 +1,20 @@
 import { addIncrease, highest, NO_COUNTERS, wentBack, type UsageCounters } from './usage-counters.js';
-import { decodeDeviceUsage, type DeviceUsage } from '../../../abi/usage-file.js';
+import { decodeDeviceUsage, decodePaceUsage, type DeviceUsage, type PaceUsage } from '../../../abi/usage-file.js';
 import { DEVICE_USAGE } from '../../../abi/vgpu-abi.js';
 import type { UsageReader } from './usage-reader.js';
 
 /**
  * The sum of a container's counters on one GPU over all reads of its usage files. Most reads find unchanged counters
- * and only compare bytes.
+ * and only compare bytes; of the others, only the counters that steering needs are decoded.
  */
 export class CounterTotal {
   readonly #index: number;
   #reader: UsageReader | null = null;
   /** The bytes that were read last from this file. */
   readonly #bytes = Buffer.alloc(DEVICE_USAGE.structSize);
-  #last: DeviceUsage | null = null;
+  #last: PaceUsage | null = null;
   /** The part of the last read that is in the total, and the highest values that were read. */
-  #added: DeviceUsage | null = null;
+  #added: PaceUsage | null = null;
   #seen = NO_COUNTERS;
   #total = NO_COUNTERS;
   #wentBack = false;
@@ -25,23 +25,29 @@ export class CounterTotal {
   }
 
   /** Reads the counters; null if they cannot be read. Another reader is another file. */
-  read(reader: UsageReader | null): DeviceUsage | null {
+  read(reader: UsageReader | null): PaceUsage | null {
     const bytes = reader?.deviceBytes(this.#index) ?? null;
     if (reader !== this.#reader) this.#beginFile(reader);
     if (bytes === null) return null;
     if (this.#last !== null && bytes.equals(this.#bytes)) return this.#last;
     bytes.copy(this.#bytes);
-    const now = decodeDeviceUsage(bytes);
+    const now = decodePaceUsage(bytes);
     this.#wentBack ||= this.#last !== null && wentBack(this.#last, now);
     this.#last = now;
     return now;
   }
 
+  /** The same with all counters. */
+  readAll(reader: UsageReader | null): DeviceUsage | null {
+    return this.read(reader) === null ? null : decodeDeviceUsage(this.#bytes);
+  }
+
   /** As of the last read: the counts since this agent knows the container, plus the file's counts at that time. */
   get total(): UsageCounters {
     if (this.#last !== null && this.#last !== this.#added) {
-      this.#total = addIncrease(this.#total, this.#seen, this.#last);
-      this.#seen = highest(this.#seen, this.#last);
+      const now = decodeDeviceUsage(this.#bytes);
+      this.#total = addIncrease(this.#total, this.#seen, now);
+      this.#seen = highest(this.#seen, now);
       this.#added = this.#last;
     }
     return this.#total;

@@ -2,7 +2,7 @@
  * The sums of a container's counters. The counters are in a file that the container can write, and each start of the
  * container begins a new file, so the agent adds up increases: its sums never fall. Pure.
  */
-import { DENIED_APIS, type DeniedApi, type DeviceUsage } from '../../../abi/usage-file.js';
+import { DENIED_APIS, type DeniedApi, type PaceUsage } from '../../../abi/usage-file.js';
 
 const COUNTERS = [
   'launches',
@@ -46,7 +46,7 @@ export function addIncrease(total: UsageCounters, seen: UsageCounters, now: Usag
 }
 
 /** True when a counter that the control library never lowers has fallen within the same file. */
-export function wentBack(before: DeviceUsage, now: DeviceUsage): boolean {
+export function wentBack(before: PaceUsage, now: PaceUsage): boolean {
   return now.launches < before.launches || now.waits < before.waits || now.throttledNs < before.throttledNs;
 }
 

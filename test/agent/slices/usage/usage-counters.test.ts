@@ -88,7 +88,7 @@ test('denials are counted by API', (t) => {
 
 test('only counters that the library never decreases are evidence of forgery', (t) => {
   const before = usage({ launches: 10, chargedNs: 10, waits: 10, throttledNs: 10, peakBytes: 10 });
-  t.equal(wentBack(before, { ...before, peakBytes: 1, chargedNs: 9, levelAtNs: 0n }), false);
+  t.equal(wentBack(before, usage({ ...before, peakBytes: 1, chargedNs: 9, levelAtNs: 0n })), false);
   for (const name of ['launches', 'waits', 'throttledNs'] as const)
     t.equal(wentBack(before, { ...before, [name]: 9 }), true);
   t.end();
