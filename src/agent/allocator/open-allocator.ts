@@ -1,5 +1,6 @@
 import type { ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
+import { observeOffered } from '../../gpu/ledger/release.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { DeviceSource } from '../device-plugin/index.js';
@@ -83,8 +84,10 @@ export async function openAllocator(needs: AllocatorNeeds): Promise<Allocation> 
       specs === null || config.interposition !== 'cdi'
         ? allocator
         : throughCdi(allocator, { specs, kubeletVersion: needs.kubeletVersion, log }),
-    preview: async (kind, available, mustInclude, size) =>
-      prefer(allocator.state, { kind, available, mustInclude, size, pending: null }),
+    preview: async (kind, available, mustInclude, size) => {
+      const { state } = observeOffered(allocator.state, available, mustInclude);
+      return prefer(state, { kind, available, mustInclude, size, pending: null });
+    },
     resizes: new Resizes({
       ledger: allocator.ledger,
       isAllowed: config.allowResize,
