@@ -6,7 +6,6 @@ export interface PeerCredentials {
   /** Pid in our pid namespace; null if the peer's process is not visible from it. */
   readonly pid: number | null;
   readonly uid: number;
-  readonly gid: number;
 }
 
 // unix(7): SO_PEERCRED fills `struct ucred { pid_t pid; uid_t uid; gid_t gid; }`. The numbers are valid for x86 and
@@ -43,5 +42,5 @@ export function peerCredentials(socket: Socket): PeerCredentials | null {
   const value = Buffer.alloc(UCRED_BYTES);
   if (getsockopt()(fd, SOL_SOCKET, SO_PEERCRED, value, [UCRED_BYTES]) !== 0) return null;
   const pid = value.readInt32LE(0);
-  return { pid: pid > 0 ? pid : null, uid: value.readUInt32LE(4), gid: value.readUInt32LE(8) };
+  return { pid: pid > 0 ? pid : null, uid: value.readUInt32LE(4) };
 }

@@ -15,7 +15,7 @@ interface Scope {
 }
 
 /** Users of the tests: their token is their name. */
-export const USERS: Readonly<Record<string, (access: ReviewedAccess) => boolean>> = {
+const USERS: Readonly<Record<string, (access: ReviewedAccess) => boolean>> = {
   operator: ({ verb }) => verb === 'list',
   // Lists pods of two namespaces, and no nodes.
   researcher: ({ resource, namespace }) => resource === 'pods' && ['research', 'vision'].includes(namespace),

@@ -12,8 +12,6 @@ interface Life {
   readonly name: string;
   readonly scheduledAt: number;
   endedAt: number | null;
-  /** Deleted while it ran and no replica led: its usage is unknown. */
-  isUncertain: boolean;
 }
 
 async function cluster(t: Test): Promise<QuotaCluster> {
@@ -114,7 +112,7 @@ test('over random histories with controller outages the hours are the integral o
       const dice = random(10);
       if (dice < 4 || some === undefined) {
         const name = `pod-${pods.length}`;
-        pods.push({ name, scheduledAt: at, endedAt: null, isUncertain: false });
+        pods.push({ name, scheduledAt: at, endedAt: null });
         addPod(on, name, at);
       } else if (dice < 8) {
         some.endedAt = at;

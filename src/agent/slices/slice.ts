@@ -60,8 +60,6 @@ export interface SessionListener {
  */
 export class Slice {
   readonly id: string;
-  /** The file that tells low slices about its processes. */
-  readonly activityPath: string;
   readonly #options: SliceOptions;
   readonly #listener: SessionListener;
   readonly #socket: SliceSocket;
@@ -77,7 +75,6 @@ export class Slice {
     const { directories, clock } = options;
     const log = new LimitedLog(options.log, clock);
     this.id = spec.allocation;
-    this.activityPath = directories.activity.pathOf(this.id);
     this.#spec = spec;
     this.#limits = limits;
     this.#options = options;

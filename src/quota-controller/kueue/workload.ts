@@ -16,9 +16,6 @@ export const JOB_UID_LABEL = `${KUEUE}/job-uid`;
 /** Label of pods that Kueue admits together; their Workload has this name. */
 export const POD_GROUP_LABEL = `${KUEUE}/pod-group-name`;
 
-/** Annotation of pods with the name of their Workload. */
-export const WORKLOAD_ANNOTATION = `${KUEUE}/workload`;
-
 export type CheckState = 'Pending' | 'Ready' | 'Retry' | 'Rejected';
 
 /** The answer of an AdmissionCheck about a Workload. */

@@ -22,7 +22,7 @@ export const LIBRARY_DIRECTORY: Readonly<Record<HostArchitecture, string>> = {
   i386: 'usr/lib/i386-linux-gnu',
 };
 
-export const BINARIES = [
+const BINARIES = [
   'nvidia-smi',
   'nvidia-debugdump',
   'nvidia-persistenced',

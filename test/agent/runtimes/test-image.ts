@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A static program that is a shell with its usual commands; the Debian package busybox-static. */
-export const BUSYBOX = '/bin/busybox';
+const BUSYBOX = '/bin/busybox';
 
 /** Name of the image in the runtimes. */
 export const TEST_IMAGE = 'docker.io/gpu-manager/test:1';

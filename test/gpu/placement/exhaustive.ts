@@ -3,12 +3,12 @@ import type { Topology } from '../../../src/gpu/topology/topology.js';
 /** The weights of data/allocators, written a second time: the tests compute the score of a pair on their own. */
 const PCIE: Readonly<Record<string, number>> = { X: 0, PIX: 50, PXB: 40, PHB: 30, NODE: 20, SYS: 10 };
 
-export function pairOpinion(topology: Topology, a: number, b: number): number {
+function pairOpinion(topology: Topology, a: number, b: number): number {
   const links = topology.nvlinks[a]?.[b] ?? 0;
   return links > 0 ? 100 * links : (PCIE[topology.levels[a]?.[b] ?? ''] ?? 0);
 }
 
-export function sumOfPairs(set: readonly number[], pair: (a: number, b: number) => number): number {
+function sumOfPairs(set: readonly number[], pair: (a: number, b: number) => number): number {
   let sum = 0;
   for (const a of set) for (const b of set) if (a < b) sum += pair(a, b);
   return sum;

@@ -47,7 +47,7 @@ export class ActivityFiles {
     return this.#tmpfs;
   }
 
-  pathOf(allocation: string): string {
+  #pathOf(allocation: string): string {
     return join(this.#directoryOf(allocation), ACTIVITY_FILE);
   }
 
@@ -63,7 +63,7 @@ export class ActivityFiles {
    * With `anew`, the file is emptied: it claims nothing. The file itself is kept, because other slices have links to it.
    */
   async make(allocation: string, anew: boolean): Promise<void> {
-    const path = this.pathOf(allocation);
+    const path = this.#pathOf(allocation);
     const directory = join(this.#directoryOf(allocation), HIGH_DIRECTORY);
     await mkdir(directory, { recursive: true });
     const there = await lstat(path).catch(() => null);
@@ -97,7 +97,7 @@ export class ActivityFiles {
 
   /** Brings a file back to its size; returns a text about the file that it found instead, if any. */
   cut(allocation: string): string | null {
-    const found = statSync(this.pathOf(allocation), { throwIfNoEntry: false });
+    const found = statSync(this.#pathOf(allocation), { throwIfNoEntry: false });
     if (found === undefined) return null;
     const { size, blocks } = found;
     if (size === ACTIVITY.structSize && blocks * BLOCK_BYTES <= MOST_BYTES) return null;
@@ -117,7 +117,7 @@ export class ActivityFiles {
    */
   #openFile(allocation: string): number | null {
     try {
-      return openSync(this.pathOf(allocation), constants.O_RDWR | NEVER_WAIT);
+      return openSync(this.#pathOf(allocation), constants.O_RDWR | NEVER_WAIT);
     } catch {
       return null;
     }
@@ -167,13 +167,13 @@ export class ActivityFiles {
   async remove(allocation: string): Promise<void> {
     this.#release(allocation);
     if (this.#tmpfs === null) return;
-    unmount(this.pathOf(allocation));
+    unmount(this.#pathOf(allocation));
     unmount(join(this.#directoryOf(allocation), HIGH_DIRECTORY));
     await rm(dirname(this.#fileOf(allocation)), { recursive: true, force: true });
   }
 
   #fileOf(allocation: string): string {
-    return this.#tmpfs === null ? this.pathOf(allocation) : join(this.#tmpfs, allocation, 'activity');
+    return this.#tmpfs === null ? this.#pathOf(allocation) : join(this.#tmpfs, allocation, 'activity');
   }
 
   #linksOf(allocation: string): string {
