@@ -7,7 +7,8 @@ import { judge, missesText } from './summary/judgement.js';
 import { keepTogether, removeLeftovers } from './summary/leftovers.js';
 import { combined } from './summary/repeated-runs.js';
 import { compareReports, readReport, regressionText, type ReportDocument } from './summary/regressions.js';
-import { writeReport, type BenchResult } from './summary/report-file.js';
+import type { BenchResult } from './summary/bench-result.js';
+import { writeReport } from './summary/report-file.js';
 import { standardRun } from './summary/standard-runs.js';
 
 const directory = fileURLToPath(new URL('.', import.meta.url));

@@ -1,7 +1,7 @@
 import { inDigits, measured, type Measurement } from '../report.js';
 import { GOALS, PROMISES, type Goal } from './goals.js';
 import { plotOf } from './plot.js';
-import type { BenchResult } from './report-file.js';
+import type { BenchResult } from './bench-result.js';
 
 /** A goal, and the figure that a run has for it. */
 export interface Judged {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { Measurement } from '../report.js';
 import { GOALS, type Goal } from './goals.js';
-import type { BenchResult } from './report-file.js';
+import type { BenchResult } from './bench-result.js';
 
 /** A ratio that is this much worse than before counts, unless the spread of the runs explains it. */
-export const WORSE_BY = 0.2;
+const WORSE_BY = 0.2;
 
 /** One figure in an earlier report and now. Only ratios are compared: times differ between machines. */
 export interface Compared {

@@ -1,5 +1,5 @@
 import { median, type Measurement } from '../report.js';
-import type { BenchResult } from './report-file.js';
+import type { BenchResult } from './bench-result.js';
 
 /**
  * Several runs of one benchmark as one: of each figure the median with its spread, the baseline and the ratio the

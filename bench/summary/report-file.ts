@@ -1,19 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inDigits, type Measurement } from '../report.js';
+import type { BenchResult } from './bench-result.js';
 import { comparisonOf, comparisonTable } from './comparison.js';
 import type { MachineFacts } from './machine.js';
 import { judge, judgementTable, promisePictures } from './judgement.js';
 import { plotOf } from './plot.js';
 import type { ReportDocument } from './regressions.js';
-
-/** The results of one benchmark. */
-export interface BenchResult {
-  readonly bench: string;
-  readonly figures: readonly Measurement[];
-  /** Notes, in their order; of a benchmark that could not run, the reason. */
-  readonly notes: readonly string[];
-}
 
 /** What a report tells. */
 export interface Report {
