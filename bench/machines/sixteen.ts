@@ -1,5 +1,6 @@
 import type { Level } from '../../src/gpu/topology/level.js';
 import { topologyOfPairs, type Topology } from '../../src/gpu/topology/topology.js';
+import { CUBE_MESH_LINKS } from '../../test/gpu/topology/machines.js';
 
 const COUNT = 16;
 
@@ -10,29 +11,9 @@ function pcie(a: number, b: number): Level {
   return a >> 3 === b >> 3 ? 'NODE' : 'SYS';
 }
 
-/** Links of a hybrid cube mesh of eight GPUs. */
-const MESH: readonly (readonly [number, number, number])[] = [
-  [0, 1, 1],
-  [0, 2, 1],
-  [0, 3, 2],
-  [1, 2, 2],
-  [1, 3, 1],
-  [2, 3, 2],
-  [4, 5, 1],
-  [4, 6, 1],
-  [4, 7, 2],
-  [5, 6, 2],
-  [5, 7, 1],
-  [6, 7, 2],
-  [0, 4, 2],
-  [1, 5, 2],
-  [2, 6, 1],
-  [3, 7, 1],
-];
-
 function meshLinks(a: number, b: number): number {
   if (a >> 3 !== b >> 3) return 0;
-  return MESH.find(([x, y]) => x === (a & 7) && y === (b & 7))?.[2] ?? 0;
+  return CUBE_MESH_LINKS.find(([x, y]) => x === (a & 7) && y === (b & 7))?.[2] ?? 0;
 }
 
 /** A generator with the same numbers in every run. */

@@ -1,3 +1,5 @@
+import { table as aligned } from '../quota-command/table.js';
+
 /**
  * Text that is safe for a terminal: characters that could move the cursor or change the writing direction become
  * question marks. Tenants choose the names of pods.
@@ -8,17 +10,7 @@ export function printable(text: string): string {
 
 /** A table with aligned columns, separated by two spaces. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [headings, ...rows.map((row) => row.map(printable))];
-  const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return all
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
+  return aligned([headings, ...rows.map((row) => row.map(printable))]);
 }
 
 const AGES: readonly (readonly [unit: string, ms: number])[] = [

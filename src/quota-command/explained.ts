@@ -1,7 +1,7 @@
 import { formatAmount } from '../manifests/quantity.js';
 import type { ExplainedKey, Explanation } from '../quota/index.js';
 import { cashTarget } from '../manifests/key.js';
-import { table } from './report.js';
+import { table } from './table.js';
 
 /** The keys of an explanation as a JSON value, with amounts as quantities. */
 export function plainKeys(keys: readonly ExplainedKey[]): readonly Readonly<Record<string, unknown>>[] {

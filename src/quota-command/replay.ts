@@ -1,5 +1,6 @@
 import { type Command, type Decision, type GroupStatus, refKey, type EvaluationOptions } from '../quota/index.js';
-import { cashTable, plainDecision, plainStatus, table, timeText, usageTable } from './report.js';
+import { cashTable, plainDecision, plainStatus, timeText, usageTable } from './report.js';
+import { table } from './table.js';
 import { readStep, type Step } from './script.js';
 
 /** The engine that executes a script: in memory or with a store. */

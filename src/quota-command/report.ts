@@ -1,21 +1,8 @@
 import { formatAmount, formatQuantity } from '../manifests/quantity.js';
 import type { Decision, Amounts, GroupStatus } from '../quota/index.js';
 import { cashTarget, type Key } from '../manifests/key.js';
+import { table } from './table.js';
 import { inTreeOrder } from './tree-order.js';
-
-/** Formats rows as a table with aligned columns; the first row is the header. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
-}
 
 /** A decision as a JSON object, with amounts as quantities. */
 export function plainDecision(decision: Decision): Readonly<Record<string, unknown>> {

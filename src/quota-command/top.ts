@@ -1,7 +1,8 @@
 import { formatAmount } from '../manifests/quantity.js';
 import { fittingShapes, type Charge, type FittingShape, type GroupStatus, type Shape } from '../quota/index.js';
 import type { Key } from '../manifests/key.js';
-import { table, timeText } from './report.js';
+import { timeText } from './report.js';
+import { table } from './table.js';
 
 /** Usage of a limit by a group or by one of its workloads, in base units of the key. */
 interface Share {

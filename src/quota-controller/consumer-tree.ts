@@ -1,7 +1,7 @@
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
 import { list, record } from '../kube/json.js';
-import { table } from '../quota-command/report.js';
+import { table } from '../quota-command/table.js';
 import { readAllocation, type AllocationStatus } from '../kube/quota/allocation-object.js';
 import { readConsumer } from '../kube/quota/consumer-object.js';
 import { consumerRow, type ConsumerRow } from '../kube/quota/consumer-row.js';

@@ -1,36 +1,19 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import { createEngine } from '../../src/quota/index.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import type { Reconciler } from '../../src/quota-controller/reconciler/reconciler.js';
+import { alertsOf, expressionsOf, rendered } from '../harness/alerts.js';
 import { scratchDirectory } from '../scratch.js';
 
 const RULES = fileURLToPath(new URL('../../../etc/prometheus/quota-rules.yaml', import.meta.url));
 const DASHBOARD = fileURLToPath(new URL('../../../etc/grafana/quota.json', import.meta.url));
 
-interface Rule {
-  readonly alert: string;
-  readonly expr: string;
-  readonly annotations: Readonly<Record<string, string>>;
-}
-
-const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
-  (group) => group.rules,
-);
-
-/** All expressions of the dashboard. */
-function expressions(value: unknown): string[] {
-  if (Array.isArray(value)) return value.flatMap(expressions);
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, entry]) =>
-    (key === 'expr' || key === 'query') && typeof entry === 'string' ? [entry] : expressions(entry),
-  );
-}
+const rules = alertsOf(RULES);
 
 /** All metrics of a service with two groups, one of which has a grant that its parent cannot pay. */
 async function metricsText(): Promise<string> {
@@ -71,7 +54,7 @@ test('alerts and dashboard use existing metrics, labels and amounts', async (t) 
   t.match(text, /quota_group\{group="team",key="cash\/limits.cpu",what="left"\} 10\n/);
   t.match(text, /quota_group\{group="team",key="cash\/limits.cpu",what="rate"\} 2\n/);
   t.match(text, /quota_group_grant_refused\{group="team",grant="extra"\} 1\n/);
-  const asked = [...rules.map(({ expr }) => expr), ...expressions(JSON.parse(readFileSync(DASHBOARD, 'utf8')))];
+  const asked = [...rules.map(({ expr }) => expr), ...expressionsOf(DASHBOARD)];
   t.ok(asked.length > 25);
   for (const expression of asked) {
     for (const [, name = '', selector = ''] of expression.matchAll(/\b(quota_\w+)(?:\{([^}]*)\})?/gu)) {
@@ -95,17 +78,15 @@ test(
       `quota_group{group="team", key="cash/limits.cpu", what="${what}", instance="${replica}"}`;
     const limit = (what: string): string => `quota_group{group="team", key="limits.cpu", what="${what}"}`;
     const quiet = (alertname: string, eval_time: string) => ({ alertname, eval_time, exp_alerts: [] });
-    const fires = (alertname: string, severity: string, eval_time: string, labels: object, value: string) => {
+    const fires = (
+      alertname: string,
+      severity: string,
+      eval_time: string,
+      labels: Readonly<Record<string, string>>,
+      value: string,
+    ) => {
       const annotations = rules.find(({ alert }) => alert === alertname)?.annotations ?? {};
-      const texts = Object.entries(annotations).map(([name, text]) => [
-        name,
-        text
-          .replaceAll(/\{\{ \$labels\.(\w+) \}\}/gu, (_, label: string) =>
-            String((labels as Record<string, string>)[label]),
-          )
-          .replaceAll('{{ $value }}', value),
-      ]);
-      const exp_annotations = Object.fromEntries(texts) as object;
+      const exp_annotations = rendered(annotations, labels, value);
       return { alertname, eval_time, exp_alerts: [{ exp_labels: { severity, ...labels }, exp_annotations }] };
     };
     const of = { group: 'team', key: 'cash/limits.cpu' };

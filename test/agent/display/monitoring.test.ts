@@ -1,14 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import { METRICS } from '../../../src/agent/display/metrics.js';
 import { CALL_DURATION } from '../../../src/agent/node/call-times.js';
 import { runPod, startedNode } from '../node.js';
 import { simplePod } from '../pods.js';
+import { alertsOf, expressionsOf, rendered } from '../../harness/alerts.js';
 import { eventually } from '../../harness/eventually.js';
 import { freePort } from '../../harness/free-port.js';
 import { scratchDirectory } from '../../scratch.js';
@@ -19,29 +19,12 @@ const DASHBOARD = fileURLToPath(new URL('../../../../etc/grafana/gpu-manager.jso
 const installed = (program: string): string | false =>
   spawnSync(program, ['--version']).status === 0 ? false : `${program} is not installed`;
 
-interface Rule {
-  readonly alert: string;
-  readonly expr: string;
-  readonly annotations: Readonly<Record<string, string>>;
-}
-
-const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
-  (group) => group.rules,
-);
-
-/** Every expression of the dashboard. */
-function expressions(value: unknown): string[] {
-  if (Array.isArray(value)) return value.flatMap(expressions);
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, entry]) =>
-    (key === 'expr' || key === 'query') && typeof entry === 'string' ? [entry] : expressions(entry),
-  );
-}
+const rules = alertsOf(RULES);
 
 test('alerts and dashboard use metrics and labels that the agent exports', (t) => {
   const labels = new Map<string, readonly string[]>(METRICS.map((metric) => [metric.name, metric.labels]));
   labels.set(`${CALL_DURATION.name}_bucket`, [...CALL_DURATION.labels, 'le']);
-  const asked = [...rules.map(({ expr }) => expr), ...expressions(JSON.parse(readFileSync(DASHBOARD, 'utf8')))];
+  const asked = [...rules.map(({ expr }) => expr), ...expressionsOf(DASHBOARD)];
   t.ok(asked.length > 30);
   for (const expression of asked) {
     for (const [, name = '', selector = ''] of expression.matchAll(
@@ -121,21 +104,6 @@ test(
     t.equal(result.status, 0, result.stdout + result.stderr);
   },
 );
-
-function rendered(
-  annotations: Readonly<Record<string, string>>,
-  labels: Readonly<Record<string, string>>,
-  value: string,
-): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(annotations).map(([name, text]) => [
-      name,
-      text
-        .replaceAll(/\{\{ \$labels\.(\w+) \}\}/gu, (_, label: string) => labels[label] ?? '')
-        .replaceAll(/\{\{ \$value \| \w+ \}\}|\{\{ \$value \}\}/gu, value),
-    ]),
-  );
-}
 
 test('Prometheus scrapes the agent and loads the rules', { skip: installed('prometheus') }, async (t) => {
   const node = await startedNode(t, { knowsPods: true });

@@ -43,27 +43,30 @@ export const T8 = pcieMachine(
   ['NODE', [0, 1, 2, 3, 4, 5, 6, 7]],
 );
 
+/** Links of a hybrid cube mesh of eight GPUs: `[a, b, links]`. */
+export const CUBE_MESH_LINKS: readonly (readonly [number, number, number])[] = [
+  [0, 1, 1],
+  [0, 2, 1],
+  [0, 3, 2],
+  [1, 2, 2],
+  [1, 3, 1],
+  [2, 3, 2],
+  [4, 5, 1],
+  [4, 6, 1],
+  [4, 7, 2],
+  [5, 6, 2],
+  [5, 7, 1],
+  [6, 7, 2],
+  [0, 4, 2],
+  [1, 5, 2],
+  [2, 6, 1],
+  [3, 7, 1],
+];
+
 /** Eight GPUs in a hybrid cube mesh: two quads of NV1 and NV2, linked GPU to GPU; neighbours share a PCIe switch. */
 export const CUBE_MESH = withNvlinks(
   pcieMachine(8, ['PIX', [0, 1], [2, 3], [4, 5], [6, 7]], ['NODE', [0, 1, 2, 3], [4, 5, 6, 7]]),
-  [
-    [0, 1, 1],
-    [0, 2, 1],
-    [0, 3, 2],
-    [1, 2, 2],
-    [1, 3, 1],
-    [2, 3, 2],
-    [4, 5, 1],
-    [4, 6, 1],
-    [4, 7, 2],
-    [5, 6, 2],
-    [5, 7, 1],
-    [6, 7, 2],
-    [0, 4, 2],
-    [1, 5, 2],
-    [2, 6, 1],
-    [3, 7, 1],
-  ],
+  CUBE_MESH_LINKS,
 );
 
 /** `count` GPUs, every pair linked through NVSwitch, two NUMA nodes. */
