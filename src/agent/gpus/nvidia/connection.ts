@@ -1,11 +1,11 @@
 import { busId } from './identity.js';
 import { NVML } from './nvml-code.js';
-import { filling, uint, type Handle, type Question } from './question.js';
+import { filling, uint, type Handle, type NvmlCall } from './nvml-call.js';
 
 /** NVML calls that tell how GPUs are connected. */
 
 /** `nvmlGpuTopologyLevel_t` of a pair. */
-export const commonAncestor = (a: Handle, b: Handle): Question<number> =>
+export const commonAncestor = (a: Handle, b: Handle): NvmlCall<number> =>
   filling({
     feature: 'PCIe topology (its pairs count as SYS)',
     names: ['nvmlDeviceGetTopologyCommonAncestor'],
@@ -21,7 +21,7 @@ export const commonAncestor = (a: Handle, b: Handle): Question<number> =>
 export const MAX_LINKS = 64;
 
 /** State of a link; `absent` if the GPU has no link of this number. Null: the GPU has no NVLink at all. */
-export const linkState = (gpu: Handle, link: number): Question<'up' | 'down' | 'absent'> =>
+export const linkState = (gpu: Handle, link: number): NvmlCall<'up' | 'down' | 'absent'> =>
   filling<'up' | 'down' | 'absent'>({
     feature: null,
     names: ['nvmlDeviceGetNvLinkState'],
@@ -38,7 +38,7 @@ export const linkState = (gpu: Handle, link: number): Question<'up' | 'down' | '
 export const REMOTE_GPU = 0;
 export const REMOTE_SWITCH = 2;
 
-export const linkRemoteType = (gpu: Handle, link: number): Question<number> =>
+export const linkRemoteType = (gpu: Handle, link: number): NvmlCall<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetNvLinkRemoteDeviceType'],
@@ -50,7 +50,7 @@ export const linkRemoteType = (gpu: Handle, link: number): Question<number> =>
     read: uint,
   });
 
-export const linkRemoteBusId = (gpu: Handle, link: number): Question<string> =>
+export const linkRemoteBusId = (gpu: Handle, link: number): NvmlCall<string> =>
   busId(
     null,
     ['nvmlDeviceGetNvLinkRemotePciInfo_v2', 'nvmlDeviceGetNvLinkRemotePciInfo'],

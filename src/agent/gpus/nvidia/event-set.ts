@@ -1,5 +1,5 @@
 import { NVML } from './nvml-code.js';
-import { command, filling, type Handle, type Question } from './question.js';
+import { command, filling, type Handle, type NvmlCall } from './nvml-call.js';
 
 /** NVML calls for errors that GPUs report as events. */
 
@@ -9,10 +9,10 @@ export const EVENT_XID = 8n;
 
 const FEATURE = 'reports of errors (without them only a lost GPU is detected)';
 
-export const createEventSet = (): Question<Handle> =>
+export const createEventSet = (): NvmlCall<Handle> =>
   filling({ feature: FEATURE, names: ['nvmlEventSetCreate'], sizes: [8], read: (_name, out) => out.readBigUInt64LE() });
 
-export const supportedEvents = (gpu: Handle): Question<bigint> =>
+export const supportedEvents = (gpu: Handle): NvmlCall<bigint> =>
   filling({
     feature: FEATURE,
     names: ['nvmlDeviceGetSupportedEventTypes'],
@@ -21,7 +21,7 @@ export const supportedEvents = (gpu: Handle): Question<bigint> =>
     read: (_name, out) => out.readBigUInt64LE(),
   });
 
-export const registerEvents = (gpu: Handle, types: bigint, set: Handle): Question<true> => ({
+export const registerEvents = (gpu: Handle, types: bigint, set: Handle): NvmlCall<true> => ({
   ...command(
     ['nvmlDeviceRegisterEvents'],
     [
@@ -33,7 +33,7 @@ export const registerEvents = (gpu: Handle, types: bigint, set: Handle): Questio
   feature: FEATURE,
 });
 
-export const freeEventSet = (set: Handle): Question<true> => command(['nvmlEventSetFree'], [['handle', set]]);
+export const freeEventSet = (set: Handle): NvmlCall<true> => command(['nvmlEventSetFree'], [['handle', set]]);
 
 export interface NvmlEvent {
   readonly gpu: Handle;
@@ -47,7 +47,7 @@ export interface NvmlEvent {
 const NO_INSTANCE = 0xffff_ffff;
 
 /** The `nvmlEventData_t` of a pending event, or `none`. The call does not wait, so it blocks no thread. */
-export const nextEvent = (set: Handle): Question<NvmlEvent | 'none'> =>
+export const nextEvent = (set: Handle): NvmlCall<NvmlEvent | 'none'> =>
   filling<NvmlEvent | 'none'>({
     feature: null,
     names: ['nvmlEventSetWait_v2', 'nvmlEventSetWait'],

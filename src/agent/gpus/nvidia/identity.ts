@@ -1,12 +1,12 @@
-import { command, filling, text, textAt, uint, type Handle, type Question } from './question.js';
+import { command, filling, text, textAt, uint, type Handle, type NvmlCall } from './nvml-call.js';
 
 /** NVML calls about the driver and the identity of its GPUs. Layouts of nvml.h, CUDA 10 to 13. */
 
-export const init = (): Question<true> => command(['nvmlInit_v2', 'nvmlInit']);
-export const shutdown = (): Question<true> => command(['nvmlShutdown']);
-export const driverVersion = (): Question<string> => text('driver version', ['nvmlSystemGetDriverVersion']);
+export const init = (): NvmlCall<true> => command(['nvmlInit_v2', 'nvmlInit']);
+export const shutdown = (): NvmlCall<true> => command(['nvmlShutdown']);
+export const driverVersion = (): NvmlCall<string> => text('driver version', ['nvmlSystemGetDriverVersion']);
 
-export const cudaVersion = (): Question<number> =>
+export const cudaVersion = (): NvmlCall<number> =>
   filling({
     feature: 'CUDA version',
     names: ['nvmlSystemGetCudaDriverVersion_v2', 'nvmlSystemGetCudaDriverVersion'],
@@ -14,10 +14,10 @@ export const cudaVersion = (): Question<number> =>
     read: uint,
   });
 
-export const deviceCount = (): Question<number> =>
+export const deviceCount = (): NvmlCall<number> =>
   filling({ feature: 'count of GPUs', names: ['nvmlDeviceGetCount_v2', 'nvmlDeviceGetCount'], sizes: [4], read: uint });
 
-export const handleByIndex = (index: number): Question<Handle> =>
+export const handleByIndex = (index: number): NvmlCall<Handle> =>
   filling({
     feature: 'GPU by index',
     names: ['nvmlDeviceGetHandleByIndex_v2', 'nvmlDeviceGetHandleByIndex'],
@@ -26,10 +26,10 @@ export const handleByIndex = (index: number): Question<Handle> =>
     read: (_name, out) => out.readBigUInt64LE(),
   });
 
-export const uuid = (gpu: Handle): Question<string> => text('UUID', ['nvmlDeviceGetUUID'], [['handle', gpu]]);
-export const model = (gpu: Handle): Question<string> => text('product name', ['nvmlDeviceGetName'], [['handle', gpu]]);
+export const uuid = (gpu: Handle): NvmlCall<string> => text('UUID', ['nvmlDeviceGetUUID'], [['handle', gpu]]);
+export const model = (gpu: Handle): NvmlCall<string> => text('product name', ['nvmlDeviceGetName'], [['handle', gpu]]);
 
-export const minor = (gpu: Handle): Question<number> =>
+export const minor = (gpu: Handle): NvmlCall<number> =>
   filling({
     feature: 'minor number',
     names: ['nvmlDeviceGetMinorNumber'],
@@ -43,7 +43,7 @@ const PCI_INFO_SIZE = 68;
 const PCI_BUS_ID_AT = 36;
 
 /** Such as `00000000:3B:00.0`: upper case, domain of eight digits. */
-export const pciBusId = (gpu: Handle): Question<string> =>
+export const pciBusId = (gpu: Handle): NvmlCall<string> =>
   busId('PCI bus id', ['nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetPciInfo_v2'], [['handle', gpu]]);
 
 /** Builds a call to a function that fills an `nvmlPciInfo_t`; only its first name has the long id. */
@@ -51,7 +51,7 @@ export function busId(
   feature: string | null,
   names: readonly [string, string],
   inputs: readonly (readonly ['handle' | 'uint', bigint | number])[],
-): Question<string> {
+): NvmlCall<string> {
   return filling({
     feature,
     names,
@@ -74,7 +74,7 @@ export interface MemoryInfo {
  * `nvmlMemory_t`: total, free, used, 64 bits each. Its second version counts the driver's reserved memory separately;
  * the first counts it as used.
  */
-export const memory = (gpu: Handle): Question<MemoryInfo> =>
+export const memory = (gpu: Handle): NvmlCall<MemoryInfo> =>
   filling({
     feature: 'memory size',
     names: ['nvmlDeviceGetMemoryInfo'],
@@ -86,11 +86,11 @@ export const memory = (gpu: Handle): Question<MemoryInfo> =>
     }),
   });
 
-export const eccMode = (gpu: Handle): Question<boolean> => mode(gpu, 'nvmlDeviceGetEccMode');
-export const migMode = (gpu: Handle): Question<boolean> => mode(gpu, 'nvmlDeviceGetMigMode');
+export const eccMode = (gpu: Handle): NvmlCall<boolean> => mode(gpu, 'nvmlDeviceGetEccMode');
+export const migMode = (gpu: Handle): NvmlCall<boolean> => mode(gpu, 'nvmlDeviceGetMigMode');
 
 /** Reads the present mode; the second value is the mode after the next reset. */
-function mode(gpu: Handle, name: string): Question<boolean> {
+function mode(gpu: Handle, name: string): NvmlCall<boolean> {
   return filling({
     feature: null,
     names: [name],
@@ -100,7 +100,7 @@ function mode(gpu: Handle, name: string): Question<boolean> {
   });
 }
 
-export const computeCapability = (gpu: Handle): Question<string> =>
+export const computeCapability = (gpu: Handle): NvmlCall<string> =>
   filling({
     feature: 'compute capability',
     names: ['nvmlDeviceGetCudaComputeCapability'],
@@ -112,7 +112,7 @@ export const computeCapability = (gpu: Handle): Question<string> =>
 const NODE_WORDS = 16;
 
 /** The lowest NUMA node near the GPU, from a mask of 1024; -1 for an empty mask. */
-export const numaNode = (gpu: Handle): Question<number> =>
+export const numaNode = (gpu: Handle): NvmlCall<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetMemoryAffinity'],

@@ -1,9 +1,9 @@
-import { filling, listing, uint, type Handle, type Listed, type Question } from './question.js';
+import { filling, listing, uint, type Handle, type Listed, type NvmlCall } from './nvml-call.js';
 
 /** NVML calls for the present use of a GPU. */
 
 /** Share of the last sample period in which a kernel ran: the first number of `nvmlUtilization_t`. */
-export const utilization = (gpu: Handle): Question<number> =>
+export const utilization = (gpu: Handle): NvmlCall<number> =>
   filling({
     feature: 'utilisation',
     names: ['nvmlDeviceGetUtilizationRates'],
@@ -13,7 +13,7 @@ export const utilization = (gpu: Handle): Question<number> =>
   });
 
 /** Temperature of the chip, in degrees Celsius. */
-export const temperature = (gpu: Handle): Question<number> =>
+export const temperature = (gpu: Handle): NvmlCall<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetTemperature'],
@@ -26,11 +26,11 @@ export const temperature = (gpu: Handle): Question<number> =>
   });
 
 /** Power draw in milliwatts. */
-export const power = (gpu: Handle): Question<number> =>
+export const power = (gpu: Handle): NvmlCall<number> =>
   filling({ feature: null, names: ['nvmlDeviceGetPowerUsage'], inputs: [['handle', gpu]], sizes: [4], read: uint });
 
 /** Energy used since the driver was loaded, in millijoules. */
-export const energy = (gpu: Handle): Question<number> =>
+export const energy = (gpu: Handle): NvmlCall<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetTotalEnergyConsumption'],
@@ -40,7 +40,7 @@ export const energy = (gpu: Handle): Question<number> =>
   });
 
 /** Memory errors since the driver was loaded that ECC could not correct. */
-export const uncorrectedErrors = (gpu: Handle): Question<number> =>
+export const uncorrectedErrors = (gpu: Handle): NvmlCall<number> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetTotalEccErrors'],
@@ -69,7 +69,7 @@ export function runningProcesses(
   gpu: Handle,
   context: (typeof CONTEXTS)[number],
   room: number,
-): Question<Listed<RunningProcess>> {
+): NvmlCall<Listed<RunningProcess>> {
   const oldest = `nvmlDeviceGet${context}RunningProcesses`;
   return listing({
     feature: context === 'Compute' ? 'list of processes' : null,
@@ -93,7 +93,7 @@ export interface ProcessShare {
  * `nvmlProcessUtilizationSample_t`: pid, time at 8, then percent of multiprocessors, memory, encoder and decoder. Lists
  * no idle processes.
  */
-export const processShares = (gpu: Handle, sinceMicroseconds: number, room: number): Question<Listed<ProcessShare>> =>
+export const processShares = (gpu: Handle, sinceMicroseconds: number, room: number): NvmlCall<Listed<ProcessShare>> =>
   listing({
     feature: 'utilisation by process',
     names: ['nvmlDeviceGetProcessUtilization'],

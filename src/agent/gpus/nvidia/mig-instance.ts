@@ -4,7 +4,7 @@ import * as identity from './identity.js';
 import { NVML } from './nvml-code.js';
 import { optional, settled, type NvmlGpu } from './nvidia-gpu.js';
 import type { Nvml } from './nvml.js';
-import { filling, uint, type Handle, type Question } from './question.js';
+import { filling, uint, type Handle, type NvmlCall } from './nvml-call.js';
 
 /** The MIG instances of one GPU. */
 export interface Instances {
@@ -110,15 +110,15 @@ export function profileName(computeSlices: number, gpuSlices: number, bytes: num
   return computeSlices === gpuSlices ? size : `${computeSlices}c.${size}`;
 }
 
-const mostInstances = (gpu: Handle): Question<number> => number('nvmlDeviceGetMaxMigDeviceCount', gpu);
-export const gpuInstanceId = (mig: Handle): Question<number> => number('nvmlDeviceGetGpuInstanceId', mig);
-export const computeInstanceId = (mig: Handle): Question<number> => number('nvmlDeviceGetComputeInstanceId', mig);
+const mostInstances = (gpu: Handle): NvmlCall<number> => number('nvmlDeviceGetMaxMigDeviceCount', gpu);
+export const gpuInstanceId = (mig: Handle): NvmlCall<number> => number('nvmlDeviceGetGpuInstanceId', mig);
+const computeInstanceId = (mig: Handle): NvmlCall<number> => number('nvmlDeviceGetComputeInstanceId', mig);
 
-function number(name: string, handle: Handle): Question<number> {
+function number(name: string, handle: Handle): NvmlCall<number> {
   return filling({ feature: null, names: [name], inputs: [['handle', handle]], sizes: [4], read: uint });
 }
 
-const instanceByIndex = (gpu: Handle, index: number): Question<Handle | 'none'> =>
+const instanceByIndex = (gpu: Handle, index: number): NvmlCall<Handle | 'none'> =>
   filling<Handle | 'none'>({
     feature: null,
     names: ['nvmlDeviceGetMigDeviceHandleByIndex'],
@@ -132,7 +132,7 @@ const instanceByIndex = (gpu: Handle, index: number): Question<Handle | 'none'> 
   });
 
 /** `nvmlDeviceAttributes_t`: eight numbers of 32 bits, then the memory in MiB in 64. */
-const instanceAttributes = (mig: Handle): Question<Attributes> =>
+const instanceAttributes = (mig: Handle): NvmlCall<Attributes> =>
   filling({
     feature: null,
     names: ['nvmlDeviceGetAttributes_v2', 'nvmlDeviceGetAttributes'],

@@ -5,7 +5,7 @@ import { gpuInstanceId, instanceHandles, profileName } from './mig-instance.js';
 import { optional, settled, type NvmlGpu } from './nvidia-gpu.js';
 import { NVML } from './nvml-code.js';
 import type { Nvml } from './nvml.js';
-import { command, filling, listing, textAt, type Handle, type Listed, type Question } from './question.js';
+import { command, filling, listing, textAt, type Handle, type Listed, type NvmlCall } from './nvml-call.js';
 
 /** NVML's numbers of profiles of GPU instances, and of compute instances. */
 const GPU_INSTANCE_PROFILES = 0x11;
@@ -126,10 +126,10 @@ const NAME_SIZE = 96;
  * `nvmlGpuInstanceProfileInfo_v2_t`: version, nine numbers, memory in MiB in 64 bits, name. The first version has
  * neither version nor name.
  */
-function profileInfo(gpu: NvmlGpu, number: number): Question<Omit<MigProfile, 'starts' | 'size'>> {
+function profileInfo(gpu: NvmlGpu, number: number): NvmlCall<Omit<MigProfile, 'starts' | 'size'>> {
   const size = 56 + NAME_SIZE;
   const named = 'nvmlDeviceGetGpuInstanceProfileInfoV';
-  const question = filling({
+  const call = filling({
     feature: null,
     names: [named, 'nvmlDeviceGetGpuInstanceProfileInfo'],
     inputs: [
@@ -153,9 +153,9 @@ function profileInfo(gpu: NvmlGpu, number: number): Question<Omit<MigProfile, 's
       };
     },
   });
-  const [, , out] = question.args;
+  const [, , out] = call.args;
   if (Buffer.isBuffer(out)) out.writeUInt32LE(size | (2 << 24));
-  return question;
+  return call;
 }
 
 const placements = (gpu: Handle, profileId: number) =>
@@ -172,12 +172,12 @@ const placements = (gpu: Handle, profileId: number) =>
     entry: (out, at) => ({ start: out.readUInt32LE(at), size: out.readUInt32LE(at + 4) }),
   });
 
-const gpuInstances = (gpu: Handle, profileId: number): Question<Listed<Handle>> =>
+const gpuInstances = (gpu: Handle, profileId: number): NvmlCall<Listed<Handle>> =>
   handles('nvmlDeviceGetGpuInstances', gpu, profileId);
-const computeInstances = (instance: Handle, profileId: number): Question<Listed<Handle>> =>
+const computeInstances = (instance: Handle, profileId: number): NvmlCall<Listed<Handle>> =>
   handles('nvmlGpuInstanceGetComputeInstances', instance, profileId);
 
-function handles(name: string, of: Handle, profileId: number): Question<Listed<Handle>> {
+function handles(name: string, of: Handle, profileId: number): NvmlCall<Listed<Handle>> {
   return listing({
     feature: null,
     names: [name],
@@ -202,7 +202,7 @@ const instanceInfo = (instance: Handle) =>
     read: (_name, out) => ({ id: out.readUInt32LE(8), start: out.readUInt32LE(16), size: out.readUInt32LE(20) }),
   });
 
-function createGpuInstance(gpu: Handle, profileId: number, start: number, size: number): Question<Handle> {
+function createGpuInstance(gpu: Handle, profileId: number, start: number, size: number): NvmlCall<Handle> {
   const placement = Buffer.alloc(8);
   placement.writeUInt32LE(start);
   placement.writeUInt32LE(size, 4);
@@ -219,7 +219,7 @@ function createGpuInstance(gpu: Handle, profileId: number, start: number, size: 
   });
 }
 
-const createComputeInstance = (instance: Handle, profileId: number): Question<Handle> =>
+const createComputeInstance = (instance: Handle, profileId: number): NvmlCall<Handle> =>
   filling({
     feature: null,
     names: ['nvmlGpuInstanceCreateComputeInstance'],
@@ -245,7 +245,7 @@ const computeProfile = (instance: Handle, number: number) =>
     read: (_name, out) => ({ id: out.readUInt32LE(0), slices: out.readUInt32LE(4) }),
   });
 
-function destroy(name: string, handle: Handle): Question<'destroyed' | 'in-use'> {
+function destroy(name: string, handle: Handle): NvmlCall<'destroyed' | 'in-use'> {
   return {
     ...command([name], [['handle', handle]]),
     read: () => 'destroyed',

@@ -3,7 +3,7 @@ import { DriverError } from '../driver.js';
 import type { KernelDriver } from './kernel-driver.js';
 import * as identity from './identity.js';
 import type { Nvml } from './nvml.js';
-import type { Handle } from './question.js';
+import type { Handle } from './nvml-call.js';
 
 /** A GPU that answered when the session was opened, or a MIG instance on it. */
 export interface NvmlGpu {

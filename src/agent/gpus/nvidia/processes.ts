@@ -2,7 +2,7 @@ import type { GpuProcess } from '../../../gpu/sample.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
 import { CONTEXTS, processShares, runningProcesses, type ProcessShare, type RunningProcess } from './load.js';
 import type { Nvml } from './nvml.js';
-import type { Listed, Question } from './question.js';
+import type { Listed, NvmlCall } from './nvml-call.js';
 
 /** Room for the first call; the driver reports when it needs more. */
 const FIRST_ROOM = 64;
@@ -11,14 +11,14 @@ const MAX_ROOM = 65_536;
 /** Processes on a GPU with the use of each; a process with several kinds of context is listed once. */
 export async function askProcesses(nvml: Nvml, gpu: NvmlGpu, sinceMs: number): Promise<readonly GpuProcess[]> {
   const runningIn = CONTEXTS.map((context) => (room: number) => runningProcesses(gpu.handle, context, room));
-  const sharesOf = (room: number): Question<Listed<ProcessShare>> => processShares(gpu.handle, sinceMs * 1000, room);
+  const sharesOf = (room: number): NvmlCall<Listed<ProcessShare>> => processShares(gpu.handle, sinceMs * 1000, room);
   const answers = nvml.askAll<[...Listed<RunningProcess>[], Listed<ProcessShare>]>(gpu.target, [
-    ...runningIn.map((question) => question(FIRST_ROOM)),
+    ...runningIn.map((call) => call(FIRST_ROOM)),
     sharesOf(FIRST_ROOM),
   ]);
   const memory = new Map<number, number | null>();
-  for (const [at, question] of runningIn.entries()) {
-    const running = (await askList(nvml, gpu, question, answers[at] as Promise<Listed<RunningProcess> | null>)) ?? [];
+  for (const [at, call] of runningIn.entries()) {
+    const running = (await askList(nvml, gpu, call, answers[at] as Promise<Listed<RunningProcess> | null>)) ?? [];
     // Both context lists show the memory of a process's compute and graphics contexts together, so the larger value is
     // the total.
     for (const { pid, usedMemoryBytes } of running) memory.set(pid, larger(memory.get(pid) ?? null, usedMemoryBytes));
@@ -33,11 +33,11 @@ export async function askProcesses(nvml: Nvml, gpu: NvmlGpu, sinceMs: number): P
   }));
 }
 
-/** Null if there is no answer. `first` is the answer to the question with the first room. */
+/** Null if there is no answer. `first` is the answer to the call with the first room. */
 async function askList<T>(
   nvml: Nvml,
   gpu: NvmlGpu,
-  question: (room: number) => Question<Listed<T>>,
+  call: (room: number) => NvmlCall<Listed<T>>,
   first: Promise<Listed<T> | null>,
 ): Promise<readonly T[] | null> {
   let answer = await optional(first);
@@ -45,7 +45,7 @@ async function askList<T>(
     // More processes may have started since the driver counted.
     room = Math.max(room, answer.needed) * 2;
     if (room > MAX_ROOM) return null;
-    answer = await optional(nvml.ask(gpu.target, question(room)));
+    answer = await optional(nvml.ask(gpu.target, call(room)));
   }
   return answer === null ? null : answer.entries;
 }

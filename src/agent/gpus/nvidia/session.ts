@@ -17,7 +17,7 @@ import type { KernelDriver } from './kernel-driver.js';
 import { describeInstances, instanceUuids, type Instances } from './mig-instance.js';
 import { askPartition, foundInstances } from './mig-partition.js';
 import type { Nvml } from './nvml.js';
-import type { Handle } from './question.js';
+import type { Handle } from './nvml-call.js';
 import { askTopology } from './topology.js';
 
 /**

@@ -6,7 +6,7 @@ import { Nvml } from '../../../../src/agent/gpus/nvidia/nvml.js';
 import { NVML } from '../../../../src/agent/gpus/nvidia/nvml-code.js';
 import { systemClock } from '../../../../src/host/clock.js';
 
-test('each of several questions is answered by itself', async (t) => {
+test('each of several calls is answered by itself', async (t) => {
   const library = {
     has: () => true,
     call: async (name: string) => (name === 'nvmlDeviceGetPowerUsage' ? NVML.GPU_IS_LOST : NVML.SUCCESS),

@@ -8,7 +8,7 @@ export type Handle = bigint;
  * One NVML call: the function, its arguments, and how to read its result. Created for every call, because it owns its
  * buffers.
  */
-export interface Question<T> {
+export interface NvmlCall<T> {
   /**
    * The function that the agent lacks if the driver does not support the call, for operators; null if that is normal on
    * many GPUs.
@@ -34,7 +34,7 @@ interface Form<T> {
 }
 
 /** A call with `inputs` whose only result is its return code. */
-export function command(names: readonly string[], inputs: Typed = []): Question<true> {
+export function command(names: readonly string[], inputs: Typed = []): NvmlCall<true> {
   return { feature: null, names, ...split(inputs), read: () => true };
 }
 
@@ -46,19 +46,19 @@ export function filling<T>(
     readonly tail?: Typed;
     read(name: string, ...out: Buffer[]): T;
   },
-): Question<T> {
+): NvmlCall<T> {
   const out = form.sizes.map(zeroed);
   const buffers: Typed = out.map((buffer) => ['memory', buffer] as const);
-  const question = {
+  const call = {
     feature: form.feature,
     names: form.names,
     ...split([...(form.inputs ?? []), ...buffers, ...(form.tail ?? [])]),
   };
-  return { ...question, read: (name) => form.read(name, ...out), instead: (code) => form.instead?.(code) ?? null };
+  return { ...call, read: (name) => form.read(name, ...out), instead: (code) => form.instead?.(code) ?? null };
 }
 
 /** A call that fills one buffer with a text: optional GPU, buffer, size. */
-export function text(feature: string, names: readonly string[], inputs: Typed = []): Question<string> {
+export function text(feature: string, names: readonly string[], inputs: Typed = []): NvmlCall<string> {
   const size = 96;
   return filling({
     feature,
@@ -85,7 +85,7 @@ export function listing<T>(
     size(name: string): number;
     entry(out: Buffer, at: number): T;
   },
-): Question<Listed<T>> {
+): NvmlCall<Listed<T>> {
   const count = zeroed(4);
   count.writeUInt32LE(form.room);
   const out = zeroed(form.room * Math.max(...form.names.map((name) => form.size(name))));
