@@ -11,7 +11,7 @@ const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const KEY = 'tencent.com/vcuda-enforcement';
 const BLOCK = 268_435_456;
 
-test('a pod without enforced limits, on a node that allows it, keeps its booking, and the agent reports it as unenforced', async (t) => {
+test('a pod without enforced limits, on a node that allows it, keeps its allocation, and the agent reports it as unenforced', async (t) => {
   const notes: SliceNote[] = [];
   const node = await startedNode(t, {
     knowsPods: true,

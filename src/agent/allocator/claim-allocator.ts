@@ -1,5 +1,5 @@
 import { unitEdits, type UnitEdits } from '../../gpu/container-edits.js';
-import { bookUnit, unitsOfClaim, unitsOfSlice, withoutUnits, withUnit } from '../../gpu/ledger/book-unit.js';
+import { chargeUnit, unitsOfClaim, unitsOfSlice, withoutUnits, withUnit } from '../../gpu/ledger/charge-unit.js';
 import { describeClaim, partsOfUnits, sameDevices, sameGpus, type ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import { keptFromPlugin } from '../../gpu/ledger/hand-over.js';
 import type { LedgerState } from '../../gpu/ledger/state.js';
@@ -96,12 +96,12 @@ export class ClaimAllocator {
             this.#options.ledger.state = withUnit(this.state, { ...prepared, consumers });
           continue;
         }
-        const booked = bookUnit(this.state, { ...unit, phase: 'preparing' });
-        if (!booked.ok) {
+        const charged = chargeUnit(this.state, { ...unit, phase: 'preparing' });
+        if (!charged.ok) {
           this.#options.ledger.state = before;
-          return booked;
+          return charged;
         }
-        this.#options.ledger.state = booked.state;
+        this.#options.ledger.state = charged.state;
         fresh.push({ ...unit, phase: 'preparing' });
       }
       // No checkpoint names these files if the agent crashes here: the next start removes them, and the kubelet calls
@@ -185,11 +185,11 @@ export class ClaimAllocator {
       if (adopted.length > 0) ledger.state = keptFromPlugin(ledger.state);
       for (const unit of adopted) {
         if (ledger.state.units.has(unit.id)) continue;
-        const booked = bookUnit(ledger.state, unit);
+        const charged = chargeUnit(ledger.state, unit);
         // The mode of a GPU is unknown until all of its containers are restored, so `wrong-mode` is no conflict here.
-        if (!booked.ok && booked.code !== 'wrong-mode')
+        if (!charged.ok && charged.code !== 'wrong-mode')
           log.warn(
-            { claim: unit.claim, reason: booked.reason },
+            { claim: unit.claim, reason: charged.reason },
             'a claim that containers use does not fit beside the other allocations',
           );
         ledger.state = withUnit(ledger.state, { ...unit, phase: 'prepared' });

@@ -134,7 +134,7 @@ async function unitsOnNode(
       consumers: [],
       phase: 'prepared',
       isAssumed: true,
-      bookedAt: clock.now(),
+      chargedAt: clock.now(),
       missingSince: null,
     });
   }

@@ -1,6 +1,6 @@
 import { sliceUnits, unitsOfAllocation, type ClaimUser } from '../../gpu/claims/claim-units.js';
 import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
-import { unitsOfClaim, unitsOn } from '../../gpu/ledger/book-unit.js';
+import { unitsOfClaim, unitsOn } from '../../gpu/ledger/charge-unit.js';
 import { describeClaim, sameDevices, type ClaimUnit, type UnitDevice } from '../../gpu/ledger/claim-unit.js';
 import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
@@ -93,7 +93,7 @@ export class ClaimPreparer implements ClaimHandler {
       else
         answers.set(
           claim.uid,
-          await this.#book(
+          await this.#charge(
             sliced.units.filter((unit) => unit.claim.uid === claim.uid),
             givenUp,
           ),
@@ -165,7 +165,7 @@ export class ClaimPreparer implements ClaimHandler {
    * Charges the units of one claim; without capacity it retries after freeing ended claims, and then whenever a unit is
    * released.
    */
-  async #book(units: readonly ClaimUnit[], givenUp: () => boolean): Promise<PreparedClaim> {
+  async #charge(units: readonly ClaimUnit[], givenUp: () => boolean): Promise<PreparedClaim> {
     const { allocator, clock } = this.#options;
     const deadline = clock.now() + this.#patience.roomMs;
     for (let attempt = 0; ; attempt += 1) {

@@ -1,4 +1,4 @@
-import { unitsOfSlice } from '../../gpu/ledger/book-unit.js';
+import { unitsOfSlice } from '../../gpu/ledger/charge-unit.js';
 import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
 import type { ClaimAllocator } from '../allocator/index.js';
 import type { ClaimAnnotations } from './claim-annotations.js';

@@ -9,7 +9,7 @@ export type LiveLimits = (slice: string, gpuUuid: string) => DeviceLimit | null;
 /** The devices of prepared claims with their amounts and present limits. */
 export function preparedStatus(claims: ClaimAllocator, liveLimit: LiveLimits): PreparedStatus[] {
   const prepared = new Map<string, PreparedStatus>();
-  for (const { claim, phase, slice, admin, bookedAt, devices } of claims.state.units.values()) {
+  for (const { claim, phase, slice, admin, chargedAt, devices } of claims.state.units.values()) {
     if (phase !== 'prepared') continue;
     const known = prepared.get(claim.uid);
     const shown = devices.map(({ pool, device, shareId, gpuUuid, cores, memoryBlocks: blocks }): DeviceStatus => {
@@ -33,7 +33,7 @@ export function preparedStatus(claims: ClaimAllocator, liveLimit: LiveLimits): P
     });
     prepared.set(claim.uid, {
       claim,
-      since: Math.max(known?.since ?? 0, bookedAt),
+      since: Math.max(known?.since ?? 0, chargedAt),
       devices: [...(known?.devices ?? []), ...shown],
     });
   }

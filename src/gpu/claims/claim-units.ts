@@ -70,7 +70,7 @@ export function unitsOfAllocation(claim: ResourceClaim, { pool, gpus, now }: Uni
       slice: id,
       consumers: [],
       phase: 'preparing',
-      bookedAt: now,
+      chargedAt: now,
       missingSince: null,
     });
   }

@@ -46,7 +46,7 @@ export interface ClaimUnit {
   /** True while the amounts are only assumed: neither a record nor the API server named them. */
   readonly isAssumed?: true;
   /** Milliseconds since 1970. */
-  readonly bookedAt: number;
+  readonly chargedAt: number;
   /** Since when neither the kubelet, the API server nor a process confirms it; null while one of them does. */
   readonly missingSince: number | null;
 }

@@ -65,7 +65,7 @@ function ofUnits(state: LedgerState, id: string, units: readonly ClaimUnit[]): H
       ),
     ),
     claims: units.map(({ claim: { namespace, name }, request }) => ({ namespace, name, request })),
-    heldSince: Math.min(...units.map(({ bookedAt }) => bookedAt)),
+    heldSince: Math.min(...units.map(({ chargedAt }) => chargedAt)),
     parts: partsOfUnits(units).map((part) => ({
       ...part,
       memoryLimitBytes:

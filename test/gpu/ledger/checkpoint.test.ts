@@ -33,7 +33,7 @@ const unit: ClaimUnit = {
   slice: '00112233445566ff',
   consumers: [{ podUid: 'p', namespace: 'team', pod: 'a', container: 'main' }],
   phase: 'prepared',
-  bookedAt: 7,
+  chargedAt: 7,
   missingSince: null,
 };
 const made = { device: 'gpu-2-1g-10gb-19-0', gpuUuid: 'GPU-2', profileId: 19, start: 0, uuid: null };

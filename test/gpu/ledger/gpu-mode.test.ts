@@ -3,7 +3,7 @@ import { test } from 'tap';
 import { DeviceIds } from '../../../src/gpu/device-id.js';
 import type { Gpu } from '../../../src/gpu/gpu.js';
 import { allocate } from '../../../src/gpu/ledger/allocate.js';
-import { bookUnit, withoutUnits } from '../../../src/gpu/ledger/book-unit.js';
+import { chargeUnit, withoutUnits } from '../../../src/gpu/ledger/charge-unit.js';
 import { decodeCheckpoint, encodeCheckpoint } from '../../../src/gpu/ledger/checkpoint.js';
 import type { ClaimUnit } from '../../../src/gpu/ledger/claim-unit.js';
 import { isOffered, type ClaimGpus } from '../../../src/gpu/ledger/gpu-mode.js';
@@ -51,7 +51,7 @@ const unit = (id: number, gpu: number, cores: number, blocks: number): ClaimUnit
   slice: `unit-${id}`,
   consumers: [],
   phase: 'prepared',
-  bookedAt: 0,
+  chargedAt: 0,
   missingSince: null,
 });
 
@@ -117,9 +117,9 @@ class World {
       case 'claim': {
         if (this.claims.has(step.id)) return;
         const wanted = unit(step.id, step.gpu, step.cores, step.blocks);
-        const booked = bookUnit(this.state, wanted);
-        if (!booked.ok) return;
-        this.state = booked.state;
+        const charged = chargeUnit(this.state, wanted);
+        if (!charged.ok) return;
+        this.state = charged.state;
         this.claims.set(step.id, wanted);
         return;
       }
@@ -261,15 +261,15 @@ test('a GPU changes its mode when no container holds it, and is offered in no mo
 
 test('a refusal names the holder of the GPU', (t) => {
   const state: LedgerState = handOver(emptyLedger(NODE, 'every'), { freeOfClaims: null });
-  const first = bookUnit(state, unit(1, 0, 80, 8));
+  const first = chargeUnit(state, unit(1, 0, 80, 8));
   t.ok(first.ok);
-  const second = bookUnit(first.ok ? first.state : state, unit(2, 0, 30, 8));
+  const second = chargeUnit(first.ok ? first.state : state, unit(2, 0, 30, 8));
   t.match(second, {
     ok: false,
     reason:
       'claim team/c2 asks for 30 cores and 2 GiB of GPU GPU-00000000; claim team/c1 holds 80 of 100 cores and 2 GiB there and has not been released',
   });
-  t.match(bookUnit(emptyLedger(NODE), unit(1, 0, 1, 1)), {
+  t.match(chargeUnit(emptyLedger(NODE), unit(1, 0, 1, 1)), {
     ok: false,
     reason: /belongs to the device plugin on this node/,
   });

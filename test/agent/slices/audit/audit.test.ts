@@ -230,7 +230,7 @@ test('whole GPUs without limits have no finding', (t) => {
   t.end();
 });
 
-test('an unenforced container is compared with its booking only', (t) => {
+test('an unenforced container is compared with its allocation only', (t) => {
   const past = [process_(100, { greeted: false, library: false })];
   const unenforced = (of: Partial<AuditedDevice>) =>
     codes({ unenforced: true, processes: past, sessions: [], devices: [device({ unchargedTimePpm: 900_000, ...of })] });

@@ -4,14 +4,14 @@ import { modeOf } from './gpu-mode.js';
 import { refuse, type RequestRefusal } from '../request.js';
 import { slots, type LedgerState } from './state.js';
 
-export type Booked = { readonly ok: true; readonly state: LedgerState } | RequestRefusal;
+export type ChargedUnit = { readonly ok: true; readonly state: LedgerState } | RequestRefusal;
 
 /**
  * Charges a unit. The scheduler has decided already, and the ledger checks the decision: the GPU must be in claim mode
  * and must have room beside all other units. A unit of the same id is replaced. An unhealthy GPU is accepted, because
  * it became unhealthy after the decision.
  */
-export function bookUnit(before: LedgerState, unit: ClaimUnit): Booked {
+export function chargeUnit(before: LedgerState, unit: ClaimUnit): ChargedUnit {
   const state = withoutUnits(before, [unit.id]);
   const free = new Map(slots(state).map((slot) => [slot.gpu.uuid, slot]));
   const name = describeClaim(unit.claim);
