@@ -4,7 +4,7 @@ import type { FilterResult, HostPriority, PreemptionResult } from '../src/schedu
 import { atOnce, UNPACED } from '../src/cluster/placement/pace.js';
 import { Cluster } from '../src/cluster/placement/cluster.js';
 import { policyOf } from '../src/cluster/placement/policy/policies.js';
-import { ClusterMirror } from '../src/cluster/cluster-mirror.js';
+import { ClusterCache } from '../src/cluster/cluster-cache.js';
 import { explainPod } from '../src/cluster/explain/node-explanation.js';
 import { viewPod } from '../src/cluster/pod-view.js';
 import { readPod } from '../src/kube/pod.js';
@@ -202,14 +202,14 @@ const EXPLANATIONS = 20;
 function measureExplanation(source: LargeCluster, report: BenchOptions['report']): void {
   const policy = policyOf('fragmentation');
   const cluster = new Cluster(policy);
-  const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
-  source.start(mirror);
+  const cache = new ClusterCache(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
+  source.start(cache);
   const random = seededRandom(13);
   const times: number[] = [];
   for (let at = 0; at < EXPLANATIONS; at++) {
     const pod = viewPod(readPod(newPod(random, `explained-${at}`)));
     const started = performance.now();
-    const rows = atOnce(explainPod(cluster, mirror, policy, pod, [], UNPACED));
+    const rows = atOnce(explainPod(cluster, cache, policy, pod, [], UNPACED));
     times.push(performance.now() - started);
     if (rows.length !== source.nodes.length) throw new Error(`${rows.length} nodes were explained`);
   }

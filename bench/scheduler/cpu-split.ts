@@ -96,7 +96,7 @@ function partOfFrame(frame: Frame, routes: ReadonlyMap<string, Part>): Part | nu
   if (url.endsWith('scheduler/results.js')) return functionName === 'printPriorities' ? 'prioritize' : 'filter';
   if (url.endsWith('scheduler/pod-writer.js') || url.endsWith('kube/pod-writes.js')) return 'binding';
   if (url.endsWith('kube/client.js')) return /^(#lines|watch|event)$/.test(functionName) ? 'watching' : 'binding';
-  if (/(kube\/informer|kube\/pod|kube\/node|scheduler\/cluster-mirror)\.js$/.test(url)) return 'watching';
+  if (/(kube\/informer|kube\/pod|kube\/node|cluster\/cluster-cache)\.js$/.test(url)) return 'watching';
   return null;
 }
 

@@ -1,4 +1,4 @@
-import type { Booking } from './placement/bookings.js';
+import type { PlacedPod } from './placement/placed-pods.js';
 import type { Cluster } from './placement/cluster.js';
 import { needsGpu } from './placement/demand.js';
 import type { ClusterNode } from './placement/node.js';
@@ -79,7 +79,7 @@ function* victimsOn(
   if (simulation.hasGpus()) return proposal;
   const proposed = new Set(proposal.uids);
   const candidateOf = (uid: string): Candidate => {
-    const booking = cluster.bookings.get(uid);
+    const placedPod = cluster.placedPods.get(uid);
     const view = pods.get(uid);
     return {
       uid,
@@ -87,9 +87,9 @@ function* victimsOn(
       isProposed: proposed.has(uid),
       isEnding: (view?.leaving ?? false) && Math.abs((view?.endsBy ?? nowMs) - nowMs) <= ENDS_WITHIN_MS,
       limits: view === undefined ? [] : limits.of(view),
-      charges: chargesOn(booking, node.name),
-      cpuMilli: booking?.pod.demand.cpuMilli ?? 0,
-      hostMemoryBytes: booking?.pod.demand.hostMemoryBytes ?? 0,
+      charges: chargesOn(placedPod, node.name),
+      cpuMilli: placedPod?.pod.demand.cpuMilli ?? 0,
+      hostMemoryBytes: placedPod?.pod.demand.hostMemoryBytes ?? 0,
     };
   };
   const others = cluster
@@ -277,6 +277,6 @@ function countOf(victims: readonly Candidate[]): EvictionCount {
   return new EvictionCount(victims.map(({ limits }) => limits));
 }
 
-function chargesOn(booking: Booking | undefined, node: string): Booking['charges'] {
-  return booking?.pod.nodeName === node ? booking.charges : [];
+function chargesOn(placedPod: PlacedPod | undefined, node: string): PlacedPod['charges'] {
+  return placedPod?.pod.nodeName === node ? placedPod.charges : [];
 }

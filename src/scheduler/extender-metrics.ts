@@ -110,7 +110,7 @@ const GAUGES: readonly Metric<Scrape>[] = [
     'gpu_extender_pods_without_card',
     'Pods on nodes where no GPU has room for them',
     ({ cluster }) =>
-      [...cluster.bookings.values()].filter(
+      [...cluster.placedPods.values()].filter(
         ({ source, pod }) => source === 'nowhere' && pod.demand.containers.length > 0,
       ).length,
   ),

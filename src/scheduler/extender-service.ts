@@ -7,7 +7,7 @@ import type { Log } from '../host/log.js';
 import type { Pod } from '../kube/pod.js';
 import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
 import { CallTurns, type CallBudget } from '../cluster/call-budget.js';
-import type { ClusterMirror } from '../cluster/cluster-mirror.js';
+import type { ClusterCache } from '../cluster/cluster-cache.js';
 import type { DecisionMetrics } from './extender-metrics.js';
 import { GroupRoom } from './group-room.js';
 import type { PodGroup } from '../cluster/pod-groups.js';
@@ -67,7 +67,7 @@ export const ANSWER_WITHIN_MS = 4_000;
  */
 export class ExtenderService {
   readonly #cluster: Cluster;
-  readonly #mirror: ClusterMirror;
+  readonly #cache: ClusterCache;
   readonly #limits: EvictionLimitSource;
   readonly #clock: Clock;
   readonly #metrics: DecisionMetrics;
@@ -79,7 +79,7 @@ export class ExtenderService {
 
   constructor(parts: {
     readonly cluster: Cluster;
-    readonly mirror: ClusterMirror;
+    readonly cache: ClusterCache;
     readonly limits: EvictionLimitSource;
     readonly writer: PodWriter;
     readonly clock: Clock;
@@ -90,7 +90,7 @@ export class ExtenderService {
     readonly notReady: () => string | null;
   }) {
     this.#cluster = parts.cluster;
-    this.#mirror = parts.mirror;
+    this.#cache = parts.cache;
     this.#limits = parts.limits;
     this.#clock = parts.clock;
     this.#metrics = parts.metrics;
@@ -124,7 +124,7 @@ export class ExtenderService {
     this.#cluster.reservations.drop(pod.uid);
     this.#cluster.reservations.dropNominatedBelow(pod.priority);
     const evaluation = await this.#evaluateAndReserve(pod, group, names);
-    if (evaluation.fits.length === 0) this.#mirror.keepNominated(pod.uid);
+    if (evaluation.fits.length === 0) this.#cache.keepNominated(pod.uid);
     if (group === null || evaluation.fits.length > 0) return this.#filterResult(given, pod, evaluation);
     const ofVictims = this.#groups.nodeOfVictims(pod, group, evaluation);
     group.hasFailed = ofVictims === null;
@@ -158,7 +158,7 @@ export class ExtenderService {
     // The Lease may have been lost while the call waited.
     const waiting = this.#notReady();
     if (waiting !== null) return { Error: waiting };
-    const demand = this.#cluster.reservations.get(uid)?.demand ?? this.#mirror.pods.get(uid)?.demand;
+    const demand = this.#cluster.reservations.get(uid)?.demand ?? this.#cache.pods.get(uid)?.demand;
     if (demand === undefined)
       return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
     const bound = this.#boundTo(uid);
@@ -178,12 +178,12 @@ export class ExtenderService {
   async preempt(given: PreemptionArguments): Promise<PreemptionResult> {
     const pod = this.#viewOf(given.pod);
     const budget = this.#turns.budget();
-    const { pods, groups } = this.#mirror;
+    const { pods, groups } = this.#cache;
     const limits = new EvictionLimits(this.#limits, (group) => runningMembers(groups, pods, group));
     const state = { cluster: this.#cluster, pods, limits, nowMs: this.#clock.now() };
     const victims = await budget.run(preempt(state, pod, given.victims, budget));
     if (budget.wasSpent) this.#metrics.cutOff('preempt');
-    this.#mirror.preemptionAnswered(pod.uid, new Map([...victims].map(([node, { uids }]) => [node, uids])));
+    this.#cache.preemptionAnswered(pod.uid, new Map([...victims].map(([node, { uids }]) => [node, uids])));
     return preemptionResult(victims);
   }
 
@@ -193,7 +193,7 @@ export class ExtenderService {
     const expired = this.#cluster.reservations.expire(now);
     if (expired.length > 0) this.#metrics.expired(expired.length);
     this.#sent.sweep();
-    if (expired.length > 0) this.#mirror.changed();
+    if (expired.length > 0) this.#cache.changed();
   }
 
   /** Whether a binding is being written. */
@@ -232,7 +232,7 @@ export class ExtenderService {
 
   /** The pod's node as far as known: the node that it appeared on, or the node of a binding that was sent. */
   #boundTo(uid: string): string | null {
-    return this.#mirror.pods.get(uid)?.nodeName ?? this.#sent.nodeOf(uid);
+    return this.#cache.pods.get(uid)?.nodeName ?? this.#sent.nodeOf(uid);
   }
 
   async #simulate(
@@ -294,7 +294,7 @@ export class ExtenderService {
 
   /** The view of the pod that the watch has made, unless the scheduler sends another version of it. */
   #viewOf(pod: Pod): PodView {
-    const known = this.#mirror.pods.get(pod.uid);
+    const known = this.#cache.pods.get(pod.uid);
     const isSame = known !== undefined && known.resourceVersion !== '' && known.resourceVersion === pod.resourceVersion;
     return isSame ? known : viewPod(pod);
   }
@@ -308,7 +308,7 @@ export class ExtenderService {
     let forget = (): void => undefined;
     let cancelTimer = (): void => undefined;
     await new Promise<void>((resolve) => {
-      forget = this.#mirror.onChange(resolve);
+      forget = this.#cache.onChange(resolve);
       cancelTimer = this.#clock.after(withinMs, resolve);
     });
     cancelTimer();

@@ -6,7 +6,7 @@ import { LimitedLog } from '../host/limited-log.js';
 import type { Log } from '../host/log.js';
 import type { KubeApi } from '../kube/client.js';
 import { Election, type LeaseName } from './election.js';
-import { ClusterMirror } from '../cluster/cluster-mirror.js';
+import { ClusterCache } from '../cluster/cluster-cache.js';
 import type { ClusterSource } from '../cluster/cluster-source.js';
 import type { EvictionLimitSource } from '../cluster/eviction-limits.js';
 import { ExtenderService, type ExtenderServiceOptions } from './extender-service.js';
@@ -53,7 +53,7 @@ const LIMITS: Partial<ListenerLimits> = { bodyBytes: 128 << 20, bodiesBytes: 256
  */
 export class Extender {
   readonly #world: ExtenderWorld;
-  readonly #mirror: ClusterMirror;
+  readonly #cache: ClusterCache;
   readonly #service: ExtenderService;
   /** Predicted GPUs that are being written to pods that others have bound, by UID. */
   readonly #annotations: WorkQueue;
@@ -68,7 +68,7 @@ export class Extender {
     const cluster = new Cluster(policyOf(options.policy));
     this.#world = world;
     this.#annotations = new WorkQueue({ clock, log });
-    this.#mirror = new ClusterMirror(cluster, log, {
+    this.#cache = new ClusterCache(cluster, log, {
       adopted: (pod, gpus) => {
         if (pod.nodeName === null) return;
         const annotations = predictionAnnotations(pod.nodeName, gpus, clock.now());
@@ -82,7 +82,7 @@ export class Extender {
     });
     this.#service = new ExtenderService({
       cluster,
-      mirror: this.#mirror,
+      cache: this.#cache,
       limits,
       writer,
       clock,
@@ -94,7 +94,7 @@ export class Extender {
     this.#startDelayMs = options.startDelayMs;
     this.#election = this.#electionOf(world);
     // A replica without the Lease is ready: it answers as soon as the scheduler beside it leads.
-    const unlisted = (): string | null => (this.#mirror.isSynced ? null : 'nodes and pods are not listed yet');
+    const unlisted = (): string | null => (this.#cache.isSynced ? null : 'nodes and pods are not listed yet');
     const notReady = (): string | null => unlisted() ?? this.#election?.notReady() ?? null;
     const asked = (): void => this.#election?.asked();
     const limitedLog = new LimitedLog(log, clock);
@@ -121,8 +121,8 @@ export class Extender {
    */
   async start(): Promise<void> {
     await this.#server.start();
-    if (this.#startDelayMs === 0) this.#world.source.start(this.#mirror);
-    else this.#cancelStart = this.#world.clock.after(this.#startDelayMs, () => this.#world.source.start(this.#mirror));
+    if (this.#startDelayMs === 0) this.#world.source.start(this.#cache);
+    else this.#cancelStart = this.#world.clock.after(this.#startDelayMs, () => this.#world.source.start(this.#cache));
     this.#election?.start();
     this.#endSweep = this.#world.clock.every(SWEEP_PERIOD_MS, () => this.#service.sweep());
   }

@@ -14,7 +14,7 @@ export interface EvictionNode {
 
 /** What the search for such nodes depends on. */
 export interface GroupPreemptionState {
-  readonly cluster: Pick<Cluster, 'nodes' | 'podsOn' | 'bookings'>;
+  readonly cluster: Pick<Cluster, 'nodes' | 'podsOn' | 'placedPods'>;
   /** Pods with GPUs, by UID. */
   readonly pods: ReadonlyMap<string, PodView>;
   /** By UID of a member of the group: the node that it was offered in this search. */
@@ -46,11 +46,11 @@ function evictionNode(
   pod: PodView,
   node: ClusterNode,
 ): EvictionNode | null {
-  const bookings = cluster.podsOn(node.name).flatMap((uid) => cluster.bookings.get(uid) ?? []);
+  const placedPods = cluster.podsOn(node.name).flatMap((uid) => cluster.placedPods.get(uid) ?? []);
   const capacity = node.shape.gpus.length * CORES_PER_GPU;
-  const requested = bookings.reduce((sum, { pod: { demand } }) => sum + coresOf(demand), 0);
+  const requested = placedPods.reduce((sum, { pod: { demand } }) => sum + coresOf(demand), 0);
   if (requested + coresOf(pod.demand) <= capacity) return null;
-  const victims = bookings.filter(({ pod: { uid } }) => (pods.get(uid)?.priority ?? 0) < pod.priority);
+  const victims = placedPods.filter(({ pod: { uid } }) => (pods.get(uid)?.priority ?? 0) < pod.priority);
   if (victims.length === 0) return null;
   const free = node.without(victims.flatMap(({ charges }) => charges));
   const before = [...free.cores];

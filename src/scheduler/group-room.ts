@@ -1,4 +1,4 @@
-import type { ClusterMirror } from '../cluster/cluster-mirror.js';
+import type { ClusterCache } from '../cluster/cluster-cache.js';
 import type { CallBudget } from '../cluster/call-budget.js';
 import type { Cluster, Evaluation } from '../cluster/placement/cluster.js';
 import { isResolvable } from '../cluster/placement/fit-result.js';
@@ -12,19 +12,19 @@ import { closest } from './node-closeness.js';
 /** Room for the members of pod groups, which start together or not at all. */
 export class GroupRoom {
   readonly #cluster: Cluster;
-  readonly #mirror: ClusterMirror;
+  readonly #cache: ClusterCache;
   readonly #minimums: Pick<EvictionLimitSource, 'groupMinimums'>;
   readonly #boundTo: (uid: string) => string | null;
 
   /** `boundTo` is the node of a pod, null while it has none. */
   constructor(parts: {
     readonly cluster: Cluster;
-    readonly mirror: ClusterMirror;
+    readonly cache: ClusterCache;
     readonly minimums: Pick<EvictionLimitSource, 'groupMinimums'>;
     readonly boundTo: (uid: string) => string | null;
   }) {
     this.#cluster = parts.cluster;
-    this.#mirror = parts.mirror;
+    this.#cache = parts.cache;
     this.#minimums = parts.minimums;
     this.#boundTo = parts.boundTo;
   }
@@ -35,7 +35,7 @@ export class GroupRoom {
    */
   of(pod: PodView): PodGroup | null {
     if (pod.group === null) return null;
-    const group = this.#mirror.groups.seen(pod.group, pod.uid, null);
+    const group = this.#cache.groups.seen(pod.group, pod.uid, null);
     if (group.asked.has(pod.uid)) {
       this.#releaseGroup(group);
       group.asked.clear();
@@ -51,7 +51,7 @@ export class GroupRoom {
    */
   release(own: PodGroup | null): boolean {
     let isReleased = false;
-    for (const group of this.#mirror.groups.values()) {
+    for (const group of this.#cache.groups.values()) {
       const isYounger = own !== null && group.order > own.order;
       if (group === own || !(isYounger || group.hasFailed || this.#isGivenUp(group))) continue;
       if (this.#releaseGroup(group)) isReleased = true;
@@ -88,7 +88,7 @@ export class GroupRoom {
    */
   nodeOfVictims(pod: PodView, group: PodGroup, { refused }: Evaluation): Evaluation | null {
     const full = refused.filter(({ refusal }) => isResolvable(refusal)).map(({ name }) => name);
-    const state = { cluster: this.#cluster, pods: this.#mirror.pods, members: group.members };
+    const state = { cluster: this.#cluster, pods: this.#cache.pods, members: group.members };
     const [node] = leastVictims(nodesOfVictims(state, pod, full));
     if (node === undefined) return null;
     group.members.set(pod.uid, node.name);

@@ -4,7 +4,7 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { KubeFailureCode } from '../kube/failure.js';
 import type { Pod } from '../kube/pod.js';
-import type { ClusterMirror } from '../cluster/cluster-mirror.js';
+import type { ClusterCache } from '../cluster/cluster-cache.js';
 import type { PodName, PodWriter } from './pod-writer.js';
 import { viewPod } from '../cluster/pod-view.js';
 import { predictionAnnotations } from './prediction.js';
@@ -38,7 +38,7 @@ interface Sent {
  */
 export class SentBindings {
   readonly #cluster: Cluster;
-  readonly #mirror: ClusterMirror;
+  readonly #cache: ClusterCache;
   readonly #writer: PodWriter;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -47,7 +47,7 @@ export class SentBindings {
 
   constructor(parts: {
     readonly cluster: Cluster;
-    readonly mirror: ClusterMirror;
+    readonly cache: ClusterCache;
     readonly writer: PodWriter;
     readonly clock: Clock;
     readonly log: Log;
@@ -55,7 +55,7 @@ export class SentBindings {
     readonly notReady: () => string | null;
   }) {
     this.#cluster = parts.cluster;
-    this.#mirror = parts.mirror;
+    this.#cache = parts.cache;
     this.#writer = parts.writer;
     this.#clock = parts.clock;
     this.#log = parts.log;
@@ -106,7 +106,7 @@ export class SentBindings {
     const now = this.#clock.now();
     for (const [uid, sent] of this.#sent) {
       if (sent.state === 'writing') continue;
-      if (this.#mirror.isBound(uid) || !this.#cluster.bookings.has(uid)) this.#sent.delete(uid);
+      if (this.#cache.isBound(uid) || !this.#cluster.placedPods.has(uid)) this.#sent.delete(uid);
       else if (sent.checkAtMs <= now) {
         sent.checkAtMs = now + CHECK_AGAIN_MS;
         void this.#check(sent);
@@ -116,13 +116,13 @@ export class SentBindings {
 
   /** Drops all decisions whose pods the watch has not shown on their nodes: another replica decides from now on. */
   forget(): void {
-    for (const uid of this.#sent.keys()) if (!this.#mirror.isBound(uid)) this.#cluster.removePod(uid);
+    for (const uid of this.#sent.keys()) if (!this.#cache.isBound(uid)) this.#cluster.removePod(uid);
     this.#sent.clear();
   }
 
   #decide(pod: PodName, node: string, demand: Demand): Sent | BindingResult {
     const placed = this.#cluster.decide(pod.uid, node, demand);
-    this.#mirror.changed();
+    this.#cache.changed();
     if (!placed.ok) return { Error: placed.reason };
     const annotations = needsGpu(demand) ? predictionAnnotations(node, placed.containers, this.#clock.now()) : {};
     const done = Promise.resolve();
@@ -155,7 +155,7 @@ export class SentBindings {
    */
   #learn({ pod: { uid }, node }: Sent, pod: Pod): string {
     const { nodeName, demand, initEnded, gpus } = viewPod(pod);
-    if (nodeName !== null && !this.#mirror.isBound(uid))
+    if (nodeName !== null && !this.#cache.isBound(uid))
       this.#cluster.setPod({ uid, nodeName, demand, initEnded, gpus });
     return nodeName === node ? '' : `the pod is already on ${nodeName}`;
   }
@@ -163,7 +163,7 @@ export class SentBindings {
   async #check(sent: Sent): Promise<void> {
     const { uid } = sent.pod;
     const read = await this.#writer.read(sent.pod);
-    if (!read.ok || this.#sent.get(uid) !== sent || sent.state === 'writing' || this.#mirror.isBound(uid)) return;
+    if (!read.ok || this.#sent.get(uid) !== sent || sent.state === 'writing' || this.#cache.isBound(uid)) return;
     if (read.pod !== null && read.pod.node !== null) {
       this.#learn(sent, read.pod);
       sent.state = 'bound';
@@ -177,14 +177,14 @@ export class SentBindings {
   }
 
   /**
-   * Removes the booking of a pod that was not bound, unless the pod has appeared on a node meanwhile, or the decision
-   * was dropped and the booking is that of a later one.
+   * Releases the room of a pod that was not bound, unless the pod has appeared on a node meanwhile, or the decision was
+   * dropped and the room is that of a later one.
    */
   #undo(sent: Sent, error: string): BindingResult {
     const { uid } = sent.pod;
-    if (this.#sent.get(uid) === sent && this.#sent.delete(uid) && !this.#mirror.isBound(uid)) {
+    if (this.#sent.get(uid) === sent && this.#sent.delete(uid) && !this.#cache.isBound(uid)) {
       this.#cluster.removePod(uid);
-      this.#mirror.changed();
+      this.#cache.changed();
     }
     return { Error: error };
   }

@@ -2,7 +2,7 @@ import { failure } from '../../src/kube/failure.js';
 import { test } from 'tap';
 import { Cluster } from '../../src/cluster/placement/cluster.js';
 import { policyOf } from '../../src/cluster/placement/policy/policies.js';
-import { ClusterMirror } from '../../src/cluster/cluster-mirror.js';
+import { ClusterCache } from '../../src/cluster/cluster-cache.js';
 import { ANSWER_WITHIN_MS, ExtenderService } from '../../src/scheduler/extender-service.js';
 import { readPod } from '../../src/kube/pod.js';
 import type { PodWriter } from '../../src/scheduler/pod-writer.js';
@@ -22,7 +22,7 @@ function service(
   readonly fits: (wanted: PodObject) => Promise<readonly string[] | null>;
 } {
   const cluster = new Cluster(policyOf('binpack'));
-  const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
+  const cache = new ClusterCache(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
   const clock = new ManualClock();
   const metrics = {
     refused: () => undefined,
@@ -33,7 +33,7 @@ function service(
   };
   const made = new ExtenderService({
     cluster,
-    mirror,
+    cache,
     limits: api,
     writer,
     clock,
@@ -42,7 +42,7 @@ function service(
     options: { reservationTtlMs: 30_000, settleTimeoutMs: 0, offer: 'all' },
     notReady: () => null,
   });
-  api.start(mirror);
+  api.start(cache);
   return {
     service: made,
     clock,

@@ -12,7 +12,7 @@ import { readPod } from '../../src/kube/pod.js';
 import { BINDING_LASTS_MS } from '../../src/kube/pod-writes.js';
 import { Cluster } from '../../src/cluster/placement/cluster.js';
 import { policyOf } from '../../src/cluster/placement/policy/policies.js';
-import { ClusterMirror } from '../../src/cluster/cluster-mirror.js';
+import { ClusterCache } from '../../src/cluster/cluster-cache.js';
 import { Election } from '../../src/scheduler/election.js';
 import { ExtenderService } from '../../src/scheduler/extender-service.js';
 import type { PodName, PodWriter } from '../../src/scheduler/pod-writer.js';
@@ -115,7 +115,7 @@ interface World {
 
 function replica({ api, clock, leases, identity, leader = { notReady: null } }: World): Replica {
   const cluster = new Cluster(policyOf('binpack'));
-  const mirror = new ClusterMirror(cluster, LOG, { adopted: () => undefined, named: () => undefined });
+  const cache = new ClusterCache(cluster, LOG, { adopted: () => undefined, named: () => undefined });
   const options = { reservationTtlMs: 30_000, settleTimeoutMs: 0, offer: 'all' } as const;
   const connection: Connection = { isCut: false };
   const cutOff = failure('unreachable', 'cut off');
@@ -125,7 +125,7 @@ function replica({ api, clock, leases, identity, leader = { notReady: null } }: 
     read: async (...given) => (connection.isCut ? cutOff : api.read(...given)),
     annotate: (...given) => api.annotate(...given),
   };
-  const parts = { cluster, mirror, limits: api, writer, clock, log: LOG, metrics: NO_METRICS, options };
+  const parts = { cluster, cache, limits: api, writer, clock, log: LOG, metrics: NO_METRICS, options };
   const notReady = (): string | null => (election === null ? leader.notReady : election.notReady());
   const service = new ExtenderService({ ...parts, notReady });
   const election =
@@ -141,7 +141,7 @@ function replica({ api, clock, leases, identity, leader = { notReady: null } }: 
           end: () => service.forget(),
           isWriting: () => service.isWriting,
         });
-  api.start(mirror);
+  api.start(cache);
   election?.start();
   return { service, election, connection };
 }

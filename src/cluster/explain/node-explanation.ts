@@ -7,7 +7,7 @@ import type { Pace, Turns } from '../placement/pace.js';
 import { placePod, type ContainerGpus } from '../../gpu/pods/pod-placement.js';
 import { policyOf } from '../placement/policy/policies.js';
 import type { Policy } from '../placement/policy/policy.js';
-import type { ClusterMirror } from '../cluster-mirror.js';
+import type { ClusterCache } from '../cluster-cache.js';
 import type { PodView } from '../pod-view.js';
 import { toleratesAll, type Taint, type Toleration } from '../../manifests/taint.js';
 import { priorities } from '../placement/priorities.js';
@@ -32,7 +32,7 @@ export interface NodeExplanation {
  */
 export function* explainPod(
   cluster: Cluster,
-  mirror: ClusterMirror,
+  cache: ClusterCache,
   policy: Policy,
   pod: PodView,
   tolerations: readonly Toleration[],
@@ -42,7 +42,7 @@ export function* explainPod(
   const obstacles = new Map<ClusterNode, string | null>();
   const lacking = new Set<ClusterNode>();
   for (const node of nodes) {
-    const reason = obstacle(node, mirror, pod, tolerations);
+    const reason = obstacle(node, cache, pod, tolerations);
     const missing = reason === null ? yield* noGpus(node, pod.demand, pace) : null;
     if (missing !== null) lacking.add(node);
     obstacles.set(node, reason ?? missing);
@@ -75,7 +75,7 @@ export function* explainPod(
 
 function obstacle(
   node: ClusterNode,
-  mirror: ClusterMirror,
+  cache: ClusterCache,
   pod: PodView,
   tolerations: readonly Toleration[],
 ): string | null {
@@ -84,8 +84,8 @@ function obstacle(
   if (pod.brokenRule !== null) return pod.brokenRule;
   if (!selects(demand.selector, shape.name, shape.labels))
     return "the pod's node selector or affinity does not allow this node";
-  if (mirror.cordoned.has(shape.name)) return 'the node is cordoned';
-  const taint = mirror.taintsOf(shape.name).find((one) => !toleratesAll(tolerations, [one]));
+  if (cache.cordoned.has(shape.name)) return 'the node is cordoned';
+  const taint = cache.taintsOf(shape.name).find((one) => !toleratesAll(tolerations, [one]));
   if (taint !== undefined) return `the pod does not tolerate the taint ${taintText(taint)}`;
   if (demand.cpuMilli > free.cpuMilli) return `CPU: ${demand.cpuMilli}m asked for, ${Math.max(0, free.cpuMilli)}m free`;
   if (demand.hostMemoryBytes > free.hostMemoryBytes)

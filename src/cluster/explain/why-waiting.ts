@@ -4,7 +4,7 @@ import { systemClock } from '../../host/clock.js';
 import { silentLog } from '../../host/log.js';
 import type { Pod } from '../../kube/pod.js';
 import { CallTurns } from '../call-budget.js';
-import { ClusterMirror } from '../cluster-mirror.js';
+import { ClusterCache } from '../cluster-cache.js';
 import { Cluster } from '../placement/cluster.js';
 import { needsGpu } from '../placement/demand.js';
 import type { Pace, Turns } from '../placement/pace.js';
@@ -69,17 +69,17 @@ export function asksForGpus({ pod }: WaitingAnswer): boolean {
 export async function explainIn(state: ClusterState, wanted: Pod, policyName: PolicyName): Promise<WaitingAnswer> {
   const policy = policyOf(policyName);
   const cluster = new Cluster(policy);
-  const mirror = new ClusterMirror(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
+  const cache = new ClusterCache(cluster, silentLog(), { adopted: () => undefined, named: () => undefined });
   for (const [at, node] of state.nodes.entries()) {
     if (at % SEEN_A_TURN === 0) await nextTurn();
-    mirror.nodeSeen(node);
+    cache.nodeSeen(node);
   }
   for (const [at, { view }] of state.pods.entries()) {
     if (at % SEEN_A_TURN === 0) await nextTurn();
-    mirror.podSeen(view);
+    cache.podSeen(view);
   }
   const budget = new CallTurns().budget(EXPLAIN_LIMITS);
-  return budget.run(whyWaiting({ cluster, mirror, policy, nowMs: systemClock.now() }, wanted, state.pods, budget));
+  return budget.run(whyWaiting({ cluster, cache, policy, nowMs: systemClock.now() }, wanted, state.pods, budget));
 }
 
 /** Objects that are applied before others of the process get a turn. */
@@ -89,23 +89,23 @@ const EXPLAIN_LIMITS = { cpuMs: 10_000, ms: 30_000 };
 
 /** Explains why a pod waits in a cluster of these pods; the cluster is changed and of no use afterwards. */
 function* whyWaiting(
-  { cluster, mirror, policy, nowMs }: State,
+  { cluster, cache, policy, nowMs }: State,
   wanted: Pod,
   pods: readonly KnownPod[],
   pace: Pace,
 ): Turns<WaitingAnswer> {
   const pod = asNew(wanted, cluster);
-  const nodes = yield* explainPod(cluster, mirror, policy, pod, wanted.tolerations, pace);
+  const nodes = yield* explainPod(cluster, cache, policy, pod, wanted.tolerations, pace);
   const isFull = needsGpu(pod.demand) && nodes.length > 0 && !nodes.some(({ fits }) => fits);
-  const nearest = isFull ? yield* nearestFit({ cluster, mirror, nowMs }, pod, nodes, pods, pace) : null;
+  const nearest = isFull ? yield* nearestFit({ cluster, cache, nowMs }, pod, nodes, pods, pace) : null;
   const containers = [...wanted.initContainers, ...wanted.containers];
   const foreign = FOREIGN_RESOURCES.filter((name) => containers.some(({ extended }) => Number(extended(name)) > 0));
-  return { pod, foreign, nodes, nearest, gang: yield* gangFit({ cluster, mirror, policy, nowMs }, wanted, pods, pace) };
+  return { pod, foreign, nodes, nearest, gang: yield* gangFit({ cluster, cache, policy, nowMs }, wanted, pods, pace) };
 }
 
 interface State {
   readonly cluster: Cluster;
-  readonly mirror: ClusterMirror;
+  readonly cache: ClusterCache;
   readonly policy: Policy;
   readonly nowMs: number;
 }
@@ -119,7 +119,7 @@ function asNew(wanted: Pod, cluster: Cluster): PodView {
 
 /** Of the nodes that lack only GPUs, the one on which fewest pods must end. */
 function* nearestFit(
-  { cluster, mirror, nowMs }: Omit<State, 'policy'>,
+  { cluster, cache, nowMs }: Omit<State, 'policy'>,
   pod: PodView,
   nodes: readonly NodeExplanation[],
   pods: readonly KnownPod[],
@@ -130,7 +130,7 @@ function* nearestFit(
   const limits = new EvictionLimits(NO_LIMITS, () => 0);
   // As if every other pod had a lower priority: it is asked who has to end, not who may be evicted.
   const asHighest = { ...pod, priority: Infinity };
-  const victims = yield* preempt({ cluster, pods: mirror.pods, limits, nowMs }, asHighest, proposals, pace);
+  const victims = yield* preempt({ cluster, pods: cache.pods, limits, nowMs }, asHighest, proposals, pace);
   const byUid = new Map(pods.map((one) => [one.view.uid, one]));
   const found = [...victims].flatMap(([node, { uids }]): NearestFit[] => {
     const blocking = uids.flatMap((uid) => byUid.get(uid) ?? []).map(blockingPod);
@@ -164,7 +164,7 @@ function blockingPod({ view: { namespace, name, priority }, endsAtMs }: KnownPod
 
 /** Places the waiting members one after another, as the scheduler would. */
 function* gangFit(
-  { cluster, mirror, policy }: State,
+  { cluster, cache, policy }: State,
   wanted: Pod,
   pods: readonly KnownPod[],
   pace: Pace,
@@ -179,7 +179,7 @@ function* gangFit(
   const waiting = [self, ...others.filter(({ view }) => view.nodeName === null)];
   let fitTogether = 0;
   for (const [at, { view, tolerations }] of waiting.entries()) {
-    const [best] = yield* explainPod(cluster, mirror, policy, view, tolerations, pace);
+    const [best] = yield* explainPod(cluster, cache, policy, view, tolerations, pace);
     if (best?.fits !== true) continue;
     const uid = view.uid || `member ${at}`;
     cluster.setPod({ uid, nodeName: best.node, demand: view.demand, initEnded: false, gpus: best.gpus });

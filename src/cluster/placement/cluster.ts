@@ -1,4 +1,4 @@
-import { bookingOn, decidedBooking, withoutInit, type Booking, type BoundPod } from './bookings.js';
+import { placedPodOn, decidedPod, withoutInit, type PlacedPod, type BoundPod } from './placed-pods.js';
 import { Reservations } from './reservations.js';
 import { CostTable, type Costs } from './cost-table.js';
 import { needsGpu, type Demand } from './demand.js';
@@ -24,7 +24,7 @@ export interface Evaluation {
 export class Cluster {
   readonly #nodes = new Map<string, ClusterNode>();
   readonly #freeSlots: number[] = [];
-  readonly #bookings = new Map<string, Booking>();
+  readonly #placedPods = new Map<string, PlacedPod>();
   /** Pods by node name; the node may be unknown. */
   readonly #podsOn = new Map<string, Set<string>>();
   readonly #scratch = new ScratchStates();
@@ -40,8 +40,8 @@ export class Cluster {
     return this.#nodes;
   }
 
-  get bookings(): ReadonlyMap<string, Booking> {
-    return this.#bookings;
+  get placedPods(): ReadonlyMap<string, PlacedPod> {
+    return this.#placedPods;
   }
 
   /** UIDs of the pods that are bound to a node or decided for it. */
@@ -62,13 +62,13 @@ export class Cluster {
   setNode(shape: NodeShape): void {
     const known = this.#nodes.get(shape.name);
     if (known !== undefined) {
-      if (known.reshape(shape)) this.#rebook(known);
+      if (known.reshape(shape)) this.#chargeAgain(known);
       else this.#retry(known);
       return;
     }
     const node = new ClusterNode(this.#freeSlots.pop() ?? this.#nodes.size, shape);
     this.#nodes.set(shape.name, node);
-    this.#rebook(node);
+    this.#chargeAgain(node);
   }
 
   /** Removes a node. Its pods stay known in case the node returns. */
@@ -80,8 +80,8 @@ export class Cluster {
     this.reservations.forgetNode(node);
     this.#freeSlots.push(node.slot);
     for (const uid of this.#podsOn.get(name) ?? []) {
-      const booking = this.#bookings.get(uid);
-      if (booking !== undefined) this.#bookings.set(uid, { ...booking, charges: [] });
+      const placedPod = this.#placedPods.get(uid);
+      if (placedPod !== undefined) this.#placedPods.set(uid, { ...placedPod, charges: [] });
     }
   }
 
@@ -89,8 +89,8 @@ export class Cluster {
    * Records a pod on a node. A decision of this process for the same node stays until annotations name other GPUs; a
    * decision for another node is replaced.
    */
-  setPod(pod: BoundPod): Booking {
-    const known = this.#bookings.get(pod.uid);
+  setPod(pod: BoundPod): PlacedPod {
+    const known = this.#placedPods.get(pod.uid);
     const same =
       known !== undefined &&
       known.pod.nodeName === pod.nodeName &&
@@ -100,11 +100,11 @@ export class Cluster {
     this.#release(pod.uid);
     const node = this.#nodes.get(pod.nodeName);
     const ended = same && pod.initEnded === true && known.gpus.length > 0;
-    const booking =
-      node === undefined ? unknownNode(pod) : ended ? withoutInit(node, known, pod) : bookingOn(node, pod);
-    this.#book(booking, node);
+    const placedPod =
+      node === undefined ? unknownNode(pod) : ended ? withoutInit(node, known, pod) : placedPodOn(node, pod);
+    this.#charge(placedPod, node);
     this.#retry(node);
-    return booking;
+    return placedPod;
   }
 
   /** Removes a pod that was deleted or has ended, or whose decision is no longer valid. */
@@ -127,7 +127,7 @@ export class Cluster {
     node.copyUnreserved(scratch);
     const beside = placePod(node.shape, slotsOf(node.shape, scratch), demand);
     const placed = beside.ok ? beside : placePod(node.shape, slotsOf(node.shape, node.free), demand);
-    if (placed.ok) this.#book(decidedBooking({ uid, nodeName, demand, gpus: null }, placed), node);
+    if (placed.ok) this.#charge(decidedPod({ uid, nodeName, demand, gpus: null }, placed), node);
     this.#retry(again);
     return placed;
   }
@@ -231,44 +231,46 @@ export class Cluster {
   nominate(uid: string, demand: Demand, priority: number, nodeName: string, leaving: readonly string[]): void {
     const node = this.#nodes.get(nodeName);
     if (node === undefined) return;
-    const charges = leaving.flatMap((pod) => this.#bookings.get(pod)?.charges ?? []);
+    const charges = leaving.flatMap((pod) => this.#placedPods.get(pod)?.charges ?? []);
     this.reservations.nominate(uid, demand, priority, node, charges);
   }
 
   /** Frees the GPUs of a pod; returns the node that had it. */
   #release(uid: string): ClusterNode | undefined {
-    const booking = this.#bookings.get(uid);
-    if (booking === undefined) return undefined;
-    this.#bookings.delete(uid);
-    const { nodeName, demand } = booking.pod;
+    const placedPod = this.#placedPods.get(uid);
+    if (placedPod === undefined) return undefined;
+    this.#placedPods.delete(uid);
+    const { nodeName, demand } = placedPod.pod;
     const pods = this.#podsOn.get(nodeName);
     pods?.delete(uid);
     if (pods?.size === 0) this.#podsOn.delete(nodeName);
     const node = this.#nodes.get(nodeName);
-    node?.charge(booking.charges, demand.cpuMilli, demand.hostMemoryBytes, -1);
+    node?.charge(placedPod.charges, demand.cpuMilli, demand.hostMemoryBytes, -1);
     return node;
   }
 
-  #book(booking: Booking, node: ClusterNode | undefined): void {
-    const { uid, nodeName, demand } = booking.pod;
-    this.#bookings.set(uid, booking);
+  #charge(placedPod: PlacedPod, node: ClusterNode | undefined): void {
+    const { uid, nodeName, demand } = placedPod.pod;
+    this.#placedPods.set(uid, placedPod);
     let pods = this.#podsOn.get(nodeName);
     if (pods === undefined) this.#podsOn.set(nodeName, (pods = new Set()));
     pods.add(uid);
-    node?.charge(booking.charges, demand.cpuMilli, demand.hostMemoryBytes, 1);
+    node?.charge(placedPod.charges, demand.cpuMilli, demand.hostMemoryBytes, 1);
   }
 
-  /** Books all pods of a node whose GPUs changed: first the pods that name their GPUs, then the others. */
-  #rebook(node: ClusterNode): void {
-    const bookings = [...(this.#podsOn.get(node.name) ?? [])].map((uid) => this.#bookings.get(uid) as Booking);
-    const named = (booking: Booking) => booking.pod.gpus ?? (booking.gpus.length > 0 ? booking.gpus : null);
+  /**
+   * After a change of a node's GPUs, charges all its pods again: first the pods that name their GPUs, then the others.
+   */
+  #chargeAgain(node: ClusterNode): void {
+    const placedPods = [...(this.#podsOn.get(node.name) ?? [])].map((uid) => this.#placedPods.get(uid) as PlacedPod);
+    const named = (placedPod: PlacedPod) => placedPod.pod.gpus ?? (placedPod.gpus.length > 0 ? placedPod.gpus : null);
     const ordered = [
-      ...bookings.filter((booking) => named(booking) !== null),
-      ...bookings.filter((booking) => named(booking) === null),
+      ...placedPods.filter((placedPod) => named(placedPod) !== null),
+      ...placedPods.filter((placedPod) => named(placedPod) === null),
     ];
     for (const old of ordered) {
-      const again = bookingOn(node, { ...old.pod, gpus: named(old) });
-      this.#bookings.set(old.pod.uid, {
+      const again = placedPodOn(node, { ...old.pod, gpus: named(old) });
+      this.#placedPods.set(old.pod.uid, {
         ...again,
         pod: old.pod,
         source: old.source === 'decided' ? 'decided' : again.source,
@@ -281,22 +283,22 @@ export class Cluster {
   #retry(node: ClusterNode | undefined): void {
     if (node === undefined) return;
     for (const uid of this.#podsOn.get(node.name) ?? []) {
-      const booking = this.#bookings.get(uid);
-      if (booking?.source !== 'nowhere') continue;
-      const again = bookingOn(node, booking.pod);
+      const placedPod = this.#placedPods.get(uid);
+      if (placedPod?.source !== 'nowhere') continue;
+      const again = placedPodOn(node, placedPod.pod);
       if (again.source === 'nowhere') continue;
-      this.#bookings.set(uid, again);
+      this.#placedPods.set(uid, again);
       node.charge(again.charges, 0, 0, 1);
     }
   }
 }
 
-function unknownNode(pod: BoundPod): Booking {
+function unknownNode(pod: BoundPod): PlacedPod {
   return { pod, source: 'nowhere', charges: [], gpus: [] };
 }
 
-function sameGpus(known: Booking, gpus: Booking['gpus']): boolean {
-  const text = (of: Booking['gpus']) =>
+function sameGpus(known: PlacedPod, gpus: PlacedPod['gpus']): boolean {
+  const text = (of: PlacedPod['gpus']) =>
     of.map(({ container, indexes }) => `${container}:${indexes.join(',')}`).join(';');
   return text(known.gpus) === text(gpus);
 }

@@ -10,7 +10,7 @@ export interface NodeGpu {
   readonly usable: boolean;
   /** Foreign processes use it: whole GPUs are chosen elsewhere first. */
   readonly foreign: boolean;
-  /** Free cores that the node publishes. They may be older than the bookings here, so the smaller of both counts. */
+  /** Free cores that the node publishes. They may be older than the placed pods here, so the smaller of both counts. */
   readonly freeCores: number;
   readonly freeMemoryBytes: number;
 }
@@ -39,9 +39,9 @@ const NONE: readonly (readonly Charge[])[] = [];
 let lastVersion = 0;
 
 /**
- * A node of the cluster with its bookings and reservations. Bookings are pods and decisions; reservations (`reserve`)
- * are for pods whose node is still open. `version` grows with each change of a booking or of the shape, not of a
- * reservation.
+ * A node of the cluster with its placed pods and reservations. Placed pods are bound, or this process decided about
+ * them; reservations (`reserve`) are for pods whose node is still open. `version` grows with each change of a placed
+ * pod or of the shape, not of a reservation.
  */
 export class ClusterNode {
   /** Dense number for tables indexed by node; reused after the node is removed. */
@@ -92,7 +92,7 @@ export class ClusterNode {
     return this.#free;
   }
 
-  /** Number of usable GPUs without bookings, ignoring reservations. */
+  /** Number of usable GPUs without placed pods, ignoring reservations. */
   get wholeCount(): number {
     return this.#wholeCount;
   }
@@ -111,7 +111,7 @@ export class ClusterNode {
     return this.#reserved.length > 0;
   }
 
-  /** Replaces the description of the node. True when the GPUs changed, so that bookings must be computed again. */
+  /** Replaces the description of the node. True when the GPUs changed, so that placed pods must be computed again. */
   reshape(shape: NodeShape): boolean {
     const same =
       shape.gpus.length === this.#shape.gpus.length &&
@@ -129,7 +129,7 @@ export class ClusterNode {
     return !same;
   }
 
-  /** Books the amounts of a pod; `sign` -1 removes the booking. */
+  /** Charges the amounts of a pod; `sign` -1 releases them. */
   charge(charges: readonly Charge[], cpuMilli: number, hostMemoryBytes: number, sign: 1 | -1): void {
     for (const { position, cores, memoryBytes } of charges) {
       if (position >= this.#usedCores.length) continue;
@@ -189,7 +189,7 @@ export class ClusterNode {
     into.hostMemoryBytes = Infinity;
   }
 
-  /** Booked cores and memory of a GPU; more than the GPU has if another scheduler placed pods there. */
+  /** Charged cores and memory of a GPU; more than the GPU has if another scheduler placed pods there. */
   used(position: number): { readonly cores: number; readonly memoryBytes: number } {
     return { cores: this.#usedCores[position] ?? 0, memoryBytes: this.#usedMemory[position] ?? 0 };
   }

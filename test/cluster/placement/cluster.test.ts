@@ -22,13 +22,13 @@ function freeCores(of: Cluster, name: string): number[] {
 
 test('a pod whose annotations name GPUs is charged on these GPUs', (t) => {
   const of = cluster([16, 16]);
-  const booking = of.setPod({
+  const placedPod = of.setPod({
     uid: 'a',
     nodeName: 'n0',
     demand: pod([[30, 4]]),
     gpus: [{ container: 0, indexes: [1] }],
   });
-  t.equal(booking?.source, 'named');
+  t.equal(placedPod?.source, 'named');
   t.same(freeCores(of, 'n0'), [100, 70]);
   t.equal(of.nodes.get('n0')?.free.memory[1], 12 * BLOCK);
   of.removePod('a');
@@ -84,7 +84,7 @@ test('a pod for which no GPU had room is charged as soon as a GPU has room', (t)
   of.setPod({ uid: 'a', nodeName: 'n0', demand: pod([[100, 0]]), gpus: null });
   t.equal(of.setPod({ uid: 'b', nodeName: 'n0', demand: pod([[60, 4]]), gpus: null })?.source, 'nowhere');
   of.removePod('a');
-  t.equal(of.bookings.get('b')?.source, 'concluded');
+  t.equal(of.placedPods.get('b')?.source, 'concluded');
   t.same(freeCores(of, 'n0'), [40]);
   t.end();
 });
@@ -224,7 +224,7 @@ test('in any order of offers, decisions and ends, an offered GPU is available an
       const of = cluster(...nodes);
       for (const now of steps) {
         const uid = `pod-${now.pod}`;
-        if (now.do === 'offer' && !of.bookings.has(uid)) {
+        if (now.do === 'offer' && !of.placedPods.has(uid)) {
           of.reservations.drop(uid);
           const demand = pod([[now.cores, now.cores < 100 ? now.blocks : 0]]);
           of.reserve(uid, demand, of.evaluate(demand, of.nodes.keys()).fits, 1);
@@ -242,7 +242,7 @@ test('in any order of offers, decisions and ends, an offered GPU is available an
           }
         }
       }
-      for (const uid of [...of.bookings.keys()]) of.removePod(uid);
+      for (const uid of [...of.placedPods.keys()]) of.removePod(uid);
       return [...of.nodes.values()].every((there) => there.shape.gpus.every((_, at) => there.used(at).cores === 0));
     },
   );

@@ -16,7 +16,7 @@ function cluster(policy: PolicyName, ...nodes: readonly NodeShape[]): Cluster {
 function use(of: Cluster, nodeName: string, cores: number, index: number): void {
   const blocks = cores < 100 ? Math.ceil((cores * 16) / 100) : 0;
   of.setPod({
-    uid: `${nodeName}/${index}/${of.bookings.size}`,
+    uid: `${nodeName}/${index}/${of.placedPods.size}`,
     nodeName,
     demand: pod([[cores, blocks]]),
     gpus: [{ container: 0, indexes: [index] }],
@@ -156,7 +156,7 @@ for (const policy of POLICY_NAMES) {
       use(kept, ['a', 'b', 'c'][round % 3] as string, 40, round % 2);
       const fresh = cluster(policy, ...shapes);
       learn(fresh, demands);
-      for (const { pod: there } of kept.bookings.values()) fresh.setPod(there);
+      for (const { pod: there } of kept.placedPods.values()) fresh.setPod(there);
       for (const demand of demands) {
         const costsOf = (of: Cluster) => of.costs(demand, [...of.nodes.values()]);
         t.same(costsOf(kept), costsOf(fresh));

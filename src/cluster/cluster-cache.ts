@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { NODE_INVENTORY_KEY } from '../gpu/annotations.js';
-import type { BoundPod } from './placement/bookings.js';
+import type { BoundPod } from './placement/placed-pods.js';
 import type { Cluster } from './placement/cluster.js';
 import { needsGpu } from './placement/demand.js';
 import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
@@ -24,7 +24,7 @@ export interface PredictionListener {
  * Applies the events of the API server to the cluster's state, and keeps pods by UID. A bound pod without GPU
  * annotations gets the GPUs that were reserved for it by its filter call, if there are any.
  */
-export class ClusterMirror implements ClusterObserver {
+export class ClusterCache implements ClusterObserver {
   readonly #cluster: Cluster;
   readonly #log: Log;
   readonly #listener: PredictionListener;
@@ -228,10 +228,10 @@ export class ClusterMirror implements ClusterObserver {
   }
 
   #setPod(pod: BoundPod): void {
-    const known = this.#cluster.bookings.get(pod.uid);
-    const booking = this.#cluster.setPod(pod);
+    const known = this.#cluster.placedPods.get(pod.uid);
+    const placedPod = this.#cluster.setPod(pod);
     if (
-      booking.source === 'nowhere' &&
+      placedPod.source === 'nowhere' &&
       known?.source !== 'nowhere' &&
       needsGpu(pod.demand) &&
       this.#cluster.nodes.has(pod.nodeName)

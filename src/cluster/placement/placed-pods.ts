@@ -20,18 +20,19 @@ export interface BoundPod {
  * How the GPUs of a pod are known: `named`: its annotations name them; `decided`: this process chose them; `concluded`:
  * placement as the node agent would do it; `nowhere`: no GPU had room, so no GPU is charged.
  */
-export type BookingSource = 'named' | 'decided' | 'concluded' | 'nowhere';
+export type PlacementSource = 'named' | 'decided' | 'concluded' | 'nowhere';
 
-export interface Booking {
+/** A pod on a node, with the GPUs that it is charged. */
+export interface PlacedPod {
   readonly pod: BoundPod;
-  readonly source: BookingSource;
+  readonly source: PlacementSource;
   readonly charges: readonly Charge[];
   /** Empty if the source is `nowhere` or the node is unknown. */
   readonly gpus: readonly ContainerGpus[];
 }
 
 /** The GPUs of a pod on a node in its present state, from its annotations or else by placement. */
-export function bookingOn(node: ClusterNode, pod: BoundPod): Booking {
+export function placedPodOn(node: ClusterNode, pod: BoundPod): PlacedPod {
   const { shape } = node;
   const named = pod.gpus === null ? null : namedCharges(node, pod, pod.gpus);
   if (named !== null) return { pod, source: 'named', charges: named, gpus: pod.gpus ?? [] };
@@ -41,15 +42,15 @@ export function bookingOn(node: ClusterNode, pod: BoundPod): Booking {
   return { pod, source: 'concluded', charges: placed.charges, gpus: placed.containers };
 }
 
-/** A booking for a decision of this process. */
-export function decidedBooking(pod: BoundPod, placed: Extract<PodPlacement, { ok: true }>): Booking {
+/** A pod as this process decided to place it. */
+export function decidedPod(pod: BoundPod, placed: Extract<PodPlacement, { ok: true }>): PlacedPod {
   return { pod, source: 'decided', charges: placed.charges, gpus: placed.containers };
 }
 
-/** The booking of a pod whose GPUs are known already and whose init containers have ended. */
-export function withoutInit(node: ClusterNode, booking: Booking, pod: BoundPod): Booking {
-  const charges = namedCharges(node, pod, booking.gpus);
-  return { ...booking, pod, charges: charges ?? booking.charges };
+/** A pod whose GPUs are known already, and whose init containers have ended. */
+export function withoutInit(node: ClusterNode, placedPod: PlacedPod, pod: BoundPod): PlacedPod {
+  const charges = namedCharges(node, pod, placedPod.gpus);
+  return { ...placedPod, pod, charges: charges ?? placedPod.charges };
 }
 
 /** Null when the annotations do not match the request: too few GPUs, an unknown GPU, or a container without GPUs. */
