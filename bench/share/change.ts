@@ -3,7 +3,7 @@ import type { MachineStatus } from '../sim/machine.js';
 import { rateOf, WARM_UP_MS, type RunningTenant, type ShareBench } from './measure.js';
 
 /** The sampling interval, and how long after a change. */
-const LOOK_MS = 40;
+const SAMPLE_MS = 40;
 export const WATCHED_MS = 2500;
 /** A share is reached when the use over this period stays within so many percentage points of it. */
 const HOLDS_NS = 500e6;
@@ -44,10 +44,10 @@ export async function visited(bench: ShareBench, share: number, softLimit: numbe
   const lent = reached(host, softLimit, await watch(bench));
   const before = await bench.machine.status();
   const guest = await bench.start(0, { manner: 'async:2000', share: visitor });
-  const looks = [before, ...(await watch(bench))];
+  const samples = [before, ...(await watch(bench))];
   // The start of the second container is not counted: the time runs from the moment that its kernels run.
-  const from = looks.findIndex((look) => rateOf(guest, before, look) > 0);
-  const during = looks.slice(Math.max(0, from));
+  const from = samples.findIndex((sample) => rateOf(guest, before, sample) > 0);
+  const during = samples.slice(Math.max(0, from));
   const came = [reached(host, share, during), reached(guest, visitor, during)];
   await bench.end([guest]);
   const after = await watch(bench);
@@ -62,19 +62,19 @@ export async function visited(bench: ShareBench, share: number, softLimit: numbe
 }
 
 async function watch({ machine }: ShareBench): Promise<MachineStatus[]> {
-  const looks = [await machine.status()];
+  const samples = [await machine.status()];
   const end = performance.now() + WATCHED_MS;
   while (performance.now() < end) {
-    await sleep(LOOK_MS);
-    looks.push(await machine.status());
+    await sleep(SAMPLE_MS);
+    samples.push(await machine.status());
   }
-  return looks;
+  return samples;
 }
 
-function reached(tenant: RunningTenant, share: number, looks: readonly MachineStatus[]): number | null {
-  const origin = looks[0]?.nowNs ?? 0;
-  for (const [at, from] of looks.entries()) {
-    const to = looks.slice(at).find(({ nowNs }) => nowNs >= from.nowNs + HOLDS_NS);
+function reached(tenant: RunningTenant, share: number, samples: readonly MachineStatus[]): number | null {
+  const origin = samples[0]?.nowNs ?? 0;
+  for (const [at, from] of samples.entries()) {
+    const to = samples.slice(at).find(({ nowNs }) => nowNs >= from.nowNs + HOLDS_NS);
     if (to === undefined) return null;
     if (Math.abs(rateOf(tenant, from, to) - share) <= POINTS) return (from.nowNs - origin) / 1e6;
   }

@@ -42,7 +42,7 @@ export interface GpuResult {
 }
 
 /** A sample of all counters at one moment. */
-interface Look {
+interface Sample {
   readonly machine: MachineStatus;
   /** By pid. */
   readonly heldUpMs: ReadonlyMap<number, number>;
@@ -93,18 +93,18 @@ export class ShareBench {
       this.machine,
       tenants.flatMap(({ children }) => children.map(pidOf)),
     );
-    const looks = [await this.#look(tenants, witness)];
+    const samples = [await this.#sample(tenants, witness)];
     for (let second = 0; second < seconds; second += 1) {
       await sleep(1000);
-      looks.push(await this.#look(tenants, witness));
+      samples.push(await this.#sample(tenants, witness));
     }
     await witness.close();
     await this.end(tenants);
     if (round.steering === 'silent NVML') await this.machine.hearNvml();
-    return round.gpus.map((row, gpu) => resultOf(row, running[gpu] ?? [], looks));
+    return round.gpus.map((row, gpu) => resultOf(row, running[gpu] ?? [], samples));
   }
 
-  async #look(tenants: readonly RunningTenant[], witness: Witness): Promise<Look> {
+  async #sample(tenants: readonly RunningTenant[], witness: Witness): Promise<Sample> {
     const [machine, heldUpMs] = await Promise.all([this.machine.status(), witness.heldUpMs()]);
     return { machine, heldUpMs, chargedNs: new Map(tenants.map(({ slice }) => [slice, chargedIn(slice)])) };
   }
@@ -136,20 +136,20 @@ export function rateOf({ children }: RunningTenant, from: MachineStatus, to: Mac
   return (100 * worked) / (to.nowNs - from.nowNs);
 }
 
-function resultOf(row: GpuRow, running: readonly RunningTenant[], looks: readonly Look[]): GpuResult {
+function resultOf(row: GpuRow, running: readonly RunningTenant[], samples: readonly Sample[]): GpuResult {
   const tenants = row.tenants.map(({ share, due = share }, index): TenantResult => {
     const tenant = running[index];
     if (tenant === undefined) throw new RangeError(`${row.name}: container ${index} did not run`);
-    return tenantResult(tenant, due, looks);
+    return tenantResult(tenant, due, samples);
   });
   return { row, tenants, work: tenants.reduce((sum, { got }) => sum + got, 0) };
 }
 
-function tenantResult(tenant: RunningTenant, asked: number, looks: readonly Look[]): TenantResult {
-  const [first, last] = [looks[0], looks.at(-1)];
+function tenantResult(tenant: RunningTenant, asked: number, samples: readonly Sample[]): TenantResult {
+  const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined) throw new RangeError('nothing was measured');
-  const seconds = looks.slice(1).map((to, at) => {
-    const from = looks[at] ?? first;
+  const seconds = samples.slice(1).map((to, at) => {
+    const from = samples[at] ?? first;
     return { rate: rateOf(tenant, from.machine, to.machine), heldUpMs: heldUpBetween(tenant, from, to) };
   });
   const chargedNs = (last.chargedNs.get(tenant.slice) ?? 0) - (first.chargedNs.get(tenant.slice) ?? 0);
@@ -164,6 +164,6 @@ function tenantResult(tenant: RunningTenant, asked: number, looks: readonly Look
 }
 
 /** The longest delay among its programs. */
-function heldUpBetween({ children }: RunningTenant, from: Look, to: Look): number {
+function heldUpBetween({ children }: RunningTenant, from: Sample, to: Sample): number {
   return Math.max(...children.map(pidOf).map((pid) => (to.heldUpMs.get(pid) ?? 0) - (from.heldUpMs.get(pid) ?? 0)));
 }
