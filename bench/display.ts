@@ -61,7 +61,7 @@ async function measureAnswers({ report, note }: BenchOptions, base: string): Pro
         const started = performance.now();
         bytes = (await (await fetch(`${base}${path}`)).arrayBuffer()).byteLength;
         times.push(performance.now() - started);
-        // Whoever asks faster gets an answer that was rendered before.
+        // A reader that asks again sooner gets the answer that was rendered before.
         await pause(TIMES_RENDERING * (performance.now() - started));
       }
       for (const [label, at] of [

@@ -92,10 +92,10 @@ export function conversionConfiguration(options: ClaimWebhookOptions): WebhookCo
 }
 
 interface Conversion {
-  /** Of the label. */
+  /** The value of the label `tencent.com/vcuda-via`. */
   readonly value: string;
   readonly path: string;
-  /** Of the names of the webhooks. */
+  /** The end of the webhooks' names. */
   readonly suffix: string;
   readonly resources: readonly string[];
 }

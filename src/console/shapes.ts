@@ -31,7 +31,7 @@ export type ShapesAnswer =
   | { readonly ok: true; readonly atMs: number; readonly shapes: readonly ShapeRow[]; readonly more: number }
   | { readonly ok: false; readonly reason: string };
 
-/** What the shapes of groups are read from. */
+/** The ledger from which the shapes of groups are read. */
 export type GroupLedger = Pick<Quota, 'groups' | 'status' | 'eachCharge'>;
 
 export interface ShapesOptions {

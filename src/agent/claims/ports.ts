@@ -26,7 +26,7 @@ export interface UnitAllocator {
 
 /** MIG instances that exist while claims have them. */
 export interface InstanceSource {
-  /** For one call that prepares claims. */
+  /** The use of instances by one call that prepares claims. */
   use(): InstanceUse;
   /** Destroys the instances that no claim has. */
   destroyUnused(): Promise<void>;

@@ -21,7 +21,7 @@ export function containerView(id, store) {
   let timer = null;
   let closed = false;
   let known = find(store, id);
-  const look = async () => {
+  const refresh = async () => {
     clearTimeout(timer);
     known = find(store, id) ?? known;
     if (find(store, id) === undefined) {
@@ -37,16 +37,16 @@ export function containerView(id, store) {
       // The line at the top reports that the agent does not answer; the last data stay.
     }
     clearTimeout(timer);
-    if (!closed) timer = setTimeout(look, PERIOD_MS);
+    if (!closed) timer = setTimeout(refresh, PERIOD_MS);
   };
-  void look();
+  void refresh();
   return {
     element,
     use: () => undefined,
     /** The last event of a container arrives after the state without the container. */
-    happened: () => (find(store, id) === undefined ? void look() : undefined),
+    happened: () => (find(store, id) === undefined ? void refresh() : undefined),
     /** The state of the node has changed. */
-    changed: () => void look(),
+    changed: () => void refresh(),
     close() {
       closed = true;
       clearTimeout(timer);

@@ -51,7 +51,7 @@ interface Member extends ArbitratedGroup {
   readonly children: readonly Member[];
   /** Its quota without those of its children: what it is guaranteed itself. */
   readonly own: Quantities;
-  /** What it and the groups below it lend to nobody outside. */
+  /** The quota that it and the groups below it lend to no group outside of them. */
   readonly kept: Quantities;
   /** The part of its pool that its parent's other users may take. */
   readonly lent: Quantities;

@@ -11,7 +11,7 @@ export interface LastingFinding {
   /** Consecutive audits with the finding in its latest occurrence, which ends with the first audit without it. */
   readonly audits: number;
   readonly occurrences: number;
-  /** Audits since then without it. */
+  /** Consecutive audits without the finding, since that occurrence ended. */
   readonly auditsWithout: number;
   readonly raised: boolean;
 }

@@ -246,8 +246,9 @@ export function isOpen(values: Float64Array, start: number, slots: number): bool
 }
 
 /**
- * Adds usage to a column of the amounts at `at`, of which the group keeps `kept`; returns by how much it spills more.
- * Changes nothing and returns NaN if the numbers are not exact.
+ * Adds `change` to a column of usage of the amounts at `at`. `kept` is the part of the pool that only the group may
+ * use. Returns by how much its usage beyond that part grows, which its parent is charged. Changes nothing and returns
+ * NaN if the numbers are not exact.
  */
 export function addAt(
   values: Float64Array,
