@@ -69,8 +69,10 @@ static uint64_t usable_level(const struct vgpu_device_live *live, uint64_t level
   return gives_way && now > level + LOW_CREDIT_NS ? now - LOW_CREDIT_NS : level;
 }
 
-/* What the slice left to others, it may use beside them at once. */
-static uint64_t unused_ns(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
+/* Credit for a burst of requests: what the slice left to others, and all of it for a high slice that may use more than
+ * its share anyway. */
+static uint64_t burst_ns(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
+  if (live->priority == VGPU_PRIORITY_HIGH && live->soft_limit > live->share) return LAW_HELD_UP_MOST_NS;
   uint64_t lent_at = __atomic_load_n(&usage_of(device)->lent_at_ns, __ATOMIC_RELAXED);
   return limits_share_is_lent(live) && now > lent_at ? now - lent_at : 0;
 }
@@ -78,8 +80,8 @@ static uint64_t unused_ns(uint32_t device, const struct vgpu_device_live *live, 
 /* Moves the level forward from `level`. False: another thread changed the level first; the caller retries. */
 static bool charge(uint32_t device, const struct vgpu_device_live *live, uint64_t level, uint64_t now, uint64_t wall) {
   uint64_t held_up = __atomic_load_n(&held_up_ns[device], __ATOMIC_RELAXED);
-  uint64_t unused = unused_ns(device, live, now);
-  uint64_t after = law_charge(usable_level(live, level, now), now, wall, held_up > unused ? held_up : unused);
+  uint64_t burst = burst_ns(device, live, now);
+  uint64_t after = law_charge(usable_level(live, level, now), now, wall, held_up > burst ? held_up : burst);
   if (!__atomic_compare_exchange_n(&usage_of(device)->level_at_ns, &level, after, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED))
     return false;
