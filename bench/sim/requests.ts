@@ -29,8 +29,8 @@ function stepsOf(pattern: RequestPattern, next: () => number): number[] {
 }
 
 /**
- * The 99th percentile of the latencies, in ms, of what the program prints within this time. `load`: percent of the GPU;
- * `kernelMs`: a kernel of the batch, 0 without one. The GPU divides its time equally between the kernel and the service.
+ * The 99th percentile of the latencies, in ms, that the program prints within this time. `load`: percent of the GPU;
+ * `kernelMs`: a kernel of the batch, 0 without one. The GPU divides its time equally between that and the service.
  */
 export function shortestP99Ms(pattern: RequestPattern, load: number, seconds: number, kernelMs: number): number {
   const next = uniform();

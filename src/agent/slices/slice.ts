@@ -219,7 +219,7 @@ export class Slice {
     return (this.#usage.ok ? this.#usage.reader.cut() : null) ?? activity;
   }
 
-  /** Publishes, by position of the GPU, the data about slices to which this one gives way; undefined: there are none. */
+  /** Publishes, by position of the GPU, data about the slices to which this one gives way; undefined: to none. */
   tellPrecedence(precedence: readonly (GivesWay | undefined)[]): void {
     this.#limits.publish(
       this.#limits.live.map((live, at) => {

@@ -45,8 +45,8 @@ const borrows = ({ share, softLimit, priority = 'normal' }: Limit): boolean =>
 export const mayGiveWay = (limit: Limit): boolean => isLimited(limit) && (limit.priority === 'low' || borrows(limit));
 
 /**
- * For every slice that gives way to others on its GPU, by allocation and position of the GPU, to which; null at positions
- * where it gives way to none.
+ * For every slice that gives way to others on its GPU, by allocation and position of the GPU, to which; null where it
+ * gives way to none.
  */
 export function precedenceOf(
   contenders: readonly Contender[],

@@ -197,9 +197,9 @@ function demandFor(view: View, { slice, demandPpm, reservedPpm }: Claim): number
 }
 
 /**
- * Like `divide`, where some wait for others at each launch, so that no time is reserved for those: high slices leave low
- * ones only their floor, and low ones may use all that the high ones leave. Slices that have borrowed may use all that
- * others do not claim.
+ * Like `divide`, where some wait for others at each launch, so that no time is reserved for those: high slices leave
+ * low ones only their floor, and low ones may use all that the high ones leave. Slices that have borrowed may use all
+ * that others do not claim.
  */
 function divideByView(claims: readonly Claim[], capacityPpm: number): number[] {
   const views = claims.map(({ slice }) => viewOf(slice));

@@ -60,7 +60,7 @@ export class ActivityFiles {
   }
 
   /**
-   * With `anew`, the file is emptied: it claims nothing. The file itself is kept, because other slices have links to it.
+   * With `anew`, the file is emptied: it claims nothing. The file itself is kept: other slices have links to it.
    */
   async make(allocation: string, anew: boolean): Promise<void> {
     const path = this.#pathOf(allocation);
