@@ -69,7 +69,7 @@ int main(void) {
   slices_pass(500);
   double plain = 0, lent = 1;
   /* A program that gets no CPU does nothing, so windows are repeated. */
-  for (int window = 0; window < 6 && lent > 0.85 * plain; window++) {
+  for (int window = 0; window < 5 && lent > 0.85 * plain; window++) {
     give_way(&served, false);
     give_way(&batched, false);
     plain = run_service(&served);
