@@ -125,7 +125,7 @@ for (const knowsPods of [true, false]) {
           if (faults.length > 0) throw new Error(`after step ${at} (${JSON.stringify(next)}): ${faults.join('; ')}`);
         }
       }),
-      { numRuns: 1_500 },
+      { numRuns: 750 },
     );
     t.end();
   });
@@ -138,7 +138,7 @@ test('with pods known, the ledger never refuses an admitted container at its sta
       for (const next of steps) take(model, next, true);
       if (model.lateRefusals.length > 0) throw new Error(model.lateRefusals.join('; '));
     }),
-    { numRuns: 1_500 },
+    { numRuns: 750 },
   );
   t.end();
 });
@@ -184,7 +184,7 @@ test('with pods unknown, the ledger refuses a part of a GPU only where no GPU ha
           );
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: 500 },
   );
   t.end();
 });
