@@ -5,11 +5,10 @@ import { SimulatedMachine } from './sim/machine.js';
 import { HOLDS_MS, resized, visited, WATCHED_MS } from './share/change.js';
 import { JUDGED, LONELY, missesOf, NEIGHBOURS, VARIED, type Goals } from './share/goals.js';
 import { ShareBench, type GpuResult } from './share/measure.js';
-import { lonely, neighbours, soft, varied, type GpuRow, type Round } from './share/rows.js';
+import { GPUS, lonely, neighbours, soft, varied, type GpuRow, type Round } from './share/rows.js';
 
 const SECONDS = 10;
 const QUICK_SECONDS = 3;
-const GPUS = 5;
 /** The maximum number of measurements of a row. */
 const ATTEMPTS = 3;
 

@@ -31,6 +31,9 @@ export interface Round {
   readonly gpus: readonly GpuRow[];
 }
 
+/** GPUs that are measured concurrently, at most. */
+export const GPUS = 5;
+
 /** Ways of using a GPU that take almost no CPU time: programs sleep while they wait for tokens. */
 const CALM = [
   'async:20',
@@ -62,7 +65,11 @@ const nameOf = ({ manner, share, softLimit, processes }: TenantRow): string =>
 /** One container on a GPU. */
 export function lonely(quick: boolean): Round[] {
   const shares = quick ? FEW_SHARES : SHARES;
-  const calm = CALM.map((manner): Round => ({ steering: 'agent', gpus: shares.map((share) => alone(manner, share)) }));
+  const rows = CALM.flatMap((manner) => shares.map((share) => alone(manner, share)));
+  const calm = Array.from({ length: Math.ceil(rows.length / GPUS) }, (_, at): Round => ({
+    steering: 'agent',
+    gpus: rows.slice(at * GPUS, (at + 1) * GPUS),
+  }));
   const busy = BUSY.flatMap((manner) =>
     FEW_SHARES.map((share): Round => ({ steering: 'agent', gpus: [alone(manner, share)] })),
   );
