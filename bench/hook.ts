@@ -5,7 +5,7 @@ import { measured, median, type BenchOptions } from './report.js';
 import { SimulatedMachine } from './sim/machine.js';
 
 const BATCHES = 2000;
-/** Several processes, since the memory layout of a process changes every figure by nanoseconds. */
+/** Each is a sample of every figure: the memory layout of a process changes it by nanoseconds. */
 const PROCESSES = 5;
 const GIB = 2 ** 30;
 const NAMES: Readonly<Record<string, string>> = {
@@ -16,6 +16,7 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 interface Batch {
+  readonly what: string;
   readonly hooked: number;
   readonly direct: number;
 }
@@ -29,7 +30,7 @@ const LIMITS = [
 /**
  * What the control library adds to a call of the driver: batches through it and batches to the simulated driver below
  * it alternate in one process, on one GPU. The value is the call through the library, the baseline the same call to the
- * driver; both are medians over all batches.
+ * driver; both are medians over the batches of a process.
  *
  *     npm run bench -- hook
  */
@@ -41,7 +42,6 @@ export async function run({ report }: BenchOptions): Promise<void> {
       await mkdir(join(slice, 'usage'), { recursive: true });
       const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes, share, softLimit: null };
       (await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device] })).close();
-      const batches = new Map<string, Batch[]>();
       for (let at = 0; at < PROCESSES; at += 1) {
         const text = await machine.finish({
           name: 'hook',
@@ -49,13 +49,14 @@ export async function run({ report }: BenchOptions): Promise<void> {
           gpu: 0,
           slice,
         });
-        for (const { what, ...batch } of parse(text)) batches.set(what, [...(batches.get(what) ?? []), batch]);
-      }
-      for (const [what, all] of batches) {
-        const added = median(all.map(({ hooked, direct }) => hooked - direct));
-        const direct = median(all.map((batch) => batch.direct));
-        report(measured(`${NAMES[what] ?? what}, ${name}`, median(all.map(({ hooked }) => hooked)), 'ns', direct));
-        report(measured(`added to ${NAMES[what] ?? what}, ${name}`, added, 'ns'));
+        const batches = parse(text);
+        for (const [what, title] of Object.entries(NAMES)) {
+          const all = batches.filter((batch) => batch.what === what);
+          const added = median(all.map(({ hooked, direct }) => hooked - direct));
+          const direct = median(all.map((batch) => batch.direct));
+          report(measured(`${title}, ${name}`, median(all.map(({ hooked }) => hooked)), 'ns', direct));
+          report(measured(`added to ${title}, ${name}`, added, 'ns'));
+        }
       }
     }
   } finally {
@@ -63,7 +64,7 @@ export async function run({ report }: BenchOptions): Promise<void> {
   }
 }
 
-function parse(text: string): (Batch & { readonly what: string })[] {
+function parse(text: string): Batch[] {
   return text
     .trim()
     .split('\n')

@@ -15,9 +15,11 @@ const RUNS = 3;
  */
 const EXCEPTIONS: Readonly<Record<string, Partial<StandardRun>>> = {
   agent: { runs: 1 },
+  console: { runs: 1 },
   display: { runs: 1 },
   dra: { runs: 1 },
-  'launch-storm': { args: ['--quick'] },
+  hook: { runs: 1 },
+  'launch-storm': { args: ['--quick'], runs: 1 },
   oversubscription: { args: ['--quick'] },
   priority: { args: ['--quick', 'alone', 'high beside low'] },
   scheduler: { args: ['--short', '--nodes', '100', '--pods', '300'] },
