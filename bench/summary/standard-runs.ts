@@ -27,6 +27,7 @@ const EXCEPTIONS: Readonly<Record<string, Partial<StandardRun>>> = {
   service: { args: ['--quick'] },
   share: { args: ['--quick'] },
   start: { args: ['--quick'] },
+  topology: { runs: 1 },
 };
 
 export function standardRun(bench: string): StandardRun {
