@@ -44,7 +44,7 @@ function help(): string {
       .split(/(?<=[.:;,]) /u, 1);
     return `  ${name.padEnd(18)}${sentence.replace(/[.:;,]$/u, '')}`;
   });
-  return `npm run bench                     all benchmarks, about 40 minutes on two cores; writes a report to bench/out
+  return `npm run bench                     all benchmarks, about 45 minutes on two cores; writes a report to bench/out
 npm run bench -- NAME [OPTION...] one of them
 npm run bench -- NAME --help      what it measures, and its options
 
