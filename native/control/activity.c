@@ -12,9 +12,10 @@
  * Streams with work that may be incomplete. With more streams, the claim lasts until the predicted end of all launches.
  */
 #define STREAMS 16u
-/* A thread that waits for the GPU cannot renew the claim, so the claim exceeds the predicted end by this and by the
- * remaining time: work takes longer while other processes use the GPU. */
-#define WAIT_MORE_NS 50000000ull
+/* Work takes longer than predicted while other processes use the GPU, about twice as long beside a kernel that runs
+ * already. The claim therefore exceeds the predicted end by as much time as the work takes, up to this; and by this and
+ * the remaining time while a thread waits for the GPU, which cannot renew the claim. */
+#define MORE_MOST_NS 50000000ull
 /* A program that launches again within this time of a wait works in steps, as a decoder does token by token: a kernel
  * of a low slice that begins between two steps delays the second one. */
 #define PAUSE_MOST_NS 5000000ull
@@ -30,6 +31,7 @@ static struct {
   struct lock lock;
   struct vgpu_activity *file;
   uint64_t launches;
+  uint64_t began_ns;    /* since when there were always incomplete launches, by their predicted ends */
   uint64_t until_ns;    /* predicted end of all launches */
   uint64_t ended_at_ns; /* when a wait showed that all launches are complete; 0: they are not, or none was seen */
   uint64_t pause_ns;    /* how long the program pauses between such a wait and its next launch */
@@ -41,8 +43,10 @@ static struct {
 
 static uint64_t claim_of(uint64_t now) {
   if (here.count == 0 && !here.more) return here.ended_at_ns == 0 ? 0 : here.ended_at_ns + 2 * here.pause_ns;
-  uint64_t left = here.until_ns > now ? here.until_ns - now : 0;
-  if (here.waiting > 0) left = 2 * left + WAIT_MORE_NS;
+  uint64_t takes = here.until_ns - here.began_ns;
+  uint64_t end = here.until_ns + (takes < MORE_MOST_NS ? takes : MORE_MOST_NS);
+  uint64_t left = end > now ? end - now : 0;
+  if (here.waiting > 0) left = 2 * left + MORE_MOST_NS;
   if (left == 0) return 0;
   return now + (left < VGPU_CLAIM_MOST_NS ? left : VGPU_CLAIM_MOST_NS);
 }
@@ -111,12 +115,13 @@ void activity_launch(CUstream stream, uint64_t gpu_ns) {
   uint64_t now = os_now_ns();
   lock_take(&here.lock);
   /* Streams whose work must be complete by now, although no wait showed it, do not extend the next claim. */
-  if (here.waiting == 0 && here.until_ns + WAIT_MORE_NS < now) clear();
+  if (here.waiting == 0 && here.until_ns + MORE_MOST_NS < now) clear();
   if (here.ended_at_ns != 0) learn_pause(now - here.ended_at_ns);
   here.ended_at_ns = 0;
   here.launches++;
   note_stream(stream);
-  here.until_ns = (here.until_ns > now ? here.until_ns : now) + gpu_ns;
+  if (here.until_ns <= now) here.began_ns = here.until_ns = now;
+  here.until_ns += gpu_ns;
   publish(now);
   lock_release(&here.lock);
 }
