@@ -36,6 +36,16 @@ interface Claimant {
   readonly believed: number;
 }
 
+/**
+ * So many slices of one GPU publish to each other when they have work: a slice reads no more than `MAX_HIGH` others. The
+ * agent keeps nothing for what is claimed, so a claim that one of them does not read would cost the claimant its share.
+ */
+const MOST_CLAIMANTS = MAX_HIGH + 1;
+
+/** High slices first, then those with the largest shares. */
+const byPrecedence = (a: Claimant, b: Claimant): number =>
+  Number(b.isHigh) - Number(a.isHigh) || b.believed - a.believed;
+
 const isLimited = ({ share }: Limit): boolean => share < CORES_PER_GPU;
 /** It may use idle time of others. */
 const borrows = ({ share, softLimit, priority = 'normal' }: Limit): boolean =>
@@ -65,15 +75,17 @@ export function precedenceOf(
       claimants.set(uuid, [...(claimants.get(uuid) ?? []), { allocation, isHigh, believed }]);
     }
   }
+  for (const [uuid, all] of claimants) claimants.set(uuid, all.toSorted(byPrecedence).slice(0, MOST_CLAIMANTS));
   const found = new Map<string, readonly (Precedence | null)[]>();
   for (const { allocation, devices } of contenders) {
     const precedence = devices.map((device): Precedence | null => {
       if (!mayGiveWay(device)) return null;
       const { uuid, share, priority } = device;
       const isLow = priority === 'low';
-      const before = (claimants.get(uuid) ?? [])
+      const all = claimants.get(uuid) ?? [];
+      if (!isLow && !all.some((one) => one.allocation === allocation)) return null;
+      const before = all
         .filter((other) => other.allocation !== allocation && (other.isHigh || !isLow))
-        .toSorted((a, b) => Number(b.isHigh) - Number(a.isHigh))
         .slice(0, MAX_HIGH);
       if (before.length === 0) return null;
       // Low slices of one GPU divide the floor in proportion to their shares; others keep their share.

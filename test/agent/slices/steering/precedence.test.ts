@@ -66,3 +66,20 @@ test('a normal slice that may borrow gives way to those that lend, up to its own
   t.equal(precedenceOf([soft('alone', 20, 'normal'), contender('hard', 10, 'normal')]).size, 0);
   t.end();
 });
+
+test('slices that not all others can read borrow as the agent grants, neither claiming nor giving way', (t) => {
+  const soft = (allocation: string, share: number): Contender => ({
+    allocation,
+    devices: [{ uuid: 'GPU-0', share, softLimit: 100, priority: 'normal' }],
+  });
+  const small = Array.from({ length: 63 }, (_, index) => soft(`small-${index}`, 1));
+  const found = precedenceOf([...small, soft('large', 30), contender('high', 5, 'high')]);
+  const parts = [...found.keys()];
+  t.same(parts, ['small-0', 'small-1', 'small-2', 'small-3', 'small-4', 'small-5', 'small-6', 'large']);
+  for (const [allocation, [precedence]] of found) {
+    const others = ['high', ...parts].filter((other) => other !== allocation);
+    t.same([...(precedence?.before ?? [])].toSorted(), others.toSorted(), `${allocation} reads all others`);
+  }
+  t.equal(precedenceOf(small.slice(0, 9)).size, 9);
+  t.end();
+});
