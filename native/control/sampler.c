@@ -9,6 +9,7 @@
 #include "others.h"
 #include "overlap_sampler.h"
 #include "reported_use.h"
+#include "yield.h"
 #include <string.h>
 
 #define SAMPLES 512u
@@ -189,6 +190,7 @@ static void settle_guess(const struct sample_request *request, uint64_t took_ns,
   int64_t more = (int64_t)sampler_overlapped(request->device, took_ns) -
                  (int64_t)sampler_overlapped(request->device, request->charged_ns);
   bucket_adjust(request->device, more);
+  yield_adjust(request->device, more);
 }
 
 static void apply(struct sample *sample, float took_ms, uint64_t now) {

@@ -106,13 +106,32 @@ static bool is_due(const struct vgpu_device_usage *usage, const struct vgpu_devi
   return !law_borrows(__atomic_load_n(&usage->lent_at_ns, __ATOMIC_RELAXED), now);
 }
 
+static uint64_t own_wall(const struct vgpu_device_live *live, uint64_t gpu_ns, uint64_t now) {
+  uint32_t correction = limits_steering_is_fresh(live, now) ? live->correction_ppm : 0;
+  return law_wall_ns(gpu_ns, law_effective_ppm(live->share, 0, 0), correction);
+}
+
 static void charge_own_share(struct vgpu_device_usage *usage, const struct vgpu_device_live *live, uint64_t gpu_ns,
                              uint64_t now) {
-  uint32_t correction = limits_steering_is_fresh(live, now) ? live->correction_ppm : 0;
-  uint64_t wall = law_wall_ns(gpu_ns, law_effective_ppm(live->share, 0, 0), correction);
+  uint64_t wall = own_wall(live, gpu_ns, now);
   uint64_t level = __atomic_load_n(&usage->lent_at_ns, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(&usage->lent_at_ns, &level, law_lent(level, now, wall), false, __ATOMIC_RELAXED,
                                       __ATOMIC_RELAXED)) {
+  }
+}
+
+void yield_adjust(uint32_t device, int64_t by_ns) {
+  struct vgpu_device_usage *usage = &control.ledger.usage->devices[device];
+  struct vgpu_device_live live;
+  limits_read(control.limits, device, &live);
+  if (!limits_share_is_lent(&live)) return;
+  uint64_t now = os_now_ns();
+  if (by_ns > 0) charge_own_share(usage, &live, (uint64_t)by_ns, now);
+  if (by_ns >= 0) return;
+  uint64_t wall = own_wall(&live, (uint64_t)-by_ns, now);
+  uint64_t level = __atomic_load_n(&usage->lent_at_ns, __ATOMIC_RELAXED);
+  while (level > wall && !__atomic_compare_exchange_n(&usage->lent_at_ns, &level, level - wall, false, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED)) {
   }
 }
 

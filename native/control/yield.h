@@ -12,6 +12,10 @@
  * `waiting` is called before each sleep. Returns the time waited. */
 uint64_t yield_to_others(uint32_t device, CUstream stream, uint64_t gpu_ns, void (*waiting)(void));
 
+/* Corrects what the slice has used of its own share: launches that it was charged took `by_ns` more (or less, if
+ * negative). */
+void yield_adjust(uint32_t device, int64_t by_ns);
+
 /* Whether the slice has a soft limit, yields to others, and has used no more than its share lately: then others yield
  * to its claims. */
 bool yield_is_within_share(uint32_t device);
