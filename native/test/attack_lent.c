@@ -35,13 +35,14 @@ int main(void) {
   pid_t program = slices_run(&borrower, batch);
   slices_pass(700);
   double alone = 0, owing = 100, got = 0;
-  for (int round = 0; round < 5 && owing > 15; round++) {
+  struct slices_windows rounds = {0}, windows = {0};
+  while (slices_again(&rounds, owing <= 15)) {
     /* It used more than twice its share for long, so it owes half a second. */
     alone = slices_settled(&borrower, 500, 80, 102);
     owing = beside_claims(&borrower, &claimant, 150);
     beside_claims(&borrower, &claimant, 450);
   }
-  for (int window = 0; window < 5 && got < SHARE - 8; window++)
+  while (slices_again(&windows, got >= SHARE - 8))
     got = beside_claims(&borrower, &claimant, 1500);
   printf("alone: %.1f, while it owes: %.1f, then: %.1f\n", alone, owing, got);
   CHECK_BETWEEN(alone, 80, 102);

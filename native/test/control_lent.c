@@ -35,8 +35,7 @@ static int compare(const void *a, const void *b) {
 /* The median of its bursts, in ms. */
 static double run_service(const struct slice *slice) {
   pid_t program = slices_run(slice, service);
-  int status;
-  REQUIRE(waitpid(program, &status, 0) == program && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  REQUIRE(slices_await(program) == 0);
   qsort(took, BURSTS, sizeof *took, compare);
   return (double)took[BURSTS / 2] / 1e6;
 }
@@ -68,8 +67,8 @@ int main(void) {
   pid_t program = slices_run(&batched, batch);
   slices_pass(500);
   double plain = 0, lent = 1;
-  /* A program that gets no CPU does nothing, so windows are repeated. */
-  for (int window = 0; window < 5 && lent > 0.85 * plain; window++) {
+  struct slices_windows windows = {0};
+  while (slices_again(&windows, lent <= 0.85 * plain)) {
     give_way(&served, false);
     give_way(&batched, false);
     plain = run_service(&served);

@@ -29,8 +29,7 @@ int main(void) {
   began_at = mmap(NULL, sizeof *began_at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(began_at != MAP_FAILED);
   pid_t program = slices_run(&slice, two_launches);
-  int status;
-  REQUIRE(waitpid(program, &status, 0) == program && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  REQUIRE(slices_await(program) == 0);
   double used_ms = (double)(slice.usage->devices[0].lent_at_ns - *began_at) / 1e6;
   printf("two kernels of %d ms: the level is %.1f ms later\n", KERNEL_MS, used_ms);
   CHECK_BETWEEN(used_ms, 1.9 * KERNEL_MS * 100 / SHARE, 3.0 * KERNEL_MS * 100 / SHARE);
