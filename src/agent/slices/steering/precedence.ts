@@ -37,8 +37,8 @@ interface Claimant {
 }
 
 /**
- * So many slices of one GPU publish to each other when they have work: a slice reads no more than `MAX_HIGH` others. The
- * agent keeps nothing for what is claimed, so a claim that one of them does not read would cost the claimant its share.
+ * At most this many slices of one GPU take part, because a slice reads no more than `MAX_HIGH` others. The agent keeps
+ * nothing for what is claimed, so a claim that one of them does not read would cost the claimant its share.
  */
 const MOST_CLAIMANTS = MAX_HIGH + 1;
 
