@@ -1,12 +1,9 @@
-import tap, { test } from 'tap';
+import { test } from 'tap';
 import type { ResourceKind } from '../../src/gpu/resources.js';
 import { generator } from '../generator.js';
-import { timeLimit } from '../harness/time-factor.js';
 import { cards } from './gpus.js';
 import { startedNode } from './node.js';
 import { container, pod, simplePod } from './pods.js';
-
-tap.setTimeout(timeLimit(300_000));
 
 const ORDERS: readonly (readonly [string, readonly ResourceKind[], readonly ResourceKind[]])[] = [
   ['cores first', ['core', 'memory'], ['core', 'memory']],

@@ -1,15 +1,12 @@
 /** A watch of the API server that stays open and silent: what its cache lacks proves nothing. */
-import tap, { test } from 'tap';
+import { test } from 'tap';
 import { coreIdsOf } from '../../src/gpu/ledger/allocation.js';
 import type { SimulatedNode } from '../../src/simulation/simulated-node.js';
 import { eventually } from '../harness/eventually.js';
-import { timeLimit } from '../harness/time-factor.js';
 import { NODE_NAME, startedCluster } from './cluster.js';
 import { startedDraNode } from './claims/dra-node.js';
 import { admitted } from './node.js';
 import { container, pod, simplePod } from './pods.js';
-
-tap.setTimeout(timeLimit(300_000));
 
 /** A node that frees at the second comparison an allocation without evidence. */
 const QUICK = { config: { allocationCheckPeriodMs: 3_600_000 }, seams: { graceMs: 0 } } as const;

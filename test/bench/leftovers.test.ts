@@ -46,7 +46,7 @@ test('a benchmark unmounts and removes what a killed one left, and nothing else'
   t.equal(mountsOf(living), 2, 'the process of this folder is alive');
 });
 
-test('a benchmark that is ended leaves neither programs nor files', { timeout: timeLimit(60_000) }, async (t) => {
+test('a benchmark that is ended leaves neither programs nor files', async (t) => {
   const directory = await scratchDirectory(t);
   const child = bench(directory, 'launch-storm');
   const { pid = 0 } = child;

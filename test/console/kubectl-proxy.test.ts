@@ -4,9 +4,8 @@
  */
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import tap, { test, type Test } from 'tap';
+import { test, type Test } from 'tap';
 import { allocation, gpu, node, served, slice, viewOf } from '../agent/display/fixture.js';
-import { timeLimit } from '../harness/time-factor.js';
 import { DESKTOP, noBrowser, openBrowser, openPage } from '../page/browser.js';
 import { agentObject, nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole } from './fixture.js';
@@ -50,8 +49,6 @@ async function kubectlProxy(t: Test, base: string, asked: string[]): Promise<str
   });
   return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
 }
-
-tap.setTimeout(timeLimit(120_000));
 
 test('behind kubectl proxy the page of the console asks the API server for nothing', { skip: noBrowser }, async (t) => {
   const one = { ...gpu(0), name: HOSTILE };

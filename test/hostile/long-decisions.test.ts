@@ -5,8 +5,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import tap, { test, type Test } from 'tap';
-import { timeLimit } from '../harness/time-factor.js';
+import { test, type Test } from 'tap';
 import { holdsTurns } from '../harness/turn-limit.js';
 import { pod, type PodObject } from '../scheduler/objects.js';
 
@@ -67,83 +66,71 @@ const HOSTILE: readonly (readonly [what: string, wanted: PodObject])[] = [
   ],
 ];
 
-tap.setTimeout(timeLimit(280_000));
-
 for (const [offer, pods] of [
   ['best', HOSTILE],
   ['all', HOSTILE.slice(0, 1)],
 ] as const) {
-  test(
-    `no turn of the extender takes long, whatever a pod requests (--offer ${offer})`,
-    { timeout: timeLimit(240_000) },
-    async (t) => {
-      const { url, tell } = await start(t, offer);
-      for (const [what, wanted] of pods) {
-        for (const [verb, body] of [
-          ['predicates', filterBody(wanted)],
-          ['prioritize', filterBody(wanted)],
-          ['preempt', preemptBody(wanted)],
-        ] as const) {
-          let [ms, bytes] = [Infinity, 0];
-          const measure = async (): Promise<number> => {
-            await tell('start');
-            const answered = await call(url, verb, body);
-            [ms, bytes] = [Math.min(ms, answered.ms), answered.text.length];
-            return tell('stop');
-          };
-          const details = (): string => `(${ms.toFixed(0)} ms for the call, ${bytes} bytes)`;
-          await holdsTurns(t, `${what}, ${verb}`, measure, { details });
-        }
+  test(`no turn of the extender takes long, whatever a pod requests (--offer ${offer})`, async (t) => {
+    const { url, tell } = await start(t, offer);
+    for (const [what, wanted] of pods) {
+      for (const [verb, body] of [
+        ['predicates', filterBody(wanted)],
+        ['prioritize', filterBody(wanted)],
+        ['preempt', preemptBody(wanted)],
+      ] as const) {
+        let [ms, bytes] = [Infinity, 0];
+        const measure = async (): Promise<number> => {
+          await tell('start');
+          const answered = await call(url, verb, body);
+          [ms, bytes] = [Math.min(ms, answered.ms), answered.text.length];
+          return tell('stop');
+        };
+        const details = (): string => `(${ms.toFixed(0)} ms for the call, ${bytes} bytes)`;
+        await holdsTurns(t, `${what}, ${verb}`, measure, { details });
       }
-    },
-  );
+    }
+  });
 }
 
-test(
-  'other pods and probes are answered while a long decision is computed',
-  { timeout: timeLimit(240_000) },
-  async (t) => {
-    const { url } = await start(t, 'best');
-    const plain = async (at: number): Promise<number> => {
-      const body = filterBody(pod(`plain-${at}`, [[30, 2]]));
-      return (await call(url, 'predicates', body)).ms;
-    };
-    for (let at = 0; at < 10; at++) await plain(at);
-    const series = async (): Promise<number[]> => {
-      const times: number[] = [];
-      for (let at = 0; at < 30; at++) times.push(await plain(at));
-      return times.sort((a, b) => a - b);
-    };
-    const alone = await series();
-    let isOver = false;
-    let decisions = 0;
-    const probes: number[] = [];
-    const attacker = (async () => {
-      for (; !isOver; decisions++) {
-        const wanted = pod(`unlike-${decisions}`, unlike(16).map(([cores, blocks]) => [cores, blocks + (decisions % 7)])); // prettier-ignore
-        await call(url, 'predicates', filterBody(wanted));
-      }
-    })();
-    const prober = (async () => {
-      while (!isOver) {
-        const started = performance.now();
-        t.equal((await fetch(`${url}/healthz`)).status, 200);
-        probes.push(performance.now() - started);
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    })();
-    const beside = await series();
-    isOver = true;
-    await Promise.all([attacker, prober]);
-    const at = (times: readonly number[], quantile: number): number =>
-      times[Math.floor(times.length * quantile)] as number;
-    const slowest = Math.max(...probes);
-    t.comment(`another pod alone: median ${at(alone, 0.5).toFixed(1)}, p99 ${at(alone, 0.99).toFixed(1)} ms`);
-    t.comment(
-      `beside ${decisions} long decisions: ${at(beside, 0.5).toFixed(1)}, p99 ${at(beside, 0.99).toFixed(1)} ms`,
-    );
-    t.comment(`slowest of ${probes.length} probes: ${slowest.toFixed(1)} ms`);
-    // Alone it takes milliseconds, and a long decision hundreds of them; other work on the machine lengthens each turn.
-    t.ok(at(beside, 0.5) < 10 * at(alone, 0.5), 'another pod waits for some turns of a long decision, not for its end');
-  },
-);
+test('other pods and probes are answered while a long decision is computed', async (t) => {
+  const { url } = await start(t, 'best');
+  const plain = async (at: number): Promise<number> => {
+    const body = filterBody(pod(`plain-${at}`, [[30, 2]]));
+    return (await call(url, 'predicates', body)).ms;
+  };
+  for (let at = 0; at < 10; at++) await plain(at);
+  const series = async (): Promise<number[]> => {
+    const times: number[] = [];
+    for (let at = 0; at < 30; at++) times.push(await plain(at));
+    return times.sort((a, b) => a - b);
+  };
+  const alone = await series();
+  let isOver = false;
+  let decisions = 0;
+  const probes: number[] = [];
+  const attacker = (async () => {
+    for (; !isOver; decisions++) {
+      const wanted = pod(`unlike-${decisions}`, unlike(16).map(([cores, blocks]) => [cores, blocks + (decisions % 7)])); // prettier-ignore
+      await call(url, 'predicates', filterBody(wanted));
+    }
+  })();
+  const prober = (async () => {
+    while (!isOver) {
+      const started = performance.now();
+      t.equal((await fetch(`${url}/healthz`)).status, 200);
+      probes.push(performance.now() - started);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  })();
+  const beside = await series();
+  isOver = true;
+  await Promise.all([attacker, prober]);
+  const at = (times: readonly number[], quantile: number): number =>
+    times[Math.floor(times.length * quantile)] as number;
+  const slowest = Math.max(...probes);
+  t.comment(`another pod alone: median ${at(alone, 0.5).toFixed(1)}, p99 ${at(alone, 0.99).toFixed(1)} ms`);
+  t.comment(`beside ${decisions} long decisions: ${at(beside, 0.5).toFixed(1)}, p99 ${at(beside, 0.99).toFixed(1)} ms`);
+  t.comment(`slowest of ${probes.length} probes: ${slowest.toFixed(1)} ms`);
+  // Alone it takes milliseconds, and a long decision hundreds of them; other work on the machine lengthens each turn.
+  t.ok(at(beside, 0.5) < 10 * at(alone, 0.5), 'another pod waits for some turns of a long decision, not for its end');
+});

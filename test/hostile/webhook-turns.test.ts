@@ -6,14 +6,13 @@ import { Agent, request } from 'node:https';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import tap, { test, type Test } from 'tap';
+import { test, type Test } from 'tap';
 import { API_VERSION, GROUP_KIND } from '../../src/kube/quota/names.js';
 import type { ApiServer } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { until } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
 import { MeteredProgram } from '../harness/metered-program.js';
-import { timeLimit } from '../harness/time-factor.js';
 import { holdsTurns } from '../harness/turn-limit.js';
 import { quotaServer } from '../quota-controller/setting.js';
 
@@ -107,9 +106,7 @@ async function holds(
   }
 }
 
-tap.setTimeout(timeLimit(280_000));
-
-test('no turn of the claim webhook takes long', { timeout: timeLimit(240_000) }, async (t) => {
+test('no turn of the claim webhook takes long', async (t) => {
   const server = await quotaServer();
   t.teardown(() => server.stop());
   const webhook = await start(t, server, ['claim-webhook']);
@@ -133,7 +130,7 @@ test('no turn of the claim webhook takes long', { timeout: timeLimit(240_000) },
   ]);
 });
 
-test('no turn of the quota service takes long', { timeout: timeLimit(240_000) }, async (t) => {
+test('no turn of the quota service takes long', async (t) => {
   const server = await quotaServer();
   t.teardown(() => server.stop());
   server.seed('bizgroupresourcequotas', {

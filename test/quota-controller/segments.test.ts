@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import tap, { test, type Test } from 'tap';
+import { test, type Test } from 'tap';
 import { createEngine, toRecord, type Change, type Demand, type QuotaEngine } from '../../src/quota/index.js';
 import type { KubeApi, KubeClient } from '../../src/kube/client.js';
 import { LEDGER_GROUP_LABEL, LEDGERS_PATH } from '../../src/kube/quota/names.js';
@@ -11,8 +11,6 @@ import type { ApiServer } from '../harness/api-server/api-server.js';
 import { generator } from '../generator.js';
 import { hastyClock } from '../kube/hasty-clock.js';
 import { clientTo, quotaServer } from './setting.js';
-
-tap.setTimeout(180_000);
 
 const HARD = 40;
 const LATER = Date.now() + 3_600_000;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import tap, { test, type Test } from 'tap';
+import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../src/quota/index.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';
@@ -12,8 +12,6 @@ const WHOSE = [[], [0], [1], [0, 1]] as const;
 const RESERVATION_MS = 750;
 /** No replica fails here: a Lease that is renewed as often as in other tests is a third of all requests. */
 const LEASE = { leaseMs: 4_000, retryMs: 1_000 };
-
-tap.setTimeout(180_000);
 
 /** The replicas whose watch is silent, for each collection. */
 type Silence = readonly [readonly number[], readonly number[], readonly number[]];

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import tap, { test, type Test } from 'tap';
+import { test, type Test } from 'tap';
 import type { BindingResult, FilterResult } from '../../src/scheduler/results.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
@@ -17,8 +17,6 @@ import { post } from './scheduler.js';
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 /** Deaths of the replica that answers. */
 const DEATHS = 3;
-
-tap.setTimeout(timeLimit(120_000));
 
 interface Replica {
   readonly url: string;
