@@ -18,7 +18,7 @@ static void decoder(void) {
     for (int i = 0; i < 5; i++)
       OK(gpu_launch(kernel, 80, stream));
     OK(cuStreamSynchronize(stream));
-    nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
   }
 }
 
