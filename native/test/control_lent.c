@@ -5,11 +5,7 @@
 static uint64_t *took; /* by burst; shared with the program that measures */
 
 static void batch(void) {
-  CUfunction kernel = gpu_kernel("busy_ms_20");
-  CUstream stream;
-  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  for (;;)
-    OK(gpu_launch(kernel, 80, stream));
+  slices_batch("busy_ms_20");
 }
 
 /* Bursts of 40 ms, less than a third of the time. */
@@ -40,14 +36,6 @@ static double run_service(const struct slice *slice) {
   return (double)took[BURSTS / 2] / 1e6;
 }
 
-static struct slice soft(const char *name) {
-  struct slice slice = slices_make(name, VGPU_PRIORITY_NORMAL, 50);
-  struct vgpu_device_live live = slice.limits->live[slice.limits->header.sequence & 1][0];
-  live.soft_limit = 100;
-  sandbox_publish(slice.limits, 0, live);
-  return slice;
-}
-
 /* Whether the slice gives way to the one that it is linked to. */
 static void give_way(const struct slice *slice, bool gives_way) {
   struct vgpu_device_live live = slice->limits->live[slice->limits->header.sequence & 1][0];
@@ -60,7 +48,7 @@ int main(void) {
   TEST_NOT_WRAPPED("it measures time");
   took = mmap(NULL, BURSTS * sizeof *took, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(took != MAP_FAILED);
-  struct slice served = soft("service"), batched = soft("batch");
+  struct slice served = slices_make_soft("service", 50), batched = slices_make_soft("batch", 50);
   slices_link(&served, &batched, 100);
   slices_link(&batched, &served, 100);
   double alone = run_service(&served);

@@ -21,10 +21,7 @@ int main(void) {
   TEST_BEGIN("a slice returns also what it used beyond the guessed costs of its launches");
   TEST_NOT_WRAPPED("it measures time");
   struct slice other = slices_make("other", VGPU_PRIORITY_NORMAL, 50);
-  struct slice slice = slices_make("borrower", VGPU_PRIORITY_NORMAL, SHARE);
-  struct vgpu_device_live live = slice.limits->live[0][0];
-  live.soft_limit = 100;
-  sandbox_publish(slice.limits, 0, live);
+  struct slice slice = slices_make_soft("borrower", SHARE);
   slices_link(&slice, &other, 100);
   began_at = mmap(NULL, sizeof *began_at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(began_at != MAP_FAILED);

@@ -4,11 +4,7 @@
 #define LEAST (SHARE - 7)
 
 static void batch(void) {
-  CUfunction kernel = gpu_kernel("busy_ms_20");
-  CUstream stream;
-  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  for (;;)
-    OK(gpu_launch(kernel, 80, stream));
+  slices_batch("busy_ms_20");
 }
 
 /* Steps of 10 ms. */
@@ -31,14 +27,6 @@ static void polling(void) {
 
 static void waiting(void) {
   work(false);
-}
-
-static struct slice soft(const char *name, uint32_t share) {
-  struct slice slice = slices_make(name, VGPU_PRIORITY_NORMAL, share);
-  struct vgpu_device_live live = slice.limits->live[slice.limits->header.sequence & 1][0];
-  live.soft_limit = 100;
-  sandbox_publish(slice.limits, 0, live);
-  return slice;
 }
 
 /* Steering as the agent publishes it: it keeps nothing for what is claimed. */
@@ -65,7 +53,7 @@ static double beside_batch(const struct slice *slice, const struct slice *batche
 int main(void) {
   TEST_BEGIN("a program that polls gets its share beside a batch that borrows");
   TEST_NOT_WRAPPED("it measures time");
-  struct slice steps = soft("steps", SHARE), batched = soft("batch", 100 - SHARE);
+  struct slice steps = slices_make_soft("steps", SHARE), batched = slices_make_soft("batch", 100 - SHARE);
   slices_link(&steps, &batched, 60);
   slices_link(&batched, &steps, 100);
   grant(&batched, 1000000);

@@ -2,13 +2,8 @@
 
 #define SHARE 50
 
-/* One stream of 2 ms kernels without waits. */
 static void batch(void) {
-  CUfunction kernel = gpu_kernel("busy_ms_2");
-  CUstream stream;
-  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  for (;;)
-    OK(gpu_launch(kernel, 80, stream));
+  slices_batch("busy_ms_2");
 }
 
 /* Always has work: waits for one request and sends the next one. */

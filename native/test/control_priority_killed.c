@@ -9,11 +9,7 @@ static void claim_long(void) {
 }
 
 static void batch(void) {
-  CUfunction kernel = gpu_kernel("busy_us_200");
-  CUstream stream;
-  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  for (;;)
-    OK(gpu_launch(kernel, 80, stream));
+  slices_batch("busy_us_200");
 }
 
 static bool claims(const struct slice *slice) {

@@ -1,12 +1,7 @@
 #include "slices.h"
 
-/* Launches that take 20 ms each. */
 static void batch(void) {
-  CUfunction kernel = gpu_kernel("busy_ms_20");
-  CUstream stream;
-  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  for (;;)
-    OK(gpu_launch(kernel, 80, stream));
+  slices_batch("busy_ms_20");
 }
 
 /* Steps of 1 ms, each of which is waited for, with a short pause before the next one. */

@@ -1,12 +1,7 @@
 #include "slices.h"
 
-/* One stream of 200 us kernels without waits. */
 static void work(void) {
-  CUfunction kernel = gpu_kernel("busy_us_200");
-  CUstream stream;
-  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  for (;;)
-    OK(gpu_launch(kernel, 80, stream));
+  slices_batch("busy_us_200");
 }
 
 int main(void) {

@@ -48,6 +48,15 @@ __attribute__((unused)) static struct slice slices_make(const char *name, enum v
   return slice;
 }
 
+/* A normal slice that may use the whole GPU. */
+__attribute__((unused)) static struct slice slices_make_soft(const char *name, uint32_t share) {
+  struct slice slice = slices_make(name, VGPU_PRIORITY_NORMAL, share);
+  struct vgpu_device_live live = slice.limits->live[slice.limits->header.sequence & 1][0];
+  live.soft_limit = 100;
+  sandbox_publish(slice.limits, 0, live);
+  return slice;
+}
+
 /* Makes `low` yield to `high`, whose claims are accepted for this many hundredths of the time. */
 __attribute__((unused)) static void slices_link(const struct slice *low, const struct slice *high, uint8_t believed) {
   char from[512], to[512];
@@ -79,6 +88,15 @@ __attribute__((unused)) static pid_t slices_run(const struct slice *slice, void 
   gpu_open();
   program();
   _exit(0);
+}
+
+/* A batch program: launches a kernel in one stream without waits. */
+__attribute__((unused, noreturn)) static void slices_batch(const char *name) {
+  CUfunction kernel = gpu_kernel(name);
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (;;)
+    OK(gpu_launch(kernel, 80, stream));
 }
 
 /* Waits until a program has ended; returns its status as waitpid does. */
@@ -130,6 +148,19 @@ __attribute__((unused)) static double slices_used(const struct slice *slice, uin
   double used;
   slices_all_used(&slice, &used, 1, ms);
   return used;
+}
+
+/* The same while `claimant` claims all the time and does no work. */
+__attribute__((unused)) static double slices_used_beside_claims(const struct slice *slice, const struct slice *claimant,
+                                                                uint64_t ms) {
+  uint64_t charged = __atomic_load_n(&slice->usage->devices[0].charged_ns, __ATOMIC_RELAXED);
+  uint64_t at = slices_now();
+  while (slices_now() - at < ms * 1000000) {
+    __atomic_store_n(&claimant->activity->claimed_until_ns[7], slices_now() + 500000000, __ATOMIC_RELAXED);
+    slices_pass(20);
+  }
+  uint64_t more = __atomic_load_n(&slice->usage->devices[0].charged_ns, __ATOMIC_RELAXED) - charged;
+  return 100.0 * (double)more / (double)(slices_now() - at);
 }
 
 /* How long the threads of all programs were ready to run and had no CPU, since they began (proc(5), schedstat). */
