@@ -26,8 +26,7 @@ export class GpuMonitor {
   readonly #sampler: GpuSampler;
   readonly #owners: ProcessOwners;
   #gpuSlices: readonly GpuSlice[] = [];
-  /** Their allocations. */
-  #here: ReadonlySet<string> = new Set();
+  #allocations: ReadonlySet<string> = new Set();
   #steering: SteeringState = NO_SLICES;
   #state: GpuState | null = null;
   #unsteered = { foreignPpm: 0, foreignProcesses: 0 };
@@ -93,7 +92,7 @@ export class GpuMonitor {
     if (processes === null) return false;
     const paced = this.#gpuSlices.filter((gpuSlice) => gpuSlice.present && gpuSlice.paced);
     if (paced.length > 0 && this.#sampledAtNs !== null) {
-      const { byAllocation } = partByOwner(processes, this.#owners, this.uuid, this.#here);
+      const { byAllocation } = partByOwner(processes, this.#owners, this.uuid, this.#allocations);
       const elapsedNs = Number(nowNs() - this.#sampledAtNs);
       for (const gpuSlice of paced) gpuSlice.updateBetween(byAllocation.get(gpuSlice.slice.id) ?? [], elapsedNs);
     }
@@ -111,7 +110,7 @@ export class GpuMonitor {
       gpuSlices.push(gpuSlice?.index === index ? gpuSlice : new GpuSlice(slice, index));
     }
     this.#gpuSlices = gpuSlices;
-    this.#here = new Set(gpuSlices.map(({ slice }) => slice.id));
+    this.#allocations = new Set(gpuSlices.map(({ slice }) => slice.id));
   }
 
   /** Steers. `nowNs` is CLOCK_MONOTONIC; the next tick is `nextMs` later at the earliest. */
@@ -170,7 +169,7 @@ export class GpuMonitor {
     const atNs = nowNs();
     const elapsedNs = this.#sampledAtNs === null ? 0 : Number(atNs - this.#sampledAtNs);
     this.#sampledAtNs = atNs;
-    const parted = partByOwner(processes, this.#owners, this.uuid, this.#here);
+    const parted = partByOwner(processes, this.#owners, this.uuid, this.#allocations);
     // A busy GPU without processes: this driver, or this agent, does not see the processes.
     const lists = processes.length > 0 || sample.utilizationPercent === 0;
     for (const gpuSlice of this.#gpuSlices)

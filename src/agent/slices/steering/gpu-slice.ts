@@ -1,5 +1,6 @@
 import type { LiveLimit, Steering } from '../../../abi/limits-file.js';
 import { AHEAD_NS, BORROWED_LEAST_NS, effectivePpm } from '../../../gpu/share-law.js';
+import { Accounts, type TimeDrift } from './accounts.js';
 import type { Account, Decision, SliceTick } from './steering.js';
 import { UnchargedTime } from './uncharged-time.js';
 import type { UsageCounters } from '../usage/usage-counters.js';
@@ -23,58 +24,18 @@ const OVERHEAD_STEP_BYTES = 1024 * 1024;
  */
 const OTHERS_STEP_PPM = 10_000;
 const OTHERS_STEP_PART = 0.1;
-/** Over a shorter time, a late sample changes the result. */
-const MIN_ACCOUNT_NS = 3e9;
 /** Reports cover short windows and arrive late, so this many recent ones are used. */
 const REPORTS = 3;
 /** Launches before the first tick count with this much GPU time at most. */
 const MOST_CHARGED_BEFORE_NS = 60e9;
-/** A container that was throttled for less of the time than this may not have needed its full share. */
-const MIN_THROTTLED_PART = 0.8;
-
-/** Sums since the last comparison. */
-interface Evidence {
-  chargedNs: number;
-  launches: number;
-  askedNs: number;
-  waitedNs: number;
-  elapsedNs: number;
-  /** Null once a process had no report. */
-  reportedNs: number | null;
-  reports: number;
-  /** The time that the reports cover: samples and ticks begin and end at different moments. */
-  reportedForNs: number;
-  /** Reported time that no launch explains. */
-  unexplainedNs: number;
-}
-
 /** The difference between the driver's figures and the container's own account. */
-export interface Drift {
-  /**
-   * GPU time that the driver reports minus GPU time that launches were charged, over the last account, in ppm of the
-   * GPU; null if the driver reports none.
-   */
-  readonly timePpm: number | null;
-  /** The part of `timePpm` that remains under the largest possible correction; null if the driver reports none. */
-  readonly uncorrectableTimePpm: number | null;
+export interface Drift extends TimeDrift {
   /**
    * Memory that the driver counts minus memory that the container's processes account for and the published overhead;
    * null if one of them is unknown.
    */
   readonly memoryBytes: number | null;
 }
-
-const NO_EVIDENCE: Readonly<Evidence> = {
-  chargedNs: 0,
-  launches: 0,
-  askedNs: 0,
-  waitedNs: 0,
-  elapsedNs: 0,
-  reportedNs: 0,
-  reports: 0,
-  reportedForNs: 0,
-  unexplainedNs: 0,
-};
 
 /** One container on one GPU: its counters from tick to tick, and the data published to it. */
 export class GpuSlice {
@@ -94,12 +55,7 @@ export class GpuSlice {
   #published: Decision | null = null;
   #toldAtNs = 0n;
   #toldOthersPpm = 0;
-  #evidence: Evidence = { ...NO_EVIDENCE };
-  /** The last one; null if it had too little evidence. */
-  #account: Account | null = null;
-  #controlErrorPpm: number | null = null;
-  #driftPpm: number | null = null;
-  #uncorrectablePpm: number | null = null;
+  readonly #accounts = new Accounts();
   readonly #uncharged = new UnchargedTime();
   /**
    * The driver's count and the held memory from which the overhead was computed last; null if it must be computed
@@ -174,7 +130,7 @@ export class GpuSlice {
 
   /** Wanted minus received GPU time while it was throttled, in ppm of the GPU; null if it was not throttled lately. */
   get controlErrorPpm(): number | null {
-    return this.#controlErrorPpm;
+    return this.#accounts.controlErrorPpm;
   }
 
   /** The differences as of the last sample and account. */
@@ -183,8 +139,8 @@ export class GpuSlice {
     return { ...timeDrift, memoryBytes: uncounted === null ? null : uncounted - this.live.driverOverheadBytes };
   }
 
-  get timeDrift(): Omit<Drift, 'memoryBytes'> {
-    return { timePpm: this.#driftPpm, uncorrectableTimePpm: this.#uncorrectablePpm };
+  get timeDrift(): TimeDrift {
+    return this.#accounts.timeDrift;
   }
 
   /** Memory that the driver counts and its processes do not, in bytes; null if one of the two is unknown. */
@@ -206,9 +162,8 @@ export class GpuSlice {
     if (now === null) return null;
     const owes = now.levelAtNs > nowNs + AHEAD_NS;
     const waiting = owes || (before !== null && now.waits !== before.waits);
-    const chargedNs = before === null ? null : Math.max(0, now.chargedNs - before.chargedNs);
-    if (before === null || chargedNs === null) this.#noteFirst(now);
-    else this.#note(before, now, chargedNs, waiting, elapsedNs);
+    const chargedNs = before === null ? null : this.#note(before, now, waiting, elapsedNs);
+    if (before === null) this.#noteFirst(now);
     const { share, softLimit, priority = 'normal' } = this.live;
     const givesWay = this.live.givesWay !== undefined && priority !== 'low' && now.lentAtNs > 0n;
     return {
@@ -275,16 +230,8 @@ export class GpuSlice {
     this.#uncharged.report({ percent, elapsedNs, isSample: true });
     // Reports cover windows that have ended: the first moments of a process have no report, while its first launches
     // were charged at once.
-    if (appeared) {
-      this.#evidence = { ...NO_EVIDENCE };
-      this.#account = null;
-      return;
-    }
-    const evidence = this.#evidence;
-    evidence.reportedNs =
-      percent === null || evidence.reportedNs === null ? null : evidence.reportedNs + (percent / 100) * elapsedNs;
-    evidence.reports += 1;
-    evidence.reportedForNs += elapsedNs;
+    if (appeared) this.#accounts.begin();
+    else this.#accounts.report(percent, elapsedNs);
   }
 
   /** Its processes between two samples, `elapsedNs` after the last one. */
@@ -345,29 +292,7 @@ export class GpuSlice {
    * updates control error and drift.
    */
   closeAccount(): readonly [Account, Account] | null {
-    const before = this.#account;
-    const last = this.#nextAccount();
-    this.#account = last;
-    return before === null || last === null ? null : [before, last];
-  }
-
-  #nextAccount(): Account | null {
-    if (this.#evidence.elapsedNs < MIN_ACCOUNT_NS) return null;
-    const { chargedNs, launches, askedNs, waitedNs, elapsedNs, reports, reportedForNs, unexplainedNs } = this.#evidence;
-    const reportedNs =
-      this.#evidence.reportedNs === null || reportedForNs <= 0
-        ? null
-        : (this.#evidence.reportedNs * elapsedNs) / reportedForNs;
-    const givenNs = reportedNs === null || reportedNs === 0 ? chargedNs : reportedNs;
-    this.#controlErrorPpm =
-      elapsedNs > 0 && waitedNs >= MIN_THROTTLED_PART * elapsedNs
-        ? Math.round(((askedNs - givenNs) / elapsedNs) * 1e6)
-        : null;
-    this.#uncorrectablePpm = reportedNs === null ? null : Math.round((unexplainedNs / reportedForNs) * 1e6);
-    this.#driftPpm =
-      elapsedNs > 0 && reportedNs !== null ? Math.round(((reportedNs - chargedNs) / elapsedNs) * 1e6) : null;
-    this.#evidence = { ...NO_EVIDENCE };
-    return reportedNs === null ? null : { chargedNs, reportedNs, elapsedNs, reports, launches };
+    return this.#accounts.close();
   }
 
   /** The highest recent report; null unless all recent samples have one. */
@@ -391,17 +316,16 @@ export class GpuSlice {
     this.#uncharged.tick({ chargedNs: mostNs, launches, unknownLaunches, elapsedNs: 0 });
   }
 
-  #note(before: PaceUsage, now: PaceUsage, chargedNs: number, waiting: boolean, elapsedNs: number): void {
+  /** Returns the GPU time that was charged since the tick before, in ns. */
+  #note(before: PaceUsage, now: PaceUsage, waiting: boolean, elapsedNs: number): number {
+    const chargedNs = Math.max(0, now.chargedNs - before.chargedNs);
     const launches = Math.max(0, now.launches - before.launches);
     const unknownLaunches = Math.max(0, now.unknownLaunches - before.unknownLaunches);
-    this.#evidence.unexplainedNs += this.#uncharged.tick({ chargedNs, launches, unknownLaunches, elapsedNs });
+    const unexplainedNs = this.#uncharged.tick({ chargedNs, launches, unknownLaunches, elapsedNs });
     const { share, softLimit } = this.live;
     const asked = effectivePpm(share, softLimit ?? 0, this.#published?.grantPpm ?? 0) / 1e6;
-    this.#evidence.elapsedNs += elapsedNs;
-    this.#evidence.chargedNs += chargedNs;
-    this.#evidence.launches += launches;
-    this.#evidence.askedNs += waiting ? asked * elapsedNs : Math.min(chargedNs, asked * elapsedNs);
-    this.#evidence.waitedNs += waiting ? elapsedNs : 0;
+    this.#accounts.charge({ chargedNs, launches, askedNs: asked * elapsedNs, waiting, elapsedNs, unexplainedNs });
+    return chargedNs;
   }
 }
 

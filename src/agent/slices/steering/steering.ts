@@ -189,7 +189,7 @@ const viewOf = (slice: SliceTick): View =>
   slice.givesWay === true && slice.claims !== true ? 'borrower' : (slice.priority ?? 'normal');
 
 /** The demand of a container as slices of this view see it. */
-function demandFor(view: View, { slice, demandPpm, reservedPpm }: Claim): number {
+function demandFor(view: View, { slice, demandPpm, reservedPpm }: SliceDemand): number {
   if (view === 'high' && slice.priority === 'low') return Math.min(demandPpm, LOW_NEED_PPM);
   if (view === 'low' && slice.priority === 'high') return 0;
   if (view === 'borrower' && slice.claims === true) return reservedPpm;
@@ -201,13 +201,13 @@ function demandFor(view: View, { slice, demandPpm, reservedPpm }: Claim): number
  * low ones only their floor, and low ones may use all that the high ones leave. Slices that have borrowed may use all
  * that others do not claim.
  */
-function divideByView(claims: readonly Claim[], capacityPpm: number): number[] {
-  const views = claims.map(({ slice }) => viewOf(slice));
+function divideByView(demands: readonly SliceDemand[], capacityPpm: number): number[] {
+  const views = demands.map(({ slice }) => viewOf(slice));
   const grants = new Map(
     [...new Set(views)].map((view) => [
       view,
       divide(
-        claims.map((claim) => ({ ...claim, demandPpm: demandFor(view, claim) })),
+        demands.map((one) => ({ ...one, demandPpm: demandFor(view, one) })),
         capacityPpm,
       ),
     ]),
@@ -215,7 +215,7 @@ function divideByView(claims: readonly Claim[], capacityPpm: number): number[] {
   return views.map((view, at) => grants.get(view)?.[at] ?? 0);
 }
 
-interface Claim {
+interface SliceDemand {
   readonly slice: SliceTick;
   readonly demandPpm: number;
   readonly reservedPpm: number;
@@ -226,8 +226,8 @@ interface Claim {
  * proportion to shares. A container that uses less than its share lends the rest. Grants of containers that use the GPU
  * never exceed `capacityPpm` in sum, unless their shares alone do.
  */
-function divide(claims: readonly Claim[], capacityPpm: number): number[] {
-  const parts = claims.map(({ slice, demandPpm }) => {
+function divide(demands: readonly SliceDemand[], capacityPpm: number): number[] {
+  const parts = demands.map(({ slice, demandPpm }) => {
     const own = effectivePpm(slice.share, 0, 0);
     const most = Math.min(effectivePpm(slice.share, slice.softLimit ?? 0, PPM_WHOLE), Math.max(own, demandPpm));
     return { own, most, grant: own, needs: Math.min(own, demandPpm) };
