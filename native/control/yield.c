@@ -12,7 +12,7 @@
 
 /* How often claims are read while a launch waits. */
 #define POLL_NS 50000ull
-/* After high slices interrupted work of this process, a launch waits at most this long until that work is complete:
+/* After other slices interrupted work of this process, a launch waits at most this long until that work is complete:
  * earlier work on the GPU may itself wait for this thread. */
 #define DRAIN_MOST_NS 50000000ull
 /* Claims are accepted only for a part of the time. A slice that did not yield for a while yields for up to
@@ -22,7 +22,7 @@
 #define BELIEVED_WHOLE 100u
 #define DEFAULT_FLOOR 500u
 
-/* How long this process yielded to each high slice, as a bucket (see law_charge). */
+/* How long this process yielded to each other slice, as a bucket (see law_charge). */
 static struct belief {
   uint64_t level_at_ns;
   uint64_t charged_until_ns;
