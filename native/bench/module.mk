@@ -4,8 +4,8 @@
 BENCH_SOURCES := $(wildcard bench/*.c)
 BENCH_PROGRAMS := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SOURCES))
 
-$(BUILD)/bench/%: bench/%.c bench/module.mk Makefile $(BUILD)/sim/libcuda.so.1
+$(BUILD)/bench/%: bench/%.c bench/module.mk test/gpu_kernels.h Makefile $(BUILD)/sim/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $< $(LDFLAGS) $(BUILD)/sim/libcuda.so.1 -pthread -ldl -lm -o $@
+	$(CC) $(CFLAGS) -Itest $< $(LDFLAGS) $(BUILD)/sim/libcuda.so.1 -pthread -ldl -lm -o $@
 
 ALL += $(BENCH_PROGRAMS)

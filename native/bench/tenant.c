@@ -22,6 +22,7 @@
  *                         because the next one depends on it; prints the latency of each token
  */
 #include "cuda_abi.h"
+#include "gpu_kernels.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,9 +31,6 @@
 #include <time.h>
 
 #define MOST_STREAMS 16
-
-static const char kernels[] =
-    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry busy_us(.param .u64 us) { ret; }\n";
 
 static CUfunction busy;
 static unsigned int multiprocessors;
@@ -244,7 +242,7 @@ int main(int argc, char **argv) {
   ok(cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device), "multiprocessors");
   multiprocessors = (unsigned int)count;
   ok(cuCtxCreate_v2(&context, 0, device), "context");
-  ok(cuModuleLoadData(&module, kernels), "module");
+  ok(cuModuleLoadData(&module, gpu_kernels()), "module");
   ok(cuModuleGetFunction(&busy, module, "busy_us"), "kernel");
   double end = now() + atof(argv[1]);
   if (strcmp(manner, "async") == 0) run_async(a, multiprocessors, end);

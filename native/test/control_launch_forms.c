@@ -1,4 +1,5 @@
 #include "gpu.h"
+#include <time.h>
 
 #define EACH 40
 #define KERNEL_US 200
@@ -11,6 +12,7 @@ static CUgraphExec exec;
 static uint64_t us = KERNEL_US;
 static void *arguments[] = {&us};
 
+/* Each form has a shape, and so a cost, of its own; none has more warps on a multiprocessor than run at once. */
 static void plain(void) {
   OK(cuLaunchKernel(kernel, 80, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
 }
@@ -29,14 +31,14 @@ static void cooperative(void) {
   OK(cuLaunchCooperativeKernel(kernel, 80, 1, 1, 128, 1, 1, 0, stream, arguments));
 }
 static void cooperative_per_thread(void) {
-  OK(cuLaunchCooperativeKernel_ptsz(kernel, 80, 1, 1, 160, 1, 1, 0, NULL, arguments));
+  OK(cuLaunchCooperativeKernel_ptsz(kernel, 72, 1, 1, 128, 1, 1, 0, NULL, arguments));
 }
 static void several_devices(void) {
   CUDA_LAUNCH_PARAMS one = {.function = kernel,
-                            .gridDimX = 80,
+                            .gridDimX = 64,
                             .gridDimY = 1,
                             .gridDimZ = 1,
-                            .blockDimX = 192,
+                            .blockDimX = 128,
                             .blockDimY = 1,
                             .blockDimZ = 1,
                             .hStream = stream,
@@ -74,8 +76,14 @@ static void make_graph(void) {
   OK(cuGraphDestroy(captured));
 }
 
-/* GPU time charged for one call after its cost was learned. */
-static double charge_us(void (*call)(void)) {
+static double now_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+/* GPU time charged for one call after its cost was learned, and the time that the call took. */
+static double charge_us(void (*call)(void), double *took_us) {
   for (int i = 0; i < 8; i++) {
     call();
     OK(cuCtxSynchronize());
@@ -84,10 +92,12 @@ static double charge_us(void (*call)(void)) {
   call();
   OK(cuCtxSynchronize());
   uint64_t charged = usage->devices[0].charged_ns;
+  double from = now_us();
   for (int i = 0; i < EACH; i++) {
     call();
     OK(cuCtxSynchronize());
   }
+  *took_us = (now_us() - from) / EACH;
   return (double)(usage->devices[0].charged_ns - charged) / EACH / 1000;
 }
 
@@ -122,15 +132,17 @@ int main(void) {
   kernel = gpu_kernel("busy_us");
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   OK(cuMemAlloc_v2(&memory, 1024 * MIB));
-  OK(cuFuncSetBlockShape(kernel, 224, 1, 1));
+  OK(cuFuncSetBlockShape(kernel, 112, 1, 1));
   OK(cuParamSetSize(kernel, sizeof us));
   OK(cuParamSetv(kernel, 0, &us, sizeof us));
   make_graph();
   for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-    double got = charge_us(forms[i].call);
+    double took_us, got = charge_us(forms[i].call, &took_us);
+    /* The memory of a real GPU is as fast as it is. */
+    double us_expected = gpu_is_real() && forms[i].us != KERNEL_US ? took_us : forms[i].us;
     /* A thread takes tokens for up to 0.5 ms in advance, so the sum over all calls may differ by that. */
-    if (got < 0.8 * forms[i].us || got > 1.3 * forms[i].us)
-      tap_fail(__FILE__, __LINE__, "%s is charged %.1f us, not %.0f", forms[i].name, got, forms[i].us);
+    if (got < 0.8 * us_expected || got > 1.3 * us_expected)
+      tap_fail(__FILE__, __LINE__, "%s is charged %.1f us, not %.0f", forms[i].name, got, us_expected);
   }
   return TEST_END;
 }

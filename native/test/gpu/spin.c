@@ -7,6 +7,7 @@
  * `mixed`: one function whose kernels take 50 us to 3 ms, as those of an inference service do.
  */
 #include "cuda_abi.h"
+#include "gpu_kernels.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,33 +43,42 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void launch_grid(uint64_t rounds, unsigned int blocks, unsigned int threads) {
-  void *arguments[] = {&rounds, &out};
-  ok(cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, NULL, arguments, NULL), "launch");
-}
-
 static void launch(uint64_t rounds) {
-  launch_grid(rounds, (unsigned int)multiprocessors * 8, 256);
+  void *arguments[] = {&rounds, &out};
+  unsigned int blocks = (unsigned int)multiprocessors * 8;
+  ok(cuLaunchKernel(kernel, blocks, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL), "launch");
 }
 
-/* Rounds in a millisecond of a grid, when no other process uses the GPU. */
-static double measure_rounds(unsigned int blocks, unsigned int threads) {
-  uint64_t rounds = 200000;
-  launch_grid(1000, blocks, threads);
+/* How long a grid takes when no other process uses the GPU. */
+static double grid_ms(CUfunction function, uint64_t argument, unsigned int blocks, unsigned int threads) {
+  uint64_t few = argument / 100;
+  void *first[] = {&few, &out}, *measured[] = {&argument, &out};
+  ok(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, first, NULL), "launch");
   ok(cuCtxSynchronize(), "synchronize");
   double from = now();
-  launch_grid(rounds, blocks, threads);
+  ok(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, measured, NULL), "launch");
   ok(cuCtxSynchronize(), "synchronize");
-  return (double)rounds / ((now() - from) * 1000);
+  return (now() - from) * 1000;
 }
 
-/* Number of rounds in a microsecond. Without SPIN_ROUNDS_PER_MS it is measured, and printed for later runs; so is that
- * of the grids of the conduct tests (test/gpu.h). */
+/* Rounds in a millisecond of the kernels of gpu_kernels.h, in grids that leave multiprocessors idle. */
+static double test_rounds_per_ms(void) {
+  CUmodule module;
+  CUfunction busy;
+  const double guess = 100000, ms = 10;
+  ok(setenv("TEST_ROUNDS_PER_MS", "100000", 1) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, "environment");
+  ok(cuModuleLoadData(&module, gpu_kernels()), "module");
+  ok(cuModuleGetFunction(&busy, module, "busy_us"), "kernel");
+  return guess * ms / grid_ms(busy, (uint64_t)(ms * 1000), 80, 128);
+}
+
+/* Number of rounds in a microsecond. Without SPIN_ROUNDS_PER_MS it is measured, and printed for later runs. */
 static double rounds_per_us(void) {
   const char *given = getenv("SPIN_ROUNDS_PER_MS");
+  const uint64_t rounds = 200000;
   if (given != NULL) return strtod(given, NULL) / 1000;
-  double per_ms = measure_rounds((unsigned int)multiprocessors * 8, 256);
-  fprintf(stderr, "rounds_per_ms %.0f\ntest_rounds_per_ms %.0f\n", per_ms, measure_rounds(80, 128));
+  double per_ms = (double)rounds / grid_ms(kernel, rounds, (unsigned int)multiprocessors * 8, 256);
+  fprintf(stderr, "rounds_per_ms %.0f\ntest_rounds_per_ms %.0f\n", per_ms, test_rounds_per_ms());
   return per_ms / 1000;
 }
 
