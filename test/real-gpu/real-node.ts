@@ -1,16 +1,22 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageFile } from '../../src/host/package-files.js';
+import { MEMORY_RESOURCE, CORE_RESOURCE } from '../../src/gpu/resources.js';
+import { ApiObjects } from '../../src/simulation/api-objects.js';
 import { KubeletEmulator } from '../../src/simulation/kubelet/kubelet.js';
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { Container } from './container.js';
 
-/** `gpu-manager run --driver=nvidia` on this machine's GPUs, with an emulated kubelet and without an API server. */
+const NODE_NAME = 'real';
+const NAMESPACE = 'default';
+
+/** `gpu-manager run --driver=nvidia` on this machine's GPUs, with an emulated kubelet and an emulated API server. */
 export class RealNode {
   readonly kubelet: KubeletEmulator;
   readonly logPath: string;
+  readonly #objects = new ApiObjects();
   readonly #directory: string;
   readonly #port: number;
   #agent: ChildProcess | null = null;
@@ -31,9 +37,9 @@ export class RealNode {
     const at = (name: string): string => join(this.#directory, name);
     return [
       '--driver=nvidia',
-      '--standalone=true',
+      `--kubeconfig=${at('kubeconfig')}`,
       '--share-mode=true',
-      '--hostname-override=real',
+      `--hostname-override=${NODE_NAME}`,
       `--volume-config=${packageFile('etc/volume.conf')}`,
       `--virtual-manager-path=${at('vm')}`,
       `--device-plugin-path=${at('plugins')}`,
@@ -46,6 +52,9 @@ export class RealNode {
 
   /** Starts the agent, and resolves when the kubelet has both resources. */
   async start(): Promise<void> {
+    await this.#objects.start();
+    this.#objects.put('nodes', { metadata: { name: NODE_NAME } });
+    writeFileSync(join(this.#directory, 'kubeconfig'), this.#objects.kubeconfig());
     await this.kubelet.start();
     const log = openSync(this.logPath, 'a');
     this.#agent = spawn(process.execPath, [packageFile('dist/src/cli/main.js'), 'run', ...this.flags], {
@@ -66,12 +75,18 @@ export class RealNode {
     const container = { name: 'main', cores, memoryBlocks };
     const pod: EmulatedPod = {
       uid: `uid-${name}`,
-      namespace: 'default',
+      namespace: NAMESPACE,
       name,
       annotations,
       initContainers: [],
       containers: [container],
     };
+    const limits = { [CORE_RESOURCE]: String(cores), [MEMORY_RESOURCE]: String(memoryBlocks) };
+    this.#objects.put('pods', {
+      metadata: { uid: pod.uid, namespace: NAMESPACE, name, annotations },
+      spec: { nodeName: NODE_NAME, containers: [{ name: container.name, resources: { limits } }] },
+      status: { phase: 'Pending' },
+    });
     const admission = await this.kubelet.admit(pod);
     if (!admission.ok) throw new Error(`${name} was refused: ${admission.message}`);
     await this.kubelet.startContainer(pod.uid, container.name);
@@ -83,6 +98,7 @@ export class RealNode {
   /** Ends a pod whose processes have ended. */
   remove({ pod }: Container): void {
     this.kubelet.remove(`uid-${pod}`);
+    this.#objects.remove('pods', NAMESPACE, pod);
   }
 
   /** What the agent's HTTP server answers. */
@@ -99,5 +115,6 @@ export class RealNode {
       await gone;
     }
     await this.kubelet.stop();
+    if (this.#objects.isListening) await this.#objects.stop();
   }
 }

@@ -7,6 +7,7 @@ import { CONTAINER_SLICE_DIRECTORY } from '../../src/gpu/container-edits.js';
 import { packageFile } from '../../src/host/package-files.js';
 import { outcome, type Container, type Outcome } from './container.js';
 import { RealNode } from './real-node.js';
+import { servicesBesideTraining } from './service.js';
 
 /**
  * The whole agent on this machine's GPU: registration, allocation, mirrored libraries, memory limits as clients of the
@@ -34,6 +35,7 @@ if (skipReason !== null) {
 }
 const directory = mkdtempSync(join(tmpdir(), 'gm-gpu-'));
 const spin = join(directory, 'spin');
+const loadGenerator = join(directory, 'tenant');
 const node = new RealNode(join(directory, 'node'), PORT);
 /** Containers share the root file system of the machine: their mount point is made there. */
 const madeSlicePath = !existsSync(CONTAINER_SLICE_DIRECTORY);
@@ -149,20 +151,13 @@ async function runs(cores: number, blocks: number, command: readonly string[]): 
 }
 
 try {
-  execFileSync('gcc', [
-    '-std=gnu11',
-    '-O2',
-    `-I${packageFile('native/include')}`,
-    packageFile('native/test/gpu/spin.c'),
-    '-o',
-    spin,
-    '-l:libcuda.so.1',
-    ...libraryFolder(),
-  ]);
+  compile('native/test/gpu/spin.c', spin);
+  compile('native/bench/tenant.c', loadGenerator, '-lm');
   // Kernels of every run have the length that they have on the idle GPU.
   delete process.env['SPIN_ROUNDS_PER_MS'];
   const calibrated = await outcome(spawn(spin, ['0', '1000']), 60);
-  process.env['SPIN_ROUNDS_PER_MS'] = /rounds_per_ms (\d+)/.exec(calibrated.stderr)?.[1];
+  process.env['SPIN_ROUNDS_PER_MS'] = /^rounds_per_ms (\d+)/m.exec(calibrated.stderr)?.[1];
+  process.env['TEST_ROUNDS_PER_MS'] = /^test_rounds_per_ms (\d+)/m.exec(calibrated.stderr)?.[1];
   const began = performance.now();
   await node.start();
   say(`the agent registered after ${(performance.now() - began).toFixed(0)} ms`);
@@ -247,6 +242,17 @@ try {
       const parts = got.map((each, at) => (100 * each) / (whole[at] ?? 0));
       return `${parts.map((part) => part.toFixed(2)).join(' and ')}, together ${parts.reduce((a, b) => a + b, 0).toFixed(2)}`;
     });
+  for (const [pattern, kernelUs] of [
+    ['infer:30', 20_000],
+    ['decode:30', 20_000],
+    ['infer:30', 2_000],
+  ] as const)
+    await check(`service ${pattern} beside a training of ${kernelUs} us`, async () => {
+      const programs = { tenant: loadGenerator, spin };
+      for await (const line of servicesBesideTraining(node, programs, { pattern, kernelUs, seconds: 2 * seconds }))
+        say(`#   ${line}`);
+      return 'measured';
+    });
   await check('share of a matrix product', async () => {
     const command = ['python3', packageFile('native/test/gpu/torch_tenant.py'), String(seconds), '4096'];
     const whole = Number((await outcome(spawn('python3', command.slice(1)), 60)).stdout);
@@ -282,6 +288,13 @@ function query(field: string): string {
       .toString()
       .split('\n')[0] ?? ''
   );
+}
+
+/** A C program of the driver's library, for this machine. */
+function compile(source: string, program: string, ...libraries: readonly string[]): void {
+  const folders = ['native/include', 'native/test'].map((folder) => `-I${packageFile(folder)}`);
+  const options = ['-std=gnu11', '-O2', ...folders, packageFile(source), '-o', program];
+  execFileSync('gcc', [...options, '-l:libcuda.so.1', ...libraryFolder(), ...libraries]);
 }
 
 /** The folder of the driver's library for the linker, which reads no cache. */
