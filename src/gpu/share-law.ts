@@ -8,6 +8,9 @@ import { PPM_WHOLE } from '../abi/vgpu-abi.js';
 export const AHEAD_NS = 1_000_000n;
 /** A container owes others what it used beyond its share if that is longer than this, in nanoseconds. */
 export const BORROWED_LEAST_NS = 5_000_000n;
+/** What a container used beyond its share, and what it left to others, counts up to this long, in nanoseconds. */
+export const BORROWED_MOST_NS = 500_000_000n;
+export const LENT_MOST_NS = 250_000_000n;
 export const CORRECTION_MIN_PPM = 250_000;
 export const CORRECTION_MAX_PPM = 4_000_000;
 

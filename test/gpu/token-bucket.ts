@@ -10,18 +10,17 @@ import { PPM_WHOLE } from '../../src/abi/vgpu-abi.js';
 import {
   AHEAD_NS,
   BORROWED_LEAST_NS,
+  BORROWED_MOST_NS,
   CORRECTION_MAX_PPM,
   CORRECTION_MIN_PPM,
   effectivePpm,
+  LENT_MOST_NS,
 } from '../../src/gpu/share-law.js';
 
 /** An idle container keeps this much credit, in wall time. */
 export const CREDIT_NS = 50_000_000n;
 /** A late wake-up, or what a container left to others, adds at most this much to the credit. */
 const HELD_UP_MOST_NS = 200_000_000n;
-/** What a container used beyond its share, and what it left to others, counts up to this much of its time. */
-const BORROWED_MOST_NS = 500_000_000n;
-const LENT_MOST_NS = CREDIT_NS + HELD_UP_MOST_NS;
 const SOFT_STEP_PPM = 200_000;
 const MAX_COST_NS = 3_600_000_000_000n;
 const MAX_NS = 2n ** 64n - 1n;

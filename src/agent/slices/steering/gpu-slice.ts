@@ -1,6 +1,8 @@
 import type { LiveLimit, Steering } from '../../../abi/limits-file.js';
+import { PPM_WHOLE } from '../../../abi/vgpu-abi.js';
 import { AHEAD_NS, BORROWED_LEAST_NS, effectivePpm } from '../../../gpu/share-law.js';
 import { Accounts, type TimeDrift } from './accounts.js';
+import { LentLevel } from './lent-level.js';
 import type { Account, Decision, SliceTick } from './steering.js';
 import { UnchargedTime } from './uncharged-time.js';
 import type { UsageCounters } from '../usage/usage-counters.js';
@@ -56,6 +58,7 @@ export class GpuSlice {
   #toldAtNs = 0n;
   #toldOthersPpm = 0;
   readonly #accounts = new Accounts();
+  #lentLevel = new LentLevel();
   readonly #uncharged = new UnchargedTime();
   /**
    * The driver's count and the held memory from which the overhead was computed last; null if it must be computed
@@ -165,7 +168,11 @@ export class GpuSlice {
     const chargedNs = before === null ? null : this.#note(before, now, waiting, elapsedNs);
     if (before === null) this.#noteFirst(now);
     const { share, softLimit, priority = 'normal' } = this.live;
-    const givesWay = this.live.givesWay !== undefined && priority !== 'low' && now.lentAtNs > 0n;
+    const givesWay =
+      this.live.givesWay !== undefined &&
+      priority !== 'low' &&
+      now.lentAtNs > 0n &&
+      (priority === 'high' || this.#isLevelBelieved(before, now, nowNs));
     return {
       id: this.slice.id,
       share,
@@ -308,6 +315,17 @@ export class GpuSlice {
   #openReader(): UsageReader | null {
     const { usage } = this.slice;
     return usage.ok ? usage.reader : null;
+  }
+
+  #isLevelBelieved(before: PaceUsage | null, { chargedNs, lentAtNs }: PaceUsage, nowNs: bigint): boolean {
+    if (before === null) this.#lentLevel = new LentLevel();
+    return this.#lentLevel.believes({
+      nowNs,
+      lentAtNs,
+      chargedNs: chargedNs - (before?.chargedNs ?? chargedNs),
+      share: this.live.share,
+      correctionPpm: this.#published?.correctionPpm ?? PPM_WHOLE,
+    });
   }
 
   #noteFirst({ chargedNs, launches, unknownLaunches }: PaceUsage): void {

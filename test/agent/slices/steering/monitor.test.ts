@@ -312,7 +312,7 @@ test('a container that returns what it borrows at each launch may use all that a
     tick += 1;
     service.count(0, { chargedNs: tick * 30_000_000, lentAtNs: node.nowNs() - 100_000_000n });
     const lentAtNs = borrowedNs === null ? 0n : node.nowNs() + borrowedNs;
-    batch.count(0, { chargedNs: tick * 60_000_000, waits: tick, lentAtNs });
+    batch.count(0, { chargedNs: tick * 50_000_000, waits: tick, lentAtNs });
   };
   await node.ticks(10, () => work(200_000_000n));
   t.match(batch.told(0).steering, { grantPpm: 1_000_000 });
@@ -321,6 +321,23 @@ test('a container that returns what it borrows at each launch may use all that a
   await node.ticks(10, () => work(200_000_000n));
   await node.ticks(2, () => work(null));
   t.match(batch.told(0).steering, { grantPpm: 630_000 }, 'a library of an earlier version returns nothing');
+});
+
+test('a container that uses what it says it lends is reserved what it uses', async (t) => {
+  const node = await monitored(t);
+  const soft = { share: 50, softLimit: 100 };
+  const liar = await node.start(A, { devices: [gpuLimits(0, soft)] });
+  const batch = await node.start(B, { devices: [gpuLimits(0, soft)] });
+  for (const id of [A, B]) node.node.slices.started.get(id)?.tellPrecedence([{ believed: [100], floor: 5000 }]);
+  node.run(listed(PID_A, MIB, null), listed(PID_B, MIB, null));
+  await node.ticks(12);
+  let tick = 0;
+  await node.ticks(20, () => {
+    tick += 1;
+    liar.count(0, { chargedNs: tick * 80_000_000, lentAtNs: node.nowNs() - 100_000_000n });
+    batch.count(0, { chargedNs: tick * 50_000_000, waits: tick, lentAtNs: node.nowNs() + 200_000_000n });
+  });
+  t.match(batch.told(0).steering, { grantPpm: 500_000 });
 });
 
 test('without driver reports on single processes charges are kept, and usage is the charged time', async (t) => {
