@@ -7,6 +7,16 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Loads a compiled library, which cannot be part of a JavaScript file. */
 export const KOFFI = 'koffi';
 
+/** grpc-js needs proto-loader only for channelz and load reports, services that nothing here offers. */
+const WITHOUT_UNUSED_SERVICES = {
+  name: 'without-unused-services',
+  setup({ onResolve }) {
+    onResolve({ filter: /^@grpc\/proto-loader$/ }, ({ path, importer }) =>
+      importer.includes('/node_modules/@grpc/grpc-js/') ? { path, external: true } : undefined,
+    );
+  },
+};
+
 /**
  * Options of esbuild that put programs of dist/src, and everything they import, into a few files below
  * TARGET/dist/src. The same sources give the same bytes: nothing in them depends on the time, the machine or the path.
@@ -26,6 +36,7 @@ export function bundleOptions(target, entryPoints) {
     format: 'esm',
     // The last two are accelerators that their users do without; nothing here speaks SSH.
     external: [KOFFI, 'cpu-features', '*.node'],
+    plugins: [WITHOUT_UNUSED_SERVICES],
     // Packages of the older module system ask for these.
     banner: {
       js: [

@@ -4,7 +4,7 @@
 //     node scripts/bundle.mjs DIRECTORY [CPU [NODE_MODULES]]
 //
 // DIRECTORY then holds what `npm install` would have put there, as far as it is needed: the bundle at
-// dist/src/cli/main.js, which finds proto/, etc/ and native/build/ where it would find them in the repository, koffi
+// dist/src/cli/main.js, which finds etc/ and native/build/ where it would find them in the repository, koffi
 // for this platform or that of CPU, and the licences of every package in it. The same sources give the same bytes.
 import { build } from 'esbuild';
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -24,16 +24,18 @@ await mkdir(target, { recursive: true });
 const AGENT = 'agent-program.js';
 const bundles = [
   await build(bundleOptions(target, [`dist/src/cli/${AGENT}`])),
-  await build({
-    ...bundleOptions(target, [
-      'dist/src/cli/main.js',
-      'dist/src/cli/kubectl-gpu.js',
-      'dist/src/cli/kubectl-complete-gpu.js',
-      // A program that `doctor` starts.
-      'dist/src/agent/doctor/interposition-probe.js',
-    ]),
-    plugins: [leftOutside(AGENT)],
-  }),
+  await build(
+    withPlugin(
+      leftOutside(AGENT),
+      bundleOptions(target, [
+        'dist/src/cli/main.js',
+        'dist/src/cli/kubectl-gpu.js',
+        'dist/src/cli/kubectl-complete-gpu.js',
+        // A program that `doctor` starts.
+        'dist/src/agent/doctor/interposition-probe.js',
+      ]),
+    ),
+  ),
 ];
 
 const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
@@ -43,13 +45,17 @@ await writeFile(
   `${JSON.stringify({ name, version, description, license, type, engines, bin }, null, 2)}\n`,
 );
 // Read at run time.
-for (const directory of ['proto', 'etc', 'src/page/parts', 'src/agent/display/page', 'src/console/page'])
+for (const directory of ['etc', 'src/page/parts', 'src/agent/display/page', 'src/console/page'])
   await cp(join(ROOT, directory), join(target, directory), { recursive: true });
 await copyKoffi();
 await writeFile(
   join(target, 'LICENCES.md'),
   await licences([...new Set(bundles.flatMap(({ metafile }) => packagesIn(metafile))), join('node_modules', KOFFI)]),
 );
+
+function withPlugin(plugin, options) {
+  return { ...options, plugins: [...options.plugins, plugin] };
+}
 
 /** Leaves imports of a bundled program as they are written: it lies beside. */
 function leftOutside(program) {

@@ -1,10 +1,11 @@
-// Writes src/rpc/gen from proto/, or with --check fails when they disagree. The options match those of
-// src/rpc/proto.ts.
+// Writes src/rpc/gen from proto/, or with --check fails when they disagree: the types of messages, by the options of
+// src/rpc/proto.ts, and for each file what it declares.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import protobuf from 'protobufjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = join(root, 'src/rpc/gen');
@@ -17,6 +18,18 @@ const withoutUnused = (text) =>
     : text
         .replace(/^type SubtypeConstructor<[^]*?^};\n\n/m, '')
         .replace(/^import type \* as grpc from '@grpc\/grpc-js';?\n/m, (line) => (/\bgrpc\./.test(text) ? line : ''));
+
+/** A module with what a file of proto/ declares, as protobufjs takes it. A function, so that only what is used is made. */
+async function declarationsOf(file) {
+  const declared = new protobuf.Root();
+  await declared.load(join(root, 'proto', file), { keepCase: true });
+  return [
+    `// Original file: proto/${file}`,
+    '',
+    `export const declarations = (): object => (${JSON.stringify(declared.resolveAll().toJSON(), null, 2)});`,
+    '',
+  ].join('\n');
+}
 
 const filesBelow = (directory) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
@@ -51,6 +64,8 @@ try {
     const text = readFileSync(file, 'utf8').replaceAll(root, '');
     writeFileSync(file, withoutUnused(text));
   }
+  for (const file of protos)
+    writeFileSync(join(fresh, `${file.replace(/\.proto$/, '')}.declarations.ts`), await declarationsOf(file));
   if (process.argv.includes('--check')) {
     const differs = [...new Set([...filesBelow(fresh), ...filesBelow(target)])].filter((name) => {
       try {

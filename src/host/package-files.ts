@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-/** The folder of package.json, with `proto`, `etc`, `native` and `dist`; the bundle has the same layout. */
+/** The folder of package.json, with `etc`, `native` and `dist`; the bundle has the same layout. */
 const ROOT = new URL('../../../', import.meta.url);
 
 /** The absolute path of a file or folder that this package ships, for example `etc/xid-classes.json`. */

@@ -6,7 +6,7 @@ import type { RpcHandler } from './grpc-call.js';
 import { GrpcConnection, type RpcMethod } from './grpc-connection.js';
 
 export interface RpcService {
-  /** Read when the first caller connects: a getter delays the parsing of the `.proto` file until then. */
+  /** Read when the first caller connects: a getter delays until then what its protocol declares. */
   readonly definition: ServiceDefinition;
   /** By the method's name. */
   readonly handlers: Readonly<Record<string, RpcHandler<never, unknown>>>;

@@ -9,7 +9,7 @@ interface BundleParts {
 
 const PROGRAM = 'dist/src/cli/agent-program.js';
 /** What the agent reads from its package, and the package with compiled code. */
-const BESIDE = ['package.json', 'proto', 'etc', 'src', 'native', 'node_modules'];
+const BESIDE = ['package.json', 'etc', 'src', 'native', 'node_modules'];
 const START = `import { gpuManager } from './agent-program.js';
 process.exitCode = await gpuManager(process.argv.slice(2));
 `;
