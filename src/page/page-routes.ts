@@ -1,4 +1,4 @@
-import type { Answer } from '../http/answer.js';
+import { plain, type Answer } from '../http/answer.js';
 import type { HttpRequest, Route } from '../http/listener.js';
 import type { PageFile } from './page-files.js';
 
@@ -8,6 +8,34 @@ export function pageRoutes(page: ReadonlyMap<string, PageFile>): [string, Route]
     path,
     { method: 'GET', isOpen: true, answer: (request) => pageAnswer(request, file) },
   ]);
+}
+
+/**
+ * The same for a page that is read at the first request for a file of it: a daemon that starts need not wait for what
+ * most of its readers never ask for. If that fails, the next request tries again.
+ */
+export function pageReadAtFirst(read: () => Promise<ReadonlyMap<string, PageFile>>): (path: string) => Route | null {
+  let page: Promise<ReadonlyMap<string, PageFile>> | null = null;
+  const files = async (): Promise<ReadonlyMap<string, PageFile>> => {
+    page ??= read();
+    try {
+      return await page;
+    } catch (error) {
+      page = null;
+      throw error;
+    }
+  };
+  return (path) => {
+    if (path !== '/' && !path.startsWith('/page/')) return null;
+    return {
+      method: 'GET',
+      isOpen: true,
+      answer: async (request) => {
+        const file = (await files()).get(path);
+        return file === undefined ? plain(404, 'not found') : pageAnswer(request, file);
+      },
+    };
+  };
 }
 
 function pageAnswer({ headers: asked }: HttpRequest, { type, body, etag, link }: PageFile): Answer {

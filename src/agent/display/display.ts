@@ -72,7 +72,7 @@ export async function openDisplay({
     journal,
     feed: new LiveFeed({ view, history, journal, clock, log }),
     doctor,
-    page: await readPageFiles(NODE_PAGE),
+    page: () => readPageFiles(NODE_PAGE),
     certificate: displayTls(config, clock, log),
     access:
       config.tokenReview && apiServer !== null

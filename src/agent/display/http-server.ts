@@ -14,7 +14,7 @@ import type { LiveFeed } from './live-feed.js';
 import type { Metrics } from '../../http/metrics.js';
 import type { PageFile } from '../../page/page-files.js';
 import { PAGE_POLICY } from '../../page/page-policy.js';
-import { pageRoutes } from '../../page/page-routes.js';
+import { pageReadAtFirst } from '../../page/page-routes.js';
 
 export interface HttpServerOptions {
   readonly address: string;
@@ -26,8 +26,8 @@ export interface HttpServerOptions {
   readonly feed: LiveFeed;
   /** Checks the node, for `kubectl gpu doctor`; null: not offered. Rejects if the checks cannot run. */
   readonly doctor?: (() => Promise<readonly unknown[]>) | null;
-  /** Files of the page, by URL path. */
-  readonly page: ReadonlyMap<string, PageFile>;
+  /** Reads the files of the page, by URL path. */
+  readonly page: () => Promise<ReadonlyMap<string, PageFile>>;
   /** Null: plain HTTP. */
   readonly certificate: TlsSource | null;
   /** Decides which requests may read the node's data; null: every request. */
@@ -46,6 +46,7 @@ export class HttpServer {
     this.#options = options;
     const { address, port, certificate: tls, access, log } = options;
     const routes = this.#routes();
+    const pageRoute = pageReadAtFirst(options.page);
     this.#listener = new Listener({
       address,
       port,
@@ -56,6 +57,7 @@ export class HttpServer {
       notReady: () => options.view.notReady(),
       route: (path) =>
         routes.get(path) ??
+        pageRoute(path) ??
         (path.startsWith(ALLOCATIONS) ? this.#get(() => this.#allocation(path.slice(ALLOCATIONS.length))) : null),
     });
   }
@@ -77,7 +79,7 @@ export class HttpServer {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { view, metrics, journal, page, feed } = this.#options;
+    const { view, metrics, journal, feed } = this.#options;
     const prometheus = metricsRoute(metrics);
     const graph = sharedAnswer(() => jsonText(gatewayJson({ graph: view.graph({ extended: false }) })));
     const extendedGraph = sharedAnswer(() => jsonText(gatewayJson({ graph: view.graph({ extended: true }) })));
@@ -104,7 +106,7 @@ export class HttpServer {
         },
       })),
     };
-    return new Map([...Object.entries(data), ...pageRoutes(page)]);
+    return new Map(Object.entries(data));
   }
 
   #get(answer: (request: HttpRequest) => Answer | Promise<Answer>): Route {

@@ -196,7 +196,7 @@ export async function served(
     history,
     journal,
     feed,
-    page: await readPageFiles(NODE_PAGE),
+    page: () => readPageFiles(NODE_PAGE),
     certificate: null,
     access: null,
     log,
