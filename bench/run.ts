@@ -46,11 +46,13 @@ function help(): string {
       .split(/(?<=[.:;,]) /u, 1);
     return `  ${name.padEnd(18)}${sentence.replace(/[.:;,]$/u, '')}`;
   });
-  return `npm run bench                     all benchmarks, about 45 minutes on two cores; writes a report to bench/out
+  return `npm run bench                     all benchmarks, about 37 minutes on two cores; writes a report to bench/out
+                                  after each of them
 npm run bench -- NAME [OPTION...] one of them
 npm run bench -- NAME --help      what it measures, and its options
 
-  --runs N       the medians of N runs, with their spread; without a NAME three of each that has a goal (bench/summary/goals.ts)
+  --runs N       the medians of N runs, with their spread; otherwise one of a NAME, and without a NAME as many as three
+                 samples of each figure with a goal take (bench/summary/goals.ts, standard-runs.ts)
   --json         one line of JSON per figure
   --report DIR   writes the report to this folder
   --only A,B     these of all benchmarks, as without a NAME
