@@ -30,8 +30,8 @@ const FIRST_POD_MS = 500;
  * What the agent costs: a process of its own (`gpu-manager run`, bundled as in the image) on eight simulated GPUs, read
  * through NVML, with 8, 64 and 256 containers that have a process each (except the last six, see below); idle, and
  * while each of them works a hundredth of its time. Measured by /proc, all threads together: the simulated NVML runs in
- * the agent and checks whether the processes of its machine are alive, which costs more with each of them. The agents
- * of a load run side by side; started by root, they keep usage files in a tmpfs, as the DaemonSet has it. The baseline
+ * the agent and checks whether the processes of its machine are alive, which costs more with each of them. All agents
+ * run side by side; started by root, they keep usage files in a tmpfs, as the DaemonSet has it. The baseline
  * of CPU time is a Node process beside them that wakes ten times a second, as the agent does, and does nothing. Also
  * the first answer of all of an agent that has registered half a second before.
  *
@@ -55,23 +55,20 @@ async function measure(main: string, { args, report }: BenchOptions): Promise<vo
   if (args.includes('start') || (manners.length === 0 && counts.length === 0)) await measureStarts(main, report);
   if (args.includes('start')) return;
   const { residentMib: emptyMib } = await emptyNode();
-  for (const manner of manners.length > 0 ? manners : (Object.keys(MANNERS) as Manner[]))
-    for (const { costs, wakingPercent } of await measureCosts(
-      main,
-      counts.length > 0 ? counts : COUNTS,
-      MANNERS[manner],
-      quick,
-    )) {
-      report(measured(`CPU at ${manner}, a Node that only wakes`, wakingPercent, '% of a core'));
-      const [few] = costs;
-      for (const { count, percent, resident } of costs) {
-        const row = `at ${manner}, ${count} containers`;
-        report(measured(`CPU ${row}`, percent, '% of a core', wakingPercent));
-        if (few !== undefined && few.count < count)
-          report(measured(`CPU ${row} beside ${few.count}`, percent, '% of a core', few.percent));
-        report(measured(`resident ${row}`, resident, 'MiB', emptyMib));
-      }
+  const rows = (manners.length > 0 ? manners : (Object.keys(MANNERS) as Manner[])).flatMap((manner) =>
+    (counts.length > 0 ? counts : COUNTS).map((count): Row => ({ manner, count })),
+  );
+  for (const { costs, wakingPercent } of await measureCosts(main, rows, quick)) {
+    report(measured('CPU, a Node that only wakes', wakingPercent, '% of a core'));
+    for (const { manner, count, percent, resident } of costs) {
+      const row = `at ${manner}, ${count} containers`;
+      const few = costs.find((other) => other.manner === manner);
+      report(measured(`CPU ${row}`, percent, '% of a core', wakingPercent));
+      if (few !== undefined && few.count < count)
+        report(measured(`CPU ${row} beside ${few.count}`, percent, '% of a core', few.percent));
+      report(measured(`resident ${row}`, resident, 'MiB', emptyMib));
     }
+  }
 }
 
 /** Starts an empty Node and the agent in turn, and asks each agent a first question. */
@@ -97,8 +94,13 @@ async function measureStarts(main: string, report: BenchOptions['report']): Prom
   }
 }
 
-interface Cost {
+/** An agent with so many containers of one manner. */
+interface Row {
+  readonly manner: Manner;
   readonly count: number;
+}
+
+interface Cost extends Row {
   readonly percent: number;
   readonly resident: number;
 }
@@ -109,22 +111,17 @@ interface Sample {
   readonly wakingPercent: number;
 }
 
-/** Agents with these numbers of containers, each on a node of its own, all at the same time; several samples. */
-async function measureCosts(
-  main: string,
-  counts: readonly number[],
-  manner: string,
-  quick: boolean,
-): Promise<Sample[]> {
+/** All these agents, each on a node of its own, at the same time; several samples. */
+async function measureCosts(main: string, rows: readonly Row[], quick: boolean): Promise<Sample[]> {
   const nodes: BenchNode[] = [];
   const waking = new WakingNode();
   try {
-    for (const count of counts) {
+    for (const { manner, count } of rows) {
       const node = await BenchNode.open(GPUS, main);
       nodes.push(node);
       await node.agent.start();
       for (let container = 0; container < count; container += 1)
-        await node.run(PART.cores, PART.memoryBlocks, container < MAX_PROGRAMS ? manner : null);
+        await node.run(PART.cores, PART.memoryBlocks, container < MAX_PROGRAMS ? MANNERS[manner] : null);
     }
     await sleep(quick ? QUICK_WARM_UP_MS : WARM_UP_MS);
     const samples: Sample[] = [];
@@ -137,10 +134,10 @@ async function measureCosts(
       const [wakingPercent = NaN, ...percents] = pids.map(
         (pid, at) => (100 * (cpuSeconds(pid) - (before[at] ?? NaN))) / seconds,
       );
-      const costs = nodes.map(({ agent }, at) => ({
-        count: counts[at] ?? NaN,
+      const costs = rows.map((row, at) => ({
+        ...row,
         percent: percents[at] ?? NaN,
-        resident: residentMib(agent.pid),
+        resident: residentMib(nodes[at]?.agent.pid ?? 0),
       }));
       samples.push({ costs, wakingPercent });
     }

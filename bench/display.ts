@@ -1,19 +1,20 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SimulatedNode } from '../src/simulation/simulated-node.js';
 import { printMatrix } from '../src/gpu/topology/matrix-print.js';
 import { silentLog } from '../src/host/log.js';
+import { RENEWED_AFTER_MS } from '../src/http/shared-answer.js';
 import { referenceMs } from '../test/harness/reference-work.js';
 import { SIXTEEN } from './machines/sixteen.js';
 import { measured, type BenchOptions } from './report.js';
 
 const SLICES = 500;
+const PATHS = ['/api/node', '/usage', '/graph', '/metrics', '/'] as const;
 /** Each sample of a figure is of so many rounds. */
 const ROUNDS = 10;
 const SAMPLES = 3;
-/** Renderings of a document take at most a twenty-fifth of the time. */
-const TIMES_RENDERING = 25;
 
 /**
  * What the agent's pages cost: the answers of a node of 16 GPUs with 500 live containers, from the ledger and the
@@ -53,29 +54,26 @@ export async function run(options: BenchOptions): Promise<void> {
 
 async function measureAnswers({ report, note }: BenchOptions, base: string): Promise<void> {
   const reference = referenceMs();
-  for (const path of ['/api/node', '/usage', '/graph', '/metrics', '/']) {
-    let bytes = 0;
-    for (let sample = 0; sample < SAMPLES; sample++) {
-      const times: number[] = [];
-      for (let round = 0; round < ROUNDS; round++) {
+  const bytes = new Map<string, number>();
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    const times = new Map(PATHS.map((path) => [path, [] as number[]]));
+    for (let round = 0; round < ROUNDS; round++) {
+      // The pages by turns: each is rendered anew, since its last rendering is older than this pause.
+      await sleep(RENEWED_AFTER_MS + 1);
+      for (const path of PATHS) {
         const started = performance.now();
-        bytes = (await (await fetch(`${base}${path}`)).arrayBuffer()).byteLength;
-        times.push(performance.now() - started);
-        // A reader that asks again sooner gets the answer that was rendered before.
-        await pause(TIMES_RENDERING * (performance.now() - started));
+        bytes.set(path, (await (await fetch(`${base}${path}`)).arrayBuffer()).byteLength);
+        times.get(path)?.push(performance.now() - started);
       }
-      for (const [label, at] of [
+    }
+    for (const [path, of] of times)
+      for (const [label, part] of [
         ['median', 0.5],
         ['p99', 0.99],
       ] as const)
-        report(measured(`GET ${path}, ${label}`, quantile(times, at), 'ms', reference));
-    }
-    note(`GET ${path}: ${bytes} bytes`);
+        report(measured(`GET ${path}, ${label}`, quantile(of, part), 'ms', reference));
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+  for (const [path, count] of bytes) note(`GET ${path}: ${count} bytes`);
 }
 
 function quantile(values: readonly number[], at: number): number {

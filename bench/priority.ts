@@ -33,7 +33,7 @@ const CASES: readonly Case[] = [
  * halves, and equal shares that lend their idle time to each other. The simulated GPU gives all of its multiprocessors
  * to one context at a time, in time slices of 2 ms, and interrupts kernels at their end, as GPUs do without MPS.
  *
- *     npm run bench -- priority [--quick] [CASE...]      cases whose name contains one of these texts
+ *     npm run bench -- priority [--quick] [CASE...]      cases of these names, or whose name contains one of these texts
  */
 export async function run({ args, report }: BenchOptions): Promise<void> {
   const seconds = args.includes('--quick') ? QUICK_SECONDS : SECONDS;
@@ -41,7 +41,7 @@ export async function run({ args, report }: BenchOptions): Promise<void> {
   const agent = await SteeringAgent.start(machine);
   const results: { readonly one: Case; readonly result: Served }[] = [];
   const wanted = args.filter((argument) => !argument.startsWith('-'));
-  const cases = CASES.filter(({ name }) => wanted.length === 0 || wanted.some((text) => name.includes(text)));
+  const cases = CASES.filter(({ name }) => wanted.length === 0 || wanted.some((text) => isMeant(name, text)));
   try {
     for (const one of cases)
       results.push({ one, result: await serve(machine, agent, { pattern: SERVICE, ...one }, seconds) });
@@ -62,4 +62,9 @@ export async function run({ args, report }: BenchOptions): Promise<void> {
     if (batch.priority === 'low')
       report(measured(`${name}: p99 beyond one kernel of the batch`, result.p99Ms - kernelMs, 'ms', aloneP99));
   }
+}
+
+/** The name of a case means this one only. */
+function isMeant(name: string, text: string): boolean {
+  return CASES.some((one) => one.name === text) ? name === text : name.includes(text);
 }

@@ -1,17 +1,19 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { tableOf, type Bench, type Measurement } from './report.js';
-import { machineFacts } from './summary/machine.js';
-import { judge, missesText } from './summary/judgement.js';
-import { keepTogether, removeLeftovers } from './summary/leftovers.js';
-import { combined } from './summary/repeated-runs.js';
-import { compareReports, readReport, regressionText, type ReportDocument } from './summary/regressions.js';
+import { tableOf } from './report.js';
+import { Recording } from './runs/recording.js';
+import { runBench, type BenchFile } from './runs/run-bench.js';
+import { NOTHING, WholeRun, withoutFailures, type Measured } from './runs/whole-run.js';
 import type { BenchResult } from './summary/bench-result.js';
+import { gapsText, judge, missesText } from './summary/judgement.js';
+import { keepTogether } from './summary/leftovers.js';
+import { machineFacts, type MachineFacts } from './summary/machine.js';
+import { compareReports, readReport, regressionText, type ReportDocument } from './summary/regressions.js';
 import { writeReport } from './summary/report-file.js';
 import { standardRun } from './summary/standard-runs.js';
 
-const directory = fileURLToPath(new URL('.', import.meta.url));
+const BENCHES = fileURLToPath(new URL('.', import.meta.url));
 const SOURCES = fileURLToPath(new URL('../../bench', import.meta.url));
 const REPORT_DIRECTORY = fileURLToPath(new URL('../../bench/out', import.meta.url));
 const NOT_BENCHES = new Set(['run.js', 'report.js']);
@@ -22,7 +24,7 @@ class UsageError extends Error {}
 
 /** Every file of this folder is a benchmark; code that several benchmarks share is in folders below. */
 function benchNames(): string[] {
-  return readdirSync(directory)
+  return readdirSync(BENCHES)
     .filter((file) => file.endsWith('.js') && !NOT_BENCHES.has(file))
     .map((file) => file.replace(/\.js$/u, ''))
     .sort();
@@ -44,13 +46,17 @@ function help(): string {
       .split(/(?<=[.:;,]) /u, 1);
     return `  ${name.padEnd(18)}${sentence.replace(/[.:;,]$/u, '')}`;
   });
-  return `npm run bench                     all benchmarks, about 45 minutes on two cores; writes a report to bench/out
+  return `npm run bench                     all benchmarks, about 37 minutes on two cores; writes a report to bench/out
+                                  after each of them
 npm run bench -- NAME [OPTION...] one of them
 npm run bench -- NAME --help      what it measures, and its options
 
-  --runs N       the medians of N runs, with their spread; without a NAME three of each that has a goal (bench/summary/goals.ts)
+  --runs N       the medians of N runs, with their spread; otherwise one of a NAME, and without a NAME as many as three
+                 samples of each figure with a goal take (bench/summary/goals.ts, standard-runs.ts)
   --json         one line of JSON per figure
   --report DIR   writes the report to this folder
+  --only A,B     these of all benchmarks, as without a NAME
+  --resume       keeps what the folder's report.json has of this commit, and measures the rest
   --compare FILE says which ratios are worse by more than 20 % and more than noise than in the JSON of an earlier
                  report, and fails if one of them has a goal
 
@@ -62,90 +68,26 @@ function introductionOf(name: string): string {
   return helpOf(name).replace(/\n\n {4}npm run [^]*/u, '');
 }
 
-/** Runs a benchmark; the results of its sections, the first of which has the benchmark's name. */
-async function runBench(name: string, json: boolean, args: readonly string[]): Promise<BenchResult[]> {
-  const bench = (await import(`./${name}.js`)) as { run: Bench };
-  const results: { bench: string; figures: Measurement[]; notes: string[] }[] = [];
-  const begin = (title: string): void => {
-    if (!json) console.log(`== ${title}`);
-    results.push({ bench: title, figures: [], notes: [] });
-  };
-  const finish = (): void => {
-    const figures = results.at(-1)?.figures ?? [];
-    if (!json && figures.length > 0) console.log(tableOf(figures));
-  };
-  const section = (title: string): void => {
-    finish();
-    begin(`${name}-${title}`);
-  };
-  const report = (figure: Measurement): void => {
-    if (json) console.log(JSON.stringify(figure));
-    results.at(-1)?.figures.push(figure);
-  };
-  const note = (text: string): void => {
-    results.at(-1)?.notes.push(text);
-    if (json) console.error(text);
-    else console.log(text);
-  };
-  begin(name);
-  await bench.run({ json, args, section, report, note });
-  finish();
-  return results;
-}
-
-/** Runs a benchmark several times; the medians of its figures. */
-async function runRepeatedly(
-  name: string,
-  runs: number,
-  json: boolean,
-  args: readonly string[],
-): Promise<BenchResult[]> {
-  const all: BenchResult[][] = [];
-  for (let run = 0; run < runs; run += 1) {
-    try {
-      all.push(await runBench(name, json, args));
-    } finally {
-      const left = removeLeftovers();
-      if (left.length > 0) {
-        console.error(`${name} left behind, and the runner removed:\n${left.map((line) => `  ${line}`).join('\n')}`);
-        process.exitCode = 1;
-      }
-    }
-  }
-  return combined(all);
-}
-
-/**
- * Runs every benchmark, what has a goal three times unless `runs` says otherwise; one that fails does not keep the
- * others from being reported.
- */
-async function runAll(runs: number | null, json: boolean): Promise<BenchResult[]> {
-  const results: BenchResult[] = [];
-  for (const name of benchNames()) {
-    const began = performance.now();
-    const standard = standardRun(name);
-    try {
-      results.push(...(await runRepeatedly(name, runs ?? standard.runs, json, standard.args)));
-    } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
-      console.error(`${name} failed: ${text}`);
-      results.push({ bench: name, figures: [], notes: [`failed: ${text}`] });
-      process.exitCode = 1;
-    }
-    console.error(`${name} took ${((performance.now() - began) / 1000).toFixed(0)} s`);
-  }
-  return results;
-}
-
-/** Takes `--report DIRECTORY`, `--compare FILE` and `--runs N` out of a command line. */
-function commonOptions(args: readonly string[]): {
-  readonly directory: string | null;
+/** The options of the runner. */
+interface Options {
+  readonly json: boolean;
+  readonly directory: string;
+  /** A single benchmark writes a report only if a folder is named. */
+  readonly writes: boolean;
   readonly earlier: ReportDocument | null;
   /** Null: as many as usual. */
   readonly runs: number | null;
+  /** The benchmarks of a whole run. */
+  readonly names: readonly string[];
+  /** A whole run keeps what its folder has. */
+  readonly resumes: boolean;
   readonly rest: readonly string[];
-} {
-  const rest = [...args];
+}
+
+function optionsOf(argv: readonly string[]): Options {
+  // `--json`, or `-o json` as in the other commands.
+  const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
+  const rest = argv.filter((argument) => argument !== '--json' && argument !== '--resume');
   const take = (option: string): string | null => {
     const at = rest.indexOf(option);
     if (at < 0) return null;
@@ -155,11 +97,29 @@ function commonOptions(args: readonly string[]): {
   };
   const directory = take('--report');
   const compare = take('--compare');
+  const only = take('--only');
   const given = take('--runs');
   const runs = given === null ? null : Number(given);
   if (runs !== null && (!Number.isInteger(runs) || runs < 1))
     throw new UsageError('--runs needs a whole number of at least 1');
-  return { directory, earlier: compare === null ? null : earlierReport(compare), runs, rest };
+  return {
+    json,
+    directory: directory ?? REPORT_DIRECTORY,
+    writes: directory !== null,
+    earlier: compare === null ? null : earlierReport(compare),
+    runs,
+    names: only === null ? benchNames() : only.split(',').map(checkedName),
+    resumes: argv.includes('--resume'),
+    rest,
+  };
+}
+
+const fileOf = (name: string): BenchFile => ({ name, path: join(BENCHES, `${name}.js`) });
+
+function checkedName(name: string): string {
+  if (!benchNames().includes(name))
+    throw new UsageError(`no benchmark "${name}": there are ${benchNames().join(', ')}`);
+  return name;
 }
 
 function earlierReport(path: string): ReportDocument {
@@ -168,6 +128,67 @@ function earlierReport(path: string): ReportDocument {
   } catch (error) {
     throw new UsageError(`--compare: ${(error as Error).message}`);
   }
+}
+
+/**
+ * Runs benchmarks as the standard has it, and writes the report after each, so that nothing is lost whatever ends this
+ * run.
+ */
+async function runAll({ json, directory, earlier, runs, names, resumes }: Options): Promise<void> {
+  const facts = machineFacts();
+  const whole = new WholeRun((name) => ({ ...standardRun(name), ...(runs === null ? {} : { runs }) }), json);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => whole.end(signal));
+  let measured = resumes ? keptOf(directory, facts) : NOTHING;
+  let path: string | null = null;
+  for await (measured of whole.measure(names.map(fileOf), measured))
+    path = writeReport(directory, { name: 'report', introduction: '', facts, ...measured });
+  if (path !== null) console.error(`written: ${path}`);
+  const { ran, results } = measured;
+  const failed = ran.filter(({ failure }) => failure !== null);
+  for (const { bench, failure } of failed) console.error(`${bench} failed: ${failure}`);
+  if (failed.length > 0) process.exitCode = 1;
+  conclude(earlier, results);
+  const gaps = gapsText(judge(results), names);
+  if (gaps !== '') console.error(`goals without a median of several samples:\n${gaps}`);
+  if (whole.signal === null) return;
+  console.error(`ended early by ${whole.signal}; --resume measures the rest`);
+  process.exitCode = whole.signal === 'SIGINT' ? 130 : 143;
+}
+
+/** What a whole run of the same commit has measured into this folder without a failure. */
+function keptOf(directory: string, { commit }: MachineFacts): Measured {
+  const path = join(directory, 'report.json');
+  let earlier: ReportDocument;
+  try {
+    earlier = readReport(path);
+  } catch (error) {
+    throw new UsageError(`--resume: ${(error as Error).message}`);
+  }
+  if (earlier.commit !== commit)
+    throw new UsageError(`--resume: ${path} is of commit ${earlier.commit}, and this is ${commit}`);
+  const kept = withoutFailures(earlier);
+  console.error(`kept: ${kept.ran.map(({ bench }) => bench).join(', ')}`);
+  return kept;
+}
+
+/** Runs one benchmark in this process. */
+async function runOne(name: string, args: readonly string[], options: Options): Promise<void> {
+  const { json, directory, writes, earlier, runs } = options;
+  keepTogether();
+  const recording = new Recording(name);
+  try {
+    await runBench(fileOf(name), { runs: runs ?? 1, args }, json, recording.add);
+  } catch (error) {
+    console.error(`${name} failed:`, error);
+    recording.add({ kind: 'failure', text: error instanceof Error ? error.message : String(error) });
+  }
+  const { results, failure } = recording;
+  if (failure !== null) process.exitCode = 1;
+  if (runs !== null && runs > 1 && !json)
+    for (const { bench, figures } of results) console.log(`== ${bench}, ${runs} runs\n${tableOf(figures)}`);
+  const report = { name, introduction: introductionOf(name), facts: machineFacts(), results };
+  if (writes) console.error(`written: ${writeReport(directory, report)}`);
+  conclude(earlier, results);
 }
 
 /** Prints the goals that were missed, and what is worse than in the earlier report; a regression is the exit code 1. */
@@ -182,38 +203,17 @@ function conclude(earlier: ReportDocument | null, results: readonly BenchResult[
 }
 
 async function main(argv: readonly string[]): Promise<void> {
-  // `--json`, or `-o json` as in the other commands.
-  const json = argv.includes('--json') || argv.some((argument, at) => argument === '-o' && argv[at + 1] === 'json');
-  const { directory, earlier, runs, rest } = commonOptions(argv.filter((argument) => argument !== '--json'));
-  const [first, ...others] = rest;
+  const options = optionsOf(argv);
+  const [first, ...others] = options.rest;
   if (first !== undefined && HELP.has(first)) {
     console.log(help());
     return;
   }
-  keepTogether();
-  const written = (name: string, introduction: string, results: readonly BenchResult[]): void =>
-    console.error(
-      `written: ${writeReport(directory ?? REPORT_DIRECTORY, { name, introduction, facts: machineFacts(), results })}`,
-    );
   if (first?.startsWith('-') === true && first !== '-o') throw new UsageError(`no option ${first}; see --help`);
-  if (first === undefined || first === '-o') {
-    const all = await runAll(runs, json);
-    written('report', '', all);
-    conclude(earlier, all);
-    return;
-  }
-  if (!benchNames().includes(first))
-    throw new UsageError(`no benchmark "${first}": there are ${benchNames().join(', ')}`);
-  if (others.some((argument) => HELP.has(argument))) {
-    console.log(helpOf(first));
-    return;
-  }
-  const times = runs ?? 1;
-  const results = await runRepeatedly(first, times, json, others);
-  if (times > 1 && !json)
-    for (const { bench, figures } of results) console.log(`== ${bench}, ${times} runs\n${tableOf(figures)}`);
-  if (directory !== null) written(first, introductionOf(first), results);
-  conclude(earlier, results);
+  if (first === undefined || first === '-o') return runAll(options);
+  const name = checkedName(first);
+  if (others.some((argument) => HELP.has(argument))) console.log(helpOf(name));
+  else await runOne(name, others, options);
 }
 
 try {

@@ -14,12 +14,12 @@ import { WaitingPods, type Binding, type Program } from './scheduler/waiting-pod
  * the extender's CPU time are from a further run with Node's profiler.
  *
  *     npm run bench -- scheduler [--kubernetes VERSION] [--nodes 500] [--pods 1000] [--own-core]
- *                                [--short | --claims [--profile FILE]]
+ *                                [--short [--samples 1] | --claims [--profile FILE]]
  *
  * With `--own-core` the extender has a processor for itself, and all other programs share the others in every run.
- * `--short` only compares the extender with none, `--claims` only claims with none of both; `--profile` writes the
- * scheduler's CPU profile of 60 seconds with claims, for `go tool pprof`. It needs root and a built Kubernetes
- * (`npm run kubernetes -- build VERSION`), by default the newest one.
+ * `--short` only compares the extender with none, so many times as `--samples` says; `--claims` only claims with none
+ * of both; `--profile` writes the scheduler's CPU profile of 60 seconds with claims, for `go tool pprof`. It needs root
+ * and a built Kubernetes (`npm run kubernetes -- build VERSION`), by default the newest one.
  */
 export const run: Bench = async ({ args, report, note }) => {
   const { values } = parseArgs({
@@ -30,6 +30,7 @@ export const run: Bench = async ({ args, report, note }) => {
       pods: { type: 'string', default: '1000' },
       'own-core': { type: 'boolean', default: false },
       short: { type: 'boolean', default: false },
+      samples: { type: 'string', default: '1' },
       claims: { type: 'boolean', default: false },
       profile: { type: 'string' },
     },
@@ -46,25 +47,23 @@ export const run: Bench = async ({ args, report, note }) => {
   const waiting = new WaitingPods(version, { nodes, pods, hasOwnCore });
   try {
     await waiting.start();
-    const without = await waiting.bindAll('resources', null);
     const setting = `Kubernetes ${version.name}: ${pods} waiting pods of ${SHARE.cores} cores on ${nodes} simulated nodes of ${GPUS} GPUs${hasOwnCore ? ', the extender on a processor of its own' : ''}; all pods wait when the scheduler starts, and it may make 2,000 requests a second.`;
     if (values.claims) {
+      const without = await waiting.bindAll('resources', null);
       reportBinding('without the extender', without, null, report);
       await reportClaims(version, waiting, without, values.profile ?? null, report, note);
       note(setting);
       return;
     }
-    const beside = await waiting.bindAll('resources', { offer: 'best', isProfiled: false });
-    reportBinding('without the extender', without, null, report);
-    reportBinding('with the extender', beside, without, report);
-    report(measured('the extender: from its start to ready', beside.readySeconds, 's'));
-    report(measured("the extender's resident memory", beside.extenderMib, 'MiB'));
-    note(`CPU time for a pod in ms, without the extender: ${inWords(without)}; with it: ${inWords(beside)}.`);
     if (values.short) {
-      reportExtender(without, beside, null, report);
+      for (let sample = 0; sample < Number(values.samples); sample += 1) {
+        const { without, beside } = await bindBesideNone(waiting, report, note);
+        reportExtender(without, beside, null, report);
+      }
       note(setting);
       return;
     }
+    const { without, beside } = await bindBesideNone(waiting, report, note);
     const profiled = await waiting.bindAll('resources', { offer: 'best', isProfiled: true });
     const all = await waiting.bindAll('resources', { offer: 'all', isProfiled: false });
     reportBinding('with the extender, --offer=all', all, without, report);
@@ -76,6 +75,22 @@ export const run: Bench = async ({ args, report, note }) => {
     await waiting.stop();
   }
 };
+
+/** All pods without the extender, and all with it. */
+async function bindBesideNone(
+  waiting: WaitingPods,
+  report: BenchOptions['report'],
+  note: BenchOptions['note'],
+): Promise<{ readonly without: Binding; readonly beside: Binding }> {
+  const without = await waiting.bindAll('resources', null);
+  const beside = await waiting.bindAll('resources', { offer: 'best', isProfiled: false });
+  reportBinding('without the extender', without, null, report);
+  reportBinding('with the extender', beside, without, report);
+  report(measured('the extender: from its start to ready', beside.readySeconds, 's'));
+  report(measured("the extender's resident memory", beside.extenderMib, 'MiB'));
+  note(`CPU time for a pod in ms, without the extender: ${inWords(without)}; with it: ${inWords(beside)}.`);
+  return { without, beside };
+}
 
 /** `profile`: the file of the scheduler's CPU profile meanwhile; null: none is made. */
 async function reportClaims(

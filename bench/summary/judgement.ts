@@ -38,6 +38,19 @@ export function missesText(judged: readonly Judged[]): string {
   ].join('\n');
 }
 
+/** The goals of these benchmarks that have no figure, or one that is no median of several samples; a line each. */
+export function gapsText(judged: readonly Judged[], benches: readonly string[]): string {
+  const own = GOALS.filter(({ bench }) => benches.includes(bench));
+  const figureOf = (goal: Goal): Measurement | undefined => judged.find((each) => each.goal === goal)?.figure;
+  return own
+    .flatMap((goal) => {
+      const figure = figureOf(goal);
+      if (figure?.spread !== undefined) return [];
+      return [`  ${figure === undefined ? 'not measured' : 'a single sample'}: ${goal.bench}: ${goal.figure}`];
+    })
+    .join('\n');
+}
+
 /** All goals as a Markdown table, the promises in their order. */
 export function judgementTable(judged: readonly Judged[]): string {
   const rows = Object.entries(PROMISES).flatMap(([promise, sentence]) => {

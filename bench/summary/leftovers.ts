@@ -18,22 +18,30 @@ export function memoryDirectory(): string {
 
 /**
  * Gives this process, and all that it starts, a folder of its own for temporary files, and removes what benchmarks left
- * that were killed. A signal ends all that this process has started before it ends this process.
+ * that have ended. However this process ends, all that it has started ends before.
  */
 export function keepTogether(): void {
-  for (const [parent, name, pid] of foldersOfBenchmarks())
-    if (!existsSync(`/proc/${pid}`)) removeFolder(join(parent, name));
+  removeLeftByEnded();
   const own = mkdtempSync(join(TEMPORARY, `${PREFIX}${process.pid}-`));
   process.env['TMPDIR'] = own;
-  process.once('exit', () => removeFolder(own));
+  process.once('exit', () => {
+    removeLeftovers();
+    removeFolder(own);
+  });
   for (const [signal, status] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)
-    process.once(signal, () => {
-      removeLeftovers();
-      process.exit(status);
-    });
+    process.on(signal, () => process.exit(status));
+}
+
+/** Ends the programs and removes the files of benchmarks that were killed. */
+export function removeLeftByEnded(): void {
+  for (const [parent, name, pid] of foldersOfBenchmarks()) {
+    if (existsSync(`/proc/${pid}`)) continue;
+    for (const program of programsWith(`/${PREFIX}${pid}-`)) kill(program);
+    removeFolder(join(parent, name));
+  }
 }
 
 /** Ends the programs and removes the files that this process has left; names them. */
@@ -41,11 +49,7 @@ export function removeLeftovers(): readonly string[] {
   const left: string[] = [];
   for (const pid of descendantsOf(process.pid)) {
     left.push(`the process ${pid} (${commandOf(pid)})`);
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // It has ended meanwhile.
-    }
+    kill(pid);
   }
   for (const [parent, name, pid] of foldersOfBenchmarks()) {
     if (pid !== process.pid) continue;
@@ -69,7 +73,8 @@ function foldersOfBenchmarks(): (readonly [parent: string, name: string, pid: nu
 /** Unmounts everything below a folder, and removes it. */
 export function removeFolder(directory: string): void {
   for (const path of mountsBelow(directory)) unmount(path);
-  rmSync(directory, { recursive: true, force: true });
+  // A program that was ended just now may have written a last file meanwhile.
+  rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
 }
 
 /** The mount points below a directory, the innermost first. */
@@ -78,6 +83,27 @@ function mountsBelow(directory: string): string[] {
     .split('\n')
     .map((line) => line.split(' ')[4] ?? '');
   return points.filter((point) => `${point}/`.startsWith(`${directory}/`)).toReversed();
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** The processes whose environment names this part of a path: what a benchmark starts knows the benchmark's folders. */
+function programsWith(part: string): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/u.test(name) || Number(name) === process.pid) return [];
+    try {
+      return readFileSync(`/proc/${name}/environ`, 'latin1').includes(part) ? [Number(name)] : [];
+    } catch {
+      // It has ended meanwhile, or belongs to another user.
+      return [];
+    }
+  });
 }
 
 /** The processes that a process has started, and those that they have started. */

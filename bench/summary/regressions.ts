@@ -20,10 +20,22 @@ export interface Compared {
   readonly isJudged: boolean;
 }
 
+/** How a benchmark of a whole run went. */
+export interface Ran {
+  readonly bench: string;
+  readonly seconds: number;
+  /** Null: it did not fail. */
+  readonly failure: string | null;
+  /** The names of its results. */
+  readonly sections: readonly string[];
+}
+
 /** The document that `writeReport` puts beside the Markdown, for programs. */
 export interface ReportDocument {
   readonly date: string;
   readonly commit: string | null;
+  /** The benchmarks of a whole run, in their order; empty for that of a single one. */
+  readonly ran: readonly Ran[];
   readonly results: readonly BenchResult[];
 }
 
@@ -40,8 +52,15 @@ export function readReport(path: string): ReportDocument {
   }
   if (!Array.isArray(document.results))
     throw new Error(`${path} holds no results: expected the report.json that npm run bench writes`);
-  return { date: document.date ?? '', commit: document.commit ?? null, results: document.results };
+  const { date = '', commit = null, ran = [], results } = document;
+  return { date, commit, ran, results: results.map(withNumbers) };
 }
+
+/** JSON has no number for a value that is none. */
+const withNumbers = (result: BenchResult): BenchResult => ({
+  ...result,
+  figures: result.figures.map((figure) => ({ ...figure, value: (figure.value as number | null) ?? NaN })),
+});
 
 /** Every figure with a ratio that both reports have, the worst first. */
 export function compareReports(before: readonly BenchResult[], now: readonly BenchResult[]): readonly Compared[] {

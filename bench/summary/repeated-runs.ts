@@ -7,13 +7,17 @@ import type { BenchResult } from './bench-result.js';
  * that a run reports several times counts as often.
  */
 export function combined(runs: readonly (readonly BenchResult[])[]): BenchResult[] {
-  const last = runs.at(-1) ?? [];
-  return last.map(({ bench, figures, notes }) => {
-    const all = runs.flatMap((run) =>
-      run.filter((result) => result.bench === bench).flatMap((result) => result.figures),
-    );
+  const all = runs.flat();
+  const titles = [...new Set(all.map(({ bench }) => bench))];
+  return titles.map((bench) => {
+    const own = all.filter((result) => result.bench === bench);
+    const figures = own.flatMap((result) => result.figures);
     const once = figures.filter((figure, at) => figures.findIndex((other) => isSame(figure, other)) === at);
-    return { bench, notes, figures: once.map((figure) => ofRuns(all.filter((other) => isSame(figure, other)))) };
+    return {
+      bench,
+      notes: own.at(-1)?.notes ?? [],
+      figures: once.map((figure) => ofRuns(figures.filter((other) => isSame(figure, other)))),
+    };
   });
 }
 

@@ -6,7 +6,7 @@ import { comparisonOf, comparisonTable } from './comparison.js';
 import type { MachineFacts } from './machine.js';
 import { judge, judgementTable, promisePictures } from './judgement.js';
 import { plotOf } from './plot.js';
-import type { ReportDocument } from './regressions.js';
+import type { Ran, ReportDocument } from './regressions.js';
 
 /** What a report tells. */
 export interface Report {
@@ -16,6 +16,8 @@ export interface Report {
   readonly introduction: string;
   readonly facts: MachineFacts;
   readonly results: readonly BenchResult[];
+  /** The benchmarks of a whole run; absent for a single one. */
+  readonly ran?: readonly Ran[];
 }
 
 /**
@@ -23,7 +25,7 @@ export interface Report {
  * a table, and a drawing for each promise of the README; then comes a section for each benchmark.
  */
 export function writeReport(directory: string, report: Report): string {
-  const { name, results, facts } = report;
+  const { name, results, facts, ran = [] } = report;
   mkdirSync(directory, { recursive: true });
   const sections = results.map(({ bench, figures, notes }) => {
     const plot = plotOf(bench, figures);
@@ -43,7 +45,7 @@ export function writeReport(directory: string, report: Report): string {
   });
   const path = join(directory, `${name}.md`);
   writeFileSync(path, [headOf(report), ...firstPage(directory, results), ...sections].join('\n'));
-  const document: ReportDocument = { date: facts.date, commit: facts.commit, results };
+  const document: ReportDocument = { date: facts.date, commit: facts.commit, ran, results };
   writeFileSync(join(directory, `${name}.json`), `${JSON.stringify(document, null, 1)}\n`);
   return path;
 }
@@ -58,7 +60,7 @@ function firstPage(directory: string, results: readonly BenchResult[]): string[]
   return ['## Goals\n', judgementTable(judged), ...pictures];
 }
 
-function headOf({ name, introduction, facts }: Report): string {
+function headOf({ name, introduction, facts, ran = [] }: Report): string {
   const { date, commit, processor, cores, memoryGib, kernel, node } = facts;
   const command = name === 'report' ? '`npm run bench`' : `\`npm run bench -- ${name}\``;
   return [
@@ -66,10 +68,18 @@ function headOf({ name, introduction, facts }: Report): string {
     ...(introduction === '' ? [] : [`${introduction}\n`]),
     `Written by ${command} on ${date}${commit === null ? '' : `, commit ${commit}`}.`,
     `Machine: ${processor}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node ${node}.`,
+    ...(ran.length === 0 ? [] : [tookText(ran)]),
     'A figure with two numbers in brackets is the median of several runs, and these are the least and the largest. A',
     'baseline is measured in the same run unless its benchmark says otherwise. Times differ between machines; ratios',
     'hardly do.\n',
   ].join('\n');
+}
+
+/** How long the benchmarks took, and which of them failed. */
+function tookText(ran: readonly Ran[]): string {
+  const minutes = ran.reduce((sum, { seconds }) => sum + seconds, 0) / 60;
+  const failed = ran.filter(({ failure }) => failure !== null).map(({ bench }) => bench);
+  return `${ran.length} benchmarks took ${minutes.toFixed(0)} minutes${failed.length === 0 ? '' : `; failed: ${failed.join(', ')}`}.`;
 }
 
 /** The figures of several variants side by side, the others one below the other. */

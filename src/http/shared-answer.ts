@@ -4,6 +4,8 @@ import type { Answer } from './answer.js';
 const SHARE = 0.04;
 /** Rendering time that a document has after a pause, and the limit of its debt. */
 const MOST_MS = 20;
+/** A caller gets a new rendering at the latest when the last one is this old, however long it took. */
+export const RENEWED_AFTER_MS = MOST_MS / SHARE;
 
 /** Shares one answer among all callers that ask while it is in preparation. */
 export function joined(prepare: () => Promise<Answer>): () => Promise<Answer> {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import { measured, type Measurement } from '../../bench/report.js';
 import { GOALS, PROMISES } from '../../bench/summary/goals.js';
-import { judge, judgementTable, missesText } from '../../bench/summary/judgement.js';
+import { gapsText, judge, judgementTable, missesText } from '../../bench/summary/judgement.js';
 import { standardRun } from '../../bench/summary/standard-runs.js';
 import { writeReport } from '../../bench/summary/report-file.js';
 import { packageFile } from '../../src/host/package-files.js';
@@ -36,6 +36,16 @@ test('a goal is a limit of a ratio: what the host needs for a call does not coun
 test('a figure without a ratio meets no goal, and a figure that was not measured is not judged', (t) => {
   t.match(judge(hook(measured(LAUNCH, 70, 'ns'))), [{ isMet: false }]);
   t.same(judge(hook(measured('another figure', 70, 'ns', 1))), []);
+  t.end();
+});
+
+test('goals without a figure, or with a single sample of it, are named', (t) => {
+  const thrice = { ...measured(LAUNCH, 70, 'ns', 66), spread: [69, 71] as const };
+  const gaps = gapsText(judge(hook(thrice, measured(COPY, 130, 'ns', 100))), ['hook']).split('\n');
+  t.equal(gaps.length, GOALS.filter(({ bench }) => bench === 'hook').length - 1, 'all but that with a spread');
+  t.ok(gaps.includes(`  a single sample: hook: ${COPY}`));
+  t.ok(gaps.includes('  not measured: hook: memset, share 100'));
+  t.equal(gapsText([], ['elf']), '', 'it has no goal');
   t.end();
 });
 

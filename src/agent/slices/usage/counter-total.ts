@@ -13,6 +13,8 @@ export class CounterTotal {
   /** The bytes that were read last from this file. */
   readonly #bytes = Buffer.alloc(DEVICE_USAGE.structSize);
   #last: PaceUsage | null = null;
+  /** All counters of a read, as long as it is the last: most containers of a node change nothing between two views. */
+  #all: { readonly of: PaceUsage; readonly usage: DeviceUsage } | null = null;
   /** The part of the last read that is in the total, and the highest values that were read. */
   #added: PaceUsage | null = null;
   #seen = NO_COUNTERS;
@@ -39,13 +41,14 @@ export class CounterTotal {
 
   /** The same with all counters. */
   readAll(reader: UsageReader | null): DeviceUsage | null {
-    return this.read(reader) === null ? null : decodeDeviceUsage(this.#bytes);
+    const last = this.read(reader);
+    return last === null ? null : this.#allOf(last);
   }
 
   /** As of the last read: the counts since this agent knows the container, plus the file's counts at that time. */
   get total(): UsageCounters {
     if (this.#last !== null && this.#last !== this.#added) {
-      const now = decodeDeviceUsage(this.#bytes);
+      const now = this.#allOf(this.#last);
       this.#total = addIncrease(this.#total, this.#seen, now);
       this.#seen = highest(this.#seen, now);
       this.#added = this.#last;
@@ -67,6 +70,12 @@ export class CounterTotal {
     const wentBackSince = this.#wentBack;
     this.#wentBack = false;
     return wentBackSince;
+  }
+
+  /** `last`: what was read last. */
+  #allOf(last: PaceUsage): DeviceUsage {
+    if (this.#all?.of !== last) this.#all = { of: last, usage: decodeDeviceUsage(this.#bytes) };
+    return this.#all.usage;
   }
 
   #beginFile(reader: UsageReader | null): void {
