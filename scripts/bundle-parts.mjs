@@ -1,4 +1,5 @@
 // Parts of the bundles that scripts make: how esbuild is called, and what is said about the packages in a bundle.
+import { build } from 'esbuild';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +22,7 @@ const WITHOUT_UNUSED_SERVICES = {
  * Options of esbuild that put programs of dist/src, and everything they import, into a few files below
  * TARGET/dist/src. The same sources give the same bytes: nothing in them depends on the time, the machine or the path.
  */
-export function bundleOptions(target, entryPoints) {
+export function bundleOptions(target, entryPoints, plugins = []) {
   return {
     absWorkingDir: ROOT,
     entryPoints,
@@ -36,7 +37,7 @@ export function bundleOptions(target, entryPoints) {
     format: 'esm',
     // The last two are accelerators that their users do without; nothing here speaks SSH.
     external: [KOFFI, 'cpu-features', '*.node'],
-    plugins: [WITHOUT_UNUSED_SERVICES],
+    plugins: [WITHOUT_UNUSED_SERVICES, ...plugins],
     // Packages of the older module system ask for these.
     banner: {
       js: [
@@ -54,6 +55,34 @@ export function bundleOptions(target, entryPoints) {
     metafile: true,
     logLevel: 'warning',
   };
+}
+
+/**
+ * Bundles the commands, and the programs that they start, into TARGET/dist/src; what esbuild says of each bundle.
+ * OPTIONS are added to those of `bundleOptions`.
+ */
+export async function bundleCommands(target, options = {}) {
+  // The agent shares no file with other commands: the code that it loads at its start is in a few files then, instead
+  // of one for each set of commands that share code.
+  const agent = 'agent-program.js';
+  const others = [
+    'dist/src/cli/main.js',
+    'dist/src/cli/kubectl-gpu.js',
+    'dist/src/cli/kubectl-complete-gpu.js',
+    // A program that `doctor` starts.
+    'dist/src/agent/doctor/interposition-probe.js',
+  ];
+  return [
+    await build({ ...bundleOptions(target, [`dist/src/cli/${agent}`]), ...options }),
+    await build({ ...bundleOptions(target, others, [leftOutside(agent)]), ...options }),
+  ];
+}
+
+/** Leaves imports of a bundled program as they are written: it lies beside. */
+function leftOutside(program) {
+  const setup = ({ onResolve }) =>
+    onResolve({ filter: /^\.\// }, ({ path }) => (path === `./${program}` ? { path, external: true } : undefined));
+  return { name: program, setup };
 }
 
 /** Folders of the packages that the inputs of a bundle belong to. */

@@ -6,10 +6,9 @@
 // DIRECTORY then holds what `npm install` would have put there, as far as it is needed: the bundle at
 // dist/src/cli/main.js, which finds etc/ and native/build/ where it would find them in the repository, koffi
 // for this platform or that of CPU, and the licences of every package in it. The same sources give the same bytes.
-import { build } from 'esbuild';
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
-import { bundleOptions, KOFFI, licences, packagesIn, ROOT } from './bundle-parts.mjs';
+import { bundleCommands, KOFFI, licences, packagesIn, ROOT } from './bundle-parts.mjs';
 
 const [target, cpu = process.arch, packageFolder = 'node_modules'] = process.argv.slice(2);
 if (target === undefined) {
@@ -19,24 +18,7 @@ if (target === undefined) {
 
 await rm(target, { recursive: true, force: true });
 await mkdir(target, { recursive: true });
-// The agent shares no file with other commands: the code that it loads at its start is in a few files then, instead of
-// one for each set of commands that share code.
-const AGENT = 'agent-program.js';
-const bundles = [
-  await build(bundleOptions(target, [`dist/src/cli/${AGENT}`])),
-  await build(
-    withPlugin(
-      leftOutside(AGENT),
-      bundleOptions(target, [
-        'dist/src/cli/main.js',
-        'dist/src/cli/kubectl-gpu.js',
-        'dist/src/cli/kubectl-complete-gpu.js',
-        // A program that `doctor` starts.
-        'dist/src/agent/doctor/interposition-probe.js',
-      ]),
-    ),
-  ),
-];
+const bundles = await bundleCommands(target);
 
 const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
 const { name, version, description, license, type, engines, bin } = manifest;
@@ -52,17 +34,6 @@ await writeFile(
   join(target, 'LICENCES.md'),
   await licences([...new Set(bundles.flatMap(({ metafile }) => packagesIn(metafile))), join('node_modules', KOFFI)]),
 );
-
-function withPlugin(plugin, options) {
-  return { ...options, plugins: [...options.plugins, plugin] };
-}
-
-/** Leaves imports of a bundled program as they are written: it lies beside. */
-function leftOutside(program) {
-  const setup = ({ onResolve }) =>
-    onResolve({ filter: /^\.\// }, ({ path }) => (path === `./${program}` ? { path, external: true } : undefined));
-  return { name: program, setup };
-}
 
 /** koffi's JavaScript and its addon for the platform of the bundle, without its sources. */
 async function copyKoffi() {

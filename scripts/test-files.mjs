@@ -6,6 +6,7 @@ import { join, relative, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { fileURLToPath } from 'node:url';
+import { testPrograms } from './test-programs.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const NO_DOMAIN = join(ROOT, 'scripts/no-domain.mjs');
@@ -54,10 +55,13 @@ function filesOf(name) {
   return found.map((file) => join(path, file)).sort();
 }
 
-/** Runs compiled test files, as many at once as there are processors, and prints their results; whether all passed. */
-export async function runTestFiles(files) {
+/**
+ * Runs compiled test files, as many at once as there are processors, and prints their results; whether all passed.
+ * Unless bundles are wanted, the tests start commands from what the compiler wrote: nothing is built first.
+ */
+export async function runTestFiles(files, { bundled = true } = {}) {
   const failed = [];
-  await runEach(files, { jobs: availableParallelism(), flags: ['--enable-source-maps'] }, (result) => {
+  await runEach(files, { jobs: availableParallelism(), flags: ['--enable-source-maps'], bundled }, (result) => {
     if (!result.passed) failed.push(result.file);
     console.log(`${withoutDetails(result.output)}${result.errors}${lineOf(result)}`);
   });
@@ -70,23 +74,25 @@ export const lineOf = ({ file, passed, seconds }) =>
   `# ${file}: ${passed ? 'passed' : 'FAILED'} in ${seconds.toFixed(1)} s`;
 
 /** Runs compiled test files, `jobs` at once, each in a process of its own; tells each result. */
-export async function runEach(files, { jobs, flags = [] }, tell) {
+export async function runEach(files, { jobs, flags = [], bundled = true }, tell) {
   await buildQuickTap();
+  const environment = bundled ? await testPrograms(files.map(compiledOf)) : {};
   const waiting = [...files];
   const worker = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) tell(await runFile(file, flags));
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
+      tell(await runFile(file, flags, environment));
   };
   await Promise.all(Array.from({ length: jobs }, worker));
 }
 
-async function runFile(file, flags) {
+async function runFile(file, flags, environment) {
   const began = performance.now();
   const compiled = join(ROOT, compiledOf(file));
   const { FILE_LIMIT_SECONDS } = await import('../dist/test/harness/time-factor.js');
   const child = spawn(process.execPath, [...flags, '--import=./test/plain-processes.mjs', compiled], {
     cwd: ROOT,
     // tap's own limit for a file is 30 s.
-    env: { ...process.env, TAP_TIMEOUT: String(FILE_LIMIT_SECONDS) },
+    env: { ...process.env, ...environment, TAP_TIMEOUT: String(FILE_LIMIT_SECONDS) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   // A file that does not even reach its own limit.

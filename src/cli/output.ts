@@ -55,5 +55,6 @@ export async function printItem(output: Output, answer: Answer): Promise<void> {
 
 /** Loads the library only for YAML output: loading takes a tenth of the time in which a command prints its help. */
 async function yaml(document: unknown): Promise<string> {
-  return (await import('yaml')).stringify(document);
+  const { stringify } = await import('./yaml.js');
+  return stringify(document);
 }

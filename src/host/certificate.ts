@@ -26,8 +26,7 @@ const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
  */
 export async function certificateAuthority(name: string, days: number): Promise<CertificateAuthority> {
   // Loaded only here, so that only programs that create certificates load it.
-  await import('reflect-metadata');
-  const x509 = await import('@peculiar/x509');
+  const x509 = await import('./x509.js');
   const { subtle } = globalThis.crypto;
   const newKeys = () => subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
   const [notBefore, notAfter] = [new Date(Date.now() - DAY_MS), new Date(Date.now() + days * DAY_MS)];

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
 import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
@@ -12,9 +11,9 @@ import { cards } from './gpus.js';
 import { gpuIndexes, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';
 import { eventually } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 
 const run = promisify(execFile);
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 function twoGpus(): SimDriver {
   const parsed = parseSimNode(cards(2));

@@ -1,14 +1,13 @@
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
 import type { SliceNote } from '../../src/agent/slices/ports.js';
+import { MAIN } from '../harness/programs.js';
 import { limitsOf, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';
 import { FakeContainer } from './slices/fake-gpu.js';
 
 const run = promisify(execFile);
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const BLOCK = 268_435_456;
 const KEY = 'tencent.com/vcuda-memory-oversubscribe';
 

@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
 import type { SliceNote } from '../../src/agent/slices/ports.js';
+import { MAIN } from '../harness/programs.js';
 import { limitsOf, runPod, startedNode } from './node.js';
 import { simplePod } from './pods.js';
 
 const run = promisify(execFile);
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const KEY = 'tencent.com/vcuda-enforcement';
 const BLOCK = 268_435_456;
 

@@ -1,10 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+import { MAIN } from '../harness/programs.js';
 
 const convert = (args: readonly string[], input = '') =>
   spawnSync(process.execPath, [MAIN, 'convert', ...args], { encoding: 'utf8', input });

@@ -2,17 +2,15 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test, type Test } from 'tap';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import { until } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
+import { MAIN } from '../harness/programs.js';
 import { node, plainNode, pod } from '../scheduler/objects.js';
 import { post } from '../scheduler/scheduler.js';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 interface Running {
   readonly api: ApiServer;

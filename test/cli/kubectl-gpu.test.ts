@@ -20,11 +20,10 @@ import { ApiServer } from '../harness/api-server/api-server.js';
 import { DRA_TYPES } from '../harness/api-server/dra-types.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
+import { KUBECTL_GPU } from '../harness/programs.js';
 import { noPseudoTerminal, PseudoTerminal } from '../harness/pseudo-terminal.js';
 import { scratchDirectory } from '../scratch.js';
 import { Commands, type Ended } from './commands.js';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
 
 const COMPLETE_MAIN = fileURLToPath(new URL('../../src/cli/kubectl-complete-gpu.js', import.meta.url));
 const commands = new Commands();
@@ -143,7 +142,7 @@ async function testCluster(t: Test) {
   await writeFile(join(directory, 'config'), kubeconfig(server, { token: 'secret' }));
   const env = { PATH: process.env.PATH ?? '', HOME: directory, KUBECONFIG: join(directory, 'config') };
   const start = (...args: readonly string[]) =>
-    spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    spawn(process.execPath, [KUBECTL_GPU, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const run = (...args: readonly string[]): Promise<Ended> =>
     commands.run({ program: 'kubectl-gpu', args, env, directory, input: '' });
   /** In a process of its own, whose output programs that it starts share. */
@@ -162,7 +161,11 @@ async function testCluster(t: Test) {
 test('kubectl gpu top -i is a full screen of all nodes', { skip: noPseudoTerminal }, async (t) => {
   const { runAlone, env } = await testCluster(t);
   t.match(await runAlone('top', '-i'), { code: 2, err: /--interactive needs a terminal/ });
-  const top = new PseudoTerminal([process.execPath, MAIN, 'top', '-i'], { rows: 24, columns: 100, environment: env });
+  const top = new PseudoTerminal([process.execPath, KUBECTL_GPU, 'top', '-i'], {
+    rows: 24,
+    columns: 100,
+    environment: env,
+  });
   t.teardown(() => top.close());
   await top.until('the container', () => /^default\/train\/main +node1 +0 +22\/30 % +1\.0\/4\.0 GiB/m.test(top.text));
   t.match(top.text, /^3 nodes {2}2 GPUs/);

@@ -8,10 +8,9 @@ import tap, { test } from 'tap';
 import { gpuManagerProgram } from '../../src/cli/gpu-manager.js';
 import { kubectlGpuProgram } from '../../src/cli/kubectl/plugin.js';
 import { scratchDirectory } from '../scratch.js';
+import { KUBECTL_GPU, MAIN } from '../harness/programs.js';
 import { Commands } from './commands.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-const PLUGIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
 const BENCH = fileURLToPath(new URL('../../bench/run.js', import.meta.url));
 const commands = new Commands();
 
@@ -123,7 +122,7 @@ function notRoot(): string | false {
 }
 
 test('both programs end without an error when the reader closes the pipe', (t) => {
-  for (const program of [MAIN, PLUGIN]) {
+  for (const program of [MAIN, KUBECTL_GPU]) {
     const { stdout, stderr } = spawnSync(
       'sh',
       ['-c', `{ "${process.execPath}" "${program}" --help; echo "ended with $?" >&2; } | true`],

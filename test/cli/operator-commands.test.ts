@@ -2,13 +2,13 @@ import { execFile, spawnSync } from 'node:child_process';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import { printable, table } from '../../src/cli/terminal-text.js';
 import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
 import { scratchDirectory } from '../scratch.js';
+import { MAIN } from '../harness/programs.js';
 import { Commands, type Ended } from './commands.js';
 import { mirrorIn, noMirror } from './mirror.js';
 
@@ -32,8 +32,7 @@ async function doctor(...args: string[]): Promise<Ended> {
 
 /** Doctor started by another program. */
 async function doctorBelow(starter: readonly string[], args: readonly string[]): Promise<Ended> {
-  const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
-  const [program = '', ...rest] = [...starter, process.execPath, main, 'doctor', ...args];
+  const [program = '', ...rest] = [...starter, process.execPath, MAIN, 'doctor', ...args];
   try {
     const { stdout, stderr } = await promisify(execFile)(program, rest);
     return { code: 0, out: stdout, err: stderr };

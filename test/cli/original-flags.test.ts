@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { test } from 'tap';
 import { agentConfig } from '../../src/cli/run-config.js';
 import { flagValues } from '../../src/cli/run-flags.js';
 import { VERSION } from '../../src/host/version.js';
+import { MAIN } from '../harness/programs.js';
 
 const run = promisify(execFile);
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 /** The arguments of the start script of the original's image. */
 const ORIGINAL = [

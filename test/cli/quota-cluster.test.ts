@@ -2,14 +2,13 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
+import { KUBECTL_GPU } from '../harness/programs.js';
 import { deployment, QuotaCluster } from '../quota-controller/cluster.js';
 import { Commands, type CommandLine, type Ended } from './commands.js';
 
-const PLUGIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
 const commands = new Commands();
 
 const directory = await mkdtemp(join(tmpdir(), 'gm-quota-cluster-'));
@@ -175,7 +174,7 @@ test('kubectl gpu shows and creates quota as gpu-manager does, and takes the opt
     err: '',
     out: /^apiVersion: quota\.gpu-manager\.io\/[^]*name: hearing\n[^]*parentBizGroup: company\n/,
   });
-  const child = spawn(process.execPath, [PLUGIN, 'quota', 'tree', '-w'], {
+  const child = spawn(process.execPath, [KUBECTL_GPU, 'quota', 'tree', '-w'], {
     env: ENVIRONMENT,
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -1,13 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { environmentName, RUN_FLAGS } from '../../src/cli/run-flags.js';
 import { scratchDirectory } from '../scratch.js';
+import { MAIN } from '../harness/programs.js';
 import { timeLimit } from '../harness/time-factor.js';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 interface Outcome {
   readonly status: number | null;

@@ -1,13 +1,11 @@
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
 import { scratchDirectory } from '../scratch.js';
 import { command as order, noCompiler, oddLibrary } from '../agent/gpus/nvidia/odd-library.js';
-
-const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+import { MAIN } from '../harness/programs.js';
 
 interface Outcome {
   readonly code: number | null;
@@ -16,7 +14,7 @@ interface Outcome {
 }
 
 async function run(args: readonly string[], input = ''): Promise<Outcome> {
-  const child = spawn(process.execPath, [main, 'topology', ...args]);
+  const child = spawn(process.execPath, [MAIN, 'topology', ...args]);
   child.stdin.end(input);
   let [out, err] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));

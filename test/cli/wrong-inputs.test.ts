@@ -2,13 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { scratchDirectory } from '../scratch.js';
 import { Commands, type Ended } from './commands.js';
+import { MAIN } from '../harness/programs.js';
 import { timeLimit } from '../harness/time-factor.js';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 const commands = new Commands();
 

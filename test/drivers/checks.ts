@@ -4,6 +4,7 @@ import { readExports } from '../../src/agent/libraries/elf-file.js';
 import type { Diagnosis } from '../../src/agent/doctor/diagnosis.js';
 import { packageFile } from '../../src/host/package-files.js';
 import { NotInstallable, type Workshop } from '../clients/workshop.js';
+import { MAIN } from '../harness/programs.js';
 import type { DriverMachine, Place, Printed } from './driver-machine.js';
 import { driverFiles } from './host-layouts.js';
 import { cudaCalls, nvmlCalls, refusedCalls } from './known-calls.js';
@@ -254,7 +255,7 @@ export const doctorCheck: Check = {
   title: 'doctor says that the kernel driver is missing, and nothing else of the driver',
   run(machine) {
     const [host = ''] = machine.hosts.values();
-    const args = [packageFile('dist/src/cli/main.js'), 'doctor', '--output', 'json', '--host-root', host].concat(
+    const args = [MAIN, 'doctor', '--output', 'json', '--host-root', host].concat(
       '--volume-config',
       packageFile('etc/volume.conf'),
       '--driver',

@@ -1,10 +1,8 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { NODE, type TestCluster } from './cluster.js';
 import { until } from '../harness/eventually.js';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+import { MAIN } from '../harness/programs.js';
 
 export interface AgentDirectory {
   /** By default a directory in /run, which a reboot empties. */

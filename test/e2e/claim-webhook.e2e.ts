@@ -1,15 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { parseAllDocuments } from 'yaml';
 import { packageFile } from '../../src/host/package-files.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 import { AgentProcess } from './agent-process.js';
 import { ClaimPods, template } from './claims.js';
 import { BUSYBOX_IMAGE, TestCluster } from './cluster.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const PORT = 18_643;
 const MANIFESTS = 'etc/dra/webhook.yaml';
 

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
 import { parse } from 'yaml';
 import { packageFile } from '../../src/host/package-files.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 import { AgentProcess } from './agent-process.js';
 import { bareNode } from './bare-node.js';
 import { TestCluster } from './cluster.js';
@@ -14,7 +14,6 @@ import { podManifest } from './pods.js';
 /** Gangs through the scheduler of scheduler-plugins, with the profile of docs/guides/gangs.md and our extender. */
 
 const ENGINE = join(kubernetesHome(), 'engines/coscheduling');
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const CORE = 'tencent.com/vcuda-core';
 const GPUS = 4;
 

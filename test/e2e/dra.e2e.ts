@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import { parseAllDocuments } from 'yaml';
@@ -10,6 +9,7 @@ import { AgentProcess } from './agent-process.js';
 import { ClaimPods, share, sharing, single, specFiles, template, type PodStatus } from './claims.js';
 import { NODE, TestCluster } from './cluster.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 
 /** Four GPUs of 16 GiB; 0-1 and 2-3 share a PCIe switch. */
 const GPUS = `\tGPU0\tGPU1\tGPU2\tGPU3
@@ -18,8 +18,6 @@ GPU1\tPIX\tX\tSYS\tSYS
 GPU2\tSYS\tSYS\tX\tPIX
 GPU3\tSYS\tSYS\tPIX\tX
 `;
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
 const cluster = new TestCluster();
 const agent = new AgentProcess(cluster, GPUS, ['--allocation=dra']);

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TestCluster } from './cluster.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const MANIFESTS = fileURLToPath(new URL('../../../etc/extender/', import.meta.url));
 
 /**

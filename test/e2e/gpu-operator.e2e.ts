@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import { packageFile } from '../../src/host/package-files.js';
 import { nativeSkipReason } from '../containers/simulated-host.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 import { AgentProcess } from './agent-process.js';
 import { NODE, TestCluster } from './cluster.js';
 import { kubernetesHome } from './kubernetes-version.js';
@@ -20,7 +20,6 @@ import { SECOND_NODE, SecondNode } from './second-node.js';
  */
 
 const NVIDIA = join(kubernetesHome(), 'engines/nvidia');
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const OURS = ['GPU-0aaaaaaa-0000-0000-0000-000000000000', 'GPU-0aaaaaaa-0000-0000-0000-000000000001'];
 const THEIRS = ['GPU-0bbbbbbb-0000-0000-0000-000000000000', 'GPU-0bbbbbbb-0000-0000-0000-000000000001'];
 

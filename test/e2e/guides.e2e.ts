@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import tap, { test, type Test } from 'tap';
 import { packageFile } from '../../src/host/package-files.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
 import { importOwnImage } from './image.js';
@@ -15,7 +15,6 @@ import { shareMounts } from './shared-mounts.js';
 /** Runs the commands of the guides from other projects; a DaemonSet stands for the other's device plugin. */
 
 const IMAGE = 'docker.io/library/gpu-manager:0.1.0';
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const AGENT = 'app.kubernetes.io/name=gpu-manager';
 
 const cluster = new TestCluster();

@@ -6,12 +6,12 @@ import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
 import { until } from '../harness/eventually.js';
+import { KUBECTL_GPU } from '../harness/programs.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { AgentProcess } from './agent-process.js';
 import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const PLUGIN = fileURLToPath(new URL('../../src/cli/kubectl-gpu.js', import.meta.url));
 const GPUS = '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\tX\n';
 
 const cluster = new TestCluster();
@@ -86,8 +86,8 @@ async function viewer(directory: string): Promise<string> {
 test('kubectl finds the plugin, which reads the agent through the API server with the rights of a viewer', async (t) => {
   const directory = t.testdir();
   mkdirSync(join(directory, 'bin'));
-  chmodSync(PLUGIN, 0o755);
-  symlinkSync(PLUGIN, join(directory, 'bin', 'kubectl-gpu'));
+  chmodSync(KUBECTL_GPU, 0o755);
+  symlinkSync(KUBECTL_GPU, join(directory, 'bin', 'kubectl-gpu'));
   const env = { ...process.env, PATH: `${join(directory, 'bin')}:${process.env.PATH}` };
   // The roles only: the DaemonSet of the manifest needs the image.
   await cluster.kubectl('apply', '-f', join(ROOT, 'daemonset.yaml'));

@@ -3,10 +3,8 @@ import { openSync } from 'node:fs';
 import { request } from 'node:https';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { until } from '../harness/eventually.js';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+import { MAIN } from '../harness/programs.js';
 
 /** One replica of `gpu-manager quota serve`, a process of its own. */
 export class QuotaProcess {

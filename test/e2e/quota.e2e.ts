@@ -1,7 +1,6 @@
 import tap, { test, type Test } from 'tap';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH, type KubeAnswer, type KubeRequest } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
@@ -14,6 +13,7 @@ import { customResourcesOrSkip } from './custom-resources.js';
 import { MutatingWebhook } from './mutating-webhook.js';
 import { Balancer, QuotaProcess } from './quota-process.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 
 tap.setTimeout(900_000);
 
@@ -48,7 +48,6 @@ tap.teardown(async () => {
 });
 
 const APPLY_PATCH = 'application/apply-patch+yaml';
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const APPS = '/apis/apps/v1/namespaces/default';
 const ask = (request: KubeRequest): Promise<KubeAnswer> => client.request(request);
 const deploy = (name: string, group: string, replicas: number, cores: number): Promise<KubeAnswer> =>

@@ -1,6 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import tap, { test, type Test } from 'tap';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
 import { systemClock } from '../../src/host/clock.js';
@@ -11,8 +10,8 @@ import { NODE, TestCluster } from './cluster.js';
 import { startExtender } from './extender-process.js';
 import { podManifest } from './pods.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 /** At least as many blocks of memory as cores on each GPU: pods of one of each exhaust neither while others end. */
 const GPUS = JSON.stringify({ gpus: Array.from({ length: 8 }, () => ({ memoryMiB: 81_920 })) });
 const KUBELET_SOCKET = '/var/lib/kubelet/device-plugins/kubelet.sock';

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 import { AgentProcess } from './agent-process.js';
 import { NODE, TestCluster } from './cluster.js';
 import { podManifest } from './pods.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const MANIFESTS = fileURLToPath(new URL('../../../etc/scheduler/', import.meta.url));
 const SCHEDULER = 'gpu-manager-scheduler';
 const GPUS = 4;

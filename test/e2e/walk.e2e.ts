@@ -8,6 +8,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
 import { until } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 import { NODE, TestCluster } from './cluster.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { importImage } from './image.js';
@@ -16,7 +17,6 @@ import { QuotaProcess } from './quota-process.js';
 tap.setTimeout(600_000);
 
 const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url));
-const MAIN = join(REPOSITORY, 'dist/src/cli/main.js');
 const GPU = 'nvidia.com/gpu';
 const PORT = 18_449;
 /** Longest time until a step that only reads shows what the document says. */

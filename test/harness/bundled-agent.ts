@@ -2,6 +2,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build, type BuildOptions } from 'esbuild';
 import { packageFile } from '../../src/host/package-files.js';
+import { ARE_BUNDLED, MAIN } from './programs.js';
 
 interface BundleParts {
   readonly bundleOptions: (target: string, entryPoints: readonly string[]) => BuildOptions;
@@ -15,11 +16,12 @@ process.exitCode = await gpuManager(process.argv.slice(2));
 `;
 
 /**
- * Bundles the agent into a directory as scripts/bundle.mjs does, and returns the file that Node runs. For tests that
- * start the agent many times: from hundreds of files it takes half a second of CPU time more, with a kubeconfig a
- * whole second.
+ * The file that Node runs as a bundled agent: that of `npm test`, or, for a test file that is run by hand, one made in
+ * this directory. For tests that start the agent many times, or with few descriptors: from hundreds of files it takes
+ * half a second of CPU time more, with a kubeconfig a whole second.
  */
 export async function bundledAgent(directory: string): Promise<string> {
+  if (ARE_BUNDLED) return MAIN;
   const { bundleOptions } = (await import(packageFile('scripts/bundle-parts.mjs'))) as BundleParts;
   await mkdir(directory, { recursive: true });
   await build(bundleOptions(directory, [PROGRAM]));

@@ -2,8 +2,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { MAIN } from './programs.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 /** Flags of Node that measure the event loop of a program with a channel to this process; see `longestTurn`. */
 export const LOOP_METER: readonly string[] = [
   '--import',

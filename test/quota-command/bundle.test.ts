@@ -1,15 +1,13 @@
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { Quota } from '../../src/quota/index.js';
 import { readManifests } from '../../src/quota-command/manifest-file.js';
 import { whatIf } from '../../src/quota-command/what-if.js';
 import { offlineReviews } from '../../src/quota-controller/offline-reviews.js';
 import { scratchDirectory } from '../scratch.js';
-
-const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+import { MAIN } from '../harness/programs.js';
 
 /** Output in the form of `helm template`: comments, an empty document, objects of all kinds. */
 const BUNDLE = `---
@@ -121,7 +119,7 @@ test('a bundle is read from a pipe, and the exit status shows whether all of it 
     input: string,
   ): Promise<{ readonly code: number | null; readonly out: string }> =>
     new Promise((resolve, reject) => {
-      const child = spawn(process.execPath, [command, 'quota', 'what-if', 'tree.yaml', ...args], { cwd: directory });
+      const child = spawn(process.execPath, [MAIN, 'quota', 'what-if', 'tree.yaml', ...args], { cwd: directory });
       let out = '';
       child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
       child.once('error', reject);

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { scratchDirectory } from '../scratch.js';
+import { MAIN } from '../harness/programs.js';
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url));
-const command = join(repository, 'dist/src/cli/main.js');
 
 interface Block {
   readonly language: string;
@@ -24,7 +24,7 @@ function blocksOf(document: string): readonly Block[] {
 
 function run(directory: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [command, ...args], { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [MAIN, ...args], { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk.toString();

@@ -1,16 +1,15 @@
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/index.js';
 import { readPolicy } from '../../src/quota-controller/policy/policy-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 import { scratchDirectory } from '../scratch.js';
 import { QuotaCluster } from './cluster.js';
 
-const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const FAST = 'fast.storageclass.storage.k8s.io/requests.storage';
 
 test('Consumers hold storage: volume claims count for their namespaces, and quota tree shows them', async (t) => {
@@ -49,7 +48,7 @@ test('Consumers hold storage: volume claims count for their namespaces, and quot
   await writeFile(join(directory, 'kubeconfig'), kubeconfig(on.server, {}));
   const out = await new Promise<string>((resolve, reject) => {
     let text = '';
-    const child = spawn(process.execPath, [command, 'quota', 'tree', '--consumers', '--kubeconfig', 'kubeconfig'], {
+    const child = spawn(process.execPath, [MAIN, 'quota', 'tree', '--consumers', '--kubeconfig', 'kubeconfig'], {
       cwd: directory,
       stdio: ['ignore', 'pipe', 'inherit'],
     });

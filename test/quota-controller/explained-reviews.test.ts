@@ -1,16 +1,15 @@
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test, type Test } from 'tap';
 import { GROUP_LABEL } from '../../src/quota/index.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
+import { MAIN } from '../harness/programs.js';
 import { scratchDirectory } from '../scratch.js';
 import { QuotaCluster } from './cluster.js';
 
 // Each command is a process that takes seconds on a busy machine.
-const command = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const PRODUCT = 'nvidia.com/gpu.product';
 const A100 = { nodeSelector: { [PRODUCT]: 'NVIDIA-A100-SXM4-80GB' } };
 const T4 = { nodeSelector: { [PRODUCT]: 'Tesla-T4' } };
@@ -266,7 +265,7 @@ interface Answered {
 /** The answers of a command to each manifest. */
 async function commanded(t: Test, directory: string, args: readonly string[]): Promise<Answered> {
   const { out, err, code } = await new Promise<{ out: string; err: string; code: number | null }>((resolve, reject) => {
-    const child = spawn(process.execPath, [command, 'quota', ...args, '-o', 'json'], { cwd: directory });
+    const child = spawn(process.execPath, [MAIN, 'quota', ...args, '-o', 'json'], { cwd: directory });
     const texts = { out: '', err: '' };
     child.stdout.on('data', (chunk: Buffer) => (texts.out += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (texts.err += chunk.toString()));

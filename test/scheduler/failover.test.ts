@@ -2,19 +2,18 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test, type Test } from 'tap';
 import type { BindingResult, FilterResult } from '../../src/scheduler/results.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { until } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
+import { MAIN } from '../harness/programs.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { apiServer } from '../kube/setting.js';
 import { node, pod, type PodObject } from './objects.js';
 import { post } from './scheduler.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 /** Deaths of the replica that answers. */
 const DEATHS = 3;
 

@@ -7,7 +7,9 @@ import { test } from 'tap';
 import { mirrorIn, noMirror } from '../cli/mirror.js';
 import { scratchDirectory } from '../scratch.js';
 
-const BUNDLE = fileURLToPath(new URL('../../../scripts/bundle.mjs', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const BUNDLE = join(ROOT, 'scripts/bundle.mjs');
+const SOURCES = join(ROOT, 'src');
 
 /** Hash of each file below `root`, by its path there. */
 function hashes(root: string): Record<string, string> {
@@ -45,6 +47,7 @@ test('repeated builds give the same bundle, which runs by itself and names the l
     execFileSync(process.execPath, [main, ...args], { encoding: 'utf8', cwd: scratch });
   const { version } = JSON.parse(readFileSync(join(first, 'package.json'), 'utf8')) as { version: string };
   t.equal(run('--version'), `${version}\n`);
+  t.match(run('version', '-o', 'yaml', '--display-socket', join(scratch, 'none')), new RegExp(`\\b${version}\\b`));
   for (const command of ['run', 'quota']) t.match(run(command, '--help'), new RegExp(`gpu-manager ${command}`));
 
   const unusable = spawnSync(process.execPath, [main, 'run', '--query-port=99999'], { encoding: 'utf8' });
@@ -67,3 +70,29 @@ test('repeated builds give the same bundle, which runs by itself and names the l
   for (const name of ['@grpc/grpc-js', 'koffi', 'pino', 'zod'])
     t.match(licences, new RegExp(`^## ${name} [\\d.]+: \\S+`, 'm'));
 });
+
+test('a bundle keeps the names of every package that is loaded only when needed', (t) => {
+  const sources = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
+  const loads = sources.flatMap((path) =>
+    [
+      ...readFileSync(join(SOURCES, path), 'utf8').matchAll(/(\{ default: \w+ \} = )?await import\('([^.'][^']*)'\)/gu),
+    ].map(([, byDefault, name = '']) => ({ path, byDefault, name })),
+  );
+  t.ok(loads.length > 0);
+  // Of a package of the older module system, a file that is loaded alone has no export but its default.
+  for (const { path, byDefault, name } of loads)
+    t.ok(
+      byDefault !== undefined || isModule(name),
+      `${path}: load a module of this repository that names what it takes from ${name}`,
+    );
+  t.end();
+});
+
+/** Whether a package has modules of ECMAScript alone. */
+function isModule(name: string): boolean {
+  const [folder = ''] = /^(?:@[^/]+\/)?[^/]+/u.exec(name) ?? [];
+  const manifest = JSON.parse(readFileSync(join(ROOT, 'node_modules', folder, 'package.json'), 'utf8')) as {
+    readonly type?: string;
+  };
+  return manifest.type === 'module';
+}

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { join } from 'node:path';
 import tap, { test } from 'tap';
-import { packageFile } from '../../src/host/package-files.js';
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import { gpuIndexes } from '../agent/node.js';
 import { generator } from '../generator.js';
 import { until } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
+import { MAIN } from '../harness/programs.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { GPUS_UNDER_ONE_BRIDGE, NODE, podOf, seedNode, TkestackNode } from './tkestack-node.js';
 
@@ -36,7 +36,7 @@ async function startExtender(kind: 'gpu-admission' | 'ours', node: TkestackNode)
   const common = [`--address=127.0.0.1:${port}`, '--kubeconfig=/etc/kubeconfig'];
   const [program, ...args] =
     kind === 'ours'
-      ? [process.execPath, packageFile('dist/src/cli/main.js'), 'extender', ...common]
+      ? [process.execPath, MAIN, 'extender', ...common]
       : [join(programs, kind), ...common, `--pprofAddress=127.0.0.1:${await freePort()}`, '--logtostderr=true'];
   const child = spawn(program ?? '', args, { stdio: ['ignore', log, log] });
   const ask = async (pod: EmulatedPod, nodeName: string): Promise<boolean> => {

@@ -13,6 +13,7 @@ import { ApiServer } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { until } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
+import { MAIN } from '../harness/programs.js';
 import { timeLimit } from '../harness/time-factor.js';
 
 export const NODE = 'node-1';
@@ -168,12 +169,7 @@ export class TkestackNode {
     const [program, ...before] =
       daemon === 'original'
         ? [join(this.#programs, 'gpu-manager'), '--logtostderr=true', '--v=4']
-        : [
-            process.execPath,
-            packageFile('dist/src/cli/main.js'),
-            'run',
-            `--native-path=${packageFile('native/build')}`,
-          ];
+        : [process.execPath, MAIN, 'run', `--native-path=${packageFile('native/build')}`];
     const child = spawn(program ?? '', [...before, ...flags], {
       env: { ...this.#driverEnvironment(), HOME: '/tmp' },
       stdio: ['ignore', log, log],

@@ -2,14 +2,12 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { kubeconfig } from '../../harness/api-server/kubeconfig.js';
 import { eventually } from '../../harness/eventually.js';
+import { MAIN } from '../../harness/programs.js';
 import { NODE_NAME } from '../cluster.js';
 import { cards } from '../gpus.js';
 import type { DraNode } from './dra-node.js';
-
-const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 
 /** The agent of a node with claims as a process of its own, which can be killed. The API server must run. */
 export class ClaimAgentProcess {

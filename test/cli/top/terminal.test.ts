@@ -1,15 +1,14 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test, type Test } from 'tap';
 import { displayServer } from '../../../src/agent/display/display-server.js';
 import { Journal } from '../../../src/agent/node/journal.js';
 import type { ProcessSnapshot } from '../../../src/agent/node/process-document.js';
 import { systemClock } from '../../../src/host/clock.js';
 import { allocation, gpu, GIB, node, slice, viewOf } from '../../agent/display/fixture.js';
+import { MAIN } from '../../harness/programs.js';
 import { noPseudoTerminal, PseudoTerminal } from '../../harness/pseudo-terminal.js';
 import { scratchDirectory } from '../../scratch.js';
 
-const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 const options = { skip: noPseudoTerminal };
 
 const GPUS = Array.from({ length: 16 }, (_, at) => gpu(at, { usedPercent: 50, usedMemoryBytes: 8 * GIB }));

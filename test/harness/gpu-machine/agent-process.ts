@@ -2,13 +2,11 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { PLUGIN_SOCKET } from '../../../src/agent/device-plugin/plugin-server.js';
 import { KubeletEmulator } from '../../../src/simulation/kubelet/kubelet.js';
 import { LOOP_METER, longestTurn } from '../metered-program.js';
+import { MAIN } from '../programs.js';
 import type { MachinePaths } from './tenant.js';
-
-const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 
 export interface AgentProcessOptions {
   /** Parent directory of all files; keep it short, because socket paths are limited. */
