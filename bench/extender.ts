@@ -61,8 +61,7 @@ export async function run({ report, note }: BenchOptions): Promise<void> {
     for (const size of SIZES) await measureSize(size, extender, nothing.port, report, note);
     await measureSeveralContainers(extender, report, note);
   } finally {
-    extender.close();
-    nothing.close();
+    await Promise.all([extender.close(), nothing.close()]);
   }
 }
 

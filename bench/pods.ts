@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ApiServer } from '../test/harness/api-server/api-server.js';
@@ -57,6 +58,7 @@ async function follow(
     [script, JSON.stringify({ url: server.url, node: NODE, pods } satisfies Task)],
     { stdio: ['pipe', 'pipe', 'inherit'] },
   );
+  const ended = once(child, 'exit');
   const reports: Report[] = [];
   for await (const line of createInterface(child.stdout)) {
     reports.push(JSON.parse(line) as Report);
@@ -70,6 +72,7 @@ async function follow(
       }));
     }
   }
+  await ended;
   const [synced, updated] = reports;
   if (synced === undefined || updated === undefined) throw new Error(`${how}: the child ended early`);
   return { synced, updated };

@@ -57,8 +57,8 @@ export class ExtenderChild {
   }
 
   /** Ends the process. */
-  close(): void {
-    this.#child.disconnect();
+  async close(): Promise<void> {
+    await disconnected(this.#child);
   }
 
   /** One command at a time. */
@@ -71,8 +71,15 @@ export class ExtenderChild {
 }
 
 /** A server in its own process that reads the same bodies and decides nothing. */
-export async function startEcho(): Promise<{ readonly port: number; close(): void }> {
+export async function startEcho(): Promise<{ readonly port: number; close(): Promise<void> }> {
   const child = fork(ECHO);
   const [port] = (await once(child, 'message')) as [number];
-  return { port, close: () => child.disconnect() };
+  return { port, close: () => disconnected(child) };
+}
+
+/** Ends a process that lives as long as its parent listens. */
+async function disconnected(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  child.disconnect();
+  await ended;
 }
