@@ -2,7 +2,7 @@ import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'native/', 'node_modules/', 'src/rpc/gen/', '.tap/'] },
+  { ignores: ['build/', 'dist/', 'native/', 'node_modules/', 'src/rpc/gen/', '.tap/'] },
   eslint.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {
