@@ -28,32 +28,38 @@ test('no turn of the console takes long', async (t) => {
   const file = join(directory, 'kubeconfig');
   writeFileSync(file, kubeconfig(server, { token: 'console' }));
   const port = await freePort();
-  const program = new MeteredProgram(['console', '--no-token-review', `--kubeconfig=${file}`, `--address=127.0.0.1:${port}`]); // prettier-ignore
+  const started = (): MeteredProgram =>
+    new MeteredProgram(['console', '--no-token-review', `--kubeconfig=${file}`, `--address=127.0.0.1:${port}`]);
+  let program = started();
   t.teardown(async () => {
     await program.stop();
     rmSync(directory, { recursive: true });
   });
   const url = `http://127.0.0.1:${port}`;
-  const held = (what: string, task: () => Promise<void>, options?: TurnOptions): Promise<void> =>
-    holdsTurns(t, what, () => program.longestTurn(task), options);
-  await held(
+  const listed = async (): Promise<void> => {
+    await until('the lists', async () => (await fetch(`${url}/readyz`).catch(() => null))?.ok ?? false, 120_000);
+  };
+  await holdsTurns(
+    t,
     'the lists at the start',
     async () => {
-      await until(
-        'the cluster to be listed',
-        async () => (await fetch(`${url}/readyz`).catch(() => null))?.ok ?? false,
-        120_000,
-      );
+      await program.stop();
+      program = started();
+      return program.longestTurn(listed);
     },
-    { tries: 1, goalMs: FIRST_TURN_GOAL_MS },
+    { goalMs: FIRST_TURN_GOAL_MS },
   );
+  const held = (what: string, task: () => Promise<void>, options?: TurnOptions): Promise<void> =>
+    holdsTurns(t, what, () => program.longestTurn(task), options);
   await held('all rows', async () => {
     const rows = await (await fetch(`${url}/api/cluster`)).arrayBuffer();
     t.comment(`${rows.byteLength >> 10} KiB`);
   });
+  let isClosed = false;
   await held(
     'a reader of the stream, while all nodes change',
     async () => {
+      isClosed = !isClosed;
       const ending = new AbortController();
       const stream = await fetch(`${url}/api/stream`, { signal: ending.signal });
       const reader = stream.body?.getReader();
@@ -67,12 +73,15 @@ test('no turn of the console takes long', async (t) => {
       })().catch(() => undefined);
       const before = bytes;
       for (const node of server.all('nodes'))
-        server.edit('nodes', '', node.metadata.name ?? '', (known) => ({ ...known, spec: { unschedulable: true } }));
+        server.edit('nodes', '', node.metadata.name ?? '', (known) => ({
+          ...known,
+          spec: { unschedulable: isClosed },
+        }));
       await new Promise((resolve) => setTimeout(resolve, 6_000));
       t.comment(`${(bytes - before) >> 10} KiB`);
       ending.abort();
       await read;
     },
-    { tries: 1, goalMs: FLOODED_TURN_GOAL_MS },
+    { goalMs: FLOODED_TURN_GOAL_MS },
   );
 });
