@@ -135,7 +135,7 @@ function earlierReport(path: string): ReportDocument {
  * run.
  */
 async function runAll({ json, directory, earlier, runs, names, resumes }: Options): Promise<void> {
-  const facts = machineFacts();
+  const facts = machineFacts(directory);
   const whole = new WholeRun((name) => ({ ...standardRun(name), ...(runs === null ? {} : { runs }) }), json);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => whole.end(signal));
   let measured = resumes ? keptOf(directory, facts) : NOTHING;
@@ -186,7 +186,7 @@ async function runOne(name: string, args: readonly string[], options: Options): 
   if (failure !== null) process.exitCode = 1;
   if (runs !== null && runs > 1 && !json)
     for (const { bench, figures } of results) console.log(`== ${bench}, ${runs} runs\n${tableOf(figures)}`);
-  const report = { name, introduction: introductionOf(name), facts: machineFacts(), results };
+  const report = { name, introduction: introductionOf(name), facts: machineFacts(directory), results };
   if (writes) console.error(`written: ${writeReport(directory, report)}`);
   conclude(earlier, results);
 }
