@@ -19,6 +19,25 @@ const WITHOUT_UNUSED_SERVICES = {
 };
 
 /**
+ * Requires node:http instead of importing it. Of a module of its own that is imported, Node reads all exports: from
+ * Node 22 on, three of node:http load a whole HTTP client. Here are those that the commands and their packages use;
+ * esbuild refuses to bundle a file that imports another one by name.
+ */
+const REQUIRED_HTTP = {
+  name: 'required-http',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^(?:node:)?http$/ }, ({ kind }) =>
+      kind === 'import-statement' ? { path: 'node:http', namespace: 'required' } : undefined,
+    );
+    onLoad({ filter: /^node:http$/, namespace: 'required' }, () => ({
+      contents: `const http = require('node:http');
+        export default http;
+        export const { Agent, IncomingMessage, createServer, request } = http;`,
+    }));
+  },
+};
+
+/**
  * Options of esbuild that put programs of dist/src, and everything they import, into a few files below
  * TARGET/dist/src. The same sources give the same bytes: nothing in them depends on the time, the machine or the path.
  */
@@ -37,7 +56,7 @@ export function bundleOptions(target, entryPoints, plugins = []) {
     format: 'esm',
     // The last two are accelerators that their users do without; nothing here speaks SSH.
     external: [KOFFI, 'cpu-features', '*.node'],
-    plugins: [WITHOUT_UNUSED_SERVICES, ...plugins],
+    plugins: [WITHOUT_UNUSED_SERVICES, REQUIRED_HTTP, ...plugins],
     // Packages of the older module system ask for these.
     banner: {
       js: [

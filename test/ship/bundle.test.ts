@@ -54,6 +54,12 @@ test('repeated builds give the same bundle, which runs by itself and names the l
   t.match(unusable, { status: 2, stderr: /^gpu-manager: --query-port: must be at most 65535/ });
   const loaded = loadedWith(first, 'dist/src/cli/agent-program.js');
   t.ok(loaded.size <= 10, `the agent starts from few files: ${[...loaded].join(' ')}`);
+  for (const file of [...loaded, ...loadedWith(first, 'dist/src/cli/main.js')])
+    t.notMatch(
+      readFileSync(join(first, file), 'utf8'),
+      /\bfrom ?"(?:node:)?http"/u,
+      `${file} loads no HTTP client of Node`,
+    );
 
   // A program that starts as a file of its own.
   if (noMirror === false) {
