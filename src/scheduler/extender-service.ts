@@ -6,7 +6,7 @@ import type { Clock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { Pod } from '../kube/pod.js';
 import type { BindingArguments, ExtenderArguments, PreemptionArguments } from './arguments.js';
-import { CallTurns, type CallBudget } from '../cluster/call-budget.js';
+import { CallTurns, type CallBudget, type CallLimits } from '../cluster/call-budget.js';
 import type { ClusterCache } from '../cluster/cluster-cache.js';
 import type { DecisionMetrics } from './extender-metrics.js';
 import { GroupRoom } from './group-room.js';
@@ -47,6 +47,8 @@ export interface ExtenderServiceOptions {
    * chooses the nodes of those pods much sooner.
    */
   readonly settleTimeoutMs: number;
+  /** How long one call may compute; by default far shorter than the scheduler waits for an answer. */
+  readonly callLimits?: CallLimits;
 }
 
 /** Maximum number of equally good nodes that `best` offers: the scheduler's own scores choose among them. */
@@ -140,7 +142,7 @@ export class ExtenderService {
       const node = this.#cluster.nodes.get(name);
       if (node !== undefined) known.push(node);
     }
-    const budget = this.#turns.budget();
+    const budget = this.#turns.budget(this.#options.callLimits);
     const scores = priorities(await budget.run(this.#cluster.costsInTurns(pod.demand, known, budget)));
     if (budget.wasSpent) this.#metrics.cutOff('prioritize');
     let next = 0;
@@ -177,7 +179,7 @@ export class ExtenderService {
    */
   async preempt(given: PreemptionArguments): Promise<PreemptionResult> {
     const pod = this.#viewOf(given.pod);
-    const budget = this.#turns.budget();
+    const budget = this.#turns.budget(this.#options.callLimits);
     const { pods, groups } = this.#cache;
     const limits = new EvictionLimits(this.#limits, (group) => runningMembers(groups, pods, group));
     const state = { cluster: this.#cluster, pods, limits, nowMs: this.#clock.now() };
@@ -240,7 +242,7 @@ export class ExtenderService {
     names: readonly string[],
     templates: ReadonlyMap<string, ClusterNode>,
   ): Promise<Evaluation> {
-    const budget = this.#turns.budget();
+    const budget = this.#turns.budget(this.#options.callLimits);
     return this.#ended(await budget.run(this.#cluster.judge(pod.demand, names, budget, { templates })), budget);
   }
 
@@ -250,7 +252,7 @@ export class ExtenderService {
    */
   async #evaluateAndReserve(pod: PodView, group: PodGroup | null, names: readonly string[]): Promise<Evaluation> {
     const deadline = this.#clock.now() + this.#options.settleTimeoutMs;
-    const budget = this.#turns.budget();
+    const budget = this.#turns.budget(this.#options.callLimits);
     for (let tries = 1; ; tries++) {
       const evaluation = await budget.run(this.#cluster.judge(pod.demand, names, budget));
       const isReserved = evaluation.refused.some(({ refusal }) => refusal === 'reserved');

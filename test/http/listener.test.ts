@@ -76,7 +76,12 @@ test('the server does not wait for a body that does not arrive', async (t) => {
   const { socket, closed } = await connected(t, port);
   socket.write('POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nabc');
   await eventually(closed, 'the connection to be closed');
-  t.equal(await (await ask(port, '/length', { method: 'POST', body: 'abcd' })).text(), '4\n');
+  // A busy machine may exceed these limits with another request, too.
+  const length = await eventually(async () => {
+    const answer = await ask(port, '/length', { method: 'POST', body: 'abcd' }).catch(() => null);
+    return answer?.ok === true ? answer.text() : null;
+  }, 'an answer to another request');
+  t.equal(length, '4\n');
 });
 
 test('connections are limited for each address and in sum, and the newest connection is served', async (t) => {

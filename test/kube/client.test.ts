@@ -6,6 +6,7 @@ import { KubeClient, MERGE_PATCH } from '../../src/kube/client.js';
 import type { KubeFailureCode } from '../../src/kube/failure.js';
 import { certificateAuthority } from '../harness/certificate.js';
 import { eventually } from '../harness/eventually.js';
+import { ManualClock } from '../manual-clock.js';
 import { apiServer, clientOf, openAccess, podObject } from './setting.js';
 
 const POD = '/api/v1/namespaces/default/pods/a';
@@ -172,12 +173,21 @@ test('a watch reports its events one by one, however they are cut into packets',
   t.same(events, [{ type: 'A', object: '\u00e4\u00f6' }, { type: 'B' }]);
 });
 
-test('the client ends a watch on which nothing arrives', async (t) => {
+test('the client ends a watch on which nothing arrives for a while', async (t) => {
   const server = await apiServer(t);
-  const watch = clientOf(t, server.url).watch(
-    { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 20 },
-    { opened: () => undefined, event: () => undefined },
+  const clock = new ManualClock();
+  let events = 0;
+  const watch = clientOf(t, server.url, { clock }).watch(
+    { path: '/api/v1/pods', query: { watch: '1' }, idleMs: 1_000 },
+    { opened: () => undefined, event: () => (events += 1) },
   );
+  const stream = await eventually(() => server.watches()[0]);
+  for (const sent of [1, 2, 3]) {
+    stream.sendText('{"type":"BOOKMARK"}\n');
+    await eventually(() => events === sent, 'an event');
+    clock.advance(999);
+  }
+  clock.advance(1);
   t.match(await watch.ended, { ok: false, code: 'timeout' });
 });
 

@@ -6,6 +6,7 @@ import type { Access, Credentials } from '../../src/kube/credentials.js';
 import { INFORMER_TIMING, type InformerTiming } from '../../src/kube/informer.js';
 import { ApiServer, type ApiServerOptions } from '../harness/api-server/api-server.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
+import { timeLimit } from '../harness/time-factor.js';
 
 export const NODE = 'node1';
 
@@ -36,7 +37,7 @@ export function clientOf(t: Test, url: string, options: Partial<KubeClientOption
     credentials: openAccess(url),
     clock: systemClock,
     userAgent: 'test',
-    timeoutMs: 5_000,
+    timeoutMs: timeLimit(60_000),
     ...options,
   });
   t.teardown(() => client.close());

@@ -2,8 +2,11 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { timeLimit } from '../harness/time-factor.js';
 
 const EXECUTABLE = '/usr/bin/chromium';
+/** Whether screenshots are kept: they take a fifteenth of the CPU time of the tests of pages, and no test reads one. */
+const keepsScreenshots = process.env.GPU_MANAGER_SCREENSHOTS === '1';
 const ARTEFACTS = fileURLToPath(new URL('../../../test/artefacts/', import.meta.url));
 
 /** Reason why no browser can run here; false where one can. */
@@ -14,6 +17,7 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: EXECUTABLE,
     headless: true,
+    timeout: timeLimit(120_000),
     args: [
       '--headless',
       '--no-sandbox',
@@ -43,6 +47,7 @@ export async function openPage(
   options: BrowserContextOptions,
 ): Promise<{ readonly page: Page; readonly complaints: string[] }> {
   const context = await browser.newContext(options);
+  context.setDefaultTimeout(timeLimit(120_000));
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));
@@ -56,8 +61,9 @@ export async function openPage(
   return { page, complaints };
 }
 
-/** Keeps a screenshot under test/artefacts for people to look at. */
+/** Keeps a screenshot under test/artefacts for people to look at, if GPU_MANAGER_SCREENSHOTS is 1. */
 export async function keep(page: Page, name: string, fullPage = false): Promise<void> {
+  if (!keepsScreenshots) return;
   mkdirSync(ARTEFACTS, { recursive: true });
   // A loaded machine draws slowly.
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage, timeout: 120_000 });

@@ -139,6 +139,7 @@ export class QuotaCluster {
     return this.askOne(service, path, review);
   }
 
+  /** As an API server does, it asks again if the replica had closed the connection that was kept. */
   askOne(service: QuotaService, path: string, review: unknown): Promise<ReviewAnswer> {
     return new Promise((resolve, reject) => {
       const outgoing = request(
@@ -154,7 +155,11 @@ export class QuotaCluster {
           );
         },
       );
-      outgoing.on('error', reject);
+      outgoing.on('error', (error) => {
+        if (outgoing.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET')
+          this.askOne(service, path, review).then(resolve, reject);
+        else reject(error);
+      });
       outgoing.end(JSON.stringify(review));
     });
   }

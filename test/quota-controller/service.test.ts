@@ -5,6 +5,9 @@ import { generator } from '../generator.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';
 
+/** Longer than a busy machine delays a review. */
+const RESERVATION_MS = 5_000;
+
 async function cluster(t: Test, replicas = 1): Promise<QuotaCluster> {
   const started = await QuotaCluster.start(replicas);
   t.teardown(() => started.stop());
@@ -121,7 +124,7 @@ test('a dry run answers like the real request and writes nothing', async (t) => 
 test('the reservation of an admitted object that another webhook refuses is released', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
-  await on.join({ reservationMs: 300 });
+  await on.join({ reservationMs: RESERVATION_MS });
   await on.createGroup('team', { 'limits.cpu': 4 });
   const fault = on.server.inject({ verb: 'create', resource: 'deployments' }, { do: 'answer', code: 500 }, 1);
   const review = {
@@ -269,7 +272,7 @@ test('a replica that starts while every third request fails becomes ready with a
 test('an increase of a group is reserved until its object is observed, or released when that does not happen', async (t) => {
   const on = await QuotaCluster.start(0);
   t.teardown(() => on.stop());
-  await on.join({ reservationMs: 3000 });
+  await on.join({ reservationMs: RESERVATION_MS });
   await on.createGroup('root', { 'limits.cpu': 20 });
   await on.createGroup('a', { 'limits.cpu': 5 }, 'root');
   await on.createGroup('b', { 'limits.cpu': 5 }, 'root');

@@ -5,6 +5,9 @@ import { eventually } from '../harness/eventually.js';
 import { node, plainNode, pod, type PodObject } from './objects.js';
 import { predicted, settle, start, type Rig } from './scheduler.js';
 
+/** A pod waits for decisions as long as a test on a busy machine may need for them. */
+const PATIENT = { settleTimeoutMs: 60_000 };
+
 /** Cores that the annotations of bound pods take from each GPU of each node. */
 function booked(rig: Rig): Map<string, number> {
   const cores = new Map<string, number>();
@@ -193,20 +196,25 @@ test('the end of a pod frees its GPUs', async (t) => {
   t.equal(await settle(rig, pod('s', [[100, 0]])), 'n: 0');
 });
 
-test('a pod waits a limited time for pending decisions that block it', async (t) => {
-  const rig = await start(t, [node('n', [16]), node('m', [16])], { settleTimeoutMs: 1_000 });
+test('a pod waits for pending decisions that block it', async (t) => {
+  const rig = await start(t, [node('n', [16]), node('m', [16])], PATIENT);
   await rig.scheduler.filter(pod('p', [[100, 0]]), ['n', 'm']);
   const waits = rig.scheduler.filter(pod('q', [[100, 0]]), ['n', 'm']);
   const wanted = pod('p', [[100, 0]]);
   rig.api.setPod(wanted);
   await rig.scheduler.bind(wanted, 'n');
   t.same((await waits).NodeNames, ['m'], 'as soon as the first pod is decided, the second pod gets the other GPU');
-  const late = await rig.scheduler.filter(pod('r', [[100, 0]]), ['m']);
-  t.match(late.FailedNodes.m, /is reserved for pods that are being placed/);
+});
+
+test('a pod waits a limited time for a decision that does not come', async (t) => {
+  const rig = await start(t, [node('n', [16])], { settleTimeoutMs: 100 });
+  t.same((await rig.scheduler.filter(pod('p', [[100, 0]]), ['n'])).NodeNames, ['n']);
+  const late = await rig.scheduler.filter(pod('q', [[100, 0]]), ['n']);
+  t.match(late.FailedNodes.n, /is reserved for pods that are being placed/);
 });
 
 test('of the pods that wait for the same decision, one gets the room that it leaves', async (t) => {
-  const rig = await start(t, [node('a', [16]), node('b', [16])], { settleTimeoutMs: 2_000 });
+  const rig = await start(t, [node('a', [16]), node('b', [16])], PATIENT);
   const first = pod('first', [[100, 0]]);
   rig.api.setPod(first);
   await rig.scheduler.filter(first, ['a', 'b']);
@@ -215,6 +223,8 @@ test('of the pods that wait for the same decision, one gets the room that it lea
   const answers = waiters.map((wanted) => rig.scheduler.filter(wanted, ['a', 'b']));
   await eventually(async () => Number(await metric(rig, 'gpu_extender_waits_total')) === 3, 'three waiting pods');
   t.same(await rig.scheduler.bind(first, 'a'), { Error: '' });
+  const winner = await Promise.race(answers.map((answer, at) => answer.then(() => waiters[at] as PodObject)));
+  t.same(await rig.scheduler.bind(winner, 'b'), { Error: '' }, 'the others wait for its decision in turn');
   const told = (await Promise.all(answers)).map(({ NodeNames }) => NodeNames?.join() ?? '');
   t.same(told.sort(), ['', '', 'b']);
 });

@@ -33,6 +33,8 @@ export async function start(
       settleTimeoutMs: 500,
       startDelayMs: 0,
       offer: 'all',
+      // A busy machine may stop a call for longer than it may compute.
+      callLimits: { cpuMs: 60_000, ms: 60_000 },
       ...options,
     },
     { source: api, limits: api, writer: api, clock: systemClock, log: silentLog(), election: null },

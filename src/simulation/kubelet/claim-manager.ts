@@ -65,8 +65,8 @@ export class ClaimManager {
     const socket = join(this.#registryPath, `${DRIVER_NAME}-reg.sock`);
     const client = new Registration(`unix:${socket}`, credentials.createInsecure());
     try {
-      const info = await callUnary(client, 'GetInfo', {}, 5_000);
-      await callUnary(client, 'NotifyRegistrationStatus', { plugin_registered: true }, 5_000);
+      const info = await callUnary(client, 'GetInfo', {}, CALL_TIMEOUT_MS);
+      await callUnary(client, 'NotifyRegistrationStatus', { plugin_registered: true }, CALL_TIMEOUT_MS);
       this.#endpoint = info.endpoint;
       return info;
     } finally {

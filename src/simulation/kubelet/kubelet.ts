@@ -116,10 +116,10 @@ export class KubeletEmulator {
   }
 
   /**
-   * Resolves as soon as `condition` holds, or rejects after `timeoutMs`. The condition is checked whenever a plugin
-   * registers or lists devices.
+   * Resolves as soon as `condition` holds, or rejects after `timeoutMs`, which a busy machine does not reach. The
+   * condition is checked whenever a plugin registers or lists devices.
    */
-  async until(condition: () => boolean, timeoutMs = 10_000): Promise<void> {
+  async until(condition: () => boolean, timeoutMs = 60_000): Promise<void> {
     const end = Date.now() + timeoutMs;
     while (!condition()) {
       const left = end - Date.now();

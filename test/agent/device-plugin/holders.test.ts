@@ -5,6 +5,7 @@ import { test, type Test } from 'tap';
 import { KubeletEmulator } from '../../../src/simulation/kubelet/kubelet.js';
 import { silentLog } from '../../../src/host/log.js';
 import { KubeletHolders, type PodNames } from '../../../src/agent/device-plugin/holders.js';
+import { eventually } from '../../harness/eventually.js';
 import { container, pod } from '../pods.js';
 import { scratchDirectory } from '../../scratch.js';
 
@@ -32,14 +33,15 @@ test('the record of the kubelet decides which pod of that name holds the ids, wh
     { podUid: web.uid, container: 'main', kind: 'core', ids: ['a-c0', 'a-c1'], response },
     { podUid: web.uid, container: 'main', kind: 'memory', ids: ['a-m0'], response },
   ]);
-  t.match(await holders.all(), [
+  t.match(await eventually(() => holders.all(), 'an answer of the kubelet'), [
     {
       container: { podUid: web.uid, pod: web.name, container: 'main' },
       coreIds: ['a-c0', 'a-c1'],
       memoryIds: ['a-m0'],
     },
   ]);
-  t.match(await holders.holderOf('core', ['a-c1', 'a-c0']), { container: { podUid: web.uid } });
+  const holder = await eventually(() => holders.holderOf('core', ['a-c1', 'a-c0']), 'the holder');
+  t.match(holder, { container: { podUid: web.uid } });
 });
 
 test('cores that an init container and a later container hold in turn come with the memory of both', async (t) => {
@@ -50,8 +52,10 @@ test('cores that an init container and a later container hold in turn come with 
     { podUid: batch.uid, container: name, kind: 'memory' as const, ids: memoryIds, response },
   ];
   await kubelet.inherit(batch, [...held('init', ['a-m0', 'a-m1']), ...held('main', ['a-m0'])]);
-  t.same((await holders.holderOf('core', ['a-c0', 'a-c1']))?.memoryIds.toSorted(), ['a-m0', 'a-m1']);
-  t.same((await holders.holderOf('memory', ['a-m0']))?.container.container, 'main');
+  const ofCores = await eventually(() => holders.holderOf('core', ['a-c0', 'a-c1']), 'the holder of cores');
+  t.same(ofCores.memoryIds.toSorted(), ['a-m0', 'a-m1']);
+  const ofMemory = await eventually(() => holders.holderOf('memory', ['a-m0']), 'the holder of memory');
+  t.same(ofMemory.container.container, 'main');
 });
 
 test("a device plugin of NVIDIA's on the same node is reported once, until it has gone", async (t) => {

@@ -7,7 +7,6 @@ import { runPod, startedNode } from '../node.js';
 import { simplePod } from '../pods.js';
 import { cards } from '../gpus.js';
 import { eventually } from '../../harness/eventually.js';
-import { timeLimit } from '../../harness/time-factor.js';
 
 const skip = noBrowser;
 
@@ -20,7 +19,7 @@ function browser(): Promise<Browser> {
 test('the page shows the node', { skip }, async (t) => {
   t.teardown(async () => (await shared)?.close());
 
-  t.test('a new container appears within two seconds of its start, and disappears when it ends', async (t) => {
+  t.test('a new container appears, and disappears when it ends', async (t) => {
     const agent = await startedNode(t, { gpus: cards(2), knowsPods: true, seams: { graceMs: 0 } });
     const { page, complaints } = await openPage(
       await browser(),
@@ -32,8 +31,7 @@ test('the page shows the node', { skip }, async (t) => {
     t.equal(await page.locator('a.slice').count(), 0);
     const wanted = simplePod(30, 8);
     await runPod(agent, wanted);
-    // The limit is generous for a loaded machine; the feed samples every second.
-    await page.locator('a.slice', { hasText: wanted.name }).waitFor({ timeout: timeLimit(60_000) });
+    await page.locator('a.slice', { hasText: wanted.name }).waitFor();
     t.match(
       await page.locator('.events').textContent(),
       new RegExp(`Started.*default/${wanted.name}/main: 30 cores of GPU 0`),
@@ -570,7 +568,7 @@ test('the page shows the node', { skip }, async (t) => {
     await page.context().close();
   });
 
-  t.test('screenshots for people', async (t) => {
+  t.test('the pictures of a busy node are drawn without a complaint', async (t) => {
     const scene = new Scene({ gpus: 8, links: (a, b) => (a < 4 === b < 4 ? 4 : 0) });
     scene.gpus[5] = {
       ...scene.gpus[5]!,

@@ -11,9 +11,6 @@ import { SimulatedMachine, notBuilt } from './simulated-machine.js';
 
 const skip = notBuilt;
 
-/** Longest time from a fault until the kubelet knows of it. */
-const NOTICED_MS = 2000;
-
 const MACHINE = new SimulatedMachine(cards(3));
 
 /** The agent on the simulated libraries, called through NVML, and an emulated kubelet. */
@@ -31,13 +28,12 @@ async function startedNode(t: Test) {
   });
   await node.start();
   t.teardown(() => node.stop());
-  const offers = (cores: number, timeoutMs = NOTICED_MS) =>
-    node.kubelet.until(() => node.kubelet.allocatable('core') === cores, timeoutMs);
+  const offers = (cores: number) => node.kubelet.until(() => node.kubelet.allocatable('core') === cores);
   return { node, told, offers };
 }
 
 test(
-  'the kubelet sees a lost GPU as unhealthy in time, its pod gets an event, and new pods go elsewhere',
+  'the kubelet sees a lost GPU as unhealthy, its pod gets an event, and new pods go elsewhere',
   { skip },
   async (t) => {
     const { node, told, offers } = await startedNode(t);
@@ -76,7 +72,7 @@ test(
     await MACHINE.order('fault', 'nvmlInit*', '9');
     await offers(0);
     await MACHINE.order('clear');
-    await offers(300, 10_000);
+    await offers(300);
     t.same(gpuIndexes(await runPod(node, simplePod(30, 4))), [0]);
   },
 );

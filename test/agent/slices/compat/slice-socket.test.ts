@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { Greeting } from '../../../../src/abi/greeting.js';
-import { systemClock } from '../../../../src/host/clock.js';
+import { systemClock, type Clock } from '../../../../src/host/clock.js';
 import { LimitedLog } from '../../../../src/host/limited-log.js';
 import { silentLog } from '../../../../src/host/log.js';
 import type { PeerCredentials } from '../../../../src/host/peer-credentials.js';
@@ -16,6 +16,7 @@ import {
 } from '../../../../src/agent/slices/compat/slice-socket.js';
 import { vcudaProto } from '../../../../src/rpc/proto.js';
 import { unary } from '../../../../src/rpc/unary.js';
+import { ManualClock } from '../../../manual-clock.js';
 import { scratchDirectory } from '../../../scratch.js';
 import { closed, greetingBytes, register, say } from '../container-client.js';
 import { eventually } from '../../../harness/eventually.js';
@@ -33,6 +34,7 @@ async function opened(
   t: Teardown,
   limits: Partial<SocketLimits> = {},
   budget = new ConnectionBudget(10_000),
+  clock: Clock = systemClock,
 ): Promise<Opened> {
   const path = join(await scratchDirectory(t), 'vcuda.sock');
   const sessions: Opened['sessions'] = new Set();
@@ -40,8 +42,8 @@ async function opened(
   const socket = new SliceSocket({
     path,
     budget,
-    clock: systemClock,
-    log: new LimitedLog(silentLog(), systemClock),
+    clock,
+    log: new LimitedLog(silentLog(), clock),
     limits: { ...SOCKET_LIMITS, ...limits },
     handlers: {
       greeted(peer, greeting) {
@@ -210,8 +212,9 @@ test('a container that opens all connections it can leaves half of them for othe
 const HASTY = { rate: { burst: 20, perSecond: 20, penaltyMs: 100, longestPenaltyMs: 100 } };
 
 test('a flood closes the socket of its container for a while, and existing sessions stay connected', async (t) => {
-  const { path, sessions, socket: shut } = await opened(t, HASTY);
-  const other = await opened(t, HASTY);
+  const clock = new ManualClock();
+  const { path, sessions, socket: shut } = await opened(t, HASTY, undefined, clock);
+  const other = await opened(t, HASTY, undefined, clock);
   const living = await say(path, greetingBytes(1, 0));
   await eventually(() => sessions.size === 1, 'the greeting');
   const flood: Socket[] = [];
@@ -234,9 +237,10 @@ test('a flood closes the socket of its container for a while, and existing sessi
   await eventually(() => other.sessions.size === 1, 'a session of another container');
   for (const socket of flood) socket.destroy();
   await eventually(async () => {
+    clock.advance(HASTY.rate.longestPenaltyMs);
     const socket = await say(path, greetingBytes(1, 1)).catch(() => null);
     await new Promise((resolve) => setTimeout(resolve, 20));
-    return socket !== null && !socket.destroyed;
+    return socket !== null && !socket.destroyed && sessions.size === 2;
   }, 'the socket to open again');
   t.equal((await stat(path)).mode & 0o777, 0o666);
   t.equal(living.destroyed, false);
@@ -245,11 +249,14 @@ test('a flood closes the socket of its container for a while, and existing sessi
 });
 
 test('stopping while the socket is closed leaves no socket file behind and opens none later', async (t) => {
-  const { path, socket } = await opened(t, { rate: { burst: 0, perSecond: 0, penaltyMs: 30, longestPenaltyMs: 30 } });
+  const clock = new ManualClock();
+  const rate = { burst: 0, perSecond: 0, penaltyMs: 30, longestPenaltyMs: 30 };
+  const { path, socket } = await opened(t, { rate }, undefined, clock);
   await closed(await say(path, greetingBytes(1, 0)));
   t.equal(socket.open, true);
   await socket.stop();
-  await new Promise((resolve) => setTimeout(resolve, 60));
+  clock.advance(2 * rate.penaltyMs);
+  await new Promise((resolve) => setTimeout(resolve, 20));
   t.same(await readdir(join(path, '..')), []);
 });
 
