@@ -4,13 +4,15 @@ import { freeText } from './free-gpus.js';
 import { gpuBars } from './gpu-bars.js';
 import { byName, matches } from './rows.js';
 
-/** Number of panels in the first picture; the others follow when they are shown. */
+/** Number of panels in the first picture; the others follow when they are shown, some in each frame. */
 const FIRST = 80;
+const STEP = 200;
 
 /** All nodes as panels. Bars are drawn for the panels near the window only: a thousand nodes have thousands of them. */
 export function nodeList(rows) {
   const panels = new Map();
   const list = h('ul', { class: 'nodes' });
+  let rest = null;
   const near = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -19,6 +21,8 @@ export function nodeList(rows) {
         panel.isNear = isIntersecting;
         if (isIntersecting && panel.isStale) draw(panel);
       }
+      // The next frame shows the first bars, and those after it bring the other panels.
+      rest ??= requestAnimationFrame(placeMore);
     },
     { rootMargin: '800px 0px' },
   );
@@ -100,6 +104,15 @@ export function nodeList(rows) {
     }
   }
 
+  function placeMore() {
+    if (panels.size >= rows.nodes.size) return;
+    rest = requestAnimationFrame(() => {
+      place(panels.size + STEP);
+      apply();
+      placeMore();
+    });
+  }
+
   function apply() {
     let shown = 0;
     for (const [name, { element }] of panels) {
@@ -110,15 +123,6 @@ export function nodeList(rows) {
   }
 
   place(FIRST);
-  let rest = null;
-  // The first frame finds which panels are near the window, and the second shows their bars.
-  if (rows.nodes.size > FIRST)
-    rest = requestAnimationFrame(() => {
-      rest = requestAnimationFrame(() => {
-        place();
-        apply();
-      });
-    });
   return {
     element: list,
     /** Draws the named nodes anew. */

@@ -14,7 +14,7 @@ export class FutureValue {
   readonly #known = new Map<BitSet, readonly number[]>();
   /** GPUs that are interchangeable, as `prefixes[k]`: the k lowest of them. */
   readonly #twins: readonly { readonly all: BitSet; readonly prefixes: readonly BitSet[] }[];
-  #matchings: Int32Array | null = null;
+  #matchings: Matchings | null = null;
 
   constructor(table: SetTable) {
     this.#table = table;
@@ -29,7 +29,9 @@ export class FutureValue {
     const value = JOB_SIZES.map((jobSize) => {
       const jobs = Math.floor(size(lowest) / jobSize);
       if (jobs === 0) return 0;
-      return jobSize === 2 ? this.#matching(lowest) : bestDisjoint(this.#ranking(jobSize), lowest, jobs);
+      return jobSize === 2
+        ? (this.#matchings ??= new Matchings(this.#table)).of(lowest)
+        : bestDisjoint(this.#ranking(jobSize), lowest, jobs);
     });
     this.#known.set(lowest, value);
     return value;
@@ -46,12 +48,6 @@ export class FutureValue {
     const known = this.#ranked.get(jobSize) ?? rank(this.#table, jobSize);
     this.#ranked.set(jobSize, known);
     return known;
-  }
-
-  /** Pairs are too many for the search of `bestDisjoint`, so a table holds the best matching of every set. */
-  #matching(set: BitSet): number {
-    this.#matchings ??= matchings(this.#table);
-    return this.#matchings[set] as number;
   }
 }
 
@@ -83,20 +79,24 @@ interface Ranking {
   readonly values: Int32Array;
 }
 
-/** Sets have at most 16 bits, values less than 37: both fit in the 53 bits of one number, which sorts fast. */
-const SET_RANGE = 65_536;
-
+/** Few values differ, so the sets of each are collected, and only the values are sorted. */
 function rank(table: SetTable, jobSize: number): Ranking {
-  const all: BitSet[] = [];
-  for (let set = (1 << jobSize) - 1; set < 1 << table.count; set = nextOfSize(set)) all.push(set);
-  const keys = new Float64Array(all.length);
-  all.forEach((set, at) => (keys[at] = table.of(set) * SET_RANGE + set));
-  keys.sort();
-  const [sets, values] = [new Int32Array(keys.length), new Int32Array(keys.length)];
-  for (let at = 0; at < keys.length; at++) {
-    const key = keys[keys.length - 1 - at] as number;
-    sets[at] = key % SET_RANGE;
-    values[at] = key / SET_RANGE;
+  const byValue = new Map<number, BitSet[]>();
+  let count = 0;
+  for (let set = (1 << jobSize) - 1; set < 1 << table.count; set = nextOfSize(set)) {
+    const value = table.of(set);
+    const equal = byValue.get(value);
+    if (equal === undefined) byValue.set(value, [set]);
+    else equal.push(set);
+    count += 1;
+  }
+  const [sets, values] = [new Int32Array(count), new Int32Array(count)];
+  let at = 0;
+  for (const value of [...byValue.keys()].sort((a, b) => b - a)) {
+    const equal = byValue.get(value) as BitSet[];
+    sets.set(equal, at);
+    values.fill(value, at, at + equal.length);
+    at += equal.length;
   }
   return { sets, values };
 }
@@ -125,20 +125,37 @@ function bestDisjoint(ranking: Ranking, among: BitSet, jobs: number): number {
   return best;
 }
 
-/** For every set, the value of its best pairs; each GPU is in one pair at most. */
-function matchings(table: SetTable): Int32Array {
-  const best = new Int32Array(1 << table.count);
-  for (let set = 3; set < best.length; set++) {
-    const first = set & -set;
-    const rest = set ^ first;
-    const pairs = table.pairsOf(lowest(first));
-    let most = best[rest] as number;
+/**
+ * The value of the best pairs of each set, in which each GPU is in one pair at most: pairs are too many for the search
+ * of `bestDisjoint`. A set is computed when it is first asked for. The lowest GPU is always taken out first, so that
+ * few other sets are needed, and mostly the same for similar sets.
+ */
+class Matchings {
+  readonly #table: SetTable;
+  /** The value plus one of each set; 0 while it is not known. */
+  readonly #known: Int32Array;
+
+  constructor(table: SetTable) {
+    this.#table = table;
+    this.#known = new Int32Array(1 << table.count);
+  }
+
+  of(set: BitSet): number {
+    const known = this.#known[set] as number;
+    if (known > 0) return known - 1;
+    const most = set === 0 ? 0 : this.#best(set);
+    this.#known[set] = most + 1;
+    return most;
+  }
+
+  #best(set: BitSet): number {
+    const rest = set & (set - 1);
+    const pairs = this.#table.pairsOf(lowest(set));
+    let most = this.of(rest);
     for (let others = rest; others !== 0; others &= others - 1) {
-      const other = others & -others;
-      const sum = (pairs[lowest(other)] as number) + (best[rest ^ other] as number);
+      const sum = (pairs[lowest(others)] as number) + this.of(rest & ~(others & -others));
       if (sum > most) most = sum;
     }
-    best[set] = most;
+    return most;
   }
-  return best;
 }

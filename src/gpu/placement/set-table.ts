@@ -1,4 +1,4 @@
-import { lowest, type BitSet } from './bit-set.js';
+import type { BitSet } from './bit-set.js';
 
 /** A table has 2^n entries, so it is limited to 16 GPUs. */
 export const MAX_TABLE_GPUS = 16;
@@ -37,19 +37,20 @@ export class SetTable {
 }
 
 /**
- * Computes the value of each set from smaller sets: the set without its first GPU, plus the set without its second,
- * minus the set without both, plus the pair of the two.
+ * Adds one GPU after another: a set with it has the value of the same set without it, plus its pairs with that set,
+ * whose sums are made in the same way.
  */
 function setValues(pairs: readonly (readonly number[])[]): Int32Array {
   const values = new Int32Array(1 << pairs.length);
-  for (let set = 1; set < values.length; set++) {
-    const first = set & -set;
-    const rest = set ^ first;
-    if (rest === 0) continue;
-    const second = rest & -rest;
-    const pair = (pairs[lowest(first)] as readonly number[])[lowest(second)] as number;
-    values[set] =
-      (values[rest] as number) + (values[set ^ second] as number) - (values[rest ^ second] as number) + pair;
+  const added = new Int32Array(values.length >> 1);
+  for (const [gpu, row] of pairs.entries()) {
+    const sets = 1 << gpu;
+    for (let other = 0; other < gpu; other++) {
+      const pair = row[other] as number;
+      const without = 1 << other;
+      for (let set = 0; set < without; set++) added[without + set] = (added[set] as number) + pair;
+    }
+    for (let set = 0; set < sets; set++) values[sets + set] = (values[set] as number) + (added[set] as number);
   }
   return values;
 }

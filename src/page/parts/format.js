@@ -1,16 +1,15 @@
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 const TIB = 2 ** 40;
-const MOMENT = new Intl.DateTimeFormat('en', {
-  year: 'numeric',
-  month: '2-digit',
-  day: '2-digit',
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-  timeZoneName: 'short',
-});
+/** Browsers take up to 70 ms to make the first of these, so they are made when a text needs them. */
+let moments = null;
+let numbers = null;
+
+/** A number with commas between thousands. */
+function number(value) {
+  if (Number.isInteger(value) && Math.abs(value) < 1000) return String(value);
+  return (numbers ??= new Intl.NumberFormat('en')).format(value);
+}
 
 /** Bytes as people read them. */
 export function bytes(value) {
@@ -33,11 +32,11 @@ export function percent(value) {
 
 /** At most one decimal digit, and no trailing zero. */
 export function trimmed(value) {
-  return value >= 100 ? Math.round(value).toLocaleString('en') : String(Math.round(value * 10) / 10);
+  return value >= 100 ? number(Math.round(value)) : String(Math.round(value * 10) / 10);
 }
 
 export function count(value, one, many = `${one}s`) {
-  return `${value.toLocaleString('en')} ${value === 1 ? one : many}`;
+  return `${number(value)} ${value === 1 ? one : many}`;
 }
 
 export function seconds(value) {
@@ -49,7 +48,17 @@ export function seconds(value) {
 
 /** Date, time and zone of the reader: `2026-11-22 22:14:03 GMT+1`. */
 export function moment(ms) {
-  const parts = Object.fromEntries(MOMENT.formatToParts(ms).map(({ type, value }) => [type, value]));
+  moments ??= new Intl.DateTimeFormat('en', {
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    timeZoneName: 'short',
+  });
+  const parts = Object.fromEntries(moments.formatToParts(ms).map(({ type, value }) => [type, value]));
   const { year, month, day, hour, minute, second, timeZoneName } = parts;
   return `${year}-${month}-${day} ${hour}:${minute}:${second} ${timeZoneName}`;
 }
