@@ -13,7 +13,11 @@
 
 /* NVML is queried until this much time has passed since the last long launch. */
 #define LONG_MEMORY_NS 1000000000ull
-#define MOST_REPORTS 512u
+/* The driver may want room for its whole buffer of samples. Pages that are not written cost nothing. */
+#define MOST_REPORTS 8192u
+#define MOST_RUNNING 512u
+/* How far back reports are read. Older ones are of no use, and most of their processes have ended. */
+#define HISTORY_US (LONG_MEMORY_NS / 1000)
 /* While more long launches than this wait for the GPU, nothing is refunded: the GPU is fully used, and more launches
  * would only lengthen its queue. */
 #define MOST_IN_FLIGHT 3u
@@ -24,7 +28,7 @@ static struct {
   uint64_t long_launch_ns; /* charge of the last long launch */
   uint64_t long_launch_at_ns;
   uint64_t asked_at_ns;
-  unsigned long long seen_us; /* time stamp of the last report */
+  unsigned long long seen_us; /* time stamp of the last report of this process */
   struct settlement settlement;
   nvmlDevice_t handle;
   bool found;
@@ -34,6 +38,7 @@ enum nvml_state { NVML_CLOSED = 0, NVML_OPEN, NVML_UNUSABLE };
 static enum nvml_state state;
 static struct driver_nvml nvml;
 static nvmlProcessUtilizationSample_t reports[MOST_REPORTS];
+static nvmlProcessInfo_t running[MOST_RUNNING];
 /* held by one throttled thread at a time, also across calls of NVML; other threads do not wait for it */
 static struct lock lock;
 
@@ -65,13 +70,28 @@ static bool find(uint32_t device) {
   return devices[device].found;
 }
 
-/* NVML may report pids of another pid namespace, in which the pid of this process belongs to another process. If all
- * listed processes exist in this process's namespace, the pids belong to that namespace. */
+/* The pids are those of this process's namespace if this process is listed among the processes on the GPU, and all of
+ * these exist: drivers that translate pids leave out processes of other namespaces, others list foreign pids. The
+ * reports do not tell: they include processes that have ended, and foreign pids in both cases. */
+static bool knows_pids(uint32_t device) {
+  unsigned int count = MOST_RUNNING;
+  bool listed = false;
+  if (nvml.nvmlDeviceGetComputeRunningProcesses_v3(devices[device].handle, &count, running) != NVML_SUCCESS)
+    return false;
+  for (unsigned int i = 0; i < count; i++) {
+    if (kill((pid_t)running[i].pid, 0) != 0 && errno == ESRCH) return false;
+    listed |= running[i].pid == control.self.pid;
+  }
+  return listed;
+}
+
+/* NULL also where two processes are reported under the pid of this one: one of them may be of another namespace. */
 static const nvmlProcessUtilizationSample_t *own_report(unsigned int count) {
   const nvmlProcessUtilizationSample_t *own = NULL;
   for (unsigned int i = 0; i < count; i++) {
-    if (kill((pid_t)reports[i].pid, 0) != 0 && errno == ESRCH) return NULL;
-    if (reports[i].pid == control.self.pid) own = &reports[i];
+    if (reports[i].pid != control.self.pid || reports[i].smUtil > 100) continue;
+    if (own != NULL) return NULL;
+    own = &reports[i];
   }
   return own;
 }
@@ -85,12 +105,14 @@ static void ask(uint32_t device, uint64_t now) {
   int64_t charged_ns = __atomic_load_n(&devices[device].charged_ns, __ATOMIC_RELAXED);
   settlement_mark(&devices[device].settlement, now, charged_ns - in_flight_ns(device));
   if (!is_open() || !find(device)) return;
-  nvmlReturn_t result =
-      nvml.nvmlDeviceGetProcessUtilization(devices[device].handle, reports, &count, devices[device].seen_us);
+  uint64_t since_us = os_wall_clock_us() - HISTORY_US;
+  if (devices[device].seen_us > since_us) since_us = devices[device].seen_us;
+  nvmlReturn_t result = nvml.nvmlDeviceGetProcessUtilization(devices[device].handle, reports, &count, since_us);
+  uint64_t wall_us = os_wall_clock_us();
   if (result == NVML_ERROR_NOT_SUPPORTED || result == NVML_ERROR_NO_PERMISSION) state = NVML_UNUSABLE;
   const nvmlProcessUtilizationSample_t *own = result == NVML_SUCCESS ? own_report(count) : NULL;
-  if (own == NULL) return;
-  uint64_t age_ns = (os_wall_clock_us() - own->timeStamp) * 1000;
+  if (own == NULL || !knows_pids(device)) return;
+  uint64_t age_ns = (wall_us - own->timeStamp) * 1000;
   devices[device].seen_us = own->timeStamp;
   if (age_ns < LONG_MEMORY_NS) settlement_report(&devices[device].settlement, now - age_ns, own->smUtil);
 }

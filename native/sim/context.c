@@ -99,7 +99,17 @@ static void spend_creation_time(void) {
     sim_clock_wait(driver.machine, end_ns, SIM_SLEEP);
 }
 
+/* Beside a later context of the same GPU there is no room for one of CUDA 2, whose addresses have 32 bits. So answers
+ * driver 580; what it answers in the other order is not known, and allowed. */
+static bool has_room(CUdevice device, unsigned int api_version) {
+  if (api_version >= API_VERSION_WIDE) return true;
+  for (CUcontext other = context_next(NULL); other != NULL; other = context_next(other))
+    if (other->device == device && other->api_version >= API_VERSION_WIDE) return false;
+  return true;
+}
+
 CUresult context_open(CUcontext *result, CUdevice device, unsigned int flags, unsigned int api_version) {
+  if (!has_room(device, api_version)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUcontext context = calloc(1, sizeof *context);
   if (context == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
   context->device = device;

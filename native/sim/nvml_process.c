@@ -121,35 +121,66 @@ SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, 
   return list(gpu, &details->numProcArrayEntries, details->procArray, put_detail);
 }
 
-/* ---- utilisation per process: the last window in which it had kernels on the GPU, if that ended after `last_seen`
- * ---- */
+/* ---- utilisation per process: the last window in which it had kernels on the GPU, if that ended after `last_seen`.
+ * Processes that have ended are listed as long as others that are idle. ---- */
+
+enum {
+  MOST_BUSY = SIM_MAX_PROCESSES + SIM_MAX_ENDED,
+  NO_ROW = SIM_MAX_PROCESSES,
+  FOREIGN_PID = 1 << 22, /* no process has a larger pid */
+};
 
 struct busy {
-  unsigned int row, pid, percent;
+  unsigned int row; /* NO_ROW: the process has ended */
+  unsigned int pid, percent;
   unsigned long long stamp_us;
 };
 
-static unsigned int busy_rows(uint32_t gpu, unsigned long long last_seen, struct busy *busy) {
+static unsigned long long stamp_of(const struct sim_usage *usage, uint64_t window) {
+  return sim_stamp_us(nvml.machine, usage->origin_ns + window * (uint64_t)SIM_WINDOW_NS);
+}
+
+static unsigned int running_rows(const struct sim_usage *usage, struct busy *busy) {
   unsigned int count = 0;
-  sim_model_enter(nvml.machine, gpu);
-  const struct sim_usage *usage = &nvml.machine->boards[gpu].model.usage;
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process_usage *own = &usage->process[i];
-    if (atomic_load(&nvml.machine->processes[i].pid) == 0) continue;
-    if (own->window == 0 || own->window + SIM_PROCESS_WINDOWS < usage->window) continue;
-    unsigned long long stamp = sim_stamp_us(nvml.machine, usage->origin_ns + own->window * (uint64_t)SIM_WINDOW_NS);
-    if (stamp > last_seen)
-      busy[count++] =
-          (struct busy){.row = i, .percent = own->percent[own->window % SIM_PROCESS_WINDOWS], .stamp_us = stamp};
+    if (atomic_load(&nvml.machine->processes[i].pid) == 0 || !sim_usage_is_reported(usage, own->window)) continue;
+    busy[count++] = (struct busy){
+        .row = i, .percent = own->percent[own->window % SIM_PROCESS_WINDOWS], .stamp_us = stamp_of(usage, own->window)};
   }
-  sim_model_leave(nvml.machine, gpu);
   return count;
 }
 
+static unsigned int ended_rows(const struct sim_usage *usage, struct busy *busy) {
+  unsigned int count = 0;
+  for (uint32_t i = 0; i < SIM_MAX_ENDED; i++) {
+    const struct sim_ended_usage *ended = &usage->ended[i];
+    if (!sim_usage_is_reported(usage, ended->window)) continue;
+    busy[count++] = (struct busy){.row = NO_ROW,
+                                  .pid = ended->space == sim_own_space() ? ended->pid : FOREIGN_PID + ended->pid,
+                                  .percent = ended->percent,
+                                  .stamp_us = stamp_of(usage, ended->window)};
+  }
+  return count;
+}
+
+/* The driver gives a process that is not visible in the caller's pid namespace the number that it has on the host. The
+ * simulation gives it one that no process has. */
+static unsigned int number_of(const struct sim_process *process) {
+  unsigned int pid = atomic_load(&process->pid), number = sim_process_number(process);
+  return number != 0 || pid == 0 ? number : FOREIGN_PID + pid;
+}
+
 static unsigned int busy_processes(uint32_t gpu, unsigned long long last_seen, struct busy *busy) {
-  unsigned int rows = busy_rows(gpu, last_seen, busy), count = 0;
+  sim_process_sweep_gpu(nvml.machine, gpu);
+  sim_model_enter(nvml.machine, gpu);
+  const struct sim_usage *usage = &nvml.machine->boards[gpu].model.usage;
+  unsigned int rows = running_rows(usage, busy), count = 0;
+  rows += ended_rows(usage, busy + rows);
+  sim_model_leave(nvml.machine, gpu);
   for (unsigned int i = 0; i < rows; i++) {
-    busy[i].pid = sim_process_number(&nvml.machine->processes[busy[i].row]);
+    if (busy[i].stamp_us <= last_seen) continue;
+    if (busy[i].row != NO_ROW) busy[i].pid = number_of(&nvml.machine->processes[busy[i].row]);
     if (busy[i].pid != 0) busy[count++] = busy[i];
   }
   return count;
@@ -157,13 +188,13 @@ static unsigned int busy_processes(uint32_t gpu, unsigned long long last_seen, s
 
 SIM_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
                                                      unsigned int *count, unsigned long long last_seen) {
-  struct busy busy[SIM_MAX_PROCESSES];
+  struct busy busy[MOST_BUSY];
   ENTER_GPU(device);
   if (nvml_gpu(gpu)->mig) return NVML_ERROR_NOT_SUPPORTED;
   NVML_NEED(count != NULL);
   unsigned int found = busy_processes(gpu, last_seen, busy), room = *count;
   if (samples == NULL) {
-    *count = SIM_MAX_PROCESSES;
+    *count = MOST_BUSY;
     return NVML_ERROR_INSUFFICIENT_SIZE;
   }
   *count = found;
@@ -176,14 +207,14 @@ SIM_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlPr
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info) {
-  struct busy busy[SIM_MAX_PROCESSES];
+  struct busy busy[MOST_BUSY];
   ENTER_GPU(device);
   if (nvml_gpu(gpu)->mig) return NVML_ERROR_NOT_SUPPORTED;
   NVML_NEED(info != NULL);
   if (info->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   unsigned int found = busy_processes(gpu, info->lastSeenTimeStamp, busy), room = info->processSamplesCount;
   if (info->procUtilArray == NULL) {
-    info->processSamplesCount = SIM_MAX_PROCESSES;
+    info->processSamplesCount = MOST_BUSY;
     return NVML_ERROR_INSUFFICIENT_SIZE;
   }
   info->processSamplesCount = found;

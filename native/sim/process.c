@@ -18,7 +18,7 @@ static void clear(struct sim_machine *machine, uint32_t index) {
     for (uint32_t t = 0; t < SIM_MAX_TENANTS; t++)
       if (atomic_load(&board->model.tenants[t].used) && board->model.tenants[t].process == index)
         sim_model_close_tenant(&board->model, machine->events, t);
-    sim_usage_forget(&board->model.usage, index);
+    sim_usage_end(&board->model.usage, index, atomic_load(&process->pid), process->space);
     sim_model_leave(machine, i);
     atomic_store(&process->contexts[i], 0);
   }

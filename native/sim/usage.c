@@ -51,6 +51,14 @@ void sim_usage_pass(struct sim_usage *usage, uint64_t now_ns, uint64_t duration_
   if (now_ns >= sim_usage_window_end(usage)) end_window(usage);
 }
 
-void sim_usage_forget(struct sim_usage *usage, uint32_t process) {
+bool sim_usage_is_reported(const struct sim_usage *usage, uint64_t window) {
+  return window != 0 && window + SIM_REPORTED_WINDOWS >= usage->window;
+}
+
+void sim_usage_end(struct sim_usage *usage, uint32_t process, uint32_t pid, uint64_t space) {
+  const struct sim_process_usage *own = &usage->process[process];
+  if (own->window != 0)
+    usage->ended[usage->ended_count++ % SIM_MAX_ENDED] = (struct sim_ended_usage){
+        .window = own->window, .space = space, .pid = pid, .percent = own->percent[own->window % SIM_PROCESS_WINDOWS]};
   memset(&usage->process[process], 0, sizeof usage->process[process]);
 }

@@ -12,8 +12,12 @@ int main(void) {
   CHECK_EQ(cuArray3DCreate(&array, &cube), CUDA_ERROR_INVALID_CONTEXT);
   CHECK_EQ(gpu_held(), 0);
 
-  /* A driver that has a context of one version refuses one of the other. */
+  /* Beside a later context the driver refuses one of CUDA 2. */
   CUcontext context;
+  uint64_t with_one = gpu_held();
+  REFUSED(cuCtxCreate(&context, 0, 0));
+  CHECK_EQ(gpu_held(), with_one);
+  CHECK_EQ(gpu_denied(VGPU_DENIED_CONTEXT), 0);
   OK(cuCtxDestroy_v2(gpu_context));
   OK(cuCtxCreate(&context, 0, 0));
   uint64_t before = gpu_held();

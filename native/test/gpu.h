@@ -7,6 +7,7 @@
 #include "gpu_kernels.h"
 #include "sandbox.h"
 #include "tap.h"
+#include <limits.h>
 
 #define MIB (1ull << 20)
 
@@ -47,15 +48,22 @@ __attribute__((unused)) static CUresult gpu_launch(CUfunction function, unsigned
   return cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
 }
 
-/* Runs as a program of another container that keeps the GPU busy without a limit; does not return. */
-__attribute__((unused)) static void gpu_occupy(void) {
+/* Runs as a program of another container that keeps the GPU busy without a limit, for so many launches of 200 us; does
+ * not return. */
+__attribute__((unused)) static void gpu_occupy_for(unsigned int launches) {
   char path[600];
   snprintf(path, sizeof path, "%s/nobody", getenv("GPU_SIM_STATE"));
   REQUIRE(setenv("VGPU_SANDBOX_DIRECTORY", path, 1) == 0);
   gpu_open();
   CUfunction kernel = gpu_kernel("busy_us_200");
-  for (;;)
+  for (unsigned int i = 0; i < launches; i++)
     OK(gpu_launch(kernel, 80, NULL));
+  OK(cuCtxSynchronize());
+  exit(0);
+}
+
+__attribute__((unused)) static void gpu_occupy(void) {
+  gpu_occupy_for(UINT_MAX);
 }
 
 /* Memory charged to the container on its first device. */

@@ -108,6 +108,28 @@ int main(void) {
   count = 4;
   NVML_OK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, new));
   CHECK_EQ(count, 0);
+
+  /* The sample of a process that has ended is listed for a while, unless a later time is asked for. */
+  count = 8;
+  NVML_OK(nvmlDeviceGetProcessUtilization(device, samples, &count, 0));
+  CHECK_EQ(count, 1);
+  CHECK_EQ(samples[0].pid, pid);
+  CHECK_BETWEEN(samples[0].smUtil, 5, 24);
+  CHECK(samples[0].timeStamp >= seen);
+  seen = samples[0].timeStamp;
+  count = 8;
+  NVML_OK(nvmlDeviceGetProcessUtilization(device, samples, &count, seen - 1));
+  CHECK_EQ(count, 1);
+  count = 8;
+  CHECK_EQ(nvmlDeviceGetProcessUtilization(device, samples, &count, seen), NVML_ERROR_NOT_FOUND);
+  count = 0;
+  CHECK_EQ(nvmlDeviceGetProcessUtilization(device, samples, &count, 0), NVML_ERROR_INSUFFICIENT_SIZE);
+  CHECK_EQ(count, 1);
+  CHECK_EQ(nvmlDeviceGetProcessUtilization(device, NULL, &count, 0), NVML_ERROR_INSUFFICIENT_SIZE);
+  CHECK(count > 1);
+  CHECK_EQ(sim_tool("advance-clock 61s"), 0);
+  count = 8;
+  CHECK_EQ(nvmlDeviceGetProcessUtilization(device, samples, &count, 0), NVML_ERROR_NOT_FOUND);
   NVML_OK(nvmlShutdown());
   return TEST_END;
 }

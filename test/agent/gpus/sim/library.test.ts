@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { test } from 'tap';
 import { DriverError, type Driver, type DriverEvent } from '../../../../src/agent/gpus/driver.js';
 import { eventually } from '../../../harness/eventually.js';
@@ -102,6 +103,27 @@ test(
     t.ok((found?.utilizationPercent ?? 0) >= 50, `${found?.utilizationPercent} percent`);
     t.ok(((await driver.sample(uuid(0))).usedMemoryBytes ?? 0) >= 64 * 1024 * 1024);
     t.same(await driver.processes(uuid(1)), [], 'the other GPU is idle');
+    await driver.close();
+  },
+);
+
+test(
+  'a program that has ended is no process, although its use is still reported, and hides no other',
+  { skip: skip || noCompiler },
+  async (t) => {
+    const driver = MACHINE.open();
+    const [first, second] = [MACHINE.startProgram(t), MACHINE.startProgram(t)];
+    const busy = async () =>
+      (await driver.processes(uuid(0))).filter((entry) => (entry.utilizationPercent ?? 0) > 10).map(({ pid }) => pid);
+    await eventually(async () => (await busy()).length === 2, 'both programs are busy');
+    first.kill('SIGKILL');
+    await once(first, 'exit');
+    const left = await driver.processes(uuid(0));
+    t.same(
+      left.map(({ pid }) => pid),
+      [second.pid],
+    );
+    t.ok((left[0]?.utilizationPercent ?? 0) > 10, `${left[0]?.utilizationPercent} percent`);
     await driver.close();
   },
 );
