@@ -120,8 +120,21 @@ tap.afterEach(async () => {
   await removePods();
 });
 
+/**
+ * Waits until the node offers both resources, or neither. The kubelet admits pods that name their node by what it last
+ * reported, every ten seconds: it may have reported the one resource and not yet the other.
+ */
+async function nodeOffers(expected: boolean): Promise<void> {
+  await until(`the node to offer ${expected ? 'both resources' : 'no GPU'}`, async () => {
+    const { status } = await cluster.get<{ status: { allocatable: Record<string, string> } }>('node', NODE);
+    return [CORE_RESOURCE, MEMORY_RESOURCE].every((name) => Number(status.allocatable[name] ?? 0) > 0 === expected);
+  });
+}
+
 /** The proxy, and an agent that registers with it. */
 async function startBehindProxy(): Promise<AgentProcess> {
+  // Of an agent before.
+  await nodeOffers(false);
   const directory = '/var/run/gm-e2e-proxy';
   const agent = new AgentProcess(cluster, GPUS, [`--plugin-proxy-path=${directory}`]);
   cluster.processes.start('plugin-proxy', process.execPath, [
@@ -135,6 +148,7 @@ async function startBehindProxy(): Promise<AgentProcess> {
   );
   await agent.start();
   await cluster.kubeletIsBack(CORE_RESOURCE, MEMORY_RESOURCE);
+  await nodeOffers(true);
   return agent;
 }
 
