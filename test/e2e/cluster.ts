@@ -73,6 +73,11 @@ export interface KubeletOptions {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
+/** What the kubelet keeps of the devices that it may give, by resource. */
+interface KubeletCheckpoint {
+  readonly Data: { readonly RegisteredDevices: Readonly<Record<string, readonly string[] | null>> };
+}
+
 /** A real Kubernetes of one node on loopback: etcd, API server, controllers, scheduler, containerd, kubelet. */
 export class TestCluster {
   readonly directory = join(STATE, 'cluster');
@@ -243,7 +248,7 @@ export class TestCluster {
   /**
    * Waits until the current kubelet has the lists of these resources and has admitted the pods of the node again. The
    * API server would still show the report of an earlier kubelet; a kubelet counts registrations from its own start,
-   * and writes its checkpoint for every list that it accepts.
+   * and writes its checkpoint, with the devices that it may give, for every list that it accepts.
    */
   async kubeletIsBack(...resources: readonly string[]): Promise<void> {
     const pods = (
@@ -255,8 +260,10 @@ export class TestCluster {
         new RegExp(`^kubelet_device_plugin_registration_total\\{resource_name="${name}"\\} [1-9]`, 'm').test(metrics),
       );
       const { items } = JSON.parse(await this.#askKubelet('pods')) as { readonly items: readonly object[] | null };
-      const listed = statSync(KUBELET_CHECKPOINT).mtimeMs > this.processes.startedAt('kubelet');
-      return registered && listed && (items ?? []).length >= pods.filter((name) => name !== '').length;
+      const isNew = statSync(KUBELET_CHECKPOINT).mtimeMs > this.processes.startedAt('kubelet');
+      const { Data } = JSON.parse(readFileSync(KUBELET_CHECKPOINT, 'utf8')) as KubeletCheckpoint;
+      const listed = resources.every((name) => (Data.RegisteredDevices[name] ?? []).length > 0);
+      return registered && isNew && listed && (items ?? []).length >= pods.filter((name) => name !== '').length;
     });
   }
 

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { KubeClient } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
 import { AgentProcess } from './agent-process.js';
-import { NODE, TestCluster } from './cluster.js';
+import { KUBELET_CHECKPOINT, NODE, TestCluster } from './cluster.js';
 import { startExtender } from './extender-process.js';
 import { podManifest } from './pods.js';
 import { until } from '../harness/eventually.js';
@@ -230,9 +230,11 @@ test('a concurrent restart of kubelet and agent denies no running pod, and no ne
   for (let restart = 0; restart < 3; restart += 1) {
     await Promise.all([cluster.restartKubelet('SIGKILL'), agent.restart('SIGKILL')]);
     await cluster.kubeletIsBack(CORE_RESOURCE, MEMORY_RESOURCE);
-    await cluster.apply(
-      podManifest(`new-${restart}`, [{ name: 'main', cores: 10, memoryBlocks: 4, command: 'sleep 100000' }]),
-    );
+    const name = `new-${restart}`;
+    await cluster.apply(podManifest(name, [{ name: 'main', cores: 10, memoryBlocks: 4, command: 'sleep 100000' }]));
+    // A kubelet that is killed before it has admitted a pod admits it at its next start, maybe before any plugin.
+    const { metadata } = await cluster.get<{ metadata: { uid: string } }>('pod', name);
+    await until('the kubelet to admit the pod', () => readFileSync(KUBELET_CHECKPOINT, 'utf8').includes(metadata.uid));
   }
   await until(
     'the new pods to start',
