@@ -45,6 +45,11 @@ interface ListedPod {
   };
 }
 
+/** What the kubelet's checkpoint says of the devices that it gave: an entry for each resource of each container. */
+interface DeviceEntries {
+  readonly Data: { readonly PodDeviceEntries: readonly { readonly PodUID: string }[] | null };
+}
+
 async function pods(): Promise<readonly ListedPod[]> {
   return (JSON.parse(await cluster.kubectl('get', 'pods', '-o', 'json')) as { items: readonly ListedPod[] }).items;
 }
@@ -234,7 +239,10 @@ test('a concurrent restart of kubelet and agent denies no running pod, and no ne
     await cluster.apply(podManifest(name, [{ name: 'main', cores: 10, memoryBlocks: 4, command: 'sleep 100000' }]));
     // A kubelet that is killed before it has admitted a pod admits it at its next start, maybe before any plugin.
     const { metadata } = await cluster.get<{ metadata: { uid: string } }>('pod', name);
-    await until('the kubelet to admit the pod', () => readFileSync(KUBELET_CHECKPOINT, 'utf8').includes(metadata.uid));
+    await until('the kubelet to have devices of both kinds for the pod', () => {
+      const { Data } = JSON.parse(readFileSync(KUBELET_CHECKPOINT, 'utf8')) as DeviceEntries;
+      return (Data.PodDeviceEntries ?? []).filter(({ PodUID }) => PodUID === metadata.uid).length === 2;
+    });
   }
   await until(
     'the new pods to start',
