@@ -2,13 +2,13 @@ const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 const TIB = 2 ** 40;
 /** Browsers take up to 70 ms to make the first of these, so they are made when a text needs them. */
-let moments = null;
-let numbers = null;
+let momentFormat = null;
+let numberFormat = null;
 
 /** A number with commas between thousands. */
 function number(value) {
   if (Number.isInteger(value) && Math.abs(value) < 1000) return String(value);
-  return (numbers ??= new Intl.NumberFormat('en')).format(value);
+  return (numberFormat ??= new Intl.NumberFormat('en')).format(value);
 }
 
 /** Bytes as people read them. */
@@ -48,7 +48,7 @@ export function seconds(value) {
 
 /** Date, time and zone of the reader: `2026-11-22 22:14:03 GMT+1`. */
 export function moment(ms) {
-  moments ??= new Intl.DateTimeFormat('en', {
+  momentFormat ??= new Intl.DateTimeFormat('en', {
     year: 'numeric',
     month: '2-digit',
     day: '2-digit',
@@ -58,7 +58,7 @@ export function moment(ms) {
     hourCycle: 'h23',
     timeZoneName: 'short',
   });
-  const parts = Object.fromEntries(moments.formatToParts(ms).map(({ type, value }) => [type, value]));
+  const parts = Object.fromEntries(momentFormat.formatToParts(ms).map(({ type, value }) => [type, value]));
   const { year, month, day, hour, minute, second, timeZoneName } = parts;
   return `${year}-${month}-${day} ${hour}:${minute}:${second} ${timeZoneName}`;
 }
