@@ -28,15 +28,17 @@ const processCpuMs: CpuMeter = () => {
 /** The computations of all calls: of several, the one that has used the least CPU time continues first. */
 export class CallTurns {
   readonly #running = new Set<CallBudget>();
+  readonly #limits: CallLimits;
   readonly #cpuMs: CpuMeter;
 
-  constructor(cpuMs: CpuMeter = processCpuMs) {
+  constructor(limits: CallLimits = CALL_LIMITS, cpuMs: CpuMeter = processCpuMs) {
+    this.#limits = limits;
     this.#cpuMs = cpuMs;
   }
 
   /** The budget of a new call. */
-  budget(limits = CALL_LIMITS): CallBudget {
-    return new CallBudget(limits, this.#running, this.#cpuMs);
+  budget(): CallBudget {
+    return new CallBudget(this.#limits, this.#running, this.#cpuMs);
   }
 }
 

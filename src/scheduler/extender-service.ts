@@ -77,7 +77,7 @@ export class ExtenderService {
   readonly #notReady: () => string | null;
   readonly #sent: SentBindings;
   readonly #groups: GroupRoom;
-  readonly #turns = new CallTurns();
+  readonly #turns: CallTurns;
 
   constructor(parts: {
     readonly cluster: Cluster;
@@ -97,6 +97,7 @@ export class ExtenderService {
     this.#clock = parts.clock;
     this.#metrics = parts.metrics;
     this.#options = parts.options;
+    this.#turns = new CallTurns(parts.options.callLimits);
     this.#notReady = parts.notReady;
     this.#sent = new SentBindings(parts);
     this.#groups = new GroupRoom({
@@ -142,7 +143,7 @@ export class ExtenderService {
       const node = this.#cluster.nodes.get(name);
       if (node !== undefined) known.push(node);
     }
-    const budget = this.#turns.budget(this.#options.callLimits);
+    const budget = this.#turns.budget();
     const scores = priorities(await budget.run(this.#cluster.costsInTurns(pod.demand, known, budget)));
     if (budget.wasSpent) this.#metrics.cutOff('prioritize');
     let next = 0;
@@ -179,7 +180,7 @@ export class ExtenderService {
    */
   async preempt(given: PreemptionArguments): Promise<PreemptionResult> {
     const pod = this.#viewOf(given.pod);
-    const budget = this.#turns.budget(this.#options.callLimits);
+    const budget = this.#turns.budget();
     const { pods, groups } = this.#cache;
     const limits = new EvictionLimits(this.#limits, (group) => runningMembers(groups, pods, group));
     const state = { cluster: this.#cluster, pods, limits, nowMs: this.#clock.now() };
@@ -242,7 +243,7 @@ export class ExtenderService {
     names: readonly string[],
     templates: ReadonlyMap<string, ClusterNode>,
   ): Promise<Evaluation> {
-    const budget = this.#turns.budget(this.#options.callLimits);
+    const budget = this.#turns.budget();
     return this.#ended(await budget.run(this.#cluster.judge(pod.demand, names, budget, { templates })), budget);
   }
 
@@ -252,7 +253,7 @@ export class ExtenderService {
    */
   async #evaluateAndReserve(pod: PodView, group: PodGroup | null, names: readonly string[]): Promise<Evaluation> {
     const deadline = this.#clock.now() + this.#options.settleTimeoutMs;
-    const budget = this.#turns.budget(this.#options.callLimits);
+    const budget = this.#turns.budget();
     for (let tries = 1; ; tries++) {
       const evaluation = await budget.run(this.#cluster.judge(pod.demand, names, budget));
       const isReserved = evaluation.refused.some(({ refusal }) => refusal === 'reserved');

@@ -78,7 +78,7 @@ export async function explainIn(state: ClusterState, wanted: Pod, policyName: Po
     if (at % SEEN_A_TURN === 0) await nextTurn();
     cache.podSeen(view);
   }
-  const budget = new CallTurns().budget(EXPLAIN_LIMITS);
+  const budget = new CallTurns(EXPLAIN_LIMITS).budget();
   return budget.run(whyWaiting({ cluster, cache, policy, nowMs: systemClock.now() }, wanted, state.pods, budget));
 }
 
