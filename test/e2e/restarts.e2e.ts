@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import tap, { test, type Test } from 'tap';
+import { readKubeletCheckpoint } from '../../src/agent/device-plugin/internal-checkpoint.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient } from '../../src/kube/client.js';
@@ -43,11 +44,6 @@ interface ListedPod {
     readonly message?: string;
     readonly containerStatuses?: readonly object[];
   };
-}
-
-/** What the kubelet's checkpoint says of the devices that it gave: an entry for each resource of each container. */
-interface DeviceEntries {
-  readonly Data: { readonly PodDeviceEntries: readonly { readonly PodUID: string }[] | null };
 }
 
 async function pods(): Promise<readonly ListedPod[]> {
@@ -239,9 +235,9 @@ test('a concurrent restart of kubelet and agent denies no running pod, and no ne
     await cluster.apply(podManifest(name, [{ name: 'main', cores: 10, memoryBlocks: 4, command: 'sleep 100000' }]));
     // A kubelet that is killed before it has admitted a pod admits it at its next start, maybe before any plugin.
     const { metadata } = await cluster.get<{ metadata: { uid: string } }>('pod', name);
-    await until('the kubelet to have devices of both kinds for the pod', () => {
-      const { Data } = JSON.parse(readFileSync(KUBELET_CHECKPOINT, 'utf8')) as DeviceEntries;
-      return (Data.PodDeviceEntries ?? []).filter(({ PodUID }) => PodUID === metadata.uid).length === 2;
+    await until('the kubelet to have devices of both kinds for the pod', async () => {
+      const checkpoint = await readKubeletCheckpoint(KUBELET_CHECKPOINT);
+      return checkpoint.ok && checkpoint.entries.filter(({ podUid }) => podUid === metadata.uid).length === 2;
     });
   }
   await until(
