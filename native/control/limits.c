@@ -23,7 +23,7 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
     return LIMITS_BROKEN;
   }
   vgpu_path(path, sizeof path, VGPU_LIMITS_FILE);
-  *file = os_map_file(path, sizeof **file, false, &error);
+  *file = os_map_file(path, sizeof **file, false, NULL, &error);
   if (*file == NULL) {
     *why = error == ENOENT ? "it is missing" : error == EINVAL ? "it is too short" : "it cannot be read";
     return LIMITS_BROKEN;

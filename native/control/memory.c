@@ -25,7 +25,7 @@ bool memory_charge(uint32_t device, uint64_t bytes) {
 static bool charge_after_reclaim(uint32_t device, uint64_t bytes) {
   if (bytes > limits_budget_now(control.limits, device)) return false;
   if (usage_reclaim(control.ledger.usage, &control.self) > 0 && memory_charge(device, bytes)) return true;
-  if (objects_release_closed(control.ledger.usage) && memory_charge(device, bytes)) return true;
+  if (objects_release_closed(control.ledger.usage, control.ledger.slot) && memory_charge(device, bytes)) return true;
   if (reclaimer == NULL || !reclaimer->reclaim(device)) return false;
   return memory_charge(device, bytes);
 }
@@ -191,7 +191,8 @@ bool memory_view(int device, uint64_t *total, uint64_t *left) {
   if (device < 0) return false;
   limits_read(control.limits, (uint32_t)device, &live);
   if (live.memory_limit_bytes == 0) return false;
-  if (usage_reclaim_rarely(control.ledger.usage, &control.self)) objects_release_closed(control.ledger.usage);
+  if (usage_reclaim_rarely(control.ledger.usage, &control.self))
+    objects_release_closed(control.ledger.usage, control.ledger.slot);
   if (reclaimer != NULL) reclaimer->update((uint32_t)device);
   uint64_t budget = limits_memory_budget(&live);
   uint64_t held = ledger_held(&control.ledger, (uint32_t)device);
