@@ -60,7 +60,9 @@ struct vgpu_usage *usage_open(const char **why) {
     usage = os_map_file(path, sizeof *usage, true, &mapped_file, &error);
   }
   *why = usage == NULL ? "the usage file cannot be written" : complete_header(&usage->header);
-  return *why == NULL ? usage : NULL;
+  if (*why == NULL) return usage;
+  os_unmap_memory(usage, sizeof *usage);
+  return NULL;
 }
 
 static void raise_slot_high(struct vgpu_usage *usage, uint32_t to) {
