@@ -18,7 +18,7 @@ export const LIBRARIES = [
   'vcuda-controller',
 ] as const;
 
-/** What a folder of other projects' libraries holds: their own names of files, and a text with a line for each version. */
+/** What a folder of other projects' libraries holds: files by their own names, and a text with a line for each. */
 export const PEER_FILES = ['libvgpu.so', 'libvgpu-control.so', 'libcuda-control.so', 'versions'];
 const [HAMI_CORE, VGPU_MANAGER, VCUDA_CONTROLLER] = PEER_FILES as [string, string, string, string];
 
