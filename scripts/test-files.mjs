@@ -91,10 +91,10 @@ export const lineOf = ({ file, passed, seconds }) =>
   `# ${file}: ${passed ? 'passed' : 'FAILED'} in ${seconds.toFixed(1)} s`;
 
 /**
- * Runs compiled test files, `jobs` at once, each in a process of its own; tells each result, with the seconds that it took
- * and the CPU seconds of its process and all that it started and waited for.
+ * Runs compiled test files, `jobs` at once, each in a process of its own, which `started` gets; tells each result, with the
+ * seconds that it took and the CPU seconds of its process and all that it started and waited for.
  */
-export async function runEach(files, { jobs, flags = [], bundled = true, environment = {} }, tell) {
+export async function runEach(files, { jobs, flags = [], bundled = true, environment = {}, started }, tell) {
   await buildQuickTap();
   const programs = bundled ? await testPrograms(files.map(compiledOf)) : {};
   const costs = mkdtempSync(join(tmpdir(), 'test-costs-'));
@@ -102,7 +102,8 @@ export async function runEach(files, { jobs, flags = [], bundled = true, environ
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
       const cost = join(costs, file.replaceAll('/', '-'));
-      tell(await runFile(file, flags, { ...programs, ...environment, [COST_VARIABLE]: cost }, cost));
+      const variables = { ...programs, ...environment, [COST_VARIABLE]: cost };
+      tell(await runFile(file, flags, variables, started));
     }
   };
   try {
@@ -112,7 +113,7 @@ export async function runEach(files, { jobs, flags = [], bundled = true, environ
   }
 }
 
-async function runFile(file, flags, environment, cost) {
+async function runFile(file, flags, environment, started) {
   const began = performance.now();
   const compiled = join(ROOT, compiledOf(file));
   const { FILE_LIMIT_SECONDS } = await import('../dist/test/harness/time-factor.js');
@@ -122,6 +123,7 @@ async function runFile(file, flags, environment, cost) {
     env: { ...process.env, ...environment, TAP_TIMEOUT: String(FILE_LIMIT_SECONDS) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  started?.(child);
   // A file that does not even reach its own limit.
   const limit = setTimeout(() => child.kill('SIGKILL'), (FILE_LIMIT_SECONDS + KILLED_AFTER_SECONDS) * 1000);
   let output = '';
@@ -132,6 +134,7 @@ async function runFile(file, flags, environment, cost) {
   clearTimeout(limit);
   // A file that ends before its tests writes no plan.
   const passed = status === 0 && /^1\.\.\d/mu.test(output);
+  const cost = environment[COST_VARIABLE];
   const cpuSeconds = existsSync(cost) ? Number(readFileSync(cost, 'utf8')) : 0;
   return { file, passed, output, errors, seconds: (performance.now() - began) / 1000, cpuSeconds };
 }
