@@ -34,7 +34,8 @@ export class ClusterCache implements ClusterObserver {
   readonly #taints = new Map<string, readonly Taint[]>();
   /** Pods with GPU requests: bound pods, and pods that wait for a node. */
   readonly #pods = new Map<string, PodView>();
-  readonly #bound = new Set<string>();
+  /** Nodes of the pods that the API server has reported on one, by UID; pods without GPU requests too. */
+  readonly #bound = new Map<string, string>();
   /** UIDs of nominated pods, for which others are evicted, by node name. */
   readonly #nominated = new Map<string, Set<string>>();
   /** By UID of a nominated pod: for each node the victims that were named to the scheduler. */
@@ -61,6 +62,11 @@ export class ClusterCache implements ClusterObserver {
   /** True when the API server has reported the pod on a node. */
   isBound(uid: string): boolean {
     return this.#bound.has(uid);
+  }
+
+  /** The node that the API server has reported the pod on; null without one. */
+  nodeOf(uid: string): string | null {
+    return this.#bound.get(uid) ?? null;
   }
 
   /** Names of the cordoned nodes. */
@@ -212,11 +218,12 @@ export class ClusterCache implements ClusterObserver {
   }
 
   #onNode(pod: PodView, bound: BoundPod): void {
-    this.#bound.add(pod.uid);
     const { uid, gpus } = pod;
+    const isNew = !this.#bound.has(uid);
+    this.#bound.set(uid, bound.nodeName);
     const kept = this.#cluster.reservations.get(uid);
     if (gpus !== null) this.#listener.named(uid);
-    if (kept !== undefined && gpus === null) {
+    if (kept !== undefined && gpus === null && isNew) {
       const placed = this.#cluster.decide(uid, bound.nodeName, bound.demand);
       if (placed.ok) this.#listener.adopted(pod, placed.containers);
       else this.#setPod(bound);
