@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { generateProto } from './generate-proto.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const COMPILER = join(ROOT, 'node_modules/typescript-native/bin/tsc');
@@ -15,7 +16,8 @@ const COMPILER = join(ROOT, 'node_modules/typescript-native/bin/tsc');
 export const FOLDERS = ['src', 'test', 'bench', 'examples'];
 
 /** Compiles and checks what has changed, and prints the errors; whether there were none. */
-export function compile(options = ['--build']) {
+export async function compile(options = ['--build']) {
+  await generateProto();
   return spawnSync(process.execPath, [COMPILER, ...options], { cwd: ROOT, stdio: 'inherit' }).status === 0;
 }
 
@@ -24,6 +26,7 @@ export function compile(options = ['--build']) {
  * of a test before `compile` has looked at everything. A source that cannot be parsed is an error that names the line.
  */
 export async function transpileChanged() {
+  await generateProto();
   const changed = FOLDERS.flatMap(sourcesBelow).filter(isNewer);
   if (changed.length === 0) return changed;
   const tsconfigRaw = readFileSync(join(ROOT, 'tsconfig.json'), 'utf8');
@@ -71,5 +74,5 @@ function isNewer(source) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const options = process.argv.slice(2);
-  process.exitCode = compile(options.length > 0 ? options : undefined) ? 0 : 1;
+  process.exitCode = (await compile(options.length > 0 ? options : undefined)) ? 0 : 1;
 }

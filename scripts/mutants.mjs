@@ -40,7 +40,7 @@ async function main(names) {
   const { seed, count, files, limit, jobs } = command.opts();
   const sources = [...new Set(files.flatMap(sourcesOf))];
   const tests = testFiles(names.length === 0 ? ['test'] : names);
-  build();
+  await build();
   const { generator } = await import('../dist/test/generator.js');
   const all = sources.flatMap((path) => mutationsOf(path, sourceOf(path)));
   const mistakes = draw(all, count, generator(seed));

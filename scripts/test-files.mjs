@@ -30,8 +30,8 @@ export function execute(program, args, { mayFail = false } = {}) {
 }
 
 /** TypeScript, with its types checked, and C, each as far as its sources have changed. */
-export function build() {
-  if (!compile()) throw new Error('TypeScript found the errors above');
+export async function build() {
+  if (!(await compile())) throw new Error('TypeScript found the errors above');
   buildNative();
 }
 

@@ -26,7 +26,7 @@ const command = new Command('npm run test:stalls --')
 async function main(names) {
   const { rounds, seed = Date.now() % 1_000_000 } = command.opts();
   const files = testFiles(names.length === 0 ? ['test'] : names);
-  build();
+  await build();
   const { generator } = await import('../dist/test/generator.js');
   const failed = [];
   let stalls;

@@ -70,13 +70,13 @@ function optionsOf(options, { perProcessor, results }) {
 async function runSome(chosen) {
   await buildQuickly();
   const passed = await runTestFiles(chosen);
-  const typed = compile();
+  const typed = await compile();
   if (!typed) console.log('# failed: the types, see above');
   return passed && typed ? 0 : 1;
 }
 
 async function runAll(tier, { jobs, results }) {
-  build();
+  await build();
   const before = secondsBefore(results);
   // What took longest the last time begins first, so that no long file runs alone at the end.
   const files = testFiles(['test'], tier)

@@ -44,7 +44,7 @@ async function round(files) {
   } catch (error) {
     console.error(error.message);
   }
-  if (compile()) console.log('# types: no errors. Watching for changes');
+  if (await compile()) console.log('# types: no errors. Watching for changes');
 }
 
 const names = process.argv.slice(2);

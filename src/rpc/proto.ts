@@ -33,7 +33,7 @@ import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
 
 /**
  * Messages keep the protocol's field names, 64-bit numbers are strings, enumerations are names, and absent fields have
- * their defaults: the options for which `npm run proto` generates types.
+ * their defaults: the options for which `npm run build` generates types.
  */
 const OPTIONS = { longs: String, enums: String, defaults: true };
 
