@@ -120,7 +120,7 @@ test('every source file that the architecture names exists', (t) => {
 
 test('every test that a document names exists, and each fault has a test', (t) => {
   for (const path of documents) {
-    for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|e2e)\.ts\b/g))
+    for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|long|e2e)\.ts\b/g))
       t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
   }
   const rows = read('docs/reference/faults.md')
