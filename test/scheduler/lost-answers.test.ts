@@ -20,9 +20,10 @@ import { ManualClock } from '../manual-clock.js';
 import { FakeApi } from './fake-api.js';
 import { LeaseApi } from './lease-api.js';
 import { node, pod, type PodObject } from './objects.js';
+import { cases } from '../cases.js';
 
-/** Of all kinds together; `npm run test:bindings` runs 10,000. Each takes 20 to 50 ms. */
-const HISTORIES = Number(process.env.GPU_MANAGER_HISTORIES ?? 400);
+/** Of all kinds together. */
+const HISTORIES = cases(80, 4_000);
 /** Restarts, silences and failovers, each or not. */
 const KINDS = 8;
 

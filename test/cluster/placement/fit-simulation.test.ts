@@ -19,6 +19,7 @@ import {
   type PlacementStage,
 } from '../../../src/gpu/pods/placement-stage.js';
 import { BLOCK, node, nodeGpu, pod } from './builders.js';
+import { cases } from '../../cases.js';
 
 const gpusOf = fc.array(fc.constantFrom(16, 16, 16, 24), { minLength: 1, maxLength: 5 });
 const container = fc.oneof(
@@ -68,7 +69,7 @@ test('the fit simulation and the placement agree on what fits', (t) => {
           );
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: cases(300, 5_000) },
     ),
   );
   t.end();
@@ -90,7 +91,7 @@ test('on equal GPUs the fit simulation leaves the same capacity as the placement
           left([...there.free.cores], [...there.free.memory]).join()
         );
       }),
-      { numRuns: 2000 },
+      { numRuns: cases(300, 5_000) },
     ),
   );
   t.end();
@@ -122,7 +123,7 @@ test('no GPU is charged beyond its capacity', (t) => {
           });
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: cases(300, 5_000) },
     ),
   );
   t.end();
@@ -212,7 +213,7 @@ test('several containers fit if any assignment exists, and are unresolvable only
           (judged === 'too-large') === !anyAssignment(busyNode(blocks, []), demand)
         );
       }),
-      { numRuns: 2000 },
+      { numRuns: cases(300, 5_000) },
     ),
   );
   t.end();
@@ -327,7 +328,7 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
           });
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: cases(300, 5_000) },
     ),
   );
   t.end();
