@@ -60,7 +60,7 @@ static bool match_all(void) {
   int count = 0;
   int listed = 0;
   memset(ordinal_of, -1, sizeof ordinal_of);
-  memset(index_of, DEVICE_UNLISTED, sizeof index_of);
+  memset(index_of, DEVICE_NONE, sizeof index_of);
   if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return false;
   if (count > MOST_ORDINALS) count = MOST_ORDINALS;
   for (int ordinal = 0; ordinal < count; ordinal++) {
@@ -86,7 +86,7 @@ void devices_match(void) {
 }
 
 int devices_index(CUdevice device) {
-  return device >= 0 && device < MOST_ORDINALS ? index_of[device] : DEVICE_UNLISTED;
+  return device >= 0 && device < MOST_ORDINALS ? index_of[device] : DEVICE_NONE;
 }
 
 int devices_ordinal(uint32_t index) {
