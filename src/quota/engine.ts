@@ -3,7 +3,7 @@ import type { Change } from './core/state/change.js';
 import { checkShape } from './core/command-shape.js';
 import type { Decision } from './core/admission/decision.js';
 import type { Demand } from './core/admission/demand.js';
-import type { QuotaEvent } from './core/state/event.js';
+import { EventListeners, type EventListener, type ListenerFailed } from './core/event-listeners.js';
 import type { Explanation } from './core/explain.js';
 import type { GrantSpec } from './core/loans/grants.js';
 import type { GroupSpec } from './core/state/group-spec.js';
@@ -35,6 +35,8 @@ export interface EngineOptions {
   readonly policy?: Partial<Policy> | undefined;
   /** Waits between two attempts at a commit that conflicted with another writer. */
   readonly pause?: Pause | undefined;
+  /** Receives what a listener throws; by default an error on the console. */
+  readonly listenerFailed?: ListenerFailed | undefined;
 }
 
 /**
@@ -46,16 +48,20 @@ export class QuotaEngine {
   readonly #quota: Quota;
   readonly #writer: Writer;
   readonly #clock: Clock;
-  readonly #listeners = new Set<(event: QuotaEvent) => void>();
+  readonly #listeners: EventListeners;
 
-  private constructor(store: Store, state: QuotaState, writer: Writer, clock: Clock) {
+  private constructor(
+    store: Store,
+    state: QuotaState,
+    writer: Writer,
+    { clock = Date.now, listenerFailed }: EngineOptions,
+  ) {
     this.#store = store;
     this.#writer = writer;
     this.#clock = clock;
     this.#quota = new Quota({ state, clock });
-    writer.onEvents = (events) => {
-      for (const event of events) this.#listeners.forEach((listener) => listener(event));
-    };
+    this.#listeners = new EventListeners(listenerFailed);
+    writer.onEvents = (events) => this.#listeners.deliver(events);
   }
 
   /** Reads the store and starts to decide. */
@@ -67,7 +73,7 @@ export class QuotaEngine {
     const writer = store.exclusive
       ? new OwningWriter(state, store)
       : new OptimisticWriter(state, store, revisions, options.pause);
-    return new QuotaEngine(store, state, writer, options.clock ?? Date.now);
+    return new QuotaEngine(store, state, writer, options);
   }
 
   /**
@@ -204,12 +210,15 @@ export class QuotaEngine {
     return this.#writer.records();
   }
 
-  /** Calls `listener` with every event once it is durable; the returned function ends the subscription. */
-  on(listener: (event: QuotaEvent) => void): () => void {
-    this.#listeners.add(listener);
+  /**
+   * Calls `listener` with every event once it is durable and its command is answered; the returned function ends the
+   * subscription. What a listener throws changes no decision: see `EventListeners`.
+   */
+  on(listener: EventListener): () => void {
+    const remove = this.#listeners.add(listener);
     this.#writer.wantsEvents = true;
     return () => {
-      this.#listeners.delete(listener);
+      remove();
       this.#writer.wantsEvents = this.#listeners.size > 0;
     };
   }

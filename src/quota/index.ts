@@ -38,6 +38,7 @@ export type { Amounts, BudgetStatus, Condition, GroupStatus } from './core/repor
 export { heldOf } from './core/pods/pods.js';
 export { RequestShapeTable } from './core/state/request-shape.js';
 export type { QuotaEvent } from './core/state/event.js';
+export type { EventListener, ListenerFailed } from './core/event-listeners.js';
 export { AuditChain, verifyChain, type VerifiedChain } from './audit/chain.js';
 export {
   auditStream,

@@ -6,6 +6,7 @@ import type { Command } from './command.js';
 import { checkDemand, checkShape } from './command-shape.js';
 import type { Decision } from './admission/decision.js';
 import type { Demand } from './admission/demand.js';
+import { EventListeners, type EventListener, type ListenerFailed } from './event-listeners.js';
 import type { QuotaEvent } from './state/event.js';
 import { arriveAt, execute } from './execute.js';
 import { explain, type Explanation } from './explain.js';
@@ -39,15 +40,19 @@ export interface Timed {
 export class Quota {
   readonly #state: QuotaState;
   readonly #clock: Clock;
-  readonly #listeners = new Set<(event: QuotaEvent) => void>();
+  readonly #listeners: EventListeners;
+  #events: QuotaEvent[] = [];
 
   constructor(
     options: {
       readonly clock?: Clock | undefined;
       readonly policy?: Partial<Policy> | undefined;
       readonly state?: QuotaState | undefined;
+      /** Receives what a listener throws; by default an error on the console. */
+      readonly listenerFailed?: ListenerFailed | undefined;
     } = {},
   ) {
+    this.#listeners = new EventListeners(options.listenerFailed);
     this.#state = options.state ?? new QuotaState({ ...DEFAULT_POLICY, ...options.policy });
     this.#clock = options.clock ?? (() => this.#state.now);
   }
@@ -68,7 +73,9 @@ export class Quota {
 
   execute(command: Command, at: number = this.#clock()): Decision {
     checkShape(command);
-    return execute(this.#state, command, at);
+    const decision = execute(this.#state, command, at);
+    this.#deliver();
+    return decision;
   }
 
   createGroup(spec: GroupSpec): Decision {
@@ -85,7 +92,10 @@ export class Quota {
 
   admit(demand: Demand, options: { readonly dryRun?: boolean } = {}): Decision {
     checkDemand(demand, 'admit');
-    return arriveAt(this.#state, this.#clock(), undefined) ?? admit(this.#state, demand, options.dryRun === true);
+    const decision =
+      arriveAt(this.#state, this.#clock(), undefined) ?? admit(this.#state, demand, options.dryRun === true);
+    this.#deliver();
+    return decision;
   }
 
   reserve(demand: Demand, ttlMs: number, operation?: string): Decision {
@@ -192,7 +202,9 @@ export class Quota {
 
   /** Recounts all charges; see refreshSlices. */
   refresh(): DriftReport {
-    return refresh(this.#state);
+    const report = refresh(this.#state);
+    this.#deliver();
+    return report;
   }
 
   /** Recounts in parts of about this number of workloads. */
@@ -200,12 +212,15 @@ export class Quota {
     return refreshSlices(this.#state, slice);
   }
 
-  /** Calls `listener` with every event; the returned function ends the subscription. */
-  on(listener: (event: QuotaEvent) => void): () => void {
-    this.#listeners.add(listener);
-    this.#state.onEvent = (event) => this.#listeners.forEach((each) => each(event));
+  /**
+   * Calls `listener` with the events of each command once the command is applied; the returned function ends the
+   * subscription. What a listener throws changes no decision: see `EventListeners`.
+   */
+  on(listener: EventListener): () => void {
+    const remove = this.#listeners.add(listener);
+    this.#state.onEvent = (event) => this.#events.push(event);
     return () => {
-      this.#listeners.delete(listener);
+      remove();
       if (this.#listeners.size === 0) this.#state.onEvent = null;
     };
   }
@@ -213,6 +228,13 @@ export class Quota {
   /** Receives changed records, for a store; null for none. */
   onChange(sink: ((change: Change) => void) | null): void {
     this.#state.onChange = sink;
+  }
+
+  #deliver(): void {
+    if (this.#events.length === 0) return;
+    const events = this.#events;
+    this.#events = [];
+    this.#listeners.deliver(events);
   }
 
   /** The state at a time, as a temporary fork in which due timers have run. */
