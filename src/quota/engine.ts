@@ -1,4 +1,4 @@
-import type { Command } from './core/command.js';
+import type { Command, PodStart, PodStop } from './core/command.js';
 import type { Change } from './core/state/change.js';
 import { checkShape } from './core/command-shape.js';
 import type { Decision } from './core/admission/decision.js';
@@ -16,7 +16,7 @@ import { Quota, type Clock, type Timed } from './core/quota.js';
 import type { Simulation } from './core/reports/simulation.js';
 import type { OpenReservation } from './core/reservations/reserve.js';
 import type { Charge } from './core/reports/charges.js';
-import type { DriftReport } from './core/reports/refresh.js';
+import { driftEvents, type DriftReport } from './core/reports/refresh.js';
 import { Restorer } from './core/records/restore.js';
 import type { GroupStatus } from './core/reports/status.js';
 import type { QuotaState } from './core/state/state.js';
@@ -150,9 +150,37 @@ export class QuotaEngine {
     return this.execute({ type: 'observe', ...observation });
   }
 
+  /** A pod was scheduled or resized: its hours count from then on. Late and repeated calls are counted once. */
+  podStarted(start: PodStart): Promise<Decision> {
+    return this.execute({ type: 'podStarted', ...start });
+  }
+
+  /** A pod ended: its hours count until then. Late and repeated calls are counted once. */
+  podStopped(stop: PodStop): Promise<Decision> {
+    return this.execute({ type: 'podStopped', ...stop });
+  }
+
+  /** The object of a pod that was stopped with `retain` was deleted. */
+  podForgotten(pod: string): Promise<Decision> {
+    return this.execute({ type: 'podForgotten', pod });
+  }
+
+  /**
+   * Advances the time: reservations, grants and loans that are due end or begin, and thresholds of budgets that running
+   * pods have passed are announced. Every other command does the same first; call it at `nextTimerAt`, or every minute.
+   */
+  tick(): Promise<Decision> {
+    return this.execute({ type: 'tick' });
+  }
+
   /** The latest time that a command carried. */
   get now(): number {
     return this.#quota.now;
+  }
+
+  /** When the next thing happens by time alone, in milliseconds: see `tick`. Null if nothing is scheduled. */
+  get nextTimerAt(): number | null {
+    return this.#quota.nextTimerAt;
   }
 
   /** A group as this engine knows it; on a shared store, as of its last read. */
@@ -202,7 +230,9 @@ export class QuotaEngine {
 
   /** Recounts all charges and corrects counters that differ. */
   refresh(): DriftReport {
-    return this.#quota.refresh();
+    const report = this.#quota.refresh();
+    this.#listeners.deliver(driftEvents(report, this.#quota));
+    return report;
   }
 
   /** The state of this engine, as records. */

@@ -2,7 +2,7 @@ import { admit } from './workloads/admit.js';
 import { runTimers } from './run-timers.js';
 import type { Change } from './state/change.js';
 import { chargesOf, type Charge } from './reports/charges.js';
-import type { Command } from './command.js';
+import type { Command, PodStart, PodStop } from './command.js';
 import { checkDemand, checkShape } from './command-shape.js';
 import type { Decision } from './admission/decision.js';
 import type { Demand } from './admission/demand.js';
@@ -17,7 +17,7 @@ import type { LoanSpec } from './loans/loans.js';
 import type { TransferSpec } from './loans/transfer.js';
 import { DEFAULT_POLICY, type Policy } from './state/policy.js';
 import { openReservations, type OpenReservation } from './reservations/reserve.js';
-import { refresh, refreshSlices, type DriftReport } from './reports/refresh.js';
+import { driftEvents, refresh, refreshSlices, type DriftReport } from './reports/refresh.js';
 import { QuotaState, type Counters } from './state/state.js';
 import { Simulation } from './reports/simulation.js';
 import { statusOf, type GroupStatus } from './reports/status.js';
@@ -69,6 +69,12 @@ export class Quota {
   /** The latest time that a command carried. */
   get now(): number {
     return this.#state.now;
+  }
+
+  /** When the next thing happens by time alone, in milliseconds: see `tick`. Null if nothing is scheduled. */
+  get nextTimerAt(): number | null {
+    const { nextAt } = this.#state.timers;
+    return nextAt === Infinity ? null : nextAt;
   }
 
   execute(command: Command, at: number = this.#clock()): Decision {
@@ -138,6 +144,29 @@ export class Quota {
     return this.execute({ type: 'transfer', ...spec });
   }
 
+  /** A pod was scheduled or resized: its hours count from then on. Late and repeated calls are counted once. */
+  podStarted(start: PodStart): Decision {
+    return this.execute({ type: 'podStarted', ...start });
+  }
+
+  /** A pod ended: its hours count until then. Late and repeated calls are counted once. */
+  podStopped(stop: PodStop): Decision {
+    return this.execute({ type: 'podStopped', ...stop });
+  }
+
+  /** The object of a pod that was stopped with `retain` was deleted. */
+  podForgotten(pod: string): Decision {
+    return this.execute({ type: 'podForgotten', pod });
+  }
+
+  /**
+   * Advances the time: reservations, grants and loans that are due end or begin, and thresholds of budgets that running
+   * pods have passed are announced. Every other command does the same first; call it at `nextTimerAt`, or every minute.
+   */
+  tick(): Decision {
+    return this.execute({ type: 'tick' });
+  }
+
   /** The limits and usage of a group at a time; null if there is no such group. */
   status(name: string, at: number = this.#clock()): GroupStatus | null {
     const state = this.#stateAt(at);
@@ -200,10 +229,10 @@ export class Quota {
     return new Simulation(fork, decisions, events);
   }
 
-  /** Recounts all charges; see refreshSlices. */
+  /** Recounts all charges and corrects counters that differ: a check, which changes nothing in a state without errors. */
   refresh(): DriftReport {
     const report = refresh(this.#state);
-    this.#deliver();
+    this.#listeners.deliver(driftEvents(report, this.#state));
     return report;
   }
 

@@ -205,7 +205,7 @@ export class OptimisticWriter implements Writer {
           continue;
         }
         proven = new Set(attempted.fork.changedNames().map(groupKey));
-      }
+      } else this.#state.timers.applyFork(attempted.fork.timers);
       const isFinal = (task: PendingCommand, decision: Decision): boolean =>
         isFresh || task.isCurrent || !isRefusedOnKnownData(decision) || isProven(task.names, proven);
       this.#answer(attempted, open, isFinal);
