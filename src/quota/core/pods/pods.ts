@@ -125,6 +125,9 @@ export function forgetPod(state: QuotaState, id: string): void {
   const pod = state.pods.get(id);
   if (pod === undefined || pod.end === Infinity || pod.isRetained === true) return;
   state.revision++;
+  // A stop that is repeated beside this makes a record without a group in place of the group's.
+  const home = state.group(groupOfPod(pod));
+  if (home !== undefined) state.own(home);
   state.putPod(id, null);
 }
 
