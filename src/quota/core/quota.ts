@@ -229,7 +229,7 @@ export class Quota {
     return new Simulation(fork, decisions, events);
   }
 
-  /** Recounts all charges and corrects counters that differ: a check, which changes nothing in a state without errors. */
+  /** Recounts all charges and corrects counters that differ: a check, without effect on a state without errors. */
   refresh(): DriftReport {
     const report = refresh(this.#state);
     this.#listeners.deliver(driftEvents(report, this.#state));
