@@ -10,7 +10,7 @@ export type { Simulation } from './core/reports/simulation.js';
 export { DEFAULT_POLICY, type Policy } from './core/state/policy.js';
 
 // Commands, and what they take.
-export type { Command } from './core/command.js';
+export type { Command, PodStart, PodStop } from './core/command.js';
 export { ShapeError } from './core/command-shape.js';
 export { readPodSet, type Demand, type PodSet, type Resources } from './core/admission/demand.js';
 export { DEFAULT_FAMILIES, familyOf, typeProblem, type TypeFamily, type Types } from './core/amounts/type-family.js';
@@ -38,6 +38,7 @@ export type { Amounts, BudgetStatus, Condition, GroupStatus } from './core/repor
 export { heldOf } from './core/pods/pods.js';
 export { RequestShapeTable } from './core/state/request-shape.js';
 export type { QuotaEvent } from './core/state/event.js';
+export type { EventListener, ListenerFailed } from './core/event-listeners.js';
 export { AuditChain, verifyChain, type VerifiedChain } from './audit/chain.js';
 export {
   auditStream,

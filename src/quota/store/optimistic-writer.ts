@@ -205,7 +205,7 @@ export class OptimisticWriter implements Writer {
           continue;
         }
         proven = new Set(attempted.fork.changedNames().map(groupKey));
-      }
+      } else this.#state.timers.applyFork(attempted.fork.timers);
       const isFinal = (task: PendingCommand, decision: Decision): boolean =>
         isFresh || task.isCurrent || !isRefusedOnKnownData(decision) || isProven(task.names, proven);
       this.#answer(attempted, open, isFinal);
@@ -263,12 +263,12 @@ export class OptimisticWriter implements Writer {
         task.kind === 'due' || (task.kind === 'asked' && isFinal(task, decisions.get(task) as Decision)),
     );
     const told = answered.flatMap((task) => events.get(task) ?? []);
-    if (told.length > 0) this.onEvents(told);
     for (const task of answered) {
       open.delete(task);
       if (task.kind === 'due') task.done();
       else task.resolve(decisions.get(task) as Decision);
     }
+    if (told.length > 0) this.onEvents(told);
   }
 
   /** Reads the groups that could change the decisions on open tasks; false if a read elsewhere takes over. */
