@@ -35,9 +35,9 @@ const FIRST = ['validatingwebhookconfigurations', 'mutatingwebhookconfigurations
 const LIMIT_MS = 60_000;
 
 /**
- * The objects of a cluster that has just started. What a test file leaves beside them is removed, so that the next file
- * finds an empty cluster without the seconds of a start. Nothing is known of processes, devices or containers: for files that
- * change only what the API server keeps.
+ * The objects of a cluster that has just started. What a test file leaves beside them is removed, so that the next
+ * file finds an empty cluster without the seconds of a start. Nothing is known of processes, devices or containers: for
+ * files that change only what the API server keeps.
  */
 export class ClusterContents {
   readonly #client: KubeClient;
@@ -56,7 +56,10 @@ export class ClusterContents {
     return new ClusterContents(client, new Set(found.map(({ path }) => path)), await nodeOf(client));
   }
 
-  /** Removes what was added, and gives the node its labels, annotations, taints and capacity again; rejects after a minute. */
+  /**
+   * Removes what was added, and gives the node its labels, annotations, taints and capacity again; rejects after a
+   * minute.
+   */
   async restore(): Promise<void> {
     await until(
       'the objects of the last file to go',

@@ -18,7 +18,10 @@ const command = new Command('npm run test:e2e --')
   .option('--seconds <count>', 'duration of the faults', Number, 0)
   .parse();
 
-/** These change only objects of the API server, start programs that end with the file, and restart no part of the cluster. */
+/**
+ * These change only objects of the API server, start programs that end with the file, and restart no part of the
+ * cluster.
+ */
 const SHARING = new Set(
   ['arbitrator', 'contracts', 'definitions', 'manifests', 'quota', 'walk'].map((name) => `${name}.e2e.js`),
 );

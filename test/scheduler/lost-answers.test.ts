@@ -1,7 +1,7 @@
 /**
  * Random histories of pods whose bindings are carried out late, answered with an error although they were carried out,
- * or sent again after the pod was bound, while the extender restarts, its watch of pods is open and silent, or replicas lose the API server and take over
- * from each other: no GPU may have more than it has.
+ * or sent again after the pod was bound, while the extender restarts, its watch of pods is open and silent, or replicas
+ * lose the API server and take over from each other: no GPU may have more than it has.
  */
 import tap, { test } from 'tap';
 import { seededRandom } from '../../bench/openb/random.js';

@@ -22,8 +22,8 @@ export interface DriftReport {
 }
 
 /**
- * Recounts the usage of every group from its workloads, corrects and reports differences. Yields after `slice` workloads
- * so that the caller can do other work; a group is always counted as a whole.
+ * Recounts the usage of every group from its workloads, corrects and reports differences. Yields after `slice`
+ * workloads so that the caller can do other work; a group is always counted as a whole.
  */
 export function* refreshSlices(state: QuotaState, slice: number): Generator<undefined, DriftReport> {
   const drift: Drift[] = [];
