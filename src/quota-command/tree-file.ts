@@ -68,6 +68,7 @@ const customResource = z.object({
     .strictObject({
       parentBizGroup: z.string().optional(),
       namespaceSelector: z.unknown().optional(),
+      defaultFor: z.unknown().optional(),
       weight: z.unknown().optional(),
       reclaim: z.unknown().optional(),
       ...groupFields,
@@ -118,7 +119,14 @@ export function readGroupResource(
 
 function groupOf({
   metadata,
-  spec: { parentBizGroup, namespaceSelector: _namespaces, weight: _weight, reclaim: _reclaim, ...spec },
+  spec: {
+    parentBizGroup,
+    namespaceSelector: _namespaces,
+    defaultFor: _defaults,
+    weight: _weight,
+    reclaim: _reclaim,
+    ...spec
+  },
 }: z.infer<typeof customResource>): GroupSpec {
   return { ...spec, name: metadata.name, parent: parentBizGroup ?? '' };
 }

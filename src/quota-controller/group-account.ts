@@ -2,6 +2,7 @@ import type { Quota, GroupStatus } from '../quota/index.js';
 import { cashTable, plainStatus, usageTable } from '../quota-command/report.js';
 import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } from '../quota-command/top.js';
 import type { Condition } from '../kube/condition.js';
+import type { DefaultFor } from '../kube/quota/default-for.js';
 import { readGroup } from '../kube/quota/group-object.js';
 
 /** How many of the largest workloads are shown. */
@@ -16,6 +17,8 @@ export interface GroupAccount {
   readonly largest: readonly TopWorkload[];
   /** Conditions of its object; empty without an object. */
   readonly conditions: readonly Condition[];
+  /** Namespaces whose objects without the group label it pays for; null for none. */
+  readonly defaultFor: DefaultFor | null;
 }
 
 /**
@@ -33,19 +36,22 @@ export function accountOf(ledger: Quota, name: string, object: unknown, now: num
   }
   const below = status.children.flatMap((child) => ledger.status(child, now) ?? []);
   const largest = topWorkloads([status], ledger.charges(name), null).slice(0, LARGEST);
+  const group = object === null ? null : readGroup(object);
   return {
     status,
     above,
     below,
     largest,
-    conditions: object === null ? [] : (readGroup(object).status.conditions ?? []),
+    conditions: group?.status.conditions ?? [],
+    defaultFor: group?.defaultFor ?? null,
   };
 }
 
 /** Formats an account as text and tables. */
-export function accountText({ status, above, below, largest, conditions }: GroupAccount): string {
+export function accountText({ status, above, below, largest, conditions, defaultFor }: GroupAccount): string {
   const heads = [
     `${status.name}: ${status.mode}, ${status.workloads} workloads, ${status.reservations} reserved, ${below.length} children`,
+    ...(defaultFor === null ? [] : [`  pays for objects without the group label ${namespacesText(defaultFor)}`]),
   ];
   const stated = conditions.map(
     ({ type, status: value, reason, message }) => `  ${type}=${value} ${reason}${message === '' ? '' : `: ${message}`}`,
@@ -61,6 +67,13 @@ export function accountText({ status, above, below, largest, conditions }: Group
     .join('\n');
 }
 
+function namespacesText({ namespaces, namespaceSelector }: DefaultFor): string {
+  const listed = namespaces.length === 0 ? [] : [`in ${namespaces.join(', ')}`];
+  const selected =
+    namespaceSelector === null ? [] : [`in namespaces that ${JSON.stringify(namespaceSelector)} selects`];
+  return [...listed, ...selected].join(' and ');
+}
+
 /** Formats an account as one JSON value. */
 export function plainAccount({
   status,
@@ -68,6 +81,7 @@ export function plainAccount({
   below,
   largest,
   conditions,
+  defaultFor,
 }: GroupAccount): Readonly<Record<string, unknown>> {
   return {
     ...plainStatus(status),
@@ -75,5 +89,6 @@ export function plainAccount({
     below: below.map(plainStatus),
     largest: largest.map(plainTopWorkload),
     stated: conditions,
+    ...(defaultFor === null ? {} : { defaultFor }),
   };
 }

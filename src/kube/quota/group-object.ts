@@ -4,6 +4,7 @@ import type { GroupGrant, GroupLoan, GroupSpec, Hard, Amounts, GroupStatus, Mode
 import type { Condition } from '../condition.js';
 import type { LabelSelector } from '../../manifests/label-selector.js';
 import type { KubeObject } from '../object.js';
+import { readDefaultFor, type DefaultFor } from './default-for.js';
 import { readWaiting, type WaitingWorkload } from './waiting-workload.js';
 
 /** A BizGroupResourceQuota. */
@@ -13,6 +14,8 @@ export interface GroupObject {
   readonly spec: GroupSpec;
   /** Namespaces that may use the group; null if not given. */
   readonly namespaceSelector: LabelSelector | null;
+  /** Namespaces whose objects without the group label are charged to the group; null for none. */
+  readonly defaultFor: DefaultFor | null;
   /** The group's part of lent quota, relative to its siblings. */
   readonly weight: number;
   /** For which of the group's waiting workloads the arbitrator stops workloads of borrowers. */
@@ -80,19 +83,20 @@ const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 export function readGroup(object: unknown): GroupObject {
   const { metadata, spec, status } = object as KubeObject;
   const { waiting, ...reported } = (status ?? {}) as GroupObjectStatus & { readonly waiting?: unknown };
-  const { parentBizGroup, hard, mode, borrow, lend, grants, loans, namespaceSelector, weight, reclaim } = (spec ??
-    {}) as {
-    readonly parentBizGroup?: string;
-    readonly hard?: Hard;
-    readonly mode?: Mode;
-    readonly borrow?: Hard;
-    readonly lend?: Hard;
-    readonly grants?: readonly GroupGrant[];
-    readonly namespaceSelector?: LabelSelector;
-    readonly loans?: readonly GroupLoan[];
-    readonly weight?: number;
-    readonly reclaim?: Reclaim;
-  };
+  const { parentBizGroup, hard, mode, borrow, lend, grants, loans, namespaceSelector, defaultFor, weight, reclaim } =
+    (spec ?? {}) as {
+      readonly parentBizGroup?: string;
+      readonly hard?: Hard;
+      readonly mode?: Mode;
+      readonly borrow?: Hard;
+      readonly lend?: Hard;
+      readonly grants?: readonly GroupGrant[];
+      readonly namespaceSelector?: LabelSelector;
+      readonly defaultFor?: unknown;
+      readonly loans?: readonly GroupLoan[];
+      readonly weight?: number;
+      readonly reclaim?: Reclaim;
+    };
   return {
     uid: metadata?.uid ?? '',
     generation: metadata?.generation ?? 0,
@@ -108,6 +112,7 @@ export function readGroup(object: unknown): GroupObject {
       loans: loans ?? [],
     },
     namespaceSelector: namespaceSelector ?? null,
+    defaultFor: readDefaultFor(defaultFor),
     weight: weight ?? 1,
     reclaim: reclaim ?? 'Never',
     waiting: readWaiting(waiting),
