@@ -71,6 +71,7 @@ const customResource = z.object({
       defaultFor: z.unknown().optional(),
       weight: z.unknown().optional(),
       reclaim: z.unknown().optional(),
+      preemption: z.unknown().optional(),
       ...groupFields,
     })
     .omit({ name: true }),
@@ -125,6 +126,7 @@ function groupOf({
     defaultFor: _defaults,
     weight: _weight,
     reclaim: _reclaim,
+    preemption: _preemption,
     ...spec
   },
 }: z.infer<typeof customResource>): GroupSpec {

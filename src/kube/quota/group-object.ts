@@ -1,6 +1,16 @@
 import { timestamp } from '../json.js';
 import { formatAmount } from '../../manifests/quantity.js';
-import type { GroupGrant, GroupLoan, GroupSpec, Hard, Amounts, GroupStatus, Mode, Reclaim } from '../../quota/index.js';
+import type {
+  GroupGrant,
+  GroupLoan,
+  GroupSpec,
+  Hard,
+  Amounts,
+  GroupStatus,
+  Mode,
+  Preemption,
+  Reclaim,
+} from '../../quota/index.js';
 import type { Condition } from '../condition.js';
 import type { LabelSelector } from '../../manifests/label-selector.js';
 import type { KubeObject } from '../object.js';
@@ -20,6 +30,8 @@ export interface GroupObject {
   readonly weight: number;
   /** For which of the group's waiting workloads the arbitrator stops workloads of borrowers. */
   readonly reclaim: Reclaim;
+  /** Whether its waiting workloads take the room of its own workloads of lower priority. */
+  readonly preemption: Preemption;
   /** Workloads that wait for quota, by `refKey`. */
   readonly waiting: ReadonlyMap<string, WaitingWorkload>;
   readonly terminating: boolean;
@@ -83,20 +95,33 @@ const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 export function readGroup(object: unknown): GroupObject {
   const { metadata, spec, status } = object as KubeObject;
   const { waiting, ...reported } = (status ?? {}) as GroupObjectStatus & { readonly waiting?: unknown };
-  const { parentBizGroup, hard, mode, borrow, lend, grants, loans, namespaceSelector, defaultFor, weight, reclaim } =
-    (spec ?? {}) as {
-      readonly parentBizGroup?: string;
-      readonly hard?: Hard;
-      readonly mode?: Mode;
-      readonly borrow?: Hard;
-      readonly lend?: Hard;
-      readonly grants?: readonly GroupGrant[];
-      readonly namespaceSelector?: LabelSelector;
-      readonly defaultFor?: unknown;
-      readonly loans?: readonly GroupLoan[];
-      readonly weight?: number;
-      readonly reclaim?: Reclaim;
-    };
+  const {
+    parentBizGroup,
+    hard,
+    mode,
+    borrow,
+    lend,
+    grants,
+    loans,
+    namespaceSelector,
+    defaultFor,
+    weight,
+    reclaim,
+    preemption,
+  } = (spec ?? {}) as {
+    readonly parentBizGroup?: string;
+    readonly hard?: Hard;
+    readonly mode?: Mode;
+    readonly borrow?: Hard;
+    readonly lend?: Hard;
+    readonly grants?: readonly GroupGrant[];
+    readonly namespaceSelector?: LabelSelector;
+    readonly defaultFor?: unknown;
+    readonly loans?: readonly GroupLoan[];
+    readonly weight?: number;
+    readonly reclaim?: Reclaim;
+    readonly preemption?: Preemption;
+  };
   return {
     uid: metadata?.uid ?? '',
     generation: metadata?.generation ?? 0,
@@ -115,6 +140,7 @@ export function readGroup(object: unknown): GroupObject {
     defaultFor: readDefaultFor(defaultFor),
     weight: weight ?? 1,
     reclaim: reclaim ?? 'Never',
+    preemption: preemption ?? 'Never',
     waiting: readWaiting(waiting),
     terminating: metadata?.deletionTimestamp !== undefined,
     finalizers: metadata?.finalizers ?? [],

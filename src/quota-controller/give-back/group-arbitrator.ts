@@ -136,7 +136,9 @@ export class GroupArbitrator {
       now: cluster.now,
       groups: groups.flatMap((object) => arbitratedGroup(object, engine) ?? []),
       workloads: this.#workloads(members, cluster),
-      refused: waiting.map(({ key: id, group: consumer, amounts: uses, since }) => ({ id, consumer, uses, since })),
+      refused: waiting.map(({ key: id, group: consumer, amounts: uses, since, priority }) => ({
+        ...{ id, consumer, uses, since, priority },
+      })),
       disruptions: cluster.view.disruptions(),
     });
     const plans = new Map<string, ArbitrationPlan>();
@@ -296,7 +298,7 @@ export class GroupArbitrator {
 
 /** A group as the arbitrator sees it; null for one that the ledger does not have. */
 function arbitratedGroup(
-  { spec, weight, reclaim }: GroupObject,
+  { spec, weight, reclaim, preemption }: GroupObject,
   engine: Pick<QuotaEngine, 'status'>,
 ): ArbitratedGroup | null {
   const status = engine.status(spec.name);
@@ -312,5 +314,6 @@ function arbitratedGroup(
     ...(read.ok ? { lend: limits(read.lend), borrow: limits(read.borrow) } : {}),
     weight,
     reclaim,
+    preemption,
   };
 }

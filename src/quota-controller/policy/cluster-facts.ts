@@ -35,8 +35,8 @@ export const RUNTIME_CLASSES_PATH = '/apis/node.k8s.io/v1/runtimeclasses';
 const RETRY_MS = 1_000;
 
 /**
- * The changed facts: the policy, defaults and overheads (all workloads are read again), nodes, or which group is charged
- * for the objects of a namespace that name none.
+ * The changed facts: the policy, defaults and overheads (all workloads are read again), nodes, or which group is
+ * charged for the objects of a namespace that name none.
  */
 export type FactsChange = 'policy' | 'nodes' | 'namespaces';
 
@@ -49,8 +49,8 @@ interface Collection {
 }
 
 /**
- * Informers of what the evaluation of a workload needs beside the workload itself: the QuotaPolicy, nodes, LimitRanges,
- * RuntimeClasses and namespaces. A collection that the API server does not serve, or that the service may not list, counts as
+ * Informers of what the evaluation of a workload needs beside the workload itself: the QuotaPolicy, nodes,
+ * LimitRanges, RuntimeClasses and namespaces. A collection that the API server does not serve, or that the service may not list, counts as
  * empty and is tried again.
  */
 export class ClusterFacts {

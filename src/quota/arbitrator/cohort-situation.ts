@@ -10,6 +10,9 @@ import { NOTHING, of, total, type Quantities } from '../../manifests/quantities.
  */
 export type Reclaim = 'Never' | 'Guaranteed' | 'FairShare';
 
+/** Whether waiting workloads of a group take the room of the group's own workloads of lower priority. */
+export type Preemption = 'Never' | 'LowerPriority';
+
 /** A group of the quota engine, by keys that count (without cash). */
 export interface ArbitratedGroup {
   readonly name: string;
@@ -25,6 +28,8 @@ export interface ArbitratedGroup {
   readonly weight?: number | undefined;
   /** Default: Never. */
   readonly reclaim?: Reclaim | undefined;
+  /** Whether its waiting workloads take the room of its own workloads of lower priority. Default: Never. */
+  readonly preemption?: Preemption | undefined;
 }
 
 /** A workload that a group is charged for; `consumer` is the group. */
@@ -34,6 +39,8 @@ export type ChargedWorkload = Omit<RunningPod, 'node' | 'place' | 'isBeyondQuota
 export type RefusedWorkload = Pick<WaitingPod, 'id' | 'consumer' | 'uses'> & {
   /** The first refusal, milliseconds. */
   readonly since: number;
+  /** Default 0. */
+  readonly priority?: number | undefined;
 };
 
 export interface GroupSituation {
@@ -305,11 +312,13 @@ interface Ordered extends RefusedWorkload {
   readonly isPatient: boolean;
   /** It is beyond the guaranteed part of its group. */
   readonly leavesShares: boolean;
+  readonly takesBelow?: number;
 }
 
 /**
  * The refused workloads in the order in which they get room: those within the guaranteed part of their group first,
- * then always the group with the least weighted share, and the oldest of its workloads.
+ * then always the group with the least weighted share, and the oldest of its workloads; in a group with preemption the
+ * most important of them.
  */
 function inFairOrder(
   root: Member,
@@ -350,7 +359,11 @@ function inFairOrder(
     return 0;
   };
   const queues = grouped(refused, ({ consumer }) => consumer);
-  for (const queue of queues.values()) queue.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1));
+  /** The priority below which the group's own workloads make room for a waiting one; null for none. */
+  const rankOf = ({ consumer, priority = 0 }: RefusedWorkload): number | null =>
+    paths.get(consumer)?.at(-1)?.preemption === 'LowerPriority' ? priority : null;
+  for (const queue of queues.values())
+    queue.sort((a, b) => (rankOf(b) ?? 0) - (rankOf(a) ?? 0) || a.since - b.since || (a.id < b.id ? -1 : 1));
   const ordered: Ordered[] = [];
   const later: Ordered[] = [];
   while (queues.size > 0) {
@@ -368,7 +381,9 @@ function inFairOrder(
     take(consumer, uses);
     const { reclaim = 'Never' } = member ?? {};
     const isPatient = reclaim === 'Never' || (reclaim === 'Guaranteed' && !isGuaranteed);
-    (isGuaranteed ? ordered : later).push({ ...next, isPatient, leavesShares: !isGuaranteed });
+    const rank = rankOf(next);
+    const takes = rank === null ? {} : { takesBelow: rank };
+    (isGuaranteed ? ordered : later).push({ ...next, ...takes, isPatient, leavesShares: !isGuaranteed });
   }
   return [...ordered, ...later];
 }

@@ -174,3 +174,40 @@ test('in random cohorts a workload fits into the situation exactly if the engine
   t.ok(yes > 300 && no > 300, `${yes} fit, ${no} do not`);
   t.end();
 });
+
+test('in a group with preemption an important workload takes the room of less important ones, if it then fits', (t) => {
+  const own = group('own', 6, { parent: '', isElastic: false, reclaim: 'Never', preemption: 'LowerPriority' });
+  const needs = (id: string, amount: number, priority: number): RefusedWorkload => ({
+    ...waits(id, 'own', amount),
+    priority,
+  });
+  const running = [runs('w1', 'own', 2, { priority: 5 }), runs('w2', 'own', 2), runs('w3', 'own', 2)];
+  t.same(victims([own], running, [needs('r1', 2, 5)]), ['w3'], 'the youngest of the least important');
+  t.same(victims([own], running, [needs('r1', 4, 5)]), ['w3', 'w2']);
+  t.same(victims([own], running, [needs('r1', 5, 5)]), [], 'without one of its own priority it would not fit');
+  t.same(
+    victims([own], running, [needs('r1', 5, 6)]),
+    ['w2', 'w3', 'w1'].sort((a, b) => (a > b ? -1 : 1)),
+  );
+  t.same(victims([own], running, [needs('r1', 2, 0)]), [], 'equal priority');
+  t.same(victims([{ ...own, preemption: 'Never' }], running, [needs('r1', 2, 9)]), [], 'it did not ask for it');
+  t.same(
+    victims([own], running.with(2, runs('w3', 'own', 2, { startedAt: null })), [needs('r1', 2, 5)]),
+    ['w2'],
+    'the priority of a workload without pods is not known',
+  );
+  const kept = runs('w3', 'own', 2, { budgets: ['pdb'] });
+  t.same(victims([own], running.with(2, kept), [needs('r1', 2, 5)], new Map([['pdb', 0]])), ['w2'], 'a budget');
+  const [first] = plan([own], running, [needs('r1', 2, 1), needs('r2', 2, 7)])?.starts ?? [];
+  t.match(first, { pod: 'r2', victims: [{ pod: 'w3', consumer: 'own', beneficiaries: ['own'] }] });
+  t.end();
+});
+
+test('a group with preemption stops first what borrows from it, and then its own less important workloads', (t) => {
+  const groups = [ROOT, group('a', 6, { preemption: 'LowerPriority', reclaim: 'Guaranteed' }), group('b', 4)];
+  const running = [runs('w1', 'a', 2), runs('w2', 'b', 4), runs('w3', 'b', 4)];
+  const refused = (amount: number): readonly RefusedWorkload[] => [{ ...waits('r1', 'a', amount), priority: 3 }];
+  t.same(victims(groups, running, refused(3)), ['w3']);
+  t.same(victims(groups, running.slice(0, 2), refused(6)), ['w1'], 'beyond its guaranteed part only its own room');
+  t.end();
+});
