@@ -72,6 +72,7 @@ const customResource = z.object({
       weight: z.unknown().optional(),
       reclaim: z.unknown().optional(),
       preemption: z.unknown().optional(),
+      fromNodes: z.array(z.looseObject({ key: z.string(), min: quantity.optional() })).optional(),
       ...groupFields,
     })
     .omit({ name: true }),
@@ -127,10 +128,13 @@ function groupOf({
     weight: _weight,
     reclaim: _reclaim,
     preemption: _preemption,
+    fromNodes = [],
     ...spec
   },
 }: z.infer<typeof customResource>): GroupSpec {
-  return { ...spec, name: metadata.name, parent: parentBizGroup ?? '' };
+  // Without a cluster, limits from nodes are their minimum.
+  const hard = { ...spec.hard, ...Object.fromEntries(fromNodes.map(({ key, min = 0 }) => [key, min])) };
+  return { ...spec, hard, name: metadata.name, parent: parentBizGroup ?? '' };
 }
 
 /** The documents of a YAML text, without empty ones. */

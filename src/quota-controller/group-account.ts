@@ -3,6 +3,7 @@ import { cashTable, plainStatus, usageTable } from '../quota-command/report.js';
 import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } from '../quota-command/top.js';
 import type { Condition } from '../kube/condition.js';
 import type { DefaultFor } from '../kube/quota/default-for.js';
+import type { ComputedLimit, ComputedLimits } from '../kube/quota/node-limit.js';
 import { readGroup } from '../kube/quota/group-object.js';
 
 /** How many of the largest workloads are shown. */
@@ -19,6 +20,8 @@ export interface GroupAccount {
   readonly conditions: readonly Condition[];
   /** Namespaces whose objects without the group label it pays for; null for none. */
   readonly defaultFor: DefaultFor | null;
+  /** Its limits from nodes, by key. */
+  readonly nodeLimits: ComputedLimits;
 }
 
 /**
@@ -44,14 +47,17 @@ export function accountOf(ledger: Quota, name: string, object: unknown, now: num
     largest,
     conditions: group?.status.conditions ?? [],
     defaultFor: group?.defaultFor ?? null,
+    nodeLimits: group?.status.nodeLimits ?? {},
   };
 }
 
 /** Formats an account as text and tables. */
-export function accountText({ status, above, below, largest, conditions, defaultFor }: GroupAccount): string {
+export function accountText({ status, above, below, largest, conditions, ...rest }: GroupAccount): string {
+  const { defaultFor, nodeLimits } = rest;
   const heads = [
     `${status.name}: ${status.mode}, ${status.workloads} workloads, ${status.reservations} reserved, ${below.length} children`,
     ...(defaultFor === null ? [] : [`  pays for objects without the group label ${namespacesText(defaultFor)}`]),
+    ...Object.entries(nodeLimits).map(([key, computed]) => `  ${key} from nodes: ${nodeLimitText(computed)}`),
   ];
   const stated = conditions.map(
     ({ type, status: value, reason, message }) => `  ${type}=${value} ${reason}${message === '' ? '' : `: ${message}`}`,
@@ -65,6 +71,12 @@ export function accountText({ status, above, below, largest, conditions, default
   ]
     .filter((text) => text !== '')
     .join('\n');
+}
+
+function nodeLimitText({ limit, total, nodes, shrinksTo, shrinksAt }: ComputedLimit): string {
+  const shrinks =
+    shrinksAt === undefined ? '' : `; shrinks to ${shrinksTo ?? ''} at ${shrinksAt} unless nodes come back`;
+  return `${limit} of ${total} on ${nodes} nodes${shrinks}`;
 }
 
 function namespacesText({ namespaces, namespaceSelector }: DefaultFor): string {
@@ -82,6 +94,7 @@ export function plainAccount({
   largest,
   conditions,
   defaultFor,
+  nodeLimits,
 }: GroupAccount): Readonly<Record<string, unknown>> {
   return {
     ...plainStatus(status),
@@ -90,5 +103,6 @@ export function plainAccount({
     largest: largest.map(plainTopWorkload),
     stated: conditions,
     ...(defaultFor === null ? {} : { defaultFor }),
+    ...(Object.keys(nodeLimits).length === 0 ? {} : { nodeLimits }),
   };
 }

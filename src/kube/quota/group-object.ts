@@ -15,13 +15,17 @@ import type { Condition } from '../condition.js';
 import type { LabelSelector } from '../../manifests/label-selector.js';
 import type { KubeObject } from '../object.js';
 import { readDefaultFor, type DefaultFor } from './default-for.js';
+import { readNodeLimits, withNodeLimits, type ComputedLimits, type NodeLimit } from './node-limit.js';
 import { readWaiting, type WaitingWorkload } from './waiting-workload.js';
 
 /** A BizGroupResourceQuota. */
 export interface GroupObject {
   readonly uid: string;
   readonly generation: number;
+  /** Its spec, with the limits that the controller computed from nodes. */
   readonly spec: GroupSpec;
+  /** Limits that are a part of what nodes have. */
+  readonly fromNodes: readonly NodeLimit[];
   /** Namespaces that may use the group; null if not given. */
   readonly namespaceSelector: LabelSelector | null;
   /** Namespaces whose objects without the group label are charged to the group; null for none. */
@@ -77,6 +81,8 @@ export interface GroupObjectStatus {
   readonly budget?: { readonly granted: string; readonly used: string; readonly left: string; readonly next?: string };
   readonly budgets?: readonly KubeBudget[];
   readonly grants?: readonly KubeGrant[];
+  /** Limits from nodes, by key. */
+  readonly nodeLimits?: ComputedLimits;
   readonly workloads?: number;
   readonly reservations?: number;
   readonly lastReconcileTime?: string;
@@ -108,6 +114,7 @@ export function readGroup(object: unknown): GroupObject {
     weight,
     reclaim,
     preemption,
+    fromNodes: written,
   } = (spec ?? {}) as {
     readonly parentBizGroup?: string;
     readonly hard?: Hard;
@@ -121,7 +128,9 @@ export function readGroup(object: unknown): GroupObject {
     readonly weight?: number;
     readonly reclaim?: Reclaim;
     readonly preemption?: Preemption;
+    readonly fromNodes?: unknown;
   };
+  const fromNodes = readNodeLimits(written);
   return {
     uid: metadata?.uid ?? '',
     generation: metadata?.generation ?? 0,
@@ -129,13 +138,14 @@ export function readGroup(object: unknown): GroupObject {
     spec: {
       name: metadata?.name ?? '',
       parent: parentBizGroup ?? '',
-      hard: hard ?? {},
+      hard: withNodeLimits(hard ?? {}, fromNodes, reported.nodeLimits ?? {}),
       mode,
       borrow,
       lend,
       grants: grants ?? [],
       loans: loans ?? [],
     },
+    fromNodes,
     namespaceSelector: namespaceSelector ?? null,
     defaultFor: readDefaultFor(defaultFor),
     weight: weight ?? 1,

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type QuotaEngine, unchargeable, type Chargeable } from '../../quota/index.js';
+import { type QuotaEngine, unchargeable, type Chargeable, type Hard } from '../../quota/index.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
+import { nodeLimitProblem } from '../../kube/quota/node-limit.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import type { DefaultGroups } from '../policy/default-groups.js';
 import { ALLOWED, invalid, type Review, type AdmissionResponse } from '../../kube/admission/review.js';
@@ -51,6 +52,8 @@ export class GroupReview {
     const actor = user.slice(0, 200);
     if (operation === 'DELETE') return this.#delete(readGroup(oldObject));
     if (object === null) return ALLOWED;
+    const ofNodes = nodeLimitProblem(readGroup(object).fromNodes, (object.spec?.['hard'] ?? {}) as Hard);
+    if (ofNodes !== null) return invalid({ code: 'InvalidNodeLimit', reason: ofNodes });
     const unknown = this.#unknownKey(readGroup(object), oldObject === null ? null : readGroup(oldObject));
     if (unknown !== null) return invalid({ code: 'UnknownKey', reason: unknown });
     const group = readGroup(object);

@@ -17,6 +17,7 @@ import type { QuotaPolicy } from '../policy/policy-object.js';
 import { reportPolicy } from '../policy/policy-report.js';
 import { podsBeyondQuota } from './beyond-quota.js';
 import { PlacementAudit } from './placement-audit.js';
+import { nodeLimitsOf } from './node-limits.js';
 import { UsageMeter } from './usage-meter.js';
 import { ReportPace } from './report-pace.js';
 import { groupReport, isWorthWriting, levelOf, nextLevelOf } from './group-report.js';
@@ -60,7 +61,10 @@ export class Controller {
   readonly #pace: ReportPace;
   #unsubscribe: () => void = () => undefined;
   readonly #refreshes: Rounds;
-  /** By group: cancels the timer for the next level of a budget. Time alone reaches a level, without an event. */
+  /**
+   * By group: cancels the timer for the next level of a budget, or for a limit that follows nodes. Time alone reaches
+   * both, without an event.
+   */
   readonly #levels = new Map<string, () => void>();
   #endTicks: () => void = () => undefined;
   #stopped = false;
@@ -219,13 +223,15 @@ export class Controller {
   }
 
   async #report(object: GroupObject, problem: string | null = null): Promise<void> {
-    const { engine, reconciler, clock, refreshMs } = this.#options;
+    const { engine, reconciler, clock, refreshMs, facts } = this.#options;
     const now = clock.now();
     const { name } = object.spec;
     const known = engine.status(name);
-    this.#awaitLevel(name, nextLevelOf(known), now);
+    const { limits, nextAt } = nodeLimitsOf(object.fromNodes, facts.nodes(), object.status.nodeLimits ?? {}, now);
+    const times = [nextLevelOf(known), nextAt].flatMap((at) => at ?? []);
+    this.#awaitLevel(name, times.length === 0 ? null : Math.min(...times), now);
     const before = object.status;
-    const after = groupReport(
+    const report = groupReport(
       object,
       known,
       problem ?? reconciler.problemOf(name),
@@ -233,13 +239,15 @@ export class Controller {
       this.#audit.misplaced(name),
       this.#options.store.sizeOf(name)?.objectBytes,
     );
+    const { nodeLimits: _, ...rest } = report;
+    const after = object.fromNodes.length === 0 ? rest : { ...rest, nodeLimits: limits };
     if (!isWorthWriting(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
     this.#pace.reported(name, clock.now());
     this.#recordEvents(object, before, after, levelOf(known));
   }
 
-  /** Reports a group again when time reaches the next level of a budget. */
+  /** Reports a group again when time reaches the next level of a budget, or a limit shrinks. */
   #awaitLevel(name: string, at: number | null, now: number): void {
     this.#levels.get(name)?.();
     this.#levels.delete(name);

@@ -270,7 +270,7 @@ export class ClusterFacts {
     if (after !== null) this.#nodes.set(after.name, after);
     else if (before !== null) this.#nodes.delete(before.name);
     const relevant = (node: Node | null): unknown =>
-      node === null ? null : [node.name, node.labels, node.taints, node.takesPods];
+      node === null ? null : [node.name, node.labels, node.taints, node.takesPods, node.allocatable];
     if (!isDeepStrictEqual(relevant(before), relevant(after))) this.#notify('nodes');
   }
 

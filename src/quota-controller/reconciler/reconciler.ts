@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Turn } from '../../host/turn.js';
 import type { QuotaEngine, EvaluationOptions } from '../../quota/index.js';
 import type { Informer } from '../../kube/informer.js';
@@ -372,6 +373,7 @@ export class Reconciler {
       before !== null &&
       after !== null &&
       before.generation === after.generation &&
+      isDeepStrictEqual(before.spec.hard, after.spec.hard) &&
       before.terminating === after.terminating &&
       before.force === after.force
     )
