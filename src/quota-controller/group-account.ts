@@ -4,7 +4,8 @@ import { plainTopWorkload, topWorkloads, topWorkloadsTable, type TopWorkload } f
 import type { Condition } from '../kube/condition.js';
 import type { DefaultFor } from '../kube/quota/default-for.js';
 import type { ComputedLimit, ComputedLimits } from '../kube/quota/node-limit.js';
-import { readGroup } from '../kube/quota/group-object.js';
+import { readGroup, type BorrowedHours } from '../kube/quota/group-object.js';
+import { borrowedHoursText } from './controller/borrowed-hours.js';
 
 /** How many of the largest workloads are shown. */
 const LARGEST = 5;
@@ -22,6 +23,8 @@ export interface GroupAccount {
   readonly defaultFor: DefaultFor | null;
   /** Its limits from nodes, by key. */
   readonly nodeLimits: ComputedLimits;
+  /** Hours beyond its guaranteed part; null where they are not counted. */
+  readonly borrowedHours: BorrowedHours | null;
 }
 
 /**
@@ -48,16 +51,18 @@ export function accountOf(ledger: Quota, name: string, object: unknown, now: num
     conditions: group?.status.conditions ?? [],
     defaultFor: group?.defaultFor ?? null,
     nodeLimits: group?.status.nodeLimits ?? {},
+    borrowedHours: group?.status.borrowedHours ?? null,
   };
 }
 
 /** Formats an account as text and tables. */
 export function accountText({ status, above, below, largest, conditions, ...rest }: GroupAccount): string {
-  const { defaultFor, nodeLimits } = rest;
+  const { defaultFor, nodeLimits, borrowedHours } = rest;
   const heads = [
     `${status.name}: ${status.mode}, ${status.workloads} workloads, ${status.reservations} reserved, ${below.length} children`,
     ...(defaultFor === null ? [] : [`  pays for objects without the group label ${namespacesText(defaultFor)}`]),
     ...Object.entries(nodeLimits).map(([key, computed]) => `  ${key} from nodes: ${nodeLimitText(computed)}`),
+    ...(borrowedHours === null ? [] : [`  had beyond its guaranteed part: ${borrowedHoursText(borrowedHours)}`]),
   ];
   const stated = conditions.map(
     ({ type, status: value, reason, message }) => `  ${type}=${value} ${reason}${message === '' ? '' : `: ${message}`}`,
@@ -95,6 +100,7 @@ export function plainAccount({
   conditions,
   defaultFor,
   nodeLimits,
+  borrowedHours,
 }: GroupAccount): Readonly<Record<string, unknown>> {
   return {
     ...plainStatus(status),
@@ -104,5 +110,6 @@ export function plainAccount({
     stated: conditions,
     ...(defaultFor === null ? {} : { defaultFor }),
     ...(Object.keys(nodeLimits).length === 0 ? {} : { nodeLimits }),
+    ...(borrowedHours === null ? {} : { borrowedHours: borrowedHours.hours }),
   };
 }

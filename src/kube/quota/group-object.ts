@@ -68,6 +68,16 @@ export interface KubeGrant {
   readonly refused?: string;
 }
 
+/** Hours that a group had beyond its guaranteed part; older hours count less. Keys are without `cash/`. */
+export interface BorrowedHours {
+  /** Until when they are counted; RFC 3339 with milliseconds. */
+  readonly at: string;
+  /** Unit-hours with decimals. */
+  readonly hours: Readonly<Record<string, string>>;
+  /** All hours of the ledger until then: base units times milliseconds. */
+  readonly counted: Readonly<Record<string, string>>;
+}
+
 /** Status of a BizGroupResourceQuota. */
 export interface GroupObjectStatus {
   readonly observedGeneration?: number;
@@ -83,6 +93,7 @@ export interface GroupObjectStatus {
   readonly grants?: readonly KubeGrant[];
   /** Limits from nodes, by key. */
   readonly nodeLimits?: ComputedLimits;
+  readonly borrowedHours?: BorrowedHours;
   readonly workloads?: number;
   readonly reservations?: number;
   readonly lastReconcileTime?: string;

@@ -41,7 +41,7 @@ export function readNodeLimits(written: unknown): readonly NodeLimit[] {
     return {
       key: text(key),
       percent: typeof percent === 'number' ? percent : 0,
-      nodeSelector: (nodeSelector ?? null) as LabelSelector | null,
+      nodeSelector: nodeSelector ?? null,
       min: (min ?? null) as Quantity | null,
       max: (max ?? null) as Quantity | null,
       shrinkAfterSeconds: typeof shrinkAfterSeconds === 'number' ? shrinkAfterSeconds : SHRINK_AFTER_SECONDS,

@@ -3,6 +3,7 @@ import { MERGE_PATCH } from '../../kube/client.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { conditionOf, type Condition } from '../../kube/condition.js';
 import type { EventRecorder } from '../../kube/events.js';
+import type { Quantities } from '../../manifests/quantities.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
 import type { ServedKind } from '../kinds.js';
 import type { StructuredLog } from '../../host/structured-log.js';
@@ -16,6 +17,7 @@ import type { ClusterFacts } from '../policy/cluster-facts.js';
 import type { QuotaPolicy } from '../policy/policy-object.js';
 import { reportPolicy } from '../policy/policy-report.js';
 import { podsBeyondQuota } from './beyond-quota.js';
+import { BorrowedHoursMeter } from './borrowed-hours.js';
 import { PlacementAudit } from './placement-audit.js';
 import { nodeLimitsOf } from './node-limits.js';
 import { UsageMeter } from './usage-meter.js';
@@ -57,6 +59,7 @@ export class Controller {
   readonly #options: Required<ControllerOptions>;
   readonly #usageMeter: UsageMeter;
   readonly #audit: PlacementAudit;
+  readonly #borrowed = new BorrowedHoursMeter();
   readonly #queue: ReconcileQueue;
   readonly #pace: ReportPace;
   #unsubscribe: () => void = () => undefined;
@@ -149,6 +152,11 @@ export class Controller {
     return this.#usageMeter.podsOfWorkloads();
   }
 
+  /** Hours that a group had beyond its guaranteed part, by key; undefined where the policy has no half-life. */
+  borrowedHours(group: string): Quantities | undefined {
+    return this.#options.facts.policy.borrowedHoursHalfLifeMs === null ? undefined : this.#borrowed.of(group);
+  }
+
   async #reportPolicy(): Promise<void> {
     const { api, facts, started, clock, log } = this.#options;
     const { policyObject } = facts;
@@ -194,7 +202,10 @@ export class Controller {
 
   async #reconcile(name: string): Promise<void> {
     const object = this.#options.reconciler.group(name);
-    if (object === null) return this.#pace.forget(name);
+    if (object === null) {
+      this.#borrowed.forget(name);
+      return this.#pace.forget(name);
+    }
     if (object.terminating) return this.#release(object);
     if (!object.finalizers.includes(GROUP_FINALIZER)) {
       await this.#patch(itemPath(GROUPS_PATH, name), {
@@ -239,8 +250,16 @@ export class Controller {
       this.#audit.misplaced(name),
       this.#options.store.sizeOf(name)?.objectBytes,
     );
-    const { nodeLimits: _, ...rest } = report;
-    const after = object.fromNodes.length === 0 ? rest : { ...rest, nodeLimits: limits };
+    const { borrowedHoursHalfLifeMs: halfLifeMs } = facts.policy;
+    if (halfLifeMs === null) this.#borrowed.forget(name);
+    else if (known !== null) this.#borrowed.count(known, before.borrowedHours, halfLifeMs, now);
+    const borrowedHours = this.#borrowed.written(name);
+    const { nodeLimits: _limits, borrowedHours: _hours, ...rest } = report;
+    const after = {
+      ...rest,
+      ...(object.fromNodes.length === 0 ? {} : { nodeLimits: limits }),
+      ...(borrowedHours === undefined ? {} : { borrowedHours }),
+    };
     if (!isWorthWriting(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
     this.#pace.reported(name, clock.now());

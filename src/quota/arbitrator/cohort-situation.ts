@@ -26,6 +26,8 @@ export interface ArbitratedGroup {
   readonly borrow?: Quantities | undefined;
   /** Its part of what is lent, relative to its siblings. Default 1. */
   readonly weight?: number | undefined;
+  /** Hours that it had beyond its guaranteed part, by key; with them, it gets the less the more it had. */
+  readonly borrowedHours?: Quantities | undefined;
   /** Default: Never. */
   readonly reclaim?: Reclaim | undefined;
   /** Whether its waiting workloads take the room of its own workloads of lower priority. Default: Never. */
@@ -140,8 +142,9 @@ interface CohortContent extends Pick<Situation, 'now' | 'pods' | 'disruptions'> 
   readonly byParent: ByParent;
 }
 
-function situationOf(root: Member, content: CohortContent): Situation {
+function situationOf(declared: Member, content: CohortContent): Situation {
   const { now, waiting, disruptions, byParent } = content;
+  const root = weighed(declared, capacityOf(withBelow(declared), byParent));
   const members = withBelow(root);
   const capacity = capacityOf(members, byParent);
   const present = (amounts: Quantities): Quantities => new Map([...amounts].filter(([key]) => capacity.has(key)));
@@ -181,6 +184,35 @@ function situationOf(root: Member, content: CohortContent): Situation {
 /** A group and its elastic descendants. */
 function withBelow(member: Member): readonly Member[] {
   return [member, ...member.children.flatMap(withBelow)];
+}
+
+/** Largest ratio of hours that counts: beyond it, a group with little weight would get nothing for long. */
+const MOST_RATIO = 4;
+
+/**
+ * A cohort whose members are weighed by the hours that they borrowed. Where a member and the groups below it had r
+ * times the part of its siblings' hours that is due to its weight, its weight is halved r times, at most four times.
+ */
+function weighed(member: Member, capacity: Quantities): Member {
+  const { children } = member;
+  const had = children.map((child) => hoursOf(child, capacity));
+  const sum = had.reduce((all, each) => all + each, 0);
+  const weights = children.reduce((all, { weight = 1 }) => all + weight, 0);
+  return {
+    ...member,
+    children: children.map((child, index) => {
+      const { weight = 1 } = child;
+      const ratio = sum === 0 ? 0 : ((had[index] as number) / sum) * (weights / weight);
+      const below = weighed(child, capacity);
+      return sum === 0 ? below : { ...below, weight: weight * 2 ** -Math.min(MOST_RATIO, ratio) };
+    }),
+  };
+}
+
+/** Hours of a member and the groups below it, of the key of which they had the largest part of the cohort. */
+function hoursOf(member: Member, capacity: Quantities): number {
+  const sums = total(withBelow(member).map(({ borrowedHours }) => borrowedHours ?? NOTHING));
+  return Math.max(0, ...[...sums].map(([key, hours]) => hours / (capacity.get(key) ?? Infinity)));
 }
 
 /** What the members of a cohort may use together: children that lend nothing have theirs for themselves. */

@@ -211,3 +211,43 @@ test('a group with preemption stops first what borrows from it, and then its own
   t.same(victims(groups, running.slice(0, 2), refused(6)), ['w1'], 'beyond its guaranteed part only its own room');
   t.end();
 });
+
+test('of borrowers, those that had more hours get less, and none of them nothing', (t) => {
+  const hours = (borrowed: number): Pick<ArbitratedGroup, 'borrowedHours'> => ({ borrowedHours: cpu(borrowed) });
+  const shares = (...had: readonly number[]): readonly (number | undefined)[] => {
+    const members = had.map((borrowed, index) => group(`b${index}`, 0, { ...hours(borrowed) }));
+    const refused = members.map(({ name }) => waits('r1', name, 10));
+    const found = plan(
+      [{ ...ROOT, hard: cpu(1000) }, group('owner', 1000), ...members],
+      [],
+      refused.map((each, index) => ({ ...each, id: `r${index}`, uses: cpu(1000) })),
+    );
+    return members.map(({ name }) => found?.allocations.find((each) => each.name === name)?.deserved.get(CPU));
+  };
+  t.same(shares(0, 0), [500, 500], 'nobody had any');
+  t.same(shares(7, 7), [500, 500], 'both had the same');
+  t.same(shares(3, 1), [261, 738], '2.25 and 0.75 times the third that is due to each of three');
+  t.same(shares(1, 0), [111, 888], 'all hours: halved three times');
+  const [most = 0, ...others] = shares(9, 0, 0, 0, 0, 0, 0, 0);
+  t.equal(Math.floor(1000 / (7 * 16 + 1)), most, 'at most four times');
+  t.ok(others.every((each) => each === others[0]));
+  t.end();
+});
+
+test('a borrower that had many hours gives back first, and the one that had fewer is served first', (t) => {
+  const groups = (hours: number): readonly ArbitratedGroup[] => [
+    ROOT,
+    group('owner', 10),
+    group('a', 0, { borrowedHours: cpu(hours) }),
+    group('b', 0, { borrowedHours: cpu(1) }),
+  ];
+  const running = [runs('w1', 'a', 5), runs('w2', 'b', 5)];
+  t.same(victims(groups(100), running, [waits('r1', 'owner', 5)]), ['w1']);
+  t.same(victims(groups(0), running, [waits('r1', 'owner', 5)]), ['w2']);
+  const free = [runs('w1', 'owner', 8)];
+  const both = [waits('r1', 'a', 2), waits('r2', 'b', 2)];
+  t.same(plan(groups(100), free, both)?.fitting, ['r1'], 'both shares are zero: the oldest');
+  const some = [...free.slice(0, 0), runs('w3', 'a', 1), runs('w4', 'b', 1), runs('w5', 'owner', 6)];
+  t.same(plan(groups(100), some, both)?.fitting, ['r2'], 'the smaller weighted share');
+  t.end();
+});
