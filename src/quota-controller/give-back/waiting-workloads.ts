@@ -37,8 +37,8 @@ interface Refusals {
 
 /**
  * The workloads that wait for quota, in the status of their groups, where every replica reads them. Workloads of a
- * cohort are recorded if one of its groups reclaims, or their own group preempts: the arbitrator then decides which of them get room first, and the
- * reviews of all replicas refuse requests that would take room that is kept for others.
+ * cohort are recorded if one of its groups reclaims, or their own group preempts: the arbitrator then decides which of
+ * them get room first, and the reviews of all replicas refuse requests that would take room that is kept for others.
  */
 export class WaitingWorkloads {
   readonly #options: WaitingWorkloadsOptions;

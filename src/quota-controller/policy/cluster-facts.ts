@@ -50,8 +50,8 @@ interface Collection {
 
 /**
  * Informers of what the evaluation of a workload needs beside the workload itself: the QuotaPolicy, nodes,
- * LimitRanges, RuntimeClasses and namespaces. A collection that the API server does not serve, or that the service may not list, counts as
- * empty and is tried again.
+ * LimitRanges, RuntimeClasses and namespaces. A collection that the API server does not serve, or that the service may
+ * not list, counts as empty and is tried again.
  */
 export class ClusterFacts {
   readonly #options: ClusterFactsOptions;
