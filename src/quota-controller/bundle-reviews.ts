@@ -49,6 +49,10 @@ export class BundleReviews implements BundleReviewer {
     return this.#options.evaluation.groupLabel ?? GROUP_LABEL;
   }
 
+  defaultGroup(namespace: string): string {
+    return this.#options.evaluation.defaultGroup?.(namespace) ?? '';
+  }
+
   evaluatorOf(apiVersion: string, kind: string): Evaluator | undefined {
     return evaluatorOf([...(this.#options.evaluation.kinds ?? []), ...KNOWN_KINDS], apiVersion, kind);
   }

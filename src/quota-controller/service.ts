@@ -118,12 +118,13 @@ export class QuotaService {
       await this.#register();
     });
     served.start();
-    const apply = async (change: FactsChange): Promise<void> => {
-      await this.#applyFacts(change, served, reconciler);
+    const apply = async (changes: ReadonlySet<FactsChange>): Promise<void> => {
+      await this.#applyFacts(changes, served, reconciler);
       leadership.factsChanged();
     };
     this.#factsChanges = new FactsChanges({ facts, apply, clock, log });
     this.#factsChanges.start();
+    reconciler.onChange((name) => facts.groupChanged(name, reconciler.group(name)));
     server.keepCertificate();
   }
 
@@ -140,10 +141,11 @@ export class QuotaService {
   }
 
   #openFacts(): ClusterFacts {
-    const { api, log, evaluation = {}, kueue = false, kindsMs } = this.#options;
+    const { api, log, evaluation = {}, kueue = false, kindsMs, namespace } = this.#options;
     return new ClusterFacts({
       api,
       evaluation: kueue ? { ...evaluation, kinds: [WORKLOAD_KIND, ...(evaluation.kinds ?? [])] } : evaluation,
+      ownNamespace: namespace,
       log,
       clock: this.#clock,
       everyMs: kindsMs,
@@ -229,15 +231,14 @@ export class QuotaService {
     });
   }
 
-  /** Applies a change of policy or nodes: discovers kinds, updates webhooks, and evaluates workloads again. */
-  async #applyFacts(change: FactsChange, served: ServedKinds, reconciler: Reconciler): Promise<void> {
-    const all = change === 'policy';
-    if (all) {
-      await served.rediscover();
-      await this.#register();
-    }
+  /** Applies changed facts: discovers kinds, updates webhooks, and evaluates workloads again. */
+  async #applyFacts(changes: ReadonlySet<FactsChange>, served: ServedKinds, reconciler: Reconciler): Promise<void> {
+    const all = changes.has('policy');
+    if (all) await served.rediscover();
+    if (all || changes.has('namespaces')) await this.#register();
+    if (changes.has('namespaces')) await reconciler.defaultGroupsChanged();
     // Only the demand of a DaemonSet, its number of pods, depends on the nodes.
-    await reconciler.reread(({ evaluator }) => all || evaluator.kind === 'DaemonSet');
+    if (all || changes.has('nodes')) await reconciler.reread(({ evaluator }) => all || evaluator.kind === 'DaemonSet');
   }
 
   async #register(): Promise<void> {
@@ -253,6 +254,7 @@ export class QuotaService {
       // Kueue's Workloads are charged by the AdmissionCheck.
       kinds: (this.#kinds?.kinds ?? []).filter(({ evaluator }) => evaluator !== WORKLOAD_KIND),
       requireLabel: this.#facts?.policy.requireLabel ?? null,
+      defaultFor: [...(this.#facts?.defaultGroups.claims().values() ?? [])],
       ownNamespace: this.#options.namespace,
       authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
       groupLabel,

@@ -36,12 +36,14 @@ export class QuotaCluster {
   /** Asks the webhooks, as the API server does before every change. */
   readonly guard: Admission;
   #asked = 0;
+  /** Namespaces whose objects without the label are reviewed, as the registered webhooks have it. */
+  readonly defaultNamespaces = new Set<string>();
 
   private constructor(server: ApiServer) {
     this.server = server;
     this.client = clientTo(server.url);
     this.guard = async ({ type, subresource, namespace, name, operation, object, oldObject, dryRun }) => {
-      const path = this.#pathOf(type.plural, subresource, [object, oldObject]);
+      const path = this.#pathOf(type.plural, subresource, namespace, [object, oldObject]);
       if (path === null) return null;
       const kind = { group: type.group, version: type.version, kind: type.kind };
       const review = {
@@ -165,13 +167,21 @@ export class QuotaCluster {
   }
 
   /** As in the webhook configuration. */
-  #pathOf(plural: string, subresource: string, objects: readonly (KubeObject | null)[]): string | null {
+  #pathOf(
+    plural: string,
+    subresource: string,
+    namespace: string,
+    objects: readonly (KubeObject | null)[],
+  ): string | null {
     if (plural === 'bizgroupresourcequotas') return subresource === '' ? '/groups' : null;
     if (plural === 'horizontalpodautoscalers') return '/autoscalers';
     if (subresource === 'scale') return '/scale';
     if (subresource !== '' || !['deployments', 'statefulsets', 'replicasets', 'jobs', 'pods'].includes(plural))
       return null;
-    return objects.some((object) => object?.metadata.labels?.[GROUP_LABEL] !== undefined) ? '/workloads' : null;
+    const isReviewed =
+      this.defaultNamespaces.has(namespace) ||
+      objects.some((object) => object?.metadata.labels?.[GROUP_LABEL] !== undefined);
+    return isReviewed ? '/workloads' : null;
   }
 
   // --- what people do -----------------------------------------------------------------------------------------------

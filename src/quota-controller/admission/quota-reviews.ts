@@ -65,6 +65,7 @@ function groupReview(options: QuotaReviewsOptions): GroupReview {
   const { engine, api, reconciler, facts, reservationMs, isOpenByDefault } = options;
   return new GroupReview({
     isOpenByDefault,
+    defaultGroups: facts.defaultGroups,
     engine,
     api,
     observed: (name) => reconciler.group(name),

@@ -35,6 +35,8 @@ interface AdmissionContext extends Pick<Review, 'dryRun' | 'user'> {
   readonly isNamed: boolean;
   /** Whether the object before the change equals the one at the API server. */
   readonly isCurrent: () => Promise<boolean>;
+  /** Priority of its pods. */
+  readonly priorityOf: () => Promise<number>;
 }
 
 /**
@@ -57,7 +59,8 @@ export class WorkloadReview {
     const before = oldObject === null ? null : await this.#options.reader.evaluate(oldObject);
     const isCurrent = async (): Promise<boolean> => oldObject === null || (await this.#isCurrent(oldObject));
     const isNamed = oldObject !== null || object.metadata?.generateName === undefined;
-    const context = { version: versionOf(oldObject), isNamed, isCurrent, dryRun, user };
+    const priorityOf = (): Promise<number> => this.#options.reader.priorityOf(object);
+    const context = { version: versionOf(oldObject), isNamed, isCurrent, priorityOf, dryRun, user };
     return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, context);
   }
 
@@ -88,6 +91,7 @@ export class WorkloadReview {
       version: versionOf(target),
       isNamed: true,
       isCurrent: async () => true,
+      priorityOf: () => this.#options.reader.priorityOf(target),
       dryRun: review.dryRun,
       user: review.user,
     };
@@ -167,7 +171,7 @@ export class WorkloadReview {
   async #admit(
     demand: Demand,
     before: Demand | null,
-    { version, isNamed, isCurrent, dryRun, user }: AdmissionContext,
+    { version, isNamed, isCurrent, priorityOf, dryRun, user }: AdmissionContext,
   ): Promise<AdmissionResponse> {
     const { engine, reservationMs, waiting } = this.#options;
     // A demand that does not grow is covered by the charge of the previous object.
@@ -180,7 +184,7 @@ export class WorkloadReview {
     if (!(await isCurrent())) return CHANGED_MEANWHILE;
     const kept = (await waiting?.keptFrom(demand)) ?? null;
     if (kept !== null) {
-      if (isNamed) waiting?.refused(demand);
+      if (isNamed) waiting?.refused(demand, priorityOf);
       return forbidden(kept);
     }
     const decision = await engine.execute({
@@ -194,7 +198,7 @@ export class WorkloadReview {
     if (decision.allowed) {
       this.#options.admitted(uid);
       waiting?.admitted(demand);
-    } else if (decision.code === 'QuotaExceeded' && isNamed) waiting?.refused(demand);
+    } else if (decision.code === 'QuotaExceeded' && isNamed) waiting?.refused(demand, priorityOf);
     return admissionResponseOf(decision);
   }
 

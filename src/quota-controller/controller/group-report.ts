@@ -157,6 +157,7 @@ export function isWorthWriting(
     lastReconcileTime: _,
     exhaustsAt: _at,
     budget: _budget,
+    borrowedHours: _borrowed,
     used,
     selfUsed,
     budgets,

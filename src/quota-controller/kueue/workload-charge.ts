@@ -46,9 +46,10 @@ export class ChargeReader {
     const subject = await this.#subjectOf(workload);
     const options = reader.options();
     const { groupLabel = GROUP_LABEL } = options;
-    const labels = groupLabels(groupLabel, { ...subject?.metadata?.labels, ...object.metadata.labels });
-    const group = labels[groupLabel];
-    if (group === undefined) return { is: 'free', reason: `not charged: it has no label ${groupLabel}` };
+    const named = groupLabels(groupLabel, { ...subject?.metadata?.labels, ...object.metadata.labels });
+    const group = named[groupLabel] ?? options.defaultGroup?.(namespace) ?? '';
+    const labels = { ...named, [groupLabel]: group };
+    if (group === '') return { is: 'free', reason: `not charged: it has no label ${groupLabel}` };
     const refused = await access.refusal(group, namespace);
     if (refused !== null) return { is: 'refused', reason: `NamespaceNotAllowed: ${refused}` };
     const kinds = [{ ...WORKLOAD_KIND, labels: () => new Map(Object.entries(labels)) }, ...(options.kinds ?? [])];

@@ -74,6 +74,10 @@ export class GroupReconciler {
       decision = await this.#update(object);
       this.awaitReservation(name);
     }
+    // A child whose limit the parent could not pay may fit now.
+    if (decision?.allowed === true)
+      for (const { spec } of this.#byName.values())
+        if (spec.parent === name && this.#problems.has(spec.name)) this.#options.enqueue(spec.name, 0);
     if (decision?.code === 'Conflict') throw new Error(decision.message);
     const refusedLoan = decision?.warnings.find(({ code }) => code === 'LoanRefused')?.reason ?? null;
     const problem = decision === null || decision.allowed ? refusedLoan : decision.message;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Turn } from '../../host/turn.js';
 import type { QuotaEngine, EvaluationOptions } from '../../quota/index.js';
 import type { Informer } from '../../kube/informer.js';
@@ -70,6 +71,7 @@ export class Reconciler {
   #early: Map<string, string> | null = null;
   #resolveSynced: () => void = () => undefined;
   readonly #whenSynced = new Promise<void>((resolve) => (this.#resolveSynced = resolve));
+  #watchesUnlabelled = false;
   #stopped = false;
 
   constructor(options: ReconcilerOptions) {
@@ -200,6 +202,7 @@ export class Reconciler {
   /** Creates informers for new kinds. */
   #watch(kinds: readonly ServedKind[]): readonly Informer<WorkloadObject>[] {
     const { api, evaluation } = this.#options;
+    this.#watchesUnlabelled = evaluation().defaultGroup !== undefined;
     return kinds
       .filter(({ path }) => !this.#workloads.has(path))
       .map((kind) => {
@@ -268,6 +271,30 @@ export class Reconciler {
   #queueGroups(): void {
     for (const name of new Set([...this.groups().map(({ spec }) => spec.name), ...this.#options.engine.groups()]))
       this.#queue.put(groupKey(name), 0);
+  }
+
+  /**
+   * Charges objects that name no group to the groups that pay for their namespaces now. Objects without the label are
+   * watched from the first group on that names namespaces.
+   */
+  async defaultGroupsChanged(): Promise<void> {
+    if (this.#stopped || !this.#synced) return;
+    const { evaluation } = this.#options;
+    const { defaultGroup } = evaluation();
+    if (defaultGroup !== undefined && !this.#watchesUnlabelled) return this.#watchUnlabelled();
+    for (const { key, isLabelled, group, namespace } of this.workloads())
+      if (!isLabelled && (defaultGroup?.(namespace) ?? '') !== group) this.#queue.put(key, 0);
+  }
+
+  /** Replaces the informers of labelled objects by informers of all, and charges what these show. */
+  async #watchUnlabelled(): Promise<void> {
+    const before = [...this.#workloads.values()];
+    this.#workloads.clear();
+    const informers = this.#watch(this.#kinds);
+    for (const informer of informers) informer.start();
+    await Promise.all(before.map((informer) => informer.stop()));
+    await Promise.all(informers.map((informer) => informer.whenSynced()));
+    await this.compare(() => !this.#stopped);
   }
 
   /** Lists workloads of the affected kinds, and charges them as they are evaluated now. */
@@ -346,6 +373,7 @@ export class Reconciler {
       before !== null &&
       after !== null &&
       before.generation === after.generation &&
+      isDeepStrictEqual(before.spec.hard, after.spec.hard) &&
       before.terminating === after.terminating &&
       before.force === after.force
     )
@@ -357,14 +385,17 @@ export class Reconciler {
   #workloadChanged(before: WorkloadObject | null, after: WorkloadObject | null): void {
     const object = after ?? before;
     if (object === null) return;
+    // What is known of it may be newer: which group pays for an object without a label.
+    const last = this.#known.withUid(object.uid) ?? object;
     if (after === null) {
       this.#known.ended(object);
-      this.#deleted.set(deletedKey(object.uid), object);
+      if (last.group === '') return;
+      this.#deleted.set(deletedKey(object.uid), last);
       this.#enqueue(deletedKey(object.uid), object.uid);
       return;
     }
     this.#known.watched(after);
-    this.#enqueue(after.key, after.uid);
+    if (last.group !== '' || after.group !== '') this.#enqueue(after.key, after.uid);
   }
 
   #enqueue(key: string, uid: string): void {

@@ -21,8 +21,10 @@ export interface WorkloadObject {
   readonly name: string;
   readonly uid: string;
   readonly version: number;
-  /** Value of the group label. */
+  /** Value of the group label, or the group that pays for objects of the namespace without it; empty for none. */
   readonly group: string;
+  /** Whether the object names its group itself. */
+  readonly isLabelled: boolean;
   /** Null if the object itself is not charged. */
   readonly demand: Demand | null;
   /** The demand without the workload's name; equal ones are mostly the same object. */
@@ -45,11 +47,14 @@ export interface WorkloadObject {
 export const WORKLOADS_PER_PAGE = 100;
 
 /** Selects the objects of a kind that may be charged. */
-export function selectorOf({ evaluator }: ServedKind, { groupLabel }: EvaluationOptions): string | undefined {
-  return evaluator.labels === undefined ? (groupLabel ?? GROUP_LABEL) : undefined;
+export function selectorOf(
+  { evaluator }: ServedKind,
+  { groupLabel, defaultGroup }: EvaluationOptions,
+): string | undefined {
+  return evaluator.labels === undefined && defaultGroup === undefined ? (groupLabel ?? GROUP_LABEL) : undefined;
 }
 
-/** Reads a workload. */
+/** Reads a workload; null for one that no group pays for, unless one may begin to. */
 export function readWorkloadObject(
   kind: ServedKind,
   object: unknown,
@@ -62,10 +67,12 @@ export function readWorkloadObject(
   const { metadata } = manifest;
   const groupLabel = options.groupLabel ?? GROUP_LABEL;
   const labels = kind.evaluator.labels?.(new ManifestReader(), manifest);
-  const group = (labels === undefined ? metadata?.labels?.[groupLabel] : labels.get(groupLabel)) ?? '';
-  if (metadata?.uid === undefined || metadata.name === undefined || group === '') return null;
-  const { evaluation, owner } = evaluateAlone(manifest, options);
+  const named = (labels === undefined ? metadata?.labels?.[groupLabel] : labels.get(groupLabel)) ?? '';
+  const mayBeDefault = labels === undefined && options.defaultGroup !== undefined;
+  if (metadata?.uid === undefined || metadata.name === undefined || (named === '' && !mayBeDefault)) return null;
   const { namespace = '', uid } = metadata;
+  const group = named === '' ? (options.defaultGroup?.(namespace) ?? '') : named;
+  const { evaluation, owner } = group === '' ? UNCHARGED : evaluateAlone(manifest, options);
   const version = versionOf(manifest);
   const ref = { kind: apiGroup === '' ? name : `${name}.${apiGroup}`, namespace, name: metadata.name };
   const demand = evaluation.ok ? evaluation.demand : null;
@@ -75,17 +82,25 @@ export function readWorkloadObject(
     uid,
     version,
     group,
+    isLabelled: named !== '',
     charge: demand === null ? null : shared(demand),
     owner,
+    // An object without a group of its own is covered by owners of every group, as its labels tell.
     labels: owner === null && metadata.labels?.[QUEUE_LABEL] === undefined ? NO_LABELS : (metadata.labels ?? NO_LABELS),
     terminating: metadata.deletionTimestamp !== undefined,
-    refers: hasReferences(manifest) && options.lookup === undefined,
+    refers: group !== '' && hasReferences(manifest) && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
   });
 }
 
 /** The parts of a demand that do not name the workload. */
 type Charge = Omit<Demand, 'workload'>;
+
+/** The evaluation of an object that no group pays for. */
+const UNCHARGED: ReturnType<typeof evaluateAlone> = {
+  evaluation: { ok: true, demand: null, reason: 'no group pays for it' },
+  owner: null,
+};
 
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
@@ -112,6 +127,7 @@ class CompactWorkload implements WorkloadObject {
   readonly uid: string;
   readonly version: number;
   readonly group: string;
+  readonly isLabelled: boolean;
   readonly charge: Charge | null;
   readonly owner: Owner | null;
   readonly labels: Readonly<Record<string, string>>;
@@ -125,6 +141,7 @@ class CompactWorkload implements WorkloadObject {
     this.uid = fields.uid;
     this.version = fields.version;
     this.group = fields.group;
+    this.isLabelled = fields.isLabelled;
     this.charge = fields.charge;
     this.owner = fields.owner;
     this.labels = fields.labels;

@@ -31,6 +31,7 @@ export class WorkloadReconciler {
   /** Charges an object as it was seen; rejects if that is to be repeated. */
   async reconcile(seen: WorkloadObject): Promise<void> {
     const { engine, known, log } = this.#options;
+    if (await this.#rereadForGroup(seen)) return;
     const object = await this.#withReferences(seen);
     const { key, uid, group } = object;
     if (object.problem !== null) {
@@ -40,7 +41,8 @@ export class WorkloadReconciler {
     const demand = await this.#ownDemand(object);
     // It was deleted while its owner was read, and its deletion is observed by a run of its own.
     if (known.withUid(uid) === null) return;
-    if (demand === null) return this.release(key, uid, group);
+    if (demand === null)
+      return group === '' && !engine.isCharged(refOfKey(key)) ? undefined : this.release(key, uid, group);
     const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
     if (decision.code === 'Conflict') throw new Error(decision.message);
     if (!decision.allowed)
@@ -66,6 +68,18 @@ export class WorkloadReconciler {
   async release(key: string, uid: string, group: string): Promise<void> {
     const decision = await this.#options.engine.observe({ workload: { ...refOfKey(key), uid }, group, demand: null });
     if (decision.code === 'Conflict') throw new Error(decision.message);
+  }
+
+  /**
+   * Reads and charges an object again that names no group, if another group pays for its namespace than when it was
+   * seen. Whether that was so.
+   */
+  async #rereadForGroup({ isLabelled, group, kind, namespace, name }: WorkloadObject): Promise<boolean> {
+    const { api, evaluation } = this.#options;
+    if (isLabelled || (evaluation().defaultGroup?.(namespace) ?? '') === group) return false;
+    const object = await readObject(api, kind, namespace, name);
+    if (object !== null) await this.reconcileRead(kind, object);
+    return true;
   }
 
   /** Evaluates a workload again with the objects that it references. */
