@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -165,6 +165,8 @@ test('doctor passes a healthy node, and names the problems of another one with t
     t.match(out, /^ok +nri +listens at /m);
   }
   const directory = await scratchDirectory(t);
+  await mkdir(join(directory, 'dev'));
+  await symlink('/dev/null', join(directory, 'dev/nvidia0'));
   const bad = await doctor(
     '-o',
     'json',
@@ -194,6 +196,10 @@ test('doctor passes a healthy node, and names the problems of another one with t
   t.match(
     found.find((one) => one.check === 'agent'),
     { state: 'warning', advice: /start it/ },
+  );
+  t.match(
+    found.find((one) => one.check === 'devices'),
+    { state: 'warning', advice: 'ln -sf ../nvidia0 /dev/char/1:3' },
   );
 });
 
