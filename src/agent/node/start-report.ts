@@ -22,7 +22,7 @@ export function buildReport({ config, apiServer, allocator, health, clock }: Rep
     async start() {
       for (const allocation of allocator.state.allocations.values()) {
         if (allocation.phase !== 'started') continue;
-        for (const owner of allocation.owners) notices.started(allocation, owner, allocator.gpuIndexesOf(allocation));
+        for (const owner of allocation.owners) notices.started(allocation, owner, allocator.gpusOf(allocation));
       }
       await nodeReport.start();
     },

@@ -299,6 +299,6 @@ function unknownNode(pod: BoundPod): PlacedPod {
 
 function sameGpus(known: PlacedPod, gpus: PlacedPod['gpus']): boolean {
   const text = (of: PlacedPod['gpus']) =>
-    of.map(({ container, indexes }) => `${container}:${indexes.join(',')}`).join(';');
+    of.map(({ container, indexes, uuids = [] }) => `${container}:${indexes.join()}:${uuids.join()}`).join(';');
   return text(known.gpus) === text(gpus);
 }

@@ -115,7 +115,10 @@ export class ClusterNode {
   reshape(shape: NodeShape): boolean {
     const same =
       shape.gpus.length === this.#shape.gpus.length &&
-      shape.gpus.every((gpu, at) => gpu.gpu.index === this.#shape.gpus[at]?.gpu.index);
+      shape.gpus.every(({ gpu }, at) => {
+        const before = this.#shape.gpus[at]?.gpu;
+        return gpu.uuid === before?.uuid && (gpu.uuid !== '' || gpu.index === before.index);
+      });
     this.#shape = shape;
     if (!same) {
       this.#usedCores = new Float64Array(shape.gpus.length);

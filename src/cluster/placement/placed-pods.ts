@@ -3,7 +3,7 @@ import { place } from '../../gpu/placement/place.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { Demand } from './demand.js';
 import { chargeOf, placePod, type ContainerGpus, type PodPlacement } from '../../gpu/pods/pod-placement.js';
-import { slotsOf, type ClusterNode } from './node.js';
+import { slotsOf, type ClusterNode, type NodeShape } from './node.js';
 
 /** A pod on a node, as placement needs it. */
 export interface BoundPod {
@@ -58,13 +58,20 @@ function namedCharges(node: ClusterNode, pod: BoundPod, gpus: readonly Container
   const { shape } = node;
   const charges: Charge[] = [];
   for (const wanted of pod.demand.containers) {
-    const indexes = gpus.find((named) => named.container === wanted.container)?.indexes ?? [];
-    const positions = indexes.map((index) => shape.gpus.findIndex((gpu) => gpu.gpu.index === index));
+    const named = gpus.find(({ container }) => container === wanted.container);
+    const positions = named === undefined ? [] : positionsOf(shape, named);
     if (positions.length !== Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU)) || positions.includes(-1))
       return null;
     charges.push(...positions.map((position) => chargeOf(shape, position, wanted)));
   }
   return pod.initEnded === true ? charges : [...charges, ...initCharges(node, pod.demand, charges)];
+}
+
+/** The positions of named GPUs: by UUID, if both sides know them. -1: the node has no such GPU. */
+function positionsOf(shape: NodeShape, { indexes, uuids }: ContainerGpus): readonly number[] {
+  return uuids === undefined || shape.gpus.every(({ gpu }) => gpu.uuid === '')
+    ? indexes.map((index) => shape.gpus.findIndex(({ gpu }) => gpu.index === index))
+    : uuids.map((uuid) => shape.gpus.findIndex(({ gpu }) => gpu.uuid === uuid));
 }
 
 /**
