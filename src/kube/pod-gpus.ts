@@ -1,6 +1,6 @@
 import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, predicateGpuIndexKey, predicateGpuUuidKey } from '../gpu/annotations.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
-import { reservedAmounts } from '../manifests/gpu-resize.js';
+import { readResize, sameAmounts, type GpuAmounts } from '../manifests/gpu-resize.js';
 import { parseQuantity } from '../manifests/quantity.js';
 import type { Pod, PodContainer } from './pod.js';
 
@@ -9,11 +9,18 @@ export function gpuRequestOf(container: PodContainer): { readonly cores: number;
   return { cores: amountOf(container, CORE_RESOURCE), memoryBlocks: amountOf(container, MEMORY_RESOURCE) };
 }
 
-/** The amounts that a container of a pod on a node has, or may get by its resize; without resize what it requests. */
-export function gpuAmountsOf({ node, annotations }: Pick<Pod, 'node' | 'annotations'>, container: PodContainer) {
+/**
+ * The amounts that a container of a pod on a node asks for by a resize; null if it asks for no more than it requests.
+ * The status of the resize does not count: the author of the pod may write it as well.
+ */
+export function askedByResize(
+  { node, annotations }: Pick<Pod, 'node' | 'annotations'>,
+  container: PodContainer,
+): GpuAmounts | null {
   const requested = gpuRequestOf(container);
-  if (node === null || requested.cores === 0) return requested;
-  return reservedAmounts((key) => annotations[key], container.name, requested);
+  if (node === null || requested.cores === 0) return null;
+  const asked = readResize((key) => annotations[key], container.name, requested)?.amounts ?? requested;
+  return sameAmounts(asked, requested) ? null : asked;
 }
 
 /** The GPUs that the annotations of a pod name for one container. */

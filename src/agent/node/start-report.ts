@@ -6,7 +6,7 @@ import type { HealthMonitor } from '../gpus/index.js';
 import { NodeReport } from './node-report.js';
 
 export interface ReportOptions {
-  readonly config: { readonly nodeLabels: ReadonlyMap<string, string> };
+  readonly config: { readonly nodeLabels: ReadonlyMap<string, string>; readonly allowResize: boolean };
   readonly apiServer: NodeKube;
   readonly allocator: Allocator;
   readonly health: HealthMonitor;
@@ -16,7 +16,14 @@ export interface ReportOptions {
 /** Reports the node's GPUs to the cluster, and repeats reports that an earlier run of the agent may have lost. */
 export function buildReport({ config, apiServer, allocator, health, clock }: ReportOptions): Part {
   const { labels, notices } = apiServer;
-  const nodeReport = new NodeReport({ allocator, health, labels, wantedLabels: config.nodeLabels, clock });
+  const nodeReport = new NodeReport({
+    allocator,
+    health,
+    labels,
+    wantedLabels: config.nodeLabels,
+    allowsResize: config.allowResize,
+    clock,
+  });
   return {
     name: 'node-report',
     async start() {

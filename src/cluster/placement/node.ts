@@ -22,6 +22,8 @@ export interface NodeShape extends GpuSite {
   readonly gpus: readonly NodeGpu[];
   readonly cpuMilli: number;
   readonly hostMemoryBytes: number;
+  /** Whether running containers may get more than they request: room is kept for what they ask for. Absent: no. */
+  readonly allowsResize?: boolean;
 }
 
 /** Free capacity of a node, which placement and policies read and a fit simulation changes. */
@@ -115,6 +117,7 @@ export class ClusterNode {
   reshape(shape: NodeShape): boolean {
     const same =
       shape.gpus.length === this.#shape.gpus.length &&
+      shape.allowsResize === this.#shape.allowsResize &&
       shape.gpus.every(({ gpu }, at) => {
         const before = this.#shape.gpus[at]?.gpu;
         return gpu.uuid === before?.uuid && (gpu.uuid !== '' || gpu.index === before.index);
