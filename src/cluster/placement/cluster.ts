@@ -62,8 +62,10 @@ export class Cluster {
   setNode(shape: NodeShape): void {
     const known = this.#nodes.get(shape.name);
     if (known !== undefined) {
-      if (known.reshape(shape)) this.#chargeAgain(known);
-      else this.#retry(known);
+      if (known.reshape(shape)) {
+        this.#chargeAgain(known);
+        this.reservations.renew(known, this.#scratch);
+      } else this.#retry(known);
       return;
     }
     const node = new ClusterNode(this.#freeSlots.pop() ?? this.#nodes.size, shape);
