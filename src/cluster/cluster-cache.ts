@@ -95,6 +95,7 @@ export class ClusterCache implements ClusterObserver {
         'the inventory annotation of a node is not valid; deriving its GPUs from its capacity',
       );
     this.#cluster.setNode(shape);
+    this.#keepAllNominated(name);
     this.changed();
   }
 
@@ -186,7 +187,7 @@ export class ClusterCache implements ClusterObserver {
     }
   }
 
-  /** Capacity of a node changed: the reservations of its nominated pods are computed again. */
+  /** Capacity of a node changed, or its object: the reservations of its nominated pods are computed again. */
   #keepAllNominated(node: string): void {
     for (const uid of this.#nominated.get(node) ?? []) this.keepNominated(uid);
   }

@@ -39,7 +39,12 @@ export class NodeShapes {
       const decoded = decodeInventory(text);
       if (decoded.ok)
         return {
-          shape: { ...host, ...this.#fromInventory(decoded.inventory), memoryKnown: true },
+          shape: {
+            ...host,
+            ...this.#fromInventory(decoded.inventory),
+            memoryKnown: true,
+            allowsResize: decoded.inventory.allowsResize,
+          },
           inventoryProblem: null,
         };
       return {

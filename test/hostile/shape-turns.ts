@@ -110,7 +110,7 @@ async function holdsTurnsOfCluster(t: Test, count: number): Promise<void> {
       ['cpu', 100 + (at % 40)],
       ['memory', 2 ** 30],
     ]),
-    gpus: { requests: [], indexes: null },
+    gpus: { requests: [], gpus: null },
     isLeaving: false,
   }));
   await holdsTurns(t, 'shapes of the cluster', () =>

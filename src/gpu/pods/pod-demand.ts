@@ -9,6 +9,8 @@ export interface ContainerDemand {
   /** Cores of a GPU: below 100 a part of one GPU, otherwise whole GPUs. */
   readonly cores: number;
   readonly memoryBytes: number;
+  /** What it asks for while its pod is on a node, instead of both; absent: nothing else. */
+  readonly resize?: { readonly cores: number; readonly memoryBytes: number };
 }
 
 /** The GPU request of a pod. */
