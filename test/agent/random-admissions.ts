@@ -8,7 +8,7 @@ import { timeLimit } from '../harness/time-factor.js';
 const SEED = Number(process.env.GPU_MANAGER_SEED ?? 20_261);
 const PROGRAM = fileURLToPath(new URL('random-pods-run.js', import.meta.url));
 
-/** Tests so many admissions of pods that look alike: half of them known from the API server, half from the kubelet alone. */
+/** Tests so many admissions of pods that look alike, half of them known from the API server, half from the kubelet. */
 export function testRandomAdmissions(admissions: number): void {
   tap.setTimeout(timeLimit(900_000));
   /** Each run is a program of its own that waits for its own node now and then. */
