@@ -1,4 +1,4 @@
-import { apiGroupOf, type Evaluation, type Evaluator, type GroupSpec } from '../quota/index.js';
+import { apiGroupOf, type Evaluation, type Evaluator, type GroupSpec } from '../quota/internal.js';
 import { ManifestReader, type Json } from '../manifests/manifest-reader.js';
 import { readGroupResource } from './tree-file.js';
 

@@ -6,7 +6,7 @@ import {
   type Evaluation,
   type EvaluationOptions,
   type Evaluator,
-} from '../quota/index.js';
+} from '../quota/internal.js';
 import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';

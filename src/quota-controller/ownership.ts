@@ -1,4 +1,4 @@
-import { type Demand, apiGroupOf, evaluateAlone, type EvaluationOptions, type Owner } from '../quota/index.js';
+import { type Demand, apiGroupOf, evaluateAlone, type EvaluationOptions, type Owner } from '../quota/internal.js';
 import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { selectsLabels } from '../manifests/label-selector.js';

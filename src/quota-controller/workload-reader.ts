@@ -1,4 +1,4 @@
-import { apiGroupOf, evaluateAlone, type Evaluation, type EvaluationOptions } from '../quota/index.js';
+import { apiGroupOf, evaluateAlone, type Evaluation, type EvaluationOptions } from '../quota/internal.js';
 import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';

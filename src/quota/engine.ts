@@ -1,6 +1,6 @@
 import type { Command, PodStart, PodStop } from './core/command.js';
 import type { Change } from './core/state/change.js';
-import { checkShape } from './core/command-shape.js';
+import { checkOptions, checkShape } from './core/command-shape.js';
 import type { Decision } from './core/admission/decision.js';
 import type { Demand } from './core/admission/demand.js';
 import { EventListeners, type EventListener, type ListenerFailed } from './core/event-listeners.js';
@@ -49,6 +49,7 @@ export class QuotaEngine {
   readonly #writer: Writer;
   readonly #clock: Clock;
   readonly #listeners: EventListeners;
+  #isClosed = false;
 
   private constructor(
     store: Store,
@@ -59,13 +60,15 @@ export class QuotaEngine {
     this.#store = store;
     this.#writer = writer;
     this.#clock = clock;
-    this.#quota = new Quota({ state, clock });
+    this.#quota = new Quota({ clock }, state);
     this.#listeners = new EventListeners(listenerFailed);
     writer.onEvents = (events) => this.#listeners.deliver(events);
   }
 
-  /** Reads the store and starts to decide. */
+  /** Reads the store and starts to decide. Rejects with a `ShapeError` for an option that does not exist. */
   static async open(options: EngineOptions = {}): Promise<QuotaEngine> {
+    checkOptions('createEngine', options, ['store', 'clock', 'policy', 'pause', 'listenerFailed']);
+    checkOptions('createEngine: policy', options.policy, Object.keys(DEFAULT_POLICY));
     const store = options.store ?? new MemoryStore();
     const restorer = new Restorer({ ...DEFAULT_POLICY, ...options.policy });
     const { head, revisions } = await store.load(restorer);
@@ -86,6 +89,7 @@ export class QuotaEngine {
     } catch (error) {
       return Promise.reject(error instanceof Error ? error : new Error(String(error)));
     }
+    if (this.#isClosed) return Promise.reject(new Error(`${command.type}: the engine is closed; open another one`));
     return this.#writer.execute(command, at);
   }
 
@@ -98,11 +102,11 @@ export class QuotaEngine {
   }
 
   deleteGroup(name: string, options: { readonly force?: boolean } = {}): Promise<Decision> {
-    return this.execute({ type: 'deleteGroup', name, force: options.force });
+    return this.execute({ type: 'deleteGroup', ...options, name });
   }
 
   admit(demand: Demand, options: { readonly dryRun?: boolean } = {}): Promise<Decision> {
-    return this.execute({ type: 'admit', ...demand, dryRun: options.dryRun });
+    return this.execute({ type: 'admit', ...demand, ...options });
   }
 
   reserve(demand: Demand, ttlMs: number, operation?: string): Promise<Decision> {
@@ -253,8 +257,9 @@ export class QuotaEngine {
     };
   }
 
-  /** Waits for running commands and closes the store. */
+  /** Waits for running commands and closes the store; later commands are rejected. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#writer.idle();
     await this.#store.close();
   }

@@ -1,6 +1,6 @@
 /** A user of one namespace whose pods name owners that do not own them, so that no group would be charged. */
 import { test, type Test } from 'tap';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';

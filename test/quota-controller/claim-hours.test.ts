@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { union, without, type Interval } from '../../src/quota-controller/controller/interval.js';
 import { generator } from '../generator.js';
 import { eventually } from '../harness/eventually.js';

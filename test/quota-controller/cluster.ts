@@ -5,7 +5,7 @@ import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import type { KubeAnswer, KubeClient } from '../../src/kube/client.js';
 import { INFORMER_TIMING } from '../../src/kube/informer.js';
-import { GROUP_LABEL, type QuotaEvent } from '../../src/quota/index.js';
+import { GROUP_LABEL, type QuotaEvent } from '../../src/quota/internal.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import type { ArbitratorConfig } from '../../src/quota-controller/service-options.js';
 import { QuotaService } from '../../src/quota-controller/service.js';

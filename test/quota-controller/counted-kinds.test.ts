@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { GROUP_LABEL, KNOWN_KINDS } from '../../src/quota/index.js';
+import { GROUP_LABEL, KNOWN_KINDS } from '../../src/quota/internal.js';
 import { resourceOf } from '../../src/quota-controller/kinds.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from './cluster.js';

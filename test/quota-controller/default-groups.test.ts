@@ -3,7 +3,7 @@ import { test, type Test } from 'tap';
 import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { DefaultGroups } from '../../src/quota-controller/policy/default-groups.js';
 import { webhookConfiguration } from '../../src/quota-controller/admission/webhook-objects.js';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';
 

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { DEFAULT_ARBITRATOR_POLICY, GROUP_LABEL } from '../../src/quota/index.js';
+import { DEFAULT_ARBITRATOR_POLICY, GROUP_LABEL } from '../../src/quota/internal.js';
 import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import { eventually } from '../harness/eventually.js';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type QuotaEngine, unchargeable, type Chargeable, type Hard } from '../../quota/index.js';
+import { type QuotaEngine, unchargeable, type Chargeable, type Hard } from '../../quota/internal.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type Demand, type QuotaEngine, apiGroupOf, evaluateAlone, type Evaluation } from '../../quota/index.js';
+import { type Demand, type QuotaEngine, apiGroupOf, evaluateAlone, type Evaluation } from '../../quota/internal.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { withReplicas } from '../kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';

@@ -1,4 +1,4 @@
-import { MAX_RESERVATIONS } from '../../quota/index.js';
+import { MAX_RESERVATIONS } from '../../quota/internal.js';
 import type { GroupStatus } from '../../quota/index.js';
 import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';

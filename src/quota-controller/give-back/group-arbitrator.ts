@@ -15,7 +15,7 @@ import {
   type ChargedWorkload,
   type Eviction,
   type PlannedStart,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import type { ClusterPod } from '../arbitrator/cluster-pod.js';
 import type { ClusterView } from '../arbitrator/cluster-view.js';
 import type { Evictor } from '../arbitrator/evictor.js';

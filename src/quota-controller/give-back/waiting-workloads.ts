@@ -11,7 +11,7 @@ import {
 } from '../../kube/quota/waiting-workload.js';
 import { formatQuantity } from '../../manifests/quantity.js';
 import { of, total, type Quantities } from '../../manifests/quantities.js';
-import { cohortOf, keptKey, readSpec, refKey, type Demand, type QuotaEngine } from '../../quota/index.js';
+import { cohortOf, keptKey, readSpec, refKey, type Demand, type QuotaEngine } from '../../quota/internal.js';
 
 export interface WaitingWorkloadsOptions {
   readonly api: KubeApi;

@@ -2,7 +2,7 @@ import type { KubeApi } from '../../kube/client.js';
 import { list, record, text } from '../../kube/json.js';
 import type { KubeObject } from '../../kube/object.js';
 import { ManifestReader } from '../../manifests/manifest-reader.js';
-import { apiGroupOf } from '../../quota/index.js';
+import { apiGroupOf } from '../../quota/internal.js';
 import type { ServedKind } from '../kinds.js';
 
 const PRIORITY_CLASSES = '/apis/scheduling.k8s.io/v1/priorityclasses';

@@ -2,7 +2,7 @@ import { KubeError } from '../../kube/failure.js';
 import type { KubeApi } from '../../kube/client.js';
 import type { KubeObject, OwnerReference } from '../../kube/object.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
-import { apiGroupOf, type Demand } from '../../quota/index.js';
+import { apiGroupOf, type Demand } from '../../quota/internal.js';
 import type { NamespaceAccess } from '../admission/namespace-access.js';
 import { isKind, type WorkloadReader } from '../workload-reader.js';
 import type { KueueObjects } from './kueue-objects.js';

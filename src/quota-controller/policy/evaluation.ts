@@ -1,5 +1,5 @@
 import type { Json } from '../../manifests/manifest-reader.js';
-import type { ContainerDefaults, EvaluationOptions } from '../../quota/index.js';
+import type { ContainerDefaults, EvaluationOptions } from '../../quota/internal.js';
 import type { Node } from '../../kube/node.js';
 import { selects } from '../../manifests/node-selector.js';
 import { readPod } from '../../kube/pod.js';

@@ -8,7 +8,7 @@ import {
   type Evaluator,
   type PlacementRule,
   isStorage,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import type { Quantities } from '../../manifests/quantities.js';
 import { resourceProblem } from '../../manifests/key.js';
 import { readQuantity } from '../../manifests/quantity.js';

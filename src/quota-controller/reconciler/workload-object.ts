@@ -6,7 +6,7 @@ import {
   evaluateAlone,
   type EvaluationOptions,
   type Owner,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { QUEUE_LABEL } from '../kueue/workload.js';

@@ -3,7 +3,7 @@ import { runTimers } from './run-timers.js';
 import type { Change } from './state/change.js';
 import { chargesOf, type Charge } from './reports/charges.js';
 import type { Command, PodStart, PodStop } from './command.js';
-import { checkDemand, checkShape } from './command-shape.js';
+import { checkDemand, checkOptions, checkShape } from './command-shape.js';
 import type { Decision } from './admission/decision.js';
 import type { Demand } from './admission/demand.js';
 import { EventListeners, type EventListener, type ListenerFailed } from './event-listeners.js';
@@ -26,6 +26,15 @@ import type { Workload, WorkloadRef } from './state/workload.js';
 /** Returns the time in milliseconds. */
 export type Clock = () => number;
 
+/** Options of `Quota`. */
+export interface QuotaOptions {
+  /** By default the time of the last command. */
+  readonly clock?: Clock | undefined;
+  readonly policy?: Partial<Policy> | undefined;
+  /** Receives what a listener throws; by default an error on the console. */
+  readonly listenerFailed?: ListenerFailed | undefined;
+}
+
 /** A command and its time. */
 export interface Timed {
   readonly command: Command;
@@ -44,16 +53,14 @@ export class Quota {
   #events: QuotaEvent[] = [];
 
   constructor(
-    options: {
-      readonly clock?: Clock | undefined;
-      readonly policy?: Partial<Policy> | undefined;
-      readonly state?: QuotaState | undefined;
-      /** Receives what a listener throws; by default an error on the console. */
-      readonly listenerFailed?: ListenerFailed | undefined;
-    } = {},
+    options: QuotaOptions = {},
+    /** The state of a store; by default an empty one. */
+    state?: QuotaState,
   ) {
+    checkOptions('Quota', options, ['clock', 'policy', 'listenerFailed']);
+    checkOptions('Quota: policy', options.policy, Object.keys(DEFAULT_POLICY));
     this.#listeners = new EventListeners(options.listenerFailed);
-    this.#state = options.state ?? new QuotaState({ ...DEFAULT_POLICY, ...options.policy });
+    this.#state = state ?? new QuotaState({ ...DEFAULT_POLICY, ...options.policy });
     this.#clock = options.clock ?? (() => this.#state.now);
   }
 
@@ -93,11 +100,12 @@ export class Quota {
   }
 
   deleteGroup(name: string, options: { readonly force?: boolean } = {}): Decision {
-    return this.execute({ type: 'deleteGroup', name, force: options.force });
+    return this.execute({ type: 'deleteGroup', ...options, name });
   }
 
   admit(demand: Demand, options: { readonly dryRun?: boolean } = {}): Decision {
     checkDemand(demand, 'admit');
+    checkOptions('admit', options, ['dryRun']);
     const decision =
       arriveAt(this.#state, this.#clock(), undefined) ?? admit(this.#state, demand, options.dryRun === true);
     this.#deliver();

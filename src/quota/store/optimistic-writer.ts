@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { runTimerLate } from '../core/run-timers.js';
 import type { Change } from '../core/state/change.js';
 import type { Command } from '../core/command.js';
@@ -16,6 +15,8 @@ import type { Writer } from './writer.js';
 
 /** Waits for some milliseconds. */
 export type Pause = (ms: number) => Promise<unknown>;
+
+const delay: Pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A command that waits for its decision. */
 interface PendingCommand {
