@@ -6,7 +6,7 @@ import { timeLimit } from '../harness/time-factor.js';
 
 const EXECUTABLE = '/usr/bin/chromium';
 /** Whether screenshots are kept: they take a fifteenth of the CPU time of the tests of pages, and no test reads one. */
-const keepsScreenshots = process.env.GPU_MANAGER_SCREENSHOTS === '1';
+export const keepsScreenshots = process.env.GPU_MANAGER_SCREENSHOTS === '1';
 const ARTEFACTS = fileURLToPath(new URL('../../../test/artefacts/', import.meta.url));
 
 /** Reason why no browser can run here; false where one can. */
@@ -46,9 +46,18 @@ export async function openPage(
   path: string,
   options: BrowserContextOptions,
 ): Promise<{ readonly page: Page; readonly complaints: string[] }> {
+  const page = await newPage(browser, options);
+  return { page, complaints: await visit(page, base, path) };
+}
+
+export async function newPage(browser: Browser, options: BrowserContextOptions): Promise<Page> {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(timeLimit(120_000));
-  const page = await context.newPage();
+  return context.newPage();
+}
+
+/** Loads a path; the array gets script errors, policy violations and requests to other hosts, from then on. */
+export async function visit(page: Page, base: string, path: string): Promise<string[]> {
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('console', (message) => {
@@ -58,7 +67,7 @@ export async function openPage(
     if (!request.url().startsWith(base)) complaints.push(`asked for ${request.url()}`);
   });
   await page.goto(`${base}${path}`);
-  return { page, complaints };
+  return complaints;
 }
 
 /** Keeps a screenshot under test/artefacts for people to look at, if GPU_MANAGER_SCREENSHOTS is 1. */
