@@ -33,6 +33,20 @@ export class Commands {
     return result;
   }
 
+  /** Runs `gpu-manager ARGS...` with the environment and in the folder of the test, unless others are given. */
+  gpuManager(
+    args: readonly string[],
+    given: {
+      readonly env?: Readonly<Record<string, string | undefined>>;
+      readonly directory?: string;
+      readonly input?: string;
+    } = {},
+  ): Promise<Ended> {
+    const { env = {}, directory = process.cwd(), input = '' } = given;
+    const all = { ...process.env, ...env } as Record<string, string>;
+    return this.run({ program: 'gpu-manager', args, env: all, directory, input });
+  }
+
   async close(): Promise<void> {
     await this.#last;
     const child = this.#child;

@@ -16,14 +16,7 @@ const commands = new Commands();
 
 tap.teardown(() => commands.close());
 
-const command = (...args: string[]): Promise<Ended> =>
-  commands.run({
-    program: 'gpu-manager',
-    args,
-    env: process.env as Record<string, string>,
-    directory: process.cwd(),
-    input: '',
-  });
+const command = (...args: string[]): Promise<Ended> => commands.gpuManager(args);
 
 /** In a process of its own, since doctor loads the driver's libraries and starts processes with them. */
 async function doctor(...args: string[]): Promise<Ended> {
