@@ -57,7 +57,9 @@ export class Commands {
   }
 
   #send(line: CommandLine): Promise<Ended> {
-    this.#child ??= fork(PROCESS, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    // What a refused start leaves open, the end of its own process would close; here Node would warn of it.
+    const execArgv = [...process.execArgv, '--no-warnings'];
+    this.#child ??= fork(PROCESS, { execArgv, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
     const child = this.#child;
     return new Promise((resolve, reject) => {
       const ended = (code: number | null): void =>

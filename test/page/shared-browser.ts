@@ -6,9 +6,9 @@ let browser: Promise<Browser> | null = null;
 const pages = new Map<BrowserContextOptions, Page>();
 
 /**
- * A page as `openPage` opens one, in one browser for all tests of the process, which closes after the last of them. Tests
- * with the same options object get the same page one after another: a new one costs as much as a short test. What it has
- * stored belongs to the origin of an earlier test.
+ * A page as `openPage` opens one, in one browser for all tests of the process, which closes after the last of them.
+ * Tests with the same options object get the same page one after another: a new one costs as much as a short test.
+ * What it has stored belongs to the origin of an earlier test.
  */
 export async function openSharedPage(
   base: string,
