@@ -6,7 +6,7 @@ import { timeLimit } from '../harness/time-factor.js';
 
 const EXECUTABLE = '/usr/bin/chromium';
 /** Whether screenshots are kept: they take a fifteenth of the CPU time of the tests of pages, and no test reads one. */
-const keepsScreenshots = process.env.GPU_MANAGER_SCREENSHOTS === '1';
+export const keepsScreenshots = process.env.GPU_MANAGER_SCREENSHOTS === '1';
 const ARTEFACTS = fileURLToPath(new URL('../../../test/artefacts/', import.meta.url));
 
 /** Reason why no browser can run here; false where one can. */
@@ -57,9 +57,14 @@ export async function openPage(
   options: BrowserContextOptions,
 ): Promise<OpenPage> {
   const page = await newPage(browser, options);
+  return { page, complaints: await visit(page, base, path) };
+}
+
+/** Loads a path; the array gets what the page complains of from then on. */
+export async function visit(page: Page, base: string, path: string): Promise<string[]> {
   const complaints = complaintsOf(page, base);
   await page.goto(`${base}${path}`);
-  return { page, complaints };
+  return complaints;
 }
 
 /** An empty page in a context of its own. */

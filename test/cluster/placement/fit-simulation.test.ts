@@ -69,7 +69,7 @@ test('the fit simulation and the placement agree on what fits', (t) => {
           );
         },
       ),
-      { numRuns: cases(300, 5_000) },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();
@@ -91,7 +91,7 @@ test('on equal GPUs the fit simulation leaves the same capacity as the placement
           left([...there.free.cores], [...there.free.memory]).join()
         );
       }),
-      { numRuns: cases(300, 5_000) },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();
@@ -123,7 +123,7 @@ test('no GPU is charged beyond its capacity', (t) => {
           });
         },
       ),
-      { numRuns: cases(300, 5_000) },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();
@@ -213,7 +213,7 @@ test('several containers fit if any assignment exists, and are unresolvable only
           (judged === 'too-large') === !anyAssignment(busyNode(blocks, []), demand)
         );
       }),
-      { numRuns: cases(300, 5_000) },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();
@@ -328,7 +328,7 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
           });
         },
       ),
-      { numRuns: cases(300, 5_000) },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();

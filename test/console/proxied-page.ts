@@ -2,7 +2,8 @@ import { test } from 'tap';
 import { TokenAccess } from '../../src/http/token-access.js';
 import { allocation, gpu, node, served, slice, viewOf } from '../agent/display/fixture.js';
 import { ManualClock } from '../manual-clock.js';
-import { DESKTOP, noBrowser, openBrowser } from '../page/browser.js';
+import { DESKTOP, noBrowser } from '../page/browser.js';
+import { openSharedPage } from '../page/shared-browser.js';
 import { agentObject, nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole } from './fixture.js';
 
@@ -27,10 +28,7 @@ test(
       server.seed('pods', { ...rest, spec: { ...(spec as object), containers } });
       server.reach = () => agent.server.port;
     });
-    const browser = await openBrowser();
-    t.teardown(() => browser.close());
-    const page = await (await browser.newContext(DESKTOP)).newPage();
-    await page.goto(`${console.base}/#/node/gpu-node-1`);
+    const { page } = await openSharedPage(console.base, '/#/node/gpu-node-1', DESKTOP);
     await page.locator('#token-text').fill('operator');
     await page.locator('#token-text').press('Enter');
     await page.locator('.own-page code').waitFor();

@@ -6,7 +6,8 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type Test } from 'tap';
 import { allocation, gpu, node, served, slice, viewOf } from '../agent/display/fixture.js';
-import { DESKTOP, noBrowser, openBrowser, openPage } from '../page/browser.js';
+import { DESKTOP, noBrowser } from '../page/browser.js';
+import { openSharedPage } from '../page/shared-browser.js';
 import { agentObject, nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole } from './fixture.js';
 import { eventObject } from './quota-objects.js';
@@ -72,9 +73,7 @@ test('behind kubectl proxy the page of the console asks the API server for nothi
   );
   const asked: string[] = [];
   const origin = await kubectlProxy(t, base, asked);
-  const browser = await openBrowser();
-  t.teardown(() => browser.close());
-  const { page, complaints } = await openPage(browser, `${origin}${CONSOLE}`, '/#/nodes', DESKTOP);
+  const { page, complaints } = await openSharedPage(`${origin}${CONSOLE}`, '/#/nodes', DESKTOP);
   for (const [hash, shown] of [
     ['#/node/gpu-node-1', 'Its own page'],
     ['#/pod/default-bert', 'bert'],

@@ -1,14 +1,15 @@
 import { test } from 'tap';
-import type { Browser, Page } from 'playwright-core';
-import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../page/browser.js';
+import type { Page } from 'playwright-core';
+import { DESKTOP, keep, keepsScreenshots, noBrowser, PHONE } from '../page/browser.js';
+import { openSharedPage } from '../page/shared-browser.js';
 import { nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole, type RunningConsole } from './fixture.js';
 import { fullCluster, GPU, LONG_GROUP } from './full-cluster.js';
 import { claimingPod, claimObject, eventObject, groupObject, serveClaims } from './quota-objects.js';
 
 const skip = noBrowser;
-/** One browser for all tests of this file. */
-let shared: Promise<Browser> | null = null;
+/** Dark mode changes colours alone: people look at it. */
+const SCHEMES = keepsScreenshots ? (['light', 'dark'] as const) : (['light'] as const);
 
 async function open(
   { base }: RunningConsole,
@@ -16,7 +17,7 @@ async function open(
   options = DESKTOP,
   path = '/',
 ): Promise<{ readonly page: Page; readonly complaints: () => string[] }> {
-  const { page, complaints } = await openPage(await (shared ??= openBrowser()), base, path, options);
+  const { page, complaints } = await openSharedPage(base, path, options);
   await page.locator('#token-text').fill(user);
   await page.locator('#token-text').press('Enter');
   return { page, complaints: () => complaints.filter((line) => !line.includes('401')) };
@@ -28,8 +29,6 @@ async function show(page: Page, view: string): Promise<void> {
 }
 
 test('the console shows quota, fair shares, events and claims', { skip }, async (t) => {
-  t.teardown(async () => (await shared)?.close());
-
   for (const [name, options] of [
     ['desktop', DESKTOP],
     ['phone', PHONE],
@@ -39,7 +38,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
       const { page, complaints } = await open(console, 'operator', options);
       await page.locator('.tabs a[href="#/claims"]').waitFor();
       await page.locator('.tabs a[href="#/quota"]', { hasText: '4' }).waitFor();
-      for (const scheme of ['light', 'dark'] as const) {
+      for (const scheme of SCHEMES) {
         await page.emulateMedia({ colorScheme: scheme });
         for (const view of ['quota', 'shares', 'events', 'claims']) {
           await show(page, view);
@@ -59,7 +58,6 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
         }
       }
       t.same(complaints(), []);
-      await page.context().close();
     });
 
   t.test('quota: limits, use and hours, as a tree that opens by keyboard', async (t) => {
@@ -91,7 +89,6 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     console.server.seed('bizgroupresourcequotas', groupObject('new', { parent: 'company' }));
     await page.locator('.quota .branch', { hasText: 'new' }).waitFor();
     t.same(complaints(), []);
-    await page.context().close();
   });
 
   t.test('fair shares: what the arbitrator decided, for whom, and from when', async (t) => {
@@ -105,7 +102,6 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     t.same(await page.locator('.quota .branch').allTextContents(), ['app', 'first']);
     t.equal(await page.locator('.quota .overused').textContent(), 'nvidia.com/gpu1–12–');
     t.same(complaints(), []);
-    await page.context().close();
   });
 
   t.test('events: those of this project and refused pods, equal ones folded, by the filter', async (t) => {
@@ -129,7 +125,6 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     await page.keyboard.type('audit');
     await page.locator('.events li').nth(1).waitFor({ state: 'detached' });
     t.same(complaints(), []);
-    await page.context().close();
   });
 
   t.test('claims: devices, pods and why one waits, also beside the slices of the node', async (t) => {
@@ -153,7 +148,6 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
       /default\/notebook: 30 cores, claim shared/,
     );
     t.same(complaints(), []);
-    await page.context().close();
   });
 
   t.test('pods that share a claim share its part of the bar of a GPU', async (t) => {
@@ -172,7 +166,6 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     );
     t.same(widths, ['30%', '30%']);
     t.same(complaints(), []);
-    await page.context().close();
   });
 
   t.test('what still fits: of the cluster beside the waiting pods, of a group below its quota', async (t) => {
@@ -190,7 +183,6 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     await page.locator('.quota .branch', { hasText: 'research' }).click();
     await page.locator('.shapes p', { hasText: 'No workload requests anything.' }).waitFor();
     t.same(complaints(), []);
-    await page.context().close();
   });
 
   t.test('a view that a user or a cluster does not have is hidden, and the overview says why', async (t) => {
@@ -202,6 +194,5 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     await page.evaluate("location.hash = '#/quota'");
     await page.locator('.notice', { hasText: 'the quota of gpu-manager is not installed' }).waitFor();
     t.same(complaints(), []);
-    await page.context().close();
   });
 });
