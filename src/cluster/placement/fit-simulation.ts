@@ -18,10 +18,10 @@ export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boo
   state.cpuMilli -= demand.cpuMilli;
   state.hostMemoryBytes -= demand.hostMemoryBytes;
   if (isPlacedExactly(node, demand)) return tryExactly(shape, state, demand);
-  if (demand.containers.length < 2) return demand.containers.every((wanted) => tryContainer(shape, state, wanted));
+  if (demand.containers.length < 2) return demand.containers.every((wanted) => tryContainer(state, wanted));
   const before = emptyState(state.cores.length);
   copyState(state, before);
-  if (demand.containers.every((wanted) => tryContainer(shape, state, wanted))) return true;
+  if (demand.containers.every((wanted) => tryContainer(state, wanted))) return true;
   // The pod may fit in another order.
   copyState(before, state);
   return tryExactly(shape, state, demand);
@@ -44,7 +44,7 @@ export function fitOf(node: ClusterNode, state: FreeState, demand: Demand): Fit 
   if (demand.containers.length < 2) return tryPod(node, state, demand) ? 'fits' : 'does-not-fit';
   const before = emptyState(state.cores.length);
   copyState(state, before);
-  if (demand.containers.every((wanted) => tryContainer(shape, state, wanted))) return 'fits';
+  if (demand.containers.every((wanted) => tryContainer(state, wanted))) return 'fits';
   return canFit(shape, before, demand);
 }
 
@@ -92,7 +92,7 @@ export function isSelective(node: ClusterNode, { selection }: Demand): boolean {
   return node.shape.gpus.some(({ gpu }) => !allows(selection, gpu));
 }
 
-function tryContainer(shape: NodeShape, state: FreeState, wanted: ContainerDemand): boolean {
+function tryContainer(state: FreeState, wanted: ContainerDemand): boolean {
   return wanted.cores < CORES_PER_GPU ? tryPart(state, wanted) : tryWhole(state, wanted);
 }
 
