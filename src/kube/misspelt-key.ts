@@ -32,8 +32,8 @@ const MOST_EDITS = 2;
 const LONGEST = Math.max(...KEYS.map((key) => key.length)) + MOST_EDITS;
 
 /**
- * The error in a pod's annotations whose key is almost one of ours: such an annotation would have no effect, and nothing
- * would say so. Null without one. Other keys below the prefix belong to other programs.
+ * The error in a pod's annotations whose key is almost one of ours: such an annotation would have no effect, and
+ * nothing would say so. Null without one. Other keys below the prefix belong to other programs.
  */
 export function misspeltKey(annotations: Readonly<Record<string, unknown>>): string | null {
   for (const key of Object.keys(annotations)) {
