@@ -5,6 +5,7 @@ import type { Demand } from './placement/demand.js';
 import { demandOf, needsGpu } from './placement/demand.js';
 import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 import { checkCores, checkPair, MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
+import { misspeltKey } from '../kube/misspelt-key.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
 import { groupMinimumOf, groupOf } from './pod-groups.js';
 import { askedByResize, gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
@@ -128,7 +129,8 @@ export function viewPod(pod: Pod): PodView {
     brokenRule:
       (needs.ok ? null : needs.reason) ??
       [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ??
-      (!read.ok && needsGpu(demand) ? read.reason : null),
+      (!read.ok && needsGpu(demand) ? read.reason : null) ??
+      (needsGpu(demand) ? misspeltKey(pod.annotations) : null),
     initEnded: demand.init.length === 0 || containers.some(({ running, terminated }) => running || terminated),
     gpus:
       pod.node === null

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { node, pod, type PodObject } from './objects.js';
+import { node, plainNode, pod, type PodObject } from './objects.js';
 import { predicted, start, type Rig } from './scheduler.js';
 
 function annotated(name: string, wanted: readonly [number, number], annotations: Record<string, string>): PodObject {
@@ -110,4 +110,20 @@ test('the policies of a pod go before those of the extender and of the node', as
   const onBusy = { 'tencent.com/gpu-policy': 'spread', 'tencent.com/node-policy': 'binpack' };
   t.same(await schedule(annotated('other-gpu', [30, 4], onBusy)), [busy]);
   t.not(gpusOf(rig, 'other-gpu'), gpusOf(rig, 'first'));
+});
+
+test('an almost right key of an annotation is refused with the right one', async (t) => {
+  const rig = await start(t, [node('n', [16])]);
+  const said = await rig.scheduler.filter(annotated('p', [30, 4], { 'tencent.com/use-gpu-modle': 'T4' }), ['n']);
+  t.match(
+    said.FailedAndUnresolvableNodes?.n,
+    /annotation tencent.com\/use-gpu-modle .* write tencent.com\/use-gpu-model/,
+  );
+});
+
+test('a whole GPU with more memory than it has is refused on a node without inventory, too', async (t) => {
+  const rig = await start(t, [plainNode('n', 200, 32)]);
+  t.same((await rig.scheduler.filter(pod('large', [[100, 17]]), ['n'])).NodeNames, []);
+  t.same((await rig.scheduler.filter(pod('fits', [[100, 16]]), ['n'])).NodeNames, ['n']);
+  t.same((await rig.scheduler.filter(pod('both', [[200, 32]]), ['n'])).NodeNames, []);
 });

@@ -121,8 +121,7 @@ function positionsFor(
   const slots = slotsOf(shape, node.free).map((slot, position) =>
     own.has(position) ? { ...slot, freeCores: CORES_PER_GPU, freeMemoryBytes: slot.gpu.memoryBytes } : slot,
   );
-  const memoryBytes = wanted.cores >= CORES_PER_GPU && !shape.memoryKnown ? 0 : wanted.memoryBytes;
-  const request = { cores: wanted.cores, memoryBytes, selection };
+  const request = { cores: wanted.cores, memoryBytes: wanted.memoryBytes, selection };
   const placed = place(shape.topology, slots, request, { mustInclude: indexes });
   if (!placed.ok) return must;
   return placed.gpus.map(({ index }) => shape.gpus.findIndex(({ gpu }) => gpu.index === index));

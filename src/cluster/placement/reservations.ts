@@ -163,7 +163,7 @@ function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates, share
     if (position < 0) return null;
     return (shared[position] ??= [{ position, cores: only.cores, memoryBytes: only.memoryBytes }]);
   }
-  const positions = findWhole(node.shape, state, only);
+  const positions = findWhole(state, only);
   return (
     positions?.map((position) => ({ position, cores: CORES_PER_GPU, memoryBytes: state.memory[position] as number })) ??
     null

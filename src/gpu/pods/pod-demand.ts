@@ -29,11 +29,6 @@ export interface PodDemand {
 export interface GpuSite {
   readonly gpus: readonly { readonly gpu: Gpu }[];
   readonly topology: Topology;
-  /**
-   * False if the memory of a GPU is only an estimate (the node's memory divided by its GPUs): then whole GPUs are not
-   * checked for memory, and the scheduler's own sum over the node decides.
-   */
-  readonly memoryKnown: boolean;
 }
 
 /** The amounts that a pod takes of one GPU. */

@@ -154,16 +154,6 @@ test('a container takes over the GPU of its init container and may grow on it', 
   t.end();
 });
 
-test('where the memory of a GPU is an estimate, a whole-GPU request takes the GPU regardless of its memory', (t) => {
-  const known = new ClusterNode(0, node('n', [4, 4]));
-  const estimated = new ClusterNode(0, node('n', [4, 4], { memoryKnown: false }));
-  t.notOk(tried(known, pod([[200, 10]])).fits);
-  t.ok(tried(estimated, pod([[200, 10]])).fits);
-  t.ok(placePod(estimated.shape, slotsOf(estimated.shape, estimated.free), pod([[200, 10]])).ok);
-  t.notOk(tried(estimated, pod([[50, 5]])).fits, 'a request for a part of a GPU is checked against the estimate');
-  t.end();
-});
-
 /** Whether any assignment of the containers to GPUs exists; tries every assignment. */
 function anyAssignment(there: ClusterNode, demand: Demand): boolean {
   const { gpus } = there.shape;
@@ -254,7 +244,7 @@ function anySet({ shape }: ClusterNode, slots: readonly GpuSlot[], demand: Deman
       const kinds = new Set(chosen.map(({ gpu }) => kindOf(demand.selection, gpu)));
       return (
         must.every((position) => set.includes(position)) &&
-        (wanted.cores < 100 || !shape.memoryKnown || bytes >= wanted.memoryBytes) &&
+        (wanted.cores < 100 || bytes >= wanted.memoryBytes) &&
         (wanted.cores < 100 || kinds.size === 1) &&
         tryFrom(advance(shape, stage, step, set), at + 1)
       );
@@ -287,7 +277,6 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
   });
   const nodeOf = fc.record({
     gpus: fc.array(gpu, { minLength: 1, maxLength: 4 }),
-    isMemoryKnown: fc.constantFrom(true, true, false),
     used,
   });
   t.doesNotThrow(() =>
@@ -299,7 +288,7 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
         fc.oneof(fc.constant(ANY_GPUS), selections),
         (nodes, wanted, init, selection) => {
           const demand = pod(wanted, { init: pod(init).containers, selection });
-          return nodes.every(({ gpus, isMemoryKnown, used: taken }, slot) => {
+          return nodes.every(({ gpus, used: taken }, slot) => {
             const shape = node(`n${slot}`, []);
             const entries = gpus.map(({ blocks, model, usable, numaNode }, index) => {
               const entry = nodeGpu(index, blocks, { usable });
@@ -309,7 +298,6 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
               ...shape,
               gpus: entries,
               topology: uniformTopology(gpus.length, 'PHB'),
-              memoryKnown: isMemoryKnown,
             });
             const idle = slotsOf(there.shape, there.free);
             const charges = taken
