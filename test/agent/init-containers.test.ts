@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import type { ResourceKind } from '../../src/gpu/resources.js';
+import { cases } from '../cases.js';
 import { generator } from '../generator.js';
 import { cards } from './gpus.js';
 import { startedNode } from './node.js';
@@ -40,7 +41,7 @@ const SHAPES: readonly (readonly [cores: number, memoryBlocks: number])[] = [
   [200, 0],
 ];
 
-for (const seed of [1, 2, 4_711])
+for (const seed of cases([1], [1, 2, 4_711]))
   test(`no admitted pod with init containers is refused when it starts, in any order of the resources, seed ${seed}`, async (t) => {
     const random = generator(seed);
     const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;

@@ -1,31 +1,25 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { test } from 'tap';
+import tap, { test } from 'tap';
 import type { SimulatedNode } from '../../src/simulation/simulated-node.js';
-import { MAIN } from '../harness/programs.js';
+import { Commands } from '../cli/commands.js';
 import { limitsOf, runPod, startedNode } from './node.js';
 import { container, pod, simplePod } from './pods.js';
 
-const run = promisify(execFile);
 const BLOCK = 268_435_456;
+const commands = new Commands();
+tap.teardown(() => commands.close());
 
 async function limits(
   node: SimulatedNode,
   ...args: string[]
-): Promise<{ readonly code: number; readonly output: string }> {
-  try {
-    const { stdout, stderr } = await run(process.execPath, [
-      MAIN,
-      'limits',
-      ...args,
-      '--display-socket',
-      node.config.displaySocket,
-    ]);
-    return { code: 0, output: `${stdout}${stderr}` };
-  } catch (error) {
-    const failed = error as { code: number; stdout: string; stderr: string };
-    return { code: failed.code, output: `${failed.stdout}${failed.stderr}` };
-  }
+): Promise<{ readonly code: number | null; readonly output: string }> {
+  const { code, out, err } = await commands.run({
+    program: 'gpu-manager',
+    args: ['limits', ...args, '--display-socket', node.config.displaySocket],
+    env: process.env as Record<string, string>,
+    directory: process.cwd(),
+    input: '',
+  });
+  return { code, output: `${out}${err}` };
 }
 
 test('annotations of a running pod change its limits, and those at its start count from the start', async (t) => {

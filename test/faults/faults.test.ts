@@ -1,3 +1,3 @@
 import { testKilledNodes } from './killed-nodes.js';
 
-testKilledNodes({ histories: 6, kills: 2, stepsAtLeast: 3 });
+testKilledNodes({ histories: 4, kills: 2, stepsAtLeast: 2 });

@@ -14,8 +14,9 @@ import { generator } from '../generator.js';
 import { scratchDirectory } from '../scratch.js';
 import { underAttack } from './besieged.js';
 import { timeLimit } from '../harness/time-factor.js';
+import { cases } from '../cases.js';
 
-const CONNECTIONS = Number(process.env.GPU_MANAGER_FUZZ ?? 3_000);
+const CONNECTIONS = Number(process.env.GPU_MANAGER_FUZZ ?? cases(1_000, 10_000));
 const SEED = Number(process.env.GPU_MANAGER_FUZZ_SEED ?? 1 + Math.floor(Math.random() * 2 ** 31));
 const AT_ONCE = 24;
 const MIB = 2 ** 20;

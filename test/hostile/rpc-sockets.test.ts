@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { test } from 'tap';
 import { register } from '../agent/slices/container-client.js';
+import { cases } from '../cases.js';
 import { attack, besieged } from './besieged.js';
 import {
   END_HEADERS,
@@ -63,7 +64,7 @@ test('fields that a table multiplies cost no memory, for any authority', async (
   const program = await besieged(t, { unlimited: true });
   await register(program.socketOf(), { container_id: 'c1' });
   const before = await program.usage();
-  const connections = 64;
+  const connections = cases(16, 64);
   for (const authority of ['localhost', '/etc/vcuda/vcuda.sock']) {
     for (const path of [program.socketOf(), program.displaySocket]) {
       await Promise.all(

@@ -1,5 +1,7 @@
+import { cases } from '../../cases.js';
+
 /** Number of mutated inputs that a fuzz test tries; more with `FUZZ_INPUTS=10000000`. */
-export const FUZZ_INPUTS = Number(process.env['FUZZ_INPUTS'] ?? 100_000);
+export const FUZZ_INPUTS = Number(process.env['FUZZ_INPUTS'] ?? cases(10_000, 100_000));
 
 /** Numbers below `2 ** 32` that depend on the seed alone (xorshift32). */
 export function seededNumbers(seed: number): () => number {

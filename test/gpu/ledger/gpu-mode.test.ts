@@ -12,6 +12,7 @@ import { prefer } from '../../../src/gpu/ledger/prefer.js';
 import { releaseEnded } from '../../../src/gpu/ledger/release.js';
 import { emptyLedger, slots, usage, type LedgerNode, type LedgerState } from '../../../src/gpu/ledger/state.js';
 import { uniformTopology } from '../../../src/gpu/topology/topology.js';
+import { cases } from '../../cases.js';
 
 const GPUS: readonly Gpu[] = [0, 1].map((index) => ({
   index,
@@ -234,7 +235,7 @@ test('no GPU is allocated beyond its capacity, for any order of claims, device p
         if (faults.length > 0) throw new Error(`${JSON.stringify(step)}: ${faults.join(', ')}`);
       }
     }),
-    { numRuns: 3_000 },
+    { numRuns: cases(400, 3_000) },
   );
   t.end();
 });

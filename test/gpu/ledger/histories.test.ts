@@ -6,6 +6,7 @@ import { openAfterRestart } from '../../../src/gpu/ledger/open-gpu.js';
 import { slots, usage } from '../../../src/gpu/ledger/state.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../../src/gpu/resources.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
+import { cases } from '../../cases.js';
 
 const GPUS = 3;
 const BLOCKS = 16;
@@ -125,7 +126,7 @@ for (const knowsPods of [true, false]) {
           if (faults.length > 0) throw new Error(`after step ${at} (${JSON.stringify(next)}): ${faults.join('; ')}`);
         }
       }),
-      { numRuns: 750 },
+      { numRuns: cases(100, 750) },
     );
     t.end();
   });
@@ -138,7 +139,7 @@ test('with pods known, the ledger never refuses an admitted container at its sta
       for (const next of steps) take(model, next, true);
       if (model.lateRefusals.length > 0) throw new Error(model.lateRefusals.join('; '));
     }),
-    { numRuns: 750 },
+    { numRuns: cases(100, 750) },
   );
   t.end();
 });
@@ -184,7 +185,7 @@ test('with pods unknown, the ledger refuses a part of a GPU only where no GPU ha
           );
       }
     }),
-    { numRuns: 500 },
+    { numRuns: cases(100, 500) },
   );
   t.end();
 });
@@ -214,7 +215,7 @@ test('the ledger is empty when all pods have ended and the grace period is over'
       model.reconcile(GRACE_MS);
       return model.state.allocations.size === 0 && model.state.halves.length === 0;
     }),
-    { numRuns: 300 },
+    { numRuns: cases(60, 300) },
   );
   t.end();
 });

@@ -5,6 +5,7 @@ import type { Holder } from '../../../src/gpu/ledger/identify.js';
 import { emptyLedger, usedWithoutIds, slots, usage, type LedgerState } from '../../../src/gpu/ledger/state.js';
 import { MEMORY_BLOCK_BYTES } from '../../../src/gpu/resources.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
+import { cases } from '../../cases.js';
 
 const GPUS = 3;
 const BLOCKS = 16;
@@ -146,7 +147,7 @@ test('old and new pods together never exceed a GPU, and all of it is free when t
       model.state = followLegacy(model.state, [], { endedPods: NOBODY, now: model.now, graceMs: 0 }).state;
       return free(model.state).every((left) => left === `100/${BLOCKS}`);
     }),
-    { numRuns: 1_000 },
+    { numRuns: cases(150, 1_000) },
   );
   t.end();
 });

@@ -5,6 +5,7 @@ import type { Holder } from '../../../src/gpu/ledger/identify.js';
 import { emptyLedger, usage, type LedgerState } from '../../../src/gpu/ledger/state.js';
 import { takeOver } from '../../../src/gpu/ledger/take-over.js';
 import { GRACE_MS, nodeOf } from './kubelet-model.js';
+import { cases } from '../../cases.js';
 
 const NODE = nodeOf(3, 16);
 const NOW = 1_000_000;
@@ -158,7 +159,7 @@ test("from any state, the ledger ends with the kubelet's list and no id twice", 
           throw new Error(`${container.podUid} has other memory`);
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: cases(150, 1_000) },
   );
   t.end();
 });

@@ -10,6 +10,7 @@ import {
   type MigProfile,
   type PartitionableGpu,
 } from '../../../../src/gpu/mig-partition.js';
+import { cases } from '../../../cases.js';
 import { eventually } from '../../../harness/eventually.js';
 import { notBuilt, SimulatedMachine } from './simulated-machine.js';
 
@@ -127,7 +128,7 @@ test('NVML creates an instance exactly where the counters allow it', { skip }, a
         }
       },
     ),
-    { numRuns: 40 },
+    { numRuns: cases(10, 40) },
   );
   t.same(
     (await Promise.all(gpus.map(({ gpu: { uuid } }) => partitioner.instances(uuid)))).flat(),
@@ -187,7 +188,7 @@ test('a created instance is reported also if the machine cannot be read afterwar
 
 test('surveys during the own changes cause no outage, and hide no instance', { skip }, async (t) => {
   const { driver, partitioner, small, heard, found } = await surveyed(t, 1);
-  for (let round = 0; round < 40; round++) {
+  for (let round = 0; round < cases(10, 40); round++) {
     const uuid = await partitioner.create(small(1));
     const { gpus } = await driver.inventory();
     if (!gpus.some((gpu) => gpu.uuid === uuid)) t.fail(`round ${round}: the created instance is not listed`);

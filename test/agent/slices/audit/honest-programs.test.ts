@@ -7,11 +7,12 @@ import {
 } from '../../../../src/agent/slices/audit/audit.js';
 import { advance, NO_FINDINGS, type FindingState } from '../../../../src/agent/slices/audit/findings.js';
 import { SampledUse } from '../../../../src/agent/slices/audit/sampled-use.js';
+import { cases } from '../../../cases.js';
 
 const MIB = 2 ** 20;
 const LIMIT = 4096 * MIB;
 /** `HONEST_HOURS=10000` takes some minutes. */
-const HOURS = Number(process.env['HONEST_HOURS'] ?? 200);
+const HOURS = Number(process.env['HONEST_HOURS'] ?? cases(40, 400));
 /** Of one simulated container. Each hour has hundreds of programs. */
 const SECONDS = HOURS * 3_600;
 

@@ -1,0 +1,1 @@
+import './mig-partition.test.js';

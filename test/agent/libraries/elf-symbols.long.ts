@@ -1,0 +1,1 @@
+import './elf-symbols.test.js';

@@ -1,0 +1,1 @@
+import './ld-so-cache.test.js';

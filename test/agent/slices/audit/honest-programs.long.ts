@@ -1,0 +1,1 @@
+import './honest-programs.test.js';

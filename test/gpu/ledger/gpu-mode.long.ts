@@ -1,0 +1,1 @@
+import './gpu-mode.test.js';

@@ -1,0 +1,1 @@
+import './legacy.test.js';

@@ -1,0 +1,1 @@
+import './take-over.test.js';

@@ -1,0 +1,1 @@
+import './nri-fuzz.test.js';

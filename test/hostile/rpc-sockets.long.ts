@@ -1,0 +1,1 @@
+import './rpc-sockets.test.js';
