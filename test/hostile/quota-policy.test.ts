@@ -22,7 +22,7 @@ interface Rule {
 
 const documents = (file: string): readonly unknown[] =>
   parseAllDocuments(readFileSync(fileURLToPath(new URL(`../../../${file}`, import.meta.url)), 'utf8')).map(
-    (one): unknown => one.toJS(),
+    (one) => one.toJS() as unknown,
   );
 
 const policies = (documents('etc/admission/quota.yaml') as readonly Policy[]).filter(
