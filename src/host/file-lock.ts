@@ -1,5 +1,7 @@
-import { open, type FileHandle } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import koffi from 'koffi';
+import { openStateFile } from './state-file.js';
 
 // flock(2), and its error when another process holds the lock; numbers of Linux.
 const LOCK_EXCLUSIVE = 2;
@@ -23,7 +25,7 @@ export class FileLock {
    * locks.
    */
   static async tryAcquire(path: string): Promise<FileLock | null> {
-    const file = await open(path, 'a', 0o600);
+    const file = await openStateFile(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, 0o600);
     bound ??= koffi.load('libc.so.6').func('flock', 'int', ['int', 'int']) as Flock;
     if (bound(file.fd, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0) return new FileLock(file);
     const errno = koffi.errno();

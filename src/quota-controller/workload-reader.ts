@@ -64,7 +64,8 @@ export class WorkloadReader {
 
   /** Why a workload without a group is refused in a namespace that requires one; null if it is admitted. */
   async missingGroup(object: KubeObject): Promise<string | null> {
-    if (object.metadata?.annotations?.[CONFIG_MIRROR_KEY] !== undefined) return null;
+    // Of a static pod, the object is made by the kubelet; on other kinds the annotation means nothing.
+    if (object.kind === 'Pod' && object.metadata?.annotations?.[CONFIG_MIRROR_KEY] !== undefined) return null;
     const wanted = await this.evaluate(object);
     if (wanted.ok && (wanted.demand === null || wanted.demand.group !== '')) return null;
     const { groupLabel = GROUP_LABEL } = this.options();

@@ -299,5 +299,18 @@ test(
       );
     t.match(await evict('kube-system'), /evicts no pod of kube-system/u);
     t.equal(await evict('default'), null);
+    for (const [namespace, expected] of [
+      ['kube-system', /scales no workload of kube-system/u],
+      ['default', null],
+    ] as const) {
+      const [name, labels] = ['scaled', { app: 'scaled' }];
+      const template = { metadata: { labels }, spec: { containers: [{ name: 'main', image: BUSYBOX_IMAGE }] } };
+      const spec = { replicas: 0, selector: { matchLabels: labels }, template };
+      await cluster.apply({ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name, namespace }, spec });
+      const patch = ['--subresource=scale', '--type=merge', '-p', JSON.stringify({ spec: { replicas: 0 } })];
+      const answer = await quota('-n', namespace, 'patch', 'deployment', name, ...patch);
+      if (expected === null) t.equal(answer, null);
+      else t.match(answer, expected);
+    }
   },
 );

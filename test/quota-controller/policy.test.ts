@@ -295,6 +295,8 @@ test('workloads without a group are refused where the policy requires one', asyn
     },
   };
   t.match(await ask(owned), { allowed: true }, 'its owner is charged');
+  const mirror = { ...bare.metadata, annotations: { 'kubernetes.io/config.mirror': 'x' } };
+  t.match(await ask({ ...bare, metadata: mirror }), { allowed: false }, 'only a pod can be a static pod');
   const config = (requireLabel: object | null) =>
     webhookConfiguration({
       name: 'q',

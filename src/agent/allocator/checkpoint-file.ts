@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CheckpointStore } from './ports.js';
 import { CHECKPOINT_FILE } from '../../gpu/ledger/checkpoint.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
+import { readStateFile } from '../../host/state-file.js';
 
 /** Suffix of the original's checkpoint file after this agent has replaced the file. */
 const ORIGINAL_SUFFIX = '.original';
@@ -14,7 +14,7 @@ export function checkpointFile(directory: string): CheckpointStore {
     async load() {
       await removeHalfWritten(directory).catch(() => undefined);
       try {
-        return await readFile(path, 'utf8');
+        return await readStateFile(path);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
         throw error;

@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import * as z from 'zod';
 import { fileReason } from '../../host/file-reason.js';
 import type { DeviceNode } from '../../gpu/container-edits.js';
 import { StartupError } from '../../host/startup-error.js';
+import { readStateFile } from '../../host/state-file.js';
 
 /** `{"<name>":{"devices":["/dev/x"]}}`; only `default` is used, as in tkestack gpu-manager. */
 const SCHEMA = z.record(z.string(), z.object({ devices: z.array(z.string().startsWith('/')).default([]) }));
@@ -12,7 +12,7 @@ export async function readExtraNodes(path: string | null): Promise<DeviceNode[]>
   if (path === null) return [];
   let document: unknown;
   try {
-    document = JSON.parse(await readFile(path, 'utf8'));
+    document = JSON.parse(await readStateFile(path));
   } catch (error) {
     throw new StartupError(`--extra-config: ${path}: ${fileReason(error)}`);
   }

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { decodeLimits } from '../../abi/limits-file.js';
 import { LIMITS_FILE } from '../../abi/vgpu-abi.js';
@@ -10,6 +9,7 @@ import type { LedgerState } from '../../gpu/ledger/state.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import { wait } from '../../host/pause.js';
+import { readReachableFile } from '../../host/reachable-file.js';
 import type { Log } from '../../host/log.js';
 import type { KubeletClaimsConfig } from './claims-config.js';
 import type { ClaimRecords } from './claim-records.js';
@@ -144,7 +144,7 @@ async function unitsOnNode(
 /** The part of a GPU that the limits in a slice's directory give; the whole GPU if they do not name it. */
 async function enforced(directory: string, gpu: Gpu): Promise<Pick<UnitDevice, 'cores' | 'memoryBlocks'>> {
   const whole = { cores: CORES_PER_GPU, memoryBlocks: memoryBlocks(gpu.memoryBytes) };
-  const bytes = await readFile(join(directory, LIMITS_FILE)).catch(() => null);
+  const bytes = await readReachableFile(join(directory, LIMITS_FILE)).catch(() => null);
   const decoded = bytes === null ? null : decodeLimits(bytes);
   const limit = decoded?.ok === true ? decoded.limits.devices.find(({ uuid }) => uuid === gpu.uuid) : undefined;
   if (limit === undefined) return whole;

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeCheckpoint, EMPTY_CHECKPOINT, encodeCheckpoint } from '../../gpu/ledger/checkpoint.js';
 import type { ClaimUnit } from '../../gpu/ledger/claim-unit.js';
@@ -6,6 +6,7 @@ import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.j
 import type { Log } from '../../host/log.js';
 import type { UnitRecords } from '../allocator/ports.js';
 import type { SliceStore } from '../slices/ports.js';
+import { readStateFile } from '../../host/state-file.js';
 
 /** Directory in `--virtual-manager-path`, beside the slices. */
 export const CLAIM_RECORDS_DIRECTORY = '.claims';
@@ -33,7 +34,7 @@ export class ClaimRecords implements UnitRecords {
     const units: ClaimUnit[] = [];
     for (const id of await this.#names()) {
       if (FILE_NAME.exec(id)?.[1] !== id) continue;
-      const text = await readFile(this.#path(id), 'utf8').catch((error: Error) => error);
+      const text = await readStateFile(this.#path(id)).catch((error: Error) => error);
       const decoded = typeof text === 'string' ? decodeCheckpoint(text) : { ok: false as const, reason: text.message };
       const unit = decoded.ok && decoded.format === 'current' ? decoded.content.units[0] : undefined;
       if (unit?.id === id) {

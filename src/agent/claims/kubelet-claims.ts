@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { DRIVER_NAME } from '../../gpu/claims/names.js';
 import type { ClaimRef } from '../../gpu/claims/resource-claim.js';
+import { readStateFile } from '../../host/state-file.js';
 
 /**
  * File name in the kubelet's root. Its format is not documented, so its content is evidence and never decides alone.
@@ -26,7 +26,7 @@ export type KubeletClaims =
 /** Reads the DRA manager's checkpoint; a missing file means that no claim was ever prepared. Never throws. */
 export async function readKubeletClaims(path: string): Promise<KubeletClaims> {
   try {
-    return parseKubeletClaims(await readFile(path, 'utf8'));
+    return parseKubeletClaims(await readStateFile(path));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ok: true, claims: [] };
     return { ok: false, reason: (error as Error).message };

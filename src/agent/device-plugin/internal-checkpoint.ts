@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { DEVICE_KEY } from '../../gpu/annotations.js';
 import { devicePluginProto } from '../../rpc/proto.js';
+import { readStateFile } from '../../host/state-file.js';
 
 /** One resource of one container in the kubelet's own record, `kubelet_internal_checkpoint`. */
 export interface CheckpointEntry {
@@ -63,7 +63,7 @@ export function parseKubeletCheckpoint(text: string): KubeletCheckpoint {
  */
 export async function readKubeletCheckpoint(path: string): Promise<KubeletCheckpoint> {
   try {
-    return parseKubeletCheckpoint(await readFile(path, 'utf8'));
+    return parseKubeletCheckpoint(await readStateFile(path));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ok: true, entries: [], ofNvidia: [] };
     return { ok: false, reason: (error as Error).message };

@@ -1,4 +1,4 @@
-import { access, mkdir, readFile } from 'node:fs/promises';
+import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileReason } from '../../host/file-reason.js';
 import type { Driver } from './driver.js';
@@ -12,6 +12,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { MigStrategy } from '../../gpu/mig.js';
 import { StartupError } from '../../host/startup-error.js';
+import { readStateFile } from '../../host/state-file.js';
 
 /** Path of the simulated libnvidia-ml in `--native-path`, where `make -C native` creates it. */
 const SIM_LIBRARY = 'sim/libnvidia-ml.so.1';
@@ -102,7 +103,7 @@ const ONE_GPU = '{"gpus":[{}]}';
 async function descriptionText(path: string | null): Promise<string> {
   if (path === null) return ONE_GPU;
   try {
-    return await readFile(path, 'utf8');
+    return await readStateFile(path);
   } catch (error) {
     throw new StartupError(`--sim-node: ${path}: ${fileReason(error)}`);
   }

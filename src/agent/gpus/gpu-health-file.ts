@@ -17,6 +17,7 @@ import type { HealthPolicy } from './health-policy.js';
 import { writeFileAtomically } from '../../host/atomic-file.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
+import { readStateFile } from '../../host/state-file.js';
 
 /** File name below `--checkpoint-path`. */
 const HEALTH_FILE = 'gpu-health.json';
@@ -145,7 +146,7 @@ export class GpuHealthFile {
 
 async function readRecords(path: string): Promise<ReturnType<typeof decodeHistory>> {
   try {
-    return decodeHistory(await readFile(path, 'utf8'));
+    return decodeHistory(await readStateFile(path));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     return code === 'ENOENT' ? { ok: true, records: [] } : { ok: false, reason: code ?? message };

@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import * as z from 'zod';
 import { fileReason } from '../../host/file-reason.js';
 import { packageFile } from '../../host/package-files.js';
 import { StartupError } from '../../host/startup-error.js';
 import { integer, parseDocument, text } from './document.js';
 import { XID_CLASSES, type HealthPolicy, type KnownXid } from './health-policy.js';
+import { readStateFile } from '../../host/state-file.js';
 
 export type HealthPolicyResult =
   { readonly ok: true; readonly policy: HealthPolicy } | { readonly ok: false; readonly reason: string };
@@ -90,7 +90,7 @@ export async function readHealthPolicy(path: string | null): Promise<HealthPolic
   const file = path ?? SHIPPED_POLICY;
   let text: string;
   try {
-    text = await readFile(file, 'utf8');
+    text = await readStateFile(file);
   } catch (error) {
     throw new StartupError(`--health-config: ${file}: ${fileReason(error)}`);
   }

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   CONTAINER_SLICE_DIRECTORY,
@@ -7,6 +7,7 @@ import {
   type UnitEdits,
 } from '../../gpu/container-edits.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
+import { readStateFile } from '../../host/state-file.js';
 
 const VENDOR = 'tencent.com';
 const CLASS = 'vcuda';
@@ -121,7 +122,7 @@ export class CdiSpecs {
 
   /** The directory that the specification of a claim unit mounts as the slice; null if it does not tell. */
   async sliceDirectoryOf(unitId: string): Promise<string | null> {
-    const text = await readFile(this.#path(unitId), 'utf8').catch(() => '{}');
+    const text = await readStateFile(this.#path(unitId)).catch(() => '{}');
     try {
       const { containerEdits: edits } = JSON.parse(text) as {
         readonly containerEdits?: {

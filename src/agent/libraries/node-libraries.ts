@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CONTAINER_LIBRARY_DIRECTORY, type BindMount } from '../../gpu/container-edits.js';
 import type { Clock } from '../../host/clock.js';
@@ -13,6 +12,7 @@ import { describeControlLibrary, describeOwnFile } from './own-files.js';
 import { parseVolumeConfig, SHARED_VOLUME, type VolumeDescription } from './volume-config.js';
 import { closedAtStop, type Part } from '../../host/lifecycle.js';
 import { StartupError } from '../../host/startup-error.js';
+import { readStateFile } from '../../host/state-file.js';
 
 const CONTROL_LIBRARIES = ['libcuda-control.so', 'libnvml-control.so'];
 /** Name of the CUDA control library in a mirror. */
@@ -96,7 +96,7 @@ export async function openLibraries({ config, clock, log }: LibrariesNeeds): Pro
 }
 
 async function readVolumes(path: string): Promise<readonly VolumeDescription[]> {
-  const text = await readFile(path, 'utf8').catch((error: Error) => {
+  const text = await readStateFile(path).catch((error: Error) => {
     throw new StartupError(`--volume-config: ${error.message}`);
   });
   const parsed = parseVolumeConfig(text);

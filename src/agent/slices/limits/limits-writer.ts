@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import {
   decodeLimits,
   encodeLimits,
@@ -60,8 +60,8 @@ export class LimitsWriter {
       if (['ENOENT', 'ELOOP', 'ETXTBSY'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
       throw error;
     }
-    const decoded = decodeLimits(readFileSync(fd));
-    if (decoded.ok) return new LimitsWriter(fd, decoded.limits);
+    const decoded = fstatSync(fd).isFile() ? decodeLimits(readFileSync(fd)) : null;
+    if (decoded?.ok === true) return new LimitsWriter(fd, decoded.limits);
     closeSync(fd);
     return null;
   }
