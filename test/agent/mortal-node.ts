@@ -88,8 +88,8 @@ function launchesIn(slice: string): number {
 }
 
 /**
- * Tests that killing the agent leaves the work and the limits of `count` containers as they are, and that the next agent
- * knows them all, `deaths` times; from the second on, an agent is also killed at some moment of its start.
+ * Tests that killing the agent leaves the work and the limits of `count` containers as they are, and that the next
+ * agent knows them all, `deaths` times; from the second on, an agent is also killed at some moment of its start.
  */
 export async function outlivesAgents(t: Test, count: number, deaths: number): Promise<void> {
   const { agent, allocations, admit } = await mortalNode(t);
