@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Page } from 'playwright-core';
 import { DESKTOP, keep, keepsScreenshots, noBrowser, PHONE } from '../page/browser.js';
-import { openSharedPage } from '../page/shared-browser.js';
+import { consolePages } from './console-pages.js';
 import { agentObject, clusterObjects, nodeObject, podObject } from './cluster-objects.js';
 import { cards } from '../agent/gpus.js';
 import { runPod, startedNode } from '../agent/node.js';
@@ -19,7 +19,7 @@ async function open(
   options = DESKTOP,
   path = '/',
 ): Promise<{ readonly page: Page; readonly complaints: () => string[] }> {
-  const { page, complaints } = await openSharedPage(base, path, options);
+  const { page, complaints } = await consolePages.open(base, path, options);
   await page.locator('#token-text').fill(user);
   await page.locator('#token-text').press('Enter');
   // Until it has a token, the page is refused.

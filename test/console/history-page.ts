@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { DESKTOP, noBrowser } from '../page/browser.js';
-import { openSharedPage } from '../page/shared-browser.js';
+import { consolePages } from './console-pages.js';
 import { nodeObject } from './cluster-objects.js';
 import { runningConsole } from './fixture.js';
 import { listening, rangeHandler } from './prometheus-server.js';
@@ -18,7 +18,7 @@ test('the page draws the history, and says why there is none', { skip: noBrowser
     },
     { prometheus: { url, caFile: null, tokenFile: null }, tokenReview: false },
   );
-  const { page } = await openSharedPage(console.base, '/', DESKTOP);
+  const { page } = await consolePages.open(console.base, '/', DESKTOP);
   await page.locator('.history-charts figure').nth(2).waitFor();
   t.match(await page.locator('.history-charts').textContent(), /38 %.*1 hour ago.*Utilization/s);
   t.match(await page.locator('.history-charts .line').first().getAttribute('d'), /^M0 /);

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { test, type Test } from 'tap';
 import { allocation, gpu, node, served, slice, viewOf } from '../agent/display/fixture.js';
 import { DESKTOP, noBrowser } from '../page/browser.js';
-import { openSharedPage } from '../page/shared-browser.js';
+import { consolePages } from './console-pages.js';
 import { agentObject, nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole } from './fixture.js';
 import { eventObject } from './quota-objects.js';
@@ -73,7 +73,7 @@ test('behind kubectl proxy the page of the console asks the API server for nothi
   );
   const asked: string[] = [];
   const origin = await kubectlProxy(t, base, asked);
-  const { page, complaints } = await openSharedPage(`${origin}${CONSOLE}`, '/#/nodes', DESKTOP);
+  const { page, complaints } = await consolePages.open(`${origin}${CONSOLE}`, '/#/nodes', DESKTOP);
   for (const [hash, shown] of [
     ['#/node/gpu-node-1', 'Its own page'],
     ['#/pod/default-bert', 'bert'],

@@ -3,7 +3,7 @@ import { TokenAccess } from '../../src/http/token-access.js';
 import { allocation, gpu, node, served, slice, viewOf } from '../agent/display/fixture.js';
 import { ManualClock } from '../manual-clock.js';
 import { DESKTOP, noBrowser } from '../page/browser.js';
-import { openSharedPage } from '../page/shared-browser.js';
+import { consolePages } from './console-pages.js';
 import { agentObject, nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole } from './fixture.js';
 
@@ -28,7 +28,7 @@ test(
       server.seed('pods', { ...rest, spec: { ...(spec as object), containers } });
       server.reach = () => agent.server.port;
     });
-    const { page } = await openSharedPage(console.base, '/#/node/gpu-node-1', DESKTOP);
+    const { page } = await consolePages.open(console.base, '/#/node/gpu-node-1', DESKTOP);
     await page.locator('#token-text').fill('operator');
     await page.locator('#token-text').press('Enter');
     await page.locator('.own-page code').waitFor();

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Page } from 'playwright-core';
 import { DESKTOP, keep, keepsScreenshots, noBrowser, PHONE } from '../page/browser.js';
-import { openSharedPage } from '../page/shared-browser.js';
+import { consolePages } from './console-pages.js';
 import { nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole, type RunningConsole } from './fixture.js';
 import { fullCluster, GPU, LONG_GROUP } from './full-cluster.js';
@@ -17,7 +17,7 @@ async function open(
   options = DESKTOP,
   path = '/',
 ): Promise<{ readonly page: Page; readonly complaints: () => string[] }> {
-  const { page, complaints } = await openSharedPage(base, path, options);
+  const { page, complaints } = await consolePages.open(base, path, options);
   await page.locator('#token-text').fill(user);
   await page.locator('#token-text').press('Enter');
   return { page, complaints: () => complaints.filter((line) => !line.includes('401')) };

@@ -75,7 +75,7 @@ export async function newPage(browser: Browser, options: BrowserContextOptions):
 }
 
 /** What a page complains of from now on, while it shows this server; its earlier complaints stay as they are. */
-export function complaintsOf(page: Page, base: string): string[] {
+function complaintsOf(page: Page, base: string): string[] {
   const complaints: string[] = [];
   page.removeAllListeners('pageerror').removeAllListeners('console').removeAllListeners('request');
   page.on('pageerror', (error) => complaints.push(error.message));

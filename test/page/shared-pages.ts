@@ -1,5 +1,5 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { complaintsOf, newPage, openBrowser, type OpenPage } from './browser.js';
+import { newPage, openBrowser, visit, type OpenPage } from './browser.js';
 
 /**
  * One browser for all tests of a file, with one page for each set of options, which goes from test to test: a page of
@@ -20,9 +20,7 @@ export class SharedPages {
     if (known !== undefined) await reset(page, options);
     this.#pages.set(options, page);
     this.#shown = page;
-    const complaints = complaintsOf(page, base);
-    await page.goto(`${base}${path}`);
-    return { page, complaints };
+    return { page, complaints: await visit(page, base, path) };
   }
 
   async close(): Promise<void> {

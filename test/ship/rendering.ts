@@ -31,10 +31,18 @@ export const noHelm = missingProgram('helm', 'version');
 /** The chart names no registry; without one it renders only if nodes have the image. */
 export const LOCAL_IMAGE = ['--set', 'image.local=true'] as const;
 
+/** Several tests look at the same values. */
+const rendered = new Map<string, string>();
+
 /** What `helm template` prints for the chart with an image of the nodes, in kube-system. */
 export function helmTemplate(...args: readonly string[]): string {
+  const key = args.join('\n');
+  const known = rendered.get(key);
+  if (known !== undefined) return known;
   const release = ['template', 'gpu-manager', CHART, '--namespace', 'kube-system', ...LOCAL_IMAGE];
-  return execFileSync('helm', [...release, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  const text = execFileSync('helm', [...release, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  rendered.set(key, text);
+  return text;
 }
 
 /** Objects as text with fields in alphabetical order, sorted, to compare sets of them. */
