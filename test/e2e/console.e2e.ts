@@ -23,12 +23,7 @@ const GPUS = '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\tX\n';
 const NODES = Number(process.env.GPU_MANAGER_E2E_NODES ?? 20);
 const CONSOLE_PORT = 15_680;
 const AGENT_PORT = 15_679;
-const AGENT_FLAGS = [
-  '--query-addr=::',
-  '--token-review=true',
-  '--tls-self-signed=true',
-  `--query-port=${AGENT_PORT}`,
-];
+const AGENT_FLAGS = ['--query-addr=::', '--token-review=true', '--tls-self-signed=true', `--query-port=${AGENT_PORT}`];
 const PROXIED = '/api/v1/namespaces/kube-system/services/https:gpu-console:443/proxy';
 
 const cluster = new TestCluster();
