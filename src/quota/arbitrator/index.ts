@@ -54,6 +54,7 @@ export type { WaitingPod } from './waiting-pod.js';
 export { planEvictions, type EvictionNeed } from './eviction.js';
 export type { RunningPod } from './running-pod.js';
 export type { ConsumerUsage } from './consumer-usage.js';
+export { limitedResource, limitsOn } from './limit-resource.js';
 export { isStorage } from './storage-resource.js';
 export { storageShares, type StorageShares, type StorageSituation, type StorageUsage } from './storage.js';
 export { taskByTask, type TaskQueue } from './task-by-task.js';
