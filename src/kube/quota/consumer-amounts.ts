@@ -5,16 +5,16 @@ import { record } from '../json.js';
 const REQUESTS = 'requests.';
 
 /**
- * The name of a resource in the arbitrator: a Consumer may name resources as nodes do (`cpu`) or as a ResourceQuota does
- * (`requests.cpu`, `requests.storage`), and limits by `limits.cpu`.
+ * The name of a resource in the arbitrator: a Consumer may name resources as nodes do (`cpu`) or as a ResourceQuota
+ * does (`requests.cpu`, `requests.storage`), and limits by `limits.cpu`.
  */
 export function sharedResource(written: string): string {
   return written.startsWith(REQUESTS) ? written.slice(REQUESTS.length) : written;
 }
 
 /**
- * Reads `hard` or `reserved` of a Consumer. Both spellings of one resource with different amounts are a problem: neither
- * counts.
+ * Reads `hard` or `reserved` of a Consumer. Both spellings of one resource with different amounts are a problem:
+ * neither counts.
  */
 export function readConsumerAmounts(
   written: unknown,

@@ -17,6 +17,8 @@ export interface ConsumerObject {
   readonly version: number;
   readonly generation: number;
   readonly spec: ConsumerSpec;
+  /** Whether its waiting pods take the room of its own pods of lower priority, also beyond its fair share. */
+  readonly preemption: 'Never' | 'LowerPriority';
   /** `hard` and `reserved` as they are written. */
   readonly written: { readonly hard: WrittenAmounts; readonly reserved: WrittenAmounts };
   /** Errors of amounts that cannot be read; `spec` is without these amounts. */
@@ -30,7 +32,8 @@ export function readConsumer(object: unknown): ConsumerObject | null {
   if (metadata?.name === undefined || metadata.uid === undefined) return null;
   const { name, uid, resourceVersion = '', generation = 0 } = metadata;
   const [hard, reserved] = [readConsumerAmounts(spec?.['hard'], 'down'), readConsumerAmounts(spec?.['reserved'], 'up')];
-  const { weight, system, parent } = (spec ?? {}) as {
+  const { weight, system, parent, preemption } = (spec ?? {}) as {
+    readonly preemption?: unknown;
     readonly weight?: number;
     readonly system?: boolean;
     readonly parent?: string;
@@ -49,6 +52,7 @@ export function readConsumer(object: unknown): ConsumerObject | null {
       ...(parent === undefined || parent === '' ? {} : { parent }),
       isSystem: system,
     },
+    preemption: preemption === 'LowerPriority' ? 'LowerPriority' : 'Never',
     written: { hard: writtenAmounts(spec?.['hard']), reserved: writtenAmounts(spec?.['reserved']) },
     problems: [
       ...hard.problems.map((problem) => `hard: ${problem}`),

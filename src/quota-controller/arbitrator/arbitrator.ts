@@ -314,7 +314,11 @@ export class Arbitrator {
         { namespace, pod: name, podUid: uid, resource, for: beneficiaries, starts: waiting.name, node: start.node },
         'pod evicted',
       );
-      const message = `evicted: namespace ${namespace} uses more ${resource} than its fair share; pod ${waiting.namespace}/${waiting.name} starts on node ${start.node} in its place`;
+      const cause =
+        namespace === waiting.namespace
+          ? `its priority ${pod.priority} is lower than ${waiting.priority}`
+          : `namespace ${namespace} uses more ${resource} than its fair share`;
+      const message = `evicted: ${cause}; pod ${waiting.namespace}/${waiting.name} starts on node ${start.node} in its place`;
       events.record(podSubject(pod), { type: 'Warning', reason: 'Reclaimed', message });
     }
     return 'executed';

@@ -149,6 +149,7 @@ export class ClusterView {
           consumer,
           uses,
           priority,
+          takesBelow: this.consumers.get(consumer)?.preemption === 'LowerPriority' ? priority : undefined,
           since: pod.createdAt,
           isBeyondQuota: beyondQuota.has(uid),
           nodes: eligible(pod),
