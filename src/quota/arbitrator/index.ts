@@ -43,6 +43,7 @@ export {
   type Place,
   type Shape,
 } from './fitting-shapes.js';
+export { recommendedShape, type RecommendedShape } from './recommended-shape.js';
 export { keptKey, type KeptRoom } from './kept-room.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerContext } from './consumer.js';
 export { fairShares, type ShareRequest, type FairShares, type FairShareOptions } from './fair-share.js';
