@@ -22,7 +22,7 @@ test('a policy that selects every namespace gives each a Consumer, and kube-syst
   await on.deserves('second', { cpu: '1' });
 });
 
-/** One node of two cores, which `team` uses with pods of priority 1 and 2; a pod of priority 5 waits beyond its share. */
+/** `team` uses its two cores with pods of priority 1 and 2; a pod of priority 5 waits beyond its share. */
 async function fullTeam(preemption: object): Promise<ArbitratedCluster> {
   const on = await ArbitratedCluster.start();
   on.addNode('node1', { cpu: '3' });

@@ -2,7 +2,7 @@ import { of, type Quantities } from '../../manifests/quantities.js';
 
 /** What to ask for in place of a request, so that it fits. */
 export interface RecommendedShape {
-  /** `asIs`: the request fits. `fewer`: fewer pods of the same size. `smaller`: one pod, smaller where room is short. */
+  /** `asIs`: all fits. `fewer`: fewer pods of the same size. `smaller`: one pod, smaller where room is short. */
   readonly change: 'asIs' | 'fewer' | 'smaller';
   readonly pods: number;
   /** The amounts of all pods together. */
@@ -11,8 +11,8 @@ export interface RecommendedShape {
 
 /**
  * The request of a workload that fits into `free` and is nearest to what it asks for: all of its pods, else as many as
- * fit, else one pod with as much of each amount as there is. Null if an amount that the pods need is used up. `uses` are
- * the amounts of all `pods` together, and the pods are alike.
+ * fit, else one pod with as much of each amount as there is. Null if an amount that the pods need is used up. `uses`
+ * are the amounts of all `pods` together, and the pods are alike.
  */
 export function recommendedShape(free: Quantities, uses: Quantities, pods: number): RecommendedShape | null {
   const asked = [...uses].filter(([, amount]) => amount > 0);
