@@ -71,6 +71,9 @@ export const GPU_MANAGER_EXAMPLES: Readonly<Record<string, readonly Example[]>> 
     ['quota tree', 'all groups'],
     ['quota tree --consumers', 'fair shares of namespaces'],
   ],
+  'quota recommend': [
+    ['quota recommend --group vision', 'what of its requests still fits, with fewer or smaller pods'],
+  ],
   'quota top': [
     ['quota top', 'groups nearest to a limit'],
     ['quota top workloads --by requests.nvidia.com/gpu', 'workloads that use most GPUs'],

@@ -30,6 +30,7 @@ import { print, type Output } from './output.js';
 import { formatOf, printQuota, quotaOutputOption, type QuotaOutput } from './quota-output.js';
 import { quotaServeCommand } from './quota-serve.js';
 import { existingStore } from './quota-store.js';
+import { quotaRecommendCommand } from './quota-recommend.js';
 import { quotaTopCommand } from './quota-top.js';
 import { quotaTreeCommand } from './quota-tree.js';
 
@@ -146,6 +147,7 @@ export function quotaCommand(): Command {
     quotaServeCommand(),
     quotaTreeCommand(),
     quotaTopCommand(),
+    quotaRecommendCommand(),
     quotaExplainCommand(),
     quotaClockCommand(),
     quotaLedgersCommand(),

@@ -171,6 +171,7 @@ export class Leadership {
             }),
       templates: () => facts.policy.consumers,
       storageCapacity: () => facts.policy.storageCapacity,
+      limitsPercent: () => facts.policy.limitsPercent,
       beyondQuota: () => (facts.policy.evictBeyondQuotaFirst ? this.#controller?.podsBeyondQuota() : null) ?? new Set(),
       ...config,
     });

@@ -1,6 +1,6 @@
 /*
- * The quota engine for the programs of this repository: the public interface, and what they share with the engine. It is
- * not part of the package `gpu-manager-quota` and may change at any time.
+ * The quota engine for the programs of this repository: the public interface, and what they share with the engine. It
+ * is not part of the package `gpu-manager-quota` and may change at any time.
  */
 export * from './index.js';
 

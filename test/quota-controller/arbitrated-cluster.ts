@@ -31,6 +31,7 @@ export interface PodOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly owner?: string;
   readonly leaving?: boolean;
+  readonly limits?: Amounts;
 }
 
 /**
@@ -62,6 +63,7 @@ export class ArbitratedCluster {
     mode: 'plan' | 'on' = 'on',
     policy: Partial<typeof DEFAULT_ARBITRATOR_POLICY> = {},
     templates: readonly ConsumerTemplate[] = [],
+    limitsPercent: number | null = null,
   ): Promise<Arbitrator> {
     const note = (fields: object, message: string): void =>
       void this.logged.push({ fields: fields as Readonly<Record<string, unknown>>, message });
@@ -84,6 +86,7 @@ export class ArbitratedCluster {
       policy: { ...DEFAULT_ARBITRATOR_POLICY, ...policy },
       periodMs: 2,
       templates: () => templates,
+      limitsPercent: () => limitsPercent,
     });
     this.#arbitrator = arbitrator;
     arbitrator.start();
@@ -135,7 +138,7 @@ export class ArbitratedCluster {
     namespace: string,
     name: string,
     requests: Amounts,
-    { node = 'node1', startedAt = 0, priority = 0, labels = {}, owner, leaving = false }: PodOptions = {},
+    { node = 'node1', startedAt = 0, priority = 0, labels = {}, owner, leaving = false, limits = {} }: PodOptions = {},
   ): KubeObject {
     const at = new Date(START + startedAt * 1000).toISOString();
     return this.server.seed('pods', {
@@ -153,7 +156,7 @@ export class ArbitratedCluster {
       spec: {
         priority,
         ...(node === null ? {} : { nodeName: node }),
-        containers: [{ name: 'main', resources: { requests } }],
+        containers: [{ name: 'main', resources: { requests, limits } }],
       },
       status:
         node === null

@@ -145,7 +145,7 @@ test('a disruption budget selects pods by its selector, and allows no eviction u
   t.end();
 });
 
-test('a ResourceQuota counts with its requests, unless it has scopes', (t) => {
+test('a ResourceQuota counts with its requests and limits, unless it has scopes', (t) => {
   const quota = (spec: object): unknown => ({ metadata: { name: 'q', namespace: 'team' }, spec });
   const hard = { cpu: '4', 'requests.nvidia.com/gpu': '2', 'limits.cpu': '9', pods: '7', 'count/jobs.batch': '1' };
   t.same(
@@ -153,6 +153,7 @@ test('a ResourceQuota counts with its requests, unless it has scopes', (t) => {
     [
       ['cpu', 4000],
       ['nvidia.com/gpu', 2],
+      ['limits.cpu', 9000],
     ],
   );
   t.equal(readResourceQuota(quota({ hard, scopes: ['BestEffort'] })), null);

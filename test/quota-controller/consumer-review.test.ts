@@ -30,11 +30,10 @@ test('a Consumer that contradicts itself, its area, its quota or the cluster is 
     if (!response.allowed) return response.status?.message;
     return (await on.client.request({ method: 'POST', path: CONSUMERS_PATH, body: object })).ok;
   };
-  t.match(
-    await make('a', { hard: { 'requests.cpu': 1 } }),
-    /"requests\.cpu" is not a resource of nodes; write "cpu"/,
-    'also where rules are ignored',
-  );
+  t.match(await make('a', { hard: { 'requests.cpu': 1, cpu: 2 } }), /cpu and requests\.cpu are one resource with two/);
+  t.match(await make('a', { hard: { 'limits.cpus': 1 } }), /cpus/, 'the resource of a limit must be on a node');
+  t.match(await make('a', { hard: { 'limits.cpu': 1 }, reserved: { 'limits.cpu': 2 } }), /2 is reserved, hard is 1/);
+  t.match(await make('a', { reserved: { 'limits.cpu': 65 } }), /the cluster has 64/);
   t.match(await make('a', { reserved: { 'nvidia.com/gpus': 1 } }), /nearest known name is nvidia\.com\/gpu/);
   t.match(await make('a', { hard: { cpu: 'much' } }), /hard: cpu/);
   t.match(await make('a', { hard: { cpu: 4 }, reserved: { cpu: 5 } }), /5 is reserved, hard is 4/);

@@ -1,7 +1,8 @@
 import type { ConsumerSpec } from '../../quota/index.js';
 import type { Condition } from '../condition.js';
 import { versionOf, type KubeObject } from '../object.js';
-import { readAmounts } from '../amounts.js';
+import type { WrittenAmounts } from '../amounts.js';
+import { readConsumerAmounts, writtenAmounts } from './consumer-amounts.js';
 
 export interface ConsumerStatus {
   readonly observedGeneration?: number;
@@ -16,6 +17,10 @@ export interface ConsumerObject {
   readonly version: number;
   readonly generation: number;
   readonly spec: ConsumerSpec;
+  /** Whether its waiting pods take the room of its own pods of lower priority, also beyond its fair share. */
+  readonly preemption: 'Never' | 'LowerPriority';
+  /** `hard` and `reserved` as they are written. */
+  readonly written: { readonly hard: WrittenAmounts; readonly reserved: WrittenAmounts };
   /** Errors of amounts that cannot be read; `spec` is without these amounts. */
   readonly problems: readonly string[];
   readonly status: ConsumerStatus;
@@ -26,8 +31,9 @@ export function readConsumer(object: unknown): ConsumerObject | null {
   const { metadata, spec, status } = object as KubeObject;
   if (metadata?.name === undefined || metadata.uid === undefined) return null;
   const { name, uid, resourceVersion = '', generation = 0 } = metadata;
-  const [hard, reserved] = [readAmounts(spec?.['hard'], 'down'), readAmounts(spec?.['reserved'], 'up')];
-  const { weight, system, parent } = (spec ?? {}) as {
+  const [hard, reserved] = [readConsumerAmounts(spec?.['hard'], 'down'), readConsumerAmounts(spec?.['reserved'], 'up')];
+  const { weight, system, parent, preemption } = (spec ?? {}) as {
+    readonly preemption?: unknown;
     readonly weight?: number;
     readonly system?: boolean;
     readonly parent?: string;
@@ -46,6 +52,8 @@ export function readConsumer(object: unknown): ConsumerObject | null {
       ...(parent === undefined || parent === '' ? {} : { parent }),
       isSystem: system,
     },
+    preemption: preemption === 'LowerPriority' ? 'LowerPriority' : 'Never',
+    written: { hard: writtenAmounts(spec?.['hard']), reserved: writtenAmounts(spec?.['reserved']) },
     problems: [
       ...hard.problems.map((problem) => `hard: ${problem}`),
       ...reserved.problems.map((problem) => `reserved: ${problem}`),

@@ -4,6 +4,7 @@ import {
   reservedBeside,
   totalReserved,
   type ConsumerSpec,
+  limitedResource,
   unchargeable,
 } from '../../quota/internal.js';
 import type { Quantities } from '../../manifests/quantities.js';
@@ -11,6 +12,7 @@ import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { list, record } from '../../kube/json.js';
 import type { Node } from '../../kube/node.js';
+import { sharedResource } from '../../kube/quota/consumer-amounts.js';
 import { readConsumer, type ConsumerObject } from '../../kube/quota/consumer-object.js';
 import { textOf } from '../arbitrator/consumer-report.js';
 import { readResourceQuota } from '../arbitrator/resource-quota.js';
@@ -96,9 +98,8 @@ function unknownResources({ spec }: KubeObject, nodes: readonly Node[]): readonl
   const resources = new Set(nodes.flatMap(({ allocatable }) => [...allocatable.keys()]));
   return ['hard', 'reserved'].flatMap((field) =>
     Object.keys(record(spec?.[field])).flatMap((resource) => {
-      const side = /^(?:requests|limits)\.(.+)$/.exec(resource)?.[1];
-      if (side !== undefined) return [`${field}: "${resource}" is not a resource of nodes; write "${side}"`];
-      const problem = unchargeable(resource, { resources });
+      const shared = sharedResource(resource);
+      const problem = unchargeable(limitedResource(shared) ?? shared, { resources });
       return problem === null ? [] : [`${field}: ${problem}`];
     }),
   );

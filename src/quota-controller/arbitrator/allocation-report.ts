@@ -1,4 +1,5 @@
 import { NO_MEMORY, type Allocation, type ArbitratorMemory } from '../../quota/index.js';
+import type { ConsumerObject } from '../../kube/quota/consumer-object.js';
 import type { AllocationObject, AllocationStatus } from '../../kube/quota/allocation-object.js';
 import { writeAmounts } from '../../kube/amounts.js';
 import { conditionsAt, type ConditionState } from '../../kube/condition.js';
@@ -7,6 +8,8 @@ import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 export interface AllocationReportInput {
   readonly allocation: Allocation;
   readonly weight: number;
+  /** `hard` and `reserved` as the Consumer has them; absent without a Consumer. */
+  readonly written?: ConsumerObject['written'] | undefined;
   /** The arbitrator's memory after this period. */
   readonly memory: ArbitratorMemory;
   readonly now: number;
@@ -14,7 +17,7 @@ export interface AllocationReportInput {
 
 /** Computes the status that an Allocation should have. */
 export function allocationReport(
-  { allocation, weight, memory, now }: AllocationReportInput,
+  { allocation, weight, written, memory, now }: AllocationReportInput,
   before: AllocationStatus,
 ): AllocationStatus {
   const { name, hard, reserved, deserved, used, pending, dominantShare, overused, reclaimAt } = allocation;
@@ -27,8 +30,8 @@ export function allocationReport(
   const wantedSince = memory.wantedSince.get(name);
   const reclaimed = [...(memory.evictedAt.get(name) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
   return {
-    hard: writeAmounts(hard ?? new Map<string, number>()),
-    reserved: writeAmounts(reserved),
+    hard: written?.hard ?? writeAmounts(hard ?? new Map<string, number>()),
+    reserved: written?.reserved ?? writeAmounts(reserved),
     weight,
     deserved: writeAmounts(deserved, concerned),
     allocated: writeAmounts(used),

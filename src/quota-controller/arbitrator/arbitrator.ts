@@ -59,6 +59,8 @@ export interface ArbitratorOptions {
   readonly groups?: Pick<GroupArbitrator, 'cycle'> | null;
   /** The storage capacity; no limit for a resource that it does not name. */
   readonly storageCapacity?: () => Quantities;
+  /** The limits to divide, in percent of the cluster; null to divide requests only. */
+  readonly limitsPercent?: () => number | null;
 }
 
 const PERIOD_MS = 1000;
@@ -101,6 +103,7 @@ export class Arbitrator {
       templates: () => [],
       beyondQuota: () => new Set(),
       storageCapacity: () => new Map(),
+      limitsPercent: () => null,
       groups: null,
       ...options,
     };
@@ -149,7 +152,7 @@ export class Arbitrator {
   async #open(): Promise<Parts> {
     const { api, log, clock, writeConcurrency: concurrency } = this.#options;
     const served = await servedPolicy(api);
-    const view = new ClusterView(api, served, this.#options.storageCapacity);
+    const view = new ClusterView(api, served, this.#options.storageCapacity, this.#options.limitsPercent);
     view.start();
     this.#options.metrics.readShapes(() => (view.synced ? view.fittingShapes(SHAPES) : []));
     return {
@@ -311,7 +314,11 @@ export class Arbitrator {
         { namespace, pod: name, podUid: uid, resource, for: beneficiaries, starts: waiting.name, node: start.node },
         'pod evicted',
       );
-      const message = `evicted: namespace ${namespace} uses more ${resource} than its fair share; pod ${waiting.namespace}/${waiting.name} starts on node ${start.node} in its place`;
+      const cause =
+        namespace === waiting.namespace
+          ? `its priority ${pod.priority} is lower than ${waiting.priority}`
+          : `namespace ${namespace} uses more ${resource} than its fair share`;
+      const message = `evicted: ${cause}; pod ${waiting.namespace}/${waiting.name} starts on node ${start.node} in its place`;
       events.record(podSubject(pod), { type: 'Warning', reason: 'Reclaimed', message });
     }
     return 'executed';
@@ -354,10 +361,14 @@ export class Arbitrator {
     await allocations.round(
       new Map(
         plan.allocations.map((allocation) => {
-          const weight = view.consumers.get(allocation.name)?.spec.weight ?? 1;
+          const consumer = view.consumers.get(allocation.name);
+          const weight = consumer?.spec.weight ?? 1;
           return [
             allocation.name,
-            allocationReport({ allocation, weight, memory, now }, view.allocations.get(allocation.name)?.status ?? {}),
+            allocationReport(
+              { allocation, weight, written: consumer?.written, memory, now },
+              view.allocations.get(allocation.name)?.status ?? {},
+            ),
           ];
         }),
       ),

@@ -1,6 +1,7 @@
+import type { Quantities } from '../../manifests/quantities.js';
 import type { NodeSelector } from '../../manifests/node-selector.js';
 import { shapedPod, type ShapedPod } from '../../cluster/shapes/shaped-pod.js';
-import { readPod } from '../../kube/pod.js';
+import { readPod, type Pod } from '../../kube/pod.js';
 import type { Toleration } from '../../manifests/taint.js';
 import { startOf } from '../controller/pod-object.js';
 
@@ -16,6 +17,8 @@ export interface ClusterPod extends ShapedPod {
   readonly createdAt: number | null;
   /** The node that is nominated for the pod; null for none. */
   readonly nominatedNode: string | null;
+  /** The pod's limits; a resource without a limit is missing. */
+  readonly limits: Quantities;
   readonly selector: NodeSelector;
   readonly tolerations: readonly Toleration[];
   /** An eviction would achieve nothing or do harm: the pod belongs to a DaemonSet, is a static pod, or is critical. */
@@ -41,9 +44,15 @@ export function readClusterPod(object: unknown): ClusterPod | null {
     startedAt: startOf(pod),
     createdAt: pod.createdAt,
     nominatedNode: pod.nominatedNode,
+    limits: limitsOf(pod),
     selector: { labels: pod.nodeSelector, terms: pod.nodeTerms },
     tolerations: pod.tolerations,
     isUnevictable:
       controller?.kind === 'DaemonSet' || controller?.kind === 'Node' || pod.isMirror || priority >= CRITICAL_PRIORITY,
   };
+}
+
+function limitsOf(pod: Pod): Quantities {
+  const needs = pod.needs();
+  return new Map(Object.entries(needs.ok ? needs.limits : {}).map(([resource, amount]) => [resource, Number(amount)]));
 }

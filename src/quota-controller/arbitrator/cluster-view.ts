@@ -1,5 +1,7 @@
 import {
   consumerProblems,
+  limitedResource,
+  limitsOn,
   reservedBeside,
   totalReserved,
   type ConsumerProblem,
@@ -62,10 +64,17 @@ export class ClusterView {
   readonly #quotas: Informer<NamespaceQuota>;
   readonly #volumeClaims: Informer<VolumeClaim>;
   readonly #storageCapacity: () => Quantities;
+  readonly #limitsPercent: () => number | null;
   #isChanged = true;
 
   /** `storageCapacity`: the storage capacity; no limit for a resource that it does not name. */
-  constructor(api: WatchableApi, policy: ServedPolicy, storageCapacity: () => Quantities = () => new Map()) {
+  constructor(
+    api: WatchableApi,
+    policy: ServedPolicy,
+    storageCapacity: () => Quantities = () => new Map(),
+    limitsPercent: () => number | null = () => null,
+  ) {
+    this.#limitsPercent = limitsPercent;
     this.#storageCapacity = storageCapacity;
     this.consumers = new KnownObjects(api.informer({ path: CONSUMERS_PATH, keep: readConsumer }));
     this.allocations = new KnownObjects(api.informer({ path: ALLOCATIONS_PATH, keep: readAllocation }));
@@ -127,8 +136,10 @@ export class ClusterView {
     const pending = new Map<string, Map<string, number>>();
     const has = (resource: string): boolean => (capacity.get(resource) ?? 0) > 0;
     const eligible = eligibility([...nodes.values()]);
+    const limited = this.#limitedResources();
     for (const pod of this.#pods.values()) {
-      const { uid, namespace: consumer, uses, priority, startedAt } = pod;
+      const { uid, namespace: consumer, priority, startedAt } = pod;
+      const uses = withLimits(pod, limited);
       if (pod.node === null) {
         const asked = pending.get(consumer) ?? new Map<string, number>();
         pending.set(consumer, asked);
@@ -138,6 +149,7 @@ export class ClusterView {
           consumer,
           uses,
           priority,
+          takesBelow: this.consumers.get(consumer)?.preemption === 'LowerPriority' ? priority : undefined,
           since: pod.createdAt,
           isBeyondQuota: beyondQuota.has(uid),
           nodes: eligible(pod),
@@ -167,6 +179,7 @@ export class ClusterView {
         isDeferred: mark.isProtected,
       });
     }
+    for (const [name, amount] of this.#limitCapacity(capacity, limited)) capacity.set(name, amount);
     return {
       now,
       capacity,
@@ -192,6 +205,26 @@ export class ClusterView {
       budgets.set(budget.namespace, [...(budgets.get(budget.namespace) ?? []), budget]);
     return ({ namespace, labels }) =>
       (budgets.get(namespace) ?? []).filter((budget) => budget.selects(labels)).map(({ key }) => key);
+  }
+
+  /** Resources whose limits count: all of nodes if the policy divides limits, and those that a Consumer bounds. */
+  #limitedResources(): ReadonlySet<string> {
+    const named = this.consumers
+      .values()
+      .flatMap(({ spec }) => [...(spec.hard?.keys() ?? []), ...(spec.reserved?.keys() ?? [])])
+      .flatMap((resource) => limitedResource(resource) ?? []);
+    return new Set(this.#limitsPercent() === null ? named : [...COMPUTE, ...named]);
+  }
+
+  /** Limits are bounded by the policy; otherwise only by the Consumers that name them. */
+  #limitCapacity(capacity: Quantities, limited: ReadonlySet<string>): Quantities {
+    const percent = this.#limitsPercent();
+    return new Map(
+      [...limited].map((resource) => [
+        limitsOn(resource),
+        percent === null ? Number.MAX_SAFE_INTEGER : Math.floor(((capacity.get(resource) ?? 0) * percent) / 100),
+      ]),
+    );
   }
 
   #storage(): StorageSituation {
@@ -229,7 +262,9 @@ export class ClusterView {
   /** Problems of each Consumer with regard to other Consumers, ResourceQuotas and the capacity. */
   problems(compute: Quantities): ReadonlyMap<string, readonly ConsumerProblem[]> {
     const all = this.consumers.values();
-    const capacity = new Map([...compute, ...this.#storageCapacity()]);
+    const percent = this.#limitsPercent();
+    const divided = [...compute].filter(([name]) => percent !== null || limitedResource(name) === null);
+    const capacity = new Map([...divided, ...this.#storageCapacity()]);
     const reserved = totalReserved(all.map(({ spec }) => spec));
     const quotas = new Map<string, Map<string, number>>();
     for (const { namespace, hard } of this.#quotas.values()) {
@@ -279,6 +314,21 @@ export class ClusterView {
       this.#volumeClaims,
     ];
   }
+}
+
+/** Resources of which a container may have a limit above its request. */
+const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'];
+
+/** What a pod uses: its requests, and the limits that count. A pod without a limit counts with its request. */
+function withLimits({ uses, limits }: ClusterPod, limited: ReadonlySet<string>): Quantities {
+  if (limited.size === 0) return uses;
+  return new Map([
+    ...uses,
+    ...[...limited].flatMap((resource): (readonly [string, number])[] => {
+      const amount = limits.get(resource) ?? uses.get(resource) ?? 0;
+      return amount > 0 ? [[limitsOn(resource), amount]] : [];
+    }),
+  ]);
 }
 
 /** For each pod the nodes that its selectors, affinity and tolerations allow; equal pods share the set. */

@@ -1,9 +1,9 @@
-import { isStorage } from '../../quota/index.js';
+import { isStorage, limitedResource } from '../../quota/index.js';
 import type { Quantities } from '../../manifests/quantities.js';
 import type { KubeObject } from '../../kube/object.js';
 import { readAmounts } from '../../kube/amounts.js';
 
-/** The total requests that a ResourceQuota allows in its namespace. */
+/** The total requests, and limits, that a ResourceQuota allows in its namespace. */
 export interface NamespaceQuota {
   readonly namespace: string;
   readonly hard: Quantities;
@@ -28,7 +28,7 @@ export function readResourceQuota(object: unknown): NamespaceQuota | null {
   if (scopes.length > 0 || scopeSelector !== undefined) return null;
   const requests = Object.entries(hard).flatMap(([key, amount]) => {
     if (key.startsWith(REQUESTS)) return [[key.slice(REQUESTS.length), amount]];
-    return BARE.has(key) || isStorage(key) ? [[key, amount]] : [];
+    return BARE.has(key) || isStorage(key) || limitedResource(key) !== null ? [[key, amount]] : [];
   });
   return { namespace: metadata?.namespace ?? '', hard: readAmounts(Object.fromEntries(requests), 'down').amounts };
 }

@@ -35,6 +35,8 @@ export interface QuotaPolicy {
   readonly consumers: readonly ConsumerTemplate[];
   /** Storage that Consumers share; no limit for a resource that is not named. */
   readonly storageCapacity: Quantities;
+  /** The limits of pods that the arbitrator divides, in percent of the cluster; null to divide requests only. */
+  readonly limitsPercent: number | null;
   /** Whether the arbitrator evicts pods beyond the quota of their group before pods within it. */
   readonly evictBeyondQuotaFirst: boolean;
   /** Half-life of the hours by which borrowers are weighed, milliseconds; null: they are not. */
@@ -70,6 +72,7 @@ export const NO_POLICY: QuotaPolicy = {
   kinds: [],
   consumers: [],
   storageCapacity: new Map(),
+  limitsPercent: null,
   evictBeyondQuotaFirst: false,
   borrowedHoursHalfLifeMs: null,
 };
@@ -107,6 +110,7 @@ export function readPolicy(object: unknown): PolicyObject | null {
         spec: record(record(value).spec),
       })),
       storageCapacity: readStorage(spec, problems),
+      limitsPercent: readLimitsPercent(spec, problems),
       evictBeyondQuotaFirst: spec.evictBeyondQuotaFirst === true,
       borrowedHoursHalfLifeMs: readHalfLife(spec, problems),
     },
@@ -207,6 +211,16 @@ function readStorage(spec: JsonRecord, problems: string[]): Quantities {
   problems.push(...unreadable.map((problem) => `spec.storageCapacity: ${problem}`));
   problems.push(...other.map((resource) => `spec.storageCapacity: "${resource.slice(0, 80)}" is no storage`));
   return new Map([...amounts].filter(([resource]) => isStorage(resource)));
+}
+
+function readLimitsPercent({ shareLimits }: JsonRecord, problems: string[]): number | null {
+  if (shareLimits === undefined) return null;
+  const { percent } = record(shareLimits);
+  if (typeof percent === 'number' && Number.isSafeInteger(percent) && percent >= 1 && percent <= 10_000) return percent;
+  problems.push(
+    `spec.shareLimits.percent: expected a whole number from 1 to 10000, found ${JSON.stringify(percent) ?? 'nothing'}`,
+  );
+  return null;
 }
 
 function readMemory(written: unknown, at: string, problems: string[]): number | null {

@@ -1,4 +1,5 @@
 import { of, total, type Quantities } from '../../manifests/quantities.js';
+import { limitedResource } from './limit-resource.js';
 import { isStorage } from './storage-resource.js';
 
 /** Limits and reservations of a consumer, which is a namespace. */
@@ -61,7 +62,8 @@ export function consumerProblems(
   }
   const reserved = total([...others, spec].map((each) => each.reserved ?? new Map<string, number>()));
   for (const [resource, mine] of spec.reserved ?? []) {
-    const limit = capacity.get(resource) ?? (isStorage(resource) ? Infinity : 0);
+    const limited = limitedResource(resource);
+    const limit = capacity.get(resource) ?? (isStorage(resource) ? Infinity : of(capacity, limited ?? ''));
     const amount = of(reserved, resource);
     if (mine > 0 && amount > limit) problems.push({ code: 'ReservedAboveCluster', resource, amount, limit });
   }

@@ -43,6 +43,7 @@ export {
   type Place,
   type Shape,
 } from './fitting-shapes.js';
+export { recommendedShape, type RecommendedShape } from './recommended-shape.js';
 export { keptKey, type KeptRoom } from './kept-room.js';
 export { consumerProblems, type ConsumerProblem, type ConsumerSpec, type ConsumerContext } from './consumer.js';
 export { fairShares, type ShareRequest, type FairShares, type FairShareOptions } from './fair-share.js';
@@ -54,6 +55,7 @@ export type { WaitingPod } from './waiting-pod.js';
 export { planEvictions, type EvictionNeed } from './eviction.js';
 export type { RunningPod } from './running-pod.js';
 export type { ConsumerUsage } from './consumer-usage.js';
+export { limitedResource, limitsOn } from './limit-resource.js';
 export { isStorage } from './storage-resource.js';
 export { storageShares, type StorageShares, type StorageSituation, type StorageUsage } from './storage.js';
 export { taskByTask, type TaskQueue } from './task-by-task.js';

@@ -1,4 +1,5 @@
 import { of, type Quantities } from '../../manifests/quantities.js';
+import { limitedResource } from './limit-resource.js';
 import type { RunningPod } from './running-pod.js';
 import type { WaitingPod } from './waiting-pod.js';
 
@@ -30,6 +31,11 @@ export class NodeRoom {
     this.#free = new Map(node.allocatable);
   }
 
+  /** Whether the node has a resource to run out of: a node does not count the limits of its pods. */
+  counts(resource: string): boolean {
+    return limitedResource(resource) === null || this.node.allocatable.has(resource);
+  }
+
   /** Pods that use the node and are not leaving. */
   get staying(): ReadonlySet<RunningPod> {
     return this.#staying;
@@ -52,19 +58,23 @@ export class NodeRoom {
   /** Whether the node is eligible for a pod. */
   admits({ nodes, uses }: WaitingPod): boolean {
     if (nodes !== null && !nodes.has(this.node.name)) return false;
-    for (const [resource, amount] of uses) if (amount > of(this.node.allocatable, resource)) return false;
+    for (const [resource, amount] of uses)
+      if (this.counts(resource) && amount > of(this.node.allocatable, resource)) return false;
     return true;
   }
 
   /** Resources whose free amount is less than the pod needs. */
   shortOf({ uses }: WaitingPod): readonly string[] {
-    return [...uses].flatMap(([resource, amount]) => (amount > of(this.#free, resource) ? [resource] : []));
+    return [...uses].flatMap(([resource, amount]) =>
+      this.counts(resource) && amount > of(this.#free, resource) ? [resource] : [],
+    );
   }
 
   /** Whether a pod fits after all terminating pods and the pods of `without` have ended. */
   fits(pod: WaitingPod, without: ReadonlySet<RunningPod>): boolean {
     if (this.#staying.size + this.#nominated.size - without.size + 1 > this.node.podSlots) return false;
     for (const [resource, amount] of pod.uses) {
+      if (!this.counts(resource)) continue;
       let free = of(this.#free, resource);
       for (const { uses } of without) free += of(uses, resource);
       if (amount > free) return false;

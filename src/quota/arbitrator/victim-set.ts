@@ -1,5 +1,6 @@
 import { of, type Quantities } from '../../manifests/quantities.js';
 import { byEvictionOrder, type RunningPod } from './running-pod.js';
+import { limitsOn } from './limit-resource.js';
 import type { NodeRoom } from './node-room.js';
 import type { WaitingPod } from './waiting-pod.js';
 
@@ -62,7 +63,9 @@ function victimsAmong(
 /** Resources that a pod lacks on a node; if the sums are sufficient, all that it requests. */
 export function shortOn(room: NodeRoom, pod: WaitingPod): readonly string[] {
   const short = room.shortOf(pod);
-  return short.length > 0 ? short : [...pod.uses].flatMap(([resource, amount]) => (amount > 0 ? [resource] : []));
+  if (short.length === 0) return [...pod.uses].flatMap(([resource, amount]) => (amount > 0 ? [resource] : []));
+  // A consumer beyond its share of the limits on a missing resource holds what the pod needs, too.
+  return [...short, ...short.map(limitsOn).filter((name) => !room.counts(name) && pod.uses.has(name))];
 }
 
 /**
