@@ -1,6 +1,8 @@
 /** Groups that pay for the objects of namespaces that name no group. */
 import { test, type Test } from 'tap';
 import { GROUPS_PATH } from '../../src/kube/quota/names.js';
+import { readEntry } from '../../src/quota-command/bundle.js';
+import { offlineReviews } from '../../src/quota-controller/offline-reviews.js';
 import { DefaultGroups } from '../../src/quota-controller/policy/default-groups.js';
 import { webhookConfiguration } from '../../src/quota-controller/admission/webhook-objects.js';
 import { GROUP_LABEL } from '../../src/quota/internal.js';
@@ -188,4 +190,18 @@ test('the webhooks review unlabelled objects of exactly the namespaces that grou
     { namespaceSelector: { matchLabels: { team: 'a' }, matchExpressions: [exempt] } },
   ]);
   t.equal(found.length, 2);
+});
+
+test('what-if charges unlabelled objects of manifests as the webhooks of such a cluster would', async (t) => {
+  const kind = 'BizGroupResourceQuota';
+  const spec = { hard: { 'limits.cpu': 4 }, defaultFor: { namespaceSelector: { matchLabels: { team: 'a' } } } };
+  const web = { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment('web', '', 2, 1) };
+  const { reviews } = await offlineReviews([
+    { apiVersion: 'quota.gpu-manager.io/v1', kind, metadata: { name: 'payer' }, spec },
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a', labels: { team: 'a' } } },
+  ]);
+  const entryIn = (namespace: string): ReturnType<typeof readEntry> =>
+    readEntry({ ...web, metadata: { ...web.metadata, namespace } }, reviews);
+  t.match(await entryIn('team-a'), { is: 'workload', evaluation: { ok: true, demand: { group: 'payer' } } });
+  t.match(await entryIn('team-b'), { is: 'unreviewed', reason: /the label .* is missing/ });
 });
