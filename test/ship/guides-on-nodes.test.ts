@@ -92,3 +92,18 @@ test('agents select the label that guides tell to set, and no label that no guid
   );
   t.end();
 });
+
+test('a kubelet with another directory is mounted and named there, with and without claims', { skip: noHelm }, (t) => {
+  const root = '/var/lib/k0s/kubelet';
+  for (const allocation of ['plugin', 'dra']) {
+    const text = helmTemplate('--set', `agent.kubeletRoot=${root},agent.allocation=${allocation}`);
+    const agent = JSON.stringify(daemonSets(text));
+    t.notMatch(agent, '/var/lib/kubelet');
+    for (const directory of ['device-plugins', ...(allocation === 'dra' ? ['plugins_registry'] : [])])
+      t.match(agent, `"path":"${root}/${directory}"`);
+    t.match(agent, `"--device-plugin-path=${root}/device-plugins"`);
+    t.match(agent, `"--pod-resources-socket=${root}/pod-resources/kubelet.sock"`);
+    t.equal(agent.includes(`"--dra-path=${root}/plugins/gpu.tencent.com"`), allocation === 'dra');
+  }
+  t.end();
+});
