@@ -15,7 +15,9 @@ import { KueueObjects } from './kueue/kueue-objects.js';
 import { WORKLOAD_KIND, type Workload } from './kueue/workload.js';
 import type { ServedKind } from './kinds.js';
 import type { ObjectChange } from '../kube/informer.js';
-import { Reconciler } from './reconciler/reconciler.js';
+import { KnownWorkloads } from './reconciler/known-workloads.js';
+import { OwnedPods } from './reconciler/owned-pods.js';
+import { Reconciler, type ReconcilerOptions } from './reconciler/reconciler.js';
 import { ServedKinds } from './served-kinds.js';
 import { RESERVATION_MS, type QuotaServiceOptions } from './service-options.js';
 import { WorkloadReader } from './workload-reader.js';
@@ -83,8 +85,10 @@ export class QuotaService {
     const kueue =
       this.#options.kueue === true ? new KueueObjects({ api, evaluation: () => facts.admission(), kinds }) : null;
     this.#kueue = kueue;
-    const reader = new WorkloadReader({ api, evaluation: () => facts.admission(), kinds, kueue });
-    const reconciler = this.#newReconciler(opened, facts, served, reader);
+    const known = new KnownWorkloads();
+    const owned = new OwnedPods(known);
+    const reader = new WorkloadReader({ api, evaluation: () => facts.admission(), kinds, kueue, owned });
+    const reconciler = this.#newReconciler(opened, facts, served, { ownership: reader.ownership, known, owned });
     kueue?.onChange((change) => reconsiderOwners(reconciler, change));
     await kueue?.serve(served.kinds);
     this.#reconciler = reconciler;
@@ -102,7 +106,6 @@ export class QuotaService {
       reconciler,
       reader,
       kueue,
-      served,
       facts,
       waiting,
       started,
@@ -114,7 +117,6 @@ export class QuotaService {
     served.onChange(async (found) => {
       await kueue?.serve(found);
       reconciler.serve(found);
-      leadership.serve(found);
       await this.#register();
     });
     served.start();
@@ -165,7 +167,7 @@ export class QuotaService {
     { engine, clusterClock }: OpenEngine,
     facts: ClusterFacts,
     served: ServedKinds,
-    reader: WorkloadReader,
+    charging: Pick<ReconcilerOptions, 'ownership' | 'known' | 'owned'>,
   ): Reconciler {
     const { api, log, reservationMs = RESERVATION_MS, othersMs } = this.#options;
     return new Reconciler({
@@ -176,7 +178,7 @@ export class QuotaService {
       log,
       clock: clusterClock,
       reservationMs,
-      ownership: reader.ownership,
+      ...charging,
       othersMs,
     });
   }

@@ -56,6 +56,8 @@ function workloadReview(options: QuotaReviewsOptions): WorkloadReview {
     reader,
     access: new NamespaceAccess({ api, observed: (name) => reconciler.group(name), isOpenByDefault }),
     reservationMs,
+    endEarlier: (key, uid) => reconciler.endEarlier(key, uid),
+    withRunning: (demand) => reconciler.withRunning(demand),
     observedVersion: (uid) => reconciler.workloadOf(uid)?.version ?? null,
     admitted: (uid) => reconciler.admitted(uid),
   });

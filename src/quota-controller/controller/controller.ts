@@ -4,7 +4,6 @@ import type { WatchableApi } from '../../kube/watchable-api.js';
 import { conditionOf, type Condition } from '../../kube/condition.js';
 import type { EventRecorder } from '../../kube/events.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
-import type { ServedKind } from '../kinds.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import type { Clock } from '../../host/clock.js';
@@ -26,7 +25,6 @@ export interface ControllerOptions {
   readonly engine: QuotaEngine;
   readonly store: KubeStore;
   readonly reconciler: Reconciler;
-  readonly kinds: readonly ServedKind[];
   readonly facts: ClusterFacts;
   /** The policy with which the engine was created. */
   readonly started: QuotaPolicy;
@@ -67,7 +65,7 @@ export class Controller {
 
   constructor(options: ControllerOptions) {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
-    const { api, engine, kinds, reconciler, log, clock } = options;
+    const { api, engine, reconciler, log, clock } = options;
     this.#pace = new ReportPace(this.#options.reportDelayMs, LONGEST_REPORT_MS);
     this.#queue = new ReconcileQueue({
       reconcile: (name) => this.#reconcile(name),
@@ -90,9 +88,9 @@ export class Controller {
       catalog: () => facts.policy.catalog,
       api,
       engine,
-      kinds,
       log,
       clock,
+      ownerOf: (uid) => reconciler.ownerOf(uid),
       workloadOf: (uid) => reconciler.workloadOf(uid),
       workload: (key) => reconciler.workload(key),
       whenReady: reconciler.whenSynced(),
@@ -152,11 +150,6 @@ export class Controller {
     await reportPolicy(api, policyObject, started, clock.now()).catch((error: unknown) =>
       log.warn({ err: error }, 'writing the status of the quota policy failed; the next refresh tries again'),
     );
-  }
-
-  /** Updates the set of kinds that the API server serves. */
-  serve(kinds: readonly ServedKind[]): void {
-    this.#usageMeter.serve(kinds);
   }
 
   async stop(): Promise<void> {

@@ -75,8 +75,8 @@ export class ChargeReader {
   async #chargedOwner({ kind = '', metadata }: KubeObject, demand: Demand): Promise<OwnerReference | null> {
     const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
     if (owner === undefined) return null;
-    const { namespace = '', labels = {} } = metadata ?? {};
-    const charge = await this.#options.reader.ownership.chargeOf({ kind, namespace, labels, owner, demand });
+    const { uid = '', namespace = '', labels = {} } = metadata ?? {};
+    const charge = await this.#options.reader.ownership.chargeOf({ uid, kind, namespace, labels, owner, demand });
     return charge.kind === 'covered' || charge.demand !== demand ? owner : null;
   }
 }

@@ -6,11 +6,18 @@ import {
   evaluateAlone,
   type EvaluationOptions,
   type Owner,
+  type Types,
 } from '../../quota/index.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { QUEUE_LABEL } from '../kueue/workload.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
+
+/** The group and the types that an object is charged with. */
+export interface Account {
+  readonly group: string;
+  readonly types: Types;
+}
 
 /** The fields of a workload that the reconciler needs. */
 export interface WorkloadObject {
@@ -21,7 +28,7 @@ export interface WorkloadObject {
   readonly name: string;
   readonly uid: string;
   readonly version: number;
-  /** Value of the group label. */
+  /** Value of the group label; empty for a pod that names no group. */
   readonly group: string;
   /** Null if the object itself is not charged. */
   readonly demand: Demand | null;
@@ -29,9 +36,11 @@ export interface WorkloadObject {
   readonly charge: Charge | null;
   /** The controller named by the object, not verified yet. */
   readonly owner: Owner | null;
-  /** Labels of an object with an owner or in a queue of Kueue; empty for others. */
+  /** Labels of an object in a queue of Kueue, or with an owner and no pod; empty for others. */
   readonly labels: Readonly<Record<string, string>>;
   readonly terminating: boolean;
+  /** Whether it names no group any more, and keeps its charge. */
+  readonly isHeld: boolean;
   /** Why the demand cannot be read; null if it can. */
   readonly problem: string | null;
   /** Whether another object holds a part of the demand. */
@@ -49,12 +58,40 @@ export function selectorOf({ evaluator }: ServedKind, { groupLabel }: Evaluation
   return evaluator.labels === undefined ? (groupLabel ?? GROUP_LABEL) : undefined;
 }
 
-/** Reads a workload. */
+/** Reads a workload; null where it names no group. */
 export function readWorkloadObject(
   kind: ServedKind,
   object: unknown,
   options: EvaluationOptions,
 ): WorkloadObject | null {
+  const read = readOwnedObject(kind, object, options);
+  return read === null || (read.group === '' && !read.isHeld) ? null : read;
+}
+
+/** Whether objects of a kind are pods. */
+export function isPodKind({ evaluator: { apiGroup, kind } }: ServedKind): boolean {
+  return apiGroup === '' && kind === 'Pod';
+}
+
+/** The object as one of this account, for one that names no group. */
+export function inAccount(object: WorkloadObject, { group, types }: Account): WorkloadObject {
+  const charge =
+    object.charge === null ? null : { ...object.charge, group, types: { ...types, ...object.charge.types } };
+  return new CompactWorkload({ ...object, group, charge });
+}
+
+/** The account that a workload is charged to. */
+export function accountOf({ group, charge }: WorkloadObject): Account {
+  return { group, types: charge?.types ?? {} };
+}
+
+/** Whether a workload runs: it is not held back, and has not ended. */
+export function isRunning({ charge }: WorkloadObject): boolean {
+  return charge?.podSets.some(({ count }) => count > 0) === true;
+}
+
+/** Reads an object that may be charged with another one: it need not name a group. */
+export function readOwnedObject(kind: ServedKind, object: unknown, options: EvaluationOptions): WorkloadObject | null {
   const { apiGroup, kind: name } = kind.evaluator;
   // Items of lists have no apiVersion and kind.
   const apiVersion = kind.path.startsWith('/apis/') ? kind.path.split('/').slice(2, 4).join('/') : 'v1';
@@ -63,7 +100,7 @@ export function readWorkloadObject(
   const groupLabel = options.groupLabel ?? GROUP_LABEL;
   const labels = kind.evaluator.labels?.(new ManifestReader(), manifest);
   const group = (labels === undefined ? metadata?.labels?.[groupLabel] : labels.get(groupLabel)) ?? '';
-  if (metadata?.uid === undefined || metadata.name === undefined || group === '') return null;
+  if (metadata?.uid === undefined || metadata.name === undefined) return null;
   const { evaluation, owner } = evaluateAlone(manifest, options);
   const { namespace = '', uid } = metadata;
   const version = versionOf(manifest);
@@ -77,7 +114,11 @@ export function readWorkloadObject(
     group,
     charge: demand === null ? null : shared(demand),
     owner,
-    labels: owner === null && metadata.labels?.[QUEUE_LABEL] === undefined ? NO_LABELS : (metadata.labels ?? NO_LABELS),
+    labels:
+      (owner === null || isPodKind(kind)) && metadata.labels?.[QUEUE_LABEL] === undefined
+        ? NO_LABELS
+        : (metadata.labels ?? NO_LABELS),
+    isHeld: group === '' && kind.evaluator.isHeld?.(new ManifestReader(), manifest) === true,
     terminating: metadata.deletionTimestamp !== undefined,
     refers: hasReferences(manifest) && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
@@ -116,6 +157,7 @@ class CompactWorkload implements WorkloadObject {
   readonly owner: Owner | null;
   readonly labels: Readonly<Record<string, string>>;
   readonly terminating: boolean;
+  readonly isHeld: boolean;
   readonly refers: boolean;
   readonly problem: string | null;
 
@@ -129,6 +171,7 @@ class CompactWorkload implements WorkloadObject {
     this.owner = fields.owner;
     this.labels = fields.labels;
     this.terminating = fields.terminating;
+    this.isHeld = fields.isHeld;
     this.refers = fields.refers;
     this.problem = fields.problem;
   }
