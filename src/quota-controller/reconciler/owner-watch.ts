@@ -132,8 +132,12 @@ export class OwnerWatch {
       changed(null, read(kind, object));
       return true;
     }
+    const was = this.#options.known.withUid(uid);
+    owned.bind(uid);
+    this.#looseLinks.delete(uid);
     owned.end(uid, account);
-    this.#settleBelow(uid);
+    if (was === null) this.#settleBelow(uid);
+    else changed(was, null);
     return false;
   }
 
