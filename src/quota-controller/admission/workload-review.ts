@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import {
+  type Decision,
   type Demand,
   type QuotaEngine,
   apiGroupOf,
@@ -28,6 +29,8 @@ export interface WorkloadReviewOptions {
   readonly observedVersion: (uid: string) => number | null;
   /** Ends what is charged for an earlier object of the same name, and charges what that left; `uid` is the new one. */
   readonly endEarlier: (key: string, uid: string) => Promise<void>;
+  /** Takes over the limits of a group whose changed object was stored. */
+  readonly settleLimits: (group: string) => Promise<void>;
   /** A demand together with the pods that run below its object and that it does not cover. */
   readonly withRunning: (demand: Demand) => Demand;
   /** Called with the uid of each admitted object: this process reconciles it first. */
@@ -200,6 +203,8 @@ export class WorkloadReview {
     if (before === null) await this.#options.endEarlier(refKey(asked.workload), uid);
     const demand = this.#options.withRunning(asked);
     if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
+    const missing = await this.#options.access.missing(demand.group);
+    if (missing !== null) return forbidden(`GroupNotFound: ${missing}`);
     const refused = await this.#options.access.refusal(demand.group, demand.workload.namespace ?? '');
     if (refused !== null) return forbidden(`NamespaceNotAllowed: ${refused}`);
     if (dryRun) return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
@@ -209,14 +214,21 @@ export class WorkloadReview {
       if (isNamed) waiting?.refused(demand);
       return forbidden(kept);
     }
-    const decision = await engine.execute({
-      type: 'reserve',
-      ...demand,
-      workload: { ...demand.workload, version },
-      ttlMs: reservationMs,
-      operation: operationOf(demand, version),
-      actor: user.slice(0, 200),
-    });
+    const reserve = (): Promise<Decision> =>
+      engine.execute({
+        type: 'reserve',
+        ...demand,
+        workload: { ...demand.workload, version },
+        ttlMs: reservationMs,
+        operation: operationOf(demand, version),
+        actor: user.slice(0, 200),
+      });
+    let decision = await reserve();
+    // A raised limit counts once its object was stored, which the watch may not have shown yet.
+    if (!decision.allowed && (engine.status(demand.group)?.limitsReservedUntil ?? null) !== null) {
+      await this.#options.settleLimits(demand.group);
+      decision = await reserve();
+    }
     if (decision.allowed) {
       this.#options.admitted(uid);
       waiting?.admitted(demand);

@@ -61,6 +61,8 @@ export class Controller {
   /** By group: cancels the timer for the next level of a budget. Time alone reaches a level, without an event. */
   readonly #levels = new Map<string, () => void>();
   #endTicks: () => void = () => undefined;
+  /** Groups without an object that an event has told of. */
+  readonly #announced = new Set<string>();
   #stopped = false;
 
   constructor(options: ControllerOptions) {
@@ -104,7 +106,9 @@ export class Controller {
       this.#putReport(name);
       const parent = reconciler.group(name)?.spec.parent ?? '';
       if (parent !== '') this.#putReport(parent);
+      this.#announceWithoutObject(name);
     });
+    for (const name of reconciler.groupsWithoutObject().keys()) this.#announceWithoutObject(name);
     this.#usageMeter.start();
     for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
     this.#endTicks = clock.every(
@@ -116,6 +120,26 @@ export class Controller {
     );
     this.#refreshes.start();
     void this.#reportPolicy();
+  }
+
+  /** Records an event for a group of the ledger that the API server does not have. */
+  #announceWithoutObject(name: string): void {
+    const { reconciler, events } = this.#options;
+    const problem = reconciler.groupsWithoutObject().get(name);
+    if (problem === undefined) return void this.#announced.delete(name);
+    if (this.#announced.has(name)) return;
+    this.#announced.add(name);
+    const message = `the ledger has group ${name}, and the API server has no such object; it ends with its workloads: ${problem}`;
+    events.record(
+      { apiVersion: API_VERSION, kind: GROUP_KIND, namespace: '', name, uid: '' },
+      { type: 'Warning', reason: 'GroupWithoutObject', message },
+    );
+  }
+
+  /** Children of a group in the ledger that the API server does not have. */
+  #childrenWithoutObject(parent: string): readonly string[] {
+    const { reconciler, engine } = this.#options;
+    return [...reconciler.groupsWithoutObject().keys()].filter((name) => engine.status(name)?.parent === parent);
   }
 
   /** Rereads workloads after a change of the policy or of cluster facts. */
@@ -225,6 +249,7 @@ export class Controller {
       now,
       this.#audit.misplaced(name),
       this.#options.store.sizeOf(name)?.objectBytes,
+      this.#childrenWithoutObject(name),
     );
     if (!isWorthWriting(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });

@@ -49,6 +49,8 @@ export class ChargeReader {
     const labels = groupLabels(groupLabel, { ...subject?.metadata?.labels, ...object.metadata.labels });
     const group = labels[groupLabel];
     if (group === undefined) return { is: 'free', reason: `not charged: it has no label ${groupLabel}` };
+    const missing = await access.missing(group);
+    if (missing !== null) return { is: 'refused', reason: `GroupNotFound: ${missing}` };
     const refused = await access.refusal(group, namespace);
     if (refused !== null) return { is: 'refused', reason: `NamespaceNotAllowed: ${refused}` };
     const kinds = [{ ...WORKLOAD_KIND, labels: () => new Map(Object.entries(labels)) }, ...(options.kinds ?? [])];

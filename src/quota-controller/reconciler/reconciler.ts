@@ -166,6 +166,21 @@ export class Reconciler {
     return this.#groups.problemOf(group);
   }
 
+  /** Follows the changed limits of a group that this process admitted, until the object is seen or cannot come. */
+  awaitLimits(group: string): void {
+    this.#groups.awaitReservation(group);
+  }
+
+  /** Takes over the limits of a group if its object was stored with them; rejects if the API server fails. */
+  settleLimits(group: string): Promise<void> {
+    return this.#groups.settleLimits(group);
+  }
+
+  /** Groups of the ledger that the API server does not have, and why they have not ended yet. */
+  groupsWithoutObject(): ReadonlyMap<string, string> {
+    return this.#groups.withoutObject();
+  }
+
   groups(): readonly GroupObject[] {
     return this.#groups.groups();
   }
