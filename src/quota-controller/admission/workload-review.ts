@@ -81,11 +81,12 @@ export class WorkloadReview {
    * charged when it is observed; a refusal would only keep it from being released.
    */
   #runsAlready(oldObject: KubeObject | null, object: KubeObject): boolean {
-    const [had, has] = [oldObject, object].map((each) => {
+    const aloneOf = (each: KubeObject | null): Demand | null => {
       const alone = each === null ? null : evaluateAlone(each, this.#options.reader.options()).evaluation;
       return alone?.ok === true ? alone.demand : null;
-    });
-    return had != null && has != null && !grows(had, has);
+    };
+    const [had, has] = [aloneOf(oldObject), aloneOf(object)];
+    return had !== null && has !== null && !grows(had, has);
   }
 
   /** Reviews a workload without a group in a namespace that requires one. */

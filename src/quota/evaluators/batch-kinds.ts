@@ -60,7 +60,9 @@ function trainingJob(kind: string, resource: string, roles: string): Evaluator {
 /** How many of the Jobs with a name have succeeded; `list` is a field of the status with an entry for each name. */
 function succeededJobs(reader: ManifestReader, object: Json, list: string, name: string): number {
   const entries = reader.at(object, 'status', list);
-  const found = Array.isArray(entries) ? entries.find((entry: Json) => reader.at(entry, 'name') === name) : undefined;
+  const found = Array.isArray(entries)
+    ? (entries as readonly Json[]).find((entry) => reader.at(entry, 'name') === name)
+    : undefined;
   return statusCount(reader, found, 'succeeded');
 }
 

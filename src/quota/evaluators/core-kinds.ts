@@ -37,7 +37,8 @@ export function jobPods(reader: ManifestReader, job: Json, path: string, status:
   const parallelism = reader.count(reader.at(job, 'parallelism'), `${path}.parallelism`, 1);
   const completions = reader.at(job, 'completions');
   const succeeded = statusCount(reader, status, 'succeeded');
-  if ((completions ?? null) === null && succeeded > 0) return Math.min(parallelism, statusCount(reader, status, 'active'));
+  if ((completions ?? null) === null && succeeded > 0)
+    return Math.min(parallelism, statusCount(reader, status, 'active'));
   const failed = indexesIn(reader.at(status, 'failedIndexes'));
   const left = reader.count(completions, `${path}.completions`, parallelism) - succeeded - failed;
   return Math.max(0, Math.min(parallelism, left));
